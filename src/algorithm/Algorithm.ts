@@ -1,0 +1,112 @@
+import { Effect, type Schema, type Scope } from "effect"
+import type { Backend, BackendError, BackendUnavailable, Program } from "../backend/Backend.ts"
+import { ConfigError, decode, type Plain } from "../config/Config.ts"
+import type { BatchEnv } from "../env/BatchEnv.ts"
+import type { EnvError } from "../env/EnvError.ts"
+import type { Box, Space } from "../env/Space.ts"
+import type { GraphError } from "../graph/GraphError.ts"
+
+/** What an algorithm is to learn on: everything about the envs and the run that shapes its graphs. */
+export interface Task {
+  readonly observationSpace: Box
+  readonly actionSpace: Space
+  readonly numEnvs: number
+  readonly totalSteps: number
+  readonly seed: number
+}
+
+export type LearnerError = BackendError | EnvError
+export type SetupError = ConfigError | GraphError | BackendUnavailable | BackendError
+
+/** Means over one update, by the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
+export type Metrics = Readonly<Record<string, number>>
+
+/** Flat tensors by name: what a checkpoint holds. */
+export type NamedTensors = Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly data: Float32Array }>>
+
+/** A compiled way to act without exploring, for validation and for deployment. */
+export interface Policy {
+  /** Write numEnvs observations here … */
+  readonly observations: Float32Array
+  /** … run this … */
+  readonly program: Program
+  /** … and read numEnvs actions here. */
+  readonly actions: Float32Array | Int32Array
+  /** Takes the learner's weights as they are now. */
+  readonly refresh: Effect.Effect<void, BackendError>
+}
+
+/** Where a run stands when an iteration starts. */
+export interface Position {
+  /** Iterations done. */
+  readonly iteration: number
+  /** Env steps done. */
+  readonly step: number
+}
+
+/**
+ * An algorithm set up for a task: its compiled programs and their state. The trainer alternates `collect` and `learn`
+ * and knows nothing else about it.
+ */
+export interface Learner {
+  /** Env steps that one `collect` takes, over all envs. */
+  readonly stepsPerIteration: number
+  /** Program name → device, for the log. */
+  readonly devices: Readonly<Record<string, string>>
+  /** Acts in the envs and keeps what was seen. */
+  readonly collect: (envs: BatchEnv, position: Position) => Effect.Effect<void, LearnerError>
+  /** Learns from what the last `collect` kept. */
+  readonly learn: (position: Position) => Effect.Effect<Metrics, LearnerError>
+  readonly policy: (numEnvs: number) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
+  /** The policy's weights, by the names of their layers. */
+  readonly weights: Effect.Effect<NamedTensors, BackendError>
+  /** All else that learning needs to go on bit for bit. */
+  readonly optimiser: Effect.Effect<NamedTensors, BackendError>
+  readonly restore: (weights: NamedTensors, optimiser: NamedTensors) => Effect.Effect<void, BackendError | ConfigError>
+}
+
+/** An algorithm as a value: a name and a config that has not been checked yet. */
+export interface Algorithm {
+  readonly name: string
+  readonly input: Plain
+  readonly configure: (
+    input: Plain,
+    options: { readonly source: string; readonly sources?: ReadonlyMap<string, string> },
+  ) => Effect.Effect<ConfiguredAlgorithm, ConfigError>
+}
+
+export interface ConfiguredAlgorithm {
+  readonly name: string
+  /** The effective config, every default filled in. */
+  readonly config: Plain
+  readonly setup: (task: Task) => Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
+}
+
+/**
+ * Defines an algorithm: a name, a config Schema with its defaults, and how a learner is made of them.
+ *
+ * @example
+ * ```ts
+ * export const { make } = Algorithm.define({ name: "ppo", config: PpoConfig, setup: (config, task) => … })
+ * const algorithm = make({ learningRate: 1e-3 })
+ * ```
+ */
+export const define = <S extends Schema.Codec<Plain, Plain>>(definition: {
+  readonly name: string
+  readonly config: S
+  readonly setup: (config: S["Type"], task: Task) => Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
+}): { readonly name: string; readonly make: (input?: S["Encoded"]) => Algorithm } => ({
+  name: definition.name,
+  make: (input = {}) => ({
+    name: definition.name,
+    input,
+    configure: (value, options) =>
+      decode(definition.config, value, { ...options, prefix: ["algorithm"] }).pipe(
+        Effect.map((config) => ({
+          name: definition.name,
+          config,
+          setup: (task: Task) => definition.setup(config, task),
+        })),
+      ),
+  }),
+})

@@ -1,0 +1,165 @@
+import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
+import { closest } from "./closest.ts"
+
+/**
+ * From what people write (code, YAML, `--set`) to a config that holds, with one line for each thing that is wrong.
+ *
+ * Code spells keys in camelCase, YAML and the command line in snake_case; both are read, everywhere.
+ */
+
+/** A config that cannot be used. The message is one line: where, what was found, what was expected. */
+export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
+  /** Who said it: a file with its line, `--set`, or the name of the config in code. */
+  source: Schema.String,
+  key: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** One value that somebody set from outside the code. */
+export interface Override {
+  /** `algorithm.learning_rate`; camelCase does as well. */
+  readonly path: string
+  readonly value: unknown
+  /** For messages: `--set`, `conf.yaml:3:5`. */
+  readonly source: string
+}
+
+export type Plain = { readonly [key: string]: unknown }
+
+export const isPlain = (value: unknown): value is Plain =>
+  typeof value === "object" &&
+  value !== null &&
+  (Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null)
+
+export const camelCase = (key: string): string =>
+  key.startsWith("_") ? key : key.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()).replace(/_+$/, "")
+
+export const snakeCase = (key: string): string =>
+  key.startsWith("_") ? key : key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+const mapKeys = (value: unknown, rename: (key: string) => string): unknown => {
+  if (Array.isArray(value)) return value.map((item) => mapKeys(item, rename))
+  if (!isPlain(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [rename(key), mapKeys(item, rename)]))
+}
+
+/** All keys of a tree in camelCase; what isn't a plain object or an array is left alone. */
+export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase)
+
+/** All keys of a tree in snake_case: the form of YAML files. */
+export const toSnakeCase = (value: unknown): unknown => mapKeys(value, snakeCase)
+
+/** `input` with the overrides laid over it, in order, and who set each path. */
+export const applyOverrides = (
+  input: Plain,
+  overrides: ReadonlyArray<Override>,
+): { readonly value: Plain; readonly sources: ReadonlyMap<string, string> } => {
+  const sources = new Map<string, string>()
+  let value = input
+  for (const override of overrides) {
+    const path = override.path.split(".").map(camelCase)
+    sources.set(path.join("."), override.source)
+    value = setIn(value, path, toCamelCase(override.value))
+  }
+  return { value, sources }
+}
+
+const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown): Plain => {
+  const [key, ...rest] = path
+  if (rest.length === 0) return { ...tree, [key]: value }
+  const child = tree[key]
+  return { ...tree, [key]: setIn(isPlain(child) ? child : {}, rest, value) }
+}
+
+export interface DecodeOptions {
+  /** Named in messages where no override is to blame: `Ppo.make`, `conf.yaml`. */
+  readonly source: string
+  /** Put before every key: `["algorithm"]`. */
+  readonly prefix?: ReadonlyArray<string>
+  readonly sources?: ReadonlyMap<string, string>
+}
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/**
+ * Decodes a config strictly: unknown keys are errors, with the nearest known one.
+ *
+ * @example
+ * ```ts
+ * const Optimiser = Schema.Struct({ learningRate: Schema.Finite })
+ * decode(Optimiser, { learningrate: 1 }, { source: "train.ts" })
+ * // fails: train.ts: unknown key "learningrate"; did you mean "learning_rate"?
+ * ```
+ */
+export const decode = <S extends Schema.Codec<unknown, unknown>>(
+  schema: S,
+  input: unknown,
+  options: DecodeOptions,
+): Effect.Effect<S["Type"], ConfigError> =>
+  Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: "error" })(input).pipe(
+    Effect.mapError((error) => configError(schema, input, error.issue, options)),
+  )
+
+const configError = (schema: Schema.Top, input: unknown, issue: SchemaIssue.Issue, options: DecodeOptions): ConfigError => {
+  const problems = issuesOf(issue).issues.map(({ message, path = [] }) => {
+    const keys = path.map((part) => String(typeof part === "object" ? part.key : part))
+    const full = [...(options.prefix ?? []), ...keys]
+    const source = nearestSource(options.sources, full) ?? options.source
+    return { source, key: full.map(snakeCase).join("."), text: explain(schema, input, keys, message, full) }
+  })
+  // Several checks on one key say the same thing twice.
+  const perKey = problems.filter((problem, index) => problems.findIndex((other) => other.key === problem.key) === index)
+  return new ConfigError({
+    source: perKey[0].source,
+    key: perKey[0].key,
+    message: perKey.map((problem) => `${problem.source}: ${problem.text}`).join("; "),
+  })
+}
+
+const nearestSource = (sources: ReadonlyMap<string, string> | undefined, path: ReadonlyArray<string>): string | undefined => {
+  for (let length = path.length; length > 0; length--) {
+    const source = sources?.get(path.slice(0, length).join("."))
+    if (source !== undefined) return source
+  }
+  return undefined
+}
+
+const explain = (
+  schema: Schema.Top,
+  input: unknown,
+  keys: ReadonlyArray<string>,
+  message: string,
+  full: ReadonlyArray<string>,
+): string => {
+  const name = full.map(snakeCase).join(".")
+  if (message === "Expected no excess property") {
+    const known = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
+    const suggestion = closest(keys[keys.length - 1], known)
+    const hint = suggestion === undefined ? `known keys are ${known.map(snakeCase).join(", ")}` : `did you mean "${snakeCase(suggestion)}"?`
+    return `unknown key "${name}"; ${hint}`
+  }
+  const found = valueAt(input, keys)
+  const expected = message.charAt(0).toLowerCase() + message.slice(1)
+  return `${name === "" ? "config" : name}: ${expected}, found ${display(found)}`
+}
+
+const valueAt = (input: unknown, keys: ReadonlyArray<string>): unknown =>
+  keys.reduce<unknown>((value, key) => (typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined), input)
+
+/** A value as people write it, cut to a line. */
+export const display = (value: unknown): string => {
+  if (value === undefined) return "nothing"
+  if (typeof value === "number") return String(value)
+  if (typeof value === "function") return "a function"
+  const text = JSON.stringify(value) ?? String(value)
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text
+}
+
+const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArray<string> => {
+  if (SchemaAST.isUnion(ast)) return ast.types.flatMap((member) => knownKeys(member, path))
+  if (SchemaAST.isSuspend(ast)) return knownKeys(ast.thunk(), path)
+  if (!SchemaAST.isObjects(ast)) return []
+  const [key, ...rest] = path
+  if (key === undefined) return [...new Set(ast.propertySignatures.map((property) => String(property.name)))]
+  return ast.propertySignatures.filter((property) => property.name === key).flatMap((property) => knownKeys(property.type, rest))
+}

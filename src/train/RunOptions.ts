@@ -1,0 +1,17 @@
+import { Context } from "effect"
+import type { Override } from "../config/Config.ts"
+
+/** What a launcher (the `effect` command, a sweep) says to a training that is already a value. */
+export interface RunOptions {
+  /** Laid over the config, in order. */
+  readonly overrides: ReadonlyArray<Override>
+  /** What the config in code is called in messages: `train.ts`. */
+  readonly source: string
+  /** The run's name where the config has none. */
+  readonly name: string
+}
+
+/** `Effect.provideService(RunOptions, { … })`; by default nothing is overridden. */
+export const RunOptions = Context.Reference<RunOptions>("effect-rl/train/RunOptions", {
+  defaultValue: () => ({ overrides: [], source: "Train.run", name: "run" }),
+})

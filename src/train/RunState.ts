@@ -1,0 +1,125 @@
+import { Schema } from "effect"
+import type { FinishedEpisode } from "./EpisodeTracker.ts"
+import { ScoreHash } from "./ScoreHash.ts"
+import type { ValidationOutcome } from "./Validation.ts"
+
+/** How many episodes the mean return that people watch is taken over. */
+const recentEpisodes = 100
+
+export const Evaluation = Schema.Struct({
+  step: Schema.Int,
+  returns: Schema.Array(Schema.Finite),
+  lengths: Schema.Array(Schema.Int),
+  terminated: Schema.Int,
+})
+export type Evaluation = typeof Evaluation.Type
+
+/** A run's progress, as `runtime.json` of a checkpoint holds it. */
+export const SavedProgress = Schema.Struct({
+  step: Schema.Int,
+  iteration: Schema.Int,
+  episodes: Schema.Int,
+  scoreSum: Schema.Finite,
+  recentReturns: Schema.Array(Schema.Finite),
+  recentLengths: Schema.Array(Schema.Int),
+  scoreHash: Schema.Tuple([Schema.Int, Schema.Int]),
+  lastValidationStep: Schema.Int,
+  lastCheckpointStep: Schema.Int,
+  evaluations: Schema.Array(Evaluation),
+  wallSeconds: Schema.Finite,
+})
+export type SavedProgress = typeof SavedProgress.Type
+
+const mean = (values: ReadonlyArray<number>): number | null =>
+  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length
+
+/** A run's progress while it goes. */
+export class RunState {
+  step = 0
+  iteration = 0
+  episodes = 0
+  scoreSum = 0
+  lastValidationStep = 0
+  lastCheckpointStep = 0
+  /** Seconds spent before this process took over. */
+  earlierSeconds = 0
+  evaluations: ReadonlyArray<Evaluation> = []
+  private recentReturns: Array<number> = []
+  private recentLengths: Array<number> = []
+  private hash = new ScoreHash()
+
+  /** Counts an episode and gives its index. */
+  addEpisode(episode: FinishedEpisode): number {
+    this.scoreSum += episode.return
+    this.recentReturns.push(episode.return)
+    this.recentLengths.push(episode.length)
+    this.hash.add(episode.return)
+    this.hash.add(episode.length)
+    return this.episodes++
+  }
+
+  /** Drops all but the last hundred returns; called once an iteration rather than once an episode. */
+  trim(): void {
+    const excess = this.recentReturns.length - recentEpisodes
+    if (excess <= 0) return
+    this.recentReturns = this.recentReturns.slice(excess)
+    this.recentLengths = this.recentLengths.slice(excess)
+  }
+
+  addValidation(outcome: ValidationOutcome): void {
+    this.lastValidationStep = this.step
+    const returns = outcome.episodes.map((episode) => episode.return)
+    const lengths = outcome.episodes.map((episode) => episode.length)
+    for (const value of returns) this.hash.add(value)
+    const terminated = outcome.episodes.filter((episode) => episode.terminated).length
+    this.evaluations = [...this.evaluations, { step: this.step, returns, lengths, terminated }]
+  }
+
+  get meanScore(): number | null {
+    return this.episodes === 0 ? null : this.scoreSum / this.episodes
+  }
+
+  get meanReturn(): number | null {
+    return mean(this.recentReturns)
+  }
+
+  get meanLength(): number | null {
+    return mean(this.recentLengths)
+  }
+
+  get scoreHash(): readonly [number, number] {
+    return this.hash.state
+  }
+
+  save(wallSeconds: number): SavedProgress {
+    return {
+      step: this.step,
+      iteration: this.iteration,
+      episodes: this.episodes,
+      scoreSum: this.scoreSum,
+      recentReturns: this.recentReturns,
+      recentLengths: this.recentLengths,
+      scoreHash: this.hash.state,
+      lastValidationStep: this.lastValidationStep,
+      lastCheckpointStep: this.lastCheckpointStep,
+      evaluations: this.evaluations,
+      wallSeconds,
+    }
+  }
+
+  static restore(saved: SavedProgress): RunState {
+    const state = new RunState()
+    state.step = saved.step
+    state.iteration = saved.iteration
+    state.episodes = saved.episodes
+    state.scoreSum = saved.scoreSum
+    state.recentReturns = [...saved.recentReturns]
+    state.recentLengths = [...saved.recentLengths]
+    state.hash = new ScoreHash(saved.scoreHash)
+    state.lastValidationStep = saved.lastValidationStep
+    state.lastCheckpointStep = saved.lastCheckpointStep
+    state.evaluations = saved.evaluations
+    state.earlierSeconds = saved.wallSeconds
+    return state
+  }
+}

@@ -1,0 +1,147 @@
+import { Cause, Clock, Effect, Exit } from "effect"
+import type { Learner, LearnerError } from "../algorithm/Algorithm.ts"
+import type { CheckpointError } from "../checkpoint/Checkpoint.ts"
+import type { RunStoreError } from "../experiment/RunStore.ts"
+import type { Recording } from "../record/Recorder.ts"
+import type { RunEvent } from "../record/RunEvent.ts"
+import type { FinishedEpisode, TrackedEnvs } from "./EpisodeTracker.ts"
+import type { RunState } from "./RunState.ts"
+import type { Settings } from "./Settings.ts"
+import type { Validator } from "./Validation.ts"
+
+/** What the loop works with: everything set up, nothing about how. */
+export interface Training {
+  readonly settings: Settings
+  readonly learner: Learner
+  readonly envs: TrackedEnvs
+  readonly validator: Validator | undefined
+  readonly state: RunState
+  readonly recording: Recording
+  readonly startedAtMillis: number
+  /** Steps that were done when this process took over. */
+  readonly startedAtStep: number
+  readonly saveCheckpoint: Effect.Effect<string, CheckpointError | RunStoreError | LearnerError>
+}
+
+export type LoopError = LearnerError | CheckpointError | RunStoreError
+
+/** Has a multiple of `every` been crossed since the last time? (Not `step % every`: a batch may step over it.) */
+export const crossed = (last: number, step: number, every: number): boolean =>
+  every > 0 && Math.floor(step / every) > Math.floor(last / every)
+
+/**
+ * The synchronous multi-env training loop: collect → learn → record, with validations and checkpoints where their step
+ * counts are crossed. Each iteration is uninterruptible, so whenever the loop is stopped, state is at a boundary
+ * between iterations and a checkpoint of it resumes bit for bit.
+ */
+export const trainLoop = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
+  const { settings, state } = training
+  const { everySteps: validateEvery } = settings.validation
+  const { everySteps: saveEvery } = settings.checkpoint
+
+  while (true) {
+    const finished = state.step >= settings.totalSteps
+    const owesLastValidation = finished && validateEvery > 0 && state.lastValidationStep < state.step
+    if (owesLastValidation || crossed(state.lastValidationStep, state.step, validateEvery)) yield* validate(training)
+
+    const stopping = finished || reachedGoal(training)
+    if (stopping || crossed(state.lastCheckpointStep, state.step, saveEvery)) yield* Effect.uninterruptible(checkpoint(training))
+    if (stopping) return
+
+    yield* Effect.uninterruptible(iterate(training))
+    yield* Effect.yieldNow
+  }
+})
+
+const reachedGoal = ({ settings, state }: Training): boolean => {
+  const last = state.evaluations.at(-1)
+  if (settings.stopAtReturn === null || last === undefined || last.step !== state.step) return false
+  return last.returns.reduce((sum, value) => sum + value, 0) / last.returns.length >= settings.stopAtReturn
+}
+
+const iterate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
+  const { learner, envs, state, recording } = training
+  const position = { iteration: state.iteration, step: state.step }
+  yield* learner.collect(envs, position)
+  const events: Array<RunEvent> = []
+  for (const episode of envs.drain()) events.push(episodeEnded(training, episode, state.addEpisode(episode)))
+  state.trim()
+
+  const metrics = yield* learner.learn(position)
+  state.step += learner.stepsPerIteration
+  state.iteration++
+  const seconds = ((yield* Clock.currentTimeMillis) - training.startedAtMillis) / 1000
+  events.push({
+    _tag: "UpdateApplied",
+    step: state.step,
+    update: state.iteration,
+    metrics: { ...metrics, ...charts(training, seconds) },
+  })
+  yield* recording.emit(events)
+})
+
+const charts = ({ state, startedAtStep }: Training, seconds: number): Record<string, number> => {
+  const { meanReturn, meanLength } = state
+  const speed = seconds > 0 ? { "charts/SPS": (state.step - startedAtStep) / seconds } : {}
+  return meanReturn === null || meanLength === null
+    ? speed
+    : { ...speed, "charts/episodic_return": meanReturn, "charts/episodic_length": meanLength }
+}
+
+const episodeEnded = ({ envs, state }: Training, episode: FinishedEpisode, index: number): RunEvent => ({
+  _tag: "EpisodeEnded",
+  step: state.step + episode.row * envs.numEnvs,
+  episode: index,
+  env: episode.env,
+  return: episode.return,
+  length: episode.length,
+  terminated: episode.terminated,
+  truncated: episode.truncated,
+  truncationReason: episode.truncationReason,
+  lastReward: episode.lastReward,
+})
+
+/** A validation whose env fails is reported, and the training goes on without its score. */
+const validate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
+  const { validator, settings, state, recording } = training
+  if (validator === undefined) return
+  const outcome = yield* validator.validate(settings.seed, state.step).pipe(
+    Effect.catchTag("EnvError", (error) =>
+      recording
+        .emit([{ _tag: "Warning", message: `validation at step ${state.step} failed: ${error.message}` }])
+        .pipe(Effect.as(undefined)),
+    ),
+  )
+  if (outcome === undefined) {
+    state.lastValidationStep = state.step
+    return
+  }
+  yield* Effect.uninterruptible(
+    Effect.suspend(() => {
+      state.addValidation(outcome)
+      return recording.emit([{ _tag: "ValidationEnded", step: state.step, seenEpisodes: state.episodes, ...outcome }])
+    }),
+  )
+})
+
+const checkpoint = Effect.fnUntraced(function* ({ state, recording, saveCheckpoint }: Training): Effect.fn.Return<void, LoopError> {
+  yield* recording.flush
+  state.lastCheckpointStep = state.step
+  const path = yield* saveCheckpoint
+  yield* recording.emit([{ _tag: "CheckpointSaved", step: state.step, path }])
+})
+
+/** Runs the loop to whatever end it comes to, and leaves that end on record: an interruption saves a checkpoint first. */
+export const supervise = (training: Training): Effect.Effect<void, LoopError> =>
+  trainLoop(training).pipe(Effect.onExit((exit) => Effect.ignore(concludeRun(training, exit))))
+
+const concludeRun = Effect.fnUntraced(function* (training: Training, exit: Exit.Exit<void, LoopError>): Effect.fn.Return<void, LoopError> {
+  const { state, recording } = training
+  const ended = { _tag: "RunEnded" as const, step: state.step, episodes: state.episodes }
+  if (Exit.isSuccess(exit)) return yield* recording.emit([{ ...ended, reason: "finished", message: null }])
+  if (Cause.hasInterrupts(exit.cause)) {
+    yield* checkpoint(training)
+    return yield* recording.emit([{ ...ended, reason: "interrupted", message: null }])
+  }
+  return yield* recording.emit([{ ...ended, reason: "failed", message: Cause.pretty(exit.cause) }])
+})

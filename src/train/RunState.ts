@@ -1,5 +1,4 @@
 import { Schema } from "effect"
-import type { FinishedEpisode } from "./EpisodeTracker.ts"
 import { ScoreHash } from "./ScoreHash.ts"
 import type { ValidationOutcome } from "./Validation.ts"
 
@@ -49,12 +48,12 @@ export class RunState {
   private hash = new ScoreHash()
 
   /** Counts an episode and gives its index. */
-  addEpisode(episode: FinishedEpisode): number {
-    this.scoreSum += episode.return
-    this.recentReturns.push(episode.return)
-    this.recentLengths.push(episode.length)
-    this.hash.add(episode.return)
-    this.hash.add(episode.length)
+  addEpisode(total: number, length: number): number {
+    this.scoreSum += total
+    this.recentReturns.push(total)
+    this.recentLengths.push(length)
+    this.hash.add(total)
+    this.hash.add(length)
     return this.episodes++
   }
 

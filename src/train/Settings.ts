@@ -3,26 +3,22 @@ import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
 import { byName as algorithmByName } from "../algorithm/registry.ts"
 import { RetentionStrategy } from "../checkpoint/Checkpoint.ts"
 import { applyOverrides, ConfigError, decode, isPlain, type Plain } from "../config/Config.ts"
-import type { AnyEnv } from "../env/Env.ts"
-import { byId as envById } from "../env/registry.ts"
+import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
+import type { Env } from "../env/Env.ts"
+import { byId as envById } from "../env/Envs.ts"
 import { RunOptions } from "./RunOptions.ts"
-
-const count = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
-
-const withDefault = <S extends Schema.Top>(schema: S, value: S["Encoded"]) =>
-  schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))
 
 export const ValidationSettings = Schema.Struct({
   /** Validate whenever this many more env steps were taken; 0 never validates. */
-  everySteps: withDefault(count(0), 0),
-  episodes: withDefault(count(1), 20),
+  everySteps: withDefault(naturalInt, 0),
+  episodes: withDefault(positiveInt, 20),
   /** An episode is cut off after so many steps, whatever the env says. */
-  maxSteps: withDefault(count(1), 10_000),
+  maxSteps: withDefault(positiveInt, 10_000),
 })
 
 export const CheckpointSettings = Schema.Struct({
   /** Save whenever this many more env steps were taken; 0 saves at the end only. */
-  everySteps: withDefault(count(0), 0),
+  everySteps: withDefault(naturalInt, 0),
   strategy: withDefault(RetentionStrategy, { _tag: "LastN" as const, keep: 3 }),
 })
 
@@ -36,8 +32,8 @@ export const NormalizeSettings = Schema.Struct({
 /** Everything about a training but the env and the algorithm themselves. */
 export const Settings = Schema.Struct({
   env: Schema.String,
-  numEnvs: withDefault(count(1), 8),
-  totalSteps: count(1),
+  numEnvs: withDefault(positiveInt, 8),
+  totalSteps: positiveInt,
   seed: withDefault(Schema.Int, 1),
   name: withDefault(Schema.NonEmptyString, "run"),
   /** The algorithm's name and its own config. */
@@ -52,14 +48,14 @@ export type Settings = typeof Settings.Type
 
 /** What `Train.run` takes: the settings, with an env and an algorithm as values or by name. */
 export type TrainInput = Omit<typeof Settings.Encoded, "env" | "algorithm"> & {
-  readonly env: AnyEnv | string
+  readonly env: Env | string
   readonly algorithm: Algorithm | string
 }
 
 /** A training that can start: everything decoded, every name found. */
 export interface Plan {
   readonly settings: Settings
-  readonly env: AnyEnv
+  readonly env: Env
   readonly algorithm: ConfiguredAlgorithm
   /** The effective config, as `config.yaml` holds it. */
   readonly effective: Plain
@@ -72,33 +68,46 @@ const orConfigError = <A, E extends { readonly message: string }>(
 ): Effect.Effect<A, ConfigError> =>
   Effect.mapError(effect, (error) => new ConfigError({ source, key, message: `${source}: ${key}: ${error.message}` }))
 
-/** Lays the launcher's overrides over the input, checks everything, finds the env and the algorithm. */
-export const plan = Effect.fnUntraced(function* (input: TrainInput): Effect.fn.Return<Plan, ConfigError> {
+/** The values behind the names in a config, where code gave values. */
+export interface Values {
+  readonly env?: Env
+  readonly algorithm?: Algorithm
+}
+
+/** Lays the launcher's overrides over a config, checks everything, finds the env and the algorithm. */
+export const plan = Effect.fnUntraced(function* (config: Plain, values: Values): Effect.fn.Return<Plan, ConfigError> {
   const options = yield* RunOptions
-  const given = { name: options.name, ...input, ...namesOf(input) }
-  const { value, sources } = applyOverrides(given, options.overrides)
+  const { value, sources } = applyOverrides(withAlgorithmTree({ name: options.name, ...config }), options.overrides)
   const from = { source: options.source, sources }
   const settings = yield* decode(Settings, withAlgorithmTree(value), from)
 
   const env =
-    typeof input.env !== "string" && input.env.id === settings.env
-      ? input.env
+    values.env !== undefined && values.env.id === settings.env
+      ? values.env
       : yield* orConfigError(envById(settings.env), sources.get("env") ?? options.source, "env")
 
-  const { name, ...algorithmInput } = settings.algorithm
+  const { name, ...algorithmConfig } = settings.algorithm
   const named =
-    typeof input.algorithm !== "string" && input.algorithm.name === name
-      ? input.algorithm
-      : yield* orConfigError(algorithmByName(String(name)), sources.get("algorithm.name") ?? options.source, "algorithm")
-  const algorithm = yield* named.configure(algorithmInput, from)
+    values.algorithm !== undefined && values.algorithm.name === name
+      ? values.algorithm
+      : yield* algorithmByName(String(name), sources.get("algorithm") ?? options.source)
+  const algorithm = yield* named.configure(algorithmConfig, from)
   return { settings, env, algorithm, effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } } }
 })
 
-const namesOf = (input: TrainInput): Plain => ({
-  env: typeof input.env === "string" ? input.env : input.env.id,
-  algorithm: typeof input.algorithm === "string" ? { name: input.algorithm } : { name: input.algorithm.name, ...input.algorithm.input },
-})
+/** `algorithm: a2c` means the algorithm of that name with its own defaults. */
+const withAlgorithmTree = (config: Plain): Plain =>
+  isPlain(config.algorithm) || config.algorithm === undefined ? config : { ...config, algorithm: { name: config.algorithm } }
 
-/** `--set algorithm=a2c` means the algorithm of that name with its own defaults. */
-const withAlgorithmTree = (value: Plain): Plain =>
-  isPlain(value.algorithm) ? value : { ...value, algorithm: { name: value.algorithm } }
+/** An input in code as config and values. */
+export const configOf = ({ env, algorithm, ...rest }: TrainInput): { readonly config: Plain; readonly values: Values } => ({
+  config: {
+    ...rest,
+    env: typeof env === "string" ? env : env.id,
+    algorithm: typeof algorithm === "string" ? { name: algorithm } : { name: algorithm.name, ...algorithm.input },
+  },
+  values: {
+    ...(typeof env === "string" ? {} : { env }),
+    ...(typeof algorithm === "string" ? {} : { algorithm }),
+  },
+})

@@ -1,20 +1,23 @@
-import { Clock, Effect, Schema } from "effect"
-import type { SetupError, Task } from "../algorithm/Algorithm.ts"
-import type { Backend } from "../backend/Backend.ts"
-import { ConfigError, isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
-import { encodeEvaluations } from "../experiment/evaluation.ts"
-import { type RunFiles, RunStore } from "../experiment/RunStore.ts"
+import { Clock, Effect, type Scope } from "effect"
+import type { SetupError } from "../algorithm/Algorithm.ts"
+import { Backend } from "../backend/Backend.ts"
+import { type ConfigError, isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
+import { encodeReturnFile } from "../experiment/evaluation.ts"
+import { RunStore } from "../experiment/RunStore.ts"
 import { Recorder } from "../record/Recorder.ts"
-import { digestOf } from "./digest.ts"
-import { makeEnvs, makeValidationEnvs } from "./envs.ts"
 import { resume, saveCheckpoint } from "./checkpointing.ts"
+import { digestOf } from "./digest.ts"
+import { trainingEnvs, validationEnvs } from "./envs.ts"
+import type { RunResult } from "./RunResult.ts"
 import { RunState } from "./RunState.ts"
-import { RunResult } from "./RunResult.ts"
-import { type Plan, plan, type TrainInput } from "./Settings.ts"
+import { configOf, type Plan, plan, type TrainInput } from "./Settings.ts"
 import { type LoopError, supervise, type Training } from "./Trainer.ts"
 import { makeValidator } from "./Validation.ts"
 
 export type TrainError = SetupError | LoopError
+
+/** A training that needs only Layers. */
+export type Run = Effect.Effect<RunResult, TrainError, Backend | RunStore | Recorder>
 
 /**
  * A training run as a value: give it Layers for the backend, the store and the recorder, and it runs.
@@ -26,12 +29,93 @@ export type TrainError = SetupError | LoopError
  * export default Train.run({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 100_000 })
  * ```
  */
-export const run = (input: TrainInput): Effect.Effect<RunResult, TrainError, Backend | RunStore | Recorder> =>
-  plan(input).pipe(Effect.flatMap(runPlan), Effect.scoped)
+export const run = (input: TrainInput): Run => {
+  const { config, values } = configOf(input)
+  return plan(config, values).pipe(Effect.flatMap(execute), Effect.scoped)
+}
 
 /** The same from plain data, as a run's `config.yaml` holds it: env and algorithm by name. */
-export const fromConfig = (config: unknown): Effect.Effect<RunResult, TrainError, Backend | RunStore | Recorder> => {
+export const fromConfig = (config: unknown): Run => {
   const tree = toCamelCase(config)
-  const { env, algorithm, ...rest } = isPlain(tree) ? tree : {}
-  const { name, ...settings } = isPlain(algorithm) ? algorithm : { name: algorithm }
+  return plan(isPlain(tree) ? tree : {}, {}).pipe(Effect.flatMap(execute), Effect.scoped)
 }
+
+const execute = Effect.fnUntraced(function* (
+  planned: Plan,
+): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
+  const { settings, env, algorithm, effective } = planned
+  const startedAtMillis = yield* Clock.currentTimeMillis
+  const run = yield* (yield* RunStore).open({
+    name: settings.name,
+    population: { environment: env.id, algorithm: algorithm.name },
+    seed: settings.seed,
+  })
+
+  const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
+  const envs = yield* attempt(() => trainingEnvs(env, settings, gamma))
+  const learner = yield* algorithm.setup({ ...settings, observationSpace: env.observationSpace, actionSpace: env.actionSpace })
+  const resumed = run.resumed ? yield* resume(planned, run, learner, envs) : undefined
+  const state = resumed?.state ?? new RunState()
+  if (resumed === undefined) {
+    yield* attempt(() => envs.reset(settings.seed, "env"))
+    yield* run.write("config.yaml", toYaml(toSnakeCase(effective)))
+  }
+
+  const about = {
+    _tag: "RunStarted" as const,
+    name: settings.name,
+    env: env.id,
+    algorithm: algorithm.name,
+    backend: learner.devices,
+    seed: settings.seed,
+    totalSteps: settings.totalSteps,
+    numEnvs: settings.numEnvs,
+    resumedFromStep: resumed === undefined ? null : state.step,
+    config: effective,
+  }
+  const recording = yield* (yield* Recorder).start(run, about)
+  yield* recording.emit([about, ...(resumed?.warnings ?? []).map((message) => ({ _tag: "Warning" as const, message }))])
+
+  const validator =
+    settings.validation.everySteps > 0
+      ? makeValidator(
+          yield* attempt(() => validationEnvs(env, settings, envs)),
+          yield* learner.policy(settings.validation.episodes),
+          settings.validation,
+        )
+      : undefined
+  const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
+  const wallSeconds = Effect.map(secondsHere, (seconds) => state.earlierSeconds + seconds)
+  const training: Training = {
+    settings,
+    learner,
+    env,
+    envs,
+    validator,
+    state,
+    recording,
+    startedAtMillis,
+    startedAtStep: state.step,
+    saveCheckpoint: saveCheckpoint({ plan: planned, run, learner, envs, state, wallSeconds }),
+  }
+  yield* supervise(training)
+
+  const last = state.evaluations.at(-1)
+  const seconds = yield* secondsHere
+  const result: RunResult = {
+    runDir: run.directory,
+    steps: state.step,
+    episodes: state.episodes,
+    meanScore: state.meanScore,
+    meanReturn: state.meanReturn,
+    validation: last === undefined ? null : summaryOf(last),
+    digest: yield* digestOf(yield* learner.weights, state.scoreHash),
+    wallSeconds: yield* wallSeconds,
+    stepsPerSecond: seconds > 0 ? (state.step - training.startedAtStep) / seconds : 0,
+  }
+  yield* run.write("metrics.json", `${JSON.stringify(toSnakeCase(result), null, 2)}\n`)
+  yield* recording.flush
+  // Last: its existence says that the run is finished.
+  yield* run.write("return.json", encodeReturnFile(state.evaluations))
+  return result
+})

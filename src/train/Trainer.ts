@@ -1,10 +1,11 @@
 import { Cause, Clock, Effect, Exit } from "effect"
 import type { Learner, LearnerError } from "../algorithm/Algorithm.ts"
 import type { CheckpointError } from "../checkpoint/Checkpoint.ts"
+import type { Env } from "../env/Env.ts"
 import type { RunStoreError } from "../experiment/RunStore.ts"
 import type { Recording } from "../record/Recorder.ts"
 import type { RunEvent } from "../record/RunEvent.ts"
-import type { FinishedEpisode, TrackedEnvs } from "./EpisodeTracker.ts"
+import type { TrainingEnvs } from "./envs.ts"
 import type { RunState } from "./RunState.ts"
 import type { Settings } from "./Settings.ts"
 import type { Validator } from "./Validation.ts"
@@ -13,7 +14,8 @@ import type { Validator } from "./Validation.ts"
 export interface Training {
   readonly settings: Settings
   readonly learner: Learner
-  readonly envs: TrackedEnvs
+  readonly env: Env
+  readonly envs: TrainingEnvs
   readonly validator: Validator | undefined
   readonly state: RunState
   readonly recording: Recording
@@ -63,9 +65,7 @@ const iterate = Effect.fnUntraced(function* (training: Training): Effect.fn.Retu
   const { learner, envs, state, recording } = training
   const position = { iteration: state.iteration, step: state.step }
   yield* learner.collect(envs, position)
-  const events: Array<RunEvent> = []
-  for (const episode of envs.drain()) events.push(episodeEnded(training, episode, state.addEpisode(episode)))
-  state.trim()
+  const events = endedEpisodes(training)
 
   const metrics = yield* learner.learn(position)
   state.step += learner.stepsPerIteration
@@ -88,18 +88,30 @@ const charts = ({ state, startedAtStep }: Training, seconds: number): Record<str
     : { ...speed, "charts/episodic_return": meanReturn, "charts/episodic_length": meanLength }
 }
 
-const episodeEnded = ({ envs, state }: Training, episode: FinishedEpisode, index: number): RunEvent => ({
-  _tag: "EpisodeEnded",
-  step: state.step + episode.row * envs.numEnvs,
-  episode: index,
-  env: episode.env,
-  return: episode.return,
-  length: episode.length,
-  terminated: episode.terminated,
-  truncated: episode.truncated,
-  truncationReason: episode.truncationReason,
-  lastReward: episode.lastReward,
-})
+/** Counts the episodes that ended in the last collect, and tells of them. */
+const endedEpisodes = ({ envs, state, env }: Training): Array<RunEvent> => {
+  const { episodes, numEnvs } = envs
+  const events: Array<RunEvent> = []
+  for (let at = 0; at < episodes.length; at++) {
+    const total = episodes.returns[at]
+    const length = episodes.lengths[at]
+    const truncated = episodes.truncated[at] === 1
+    events.push({
+      _tag: "EpisodeEnded",
+      step: episodes.steps[at] * numEnvs,
+      episode: state.addEpisode(total, length),
+      env: episodes.envs[at],
+      return: total,
+      length,
+      terminated: episodes.terminated[at] === 1,
+      truncated,
+      truncationReason: truncated ? (length >= (env.maxSteps ?? Infinity) ? "max_steps" : "env") : null,
+    })
+  }
+  episodes.clear()
+  state.trim()
+  return events
+}
 
 /** A validation whose env fails is reported, and the training goes on without its score. */
 const validate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {

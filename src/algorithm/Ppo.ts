@@ -1,0 +1,100 @@
+import { Schema } from "effect"
+import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { abs, add, cast, clip, div, exp, greater, lessEqual, maximum, mean, minimum, mul, neg, sqrt, square, sub } from "../graph/ops.ts"
+import { adam } from "../graph/optimisers.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import { define } from "./Algorithm.ts"
+import { type Batch, type Loss, onPolicyFields, onPolicyLearner } from "./OnPolicy.ts"
+
+/**
+ * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in
+ * practice: clipped value loss, advantages normalised per minibatch, orthogonal initialisation, Adam with ε = 1e-5,
+ * gradients clipped by their global norm, the learning rate annealed to zero.
+ */
+export const PpoConfig = Schema.Struct({
+  ...onPolicyFields,
+  learningRate: withDefault(positive, 2.5e-4),
+  /** Env steps that each env takes between updates. */
+  nsteps: withDefault(positiveInt, 128),
+  /** Passes over each rollout. */
+  epochs: withDefault(positiveInt, 4),
+  /** Parts that a rollout is shuffled into, each pass. */
+  minibatches: withDefault(positiveInt, 4),
+  lambda: withDefault(fraction, 0.95),
+  /** The probability ratio is clipped to 1 ± this. */
+  clip: withDefault(positive, 0.2),
+  /** Clip the value's change by the same bound. */
+  clipValue: withDefault(Schema.Boolean, true),
+  normalizeAdvantages: withDefault(Schema.Boolean, true),
+  /** Ends an update at the first minibatch whose approximate KL divergence exceeds 1.5 times this. */
+  targetKl: withDefault(Schema.NullOr(positive), null),
+  adamEpsilon: withDefault(positive, 1e-5),
+})
+export type PpoConfig = typeof PpoConfig.Type
+
+/** L = L_clip + c_v L_value − c_e H, over one minibatch. */
+export const ppoLoss = (config: PpoConfig, batch: Batch): Loss => {
+  const { distribution, value, actions, targets } = batch
+  const advantages = config.normalizeAdvantages ? standardise(batch.advantages) : batch.advantages
+
+  const logRatio = sub(distribution.logProbability(actions), batch.logProbs)
+  const ratio = exp(logRatio)
+  const clippedRatio = clip(ratio, 1 - config.clip, 1 + config.clip)
+  const policyLoss = neg(mean(minimum(mul(ratio, advantages), mul(clippedRatio, advantages))))
+
+  const error = square(sub(value, targets))
+  const clippedValue = add(batch.values, clip(sub(value, batch.values), -config.clip, config.clip))
+  const worst = config.clipValue ? maximum(error, square(sub(clippedValue, targets))) : error
+  const valueLoss = mul(mean(worst), 0.5)
+
+  const entropy = mean(distribution.entropy())
+  const loss = sub(add(policyLoss, mul(valueLoss, config.valueCoefficient)), mul(entropy, config.entropyCoefficient))
+
+  // Schulman's estimate of the divergence, of low variance and never negative: E[(r − 1) − log r].
+  const approxKl = mean(sub(sub(ratio, 1), logRatio))
+  return {
+    loss,
+    metrics: {
+      "losses/policy_loss": policyLoss,
+      "losses/value_loss": valueLoss,
+      "losses/entropy": entropy,
+      "losses/approx_kl": approxKl,
+      "losses/clipfrac": mean(cast(greater(abs(sub(ratio, 1)), config.clip), "f32")),
+    },
+    ...(config.targetKl === null ? {} : { proceed: lessEqual(approxKl, 1.5 * config.targetKl) }),
+  }
+}
+
+/** (x − mean) / (deviation + 1e-8), with the unbiased deviation. */
+const standardise = (x: Tensor): Tensor => {
+  const [n] = x.shape
+  if (n < 2) return x
+  const centred = sub(x, mean(x))
+  const variance = mul(mean(square(centred)), n / (n - 1))
+  return div(centred, add(sqrt(variance), 1e-8))
+}
+
+/**
+ * PPO as a value, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: CartPole.env, algorithm: Ppo.make({ learningRate: 1e-3 }), totalSteps: 100_000 })
+ * ```
+ */
+export const { make } = define({
+  name: "ppo",
+  config: PpoConfig,
+  setup: (config, task) =>
+    onPolicyLearner(
+      {
+        name: "ppo",
+        config,
+        epochs: config.epochs,
+        minibatches: config.minibatches,
+        loss: (batch) => ppoLoss(config, batch),
+        optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
+      },
+      task,
+    ),
+})

@@ -1,0 +1,175 @@
+/**
+ * Many copies of one env, stepped together.
+ *
+ * @example
+ * ```ts
+ * import { Batch, CartPole } from "effect-rl"
+ *
+ * const envs = Batch.make(CartPole.env, 8)
+ * envs.reset(1, "env")
+ * envs.step(new Int32Array(8))
+ * envs.observations // 8 × 4 numbers
+ * ```
+ */
+import type { Stream } from "../rng/Rng.ts"
+import type { AutoReset, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
+import type { ActionOf, Env, Transition } from "./Env.ts"
+import { EnvError } from "./EnvError.ts"
+import { describe, oneLine } from "./internal/describe.ts"
+import { batchOf, copyFrom, errorAt, type Columns, type Kernel } from "./internal/episodes.ts"
+import { fromText, NotPlain, toText } from "./internal/plainData.ts"
+import { sizeOf, type Space } from "./Space.ts"
+
+export interface Options {
+  /** What happens when an episode ends. `same-step` by default. */
+  readonly autoReset?: AutoReset
+  /** The number of the first env: with it, the envs of one batch can be shared out among several. 0 by default. */
+  readonly firstIndex?: number
+}
+
+/**
+ * A batch of any env: the env's own `batch` where it has one, else its pure functions one by one.
+ *
+ * Env i's episode k draws from the stream (seed, ...path, firstIndex + i, "episode", k) for its reset and its steps, so
+ * what happens in it depends neither on the other envs nor on how many there are.
+ */
+export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
+  env.batch?.(checkedCount(env, numEnvs), complete(env, options)) ?? oneByOne(env, numEnvs, options)
+
+/** A batch that steps its envs one by one through the env's pure functions, whether or not the env has a faster way. */
+export const oneByOne = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
+  batchOf(env, checkedCount(env, numEnvs), complete(env, options), (columns) => pureKernel(env, columns))
+
+const complete = (env: Env, { autoReset = "same-step", firstIndex = 0 }: Options): BatchOptions => ({
+  autoReset,
+  firstIndex,
+  maxSteps: env.maxSteps,
+})
+
+const checkedCount = (env: Env, numEnvs: number): number => {
+  if (Number.isInteger(numEnvs) && numEnvs >= 1) return numEnvs
+  throw new EnvError({ env: env.id, message: `${env.id}: a batch of ${numEnvs} envs; it must be a whole number of at least 1` })
+}
+
+/** States and streams in plain arrays; every value that the env's code hands out is checked. */
+const pureKernel = (env: Env, columns: Columns): Kernel => {
+  const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
+  const size = sizeOf(env.observationSpace)
+  const states = new Array<unknown>(numEnvs)
+  const streams = new Array<Stream>(numEnvs)
+
+  const fail = (index: number, step: number, message: string, userStack?: string): EnvError =>
+    errorAt(env.id, index, episodes[index], step, message, userStack)
+
+  const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
+    // Ours, with its place in it already.
+    if (error instanceof EnvError && error.index !== undefined) return error
+    const what = error instanceof EnvError ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    return fail(index, step, `${doing} threw ${oneLine(what)}`, error instanceof Error ? error.stack : undefined)
+  }
+
+  const look = (index: number, step: number, seen: ArrayLike<number>): void => {
+    if (typeof seen !== "object" || seen === null || seen.length !== size) {
+      const found = typeof seen === "object" && seen !== null ? `${String(seen.length)} numbers` : describe(seen)
+      throw fail(index, step, `observe returned ${found}, the observation space has ${size}`)
+    }
+    const offset = index * size
+    let zero = 0
+    for (let at = 0; at < size; at++) {
+      observations[offset + at] = seen[at]
+      zero += observations[offset + at] * 0
+    }
+    if (zero === 0) return
+    const wrong = Array.from(seen).findIndex((element) => !Number.isFinite(Math.fround(element)))
+    throw fail(index, step, `observation element ${wrong} is ${describe(seen[wrong])}, not a finite number`)
+  }
+
+  const start = (index: number, random: Stream): void => {
+    streams[index] = random
+    let doing = "reset"
+    try {
+      const state = env.reset(random)
+      states[index] = state
+      doing = "observe"
+      look(index, 0, env.observe(state))
+    } catch (error) {
+      throw threw(index, 0, doing, error)
+    }
+  }
+
+  const take = (index: number, transition: Transition<unknown>): void => {
+    if (typeof transition !== "object" || transition === null) {
+      throw fail(index, elapsed[index] + 1, `step returned ${describe(transition)}, not { state, reward, terminated }`)
+    }
+    const { reward, terminated: ended, truncated: cut } = transition
+    rewards[index] = reward
+    if (!Number.isFinite(rewards[index]) || typeof reward !== "number") {
+      throw fail(index, elapsed[index] + 1, `reward is ${describe(reward)}, not a finite number`)
+    }
+    if (typeof ended !== "boolean") throw fail(index, elapsed[index] + 1, `terminated is ${describe(ended)}, not a boolean`)
+    states[index] = transition.state
+    terminated[index] = ended ? 1 : 0
+    if (cut === true) truncated[index] = 1
+  }
+
+  const actionAt = actionReader(env.actionSpace)
+
+  const advance = (actions: Float32Array | Int32Array, waiting: Uint8Array): void => {
+    let index = 0
+    let doing = "step"
+    try {
+      for (; index < numEnvs; index++) {
+        if (waiting[index] !== 0) continue
+        doing = "step"
+        take(index, env.step(states[index], actionAt(actions, index), streams[index]))
+        doing = "observe"
+        look(index, elapsed[index] + 1, env.observe(states[index]))
+      }
+    } catch (error) {
+      throw threw(index, elapsed[index] + 1, doing, error)
+    }
+  }
+
+  const save = (): Snapshot => {
+    const positions = Float64Array.from(streams, (random) => random.position)
+    try {
+      return { states: new TextEncoder().encode(toText(states)), positions }
+    } catch (error) {
+      if (!(error instanceof NotPlain)) throw error
+      const message = `${env.id}: a snapshot needs a state of plain data, but ${error.path} is ${error.found}`
+      throw new EnvError({ env: env.id, message })
+    }
+  }
+
+  const load = (saved: Snapshot, streamOf: (index: number) => Stream): void => {
+    const text = saved["states"]
+    const decoded = text instanceof Uint8Array ? fromText(new TextDecoder().decode(text)) : undefined
+    if (!Array.isArray(decoded) || decoded.length !== numEnvs) {
+      throw new EnvError({ env: env.id, message: `${env.id}: the snapshot doesn't fit: it has no ${numEnvs} states` })
+    }
+    const positions = new Float64Array(numEnvs)
+    copyFrom(env.id, saved, "positions", positions)
+    for (let index = 0; index < numEnvs; index++) {
+      states[index] = decoded[index]
+      streams[index] = streamOf(index)
+      streams[index].position = positions[index]
+    }
+  }
+
+  const { renderText, renderSvg } = env
+  return {
+    start,
+    advance,
+    save,
+    load,
+    ...(renderText === undefined ? {} : { renderText: (index: number) => renderText.call(env, states[index]) }),
+    ...(renderSvg === undefined ? {} : { renderSvg: (index: number) => renderSvg.call(env, states[index]) }),
+  }
+}
+
+/** A box's action is a new array each time: an env may keep it in its state. */
+const actionReader = (space: Space): ((actions: Float32Array | Int32Array, index: number) => ActionOf<Space>) => {
+  if (space._tag === "Discrete") return (actions, index) => actions[index]
+  const size = sizeOf(space)
+  return (actions, index) => Array.from({ length: size }, (_, at) => actions[index * size + at])
+}

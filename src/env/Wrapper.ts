@@ -1,0 +1,167 @@
+/**
+ * Envs made from envs. Each wrapper is a pure function from one value to another, so they compose by calling, and a
+ * wrapped env that had a fast batch keeps it where that can be.
+ *
+ * What needs running statistics of a whole batch is in `Normalise` and `EpisodeLog`.
+ *
+ * @example
+ * ```ts
+ * import { Pendulum, Wrapper } from "effect-rl"
+ *
+ * const env = Wrapper.scaleReward(Wrapper.rescaleAction(Pendulum.env), 0.1) // actions in [-1, 1]
+ * ```
+ */
+import type { Stream } from "../rng/Rng.ts"
+import type { ActionOf, Env, Transition } from "./Env.ts"
+import { EnvError } from "./EnvError.ts"
+import { mapActions, mapRewards } from "./internal/mapped.ts"
+import { box, type Box, type Space } from "./Space.ts"
+
+const invalid = (env: Env, message: string): EnvError => new EnvError({ env: env.id, message: `${env.id}: ${message}` })
+
+/** Truncates after `steps` steps, or after the env's own limit where that is shorter. */
+export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: number): Env<State, A> => {
+  if (!Number.isInteger(steps) || steps < 1) throw invalid(env, `timeLimit: ${steps} steps; it must be a whole number of at least 1`)
+  return { ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }
+}
+
+/**
+ * Brings actions back within the bounds of the env's action space; the wrapped env takes any finite numbers. What an
+ * agent with a Gaussian policy wants.
+ */
+export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
+  const { low, high, shape } = env.actionSpace
+  const space = box(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, shape)
+  return withAction(env, space, (value, element) => Math.min(Math.max(value, low[element]), high[element]))
+}
+
+/** The env's actions seen as numbers from `low` to `high`, stretched to its own bounds, which must be finite. */
+export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): Env<State, Box> => {
+  const inner = env.actionSpace
+  if (![...inner.low, ...inner.high].every(Number.isFinite)) throw invalid(env, "rescaleAction: the action space has no finite bounds")
+  if (!(low < high)) throw invalid(env, `rescaleAction: low ${low} is not below high ${high}`)
+  return withAction(
+    env,
+    box(low, high, inner.shape),
+    (value, element) => inner.low[element] + ((inner.high[element] - inner.low[element]) * (value - low)) / (high - low),
+  )
+}
+
+/** Actions are float32 in a batch, so they are here. */
+const withAction = <State>(env: Env<State, Box>, space: Box, map: (value: number, element: number) => number): Env<State, Box> => ({
+  ...env,
+  actionSpace: space,
+  step: (state, action, random) =>
+    env.step(state, Array.from(action, (value, element) => Math.fround(map(Math.fround(value), element))), random),
+  batch: (numEnvs, options) => {
+    const inner = env.batch?.(numEnvs, options)
+    return inner === undefined ? undefined : mapActions(inner, space, map)
+  },
+})
+
+/** Rewards cut off at `low` and `high`. */
+export const clipReward = <State, A extends Space>(env: Env<State, A>, low = -1, high = 1): Env<State, A> => {
+  if (!(low <= high)) throw invalid(env, `clipReward: low ${low} is not ≤ high ${high}`)
+  return withReward(env, (reward) => Math.min(Math.max(reward, low), high))
+}
+
+/** Rewards times a factor. */
+export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: number): Env<State, A> => {
+  if (!Number.isFinite(factor)) throw invalid(env, `scaleReward: the factor is ${factor}`)
+  return withReward(env, (reward) => reward * factor)
+}
+
+/** Rewards are float32 in a batch, so they are here. */
+const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: number) => number): Env<State, A> => ({
+  ...env,
+  step: (state, action, random) => {
+    const transition = env.step(state, action, random)
+    return { ...transition, reward: map(Math.fround(transition.reward)) }
+  },
+  batch: (numEnvs, options) => {
+    const inner = env.batch?.(numEnvs, options)
+    return inner === undefined ? undefined : mapRewards(inner, map)
+  },
+})
+
+/** A state with what a wrapper remembers beside it. */
+interface Around<State> {
+  readonly inner: State
+}
+
+/** The wrapped env has other states, so the env's own batch is left out, and drawings look at the inner state. */
+const around = <State, Outer extends Around<State>, A extends Space>(
+  env: Env<State, A>,
+  changed: Pick<Env<Outer, A>, "reset" | "observe" | "step"> & Partial<Pick<Env<Outer, A>, "observationSpace">>,
+): Env<Outer, A> => ({
+  id: env.id,
+  observationSpace: env.observationSpace,
+  actionSpace: env.actionSpace,
+  ...(env.maxSteps === undefined ? {} : { maxSteps: env.maxSteps }),
+  ...(env.rewardThreshold === undefined ? {} : { rewardThreshold: env.rewardThreshold }),
+  ...(env.renderText === undefined ? {} : { renderText: ({ inner }: Outer) => env.renderText?.(inner) ?? "" }),
+  ...(env.renderSvg === undefined ? {} : { renderSvg: ({ inner }: Outer) => env.renderSvg?.(inner) ?? "" }),
+  ...changed,
+})
+
+export interface Stacked<State> extends Around<State> {
+  /** The last observations, oldest first. */
+  readonly frames: ReadonlyArray<ReadonlyArray<number>>
+}
+
+/** The last `size` observations as one, oldest first; at the start the first one fills the places before it. */
+export const frameStack = <State, A extends Space>(env: Env<State, A>, size: number): Env<Stacked<State>, A> => {
+  if (!Number.isInteger(size) || size < 1) throw invalid(env, `frameStack: ${size} frames; it must be a whole number of at least 1`)
+  const { low, high, shape } = env.observationSpace
+  const repeat = (bounds: ReadonlyArray<number>) => Array.from({ length: size }, () => bounds).flat()
+  const see = (state: State): ReadonlyArray<number> => Array.from(env.observe(state))
+  return around<State, Stacked<State>, A>(env, {
+    observationSpace: box(repeat(low), repeat(high), [size, ...shape]),
+    reset: (random) => {
+      const inner = env.reset(random)
+      const first = see(inner)
+      return { inner, frames: Array.from({ length: size }, () => first) }
+    },
+    observe: ({ frames }) => frames.flat(),
+    step: ({ inner, frames }, action, random) => {
+      const transition = env.step(inner, action, random)
+      return { ...transition, state: { inner: transition.state, frames: [...frames.slice(1), see(transition.state)] } }
+    },
+  })
+}
+
+export interface Sticky<State, A extends Space> extends Around<State> {
+  readonly last: ActionOf<A> | null
+}
+
+/** With this probability the env repeats its last action instead of taking the new one (Machado et al. 2018). */
+export const stickyActions = <State, A extends Space>(env: Env<State, A>, probability = 0.25): Env<Sticky<State, A>, A> => {
+  if (!(probability >= 0 && probability < 1)) throw invalid(env, `stickyActions: probability ${probability} is not in [0, 1)`)
+  return around<State, Sticky<State, A>, A>(env, {
+    reset: (random) => ({ inner: env.reset(random), last: null }),
+    observe: ({ inner }) => env.observe(inner),
+    step: ({ inner, last }, action, random) => {
+      const taken = last !== null && random.uniformDouble() < probability ? last : action
+      const transition = env.step(inner, taken, random)
+      return { ...transition, state: { inner: transition.state, last: taken } }
+    },
+  })
+}
+
+/** Episodes begin after 1 to `most` steps of doing nothing; should one end meanwhile, it starts over and goes on. */
+export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: ActionOf<A>, most = 30): Env<State, A> => {
+  if (!Number.isInteger(most) || most < 1) throw invalid(env, `noopStarts: ${most} steps; it must be a whole number of at least 1`)
+  const idle = (state: State, random: Stream): State => {
+    const { state: next, terminated, truncated }: Transition<State> = env.step(state, noop, random)
+    return terminated || truncated === true ? env.reset(random) : next
+  }
+  const { batch: _, ...rest } = env
+  return {
+    ...rest,
+    reset: (random) => {
+      let state = env.reset(random)
+      for (let left = 1 + random.integer(most); left > 0; left--) state = idle(state, random)
+      return state
+    },
+  }
+}

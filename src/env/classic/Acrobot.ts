@@ -1,0 +1,192 @@
+/**
+ * Acrobot-v1: two links hang from a hinge, and only the joint between them has a motor: swing the free end above the
+ * bar. Actions: torque −1 (0), none (1), +1 (2). Each step costs a point, an episode has 500 steps at most.
+ *
+ * A state is [angle 1, angle 2, velocity 1, velocity 2], angle 1 from hanging down, angle 2 relative to the first link;
+ * the observation is [cos 1, sin 1, cos 2, sin 2, velocity 1, velocity 2]. The dynamics are Gymnasium's: the equations
+ * of Sutton and Barto's book, one Runge-Kutta step of 0.2 s.
+ */
+import { cos, sin } from "../../rng/Elementary.ts"
+import type { Stream } from "../../rng/Rng.ts"
+import { make, type Env } from "../Env.ts"
+import { columnStates } from "../internal/columns.ts"
+import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
+import type { Moved } from "../internal/dynamics.ts"
+import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
+import { box, discrete, type Discrete } from "../Space.ts"
+
+// Both links: length 1, mass 1, centre of mass at 0.5, moment of inertia 1.
+const gravity = 9.8
+const upperWeight = (1 * 0.5 + 1 * 1) * gravity
+const lowerWeight = 0.5 * gravity
+const tau = 0.2
+const quarter = Math.PI / 2
+const fastest1 = 4 * Math.PI
+const fastest2 = 9 * Math.PI
+const spread = 0.1
+
+/** The four derivatives of a state under a torque, into `into`. */
+const derive = (
+  angle1: number,
+  angle2: number,
+  velocity1: number,
+  velocity2: number,
+  torque: number,
+  into: Float64Array,
+): void => {
+  const cosine2 = cos(angle2)
+  const sine2 = sin(angle2)
+  const d1 = 0.25 + (1 + 0.25 + cosine2) + 1 + 1
+  const d2 = 0.25 + 0.5 * cosine2 + 1
+  const phi2 = lowerWeight * cos(angle1 + angle2 - quarter)
+  const phi1 =
+    -0.5 * (velocity2 * velocity2) * sine2 -
+    velocity2 * velocity1 * sine2 +
+    upperWeight * cos(angle1 - quarter) +
+    phi2
+  const acceleration2 =
+    (torque + (d2 / d1) * phi1 - 0.5 * (velocity1 * velocity1) * sine2 - phi2) / (0.25 + 1 - (d2 * d2) / d1)
+  into[0] = velocity1
+  into[1] = velocity2
+  into[2] = -(d2 * acceleration2 + phi1) / d1
+  into[3] = acceleration2
+}
+
+const wrap = (angle: number): number => {
+  let wrapped = angle
+  while (wrapped > Math.PI) wrapped -= 2 * Math.PI
+  while (wrapped < -Math.PI) wrapped += 2 * Math.PI
+  return wrapped
+}
+
+const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
+
+const k1 = new Float64Array(4)
+const k2 = new Float64Array(4)
+const k3 = new Float64Array(4)
+const k4 = new Float64Array(4)
+/** Where one state stands while it is moved. */
+const moving = new Float64Array(4)
+
+const weigh = (index: number): number => (tau / 6) * (k1[index] + 2 * k2[index] + 2 * k3[index] + k4[index])
+
+/** Moves the state in `moving` by one Runge-Kutta step. */
+const move = (torque: number): void => {
+  const angle1 = moving[0]
+  const angle2 = moving[1]
+  const velocity1 = moving[2]
+  const velocity2 = moving[3]
+  const half = tau / 2
+  derive(angle1, angle2, velocity1, velocity2, torque, k1)
+  derive(angle1 + half * k1[0], angle2 + half * k1[1], velocity1 + half * k1[2], velocity2 + half * k1[3], torque, k2)
+  derive(angle1 + half * k2[0], angle2 + half * k2[1], velocity1 + half * k2[2], velocity2 + half * k2[3], torque, k3)
+  derive(angle1 + tau * k3[0], angle2 + tau * k3[1], velocity1 + tau * k3[2], velocity2 + tau * k3[3], torque, k4)
+  moving[0] = wrap(angle1 + weigh(0))
+  moving[1] = wrap(angle2 + weigh(1))
+  moving[2] = clip(velocity1 + weigh(2), fastest1)
+  moving[3] = clip(velocity2 + weigh(3), fastest2)
+}
+
+const isUp = (angle1: number, angle2: number): boolean => -cos(angle1) - cos(angle2 + angle1) > 1
+
+/** One step of the two links, without a time limit. */
+export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
+  moving.set(state)
+  move(action - 1)
+  const next = Array.from(moving)
+  const terminated = isUp(next[0], next[1])
+  return { state: next, observation: see(next), reward: terminated ? 0 : -1, terminated }
+}
+
+const see = ([angle1, angle2, velocity1, velocity2]: ReadonlyArray<number>): ReadonlyArray<number> =>
+  [cos(angle1), sin(angle1), cos(angle2), sin(angle2), velocity1, velocity2].map(Math.fround)
+
+/** Gymnasium starts from float32 numbers. */
+const begin = (random: Stream): number => Math.fround(random.between(-spread, spread))
+
+const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
+  const angles1 = new Float64Array(numEnvs)
+  const angles2 = new Float64Array(numEnvs)
+  const velocities1 = new Float64Array(numEnvs)
+  const velocities2 = new Float64Array(numEnvs)
+
+  const look = (index: number): void => {
+    const at = 6 * index
+    observations[at] = cos(angles1[index])
+    observations[at + 1] = sin(angles1[index])
+    observations[at + 2] = cos(angles2[index])
+    observations[at + 3] = sin(angles2[index])
+    observations[at + 4] = velocities1[index]
+    observations[at + 5] = velocities2[index]
+  }
+
+  const start = (index: number, random: Stream): void => {
+    angles1[index] = begin(random)
+    angles2[index] = begin(random)
+    velocities1[index] = begin(random)
+    velocities2[index] = begin(random)
+    look(index)
+  }
+
+  const advance = (actions: Float32Array | Int32Array, waiting: Uint8Array): void => {
+    for (let index = 0; index < numEnvs; index++) {
+      if (waiting[index] !== 0) continue
+      moving[0] = angles1[index]
+      moving[1] = angles2[index]
+      moving[2] = velocities1[index]
+      moving[3] = velocities2[index]
+      move(actions[index] - 1)
+      angles1[index] = moving[0]
+      angles2[index] = moving[1]
+      velocities1[index] = moving[2]
+      velocities2[index] = moving[3]
+      const ended = isUp(moving[0], moving[1])
+      terminated[index] = ended ? 1 : 0
+      rewards[index] = ended ? 0 : -1
+      look(index)
+    }
+  }
+
+  return { start, advance, ...columnStates(env, { angles1, angles2, velocities1, velocities2 }) }
+}
+
+const joints = ([angle1, angle2]: ReadonlyArray<number>) => {
+  const elbow = { x: sin(angle1), y: -cos(angle1) }
+  return { elbow, hand: { x: elbow.x + sin(angle1 + angle2), y: elbow.y - cos(angle1 + angle2) } }
+}
+
+/** @example `Batch.make(Acrobot.env, 16)` */
+export const env: Env<ReadonlyArray<number>, Discrete> = make({
+  id: "Acrobot-v1",
+  observationSpace: box([-1, -1, -1, -1, -fastest1, -fastest2], [1, 1, 1, 1, fastest1, fastest2]),
+  actionSpace: discrete(3),
+  maxSteps: 500,
+  rewardThreshold: -100,
+  reset: (random): ReadonlyArray<number> => [begin(random), begin(random), begin(random), begin(random)],
+  observe: see,
+  step: (state, action) => dynamics(state, action),
+  renderText: (state) => {
+    const { elbow, hand } = joints(state)
+    const { put, line, write, text } = canvas(47, 22, { width: 4.6, height: 4.6 })
+    line({ x: -2.2, y: 1 }, { x: 2.2, y: 1 }, "╌")
+    line({ x: 0, y: 0 }, elbow, "•")
+    line(elbow, hand, "∘")
+    put(0, 0, "◉")
+    write(0, 0, `angles ${short(state[0])} ${short(state[1])}`)
+    return text()
+  },
+  renderSvg: (state) => {
+    const { elbow, hand } = joints(state)
+    const at = ({ x, y }: { readonly x: number; readonly y: number }) => ({ x: 180 + 72 * x, y: 190 - 72 * y })
+    const hinge = at({ x: 0, y: 0 })
+    return svg("Acrobot-v1", 360, 360, [
+      stroke(at({ x: -2.2, y: 1 }), at({ x: 2.2, y: 1 }), palette.goal, 3),
+      stroke(hinge, at(elbow), palette.body, 14),
+      stroke(at(elbow), at(hand), palette.pole, 14),
+      disc(hinge, 6, palette.joint),
+      disc(at(elbow), 6, palette.joint),
+      caption(`angles ${short(state[0])}, ${short(state[1])}`),
+    ])
+  },
+  batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
+})

@@ -1,0 +1,107 @@
+/**
+ * Pendulum-v1: swing a pendulum up and hold it there with a torque of at most 2 N m. The reward is minus the cost of
+ * being away from upright, of speed and of torque; an episode has 200 steps.
+ *
+ * A state is [angle, angular velocity], angle 0 upright and never wrapped; the observation is [cos, sin, velocity].
+ * The dynamics are Gymnasium's.
+ */
+import { cos, sin } from "../../rng/Elementary.ts"
+import type { Stream } from "../../rng/Rng.ts"
+import { make, type Env } from "../Env.ts"
+import { columnStates } from "../internal/columns.ts"
+import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
+import type { Moved } from "../internal/dynamics.ts"
+import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
+import { box, type Box } from "../Space.ts"
+
+const fastest = 8
+const strongest = 2
+const tau = 0.05
+const gravity = 10
+const turn = 2 * Math.PI
+
+/** The same angle within [−π, π). */
+const wrapped = (angle: number): number => {
+  const rest = (angle + Math.PI) % turn
+  return (rest < 0 ? rest + turn : rest) - Math.PI
+}
+
+const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
+
+/** One step of the pendulum, without a time limit. */
+export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): Moved => {
+  const torque = clip(action[0], strongest)
+  const away = wrapped(state[0])
+  const cost = away * away + 0.1 * (state[1] * state[1]) + 0.001 * (torque * torque)
+  const velocity = clip(state[1] + (((3 * gravity) / 2) * sin(state[0]) + 3 * torque) * tau, fastest)
+  const angle = state[0] + velocity * tau
+  return { state: [angle, velocity], observation: see([angle, velocity]), reward: -cost, terminated: false }
+}
+
+const see = ([angle, velocity]: ReadonlyArray<number>): ReadonlyArray<number> =>
+  [cos(angle), sin(angle), velocity].map(Math.fround)
+
+/** The same arithmetic over columns. */
+const kernel = ({ numEnvs, observations, rewards }: Columns): Kernel => {
+  const angles = new Float64Array(numEnvs)
+  const velocities = new Float64Array(numEnvs)
+
+  const look = (index: number): void => {
+    observations[3 * index] = cos(angles[index])
+    observations[3 * index + 1] = sin(angles[index])
+    observations[3 * index + 2] = velocities[index]
+  }
+
+  const start = (index: number, random: Stream): void => {
+    angles[index] = random.between(-Math.PI, Math.PI)
+    velocities[index] = random.between(-1, 1)
+    look(index)
+  }
+
+  const advance = (actions: Float32Array | Int32Array, waiting: Uint8Array): void => {
+    for (let index = 0; index < numEnvs; index++) {
+      if (waiting[index] !== 0) continue
+      const torque = clip(actions[index], strongest)
+      const angle = angles[index]
+      const velocity = velocities[index]
+      const away = wrapped(angle)
+      const cost = away * away + 0.1 * (velocity * velocity) + 0.001 * (torque * torque)
+      const next = clip(velocity + (((3 * gravity) / 2) * sin(angle) + 3 * torque) * tau, fastest)
+      velocities[index] = next
+      angles[index] = angle + next * tau
+      rewards[index] = -cost
+      look(index)
+    }
+  }
+
+  return { start, advance, ...columnStates(env, { angles, velocities }) }
+}
+
+/** @example `Batch.make(Pendulum.env, 64)` */
+export const env: Env<ReadonlyArray<number>, Box> = make({
+  id: "Pendulum-v1",
+  observationSpace: box([-1, -1, -fastest], [1, 1, fastest]),
+  actionSpace: box(-strongest, strongest),
+  maxSteps: 200,
+  reset: (random): ReadonlyArray<number> => [random.between(-Math.PI, Math.PI), random.between(-1, 1)],
+  observe: see,
+  step: (state, action) => dynamics(state, action),
+  renderText: ([angle, velocity]) => {
+    const { put, line, write, text } = canvas(41, 19, { width: 2.6, height: 2.6 })
+    line({ x: 0, y: 0 }, { x: -sin(angle), y: cos(angle) }, "•")
+    put(0, 0, "◉")
+    write(0, 0, `angle ${short(wrapped(angle))}  velocity ${short(velocity)}`)
+    return text()
+  },
+  renderSvg: ([angle, velocity]) => {
+    const hinge = { x: 160, y: 170 }
+    const tip = { x: 160 - 110 * sin(angle), y: 170 - 110 * cos(angle) }
+    return svg("Pendulum-v1", 320, 320, [
+      stroke(hinge, { x: 160, y: 48 }, palette.faint, 3),
+      stroke(hinge, tip, palette.pole, 16),
+      disc(hinge, 6, palette.ink),
+      caption(`angle ${short(wrapped(angle))}, velocity ${short(velocity)}`),
+    ])
+  },
+  batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
+})

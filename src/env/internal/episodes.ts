@@ -1,0 +1,268 @@
+import type { Stream } from "../../rng/Rng.ts"
+import { stream } from "../../rng/Rng.ts"
+import type { BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
+import type { Env } from "../Env.ts"
+import { EnvError } from "../EnvError.ts"
+import { sizeOf } from "../Space.ts"
+
+/**
+ * The one place that knows how episodes begin, end and go on in a batch: auto-reset modes, the time limit, which random
+ * stream an episode draws from, and snapshots of all that. What is inside an env is the kernel's business.
+ */
+
+/** The arrays that a kernel writes, and where each env is. */
+export interface Columns {
+  readonly numEnvs: number
+  readonly observations: Float32Array
+  readonly rewards: Float32Array
+  readonly terminated: Uint8Array
+  readonly truncated: Uint8Array
+  /** The number of each env's episode, from 0. */
+  readonly episodes: Int32Array
+  /** The steps that each env's episode has had. */
+  readonly elapsed: Int32Array
+}
+
+/** The states of a batch, and how they move. */
+export interface Kernel {
+  /** Puts an env at the start of an episode and writes its first observation. */
+  readonly start: (index: number, random: Stream) => void
+  /**
+   * Steps each env whose `waiting` is 0: writes its observation, reward and `terminated`, and sets `truncated` (0 when
+   * called) where the env cuts itself off.
+   */
+  readonly advance: (actions: Float32Array | Int32Array, waiting: Uint8Array) => void
+  /** The states, as typed arrays; `load` copies them back, and is told which stream each env's episode draws from. */
+  readonly save: () => Snapshot
+  readonly load: (snapshot: Snapshot, streamOf: (index: number) => Stream) => void
+  readonly renderText?: (index: number) => string
+  readonly renderSvg?: (index: number) => string
+}
+
+/** What a batch takes over from its env. */
+export type Description = Pick<Env, "id" | "observationSpace" | "actionSpace">
+
+const noLimit = 0x7fffffff
+
+export const batchOf = (
+  env: Description,
+  numEnvs: number,
+  options: BatchOptions,
+  kernelOf: (columns: Columns) => Kernel,
+): BatchEnv => {
+  const observationSize = sizeOf(env.observationSpace)
+  const actionSize = sizeOf(env.actionSpace)
+  const choices = env.actionSpace._tag === "Discrete" ? env.actionSpace.n : undefined
+  const limit = options.maxSteps ?? noLimit
+  const { autoReset, firstIndex } = options
+
+  const observations = new Float32Array(numEnvs * observationSize)
+  const finalObservations = new Float32Array(numEnvs * observationSize)
+  const rewards = new Float32Array(numEnvs)
+  const terminated = new Uint8Array(numEnvs)
+  const truncated = new Uint8Array(numEnvs)
+  const episodes = new Int32Array(numEnvs)
+  const elapsed = new Int32Array(numEnvs)
+  /** Envs whose episode has ended and whose next one has not begun. */
+  const waiting = new Uint8Array(numEnvs)
+  const kernel = kernelOf({ numEnvs, observations, rewards, terminated, truncated, episodes, elapsed })
+
+  let seed: number | undefined
+  let path: ReadonlyArray<string | number> = []
+  /** Env i's stream (seed, ...path, firstIndex + i, "episode"): its episodes' streams are children of it. */
+  let parents: ReadonlyArray<Stream> = []
+
+  const address = (from: number, under: ReadonlyArray<string | number>): void => {
+    seed = from
+    path = under
+    parents = Array.from({ length: numEnvs }, (_, index) => stream(from, ...under, firstIndex + index, "episode"))
+  }
+
+  const begin = (index: number): void => {
+    elapsed[index] = 0
+    waiting[index] = 0
+    kernel.start(index, parents[index].child(episodes[index]))
+  }
+
+  const fail = (index: number, message: string): EnvError =>
+    errorAt(env.id, index, episodes[index], elapsed[index] + 1, message)
+
+  const checkActions = (actions: Float32Array | Int32Array): void => {
+    if (actions.length !== numEnvs * actionSize) {
+      const message = `${env.id}: step got ${actions.length} numbers as actions; ${numEnvs} envs × ${actionSize} are ${numEnvs * actionSize}`
+      throw new EnvError({ env: env.id, message })
+    }
+    if (choices !== undefined) {
+      for (let index = 0; index < numEnvs; index++) {
+        const action = actions[index]
+        if ((action >>> 0 !== action || action >= choices) && waiting[index] === 0) {
+          throw fail(index, `action ${action} is none of 0 … ${choices - 1}`)
+        }
+      }
+      return
+    }
+    for (let at = 0; at < actions.length; at++) {
+      // Only NaN and the infinities are not their own difference's zero.
+      if (actions[at] - actions[at] !== 0 && waiting[Math.floor(at / actionSize)] === 0) {
+        throw fail(Math.floor(at / actionSize), `action element ${at % actionSize} is ${actions[at]}`)
+      }
+    }
+  }
+
+  const end = (index: number): void => {
+    for (let at = index * observationSize; at < (index + 1) * observationSize; at++) finalObservations[at] = observations[at]
+    if (autoReset === "same-step") {
+      episodes[index]++
+      begin(index)
+    } else {
+      waiting[index] = 1
+    }
+  }
+
+  const step = (actions: Float32Array | Int32Array): void => {
+    if (seed === undefined) throw new EnvError({ env: env.id, message: `${env.id}: step before reset` })
+    if (autoReset === "disabled") {
+      const ended = waiting.indexOf(1)
+      if (ended >= 0) throw fail(ended, "its episode has ended and auto-reset is disabled: restart it first")
+    }
+    checkActions(actions)
+    truncated.fill(0)
+    kernel.advance(actions, waiting)
+    for (let index = 0; index < numEnvs; index++) {
+      if (waiting[index] !== 0) {
+        rewards[index] = 0
+        terminated[index] = 0
+        episodes[index]++
+        begin(index)
+        continue
+      }
+      const steps = elapsed[index] + 1
+      elapsed[index] = steps
+      if (steps >= limit) truncated[index] = 1
+      if ((terminated[index] | truncated[index]) !== 0) end(index)
+    }
+  }
+
+  const clear = (index: number): void => {
+    rewards[index] = 0
+    terminated[index] = 0
+    truncated[index] = 0
+  }
+
+  const reset = (from: number, ...under: ReadonlyArray<string | number>): void => {
+    address(from, under)
+    episodes.fill(0)
+    for (let index = 0; index < numEnvs; index++) {
+      clear(index)
+      begin(index)
+    }
+  }
+
+  const restart = (mask: Uint8Array): void => {
+    if (seed === undefined) throw new EnvError({ env: env.id, message: `${env.id}: restart before reset` })
+    if (mask.length !== numEnvs) {
+      throw new EnvError({ env: env.id, message: `${env.id}: restart got a mask of ${mask.length} for ${numEnvs} envs` })
+    }
+    for (let index = 0; index < numEnvs; index++) {
+      if (mask[index] === 0) continue
+      clear(index)
+      episodes[index]++
+      begin(index)
+    }
+  }
+
+  const columns = { observations, finalObservations, rewards, terminated, truncated, episodes, elapsed, waiting }
+
+  const snapshot = (): Snapshot => {
+    const origin = new TextEncoder().encode(JSON.stringify({ seed: seed ?? null, path }))
+    const copies = Object.entries(columns).map(([key, column]) => [key, column.slice()] as const)
+    return { origin, ...Object.fromEntries(copies), ...(seed === undefined ? {} : kernel.save()) }
+  }
+
+  const restore = (saved: Snapshot): void => {
+    const origin = originOf(env.id, saved)
+    for (const [key, column] of Object.entries(columns)) copyFrom(env.id, saved, key, column)
+    seed = undefined
+    if (origin.seed === undefined) return
+    address(origin.seed, origin.path)
+    kernel.load(saved, (index) => parents[index].child(episodes[index]))
+  }
+
+  return {
+    id: env.id,
+    numEnvs,
+    autoReset,
+    observationSpace: env.observationSpace,
+    actionSpace: env.actionSpace,
+    observationSize,
+    actionSize,
+    observations,
+    rewards,
+    terminated,
+    truncated,
+    finalObservations,
+    reset,
+    restart,
+    step,
+    ...(kernel.renderText === undefined ? {} : { renderText: kernel.renderText }),
+    ...(kernel.renderSvg === undefined ? {} : { renderSvg: kernel.renderSvg }),
+    snapshot,
+    restore,
+  }
+}
+
+/** An error with its place in front. Step 0 is the reset. */
+export const errorAt = (
+  env: string,
+  index: number,
+  episode: number,
+  step: number,
+  message: string,
+  userStack?: string,
+): EnvError =>
+  new EnvError({
+    env,
+    index,
+    episode,
+    step,
+    message: `${env}: env ${index}, episode ${episode}, ${step === 0 ? "reset" : `step ${step}`}: ${message}`,
+    ...(userStack === undefined ? {} : { userStack }),
+  })
+
+/** Copies a column of a snapshot into place; one that is missing or doesn't fit is an `EnvError`. */
+export const copyFrom = (
+  env: string,
+  saved: Snapshot,
+  key: string,
+  into: Float64Array | Float32Array | Int32Array | Uint8Array,
+): void => {
+  const column = saved[key]
+  if (column === undefined || column.length !== into.length || column.constructor !== into.constructor) {
+    const found = column === undefined ? "nothing" : `${column.length} × ${column.constructor.name}`
+    const message = `${env}: the snapshot doesn't fit: "${key}" should be ${into.length} × ${into.constructor.name}, found ${found}`
+    throw new EnvError({ env, message })
+  }
+  into.set(column)
+}
+
+interface Origin {
+  readonly seed: number | undefined
+  readonly path: ReadonlyArray<string | number>
+}
+
+const originOf = (env: string, saved: Snapshot): Origin => {
+  const bytes = saved["origin"]
+  const origin: unknown = bytes instanceof Uint8Array ? parse(new TextDecoder().decode(bytes)) : undefined
+  if (typeof origin === "object" && origin !== null && "seed" in origin && "path" in origin && Array.isArray(origin.path)) {
+    return { seed: typeof origin.seed === "number" ? origin.seed : undefined, path: origin.path }
+  }
+  throw new EnvError({ env, message: `${env}: the snapshot doesn't fit: "origin" is missing or unreadable` })
+}
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

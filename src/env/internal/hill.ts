@@ -1,0 +1,39 @@
+import { cos, sin } from "../../rng/Elementary.ts"
+import { canvas, caption, disc, palette, path, short, stroke, svg } from "./draw.ts"
+
+/** The valley of both mountain cars, and the drawing of a car in it. */
+export const lowest = -1.2
+export const highest = 0.6
+export const fastest = 0.07
+
+const height = (position: number): number => sin(3 * position) * 0.45 + 0.55
+
+export const hillText = (position: number, velocity: number, goal: number): string => {
+  const { put, write, text } = canvas(61, 14, { width: highest - lowest, height: 1.3 })
+  const shown = (at: number, above: number, character: string): void =>
+    put(at - (highest + lowest) / 2, height(at) - 0.6 + above, character)
+  for (let at = lowest; at <= highest; at += 0.01) shown(at, 0, "·")
+  shown(goal, 0.1, "⚑")
+  shown(position, 0.07, "●")
+  write(0, 0, `position ${short(position)}  velocity ${short(velocity)}`)
+  return text()
+}
+
+export const hillSvg = (title: string, position: number, velocity: number, goal: number): string => {
+  const at = (x: number, above = 0) => ({ x: 20 + ((x - lowest) / (highest - lowest)) * 560, y: 280 - height(x) * 220 - above })
+  const track = Array.from({ length: 91 }, (_, index) => at(lowest + ((highest - lowest) * index) / 90))
+  const slope = 1.35 * cos(3 * position) * (220 / 560) * (highest - lowest)
+  const along = 14 / Math.sqrt(1 + slope * slope)
+  const car = at(position, 13)
+  const back = { x: car.x - along, y: car.y + along * slope }
+  const front = { x: car.x + along, y: car.y - along * slope }
+  return svg(title, 600, 300, [
+    path(track, palette.ink, 3),
+    stroke(at(goal), at(goal, 46), palette.goal, 3),
+    stroke(at(goal, 46), { x: at(goal).x + 18, y: at(goal, 40).y }, palette.goal, 6),
+    stroke(back, front, palette.body, 16),
+    disc({ x: back.x, y: back.y + 8 }, 5, palette.pole),
+    disc({ x: front.x, y: front.y + 8 }, 5, palette.pole),
+    caption(`position ${short(position)}, velocity ${short(velocity)}`),
+  ])
+}

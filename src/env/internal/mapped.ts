@@ -1,0 +1,49 @@
+import type { BatchEnv } from "../BatchEnv.ts"
+import { markResets, nestedRestore, nestedSnapshot } from "./nested.ts"
+
+/** A batch whose actions pass through a function on their way in; `element` counts within one action. */
+export const mapActions = (
+  batch: BatchEnv,
+  space: BatchEnv["actionSpace"],
+  map: (value: number, element: number) => number,
+): BatchEnv => {
+  const mapped = new Float32Array(batch.numEnvs * batch.actionSize)
+  const step = (actions: Float32Array | Int32Array): void => {
+    // The inner batch says what is wrong with it.
+    if (actions.length !== mapped.length) return batch.step(actions)
+    for (let at = 0, element = 0; at < mapped.length; at++) {
+      mapped[at] = map(actions[at], element)
+      element = element + 1 === batch.actionSize ? 0 : element + 1
+    }
+    batch.step(mapped)
+  }
+  return { ...batch, actionSpace: space, step }
+}
+
+/** A batch whose rewards pass through a function on their way out. */
+export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): BatchEnv => {
+  const rewards = new Float32Array(batch.numEnvs)
+  const resetting = new Uint8Array(batch.numEnvs)
+  const own = { rewards }
+  return {
+    ...batch,
+    rewards,
+    reset: (seed, ...path) => {
+      batch.reset(seed, ...path)
+      rewards.fill(0)
+    },
+    restart: (mask) => {
+      batch.restart(mask)
+      for (let index = 0; index < batch.numEnvs; index++) if (mask[index] !== 0) rewards[index] = 0
+    },
+    step: (actions) => {
+      markResets(batch, resetting)
+      batch.step(actions)
+      for (let index = 0; index < batch.numEnvs; index++) {
+        rewards[index] = resetting[index] === 0 ? map(batch.rewards[index]) : 0
+      }
+    },
+    snapshot: () => nestedSnapshot(batch, own),
+    restore: (saved) => nestedRestore(batch, own, saved),
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Plain data to JSON text and back, exactly: also −0, NaN, the infinities, undefined, bigints and typed arrays, which
+ * JSON has no words for. What isn't plain data (a function, a class instance, a cycle) is refused by its path.
+ */
+
+/** Where in a value something was found that cannot be written down. */
+export class NotPlain {
+  readonly path: string
+  readonly found: string
+  constructor(path: string, found: string) {
+    this.path = path
+    this.found = found
+  }
+}
+
+/** Objects that carry this key say what JSON cannot. */
+const mark = "$"
+
+type Json = null | boolean | number | string | Array<Json> | { [key: string]: Json }
+
+export const toText = (value: unknown): string => JSON.stringify(encode(value, "state", new Set()))
+
+export const fromText = (text: string): unknown => decode(JSON.parse(text))
+
+const encode = (value: unknown, path: string, above: Set<object>): Json => {
+  switch (typeof value) {
+    case "number":
+      return Number.isFinite(value) && !Object.is(value, -0) ? value : { [mark]: Object.is(value, -0) ? "-0" : String(value) }
+    case "string":
+    case "boolean":
+      return value
+    case "undefined":
+      return { [mark]: "undefined" }
+    case "bigint":
+      return { [mark]: "bigint", value: String(value) }
+    case "object":
+      return value === null ? null : encodeObject(value, path, above)
+    default:
+      throw new NotPlain(path, `a ${typeof value}`)
+  }
+}
+
+const encodeObject = (value: object, path: string, above: Set<object>): Json => {
+  if (above.has(value)) throw new NotPlain(path, "a cycle")
+  above.add(value)
+  const encoded = encodeInside(value, path, above)
+  above.delete(value)
+  return encoded
+}
+
+const encodeInside = (value: object, path: string, above: Set<object>): Json => {
+  if (Array.isArray(value)) return Array.from(value, (item, index) => encode(item, `${path}[${index}]`, above))
+  const kind = kindOf(value)
+  if (kind !== undefined) {
+    return { [mark]: kind, value: Array.from(typedArrays[kind].read(value), (item) => encode(item, path, above)) }
+  }
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) throw new NotPlain(path, instanceName(value))
+  if (Object.getOwnPropertySymbols(value).length > 0) throw new NotPlain(path, "a symbol key")
+  const entries = Object.entries(value).map(([key, item]): [string, Json] => [key, encode(item, `${path}.${key}`, above)])
+  return Object.hasOwn(value, mark) ? { [mark]: "object", value: entries } : Object.fromEntries(entries)
+}
+
+const decode = (json: unknown): unknown => {
+  if (Array.isArray(json)) return json.map(decode)
+  if (typeof json !== "object" || json === null) return json
+  if (!(mark in json)) return Object.fromEntries(Object.entries(json).map(([key, item]) => [key, decode(item)]))
+  return decodeMarked(String(json[mark]), "value" in json ? json.value : undefined)
+}
+
+const decodeMarked = (tag: string, value: unknown): unknown => {
+  if (tag === "undefined") return undefined
+  if (tag === "bigint") return BigInt(String(value))
+  const items: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
+  if (tag === "object") return Object.fromEntries(items.map((entry) => (Array.isArray(entry) ? [entry[0], decode(entry[1])] : [])))
+  if (isKind(tag)) return typedArrays[tag].write(items.map(decode).map(Number))
+  return Number(tag)
+}
+
+const typed = <A extends Iterable<number>>(constructor: { new (items: ReadonlyArray<number>): A }) => ({
+  is: (value: object): boolean => value instanceof constructor,
+  read: (value: object): Iterable<number> => (value instanceof constructor ? value : []),
+  write: (items: ReadonlyArray<number>): A => new constructor(items),
+})
+
+const typedArrays = {
+  Float64Array: typed(Float64Array),
+  Float32Array: typed(Float32Array),
+  Int32Array: typed(Int32Array),
+  Uint32Array: typed(Uint32Array),
+  Int16Array: typed(Int16Array),
+  Uint16Array: typed(Uint16Array),
+  Int8Array: typed(Int8Array),
+  Uint8Array: typed(Uint8Array),
+  Uint8ClampedArray: typed(Uint8ClampedArray),
+}
+
+type Kind = keyof typeof typedArrays
+
+const isKind = (tag: string): tag is Kind => Object.hasOwn(typedArrays, tag)
+
+const kindOf = (value: object): Kind | undefined => {
+  if (!ArrayBuffer.isView(value)) return undefined
+  const name = value.constructor.name
+  return isKind(name) && typedArrays[name].is(value) ? name : undefined
+}
+
+const instanceName = (value: object): string => {
+  const constructor: unknown = Reflect.get(value, "constructor")
+  return typeof constructor === "function" && constructor.name !== "" ? `an instance of ${constructor.name}` : "a class instance"
+}

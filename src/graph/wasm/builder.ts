@@ -1,0 +1,150 @@
+/**
+ * Makes the compiler's nodes, and the refs that move data without copying it.
+ */
+import { type DType, type Shape, sizeOf } from "../Tensor.ts"
+import { isContiguous, type MapFn, type Node, type Phase, type Ref, restride, wholeOf, type Work } from "./ir.ts"
+
+/** Makes nodes, in topological order. */
+export class Builder {
+  readonly nodes: Array<Node> = []
+  private readonly copies = new Map<string, Ref>()
+
+  node(work: Work, inputs: ReadonlyArray<Ref>, shape: Shape, dtype: DType, phase?: Phase): Ref {
+    const changes = phase ?? inputs.reduce<Phase>((latest, input) => (input.node.phase > latest ? input.node.phase : latest), 0)
+    const node: Node = { id: this.nodes.length, work, inputs, shape, dtype, phase: changes }
+    this.nodes.push(node)
+    return wholeOf(node)
+  }
+
+  map(fn: MapFn, inputs: ReadonlyArray<Ref>, shape: Shape, dtype: DType): Ref {
+    return this.node({ kind: "map", fn }, inputs.map((input) => broadcast(input, shape)), shape, dtype)
+  }
+
+  reduce(fn: "sum" | "max" | "min", input: Ref, axes: ReadonlyArray<number>): Ref {
+    if (axes.every((axis) => input.shape[axis] === 1)) {
+      return this.reshape(input, input.shape.filter((_, axis) => !axes.includes(axis)))
+    }
+    const kept = input.shape.filter((_, axis) => !axes.includes(axis))
+    return this.node({ kind: "reduce", fn, axes }, [input], kept, input.node.dtype)
+  }
+
+  /** Chooses what the kernel vectorises over, and copies an operand whose layout does not suit that. */
+  matmul(a: Ref, b: Ref): Ref {
+    const { along, packA, packB } = planMatmul(a, b)
+    const left = packA ? (along === "rows" ? swapLast(this.copy(swapLast(a))) : this.copy(a)) : a
+    const right = packB ? (along === "inner" ? swapLast(this.copy(swapLast(b))) : this.copy(b)) : b
+    const [m, k] = a.shape.slice(-2)
+    const n = b.shape[b.shape.length - 1]
+    const batch = broadcastShapes(a.shape.slice(0, -2), b.shape.slice(0, -2))
+    return this.node(
+      { kind: "matmul", along },
+      [broadcast(left, [...batch, m, k]), broadcast(right, [...batch, k, n])],
+      [...batch, m, n],
+      "f32",
+    )
+  }
+
+  constant(data: Float32Array | Int32Array | Uint8Array, shape: Shape, dtype: DType): Ref {
+    let uniform = data.length > 1
+    for (let i = 1; uniform && i < data.length; i++) uniform = Object.is(data[i], data[0])
+    return uniform
+      ? broadcast(this.node({ kind: "constant", data: data.slice(0, 1) }, [], [], dtype), shape)
+      : this.node({ kind: "constant", data }, [], shape, dtype)
+  }
+
+  scalar(value: number): Ref {
+    return this.constant(Float32Array.of(value), [], "f32")
+  }
+
+  /** The same elements in a node of their own; the same ref is copied once. */
+  copy(ref: Ref): Ref {
+    const key = `${ref.node.id}@${ref.offset}:${ref.shape.join()}/${ref.strides.join()}`
+    const known = this.copies.get(key)
+    if (known !== undefined) return known
+    const made = this.map("copy", [ref], ref.shape, ref.node.dtype)
+    this.copies.set(key, made)
+    return made
+  }
+
+  contiguous(ref: Ref): Ref {
+    return isContiguous(ref) ? ref : this.copy(ref)
+  }
+
+  reshape(ref: Ref, shape: Shape): Ref {
+    const strides = restride(ref.shape, ref.strides, shape)
+    return strides === undefined ? wholeOf(this.copy(ref).node, shape) : { ...ref, shape, strides }
+  }
+}
+
+export const broadcast = (ref: Ref, shape: Shape): Ref => {
+  const missing = shape.length - ref.shape.length
+  return {
+    ...ref,
+    shape,
+    strides: shape.map((size, axis) => {
+      const own = axis - missing
+      return own < 0 || (ref.shape[own] === 1 && size !== 1) ? 0 : ref.strides[own]
+    }),
+  }
+}
+
+/**
+ * Costs in vector multiply-adds, roughly. Vectorising over columns wants B's rows contiguous; over rows, A's columns;
+ * over the inner dimension, A's rows and B's columns. Copies of what never changes cost nothing.
+ */
+const planMatmul = (
+  a: Ref,
+  b: Ref,
+): { readonly along: "columns" | "rows" | "inner"; readonly packA: boolean; readonly packB: boolean } => {
+  const rank = a.shape.length
+  const [m, k] = a.shape.slice(-2)
+  const n = b.shape[b.shape.length - 1]
+  const [rowsA, innerA] = a.strides.slice(-2)
+  const [innerB, columnsB] = b.strides.slice(-2)
+  const batch = rank > 2 ? sizeOf(a.shape.slice(0, -2)) : 1
+  const unit = (stride: number, size: number): boolean => stride === 1 || size === 1
+  const costA = (needed: boolean): number => (needed && a.node.phase > 0 ? 1.5 * m * k : 0)
+  const costB = (needed: boolean): number => (needed && b.node.phase > 0 ? (1.5 * k * n) / batch : 0)
+  const columns = { along: "columns", packA: false, packB: !unit(columnsB, n) } as const
+  const rows = { along: "rows", packA: !unit(rowsA, m), packB: false } as const
+  const inner = { along: "inner", packA: !unit(innerA, k), packB: !unit(innerB, k) } as const
+  const ranked = [
+    { plan: columns, cost: m * Math.ceil(n / 4) * k + costB(columns.packB) },
+    { plan: rows, cost: n * Math.ceil(m / 4) * k + m * n * 0.75 + costA(rows.packA) },
+    { plan: inner, cost: m * n * Math.ceil(k / 4) + m * n * 2 + costA(inner.packA) + costB(inner.packB) },
+  ]
+  return ranked.reduce((best, entry) => (entry.cost < best.cost ? entry : best)).plan
+}
+
+const broadcastShapes = (a: Shape, b: Shape): Shape => {
+  const rank = Math.max(a.length, b.length)
+  return Array.from({ length: rank }, (_, axis) => {
+    const x = a[axis - rank + a.length] ?? 1
+    const y = b[axis - rank + b.length] ?? 1
+    return x === 1 ? y : x
+  })
+}
+
+export const transpose = (ref: Ref, permutation: ReadonlyArray<number>): Ref => ({
+  ...ref,
+  shape: permutation.map((axis) => ref.shape[axis]),
+  strides: permutation.map((axis) => ref.strides[axis]),
+})
+
+export const swapLast = (ref: Ref): Ref => {
+  const rank = ref.shape.length
+  return transpose(ref, ref.shape.map((_, axis) => (axis === rank - 1 ? rank - 2 : axis === rank - 2 ? rank - 1 : axis)))
+}
+
+export const slice = (ref: Ref, starts: ReadonlyArray<number>, shape: Shape): Ref => ({
+  ...ref,
+  shape,
+  offset: starts.reduce((offset, start, axis) => offset + start * ref.strides[axis], ref.offset),
+})
+
+export const insertAxis = (ref: Ref, axis: number): Ref => ({
+  ...ref,
+  shape: [...ref.shape.slice(0, axis), 1, ...ref.shape.slice(axis)],
+  strides: [...ref.strides.slice(0, axis), 0, ...ref.strides.slice(axis)],
+})
+

@@ -1,0 +1,189 @@
+/**
+ * The maps of a group as straight vector code: where each input of each member comes from, and the code of each op.
+ */
+import type { BinaryFn, CompareFn, UnaryFn } from "../Tensor.ts"
+import { sizeOf } from "../Tensor.ts"
+import type { FunctionBuilder } from "./function.ts"
+import { type Group, nodesOf } from "./fuse.ts"
+import { f32x4, i32x4, v128, type V128 } from "./instructions.ts"
+import type { Node, Ref } from "./ir.ts"
+import { apply, apply2, type Block, constant, cos, exp, log, pow, sigmoid, sign, sin, softplus, tanh } from "./math.ts"
+
+export type Source =
+  | { readonly kind: "value"; readonly node: Node }
+  | { readonly kind: "operand"; readonly index: number }
+  | { readonly kind: "scalar"; readonly value: number }
+
+export interface Expressions {
+  readonly group: Group
+  /** Arrays read from memory, each once. */
+  readonly operands: ReadonlyArray<Ref>
+  readonly sources: ReadonlyMap<Node, ReadonlyArray<Source>>
+}
+
+/** Sources for the members, and for the input of a reduction. The operands of a matmul are its own affair. */
+export const expressionsOf = (group: Group): Expressions => {
+  const operands: Array<Ref> = []
+  const known = new Map<string, number>()
+  const sources = new Map<Node, ReadonlyArray<Source>>()
+  const inside = new Set(nodesOf(group))
+  for (const node of inside) {
+    if (node === group.core && node.work.kind !== "reduce") continue
+    sources.set(
+      node,
+      node.inputs.map((ref): Source => {
+        const work = ref.node.work
+        if (inside.has(ref.node)) return { kind: "value", node: ref.node }
+        if (work.kind === "constant" && sizeOf(ref.node.shape) === 1) return { kind: "scalar", value: work.data[0] }
+        const key = `${ref.node.id}@${ref.offset}:${ref.shape.join()}/${ref.strides.join()}`
+        const index = known.get(key) ?? operands.length
+        if (index === operands.length) {
+          operands.push(ref)
+          known.set(key, index)
+        }
+        return { kind: "operand", index }
+      }),
+    )
+  }
+  return { group, operands, sources }
+}
+
+/** Computes the group's members on one block; `read` loads an operand. Answers where any source's value is. */
+export const evaluate = (
+  f: FunctionBuilder,
+  expressions: Expressions,
+  width: number,
+  read: (operand: number) => Block,
+  given: ReadonlyMap<Node, Block> = new Map(),
+): (node: Node) => Block => {
+  const values = new Map<Node, Block>(given)
+  const loaded = new Map<number, Block>()
+  const scalars = new Map<string, Block>()
+  const like: Block = new Array<V128>(width).fill(v128.const([0, 0, 0, 0]))
+  const resolve = (source: Source, dtype: Node["dtype"]): Block => {
+    if (source.kind === "value") {
+      const value = values.get(source.node)
+      if (value === undefined) throw new Error("a value is used before it is computed")
+      return value
+    }
+    if (source.kind === "operand") {
+      const block = loaded.get(source.index) ?? read(source.index)
+      loaded.set(source.index, block)
+      return block
+    }
+    const key = `${dtype}${Object.is(source.value, -0) ? "-0" : source.value}`
+    const known = scalars.get(key)
+    if (known !== undefined) return known
+    const word = dtype === "f32" ? f.constant(source.value) : f.word(dtype === "bool" ? -source.value : source.value)
+    const local = f.let(word)
+    const block = like.map(() => local)
+    scalars.set(key, block)
+    return block
+  }
+  const inputsOf = (node: Node): ReadonlyArray<Block> =>
+    (expressions.sources.get(node) ?? []).map((source, i) => resolve(source, node.inputs[i].node.dtype))
+  for (const node of nodesOf(expressions.group)) {
+    if (node.work.kind === "map" && !values.has(node)) values.set(node, compute(f, node, inputsOf(node)))
+  }
+  return (node) => values.get(node) ?? inputsOf(node)[0]
+}
+
+const unary: Readonly<Record<UnaryFn, (f: FunctionBuilder, x: Block) => Block>> = {
+  neg: (f, x) => apply(f, f32x4.neg, x),
+  abs: (f, x) => apply(f, f32x4.abs, x),
+  sqrt: (f, x) => apply(f, f32x4.sqrt, x),
+  floor: (f, x) => apply(f, f32x4.floor, x),
+  reciprocal: (f, x) => apply2(f, f32x4.div, constant(f, 1, x), x),
+  relu: (f, x) => apply2(f, f32x4.pmax, x, constant(f, 0, x)),
+  sign,
+  exp,
+  log,
+  sin,
+  cos,
+  tanh,
+  sigmoid,
+  softplus,
+}
+
+type Op2 = (a: V128, b: V128) => V128
+
+const floats: Readonly<Record<Exclude<BinaryFn, "pow"> | CompareFn, Op2>> = {
+  add: f32x4.add,
+  sub: f32x4.sub,
+  mul: f32x4.mul,
+  div: f32x4.div,
+  min: f32x4.min,
+  max: f32x4.max,
+  less: f32x4.lt,
+  lessEqual: f32x4.le,
+  greater: f32x4.gt,
+  greaterEqual: f32x4.ge,
+  equal: f32x4.eq,
+  notEqual: f32x4.ne,
+}
+
+const integers: Readonly<Record<Exclude<BinaryFn, "pow" | "div"> | CompareFn, Op2>> = {
+  add: i32x4.add,
+  sub: i32x4.sub,
+  mul: i32x4.mul,
+  min: i32x4.minS,
+  max: i32x4.maxS,
+  less: i32x4.ltS,
+  lessEqual: i32x4.leS,
+  greater: i32x4.gtS,
+  greaterEqual: i32x4.geS,
+  equal: i32x4.eq,
+  notEqual: i32x4.ne,
+}
+
+const has = <K extends string>(table: Readonly<Record<K, unknown>>, key: string): key is K => Object.hasOwn(table, key)
+
+const compute = (f: FunctionBuilder, node: Node, inputs: ReadonlyArray<Block>): Block => {
+  if (node.work.kind !== "map") throw new Error("not a map")
+  const { fn } = node.work
+  const [x, y] = inputs
+  const from = node.inputs[0].node.dtype
+  if (typeof fn === "object") {
+    const low = constant(f, fn.clip[0], x)
+    const high = constant(f, fn.clip[1], x)
+    return x.map((v, i) => f.let(f32x4.pmin(f32x4.pmax(v, low[i]), high[i])))
+  }
+  if (has(unary, fn)) return unary[fn](f, x)
+  switch (fn) {
+    case "pow":
+      return pow(f, x, y)
+    case "copy":
+      return x
+    case "and":
+      return apply2(f, v128.and, x, y)
+    case "or":
+      return apply2(f, v128.or, x, y)
+    case "not":
+      return apply(f, v128.not, x)
+    case "where":
+      return x.map((mask, i) => f.let(v128.bitselect(y[i], inputs[2][i], mask)))
+    case "toInt":
+      return from === "bool" ? apply(f, (mask) => i32x4.neg(mask), x) : apply(f, i32x4.truncSat, x)
+    case "toFloat":
+      return from === "bool" ? apply2(f, v128.and, x, constant(f, 1, x)) : apply(f, f32x4.convert, x)
+    case "toBool": {
+      const zero = constant(f, 0, x)
+      return apply2(f, from === "f32" ? f32x4.ne : i32x4.ne, x, zero)
+    }
+  }
+  const table: Readonly<Record<string, Op2>> = from === "f32" ? floats : integers
+  const op = table[fn]
+  if (op === undefined) throw new Error(`no ${fn} of ${from}`)
+  return apply2(f, op, x, y)
+}
+
+/** A rough count of instructions a vector, for deciding how far to unroll. */
+export const weightOf = (group: Group): number => {
+  let weight = 0
+  for (const { work } of group.members) {
+    if (work.kind !== "map") continue
+    const heavy = typeof work.fn === "string" && ["exp", "log", "tanh", "sigmoid", "softplus", "sin", "cos", "pow"].includes(work.fn)
+    weight += heavy ? 20 : 1
+  }
+  return weight
+}

@@ -1,0 +1,150 @@
+/**
+ * A function under construction: its locals, the constants it reads, and the statements written so far.
+ *
+ * Constants of the vector code lie in the module's memory, four bytes each: loading one into all lanes is a single
+ * instruction, where `v128.const` takes engines four.
+ */
+import { type Code, type FunctionType, type ModuleBuilder, unsigned, type ValueType } from "./encode.ts"
+import { type Expression, i32, type I32, type Local, loopWhile, type Statement, v128, type V128 } from "./instructions.ts"
+
+const bits = new DataView(new ArrayBuffer(4))
+
+export const bitsOf = (value: number): number => {
+  bits.setFloat32(0, value)
+  return bits.getInt32(0)
+}
+
+/** The table of 32-bit constants at a fixed place in memory. */
+export class ConstantPool {
+  private readonly words = new Map<number, number>()
+  readonly address: number
+  readonly capacity: number
+
+  constructor(address: number, capacity: number) {
+    this.address = address
+    this.capacity = capacity
+  }
+
+  word(value: number): number {
+    const known = this.words.get(value | 0)
+    if (known !== undefined) return known
+    const address = this.address + 4 * this.words.size
+    if (4 * this.words.size >= this.capacity) throw new Error("the constant table is full")
+    this.words.set(value | 0, address)
+    return address
+  }
+
+  bytes(): Uint8Array {
+    return new Uint8Array(Int32Array.from(this.words.keys()).buffer)
+  }
+}
+
+export interface Target {
+  readonly module: ModuleBuilder
+  readonly pool: ConstantPool
+  /** Functions in the module that kernels share, made when first asked for. */
+  readonly shared: Map<string, number>
+}
+
+export class FunctionBuilder {
+  readonly target: Target
+  readonly type: FunctionType
+  private readonly locals: Array<ValueType> = []
+  private readonly free = new Map<ValueType, Array<number>>()
+  private scope: Array<{ readonly type: ValueType; readonly index: number }> = []
+  private statements: Array<Statement> = []
+
+  constructor(target: Target, type: FunctionType) {
+    this.target = target
+    this.type = type
+  }
+
+  param<T extends ValueType>(type: T, index: number): Local<T> {
+    return local(type, index)
+  }
+
+  local<T extends ValueType>(type: T): Local<T> {
+    const reused = this.free.get(type)?.pop()
+    if (reused !== undefined) {
+      this.scope.push({ type, index: reused })
+      return local(type, reused)
+    }
+    const index = this.type.params.length + this.locals.length
+    this.locals.push(type)
+    this.scope.push({ type, index })
+    return local(type, index)
+  }
+
+  /** A fresh local that holds the value. */
+  let<T extends ValueType>(value: Expression<T>): Local<T> {
+    const result = this.local(value.type)
+    this.emit(result.set(value))
+    return result
+  }
+
+  emit(statement: Statement): void {
+    this.statements.push(statement)
+  }
+
+  /** Locals made inside may be used again for something else afterwards. */
+  scoped(write: () => void): void {
+    const outer = this.scope
+    this.scope = []
+    write()
+    for (const entry of this.scope) {
+      const list = this.free.get(entry.type)
+      if (list === undefined) this.free.set(entry.type, [entry.index])
+      else list.push(entry.index)
+    }
+    this.scope = outer
+  }
+
+  /** What is written inside, apart from the body. */
+  capture(write: () => void): ReadonlyArray<Statement> {
+    const outer = this.statements
+    this.statements = []
+    this.scoped(write)
+    const inner = this.statements
+    this.statements = outer
+    return inner
+  }
+
+  /** The body `count` times; straight through where that is once. */
+  repeat(count: number, write: () => void): void {
+    if (count <= 0) return
+    if (count === 1) {
+      this.scoped(write)
+      return
+    }
+    this.scoped(() => {
+      const left = this.let(i32.const(count))
+      this.emit(loopWhile(this.capture(write), left.tee(i32.sub(left, i32.const(1)))))
+    })
+  }
+
+  constant(value: number): V128 {
+    return this.word(bitsOf(value))
+  }
+
+  word(value: number): V128 {
+    return v128.load32Splat(i32.const(0), this.target.pool.word(value))
+  }
+
+  finish(result?: Expression<ValueType>): number {
+    return this.target.module.define(this.type, this.locals, [this.statements, result === undefined ? [] : result.code])
+  }
+}
+
+const local = <T extends ValueType>(type: T, index: number): Local<T> => {
+  const number = unsigned(index)
+  const read: Code = [0x20, number]
+  return {
+    type,
+    code: read,
+    set: (value) => [value.code, 0x21, number],
+    tee: (value) => ({ type, code: [value.code, 0x22, number] }),
+  }
+}
+
+export const addresses = (count: number): ReadonlyArray<ValueType> => new Array<ValueType>(count).fill("i32")
+export type { I32 }

@@ -1,0 +1,54 @@
+/**
+ * Rows by index: gather and its gradient. An index out of range reads or adds to the last row, and never anything else.
+ */
+import type { FunctionBuilder } from "./function.ts"
+import { choose, f32, f32x4, i32, type I32, type Local, loopWhile, memoryCopy, memoryFill, type Statement, v128 } from "./instructions.ts"
+
+const bump = (pointer: Local<"i32">, bytes: number): Statement => pointer.set(i32.add(pointer, i32.const(bytes)))
+
+/** The address of the row that the index at `indices` names. */
+const rowAddress = (f: FunctionBuilder, base: I32, indices: I32, rows: number, bytes: number): Local<"i32"> => {
+  const index = f.let(i32.load(indices))
+  const inRange = choose(i32.ltU(index, i32.const(rows)), index, i32.const(rows - 1))
+  return f.let(i32.add(base, i32.mul(inRange, i32.const(bytes))))
+}
+
+/** Parameters: the data, the indices, the output. */
+export const writeGather = (f: FunctionBuilder, rows: number, bytes: number, count: number): void => {
+  const [data, indices, out] = [0, 1, 2].map((i) => f.param("i32", i))
+  const end = f.let(i32.add(indices, i32.const(4 * count)))
+  const body = f.capture(() => {
+    const row = rowAddress(f, data, indices, rows, bytes)
+    if (bytes > 256) f.emit(memoryCopy(out, row, i32.const(bytes)))
+    else {
+      let at = 0
+      for (; at + 16 <= bytes; at += 16) f.emit(v128.store(out, v128.load(row, at), at))
+      for (; at + 4 <= bytes; at += 4) f.emit(i32.store(out, i32.load(row, at), at))
+      for (; at < bytes; at++) f.emit(i32.store8(out, i32.load8(row, at), at))
+    }
+    f.emit(bump(out, bytes))
+  })
+  f.emit(loopWhile(body, i32.ltU(indices.tee(i32.add(indices, i32.const(4))), end)))
+}
+
+/** Parameters: the indices, the updates, the output. */
+export const writeScatterAdd = (f: FunctionBuilder, rows: number, width: number, count: number): void => {
+  const [indices, updates, out] = [0, 1, 2].map((i) => f.param("i32", i))
+  f.emit(memoryFill(out, i32.const(0), i32.const(4 * rows * width)))
+  const end = f.let(i32.add(indices, i32.const(4 * count)))
+  const body = f.capture(() => {
+    const row = rowAddress(f, out, indices, rows, 4 * width)
+    const vectors = Math.floor(width / 4)
+    f.repeat(vectors, () => {
+      f.emit(v128.store(row, f32x4.add(v128.load(row), v128.load(updates))))
+      if (vectors > 1) f.emit([bump(row, 16), bump(updates, 16)])
+    })
+    const start = vectors > 1 ? 0 : 16 * vectors
+    for (let i = 0; i < width % 4; i++) {
+      f.emit(f32.store(row, f32.add(f32.load(row, start + 4 * i), f32.load(updates, start + 4 * i)), start + 4 * i))
+    }
+    const left = 4 * width - (vectors > 1 ? 16 * vectors : 0)
+    if (left > 0) f.emit(bump(updates, left))
+  })
+  f.emit(loopWhile(body, i32.ltU(indices.tee(i32.add(indices, i32.const(4))), end)))
+}

@@ -1,0 +1,325 @@
+/**
+ * Matrix products, with the maps that follow them run on the accumulators.
+ *
+ * A tile of the result is held in registers: up to eight vectors, which is what sixteen registers allow beside the
+ * operands. Over columns (or rows: the transposed product), each step of k multiplies single elements of one operand
+ * with vectors of the other; over the inner dimension, four products are taken at once and summed across at the end.
+ * Each element is a sum in order of k, or, over the inner dimension, four such sums of every fourth product.
+ *
+ * The functions take the addresses of their arrays, so that products of one shape share one function.
+ */
+import type { DType } from "../Tensor.ts"
+import type { FunctionBuilder } from "./function.ts"
+import { f32x4, i32, type Local, loopWhile, v128, type V128 } from "./instructions.ts"
+import { loadLanes, loadSplat, storeLanes } from "./lanes.ts"
+import type { Block } from "./math.ts"
+
+/** An array over the result's [...batch, m, n]; strides in bytes. */
+export interface Operand {
+  readonly dtype: DType
+  readonly strides: ReadonlyArray<number>
+}
+
+export interface Product {
+  readonly along: "columns" | "rows" | "inner"
+  readonly batch: ReadonlyArray<number>
+  readonly m: number
+  readonly k: number
+  readonly n: number
+  /** [...batch, m, k] and [...batch, k, n], in bytes. */
+  readonly a: ReadonlyArray<number>
+  readonly b: ReadonlyArray<number>
+  readonly reads: ReadonlyArray<Operand>
+  readonly writes: ReadonlyArray<Operand>
+  /** From the products to a block for each write. */
+  readonly finish: (product: Block, read: (index: number) => Block) => ReadonlyArray<Block>
+}
+
+/** What each operand's strides along the tile's two directions are, and the pointer that walks it. */
+interface Walker {
+  readonly pointer: Local<"i32">
+  readonly dtype: DType
+  readonly batch: ReadonlyArray<number>
+  readonly down: number
+  readonly across: number
+}
+
+const swapLast = (strides: ReadonlyArray<number>): ReadonlyArray<number> => [
+  ...strides.slice(0, -2),
+  strides[strides.length - 1],
+  strides[strides.length - 2],
+]
+
+/** cᵀ = bᵀ · aᵀ */
+const transposed = (product: Product): Product => ({
+  ...product,
+  along: "columns",
+  m: product.n,
+  n: product.m,
+  a: swapLast(product.b),
+  b: swapLast(product.a),
+  reads: product.reads.map((operand) => ({ ...operand, strides: swapLast(operand.strides) })),
+  writes: product.writes.map((operand) => ({ ...operand, strides: swapLast(operand.strides) })),
+})
+
+/** How a count is covered: whole pieces, then what is left. */
+const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: number; readonly times: number }> =>
+  [{ size, times: Math.floor(count / size) }, { size: count % size, times: 1 }].filter(
+    (piece) => piece.size > 0 && piece.times > 0,
+  )
+
+/** Vectors across, for a tile of so many rows. */
+const vectorsFor = (rows: number, available: number): number =>
+  Math.min(available, rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1)
+
+const rowsFor = (m: number, vectors: number): number => (vectors === 1 ? Math.min(m, 8) : Math.min(m, 4))
+
+class ProductWriter {
+  private readonly f: FunctionBuilder
+  private readonly p: Product
+  private readonly a: Walker
+  private readonly b: Walker
+  private readonly reads: ReadonlyArray<Walker>
+  private readonly writes: ReadonlyArray<Walker>
+
+  constructor(f: FunctionBuilder, product: Product) {
+    this.f = f
+    this.p = product
+    const rank = product.batch.length
+    const walker = (index: number, dtype: DType, strides: ReadonlyArray<number>): Walker => ({
+      pointer: f.param("i32", index),
+      dtype,
+      batch: strides.slice(0, rank),
+      down: strides[rank],
+      across: strides[rank + 1],
+    })
+    this.a = walker(0, "f32", product.a)
+    this.b = walker(1, "f32", product.b)
+    this.reads = product.reads.map((operand, i) => walker(2 + i, operand.dtype, operand.strides))
+    this.writes = product.writes.map((operand, i) =>
+      walker(2 + product.reads.length + i, operand.dtype, operand.strides)
+    )
+  }
+
+  write(level = 0): void {
+    const { batch } = this.p
+    if (level === batch.length) {
+      this.f.scoped(() => (this.p.along === "inner" ? this.innerTiles() : this.columnTiles()))
+      return
+    }
+    this.f.repeat(batch[level], () => {
+      this.write(level + 1)
+      if (batch[level] > 1) for (const walker of this.all()) this.advance(walker, walker.batch[level])
+    })
+    if (level > 0 && batch[level] > 1) {
+      for (const walker of this.all()) this.advance(walker, -batch[level] * walker.batch[level])
+    }
+  }
+
+  private all(): ReadonlyArray<Walker> {
+    return [this.a, this.b, ...this.results()]
+  }
+
+  private results(): ReadonlyArray<Walker> {
+    return [...this.reads, ...this.writes]
+  }
+
+  private advance(walker: Walker, bytes: number): void {
+    if (bytes !== 0) this.f.emit(walker.pointer.set(i32.add(walker.pointer, i32.const(bytes))))
+  }
+
+  /** `times` blocks, after each of which the pointers move by `step` elements; then back to the start. */
+  private blocks(
+    list: ReadonlyArray<{ readonly size: number; readonly times: number }>,
+    move: (elements: number) => void,
+    write: (size: number) => void,
+    unit = 1,
+  ): void {
+    let moved = 0
+    list.forEach(({ size, times }, i) => {
+      const last = i === list.length - 1
+      this.f.repeat(times, () => {
+        write(size)
+        if (!last || times > 1) move(size * unit)
+      })
+      if (!last || times > 1) moved += size * unit * times
+    })
+    if (moved > 0) move(-moved)
+  }
+
+  private columnTiles(): void {
+    const { m, n } = this.p
+    const vectors = Math.ceil(n / 4)
+    this.blocks(pieces(m, rowsFor(m, vectors)), (rows) => this.moveDown(rows), (rows) => {
+      const wide = vectorsFor(rows, vectors)
+      this.blocks(pieces(n, 4 * wide), (columns) => this.moveAcross(columns), (columns) => {
+        this.f.scoped(() => this.columnTile(rows, Math.ceil(columns / 4), columns))
+      })
+    })
+  }
+
+  private moveDown(rows: number): void {
+    this.advance(this.a, rows * this.a.down)
+    for (const walker of this.results()) this.advance(walker, rows * walker.down)
+  }
+
+  private moveAcross(columns: number): void {
+    this.advance(this.b, columns * this.b.across)
+    for (const walker of this.results()) this.advance(walker, columns * walker.across)
+  }
+
+  /** `step(a, b, i)` for each i of the inner dimension, unrolled, with pointers of its own. */
+  private alongInner(count: number, stepA: number, stepB: number, step: (a: Local<"i32">, b: Local<"i32">, i: number) => void): void {
+    const { f } = this
+    const unroll = count <= 16 ? count : 8
+    const loops = Math.floor(count / unroll)
+    const a = loops > 1 ? f.let(this.a.pointer) : this.a.pointer
+    const b = loops > 1 ? f.let(this.b.pointer) : this.b.pointer
+    const steps = (n: number): void => {
+      for (let i = 0; i < n; i++) f.scoped(() => step(a, b, i))
+    }
+    if (loops === 1) {
+      steps(count)
+      return
+    }
+    const end = f.let(i32.add(b, i32.const(loops * unroll * stepB)))
+    const counted = stepB !== 0
+    const left = counted ? end : f.let(i32.const(loops))
+    const body = f.capture(() => {
+      steps(unroll)
+      f.emit(a.set(i32.add(a, i32.const(unroll * stepA))))
+      if (!counted) f.emit(b.set(i32.add(b, i32.const(unroll * stepB))))
+    })
+    const condition = counted
+      ? i32.ne(b.tee(i32.add(b, i32.const(unroll * stepB))), end)
+      : left.tee(i32.sub(left, i32.const(1)))
+    f.emit(loopWhile(body, condition))
+    steps(count - loops * unroll)
+  }
+
+  private zeros(count: number): ReadonlyArray<Local<"v128">> {
+    return Array.from({ length: count }, () => this.f.let(v128.const([0, 0, 0, 0])))
+  }
+
+  private columnTile(rows: number, vectors: number, columns: number): void {
+    const { f, p } = this
+    const sums = this.zeros(rows * vectors)
+    this.alongInner(p.k, this.a.across, this.b.down, (a, b, i) => {
+      const right = Array.from({ length: vectors }, (_, v) => f.let(v128.load(b, i * this.b.down + 16 * v)))
+      for (let row = 0; row < rows; row++) {
+        const left = f.let(v128.load32Splat(a, row * this.a.down + i * this.a.across))
+        for (let v = 0; v < vectors; v++) {
+          const sum = sums[row * vectors + v]
+          f.emit(sum.set(f32x4.add(sum, f32x4.mul(left, right[v]))))
+        }
+      }
+    })
+    // The maps, on as many rows at a time as make four vectors.
+    const atOnce = Math.max(1, Math.floor(4 / vectors))
+    for (let row = 0; row < rows; row += atOnce) {
+      const places: Array<Place> = []
+      for (let r = row; r < Math.min(rows, row + atOnce); r++) {
+        for (let v = 0; v < vectors; v++) {
+          places.push({ down: r, across: 4 * v, count: Math.min(4, columns - 4 * v) })
+        }
+      }
+      this.finish(places, sums.slice(row * vectors, (row + atOnce) * vectors), "across")
+    }
+  }
+
+  private finish(places: ReadonlyArray<Place>, sums: ReadonlyArray<V128>, lanes: "across" | "down"): void {
+    const { f } = this
+    f.scoped(() => {
+      const offset = (walker: Walker, place: Place): number => place.down * walker.down + place.across * walker.across
+      const values = this.p.finish(sums, (index) => {
+        const walker = this.reads[index]
+        const stride = walker[lanes]
+        const seen = new Map<number, V128>()
+        return places.map((place) => {
+          const at = offset(walker, place)
+          const known = seen.get(at)
+          if (known !== undefined) return known
+          const loaded = stride === 0
+            ? loadSplat(f, walker.dtype, walker.pointer, at)
+            : loadLanes(f, walker.dtype, walker.pointer, at, stride, place.count)
+          seen.set(at, loaded)
+          return loaded
+        })
+      })
+      this.writes.forEach((walker, i) => {
+        places.forEach((place, j) =>
+          storeLanes(f, walker.dtype, walker.pointer, offset(walker, place), walker[lanes], place.count, values[i][j])
+        )
+      })
+    })
+  }
+
+  private innerTiles(): void {
+    const { m, n } = this.p
+    const wide = Math.min(n, 2)
+    this.blocks(pieces(m, Math.min(m, wide === 1 ? 8 : 4)), (rows) => this.moveDown(rows), (rows) => {
+      this.blocks(pieces(n, wide), (columns) => this.moveAcross(columns), (columns) => {
+        this.f.scoped(() => this.innerTile(rows, columns))
+      })
+    })
+  }
+
+  private innerTile(rows: number, columns: number): void {
+    const { f, p } = this
+    const sums = this.zeros(rows * columns)
+    const step = (a: Local<"i32">, b: Local<"i32">, i: number, mask: V128 | undefined): void => {
+      const load = (pointer: Local<"i32">, offset: number): V128 => {
+        const loaded = v128.load(pointer, offset)
+        return f.let(mask === undefined ? loaded : v128.and(loaded, mask))
+      }
+      const right = Array.from({ length: columns }, (_, c) => load(b, c * this.b.across + 16 * i))
+      for (let row = 0; row < rows; row++) {
+        const left = load(a, row * this.a.down + 16 * i)
+        for (let c = 0; c < columns; c++) {
+          const sum = sums[row * columns + c]
+          f.emit(sum.set(f32x4.add(sum, f32x4.mul(left, right[c]))))
+        }
+      }
+    }
+    const whole = Math.floor(p.k / 4)
+    const rest = p.k % 4
+    // The pointers come back from the loop where its last step left them; so the rest is reached from the start.
+    this.alongInner(whole, 16, 16, (a, b, i) => step(a, b, i, undefined))
+    if (rest > 0) {
+      const mask = f.let(v128.const([-1, rest > 1 ? -1 : 0, rest > 2 ? -1 : 0, 0]))
+      step(this.a.pointer, this.b.pointer, whole, mask)
+    }
+    const places: Array<Place> = []
+    const totals: Array<V128> = []
+    for (let row = 0; row < rows; row += 4) {
+      for (let c = 0; c < columns; c++) {
+        const count = Math.min(4, rows - row)
+        const own = Array.from({ length: 4 }, (_, r) => sums[Math.min(row + r, rows - 1) * columns + c])
+        places.push({ down: row, across: c, count })
+        totals.push(this.across(own))
+      }
+    }
+    this.finish(places, totals, "down")
+  }
+
+  /** The sum over the lanes of each of four vectors, as the lanes of one: (0 + 2) + (1 + 3). */
+  private across(sums: ReadonlyArray<V128>): V128 {
+    const { f } = this
+    const pair = (x: V128, y: V128): V128 =>
+      f.let(f32x4.add(v128.shuffle(x, y, [0, 4, 1, 5]), v128.shuffle(x, y, [2, 6, 3, 7])))
+    const low = pair(sums[0], sums[1])
+    const high = pair(sums[2], sums[3])
+    return f.let(f32x4.add(v128.shuffle(low, high, [0, 1, 4, 5]), v128.shuffle(low, high, [2, 3, 6, 7])))
+  }
+}
+
+interface Place {
+  readonly down: number
+  readonly across: number
+  /** How many of the vector's lanes count. */
+  readonly count: number
+}
+
+/** Writes the product into a function whose parameters are the addresses of a, b, the reads and the writes. */
+export const writeProduct = (f: FunctionBuilder, product: Product): void =>
+  new ProductWriter(f, product.along === "rows" ? transposed(product) : product).write()

@@ -1,0 +1,50 @@
+/**
+ * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): a block of four 32-bit words from
+ * a 64-bit key and a 128-bit counter, with no state in between.
+ */
+
+const multiplier0 = 0xd2511f53
+const multiplier1 = 0xcd9e8d57
+const weyl0 = 0x9e3779b9
+const weyl1 = 0xbb67ae85
+
+/** The high word of a 32 × 32 bit product, in halves, because a double cannot hold the whole product. */
+const multiplyHigh = (a: number, b: number): number => {
+  const aLow = a & 0xffff
+  const aHigh = a >>> 16
+  const bLow = b & 0xffff
+  const bHigh = b >>> 16
+  const low = aLow * bLow
+  const middle = aHigh * bLow + (low >>> 16)
+  const carry = aLow * bHigh + (middle & 0xffff)
+  return (aHigh * bHigh + (middle >>> 16) + (carry >>> 16)) | 0
+}
+
+/** Writes the block of counter (c0, c1, c2, c3) under key (k0, k1) to `out[at ..< at + 4]`. */
+export const philox = (
+  c0: number,
+  c1: number,
+  c2: number,
+  c3: number,
+  k0: number,
+  k1: number,
+  out: Uint32Array,
+  at: number,
+): void => {
+  for (let round = 0; round < 10; round++) {
+    const high0 = multiplyHigh(multiplier0, c0)
+    const low0 = Math.imul(multiplier0, c0)
+    const high1 = multiplyHigh(multiplier1, c2)
+    const low1 = Math.imul(multiplier1, c2)
+    c0 = high1 ^ c1 ^ k0
+    c1 = low1
+    c2 = high0 ^ c3 ^ k1
+    c3 = low0
+    k0 = (k0 + weyl0) | 0
+    k1 = (k1 + weyl1) | 0
+  }
+  out[at] = c0
+  out[at + 1] = c1
+  out[at + 2] = c2
+  out[at + 3] = c3
+}

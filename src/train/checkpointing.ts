@@ -1,0 +1,133 @@
+import { Effect, Schema } from "effect"
+import type { Learner, LearnerError, NamedTensors } from "../algorithm/Algorithm.ts"
+import * as Checkpoints from "../checkpoint/Checkpoint.ts"
+import { CheckpointError } from "../checkpoint/Checkpoint.ts"
+import * as safetensors from "../checkpoint/safetensors.ts"
+import { type ConfigError, display, isPlain, type Plain, snakeCase } from "../config/Config.ts"
+import type { Snapshot } from "../env/BatchEnv.ts"
+import type { RunFiles, RunStoreError } from "../experiment/RunStore.ts"
+import type { TrainingEnvs } from "./envs.ts"
+import { RunState, SavedProgress } from "./RunState.ts"
+import type { Plan } from "./Settings.ts"
+
+/**
+ * A training as files, and back. A checkpoint holds the weights, the optimiser's state, every env in the middle of its
+ * episode, and `runtime.json`: the progress, the sizes of the score files at that moment, and the settings that a
+ * resumed run must share with the one that was saved.
+ */
+const Runtime = Schema.Struct({
+  progress: SavedProgress,
+  appendedSizes: Schema.Record(Schema.String, Schema.Int),
+  settings: Schema.Record(Schema.String, Schema.Unknown),
+})
+
+/** What must be the same for a resumed run to be the same run. How long it goes and when it saves may change. */
+const sharedSettings = ({ settings, effective }: Plan): Plain => ({
+  env: settings.env,
+  numEnvs: settings.numEnvs,
+  seed: settings.seed,
+  normalize: settings.normalize,
+  algorithm: effective.algorithm,
+})
+
+export interface Saving {
+  readonly plan: Plan
+  readonly run: RunFiles
+  readonly learner: Learner
+  readonly envs: TrainingEnvs
+  readonly state: RunState
+  readonly wallSeconds: Effect.Effect<number>
+}
+
+/** Writes a checkpoint of this moment and gives its path. */
+export const saveCheckpoint = Effect.fnUntraced(function* (
+  saving: Saving,
+): Effect.fn.Return<string, CheckpointError | RunStoreError | LearnerError> {
+  const { plan, run, learner, envs, state } = saving
+  const runtime: typeof Runtime.Encoded = {
+    progress: state.save(yield* saving.wallSeconds),
+    appendedSizes: yield* run.appendedSizes,
+    settings: sharedSettings(plan),
+  }
+  const name = `step_${String(state.step).padStart(15, "0")}`
+  yield* Checkpoints.save(run, {
+    name,
+    step: state.step,
+    score: state.evaluations.at(-1)?.step === state.step ? state.lastScore : null,
+    strategy: plan.settings.checkpoint.strategy,
+    files: {
+      "weights.safetensors": safetensors.encode(yield* learner.weights),
+      "optimizer.safetensors": safetensors.encode(yield* learner.optimiser),
+      "envs.safetensors": safetensors.encode(flat(envs.snapshot())),
+      "runtime.json": new TextEncoder().encode(JSON.stringify(runtime, null, 2)),
+    },
+  })
+  return `checkpoints/${name}`
+})
+
+/** A 1-D tensor an array: how many rows it has is the env's business. */
+const flat = (snapshot: Snapshot): safetensors.Tensors =>
+  Object.fromEntries(Object.entries(snapshot).map(([key, data]) => [key, { shape: [data.length], data }]))
+
+export interface Resumed {
+  readonly state: RunState
+  /** What had to be passed over to find an intact checkpoint. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** Puts learner and envs where the run's newest intact checkpoint left them, and cuts the score files back to it. */
+export const resume = Effect.fnUntraced(function* (
+  plan: Plan,
+  run: RunFiles,
+  learner: Learner,
+  envs: TrainingEnvs,
+): Effect.fn.Return<Resumed, CheckpointError | RunStoreError | LearnerError | ConfigError> {
+  const { name, files, skipped } = yield* Checkpoints.load(run, "latest")
+  const path = `checkpoints/${name}`
+  const tensors = (file: string) =>
+    Effect.mapError(safetensors.decode(files[file]), (error) => new CheckpointError({ path: `${path}/${file}`, message: error.message }))
+
+  const runtime = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Runtime))(new TextDecoder().decode(files["runtime.json"])).pipe(
+    Effect.mapError((error) => new CheckpointError({ path: `${path}/runtime.json`, message: oneLine(error.message) })),
+  )
+  const difference = firstDifference(sharedSettings(plan), runtime.settings)
+  if (difference !== undefined) {
+    const { key, now, then } = difference
+    const message = `the run was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`
+    return yield* new CheckpointError({ path: run.directory, message })
+  }
+  yield* learner.restore(floats(yield* tensors("weights.safetensors")), floats(yield* tensors("optimizer.safetensors")))
+  const snapshot = Object.fromEntries(
+    Object.entries(yield* tensors("envs.safetensors")).map(([key, { data }]) => [key, data]),
+  )
+  envs.restore(snapshot)
+  yield* run.cutBack(runtime.appendedSizes)
+  return {
+    state: RunState.restore(runtime.progress),
+    warnings: skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`),
+  }
+})
+
+const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, "; ")
+
+const floats = (tensors: safetensors.Tensors): NamedTensors =>
+  Object.fromEntries(
+    Object.entries(tensors).flatMap(([key, { shape, data }]) => (data instanceof Float32Array ? [[key, { shape, data }]] : [])),
+  )
+
+interface Difference {
+  readonly key: string
+  readonly now: unknown
+  readonly then: unknown
+}
+
+const firstDifference = (now: unknown, then: unknown, path: ReadonlyArray<string> = []): Difference | undefined => {
+  if (isPlain(now) && isPlain(then)) {
+    for (const key of new Set([...Object.keys(now), ...Object.keys(then)])) {
+      const difference = firstDifference(now[key], then[key], [...path, key])
+      if (difference !== undefined) return difference
+    }
+    return undefined
+  }
+  return JSON.stringify(now) === JSON.stringify(then) ? undefined : { key: path.map(snakeCase).join("."), now, then }
+}

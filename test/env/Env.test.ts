@@ -1,0 +1,64 @@
+import { assert, describe, it } from "vitest"
+import * as Env from "../../src/env/Env.ts"
+import type { AnyEnv, Definition } from "../../src/env/Env.ts"
+import { box, discrete, type Box, type Discrete } from "../../src/env/Space.ts"
+import { envError } from "./errors.ts"
+
+const corridor = Env.make({
+  id: "corridor",
+  observationSpace: box(0, 1),
+  actionSpace: discrete(2),
+  maxSteps: 50,
+  reset: () => ({ at: 0 }),
+  observe: ({ at }) => [at / 10],
+  step: ({ at }, action) => {
+    const next = Math.max(0, at + (action === 1 ? 1 : -1))
+    return { state: { at: next }, reward: next === 10 ? 1 : 0, terminated: next === 10 }
+  },
+})
+
+describe("make", () => {
+  it("knows the state's and the action's types", () => {
+    // What matters here is that it compiles.
+    const typed: Env.Env<{ at: number }, Discrete> = corridor
+    const any: AnyEnv = typed
+    const continuous: Env.Env<number, Box> = Env.make({
+      id: "thermostat",
+      observationSpace: box(-50, 50),
+      actionSpace: box(-1, 1),
+      reset: (random) => random.between(-5, 5),
+      observe: (degrees) => [degrees],
+      step: (degrees, [heat]) => ({ state: degrees + heat, reward: -Math.abs(degrees), terminated: false }),
+    })
+    assert.strictEqual(any.id, "corridor")
+    assert.strictEqual(continuous.actionSpace._tag, "Box")
+  })
+
+  it("keeps what it was given", () => {
+    assert.strictEqual(corridor.maxSteps, 50)
+    assert.deepEqual(corridor.observe({ at: 5 }), [0.5])
+  })
+})
+
+describe("a wrong definition", () => {
+  const wrong = (changes: Readonly<Record<string, unknown>>): string => {
+    // As it comes from JavaScript, where no compiler has looked at it.
+    const definition: unknown = { ...corridor, ...changes }
+    return envError(() => Env.make(definition as Definition<unknown, Discrete>)).message
+  }
+
+  it.each([
+    [{ step: undefined }, 'corridor: "step" must be a function (state, action, random) => { state, reward, terminated }, found nothing'],
+    [{ observe: 3 }, 'corridor: "observe" must be a function (state) => numbers, found 3'],
+    [{ id: "" }, '"id" must be a name, found ""'],
+    [{ actionSpace: 2 }, '"actionSpace" must be Space.discrete(…) or Space.box(…), found 2'],
+    [{ observationSpace: discrete(2) }, '"observationSpace" must be Space.box(…), found {"_tag":"Discrete","n":2}'],
+    [{ maxSteps: 0 }, '"maxSteps" must be a whole number of at least 1, found 0'],
+    [{ maxSteps: 1.5 }, '"maxSteps"'],
+    [{ rewardThreshold: "high" }, '"rewardThreshold" must be a number, found "high"'],
+    [{ reset: undefined, rest: () => 0 }, '"reset" must be a function (random) => state, found nothing (is "rest" meant to be it?)'],
+    [{ max_steps: 10 }, 'corridor: unknown field "max_steps"; did you mean "maxSteps"?'],
+  ])("%o", (changes, expected) => {
+    assert.include(wrong(changes), expected)
+  })
+})

@@ -1,0 +1,118 @@
+import { assert, describe, it } from "vitest"
+import * as Batch from "../../src/env/Batch.ts"
+import type { AutoReset } from "../../src/env/BatchEnv.ts"
+import * as Env from "../../src/env/Env.ts"
+import * as Normalise from "../../src/env/Normalise.ts"
+import { box, discrete } from "../../src/env/Space.ts"
+
+/** Observes 10 × its steps, is paid 1, 2, 3, and ends with the third step. */
+const env = Env.make({
+  id: "climb",
+  observationSpace: box(0, 100),
+  actionSpace: discrete(1),
+  reset: () => 0,
+  observe: (count) => [10 * count],
+  step: (count) => ({ state: count + 1, reward: count + 1, terminated: count === 2 }),
+})
+
+const start = (autoReset: AutoReset = "same-step") => Batch.make(env, 1, { autoReset })
+const action = new Int32Array(1)
+
+/** Mean and population variance, with a first row of mean 0, variance 1 that weighs a ten-thousandth. */
+const momentsOf = (values: ReadonlyArray<number>) => {
+  const count = values.length + 1e-4
+  const mean = values.reduce((sum, value) => sum + value, 0) / count
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0)
+  return { mean, variance: (squares + 1e-4 * (1 + mean * mean)) / count }
+}
+
+describe("observations", () => {
+  it("are brought to the scale of all that was seen, resets included, final ones not", () => {
+    const envs = Normalise.observations(start(), { clip: 1000 })
+    envs.reset(1)
+    const seen = [0]
+    for (const raw of [10, 20, 0, 10]) {
+      envs.step(action)
+      seen.push(raw)
+      const { mean, variance } = momentsOf(seen)
+      assert.approximately(envs.observations[0], (raw - mean) / Math.sqrt(variance), 1e-5)
+      assert.approximately(envs.observationMoments.mean[0], mean, 1e-12)
+      assert.approximately(envs.observationMoments.variance[0], variance, 1e-10)
+      if (envs.terminated[0] === 1) {
+        assert.approximately(envs.finalObservations[0], (30 - mean) / Math.sqrt(variance), 1e-5)
+      }
+    }
+  })
+
+  it("are cut off", () => {
+    const envs = Normalise.observations(start(), { clip: 0.5 })
+    envs.reset(1)
+    envs.step(action)
+    envs.step(action)
+    assert.strictEqual(envs.observations[0], 0.5)
+  })
+
+  it("in validation use the training's statistics and leave them alone", () => {
+    const train = Normalise.observations(start())
+    train.reset(1)
+    const validation = Normalise.observations(start(), { moments: train.observationMoments, frozen: true })
+    train.step(action)
+    const before = [...train.observationMoments.mean, ...train.observationMoments.variance]
+    validation.reset(2)
+    validation.step(action)
+    assert.deepEqual([...train.observationMoments.mean, ...train.observationMoments.variance], before)
+    assert.strictEqual(validation.observations[0], train.observations[0])
+    assert.isUndefined(validation.snapshot()["observationMoments.mean"])
+  })
+
+  it("go on after a restore as if nothing had been", () => {
+    const envs = Normalise.rewards(Normalise.observations(start()))
+    envs.reset(1)
+    envs.step(action)
+    const saved = envs.snapshot()
+    const rest = () =>
+      [1, 2, 3, 4].map(() => {
+        envs.step(action)
+        return [envs.observations[0], envs.rewards[0], envs.finalObservations[0]]
+      })
+    const first = rest()
+    envs.restore(saved)
+    assert.deepEqual(rest(), first)
+    const fresh = Normalise.rewards(Normalise.observations(start()))
+    fresh.restore(saved)
+    assert.deepEqual([...fresh.observations], [...saved["inner.normalised"]])
+    assert.approximately(fresh.observationMoments.count[0], 2 + 1e-4, 1e-12)
+  })
+})
+
+describe("rewards", () => {
+  it("are divided by the spread of the discounted returns so far", () => {
+    const envs = Normalise.rewards(start(), { gamma: 0.5 })
+    envs.reset(1)
+    const returns: Array<number> = []
+    // By hand: 1; 1/2 + 2; 2.5/2 + 3; then a new episode.
+    for (const [reward, total] of [[1, 1], [2, 2.5], [3, 4.25], [1, 1], [2, 2.5]]) {
+      envs.step(action)
+      returns.push(total)
+      assert.approximately(envs.rewards[0], Math.min(10, reward / Math.sqrt(momentsOf(returns).variance + 1e-8)), 1e-4)
+    }
+  })
+
+  it("don't count a mere reset", () => {
+    const envs = Normalise.rewards(start("next-step"), { gamma: 0.5 })
+    envs.reset(1)
+    for (let step = 0; step < 5; step++) envs.step(action)
+    assert.approximately(envs.returnMoments.count[0], 4 + 1e-4, 1e-12)
+    const { mean } = momentsOf([1, 2.5, 4.25, 1])
+    assert.approximately(envs.returnMoments.mean[0], mean, 1e-12)
+  })
+
+  it("frozen change nothing", () => {
+    const envs = Normalise.rewards(start(), { frozen: true })
+    envs.reset(1)
+    envs.step(action)
+    envs.step(action)
+    assert.approximately(envs.rewards[0], 2, 1e-6)
+    assert.strictEqual(envs.returnMoments.count[0], 1e-4)
+  })
+})

@@ -1,0 +1,49 @@
+import { readFileSync } from "node:fs"
+import { assert } from "vitest"
+
+/** What Gymnasium did: from each initial state, what every action led to. */
+export interface Trace<Action> {
+  readonly source: string
+  readonly episodes: ReadonlyArray<{
+    readonly initialState: ReadonlyArray<number>
+    readonly terminated: boolean
+    readonly actions: ReadonlyArray<Action>
+    readonly states: ReadonlyArray<ReadonlyArray<number>>
+    readonly observations: ReadonlyArray<ReadonlyArray<number>>
+    readonly rewards: ReadonlyArray<number>
+  }>
+}
+
+export const readTrace = <Action>(id: string): Trace<Action> =>
+  JSON.parse(readFileSync(new URL(`./data/${id}.json`, import.meta.url), "utf8"))
+
+interface Moved {
+  readonly state: ReadonlyArray<number>
+  readonly observation: ReadonlyArray<number>
+  readonly reward: number
+  readonly terminated: boolean
+}
+
+/**
+ * Runs free along every episode, never put back on the trace: states stay within 1e-9, observations are the same
+ * float32 numbers, endings and, where they are whole numbers, rewards are equal.
+ */
+export const follows = <Action>(
+  trace: Trace<Action>,
+  dynamics: (state: ReadonlyArray<number>, action: Action) => Moved,
+  rewardTolerance = 0,
+): void => {
+  assert.strictEqual(trace.episodes.length, 8)
+  for (const episode of trace.episodes) {
+    let state = episode.initialState
+    for (const [step, action] of episode.actions.entries()) {
+      const moved = dynamics(state, action)
+      state = moved.state
+      assert.strictEqual(state.length, episode.states[step].length)
+      for (const [at, value] of state.entries()) assert.approximately(value, episode.states[step][at], 1e-9)
+      assert.deepEqual(moved.observation, episode.observations[step].map(Math.fround))
+      assert.approximately(moved.reward, episode.rewards[step], rewardTolerance)
+      assert.strictEqual(moved.terminated, episode.terminated && step === episode.actions.length - 1)
+    }
+  }
+}

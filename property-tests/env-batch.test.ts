@@ -5,7 +5,7 @@ import type { AutoReset, BatchEnv } from "../src/env/BatchEnv.ts"
 import * as Env from "../src/env/Env.ts"
 import * as EpisodeLog from "../src/env/EpisodeLog.ts"
 import * as Normalise from "../src/env/Normalise.ts"
-import { builtIn } from "../src/env/registry.ts"
+import { builtIn } from "../src/env/Envs.ts"
 import { box, discrete, sizeOf } from "../src/env/Space.ts"
 import * as Wrapper from "../src/env/Wrapper.ts"
 
@@ -14,17 +14,29 @@ const drunkard = Env.make({
   id: "drunkard",
   observationSpace: box(-100, 100, [2]),
   actionSpace: discrete(3),
-  reset: (random) => ({ at: random.between(-1, 1), trail: [-0], best: Number.NEGATIVE_INFINITY, beer: Uint8Array.of(3) }),
+  reset: (random) => ({
+    at: random.between(-1, 1),
+    trail: [-0],
+    best: Number.NEGATIVE_INFINITY,
+    beer: Uint8Array.of(3),
+  }),
   observe: ({ at, trail }) => [at, trail.length],
   step: ({ at, trail, best, beer }, action, random) => {
     const next = at + (action - 1) * 0.1 + 0.3 * random.normal()
-    const state = { at: next, trail: [...trail, next], best: Math.max(best, next), beer: beer.map((sips) => sips + random.integer(2)) }
+    const state = {
+      at: next,
+      trail: [...trail, next],
+      best: Math.max(best, next),
+      beer: beer.map((sips) => sips + random.integer(2)),
+    }
     return { state, reward: next, terminated: Math.abs(next) > 1.5 }
   },
 })
 
 const envs: ReadonlyArray<Env.AnyEnv> = [...builtIn, drunkard]
-const anyEnv = fc.constantFrom(...envs).chain((env) => fc.integer({ min: 1, max: 30 }).map((limit) => Wrapper.timeLimit(env, limit)))
+const anyEnv = fc
+  .constantFrom(...envs)
+  .chain((env) => fc.integer({ min: 1, max: 30 }).map((limit) => Wrapper.timeLimit(env, limit)))
 const anyMode = fc.constantFrom<AutoReset>("same-step", "next-step", "disabled")
 const seed = fc.nat({ max: 2 ** 31 })
 
@@ -51,7 +63,8 @@ const advance = (envs: BatchEnv, step: number, firstIndex = 0) => {
 
 const rowsOf = (envs: BatchEnv) =>
   Array.from({ length: envs.numEnvs }, (_, index) => {
-    const row = (all: Float32Array) => Array.from(all.subarray(index * envs.observationSize, (index + 1) * envs.observationSize))
+    const row = (all: Float32Array) =>
+      Array.from(all.subarray(index * envs.observationSize, (index + 1) * envs.observationSize))
     const ended = (envs.terminated[index] | envs.truncated[index]) !== 0
     return {
       observation: row(envs.observations),
@@ -84,7 +97,10 @@ describe("a batch", () => {
         together.reset(seed, "law")
         for (const one of alone) one.reset(seed, "law")
         for (let step = 0; step < 40; step++) {
-          assert.deepEqual(advance(together, step), alone.flatMap((one, index) => advance(one, step, index)))
+          assert.deepEqual(
+            advance(together, step),
+            alone.flatMap((one, index) => advance(one, step, index)),
+          )
         }
       }),
       { numRuns: 60 },
@@ -98,7 +114,12 @@ describe("a batch", () => {
       (envs: BatchEnv): BatchEnv => Normalise.observations(EpisodeLog.record(envs)),
     )
     const stacked = anyEnv.chain((env) =>
-      fc.constantFrom<Env.AnyEnv>(env, Wrapper.frameStack(env, 3), Wrapper.stickyActions(env), Wrapper.scaleReward(env, 0.5)),
+      fc.constantFrom<Env.AnyEnv>(
+        env,
+        Wrapper.frameStack(env, 3),
+        Wrapper.stickyActions(env),
+        Wrapper.scaleReward(env, 0.5),
+      ),
     )
     fc.assert(
       fc.property(stacked, anyMode, wrapped, fc.nat({ max: 35 }), seed, (env, autoReset, wrap, when, seed) => {
@@ -114,7 +135,10 @@ describe("a batch", () => {
         assert.deepEqual(rest(), first)
         const other = wrap(Batch.make(env, 3, { autoReset }))
         other.restore(saved)
-        assert.deepEqual(Array.from({ length: 20 }, (_, step) => advance(other, when + step)), first)
+        assert.deepEqual(
+          Array.from({ length: 20 }, (_, step) => advance(other, when + step)),
+          first,
+        )
       }),
       { numRuns: 100 },
     )

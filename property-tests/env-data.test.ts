@@ -25,7 +25,10 @@ const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
     { maxDepth: 4 },
     leaf,
     fc.array(tie("tree"), { maxLength: 5 }),
-    fc.dictionary(fc.oneof(fc.string(), fc.constantFrom("$", "value", "__proto__")), tie("tree"), { maxKeys: 5, noNullPrototype: true }),
+    fc.dictionary(fc.oneof(fc.string(), fc.constantFrom("$", "value", "__proto__")), tie("tree"), {
+      maxKeys: 5,
+      noNullPrototype: true,
+    }),
   ),
 }))
 

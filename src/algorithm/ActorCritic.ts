@@ -1,9 +1,10 @@
 import type { Box, Space } from "../env/Space.ts"
 import { sizeOf } from "../env/Space.ts"
 import { categorical, diagonalGaussian, type Distribution } from "../graph/distributions.ts"
+import { zeros } from "../graph/initialisers.ts"
 import { mlp } from "../graph/layers.ts"
 import { constant, maximum, minimum, reshape } from "../graph/ops.ts"
-import { constant as constantInit, type Layout, layout } from "../graph/Parameters.ts"
+import { type Layout, layout } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
 /**
@@ -34,7 +35,7 @@ export const actorCritic = ({ observationSpace, actionSpace, hidden, activation 
   const parameters = layout({
     ...actor.parameters,
     ...critic.parameters,
-    ...(actionSpace._tag === "Box" ? { "actor.logStd": { shape: [outputs], init: constantInit(0) } } : {}),
+    ...(actionSpace._tag === "Box" ? { "actor.logStd": { shape: [outputs], init: zeros } } : {}),
   })
   return {
     parameters,

@@ -260,7 +260,7 @@ const updateSpec = (definition: OnPolicyDefinition, network: ActorCritic, task: 
   const gradient = network.parameters.flatten(Object.fromEntries(names.map((name, index) => [name, slopes[index]])))
   const { maxGradNorm } = definition.config
   const clipped = maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient
-  const { next, state: moments } = definition.optimiser({ size, learningRate }).update(theta, clipped)
+  const { next, moments } = definition.optimiser({ size, learningRate }).update(theta, clipped)
   const kept = (tensor: Tensor, proposed: Tensor): Tensor => (proceed === undefined ? proposed : where(proceed, proposed, tensor))
   const states = Object.entries({ theta: { tensor: theta, next }, ...moments })
   const spec = {

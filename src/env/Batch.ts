@@ -48,15 +48,18 @@ const complete = (env: Env, { autoReset = "same-step", firstIndex = 0 }: Options
 
 const checkedCount = (env: Env, numEnvs: number): number => {
   if (Number.isInteger(numEnvs) && numEnvs >= 1) return numEnvs
-  throw new EnvError({ env: env.id, message: `${env.id}: a batch of ${numEnvs} envs; it must be a whole number of at least 1` })
+  throw new EnvError({
+    env: env.id,
+    message: `${env.id}: a batch of ${numEnvs} envs; it must be a whole number of at least 1`,
+  })
 }
 
 /** States and streams in plain arrays; every value that the env's code hands out is checked. */
 const pureKernel = (env: Env, columns: Columns): Kernel => {
   const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
   const size = sizeOf(env.observationSpace)
-  const states = new Array<unknown>(numEnvs)
-  const streams = new Array<Stream>(numEnvs)
+  const states: Array<unknown> = []
+  const streams: Array<Stream> = []
 
   const fail = (index: number, step: number, message: string, userStack?: string): EnvError =>
     errorAt(env.id, index, episodes[index], step, message, userStack)
@@ -64,20 +67,26 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
     // Ours, with its place in it already.
     if (error instanceof EnvError && error.index !== undefined) return error
-    const what = error instanceof EnvError ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    const what =
+      error instanceof EnvError
+        ? error.message
+        : error instanceof Error
+          ? `${error.name}: ${error.message}`
+          : String(error)
     return fail(index, step, `${doing} threw ${oneLine(what)}`, error instanceof Error ? error.stack : undefined)
   }
 
   const look = (index: number, step: number, seen: ArrayLike<number>): void => {
     if (typeof seen !== "object" || seen === null || seen.length !== size) {
       const found = typeof seen === "object" && seen !== null ? `${String(seen.length)} numbers` : describe(seen)
-      throw fail(index, step, `observe returned ${found}, the observation space has ${size}`)
+      throw fail(index, step, `observe returned ${found}, the observation space wants an array of ${size}`)
     }
     const offset = index * size
     let zero = 0
     for (let at = 0; at < size; at++) {
       observations[offset + at] = seen[at]
-      zero += observations[offset + at] * 0
+      // NaN and the infinities, and nothing else, leave something over.
+      zero += observations[offset + at] - observations[offset + at]
     }
     if (zero === 0) return
     const wrong = Array.from(seen).findIndex((element) => !Number.isFinite(Math.fround(element)))
@@ -106,7 +115,8 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     if (!Number.isFinite(rewards[index]) || typeof reward !== "number") {
       throw fail(index, elapsed[index] + 1, `reward is ${describe(reward)}, not a finite number`)
     }
-    if (typeof ended !== "boolean") throw fail(index, elapsed[index] + 1, `terminated is ${describe(ended)}, not a boolean`)
+    if (typeof ended !== "boolean")
+      throw fail(index, elapsed[index] + 1, `terminated is ${describe(ended)}, not a boolean`)
     states[index] = transition.state
     terminated[index] = ended ? 1 : 0
     if (cut === true) truncated[index] = 1
@@ -171,5 +181,9 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
 const actionReader = (space: Space): ((actions: Float32Array | Int32Array, index: number) => ActionOf<Space>) => {
   if (space._tag === "Discrete") return (actions, index) => actions[index]
   const size = sizeOf(space)
-  return (actions, index) => Array.from({ length: size }, (_, at) => actions[index * size + at])
+  return (actions, index) => {
+    const action: Array<number> = []
+    for (let at = 0; at < size; at++) action.push(actions[index * size + at])
+    return action
+  }
 }

@@ -27,10 +27,11 @@ import { describe } from "./internal/describe.ts"
 import type { Box, Discrete, Space } from "./Space.ts"
 
 /** The number of a discrete action, or the numbers of a continuous one. */
-export type ActionOf<A extends Space> =
-  A extends Discrete ? number
-  : A extends Box ? ReadonlyArray<number> | Float32Array
-  : never
+export type ActionOf<A extends Space> = A extends Discrete
+  ? number
+  : A extends Box
+    ? ReadonlyArray<number> | Float32Array
+    : never
 
 export interface Transition<State> {
   readonly state: State

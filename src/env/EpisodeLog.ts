@@ -81,7 +81,8 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
       // An episode that is left before its end has a number too.
       for (let index = 0; index < numEnvs; index++) {
         if (mask[index] === 0) continue
-        if ((batch.terminated[index] | batch.truncated[index]) === 0 || batch.autoReset === "same-step") numbers[index]++
+        if ((batch.terminated[index] | batch.truncated[index]) === 0 || batch.autoReset === "same-step")
+          numbers[index]++
         forget(index)
       }
       batch.restart(mask)

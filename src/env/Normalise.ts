@@ -14,6 +14,7 @@
  * ```
  */
 import type { BatchEnv } from "./BatchEnv.ts"
+import { EnvError } from "./EnvError.ts"
 import { markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 import { make, type RunningMoments } from "./RunningMoments.ts"
 
@@ -40,6 +41,10 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
   const { frozen = false, clip = 10, epsilon = 1e-8 } = options
   const size = batch.observationSize
   const moments = options.moments ?? make(size)
+  if (moments.size !== size) {
+    const message = `${batch.id}: Normalise.observations: moments of ${moments.size} numbers for observations of ${size}`
+    throw new EnvError({ env: batch.id, message })
+  }
   const normalised = new Float32Array(batch.observations.length)
   const finals = new Float32Array(batch.observations.length)
   const factors = new Float64Array(size)

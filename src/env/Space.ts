@@ -54,7 +54,7 @@ export const box = (
   }
   const size = dimensions.reduce((product, dimension) => product * dimension, 1)
   const spread = (name: string, bound: number | ReadonlyArray<number>): ReadonlyArray<number> => {
-    const bounds = typeof bound === "number" ? new Array<number>(size).fill(bound) : [...bound]
+    const bounds = typeof bound === "number" ? Array.from({ length: size }, () => bound) : [...bound]
     if (bounds.length !== size) {
       throw invalid(`box: ${name} has ${bounds.length} elements, shape [${dimensions.join(", ")}] has ${size}`)
     }
@@ -99,7 +99,12 @@ const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
  * Writes a random member at `into[offset]`…: uniform within finite bounds, exponential beyond a single one, normal
  * where there is none.
  */
-export const sampleInto = (space: Space, random: Stream, into: Float32Array | Int32Array | Array<number>, offset = 0): void => {
+export const sampleInto = (
+  space: Space,
+  random: Stream,
+  into: Float32Array | Int32Array | Array<number>,
+  offset = 0,
+): void => {
   if (space._tag === "Discrete") {
     into[offset] = random.integer(space.n)
     return
@@ -123,7 +128,7 @@ export function sample(space: Discrete, random: Stream): number
 export function sample(space: Box, random: Stream): ReadonlyArray<number>
 export function sample(space: Space, random: Stream): number | ReadonlyArray<number>
 export function sample(space: Space, random: Stream): number | ReadonlyArray<number> {
-  const member = new Array<number>(sizeOf(space)).fill(0)
+  const member = Array.from({ length: sizeOf(space) }, () => 0)
   sampleInto(space, random, member)
   return space._tag === "Discrete" ? member[0] : member
 }

@@ -21,7 +21,8 @@ const invalid = (env: Env, message: string): EnvError => new EnvError({ env: env
 
 /** Truncates after `steps` steps, or after the env's own limit where that is shorter. */
 export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: number): Env<State, A> => {
-  if (!Number.isInteger(steps) || steps < 1) throw invalid(env, `timeLimit: ${steps} steps; it must be a whole number of at least 1`)
+  if (!Number.isInteger(steps) || steps < 1)
+    throw invalid(env, `timeLimit: ${steps} steps; it must be a whole number of at least 1`)
   return { ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }
 }
 
@@ -38,21 +39,31 @@ export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
 /** The env's actions seen as numbers from `low` to `high`, stretched to its own bounds, which must be finite. */
 export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): Env<State, Box> => {
   const inner = env.actionSpace
-  if (![...inner.low, ...inner.high].every(Number.isFinite)) throw invalid(env, "rescaleAction: the action space has no finite bounds")
+  if (![...inner.low, ...inner.high].every(Number.isFinite))
+    throw invalid(env, "rescaleAction: the action space has no finite bounds")
   if (!(low < high)) throw invalid(env, `rescaleAction: low ${low} is not below high ${high}`)
   return withAction(
     env,
     box(low, high, inner.shape),
-    (value, element) => inner.low[element] + ((inner.high[element] - inner.low[element]) * (value - low)) / (high - low),
+    (value, element) =>
+      inner.low[element] + ((inner.high[element] - inner.low[element]) * (value - low)) / (high - low),
   )
 }
 
 /** Actions are float32 in a batch, so they are here. */
-const withAction = <State>(env: Env<State, Box>, space: Box, map: (value: number, element: number) => number): Env<State, Box> => ({
+const withAction = <State>(
+  env: Env<State, Box>,
+  space: Box,
+  map: (value: number, element: number) => number,
+): Env<State, Box> => ({
   ...env,
   actionSpace: space,
   step: (state, action, random) =>
-    env.step(state, Array.from(action, (value, element) => Math.fround(map(Math.fround(value), element))), random),
+    env.step(
+      state,
+      Array.from(action, (value, element) => Math.fround(map(Math.fround(value), element))),
+      random,
+    ),
   batch: (numEnvs, options) => {
     const inner = env.batch?.(numEnvs, options)
     return inner === undefined ? undefined : mapActions(inner, space, map)
@@ -111,7 +122,8 @@ export interface Stacked<State> extends Around<State> {
 
 /** The last `size` observations as one, oldest first; at the start the first one fills the places before it. */
 export const frameStack = <State, A extends Space>(env: Env<State, A>, size: number): Env<Stacked<State>, A> => {
-  if (!Number.isInteger(size) || size < 1) throw invalid(env, `frameStack: ${size} frames; it must be a whole number of at least 1`)
+  if (!Number.isInteger(size) || size < 1)
+    throw invalid(env, `frameStack: ${size} frames; it must be a whole number of at least 1`)
   const { low, high, shape } = env.observationSpace
   const repeat = (bounds: ReadonlyArray<number>) => Array.from({ length: size }, () => bounds).flat()
   const see = (state: State): ReadonlyArray<number> => Array.from(env.observe(state))
@@ -135,8 +147,12 @@ export interface Sticky<State, A extends Space> extends Around<State> {
 }
 
 /** With this probability the env repeats its last action instead of taking the new one (Machado et al. 2018). */
-export const stickyActions = <State, A extends Space>(env: Env<State, A>, probability = 0.25): Env<Sticky<State, A>, A> => {
-  if (!(probability >= 0 && probability < 1)) throw invalid(env, `stickyActions: probability ${probability} is not in [0, 1)`)
+export const stickyActions = <State, A extends Space>(
+  env: Env<State, A>,
+  probability = 0.25,
+): Env<Sticky<State, A>, A> => {
+  if (!(probability >= 0 && probability < 1))
+    throw invalid(env, `stickyActions: probability ${probability} is not in [0, 1)`)
   return around<State, Sticky<State, A>, A>(env, {
     reset: (random) => ({ inner: env.reset(random), last: null }),
     observe: ({ inner }) => env.observe(inner),
@@ -150,7 +166,8 @@ export const stickyActions = <State, A extends Space>(env: Env<State, A>, probab
 
 /** Episodes begin after 1 to `most` steps of doing nothing; should one end meanwhile, it starts over and goes on. */
 export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: ActionOf<A>, most = 30): Env<State, A> => {
-  if (!Number.isInteger(most) || most < 1) throw invalid(env, `noopStarts: ${most} steps; it must be a whole number of at least 1`)
+  if (!Number.isInteger(most) || most < 1)
+    throw invalid(env, `noopStarts: ${most} steps; it must be a whole number of at least 1`)
   const idle = (state: State, random: Stream): State => {
     const { state: next, terminated, truncated }: Transition<State> = env.step(state, noop, random)
     return terminated || truncated === true ? env.reset(random) : next

@@ -158,14 +158,47 @@ describe("an env's mistakes", () => {
 
   const undefinedReturn = (): Env.Transition<number> => JSON.parse("null")
   it.each<[string, Partial<Env.Definition<number, { readonly _tag: "Discrete"; readonly n: number }>>, string]>([
-    ["observes NaN", { observe: (count) => [count === 1 ? Number.NaN : 0] }, "step 1: observation element 0 is NaN, not a finite number"],
-    ["observes what is too large for float32", { observe: (count) => [count * 1e39] }, "observation element 0 is 1e+39"],
-    ["observes too much", { observe: (count) => (count === 1 ? [1, 2] : [1]) }, "observe returned 2 numbers, the observation space has 1"],
-    ["observes nothing", { observe: (count) => (count === 1 ? JSON.parse("null") : [1]) }, "observe returned null, the observation space has 1"],
+    [
+      "observes NaN",
+      { observe: (count) => [count === 1 ? Number.NaN : 0] },
+      "step 1: observation element 0 is NaN, not a finite number",
+    ],
+    [
+      "observes what is too large for float32",
+      { observe: (count) => [count * 1e39] },
+      "observation element 0 is 1e+39",
+    ],
+    [
+      "observes too much",
+      { observe: (count) => (count === 1 ? [1, 2] : [1]) },
+      "observe returned 2 numbers, the observation space wants an array of 1",
+    ],
+    [
+      "observes nothing",
+      { observe: (count) => (count === 1 ? JSON.parse("null") : [1]) },
+      "observe returned null, the observation space wants an array of 1",
+    ],
+    [
+      "observes a bare number",
+      { observe: (count) => (count === 1 ? JSON.parse("3") : [1]) },
+      "observe returned 3, the observation space wants an array of 1",
+    ],
     ["returns nothing", { step: undefinedReturn }, "step returned null, not { state, reward, terminated }"],
-    ["rewards with Infinity", { step: () => ({ ...never, reward: Infinity }) }, "reward is Infinity, not a finite number"],
-    ["rewards with text", { step: () => ({ ...never, reward: JSON.parse('"1"') }) }, 'reward is "1", not a finite number'],
-    ["forgets to say whether it ended", { step: () => ({ ...never, terminated: JSON.parse("0") }) }, "terminated is 0, not a boolean"],
+    [
+      "rewards with Infinity",
+      { step: () => ({ ...never, reward: Infinity }) },
+      "reward is Infinity, not a finite number",
+    ],
+    [
+      "rewards with text",
+      { step: () => ({ ...never, reward: JSON.parse('"1"') }) },
+      'reward is "1", not a finite number',
+    ],
+    [
+      "forgets to say whether it ended",
+      { step: () => ({ ...never, terminated: JSON.parse("0") }) },
+      "terminated is 0, not a boolean",
+    ],
   ])("%s", (_, changes, expected) => {
     const envs = broken(changes)
     assert.include(envError(() => envs.step(new Int32Array(2))).message, expected)
@@ -179,7 +212,10 @@ describe("an env's mistakes", () => {
       envError(() => broken({ reset: throws })).message,
       "counter: env 0, episode 0, reset: reset threw Error: no such level",
     )
-    assert.include(envError(() => broken({ observe: () => [Number.NaN] })).message, "episode 0, reset: observation element 0")
+    assert.include(
+      envError(() => broken({ observe: () => [Number.NaN] })).message,
+      "episode 0, reset: observation element 0",
+    )
   })
 })
 
@@ -223,8 +259,12 @@ describe("a caller's mistakes", () => {
   })
 
   it("a batch must be reset before it is stepped, and hold envs", () => {
-    assert.strictEqual(envError(() => Batch.make(CartPole.env, 1).step(new Int32Array(1))).message, "CartPole-v1: step before reset")
-    for (const count of [0, -1, 1.5, Number.NaN]) assert.include(envError(() => Batch.make(CartPole.env, count)).message, `a batch of ${count} envs`)
+    assert.strictEqual(
+      envError(() => Batch.make(CartPole.env, 1).step(new Int32Array(1))).message,
+      "CartPole-v1: step before reset",
+    )
+    for (const count of [0, -1, 1.5, Number.NaN])
+      assert.include(envError(() => Batch.make(CartPole.env, count)).message, `a batch of ${count} envs`)
   })
 })
 
@@ -258,7 +298,10 @@ describe("snapshots", () => {
     const envs = Batch.make(CartPole.env, 2)
     envs.reset(1)
     const other = Batch.make(CartPole.env, 3)
-    assert.include(envError(() => other.restore(envs.snapshot())).message, 'the snapshot doesn\'t fit: "observations" should be 12 × Float32Array')
+    assert.include(
+      envError(() => other.restore(envs.snapshot())).message,
+      'the snapshot doesn\'t fit: "observations" should be 12 × Float32Array',
+    )
     assert.include(envError(() => other.restore({})).message, '"origin" is missing')
   })
 

@@ -48,7 +48,10 @@ describe("a wrong definition", () => {
   }
 
   it.each([
-    [{ step: undefined }, 'corridor: "step" must be a function (state, action, random) => { state, reward, terminated }, found nothing'],
+    [
+      { step: undefined },
+      'corridor: "step" must be a function (state, action, random) => { state, reward, terminated }, found nothing',
+    ],
     [{ observe: 3 }, 'corridor: "observe" must be a function (state) => numbers, found 3'],
     [{ id: "" }, '"id" must be a name, found ""'],
     [{ actionSpace: 2 }, '"actionSpace" must be Space.discrete(…) or Space.box(…), found 2'],
@@ -56,7 +59,10 @@ describe("a wrong definition", () => {
     [{ maxSteps: 0 }, '"maxSteps" must be a whole number of at least 1, found 0'],
     [{ maxSteps: 1.5 }, '"maxSteps"'],
     [{ rewardThreshold: "high" }, '"rewardThreshold" must be a number, found "high"'],
-    [{ reset: undefined, rest: () => 0 }, '"reset" must be a function (random) => state, found nothing (is "rest" meant to be it?)'],
+    [
+      { reset: undefined, rest: () => 0 },
+      '"reset" must be a function (random) => state, found nothing (is "rest" meant to be it?)',
+    ],
     [{ max_steps: 10 }, 'corridor: unknown field "max_steps"; did you mean "maxSteps"?'],
   ])("%o", (changes, expected) => {
     assert.include(wrong(changes), expected)

@@ -35,7 +35,13 @@ const rows = ({ episodes: log }: EpisodeLog.Recorded) =>
   ])
 
 describe("the episode log (step, env, episode, return, length, terminated, truncated)", () => {
-  const actions = [[0, 1], [0, 0], [0, 0], [1, 1], [0, 0]]
+  const actions = [
+    [0, 1],
+    [0, 0],
+    [0, 0],
+    [1, 1],
+    [0, 0],
+  ]
 
   it("has each episode once, in the order of their ends", () => {
     assert.deepEqual(rows(recorded("same-step", actions)), [
@@ -65,7 +71,10 @@ describe("the episode log (step, env, episode, return, length, terminated, trunc
   })
 
   it("grows, and is empty after a clear", () => {
-    const envs = recorded("same-step", Array.from({ length: 100 }, () => [1, 1]))
+    const envs = recorded(
+      "same-step",
+      Array.from({ length: 100 }, () => [1, 1]),
+    )
     assert.strictEqual(envs.episodes.length, 200)
     assert.deepEqual(rows(envs)[199], [100, 1, 99, 1, 1, 1, 0])
     envs.episodes.clear()
@@ -75,7 +84,10 @@ describe("the episode log (step, env, episode, return, length, terminated, trunc
   })
 
   it("goes on after a restore", () => {
-    const envs = recorded("same-step", [[0, 0], [0, 0]])
+    const envs = recorded("same-step", [
+      [0, 0],
+      [0, 0],
+    ])
     const saved = envs.snapshot()
     const other = EpisodeLog.record(Batch.make(env, 2))
     other.restore(saved)

@@ -3,7 +3,9 @@ import * as Batch from "../../src/env/Batch.ts"
 import type { AutoReset } from "../../src/env/BatchEnv.ts"
 import * as Env from "../../src/env/Env.ts"
 import * as Normalise from "../../src/env/Normalise.ts"
+import * as RunningMoments from "../../src/env/RunningMoments.ts"
 import { box, discrete } from "../../src/env/Space.ts"
+import { envError } from "./errors.ts"
 
 /** Observes 10 × its steps, is paid 1, 2, 3, and ends with the third step. */
 const env = Env.make({
@@ -65,6 +67,11 @@ describe("observations", () => {
     assert.isUndefined(validation.snapshot()["observationMoments.mean"])
   })
 
+  it("want statistics of their own size", () => {
+    const error = envError(() => Normalise.observations(start(), { moments: RunningMoments.make(3) }))
+    assert.include(error.message, "moments of 3 numbers for observations of 1")
+  })
+
   it("go on after a restore as if nothing had been", () => {
     const envs = Normalise.rewards(Normalise.observations(start()))
     envs.reset(1)
@@ -91,7 +98,13 @@ describe("rewards", () => {
     envs.reset(1)
     const returns: Array<number> = []
     // By hand: 1; 1/2 + 2; 2.5/2 + 3; then a new episode.
-    for (const [reward, total] of [[1, 1], [2, 2.5], [3, 4.25], [1, 1], [2, 2.5]]) {
+    for (const [reward, total] of [
+      [1, 1],
+      [2, 2.5],
+      [3, 4.25],
+      [1, 1],
+      [2, 2.5],
+    ]) {
       envs.step(action)
       returns.push(total)
       assert.approximately(envs.rewards[0], Math.min(10, reward / Math.sqrt(momentsOf(returns).variance + 1e-8)), 1e-4)

@@ -21,7 +21,10 @@ describe("box", () => {
 
   it("refuses bounds that cannot be", () => {
     assert.strictEqual(envError(() => Space.box([0, 2], [1, 1])).message, "box: low 2 is not ≤ high 1 at element 1")
-    assert.strictEqual(envError(() => Space.box([0, 0], [1, 1, 1])).message, "box: high has 3 elements, shape [2] has 2")
+    assert.strictEqual(
+      envError(() => Space.box([0, 0], [1, 1, 1])).message,
+      "box: high has 3 elements, shape [2] has 2",
+    )
     assert.include(envError(() => Space.box(Number.NaN, 1)).message, "low NaN")
     assert.include(envError(() => Space.box(0, 1, [0])).message, "shape [0]")
   })
@@ -76,12 +79,10 @@ describe("sample", () => {
   it("gives members, and all choices", () => {
     const random = stream(1, "sample")
     const seen = new Set<number>()
-    const numbers = Space.box([-2, 0, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY], [
-      1,
-      Number.POSITIVE_INFINITY,
-      3,
-      Number.POSITIVE_INFINITY,
-    ])
+    const numbers = Space.box(
+      [-2, 0, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY],
+      [1, Number.POSITIVE_INFINITY, 3, Number.POSITIVE_INFINITY],
+    )
     const sums = [0, 0, 0, 0]
     for (let draw = 0; draw < 4000; draw++) {
       seen.add(Space.sample(Space.discrete(4), random))

@@ -55,9 +55,18 @@ describe("timeLimit", () => {
 
 describe("clipAction", () => {
   it.each([
-    [[5, -5], [2, 0]],
-    [[-5, 50], [-2, 10]],
-    [[0.5, 0.25], [0.5, 0.25]],
+    [
+      [5, -5],
+      [2, 0],
+    ],
+    [
+      [-5, 50],
+      [-2, 10],
+    ],
+    [
+      [0.5, 0.25],
+      [0.5, 0.25],
+    ],
   ])("%o is %o to the env", (action, expected) => {
     const env = Wrapper.clipAction(echo)
     assert.deepEqual([...stepped(env, ...action).observations], expected)
@@ -67,10 +76,22 @@ describe("clipAction", () => {
 
 describe("rescaleAction", () => {
   it.each([
-    [[-1, -1], [-2, 0]],
-    [[1, 1], [2, 10]],
-    [[0, 0], [0, 5]],
-    [[0.5, -0.5], [1, 2.5]],
+    [
+      [-1, -1],
+      [-2, 0],
+    ],
+    [
+      [1, 1],
+      [2, 10],
+    ],
+    [
+      [0, 0],
+      [0, 5],
+    ],
+    [
+      [0.5, -0.5],
+      [1, 2.5],
+    ],
   ])("%o is %o to the env", (action, expected) => {
     const env = Wrapper.rescaleAction(echo)
     assert.deepEqual([...stepped(env, ...action).observations], expected)

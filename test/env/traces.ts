@@ -1,21 +1,23 @@
 import { readFileSync } from "node:fs"
 import { assert } from "vitest"
 
-/** What Gymnasium did: from each initial state, what every action led to. */
-export interface Trace<Action> {
-  readonly source: string
-  readonly episodes: ReadonlyArray<{
-    readonly initialState: ReadonlyArray<number>
-    readonly terminated: boolean
-    readonly actions: ReadonlyArray<Action>
-    readonly states: ReadonlyArray<ReadonlyArray<number>>
-    readonly observations: ReadonlyArray<ReadonlyArray<number>>
-    readonly rewards: ReadonlyArray<number>
-  }>
+/** What Gymnasium did: from an initial state, what every action led to. */
+export interface Episode<Action> {
+  readonly initialState: ReadonlyArray<number>
+  readonly terminated: boolean
+  readonly actions: ReadonlyArray<Action>
+  readonly states: ReadonlyArray<ReadonlyArray<number>>
+  readonly observations: ReadonlyArray<ReadonlyArray<number>>
+  readonly rewards: ReadonlyArray<number>
 }
 
-export const readTrace = <Action>(id: string): Trace<Action> =>
-  JSON.parse(readFileSync(new URL(`./data/${id}.json`, import.meta.url), "utf8"))
+/** The file says in its first line where it is from; each of the others is an episode. */
+export const readTrace = <Action>(id: string): ReadonlyArray<Episode<Action>> => {
+  const [, ...episodes] = readFileSync(new URL(`./data/${id}.jsonl`, import.meta.url), "utf8")
+    .trimEnd()
+    .split("\n")
+  return episodes.map((line): Episode<Action> => JSON.parse(line))
+}
 
 interface Moved {
   readonly state: ReadonlyArray<number>
@@ -29,12 +31,12 @@ interface Moved {
  * float32 numbers, endings and, where they are whole numbers, rewards are equal.
  */
 export const follows = <Action>(
-  trace: Trace<Action>,
+  episodes: ReadonlyArray<Episode<Action>>,
   dynamics: (state: ReadonlyArray<number>, action: Action) => Moved,
   rewardTolerance = 0,
 ): void => {
-  assert.strictEqual(trace.episodes.length, 8)
-  for (const episode of trace.episodes) {
+  assert.strictEqual(episodes.length, 8)
+  for (const episode of episodes) {
     let state = episode.initialState
     for (const [step, action] of episode.actions.entries()) {
       const moved = dynamics(state, action)

@@ -40,10 +40,7 @@ const derive = (
   const d2 = 0.25 + 0.5 * cosine2 + 1
   const phi2 = lowerWeight * cos(angle1 + angle2 - quarter)
   const phi1 =
-    -0.5 * (velocity2 * velocity2) * sine2 -
-    velocity2 * velocity1 * sine2 +
-    upperWeight * cos(angle1 - quarter) +
-    phi2
+    -0.5 * (velocity2 * velocity2) * sine2 - velocity2 * velocity1 * sine2 + upperWeight * cos(angle1 - quarter) + phi2
   const acceleration2 =
     (torque + (d2 / d1) * phi1 - 0.5 * (velocity1 * velocity1) * sine2 - phi2) / (0.25 + 1 - (d2 * d2) / d1)
   into[0] = velocity1

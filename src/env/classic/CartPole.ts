@@ -31,8 +31,7 @@ export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
   const sine = sin(state[2])
   const cosine = cos(state[2])
   const pull = (push + poleMassLength * (state[3] * state[3]) * sine) / totalMass
-  const turn =
-    (gravity * sine - cosine * pull) / (length * (4 / 3 - (poleMass * (cosine * cosine)) / totalMass))
+  const turn = (gravity * sine - cosine * pull) / (length * (4 / 3 - (poleMass * (cosine * cosine)) / totalMass))
   const acceleration = pull - (poleMassLength * turn * cosine) / totalMass
   const next = [
     state[0] + tau * state[1],
@@ -72,8 +71,7 @@ const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel
       const sine = sin(theta)
       const cosine = cos(theta)
       const pull = (push + poleMassLength * (omega * omega) * sine) / totalMass
-      const turn =
-        (gravity * sine - cosine * pull) / (length * (4 / 3 - (poleMass * (cosine * cosine)) / totalMass))
+      const turn = (gravity * sine - cosine * pull) / (length * (4 / 3 - (poleMass * (cosine * cosine)) / totalMass))
       const acceleration = pull - (poleMassLength * turn * cosine) / totalMass
       const nextX = x[index] + tau * velocity
       const nextVelocity = velocity + tau * acceleration
@@ -89,8 +87,7 @@ const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel
       observations[at + 2] = nextTheta
       observations[at + 3] = nextOmega
       rewards[index] = 1
-      terminated[index] =
-        nextX < -farthest || nextX > farthest || nextTheta < -steepest || nextTheta > steepest ? 1 : 0
+      terminated[index] = nextX < -farthest || nextX > farthest || nextTheta < -steepest || nextTheta > steepest ? 1 : 0
     }
   }
 

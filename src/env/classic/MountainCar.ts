@@ -49,7 +49,11 @@ const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel
     for (let index = 0; index < numEnvs; index++) {
       if (waiting[index] !== 0) continue
       const from = positions[index]
-      const speed = clip(velocities[index] + ((actions[index] - 1) * force + cos(3 * from) * -gravity), -fastest, fastest)
+      const speed = clip(
+        velocities[index] + ((actions[index] - 1) * force + cos(3 * from) * -gravity),
+        -fastest,
+        fastest,
+      )
       const position = clip(from + speed, lowest, highest)
       const velocity = position === lowest && speed < 0 ? 0 : speed
       positions[index] = position

@@ -22,7 +22,10 @@ const turn = 2 * Math.PI
 
 /** The same angle within [−π, π). */
 const wrapped = (angle: number): number => {
-  const rest = (angle + Math.PI) % turn
+  const raised = angle + Math.PI
+  // Up to one turn too far, the remainder is one exact subtraction; `%` takes many times as long.
+  if (raised >= 0 && raised < 2 * turn) return (raised < turn ? raised : raised - turn) - Math.PI
+  const rest = raised % turn
   return (rest < 0 ? rest + turn : rest) - Math.PI
 }
 
@@ -45,10 +48,13 @@ const see = ([angle, velocity]: ReadonlyArray<number>): ReadonlyArray<number> =>
 const kernel = ({ numEnvs, observations, rewards }: Columns): Kernel => {
   const angles = new Float64Array(numEnvs)
   const velocities = new Float64Array(numEnvs)
+  /** What an observation has computed, the next step need not compute again. */
+  const sines = new Float64Array(numEnvs)
 
   const look = (index: number): void => {
+    sines[index] = sin(angles[index])
     observations[3 * index] = cos(angles[index])
-    observations[3 * index + 1] = sin(angles[index])
+    observations[3 * index + 1] = sines[index]
     observations[3 * index + 2] = velocities[index]
   }
 
@@ -66,7 +72,7 @@ const kernel = ({ numEnvs, observations, rewards }: Columns): Kernel => {
       const velocity = velocities[index]
       const away = wrapped(angle)
       const cost = away * away + 0.1 * (velocity * velocity) + 0.001 * (torque * torque)
-      const next = clip(velocity + (((3 * gravity) / 2) * sin(angle) + 3 * torque) * tau, fastest)
+      const next = clip(velocity + (((3 * gravity) / 2) * sines[index] + 3 * torque) * tau, fastest)
       velocities[index] = next
       angles[index] = angle + next * tau
       rewards[index] = -cost
@@ -74,7 +80,7 @@ const kernel = ({ numEnvs, observations, rewards }: Columns): Kernel => {
     }
   }
 
-  return { start, advance, ...columnStates(env, { angles, velocities }) }
+  return { start, advance, ...columnStates(env, { angles, velocities, sines }) }
 }
 
 /** @example `Batch.make(Pendulum.env, 64)` */

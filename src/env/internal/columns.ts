@@ -2,7 +2,10 @@ import type { Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
 import { copyFrom, type Kernel } from "./episodes.ts"
 
-/** What every kernel with its states in named float64 columns shares: snapshots, and drawings of one env. */
+/**
+ * What every kernel with its states in named float64 columns shares: snapshots, and drawings of one env. The state's
+ * numbers come first, in their order; what is kept beside them comes after.
+ */
 export const columnStates = (
   env: Env<ReadonlyArray<number>>,
   columns: Readonly<Record<string, Float64Array>>,

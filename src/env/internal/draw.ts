@@ -7,7 +7,7 @@ export interface Point {
 
 /** Characters on a grid; (0, 0) is the middle of the world, y goes up, and a character is twice as high as wide. */
 export const canvas = (columns: number, rows: number, world: { readonly width: number; readonly height: number }) => {
-  const cells = Array.from({ length: rows }, () => new Array<string>(columns).fill(" "))
+  const cells = Array.from({ length: rows }, () => Array.from({ length: columns }, () => " "))
   const put = (x: number, y: number, character: string): void => {
     const column = Math.round((x / world.width + 0.5) * (columns - 1))
     const row = Math.round((0.5 - y / world.height) * (rows - 1))

@@ -110,7 +110,8 @@ export const batchOf = (
   }
 
   const end = (index: number): void => {
-    for (let at = index * observationSize; at < (index + 1) * observationSize; at++) finalObservations[at] = observations[at]
+    for (let at = index * observationSize; at < (index + 1) * observationSize; at++)
+      finalObservations[at] = observations[at]
     if (autoReset === "same-step") {
       episodes[index]++
       begin(index)
@@ -161,7 +162,10 @@ export const batchOf = (
   const restart = (mask: Uint8Array): void => {
     if (seed === undefined) throw new EnvError({ env: env.id, message: `${env.id}: restart before reset` })
     if (mask.length !== numEnvs) {
-      throw new EnvError({ env: env.id, message: `${env.id}: restart got a mask of ${mask.length} for ${numEnvs} envs` })
+      throw new EnvError({
+        env: env.id,
+        message: `${env.id}: restart got a mask of ${mask.length} for ${numEnvs} envs`,
+      })
     }
     for (let index = 0; index < numEnvs; index++) {
       if (mask[index] === 0) continue
@@ -253,7 +257,13 @@ interface Origin {
 const originOf = (env: string, saved: Snapshot): Origin => {
   const bytes = saved["origin"]
   const origin: unknown = bytes instanceof Uint8Array ? parse(new TextDecoder().decode(bytes)) : undefined
-  if (typeof origin === "object" && origin !== null && "seed" in origin && "path" in origin && Array.isArray(origin.path)) {
+  if (
+    typeof origin === "object" &&
+    origin !== null &&
+    "seed" in origin &&
+    "path" in origin &&
+    Array.isArray(origin.path)
+  ) {
     return { seed: typeof origin.seed === "number" ? origin.seed : undefined, path: origin.path }
   }
   throw new EnvError({ env, message: `${env}: the snapshot doesn't fit: "origin" is missing or unreadable` })

@@ -20,7 +20,10 @@ export const hillText = (position: number, velocity: number, goal: number): stri
 }
 
 export const hillSvg = (title: string, position: number, velocity: number, goal: number): string => {
-  const at = (x: number, above = 0) => ({ x: 20 + ((x - lowest) / (highest - lowest)) * 560, y: 280 - height(x) * 220 - above })
+  const at = (x: number, above = 0) => ({
+    x: 20 + ((x - lowest) / (highest - lowest)) * 560,
+    y: 280 - height(x) * 220 - above,
+  })
   const track = Array.from({ length: 91 }, (_, index) => at(lowest + ((highest - lowest) * index) / 90))
   const slope = 1.35 * cos(3 * position) * (220 / 560) * (highest - lowest)
   const along = 14 / Math.sqrt(1 + slope * slope)

@@ -25,7 +25,9 @@ export const fromText = (text: string): unknown => decode(JSON.parse(text))
 const encode = (value: unknown, path: string, above: Set<object>): Json => {
   switch (typeof value) {
     case "number":
-      return Number.isFinite(value) && !Object.is(value, -0) ? value : { [mark]: Object.is(value, -0) ? "-0" : String(value) }
+      return Number.isFinite(value) && !Object.is(value, -0)
+        ? value
+        : { [mark]: Object.is(value, -0) ? "-0" : String(value) }
     case "string":
     case "boolean":
       return value
@@ -57,7 +59,10 @@ const encodeInside = (value: object, path: string, above: Set<object>): Json => 
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== null) throw new NotPlain(path, instanceName(value))
   if (Object.getOwnPropertySymbols(value).length > 0) throw new NotPlain(path, "a symbol key")
-  const entries = Object.entries(value).map(([key, item]): [string, Json] => [key, encode(item, `${path}.${key}`, above)])
+  const entries = Object.entries(value).map(([key, item]): [string, Json] => [
+    key,
+    encode(item, `${path}.${key}`, above),
+  ])
   return Object.hasOwn(value, mark) ? { [mark]: "object", value: entries } : Object.fromEntries(entries)
 }
 
@@ -72,7 +77,8 @@ const decodeMarked = (tag: string, value: unknown): unknown => {
   if (tag === "undefined") return undefined
   if (tag === "bigint") return BigInt(String(value))
   const items: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
-  if (tag === "object") return Object.fromEntries(items.map((entry) => (Array.isArray(entry) ? [entry[0], decode(entry[1])] : [])))
+  if (tag === "object")
+    return Object.fromEntries(items.map((entry) => (Array.isArray(entry) ? [entry[0], decode(entry[1])] : [])))
   if (isKind(tag)) return typedArrays[tag].write(items.map(decode).map(Number))
   return Number(tag)
 }
@@ -107,5 +113,7 @@ const kindOf = (value: object): Kind | undefined => {
 
 const instanceName = (value: object): string => {
   const constructor: unknown = Reflect.get(value, "constructor")
-  return typeof constructor === "function" && constructor.name !== "" ? `an instance of ${constructor.name}` : "a class instance"
+  return typeof constructor === "function" && constructor.name !== ""
+    ? `an instance of ${constructor.name}`
+    : "a class instance"
 }

@@ -61,7 +61,8 @@ export interface Node {
 }
 
 /**
- * 0: only when a state is written; 1: in each run; 2: in each minibatch. A node is as changeable as its inputs.
+ * 0: only when a state is written; 1: once a run; 2: in each minibatch, or once a run where there are none. A node is as
+ * changeable as its inputs.
  */
 export type Phase = 0 | 1 | 2
 

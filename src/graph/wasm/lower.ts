@@ -173,7 +173,7 @@ export const lower = (spec: ProgramSpec): Lowered => {
   const minibatches = spec.minibatches
 
   for (const [name, tensor] of Object.entries(spec.inputs)) {
-    const phase = minibatches !== undefined && minibatches.gathered.includes(name) ? 2 : 1
+    const phase = minibatches === undefined || minibatches.gathered.includes(name) ? 2 : 1
     const ref = build.node({ kind: "leaf", source: "input", name }, [], tensor.shape, tensor.dtype, phase)
     refs.set(tensor, ref)
     inputs.set(name, ref.node)

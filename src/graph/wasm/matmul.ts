@@ -170,6 +170,7 @@ class ProductWriter {
 
   /** `step(a, b, i)` for each i of the inner dimension, unrolled, with pointers of its own. */
   private alongInner(count: number, stepA: number, stepB: number, step: (a: Local<"i32">, b: Local<"i32">, i: number) => void): void {
+    if (count === 0) return
     const { f } = this
     const unroll = count <= 16 ? count : 8
     const loops = Math.floor(count / unroll)

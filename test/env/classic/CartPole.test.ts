@@ -12,7 +12,10 @@ describe(id, () => {
 
   it("has Gymnasium's spaces and limits", () => {
     assert.deepEqual(CartPole.env.actionSpace, { _tag: "Discrete", n: 2 })
-    assert.deepEqual(CartPole.env.observationSpace.high.map(Math.fround), [4.8, Infinity, 0.41887903213500977, Infinity].map(Math.fround))
+    assert.deepEqual(
+      CartPole.env.observationSpace.high.map(Math.fround),
+      [4.8, Infinity, 0.41887903213500977, Infinity].map(Math.fround),
+    )
     assert.strictEqual(CartPole.env.maxSteps, 500)
     assert.strictEqual(CartPole.env.rewardThreshold, 475)
   })

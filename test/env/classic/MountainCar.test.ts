@@ -23,7 +23,9 @@ describe(id, () => {
     const envs = Batch.make(MountainCar.env, 20)
     envs.reset(5)
     for (let index = 0; index < 20; index++) {
-      assert.isTrue(envs.observations[2 * index] >= Math.fround(-0.6) && envs.observations[2 * index] <= Math.fround(-0.4))
+      assert.isTrue(
+        envs.observations[2 * index] >= Math.fround(-0.6) && envs.observations[2 * index] <= Math.fround(-0.4),
+      )
       assert.strictEqual(envs.observations[2 * index + 1], 0)
     }
     for (let step = 1; step <= 200; step++) {

@@ -11,7 +11,7 @@ describe(id, () => {
   })
 
   it("gives exactly Gymnasium's reward for Gymnasium's state", () => {
-    for (const episode of readTrace<ReadonlyArray<number>>(id).episodes) {
+    for (const episode of readTrace<ReadonlyArray<number>>(id)) {
       const before = [episode.initialState, ...episode.states]
       for (const [step, action] of episode.actions.entries()) {
         assert.strictEqual(Pendulum.dynamics(before[step], action).reward, episode.rewards[step])

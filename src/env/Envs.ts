@@ -19,14 +19,27 @@ import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 
 /** All built-in envs. A list of one's own works everywhere that this one does. */
-export const builtIn: ReadonlyArray<Env> = [CartPole.env, Pendulum.env, MountainCar.env, MountainCarContinuous.env, Acrobot.env]
+export const builtIn: ReadonlyArray<Env> = [
+  CartPole.env,
+  Pendulum.env,
+  MountainCar.env,
+  MountainCarContinuous.env,
+  Acrobot.env,
+]
 
 /** The env of that name; an unknown one is an `EnvError` that says which is nearest. */
 export const byId = (id: string, known: ReadonlyArray<Env> = builtIn): Env => {
   const env = known.find((candidate) => candidate.id === id)
   if (env !== undefined) return env
   const ids = known.map((candidate) => candidate.id)
-  const withoutVersion = ids.find((candidate) => candidate.replace(/-v\d+$/, "") === closest(id, ids.map((name) => name.replace(/-v\d+$/, ""))))
+  const withoutVersion = ids.find(
+    (candidate) =>
+      candidate.replace(/-v\d+$/, "") ===
+      closest(
+        id,
+        ids.map((name) => name.replace(/-v\d+$/, "")),
+      ),
+  )
   const suggestion = closest(id, ids) ?? withoutVersion
   const hint = suggestion === undefined ? `known are ${ids.join(", ")}` : `did you mean "${suggestion}"?`
   throw new EnvError({ env: id, message: `unknown env "${id}"; ${hint}` })

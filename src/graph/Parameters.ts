@@ -1,0 +1,77 @@
+import type { Stream } from "../rng/Rng.ts"
+import type { Initialiser } from "./initialisers.ts"
+import { concat, flatten, reshape, slice } from "./ops.ts"
+import { fail } from "./ops/core.ts"
+import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
+
+/**
+ * Named parameters laid out in one flat vector: one state to keep, one chain of ops for the optimiser, one array to
+ * save.
+ *
+ * @example
+ * ```ts
+ * const parameters = layout({ weight: { shape: [4, 2], init: orthogonal(1) }, bias: { shape: [2], init: zeros } })
+ * const theta = state("theta", [parameters.size])
+ * const { weight, bias } = parameters.tensorsOf(theta)
+ * ```
+ */
+export interface Layout {
+  readonly names: ReadonlyArray<string>
+  readonly size: number
+  /** Each parameter as a part of the flat vector. */
+  readonly tensorsOf: (theta: Tensor) => Readonly<Record<string, Tensor>>
+  /** One tensor a parameter, joined in the layout's order. */
+  readonly flatten: (tensors: Readonly<Record<string, Tensor>>) => Tensor
+  /** First values: each parameter draws from its own child of the stream, so adding one changes no other. */
+  readonly initialise: (random: Stream) => Float32Array
+  readonly toNamed: (theta: Float32Array) => Readonly<Record<string, NamedArray>>
+  /** Throws a GraphError where a parameter is missing or has another shape. */
+  readonly fromNamed: (named: Readonly<Record<string, NamedArray>>) => Float32Array
+}
+
+export interface NamedArray {
+  readonly shape: Shape
+  readonly data: Float32Array
+}
+
+export interface Declaration {
+  readonly shape: Shape
+  readonly init: Initialiser
+}
+
+export const layout = (declarations: Readonly<Record<string, Declaration>>): Layout => {
+  const names = Object.keys(declarations)
+  let size = 0
+  const entries = names.map((name) => {
+    const { shape, init } = declarations[name]
+    const entry = { name, shape, init, offset: size, length: sizeOf(shape) }
+    size += entry.length
+    return entry
+  })
+  return {
+    names,
+    size,
+    tensorsOf: (theta) =>
+      Object.fromEntries(entries.map(({ name, shape, offset, length }) => [name, reshape(slice(theta, [offset], [length]), shape)])),
+    flatten: (tensors) => concat(names.map((name) => flatten(tensors[name]))),
+    initialise: (random) => {
+      const theta = new Float32Array(size)
+      for (const { name, shape, init, offset } of entries) theta.set(init(random.child(name), shape), offset)
+      return theta
+    },
+    toNamed: (theta) =>
+      Object.fromEntries(entries.map(({ name, shape, offset, length }) => [name, { shape, data: theta.slice(offset, offset + length) }])),
+    fromNamed: (named) => {
+      const theta = new Float32Array(size)
+      for (const { name, shape, offset } of entries) {
+        const given = named[name]
+        if (given === undefined) return fail("fromNamed", `there is no parameter "${name}"`)
+        if (given.shape.join() !== shape.join()) {
+          return fail("fromNamed", `parameter "${name}" has shape [${given.shape.join(", ")}], expected [${shape.join(", ")}]`)
+        }
+        theta.set(given.data, offset)
+      }
+      return theta
+    },
+  }
+}

@@ -1,0 +1,151 @@
+import {
+  add,
+  argMax,
+  broadcastTo,
+  cast,
+  clip,
+  cos,
+  cumSum,
+  div,
+  exp,
+  greaterEqual,
+  log,
+  logSoftmax,
+  minimum,
+  mul,
+  neg,
+  oneHot,
+  slice,
+  softmax,
+  softplus,
+  sqrt,
+  square,
+  sub,
+  sum,
+  tanh,
+} from "./ops.ts"
+import { fail } from "./ops/core.ts"
+import type { Tensor } from "./Tensor.ts"
+
+/**
+ * What a policy's network says of its actions, for a batch of rows. Sampling is a function of given uniform numbers, so
+ * that it happens in the graph and the randomness stays outside.
+ */
+export interface Distribution {
+  /** Uniform numbers in [0, 1) that a sample of one row takes. */
+  readonly noiseSize: number
+  /** noise [batch, noiseSize] → actions. */
+  readonly sample: (noise: Tensor) => Tensor
+  /** The likeliest action. */
+  readonly mode: () => Tensor
+  /** → [batch]. */
+  readonly logProbability: (action: Tensor) => Tensor
+  /** → [batch]. */
+  readonly entropy: () => Tensor
+}
+
+export interface Categorical extends Distribution {
+  readonly logProbabilities: Tensor
+}
+
+/** One of n, from logits [batch, n]. Actions are i32 [batch]. */
+export const categorical = (logits: Tensor): Categorical => {
+  if (logits.shape.length !== 2) fail("categorical", "expected logits [batch, n]", logits)
+  const [, n] = logits.shape
+  const logProbabilities = logSoftmax(logits)
+  return {
+    noiseSize: 1,
+    logProbabilities,
+    // How many cumulative probabilities the uniform number has passed; rounding may bring the last below 1.
+    sample: (noise) => {
+      const passed = sum(cast(greaterEqual(noise, cumSum(softmax(logits), -1)), "f32"), -1)
+      return cast(minimum(passed, n - 1), "i32")
+    },
+    mode: () => argMax(logits),
+    logProbability: (action) => sum(mul(logProbabilities, oneHot(action, n)), -1),
+    entropy: () => neg(sum(mul(exp(logProbabilities), logProbabilities), -1)),
+  }
+}
+
+/** KL(p ‖ q) a row. */
+export const categoricalKl = (p: Categorical, q: Categorical): Tensor =>
+  sum(mul(exp(p.logProbabilities), sub(p.logProbabilities, q.logProbabilities)), -1)
+
+export interface Gaussian extends Distribution {
+  readonly mean: Tensor
+  readonly logDeviation: Tensor
+}
+
+const halfLogTau = 0.9189385332046727
+
+/** Standard normals from two uniform numbers each: noise [batch, 2n] → [batch, n]. */
+export const normalFromUniform = (noise: Tensor): Tensor => {
+  const [batch, twice] = noise.shape
+  const n = twice / 2
+  // 1 − u is in (0, 1], so the logarithm is finite.
+  const radius = sqrt(mul(log(sub(1, slice(noise, [0, 0], [batch, n]))), -2))
+  return mul(radius, cos(mul(slice(noise, [0, n], [batch, n]), 2 * Math.PI)))
+}
+
+/** Independent normals, from means [batch, n] and log deviations [n] or [batch, n]. Actions are f32 [batch, n]. */
+export const diagonalGaussian = (mean: Tensor, logDeviation: Tensor): Gaussian => {
+  if (mean.shape.length !== 2) fail("diagonalGaussian", "expected means [batch, n]", mean)
+  const [, n] = mean.shape
+  const deviation = exp(logDeviation)
+  return {
+    noiseSize: 2 * n,
+    mean,
+    logDeviation,
+    sample: (noise) => add(mean, mul(deviation, normalFromUniform(noise))),
+    mode: () => mean,
+    logProbability: (action) => {
+      const z = div(sub(action, mean), deviation)
+      return sum(sub(mul(square(z), -0.5), add(logDeviation, halfLogTau)), -1)
+    },
+    entropy: () => sum(broadcastTo(add(logDeviation, 0.5 + halfLogTau), mean.shape), -1),
+  }
+}
+
+/** KL(p ‖ q) a row. */
+export const gaussianKl = (p: Gaussian, q: Gaussian): Tensor => {
+  const ratio = exp(mul(sub(p.logDeviation, q.logDeviation), 2))
+  const distance = square(div(sub(p.mean, q.mean), exp(q.logDeviation)))
+  const terms = sub(mul(sub(add(ratio, distance), 1), 0.5), sub(p.logDeviation, q.logDeviation))
+  return sum(terms, -1)
+}
+
+/**
+ * tanh of a diagonal Gaussian: actions in (−1, 1). `logProbability` takes the action before the tanh, which `sampleBoth`
+ * gives with the action: taking it back through atanh would lose it at the edges.
+ */
+export interface SquashedGaussian extends Distribution {
+  readonly base: Gaussian
+  readonly sampleBoth: (noise: Tensor) => { readonly raw: Tensor; readonly action: Tensor }
+  readonly logProbabilityOfRaw: (raw: Tensor) => Tensor
+}
+
+export const squashedGaussian = (mean: Tensor, logDeviation: Tensor): SquashedGaussian => {
+  const base = diagonalGaussian(mean, logDeviation)
+  // log(1 − tanh²x) = 2 (log 2 − x − softplus(−2x)), which doesn't cancel.
+  const logSlope = (raw: Tensor) => mul(sub(sub(Math.LN2, raw), softplus(mul(raw, -2))), 2)
+  const logProbabilityOfRaw = (raw: Tensor) => sub(base.logProbability(raw), sum(logSlope(raw), -1))
+  const edge = 1 - 1e-6
+  const atanh = (action: Tensor) => {
+    const inside = clip(action, -edge, edge)
+    return mul(log(div(add(1, inside), sub(1, inside))), 0.5)
+  }
+  return {
+    base,
+    noiseSize: base.noiseSize,
+    sampleBoth: (noise) => {
+      const raw = base.sample(noise)
+      return { raw, action: tanh(raw) }
+    },
+    logProbabilityOfRaw,
+    sample: (noise) => tanh(base.sample(noise)),
+    mode: () => tanh(mean),
+    logProbability: (action) => logProbabilityOfRaw(atanh(action)),
+    // There is no closed form: the base's entropy plus the mean log slope, taken at the mean.
+    entropy: () => add(base.entropy(), sum(logSlope(mean), -1)),
+  }
+}

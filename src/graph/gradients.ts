@@ -1,0 +1,286 @@
+import { fail, make, sameShape } from "./ops/core.ts"
+import {
+  add,
+  broadcastTo,
+  cast,
+  constant,
+  cos,
+  cumSum,
+  div,
+  equal,
+  exp,
+  gather,
+  greater,
+  less,
+  log,
+  matmul,
+  mul,
+  neg,
+  pad,
+  pow,
+  reshape,
+  scatterAdd,
+  sigmoid,
+  sign,
+  sin,
+  slice,
+  square,
+  sub,
+  sum,
+  transpose,
+  where,
+} from "./ops.ts"
+import { type Shape, sizeOf, type Tensor, topologicalOrder } from "./Tensor.ts"
+
+/**
+ * Reverse-mode differentiation: the gradient of a scalar with respect to tensors, as more graph.
+ *
+ * Gradients are written to take few ops, because an op is what a session charges for. At a tie, `min`, `max`,
+ * `minimum` and `maximum` share the gradient equally among the equals; `clip` passes it on within its bounds, both
+ * included.
+ *
+ * @example
+ * ```ts
+ * const w = state("w", [3])
+ * const [slope] = gradients(sum(square(w)), [w]) // 2 w
+ * ```
+ */
+export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): ReadonlyArray<Tensor> => {
+  if (sizeOf(loss.shape) !== 1) fail("gradients", "the loss must be a scalar", loss)
+  const order = topologicalOrder([loss])
+  const wanted = new Set(withRespectTo)
+  // Only what leads from a wanted tensor to the loss is differentiated.
+  const matters = new Set<Tensor>()
+  for (const tensor of order) if (wanted.has(tensor) || tensor.inputs.some((input) => matters.has(input))) matters.add(tensor)
+
+  const slopes = new Map<Tensor, Tensor>([[loss, constant(1, loss.shape)]])
+  for (let index = order.length - 1; index >= 0; index--) {
+    const tensor = order[index]
+    const slope = slopes.get(tensor)
+    if (slope === undefined || !matters.has(tensor) || tensor.inputs.length === 0) continue
+    for (const [input, contribution] of pullBack(tensor, slope, (input) => matters.has(input))) {
+      const sofar = slopes.get(input)
+      slopes.set(input, sofar === undefined ? contribution : add(sofar, contribution))
+    }
+  }
+  return withRespectTo.map((tensor) => slopes.get(tensor) ?? constant(0, tensor.shape))
+}
+
+type Contribution = readonly [Tensor, Tensor]
+
+/** What a slope at a tensor adds to the slopes at those of its inputs that matter. */
+const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): ReadonlyArray<Contribution> => {
+  const contributions: Array<Contribution> = []
+  const give = (index: number, slope: () => Tensor): void => {
+    const input = y.inputs[index]
+    if (matters(input) && input.dtype === "f32") contributions.push([input, toShape(slope(), input.shape)])
+  }
+  const [a, b] = y.inputs
+  const { op } = y
+  switch (op.kind) {
+    case "unary":
+      give(0, () => unarySlope(op.fn, a, y, dy))
+      break
+    case "binary":
+      binarySlopes(op.fn, a, b, y, dy, give)
+      break
+    case "where":
+      give(1, () => where(a, dy, 0))
+      give(2, () => where(a, 0, dy))
+      break
+    case "clip":
+      give(0, () => where(equal(a, y), dy, 0))
+      break
+    case "cast":
+      break
+    case "matmul":
+      matmulSlopes(op.transposeA, op.transposeB, a, b, dy, give)
+      break
+    case "conv2d": {
+      const { strides, padding } = op
+      give(0, () => make({ kind: "conv2dInputGrad", strides, padding }, [dy, b], a.shape, "f32"))
+      give(1, () => make({ kind: "conv2dWeightGrad", strides, padding }, [a, dy], b.shape, "f32"))
+      break
+    }
+    case "conv2dInputGrad": {
+      // Linear in both: the slope at dy is the convolution itself, that at w pairs the incoming slope (as x) with dy.
+      const { strides, padding } = op
+      give(0, () => make({ kind: "conv2d", strides, padding }, [dy, b], a.shape, "f32"))
+      give(1, () => make({ kind: "conv2dWeightGrad", strides, padding }, [dy, a], b.shape, "f32"))
+      break
+    }
+    case "conv2dWeightGrad": {
+      const { strides, padding } = op
+      give(0, () => make({ kind: "conv2dInputGrad", strides, padding }, [b, dy], a.shape, "f32"))
+      give(1, () => make({ kind: "conv2d", strides, padding }, [a, dy], b.shape, "f32"))
+      break
+    }
+    case "reduce":
+      give(0, () => reduceSlope(op.fn, op.axes, a, y, dy))
+      break
+    case "softmax":
+      give(0, () => mul(y, sub(dy, sum(mul(dy, y), -1, { keepDims: true }))))
+      break
+    case "logSoftmax":
+      give(0, () => sub(dy, mul(exp(y), sum(dy, -1, { keepDims: true }))))
+      break
+    case "cumSum":
+      give(0, () => cumSum(dy, op.axis, { exclusive: op.exclusive, reverse: !op.reverse }))
+      break
+    case "reshape":
+      give(0, () => reshape(dy, a.shape))
+      break
+    case "transpose":
+      give(0, () => transpose(dy, inverse(op.permutation)))
+      break
+    case "broadcastTo":
+      give(0, () => dy)
+      break
+    case "slice":
+      give(0, () => pad(dy, op.starts, a.shape.map((size, axis) => size - op.starts[axis] - y.shape[axis])))
+      break
+    case "concat": {
+      let start = 0
+      y.inputs.forEach((input, index) => {
+        const starts = y.shape.map((_, axis) => (axis === op.axis ? start : 0))
+        start += input.shape[op.axis]
+        give(index, () => slice(dy, starts, input.shape))
+      })
+      break
+    }
+    case "pad":
+      give(0, () => slice(dy, op.before, a.shape))
+      break
+    case "gather":
+      give(0, () => scatterAdd(b, dy, a.shape[0]))
+      break
+    case "scatterAdd":
+      give(1, () => gather(dy, a))
+      break
+    // No slope goes through these.
+    case "stopGradient":
+    case "compare":
+    case "logical":
+    case "not":
+    case "argMax":
+    case "oneHot":
+    case "input":
+    case "state":
+    case "constant":
+      break
+  }
+  return contributions
+}
+
+const unarySlope = (fn: string, x: Tensor, y: Tensor, dy: Tensor): Tensor => {
+  switch (fn) {
+    case "neg":
+      return neg(dy)
+    case "abs":
+      return mul(dy, sign(x))
+    case "exp":
+      return mul(dy, y)
+    case "log":
+      return div(dy, x)
+    case "sqrt":
+      return div(mul(dy, 0.5), y)
+    case "reciprocal":
+      return neg(mul(dy, square(y)))
+    case "sin":
+      return mul(dy, cos(x))
+    case "cos":
+      return neg(mul(dy, sin(x)))
+    case "tanh":
+      return mul(dy, sub(1, square(y)))
+    case "sigmoid":
+      return mul(dy, mul(y, sub(1, y)))
+    case "relu":
+      return where(greater(x, 0), dy, 0)
+    case "softplus":
+      return mul(dy, sigmoid(x))
+    default:
+      // sign and floor are flat.
+      return constant(0, x.shape)
+  }
+}
+
+type Give = (index: number, slope: () => Tensor) => void
+
+const binarySlopes = (fn: string, a: Tensor, b: Tensor, y: Tensor, dy: Tensor, give: Give): void => {
+  switch (fn) {
+    case "add":
+      give(0, () => dy)
+      give(1, () => dy)
+      break
+    case "sub":
+      give(0, () => dy)
+      give(1, () => neg(dy))
+      break
+    case "mul":
+      if (a === b) {
+        // x·x: both contributions at once.
+        give(0, () => mul(mul(dy, 2), a))
+        break
+      }
+      give(0, () => mul(dy, b))
+      give(1, () => mul(dy, a))
+      break
+    case "div":
+      give(0, () => div(dy, b))
+      give(1, () => neg(div(mul(dy, y), b)))
+      break
+    case "pow":
+      give(0, () => mul(dy, mul(b, pow(a, sub(b, 1)))))
+      give(1, () => mul(dy, where(greater(a, 0), mul(y, log(where(greater(a, 0), a, 1))), 0)))
+      break
+    case "min":
+    case "max": {
+      const wins = fn === "min" ? less : greater
+      const share = (first: Tensor, second: Tensor) => where(wins(first, second), dy, where(equal(first, second), mul(dy, 0.5), 0))
+      give(0, () => share(a, b))
+      give(1, () => share(b, a))
+      break
+    }
+  }
+}
+
+const matmulSlopes = (transposeA: boolean, transposeB: boolean, a: Tensor, b: Tensor, dy: Tensor, give: Give): void => {
+  give(0, () =>
+    transposeA
+      ? matmul(b, dy, { transposeA: transposeB, transposeB: true })
+      : matmul(dy, b, { transposeB: !transposeB }),
+  )
+  give(1, () =>
+    transposeB
+      ? matmul(dy, a, { transposeA: true, transposeB: transposeA })
+      : matmul(a, dy, { transposeA: !transposeA }),
+  )
+}
+
+const reduceSlope = (fn: string, axes: ReadonlyArray<number>, x: Tensor, y: Tensor, dy: Tensor): Tensor => {
+  const kept = x.shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
+  const slope = reshape(dy, kept)
+  if (fn === "sum") return broadcastTo(slope, x.shape)
+  if (fn === "mean") return broadcastTo(mul(slope, sizeOf(y.shape) / sizeOf(x.shape)), x.shape)
+  const isExtreme = cast(equal(x, reshape(y, kept)), "f32")
+  return mul(isExtreme, div(slope, sum(isExtreme, axes, { keepDims: true })))
+}
+
+const inverse = (permutation: ReadonlyArray<number>): ReadonlyArray<number> => {
+  const result = new Array<number>(permutation.length)
+  permutation.forEach((axis, index) => {
+    result[axis] = index
+  })
+  return result
+}
+
+/** Sums a slope over the axes along which its tensor had been stretched; stretches one that is smaller. */
+const toShape = (slope: Tensor, shape: Shape): Tensor => {
+  if (sameShape(slope.shape, shape)) return slope
+  const shift = slope.shape.length - shape.length
+  if (shift >= 0) {
+    const axes = slope.shape.flatMap((size, axis) => (axis < shift || (shape[axis - shift] === 1 && size !== 1) ? [axis] : []))
+    if (axes.length > 0) return reshape(sum(slope, axes), shape)
+  }
+  return broadcastTo(slope, shape)
+}

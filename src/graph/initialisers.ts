@@ -1,0 +1,77 @@
+import type { Stream } from "../rng/Rng.ts"
+import { type Shape, sizeOf } from "./Tensor.ts"
+
+/** How a parameter starts: numbers for a shape, drawn from a stream. */
+export type Initialiser = (random: Stream, shape: Shape) => Float32Array
+
+export const constant =
+  (value: number): Initialiser =>
+  (_, shape) =>
+    new Float32Array(sizeOf(shape)).fill(value)
+
+export const zeros: Initialiser = constant(0)
+
+export const normal =
+  (deviation: number): Initialiser =>
+  (random, shape) => {
+    const out = new Float32Array(sizeOf(shape))
+    random.fillNormal(out)
+    return out.map((value) => value * deviation)
+  }
+
+export const uniform =
+  (bound: number): Initialiser =>
+  (random, shape) =>
+    new Float32Array(sizeOf(shape)).map(() => random.between(-bound, bound))
+
+/** Inputs of a unit: all but the last axis of a matrix, all but the first of a convolution kernel. */
+const fanIn = (shape: Shape): number => (shape.length === 4 ? sizeOf(shape.slice(1)) : sizeOf(shape.slice(0, -1)))
+const fanOut = (shape: Shape): number => (shape.length === 4 ? shape[0] * shape[2] * shape[3] : shape[shape.length - 1])
+
+/** Uniform within ±√(6 / (inputs + outputs)) (Glorot and Bengio 2010). */
+export const xavier: Initialiser = (random, shape) => uniform(Math.sqrt(6 / (fanIn(shape) + fanOut(shape))))(random, shape)
+
+/** Normal with variance 2 / inputs (He et al. 2015). */
+export const he: Initialiser = (random, shape) => normal(Math.sqrt(2 / fanIn(shape)))(random, shape)
+
+/** Normal with variance 1 / inputs (LeCun et al. 1998). */
+export const lecun: Initialiser = (random, shape) => normal(Math.sqrt(1 / fanIn(shape)))(random, shape)
+
+/**
+ * A matrix with orthonormal rows or columns, whichever are fewer, times `gain` (Saxe et al. 2013). A kernel
+ * [O, C, kh, kw] is a matrix of O rows.
+ */
+export const orthogonal =
+  (gain: number): Initialiser =>
+  (random, shape) => {
+    const rows = shape.length === 4 ? shape[0] : sizeOf(shape.slice(0, -1))
+    const columns = sizeOf(shape) / rows
+    // Vectors are the longer way through the matrix.
+    const [count, length] = rows < columns ? [rows, columns] : [columns, rows]
+    const vectors = Array.from({ length: count }, () => Float64Array.from({ length }, () => random.normal()))
+    vectors.forEach((vector, index) => {
+      // Twice, because once leaves rounding errors that are not orthogonal.
+      for (let pass = 0; pass < 2; pass++) for (let other = 0; other < index; other++) subtractProjection(vector, vectors[other])
+      const norm = Math.sqrt(dot(vector, vector))
+      for (let at = 0; at < length; at++) vector[at] /= norm
+    })
+    const out = new Float32Array(rows * columns)
+    for (let row = 0; row < rows; row++) {
+      for (let column = 0; column < columns; column++) {
+        out[row * columns + column] = gain * (rows < columns ? vectors[row][column] : vectors[column][row])
+      }
+    }
+    return out
+  }
+
+const dot = (a: Float64Array, b: Float64Array): number => {
+  let total = 0
+  for (let at = 0; at < a.length; at++) total += a[at] * b[at]
+  return total
+}
+
+const subtractProjection = (vector: Float64Array, unit: Float64Array): void => {
+  const along = dot(vector, unit)
+  for (let at = 0; at < vector.length; at++) vector[at] -= along * unit[at]
+}
+

@@ -1,0 +1,95 @@
+import { type Initialiser, orthogonal, zeros } from "./initialisers.ts"
+import { add, type Conv2dOptions, conv2d, matmul, mul, relu, reshape, sigmoid, split, tanh } from "./ops.ts"
+import type { Declaration } from "./Parameters.ts"
+import type { Tensor } from "./Tensor.ts"
+
+/**
+ * Layers: each declares its parameters, named below the layer's own name, and applies them.
+ *
+ * @example
+ * ```ts
+ * const net = mlp("actor", { sizes: [4, 64, 64, 2], activation: "tanh" })
+ * const parameters = layout(net.parameters) // actor.0.weight, actor.0.bias, …
+ * const logits = net.apply(parameters.tensorsOf(theta), observations)
+ * ```
+ */
+export interface Layer {
+  readonly parameters: Readonly<Record<string, Declaration>>
+  readonly apply: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
+}
+
+export type Activation = "tanh" | "relu"
+const activations: Readonly<Record<Activation, (x: Tensor) => Tensor>> = { tanh, relu }
+
+/** x W + b, for x [batch, inputs]. */
+export const linear = (name: string, inputs: number, outputs: number, init: Initialiser = orthogonal(1)): Layer => ({
+  parameters: {
+    [`${name}.weight`]: { shape: [inputs, outputs], init },
+    [`${name}.bias`]: { shape: [outputs], init: zeros },
+  },
+  apply: (weights, x) => add(matmul(x, weights[`${name}.weight`]), weights[`${name}.bias`]),
+})
+
+export interface MlpOptions {
+  /** Inputs, the hidden layers, outputs. */
+  readonly sizes: ReadonlyArray<number>
+  readonly activation: Activation
+  /** Gain of the last layer's orthogonal initialisation; the others have √2. */
+  readonly outputGain?: number
+}
+
+/** Linear layers with an activation between them, none after the last. */
+export const mlp = (name: string, { sizes, activation, outputGain = 1 }: MlpOptions): Layer => {
+  const last = sizes.length - 2
+  const layers = sizes
+    .slice(1)
+    .map((outputs, index) => linear(`${name}.${index}`, sizes[index], outputs, orthogonal(index === last ? outputGain : Math.SQRT2)))
+  return {
+    parameters: Object.assign({}, ...layers.map((layer) => layer.parameters)),
+    apply: (weights, x) =>
+      layers.reduce((value, layer, index) => {
+        const linearly = layer.apply(weights, value)
+        return index === last ? linearly : activations[activation](linearly)
+      }, x),
+  }
+}
+
+export interface LstmState {
+  readonly hidden: Tensor
+  readonly cell: Tensor
+}
+
+export interface LstmCell {
+  readonly parameters: Readonly<Record<string, Declaration>>
+  readonly apply: (weights: Readonly<Record<string, Tensor>>, x: Tensor, state: LstmState) => LstmState
+}
+
+/** One step of a long short-term memory; gates in the order input, forget, candidate, output. */
+export const lstmCell = (name: string, inputs: number, size: number): LstmCell => ({
+  parameters: {
+    [`${name}.inputWeight`]: { shape: [inputs, 4 * size], init: orthogonal(1) },
+    [`${name}.hiddenWeight`]: { shape: [size, 4 * size], init: orthogonal(1) },
+    [`${name}.bias`]: { shape: [4 * size], init: zeros },
+  },
+  apply: (weights, x, { hidden, cell }) => {
+    const fromInput = matmul(x, weights[`${name}.inputWeight`])
+    const fromHidden = matmul(hidden, weights[`${name}.hiddenWeight`])
+    const gates = add(add(fromInput, fromHidden), weights[`${name}.bias`])
+    const [enter, keep, candidate, show] = split(gates, [size, size, size, size], 1)
+    const nextCell = add(mul(sigmoid(keep), cell), mul(sigmoid(enter), tanh(candidate)))
+    return { cell: nextCell, hidden: mul(sigmoid(show), tanh(nextCell)) }
+  },
+})
+
+export interface ConvOptions extends Conv2dOptions {
+  readonly kernel: number
+}
+
+/** A convolution with a bias, for x [N, C, H, W]. */
+export const conv = (name: string, inputs: number, outputs: number, { kernel, ...options }: ConvOptions): Layer => ({
+  parameters: {
+    [`${name}.weight`]: { shape: [outputs, inputs, kernel, kernel], init: orthogonal(Math.SQRT2) },
+    [`${name}.bias`]: { shape: [outputs], init: zeros },
+  },
+  apply: (weights, x) => add(conv2d(x, weights[`${name}.weight`], options), reshape(weights[`${name}.bias`], [outputs, 1, 1])),
+})

@@ -1,0 +1,18 @@
+/**
+ * The ops that graphs are built of. Each checks shapes and kinds at once and throws a `GraphError` that names the op,
+ * the shapes and the line that asked.
+ *
+ * @example
+ * ```ts
+ * import { Graph } from "effect-rl"
+ *
+ * const x = Graph.input("x", [32, 4])
+ * const w = Graph.state("w", [4, 2])
+ * const y = Graph.softmax(Graph.matmul(x, w)) // [32, 2]
+ * ```
+ */
+export { shapeText } from "./ops/core.ts"
+export * from "./ops/elementwise.ts"
+export * from "./ops/linear.ts"
+export * from "./ops/movement.ts"
+export * from "./ops/reductions.ts"

@@ -1,0 +1,62 @@
+import { GraphError } from "../GraphError.ts"
+import type { DType, Op, Shape, Tensor } from "../Tensor.ts"
+
+/** What every op constructor is made of: a fresh tensor, shape arithmetic, and one way to complain. */
+
+let nextId = 0
+
+export const make = (op: Op, inputs: ReadonlyArray<Tensor>, shape: Shape, dtype: DType): Tensor => ({
+  id: nextId++,
+  op,
+  inputs,
+  shape,
+  dtype,
+})
+
+export const shapeText = (shape: Shape): string => `[${shape.join(", ")}]`
+
+/** Never returns: throws a GraphError that names the op, the shapes, and the line outside this folder that asked. */
+export const fail = (op: string, message: string, ...tensors: ReadonlyArray<Tensor>): never => {
+  const shapes = tensors.map((tensor) => tensor.shape)
+  const where = callerOutsideGraph()
+  const given = shapes.length === 0 ? "" : ` (given ${shapes.map(shapeText).join(" and ")})`
+  throw new GraphError({ op, message: `${op}: ${message}${given}${where === "" ? "" : ` at ${where}`}`, shapes, where })
+}
+
+const callerOutsideGraph = (): string => {
+  const frames = (new Error().stack ?? "").split("\n").slice(1)
+  const frame = frames.find((line) => !/[/\\]graph[/\\]/.test(line) && !line.includes("node:internal"))
+  return /\(?([^()\s]+:\d+):\d+\)?$/.exec(frame ?? "")?.[1] ?? ""
+}
+
+export const expectDType = (op: string, dtypes: ReadonlyArray<DType>, ...tensors: ReadonlyArray<Tensor>): void => {
+  for (const tensor of tensors) {
+    if (!dtypes.includes(tensor.dtype)) fail(op, `expected ${dtypes.join(" or ")}, found ${tensor.dtype}`, ...tensors)
+  }
+}
+
+/** NumPy's broadcasting: shapes are aligned at the right, 1 stretches. */
+export const broadcastShapes = (op: string, ...tensors: ReadonlyArray<Tensor>): Shape => {
+  const rank = Math.max(...tensors.map((tensor) => tensor.shape.length))
+  return Array.from({ length: rank }, (_, axis) => {
+    let size = 1
+    for (const tensor of tensors) {
+      const at = axis - rank + tensor.shape.length
+      const own = at < 0 ? 1 : tensor.shape[at]
+      if (own === 1 || own === size) continue
+      if (size !== 1) fail(op, "shapes do not broadcast", ...tensors)
+      size = own
+    }
+    return size
+  })
+}
+
+/** An axis counted from the front; −1 is the last. */
+export const normalAxis = (op: string, tensor: Tensor, axis: number): number => {
+  const rank = tensor.shape.length
+  const normal = axis < 0 ? axis + rank : axis
+  if (!Number.isInteger(normal) || normal < 0 || normal >= rank) fail(op, `there is no axis ${axis}`, tensor)
+  return normal
+}
+
+export const sameShape = (a: Shape, b: Shape): boolean => a.length === b.length && a.every((size, axis) => size === b[axis])

@@ -1,0 +1,128 @@
+import type { BinaryFn, CompareFn, DType, Shape, Tensor, UnaryFn } from "../Tensor.ts"
+import { sizeOf } from "../Tensor.ts"
+import { broadcastShapes, expectDType, fail, make, sameShape } from "./core.ts"
+
+/** Leaves, and ops that work element by element. Where a number stands for a tensor, it takes the other's kind. */
+
+export type Operand = Tensor | number
+
+export const input = (name: string, shape: Shape, dtype: DType = "f32"): Tensor => make({ kind: "input", name }, [], shape, dtype)
+
+export const state = (name: string, shape: Shape): Tensor => make({ kind: "state", name }, [], shape, "f32")
+
+/** A tensor of fixed numbers. An array is 1-D unless a shape is given. */
+export const constant = (
+  value: number | Float32Array | Int32Array | Uint8Array | ReadonlyArray<number>,
+  shape?: Shape,
+  dtype: DType = value instanceof Int32Array ? "i32" : value instanceof Uint8Array ? "bool" : "f32",
+): Tensor => {
+  const values = typeof value === "number" ? new Array<number>(sizeOf(shape ?? [])).fill(value) : Array.from(value)
+  const data = dtype === "f32" ? Float32Array.from(values) : dtype === "i32" ? Int32Array.from(values) : Uint8Array.from(values)
+  const dimensions = shape ?? (typeof value === "number" ? [] : [values.length])
+  if (sizeOf(dimensions) !== data.length) fail("constant", `${data.length} numbers do not fill [${dimensions.join(", ")}]`)
+  return make({ kind: "constant", data }, [], dimensions, dtype)
+}
+
+const unary = (fn: UnaryFn) => (x: Tensor): Tensor => {
+  expectDType(fn, ["f32"], x)
+  return make({ kind: "unary", fn }, [x], x.shape, "f32")
+}
+
+export const neg = unary("neg")
+export const abs = unary("abs")
+export const sign = unary("sign")
+export const exp = unary("exp")
+export const log = unary("log")
+export const sqrt = unary("sqrt")
+export const reciprocal = unary("reciprocal")
+export const sin = unary("sin")
+export const cos = unary("cos")
+export const tanh = unary("tanh")
+export const sigmoid = unary("sigmoid")
+export const relu = unary("relu")
+export const softplus = unary("softplus")
+export const floor = unary("floor")
+
+const pair = (op: string, a: Operand, b: Operand): readonly [Tensor, Tensor] => {
+  if (typeof a === "number" && typeof b === "number") return [constant(a), constant(b)]
+  const left = typeof a === "number" ? constant(a, [], typeof b === "number" ? "f32" : b.dtype) : a
+  const right = typeof b === "number" ? constant(b, [], left.dtype) : b
+  if (left.dtype !== right.dtype) fail(op, `cannot mix ${left.dtype} and ${right.dtype}`, left, right)
+  return [left, right]
+}
+
+const binary = (fn: BinaryFn, dtypes: ReadonlyArray<DType> = ["f32", "i32"]) => (a: Operand, b: Operand): Tensor => {
+  const [left, right] = pair(fn, a, b)
+  expectDType(fn, dtypes, left, right)
+  return make({ kind: "binary", fn }, [left, right], broadcastShapes(fn, left, right), left.dtype)
+}
+
+export const add = binary("add")
+export const sub = binary("sub")
+export const mul = binary("mul")
+export const div = binary("div", ["f32"])
+export const pow = binary("pow", ["f32"])
+/** Element by element; for the smallest along axes see `min`. */
+export const minimum = binary("min")
+/** Element by element; for the largest along axes see `max`. */
+export const maximum = binary("max")
+
+const compare = (fn: CompareFn) => (a: Operand, b: Operand): Tensor => {
+  const [left, right] = pair(fn, a, b)
+  expectDType(fn, ["f32", "i32"], left, right)
+  return make({ kind: "compare", fn }, [left, right], broadcastShapes(fn, left, right), "bool")
+}
+
+export const less = compare("less")
+export const lessEqual = compare("lessEqual")
+export const greater = compare("greater")
+export const greaterEqual = compare("greaterEqual")
+export const equal = compare("equal")
+export const notEqual = compare("notEqual")
+
+const logical = (fn: "and" | "or") => (a: Tensor, b: Tensor): Tensor => {
+  expectDType(fn, ["bool"], a, b)
+  return make({ kind: "logical", fn }, [a, b], broadcastShapes(fn, a, b), "bool")
+}
+
+export const and = logical("and")
+export const or = logical("or")
+
+export const not = (x: Tensor): Tensor => {
+  expectDType("not", ["bool"], x)
+  return make({ kind: "not" }, [x], x.shape, "bool")
+}
+
+/** `a` where the condition holds, else `b`. */
+export const where = (condition: Tensor, a: Operand, b: Operand): Tensor => {
+  expectDType("where", ["bool"], condition)
+  const [left, right] = pair("where", a, b)
+  return make({ kind: "where" }, [condition, left, right], broadcastShapes("where", condition, left, right), left.dtype)
+}
+
+export const clip = (x: Tensor, min: number, max: number): Tensor => {
+  expectDType("clip", ["f32"], x)
+  if (!(min <= max)) fail("clip", `the lower bound ${min} is above the upper bound ${max}`, x)
+  return make({ kind: "clip", min, max }, [x], x.shape, "f32")
+}
+
+export const cast = (x: Tensor, dtype: DType): Tensor => (x.dtype === dtype ? x : make({ kind: "cast" }, [x], x.shape, dtype))
+
+export const stopGradient = (x: Tensor): Tensor => make({ kind: "stopGradient" }, [x], x.shape, x.dtype)
+
+export const square = (x: Tensor): Tensor => mul(x, x)
+export const silu = (x: Tensor): Tensor => mul(x, sigmoid(x))
+
+/** The tanh form of the Gaussian error linear unit. */
+export const gelu = (x: Tensor): Tensor => {
+  const inner = mul(add(x, mul(mul(square(x), x), 0.044715)), 0.7978845608028654)
+  return mul(mul(x, 0.5), add(tanh(inner), 1))
+}
+
+/** Quadratic up to `delta`, linear beyond. */
+export const huber = (error: Tensor, delta = 1): Tensor => {
+  const size = abs(error)
+  return where(lessEqual(size, delta), mul(square(error), 0.5), mul(sub(size, delta / 2), delta))
+}
+
+export const isScalar = (tensor: Tensor): boolean => sameShape(tensor.shape, [])

@@ -1,0 +1,66 @@
+import type { Tensor } from "../Tensor.ts"
+import { expectDType, fail, make } from "./core.ts"
+
+/** Products: matrices and convolutions. */
+
+export interface MatmulOptions {
+  readonly transposeA?: boolean
+  readonly transposeB?: boolean
+}
+
+/** [..., m, k] × [..., k, n], after the transposes asked for; leading axes broadcast. */
+export const matmul = (a: Tensor, b: Tensor, options: MatmulOptions = {}): Tensor => {
+  const { transposeA = false, transposeB = false } = options
+  expectDType("matmul", ["f32"], a, b)
+  if (a.shape.length < 2 || b.shape.length < 2) fail("matmul", "both sides need two axes at least", a, b)
+  const [m, k] = lastTwo(a, transposeA)
+  const [k2, n] = lastTwo(b, transposeB)
+  if (k !== k2) fail("matmul", `inner sizes ${k} and ${k2} differ`, a, b)
+  return make({ kind: "matmul", transposeA, transposeB }, [a, b], [...leading(a, b), m, n], "f32")
+}
+
+const lastTwo = ({ shape }: Tensor, transposed: boolean): readonly [number, number] => {
+  const [rows, columns] = [shape[shape.length - 2], shape[shape.length - 1]]
+  return transposed ? [columns, rows] : [rows, columns]
+}
+
+const leading = (a: Tensor, b: Tensor): ReadonlyArray<number> => {
+  const left = a.shape.slice(0, -2)
+  const right = b.shape.slice(0, -2)
+  const rank = Math.max(left.length, right.length)
+  return Array.from({ length: rank }, (_, axis) => {
+    const x = left[axis - rank + left.length] ?? 1
+    const y = right[axis - rank + right.length] ?? 1
+    if (x !== y && x !== 1 && y !== 1) fail("matmul", "leading axes do not broadcast", a, b)
+    return Math.max(x, y)
+  })
+}
+
+export interface Conv2dOptions {
+  readonly strides?: number | readonly [number, number]
+  /** All sides, or top, left, bottom, right; `same` keeps ⌈size / stride⌉. */
+  readonly padding?: number | "same" | readonly [number, number, number, number]
+}
+
+/** x [N, C, H, W], w [O, C, kh, kw] → [N, O, H', W']. */
+export const conv2d = (x: Tensor, w: Tensor, options: Conv2dOptions = {}): Tensor => {
+  expectDType("conv2d", ["f32"], x, w)
+  if (x.shape.length !== 4 || w.shape.length !== 4) fail("conv2d", "expected [N, C, H, W] and [O, C, kh, kw]", x, w)
+  const [batch, channels, height, width] = x.shape
+  const [outputs, inner, kernelHeight, kernelWidth] = w.shape
+  if (channels !== inner) fail("conv2d", `${channels} channels meet a kernel for ${inner}`, x, w)
+  const { strides: asked = 1, padding = 0 } = options
+  const strides = typeof asked === "number" ? ([asked, asked] as const) : asked
+  const same = (size: number, kernel: number, stride: number): readonly [number, number] => {
+    const total = Math.max(0, (Math.ceil(size / stride) - 1) * stride + kernel - size)
+    return [Math.floor(total / 2), Math.ceil(total / 2)]
+  }
+  const [top, bottom] = padding === "same" ? same(height, kernelHeight, strides[0]) : [0, 0]
+  const [left, right] = padding === "same" ? same(width, kernelWidth, strides[1]) : [0, 0]
+  const sides =
+    padding === "same" ? ([top, left, bottom, right] as const) : typeof padding === "number" ? ([padding, padding, padding, padding] as const) : padding
+  const outHeight = Math.floor((height + sides[0] + sides[2] - kernelHeight) / strides[0]) + 1
+  const outWidth = Math.floor((width + sides[1] + sides[3] - kernelWidth) / strides[1]) + 1
+  if (outHeight < 1 || outWidth < 1) fail("conv2d", "the kernel is larger than the padded image", x, w)
+  return make({ kind: "conv2d", strides, padding: sides }, [x, w], [batch, outputs, outHeight, outWidth], "f32")
+}

@@ -1,0 +1,115 @@
+import { type Shape, sizeOf, type Tensor } from "../Tensor.ts"
+import { expectDType, fail, make, normalAxis, sameShape, shapeText } from "./core.ts"
+
+/** Ops that move elements without changing them. */
+
+/** One size may be −1: what is left. */
+export const reshape = (x: Tensor, shape: Shape): Tensor => {
+  const known = shape.filter((size) => size !== -1).reduce((product, size) => product * size, 1)
+  const open = shape.filter((size) => size === -1).length
+  const target = shape.map((size) => (size === -1 ? sizeOf(x.shape) / known : size))
+  if (open > 1 || sizeOf(target) !== sizeOf(x.shape) || !target.every(Number.isInteger)) {
+    fail("reshape", `cannot become ${shapeText(shape)}`, x)
+  }
+  return sameShape(target, x.shape) ? x : make({ kind: "reshape" }, [x], target, x.dtype)
+}
+
+export const flatten = (x: Tensor): Tensor => reshape(x, [-1])
+
+/** Without a permutation: the last two axes change places. */
+export const transpose = (x: Tensor, permutation?: ReadonlyArray<number>): Tensor => {
+  const rank = x.shape.length
+  const order = permutation ?? [...Array.from({ length: rank - 2 }, (_, axis) => axis), rank - 1, rank - 2]
+  const isPermutation = order.length === rank && [...order].sort((a, b) => a - b).every((axis, index) => axis === index)
+  if (!isPermutation) fail("transpose", `${shapeText(order)} is no order of the axes`, x)
+  if (order.every((axis, index) => axis === index)) return x
+  return make({ kind: "transpose", permutation: order }, [x], order.map((axis) => x.shape[axis]), x.dtype)
+}
+
+export const broadcastTo = (x: Tensor, shape: Shape): Tensor => {
+  const shift = shape.length - x.shape.length
+  if (shift < 0 || !x.shape.every((size, axis) => size === 1 || size === shape[axis + shift])) {
+    fail("broadcastTo", `cannot stretch to ${shapeText(shape)}`, x)
+  }
+  return sameShape(shape, x.shape) ? x : make({ kind: "broadcastTo" }, [x], shape, x.dtype)
+}
+
+export const slice = (x: Tensor, starts: ReadonlyArray<number>, sizes: Shape): Tensor => {
+  const fits =
+    starts.length === x.shape.length &&
+    sizes.length === x.shape.length &&
+    starts.every((start, axis) => start >= 0 && sizes[axis] >= 0 && start + sizes[axis] <= x.shape[axis])
+  if (!fits) fail("slice", `${shapeText(sizes)} from ${shapeText(starts)} is not inside`, x)
+  return sameShape(sizes, x.shape) ? x : make({ kind: "slice", starts }, [x], sizes, x.dtype)
+}
+
+/** Parts along an axis, of the given sizes. */
+export const split = (x: Tensor, sizes: ReadonlyArray<number>, axis = 0): ReadonlyArray<Tensor> => {
+  const at = normalAxis("split", x, axis)
+  if (sizes.reduce((sum, size) => sum + size, 0) !== x.shape[at]) fail("split", `${shapeText(sizes)} is not all of axis ${axis}`, x)
+  let start = 0
+  return sizes.map((size) => {
+    const starts = x.shape.map((_, index) => (index === at ? start : 0))
+    start += size
+    return slice(x, starts, x.shape.map((own, index) => (index === at ? size : own)))
+  })
+}
+
+export const concat = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => {
+  const [first, ...rest] = tensors
+  if (first === undefined) return fail("concat", "nothing to join")
+  if (rest.length === 0) return first
+  const at = normalAxis("concat", first, axis)
+  const fits = rest.every(
+    ({ shape, dtype }) =>
+      dtype === first.dtype && shape.length === first.shape.length && shape.every((size, index) => index === at || size === first.shape[index]),
+  )
+  if (!fits) fail("concat", `shapes differ off axis ${axis}`, ...tensors)
+  const total = tensors.reduce((sum, { shape }) => sum + shape[at], 0)
+  return make({ kind: "concat", axis: at }, tensors, first.shape.map((size, index) => (index === at ? total : size)), first.dtype)
+}
+
+export const expandDims = (x: Tensor, axis: number): Tensor => {
+  const rank = x.shape.length + 1
+  const at = axis < 0 ? axis + rank : axis
+  if (at < 0 || at >= rank) fail("expandDims", `there is no place ${axis}`, x)
+  return reshape(x, [...x.shape.slice(0, at), 1, ...x.shape.slice(at)])
+}
+
+/** Drops axes of size 1: the given ones, or all. */
+export const squeeze = (x: Tensor, axes?: ReadonlyArray<number>): Tensor => {
+  const drop = axes?.map((axis) => normalAxis("squeeze", x, axis)) ?? x.shape.flatMap((size, axis) => (size === 1 ? [axis] : []))
+  if (drop.some((axis) => x.shape[axis] !== 1)) fail("squeeze", `axes ${shapeText(drop)} are not all of size 1`, x)
+  return reshape(x, x.shape.filter((_, axis) => !drop.includes(axis)))
+}
+
+export const stack = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => concat(tensors.map((tensor) => expandDims(tensor, axis)), axis)
+
+export const pad = (x: Tensor, before: ReadonlyArray<number>, after: ReadonlyArray<number>, value = 0): Tensor => {
+  const rank = x.shape.length
+  const whole = (sizes: ReadonlyArray<number>) => sizes.length === rank && sizes.every((size) => Number.isInteger(size) && size >= 0)
+  if (!whole(before) || !whole(after)) fail("pad", `${shapeText(before)} before and ${shapeText(after)} after are no padding of`, x)
+  if ([...before, ...after].every((size) => size === 0)) return x
+  return make({ kind: "pad", before, after, value }, [x], x.shape.map((size, axis) => size + before[axis] + after[axis]), x.dtype)
+}
+
+/** Rows of `data`, by index. */
+export const gather = (data: Tensor, indices: Tensor): Tensor => {
+  expectDType("gather", ["i32"], indices)
+  if (data.shape.length === 0) fail("gather", "a scalar has no rows", data)
+  return make({ kind: "gather" }, [data, indices], [...indices.shape, ...data.shape.slice(1)], data.dtype)
+}
+
+/** Zeros of `rows` rows, plus each update at its row. */
+export const scatterAdd = (indices: Tensor, updates: Tensor, rows: number): Tensor => {
+  expectDType("scatterAdd", ["i32"], indices)
+  expectDType("scatterAdd", ["f32"], updates)
+  const rank = indices.shape.length
+  if (!sameShape(updates.shape.slice(0, rank), indices.shape)) fail("scatterAdd", "updates must begin with the indices' shape", indices, updates)
+  return make({ kind: "scatterAdd" }, [indices, updates], [rows, ...updates.shape.slice(rank)], "f32")
+}
+
+export const oneHot = (indices: Tensor, depth: number): Tensor => {
+  expectDType("oneHot", ["i32"], indices)
+  return make({ kind: "oneHot", depth }, [indices], [...indices.shape, depth], "f32")
+}

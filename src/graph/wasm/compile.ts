@@ -1,0 +1,187 @@
+/**
+ * A program as one WebAssembly module: `compile` is a pure function from a spec to bytes and a map of its memory.
+ *
+ * The module exports its memory, `prepare` (what depends only on states that no run changes: to be called after they
+ * were written) and `run` (answers how many minibatches were done). The arithmetic is strict single precision in an
+ * order that depends on shapes alone, so the results are the same bits on every machine.
+ */
+import { GraphError } from "../GraphError.ts"
+import { indicesFeed, type ProgramSpec } from "../Program.ts"
+import { type DType, sizeOf, type Tensor } from "../Tensor.ts"
+import { emitGroup, gatherFunction } from "./emit.ts"
+import { ModuleBuilder } from "./encode.ts"
+import { ConstantPool, FunctionBuilder, type Target } from "./function.ts"
+import { fuse, type Group } from "./fuse.ts"
+import { call, i32, type I32, loopWhile, memoryCopy, type Statement } from "./instructions.ts"
+import { bytesPer, type Node, type Phase } from "./ir.ts"
+import { lower, type Lowered } from "./lower.ts"
+import { bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
+
+export interface Place {
+  readonly dtype: DType
+  readonly address: number
+  /** In elements. */
+  readonly length: number
+}
+
+export interface CompiledModule {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly feeds: Readonly<Record<string, Place>>
+  readonly results: Readonly<Record<string, Place>>
+  readonly state: Readonly<Record<string, Place>>
+  /** Whether there is anything for `prepare` to do. */
+  readonly prepares: boolean
+}
+
+const poolAddress = 64
+const poolBytes = 8192
+const pageBytes = 65536
+const maxPages = 32768
+
+const refuse = (spec: ProgramSpec, tensor: Tensor, message: string): GraphError =>
+  new GraphError({ op: tensor.op.kind, message: `${spec.name}: ${message}`, shapes: [[...tensor.shape]], where: "" })
+
+export const compile = (spec: ProgramSpec): CompiledModule => {
+  for (const tensor of [...Object.values(spec.inputs), ...Object.values(spec.outputs)]) {
+    if (sizeOf(tensor.shape) === 0) throw refuse(spec, tensor, "the wasm backend has no empty tensors")
+  }
+  const lowered = lower(spec)
+  const groups = fuse(lowered).toSorted((a, b) => a.phase - b.phase)
+  const memory = planMemory(lowered, groups, poolAddress + poolBytes, extrasOf(spec, lowered))
+  const pages = Math.ceil((memory.bytes + 64) / pageBytes)
+  if (pages > maxPages) {
+    throw new GraphError({ op: "program", message: `${spec.name}: needs more than 2 GiB of memory`, shapes: [], where: "" })
+  }
+
+  const target: Target = {
+    module: new ModuleBuilder(),
+    pool: new ConstantPool(poolAddress, poolBytes),
+    shared: new Map(),
+  }
+  const calls = (phase: Phase): ReadonlyArray<Statement> =>
+    groups.filter((group) => group.phase === phase).flatMap((group) => emitGroup(target, memory, group))
+  const preparation = calls(0)
+  emitPrepare(target, preparation)
+  emitRun(target, spec, lowered, memory, calls(1), calls(2))
+  for (const node of constantsIn(groups)) {
+    const { data } = node.work
+    target.module.data(memory.addressOf(node), new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+  }
+  target.module.data(poolAddress, target.pool.bytes())
+
+  return {
+    bytes: target.module.encode(pages),
+    feeds: feedsOf(spec, lowered, memory),
+    results: Object.fromEntries([...lowered.outputs].map(([name, node]) => [name, resultOf(spec, memory, name, node)])),
+    state: Object.fromEntries([...lowered.states].map(([name, node]) => [name, placeOf(node, memory.addressOf(node))])),
+    prepares: preparation.length > 0,
+  }
+}
+
+type ConstantNode = Node & { readonly work: { readonly kind: "constant" } }
+
+const constantsIn = (groups: ReadonlyArray<Group>): ReadonlySet<ConstantNode> => {
+  const isConstant = (node: Node): node is ConstantNode => node.work.kind === "constant"
+  const nodes = groups.flatMap((group) => [...group.members, ...(group.core === undefined ? [] : [group.core])])
+  return new Set(nodes.flatMap((node) => node.inputs.map((ref) => ref.node)).filter(isConstant))
+}
+
+const placeOf = (node: Node, address: number): Place => ({ dtype: node.dtype, address, length: sizeOf(node.shape) })
+
+// Names of the places beside the nodes' own.
+const wholeInput = (name: string): string => `input ${name}`
+const stackedOutput = (name: string): string => `output ${name}`
+
+const extrasOf = (spec: ProgramSpec, lowered: Lowered): ReadonlyMap<string, number> => {
+  const extras = new Map<string, number>()
+  if (spec.minibatches === undefined) return extras
+  const { batch, count, gathered, rows } = spec.minibatches
+  extras.set(indicesFeed, 4 * batch * count)
+  for (const name of gathered) {
+    const node = lowered.inputs.get(name)
+    if (node !== undefined) extras.set(wholeInput(name), (bytesOf(node) / batch) * rows)
+  }
+  for (const [name, node] of lowered.outputs) extras.set(stackedOutput(name), bytesOf(node) * count)
+  return extras
+}
+
+const extra = (memory: MemoryPlan, name: string): number => {
+  const address = memory.extra.get(name)
+  if (address === undefined) throw new Error(`no memory for ${name}`)
+  return address
+}
+
+const feedsOf = (spec: ProgramSpec, lowered: Lowered, memory: MemoryPlan): Readonly<Record<string, Place>> => {
+  const feeds = Object.fromEntries([...lowered.inputs].map(([name, node]) => [name, placeOf(node, memory.addressOf(node))]))
+  const minibatches = spec.minibatches
+  if (minibatches === undefined) return feeds
+  for (const name of minibatches.gathered) {
+    const { dtype, length } = feeds[name]
+    const whole = (length / minibatches.batch) * minibatches.rows
+    feeds[name] = { dtype, address: extra(memory, wholeInput(name)), length: whole }
+  }
+  const indices: Place = {
+    dtype: "i32",
+    address: extra(memory, indicesFeed),
+    length: minibatches.batch * minibatches.count,
+  }
+  return { ...feeds, [indicesFeed]: indices }
+}
+
+const resultOf = (spec: ProgramSpec, memory: MemoryPlan, name: string, node: Node): Place =>
+  spec.minibatches === undefined
+    ? placeOf(node, memory.addressOf(node))
+    : {
+      dtype: node.dtype,
+      address: extra(memory, stackedOutput(name)),
+      length: sizeOf(node.shape) * spec.minibatches.count,
+    }
+
+const emitPrepare = (target: Target, statements: ReadonlyArray<Statement>): void => {
+  const f = new FunctionBuilder(target, { params: [], results: [] })
+  f.emit(statements)
+  target.module.export("prepare", f.finish())
+}
+
+const copyState = (memory: MemoryPlan): ReadonlyArray<Statement> =>
+  [...memory.copied].map(([state, next]) =>
+    memoryCopy(i32.const(memory.addressOf(state)), i32.const(memory.addressOf(next)), i32.const(bytesOf(state)))
+  )
+
+const emitRun = (
+  target: Target,
+  spec: ProgramSpec,
+  lowered: Lowered,
+  memory: MemoryPlan,
+  once: ReadonlyArray<Statement>,
+  each: ReadonlyArray<Statement>,
+): void => {
+  const f = new FunctionBuilder(target, { params: [], results: ["i32"] })
+  const minibatches = spec.minibatches
+  if (minibatches === undefined) {
+    f.emit([once, each, copyState(memory)])
+    target.module.export("run", f.finish(i32.const(1)))
+    return
+  }
+  const { batch, count, gathered, rows } = minibatches
+  const done = f.local("i32")
+  const indices = i32.add(i32.const(extra(memory, indicesFeed)), i32.mul(done, i32.const(4 * batch)))
+  const gathers = gathered.flatMap((name) => {
+    const node = lowered.inputs.get(name)
+    if (node === undefined) return []
+    const index = gatherFunction(target, rows, (sizeOf(node.shape) / batch) * bytesPer(node.dtype), batch)
+    return [call(index, [i32.const(extra(memory, wholeInput(name))), indices, i32.const(memory.addressOf(node))])]
+  })
+  const stacks = [...lowered.outputs].map(([name, node]) => {
+    const bytes = i32.const(bytesOf(node))
+    const to = i32.add(i32.const(extra(memory, stackedOutput(name))), i32.mul(done, bytes))
+    const from = i32.const(memory.addressOf(node))
+    return bytesOf(node) === 4 ? i32.store(to, i32.load(from)) : memoryCopy(to, from, bytes)
+  })
+  const goesOn: I32 = lowered.continueWhile === undefined
+    ? i32.const(1)
+    : i32.ne(i32.load8(i32.const(memory.addressOf(lowered.continueWhile))), i32.const(0))
+  const body = [gathers, each, stacks, copyState(memory), done.set(i32.add(done, i32.const(1)))]
+  f.emit([once, loopWhile(body, i32.and(goesOn, i32.ltU(done, i32.const(count))))])
+  target.module.export("run", f.finish(done))
+}

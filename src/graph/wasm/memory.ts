@@ -1,0 +1,143 @@
+/**
+ * Where everything lies. Feeds, results, states and constants have places of their own; what lives only for a while
+ * within a run shares memory with what lives at other times. A concatenation's pieces are computed in their place in
+ * it, and a state's next value in the state's, wherever nothing reads the old one later.
+ */
+import { sizeOf } from "../Tensor.ts"
+import { type Group, nodesOf } from "./fuse.ts"
+import { bytesPer, isContiguous, isWhole, type Node } from "./ir.ts"
+import type { Lowered } from "./lower.ts"
+
+const alignment = 64
+
+export const bytesOf = (node: Node): number => sizeOf(node.shape) * bytesPer(node.dtype)
+
+export interface MemoryPlan {
+  readonly addressOf: (node: Node) => number
+  /** Space beside the nodes': for whole inputs, stacked outputs, indices. */
+  readonly extra: ReadonlyMap<string, number>
+  /** Pieces of concatenations that are computed in place. */
+  readonly inPlace: ReadonlySet<Node>
+  /** States whose next value must be copied over at the end. */
+  readonly copied: ReadonlyMap<Node, Node>
+  readonly bytes: number
+}
+
+/** Intervals that share memory: first fit over what is free for the whole interval. */
+class Shared {
+  private readonly taken: Array<{ readonly from: number; readonly to: number; readonly start: number; readonly end: number }> = []
+  size = 0
+
+  place(from: number, to: number, bytes: number): number {
+    const clashing = this.taken.filter((other) => other.from <= to && from <= other.to).sort((a, b) => a.start - b.start)
+    let start = 0
+    for (const other of clashing) {
+      if (start + bytes <= other.start) break
+      start = Math.max(start, other.end)
+    }
+    const end = start + Math.ceil(bytes / alignment) * alignment
+    this.taken.push({ from, to, start, end })
+    this.size = Math.max(this.size, end)
+    return start
+  }
+}
+
+/** The concatenation that a node is computed in, and where. */
+const placements = (lowered: Lowered, groups: ReadonlyArray<Group>, pinned: ReadonlySet<Node>) => {
+  const stored = new Set(groups.flatMap((group) => [...group.stored]))
+  const placed = new Map<Node, { readonly parent: Node; readonly offset: number }>()
+  for (let i = lowered.nodes.length - 1; i >= 0; i--) {
+    const parent = lowered.nodes[i]
+    const { work } = parent
+    if (!stored.has(parent) || work.kind !== "assemble" || work.fill !== undefined || work.accumulate) continue
+    parent.inputs.forEach((ref, p) => {
+      const { offset, strides } = work.pieces[p]
+      const fits = stored.has(ref.node) && !pinned.has(ref.node) && !placed.has(ref.node) && isWhole(ref) &&
+        ref.node.phase === parent.phase && isContiguous({ ...ref, strides })
+      if (fits) placed.set(ref.node, { parent, offset: offset * bytesPer(parent.dtype) })
+    })
+  }
+  return placed
+}
+
+/** Whether the group may write the state's next value over the state: it must read the old one at the same place only. */
+const readsOnlyInStep = (group: Group, state: Node, next: Node): boolean =>
+  nodesOf(group).every((node) =>
+    node.inputs.every((ref) =>
+      ref.node !== state || (isWhole(ref) && group.members.has(node) && group.members.has(next))
+    )
+  )
+
+export const planMemory = (
+  lowered: Lowered,
+  groups: ReadonlyArray<Group>,
+  start: number,
+  extras: ReadonlyMap<string, number>,
+): MemoryPlan => {
+  const pinned = new Set([...lowered.nexts.values(), ...lowered.outputs.values()])
+  if (lowered.continueWhile !== undefined) pinned.add(lowered.continueWhile)
+  const placed = placements(lowered, groups, pinned)
+  const rootOf = (node: Node): Node => {
+    const place = placed.get(node)
+    return place === undefined ? node : rootOf(place.parent)
+  }
+
+  // When each array is first written and last read.
+  const first = new Map<Node, number>()
+  const last = new Map<Node, number>()
+  groups.forEach((group, position) => {
+    for (const node of group.stored) {
+      const root = rootOf(node)
+      if (!first.has(root)) first.set(root, position)
+      last.set(root, position)
+    }
+    for (const node of nodesOf(group)) for (const ref of node.inputs) last.set(rootOf(ref.node), position)
+  })
+
+  const addresses = new Map<Node, number>()
+  const extra = new Map<string, number>()
+  let top = start
+  const reserve = (bytes: number): number => {
+    const address = top
+    top += Math.ceil(Math.max(bytes, 1) / alignment) * alignment
+    return address
+  }
+  for (const node of [...lowered.states.values(), ...lowered.inputs.values()]) addresses.set(node, reserve(bytesOf(node)))
+  for (const [name, bytes] of extras) extra.set(name, reserve(bytes))
+
+  const containing = new Set([...placed.values()].map(({ parent }) => parent))
+  const copied = new Map<Node, Node>()
+  for (const [name, next] of lowered.nexts) {
+    const state = lowered.states.get(name)
+    const writer = groups.findIndex((group) => group.stored.has(next))
+    if (state === undefined || writer < 0) continue
+    const safe = !containing.has(next) && (last.get(state) ?? -1) <= writer && readsOnlyInStep(groups[writer], state, next)
+    const address = addresses.get(state)
+    if (safe && address !== undefined) addresses.set(next, address)
+    else {
+      copied.set(state, next)
+      last.set(next, groups.length)
+    }
+  }
+  for (const node of lowered.outputs.values()) if (!addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
+  for (const node of last.keys()) {
+    const own = node.work.kind === "constant" || (node.phase < 2 && node.work.kind !== "leaf")
+    if (own && rootOf(node) === node && !addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
+  }
+  if (lowered.continueWhile !== undefined) last.set(rootOf(lowered.continueWhile), groups.length)
+
+  const shared = new Shared()
+  for (const [node, from] of [...first].sort((a, b) => bytesOf(b[0]) - bytesOf(a[0]))) {
+    if (!addresses.has(node)) addresses.set(node, top + shared.place(from, last.get(node) ?? from, bytesOf(node)))
+  }
+  top += shared.size
+
+  const addressOf = (node: Node): number => {
+    const place = placed.get(node)
+    if (place !== undefined) return addressOf(place.parent) + place.offset
+    const address = addresses.get(node)
+    if (address === undefined) throw new Error("a node has no memory")
+    return address
+  }
+  return { addressOf, extra, inPlace: new Set(placed.keys()), copied, bytes: top }
+}

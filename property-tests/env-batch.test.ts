@@ -4,6 +4,7 @@ import * as Batch from "../src/env/Batch.ts"
 import type { AutoReset, BatchEnv } from "../src/env/BatchEnv.ts"
 import * as Env from "../src/env/Env.ts"
 import * as EpisodeLog from "../src/env/EpisodeLog.ts"
+import { fromText } from "../src/env/internal/plainData.ts"
 import * as Normalise from "../src/env/Normalise.ts"
 import { builtIn } from "../src/env/Envs.ts"
 import { box, discrete, sizeOf } from "../src/env/Space.ts"
@@ -75,6 +76,20 @@ const rowsOf = (envs: BatchEnv) =>
     }
   })
 
+/** What is behind the observations, of envs whose state is a list of numbers. */
+const statesOf = (envs: BatchEnv): ReadonlyArray<ReadonlyArray<number>> => {
+  const saved = envs.snapshot()
+  const text = saved["states"]
+  if (text instanceof Uint8Array) {
+    const states = fromText(new TextDecoder().decode(text))
+    return Array.isArray(states) ? states.map((state) => (Array.isArray(state) ? state : [])) : []
+  }
+  const columns = Object.entries(saved).filter(([key]) => key.startsWith("state."))
+  return Array.from({ length: envs.numEnvs }, (_, index) =>
+    columns.filter(([key]) => key !== "state.sines").map(([, column]) => column[index]),
+  )
+}
+
 describe("a batch", () => {
   it("of an env's own making is to the bit what the env's pure functions give", () => {
     fc.assert(
@@ -84,6 +99,7 @@ describe("a batch", () => {
         for (const envs of [own, pure]) envs.reset(seed, "law", 1)
         assert.deepEqual(rowsOf(own), rowsOf(pure))
         for (let step = 0; step < 40; step++) assert.deepEqual(advance(own, step), advance(pure, step))
+        assert.deepEqual(statesOf(own), statesOf(pure))
       }),
       { numRuns: 150 },
     )

@@ -1,11 +1,12 @@
+/** Float32Array or Float64Array: results are of the rewards' kind, and all arithmetic is in doubles. */
+export type Numbers = Float32Array | Float64Array
+
 /**
  * What every return is computed from: flat, time-major arrays (index t · N + n) of one kind of number.
  *
- * `v'`, the value of what comes next, is 0 where an episode terminated, the value of the final observation where it was
+ * The value of what comes next, `v'`, is 0 where an episode terminated, the value of the final observation where it was
  * truncated, and the next row's value otherwise.
  */
-export type Numbers = Float32Array | Float64Array
-
 export interface ReturnInputs<A extends Numbers> {
   readonly rewards: A
   /** V of the observation acted on. */
@@ -23,23 +24,42 @@ export interface ReturnInputs<A extends Numbers> {
   readonly out?: A
 }
 
-/** Throws a RangeError that names the array whose length is off. */
-export const checkedShape = <A extends Numbers>(inputs: ReturnInputs<A>): { readonly steps: number; readonly envs: number } => {
-  const envs = inputs.lastValues.length
-  const rows = inputs.rewards.length
+export interface Shape {
+  readonly steps: number
+  readonly envs: number
+}
+
+/** The rollout's shape. Throws a RangeError that names the array whose length is off. */
+export const shapeOf = (inputs: ReturnInputs<Numbers>, others: Readonly<Record<string, ArrayLike<number> | undefined>> = {}): Shape => {
+  const { rewards, values, lastValues, terminated, truncated, truncatedValues, out } = inputs
+  const envs = lastValues.length
+  const rows = rewards.length
   if (envs === 0 || rows % envs !== 0) throw new RangeError(`rewards: ${rows} rows are no multiple of ${envs} envs (lastValues)`)
-  const { values, terminated, truncated, truncatedValues, out } = inputs
-  for (const [name, array] of Object.entries({ values, terminated, truncated, truncatedValues, out })) {
+  for (const [name, array] of Object.entries({ values, terminated, truncated, truncatedValues, out, ...others })) {
     if (array !== undefined && array.length !== rows) throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
   }
   return { steps: rows / envs, envs }
 }
 
-/** A new array of the same kind and length. */
-export const like = <A extends Numbers>(array: A): A => {
-  const copy = array.slice()
-  if (copy.constructor !== array.constructor) throw new TypeError("a typed array makes its own kind")
-  return copy as A
+export const emptyLike = (array: Numbers): Numbers =>
+  array instanceof Float32Array ? new Float32Array(array.length) : new Float64Array(array.length)
+
+/** The rewards as they count: a clipped copy where that is asked for. */
+export const countedRewards = ({ rewards, clip = false }: ReturnInputs<Numbers>): Numbers => {
+  if (!clip) return rewards
+  const counted = rewards.slice()
+  for (let row = 0; row < counted.length; row++) counted[row] = Math.min(Math.max(counted[row], -1), 1)
+  return counted
 }
 
-export const clipped = (reward: number): number => (reward > 1 ? 1 : reward < -1 ? -1 : reward)
+/**
+ * v' of one row, its rewards' index `row`, the next row's values at `next[nextRow]`. For the paths that are not hot.
+ */
+export const nextValue = (inputs: ReturnInputs<Numbers>, row: number, next: Numbers, nextRow: number): number => {
+  if (inputs.terminated[row] !== 0) return 0
+  if (inputs.truncated !== undefined && inputs.truncated[row] !== 0) return inputs.truncatedValues?.[row] ?? 0
+  return next[nextRow]
+}
+
+export const isDone = (inputs: ReturnInputs<Numbers>, row: number): boolean =>
+  inputs.terminated[row] !== 0 || (inputs.truncated !== undefined && inputs.truncated[row] !== 0)

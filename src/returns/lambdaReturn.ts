@@ -1,0 +1,37 @@
+import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+
+export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
+  readonly lambda: number
+  /** `rlib` sets the last row to lastValues · (1 − done), as that library does; its last reward is lost. */
+  readonly tail?: "rlib"
+}
+
+/**
+ * The λ-return (Sutton and Barto 2018, 12.2): `G_t = r_t + γ v'_t` where an episode ends, else
+ *
+ *     G_t = r_t + γ ((1 − λ) v'_t + λ G_{t+1})        G_T = lastValues
+ *
+ * Less the values it is `gae`; with λ = 1 it is `nStep`, with λ = 0 the one-step TD target.
+ */
+export function lambdaReturn(inputs: LambdaInputs<Float32Array>): Float32Array
+export function lambdaReturn(inputs: LambdaInputs<Float64Array>): Float64Array
+export function lambdaReturn(inputs: LambdaInputs<Numbers>): Numbers {
+  const { values, lastValues, gamma, lambda, tail } = inputs
+  const { steps, envs } = shapeOf(inputs)
+  const rewards = countedRewards(inputs)
+  const out = inputs.out ?? emptyLike(rewards)
+  for (let t = steps - 1; t >= 0; t--) {
+    const isLast = t === steps - 1
+    for (let n = 0; n < envs; n++) {
+      const row = t * envs + n
+      if (isLast && tail === "rlib") {
+        out[row] = isDone(inputs, row) ? 0 : lastValues[n]
+        continue
+      }
+      const next = nextValue(inputs, row, isLast ? lastValues : values, isLast ? n : row + envs)
+      const after = isLast ? lastValues[n] : out[row + envs]
+      out[row] = rewards[row] + gamma * (isDone(inputs, row) ? next : (1 - lambda) * next + lambda * after)
+    }
+  }
+  return out
+}

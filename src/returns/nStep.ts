@@ -1,0 +1,57 @@
+import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+import { lambdaReturn } from "./lambdaReturn.ts"
+
+export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
+  /** Bootstraps after this many steps; to the end of the rollout when left out. */
+  readonly horizon?: number
+  readonly tail?: "rlib"
+}
+
+/**
+ * The n-step return: rewards up to the end of the episode, of the horizon or of the rollout, whichever comes first, and
+ * the value from there on.
+ *
+ *     G_t = r_t + γ r_{t+1} + … + γ^n v'
+ */
+export function nStep(inputs: NStepInputs<Float32Array>): Float32Array
+export function nStep(inputs: NStepInputs<Float64Array>): Float64Array
+export function nStep(inputs: NStepInputs<Float32Array> | NStepInputs<Float64Array>): Numbers {
+  const { horizon } = inputs
+  if (horizon === undefined) {
+    return isFloat32(inputs) ? lambdaReturn({ ...inputs, lambda: 1 }) : lambdaReturn({ ...inputs, lambda: 1 })
+  }
+  if (!Number.isInteger(horizon) || horizon < 1) throw new RangeError(`horizon: expected a whole number of at least 1, found ${horizon}`)
+  return withHorizon(inputs, horizon)
+}
+
+const isFloat32 = (inputs: NStepInputs<Float32Array> | NStepInputs<Float64Array>): inputs is NStepInputs<Float32Array> =>
+  inputs.rewards instanceof Float32Array
+
+const withHorizon = (inputs: NStepInputs<Numbers>, horizon: number): Numbers => {
+  const { values, lastValues, gamma, tail } = inputs
+  const { steps, envs } = shapeOf(inputs)
+  const rewards = countedRewards(inputs)
+  const out = inputs.out ?? emptyLike(rewards)
+  for (let n = 0; n < envs; n++) {
+    for (let t = 0; t < steps; t++) {
+      let total = 0
+      let discount = 1
+      for (let k = t; k < Math.min(t + horizon, steps); k++) {
+        const row = k * envs + n
+        const isLast = k === steps - 1
+        if (isLast && tail === "rlib") {
+          total += discount * (isDone(inputs, row) ? 0 : lastValues[n])
+          break
+        }
+        total += discount * rewards[row]
+        discount *= gamma
+        const bootstraps = isDone(inputs, row) || isLast || k === t + horizon - 1
+        if (!bootstraps) continue
+        total += discount * nextValue(inputs, row, isLast ? lastValues : values, isLast ? n : row + envs)
+        break
+      }
+      out[t * envs + n] = total
+    }
+  }
+  return out
+}

@@ -1,0 +1,52 @@
+import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+
+export interface VtraceInputs<A extends Numbers> extends Omit<ReturnInputs<A>, "out"> {
+  /** log π(a) − log μ(a): the learner's policy against the one that acted. */
+  readonly logRatios: A
+  /** λ of the trace; 1 in the paper's main text. */
+  readonly lambda?: number
+  /** Bounds of the ratios: `rho` sets where it converges to, `c` how fast. */
+  readonly rhoBar?: number
+  readonly cBar?: number
+}
+
+export interface Vtrace<A extends Numbers> {
+  /** Value targets. */
+  readonly targets: A
+  /** ρ_t (r_t + γ v_{t+1} − V_t): what the policy gradient is weighted with. */
+  readonly advantages: A
+}
+
+/**
+ * V-trace (Espeholt et al. 2018, arXiv:1802.01561), with ρ_t = min(ρ̄, π/μ) and c_t = λ min(c̄, π/μ):
+ *
+ *     v_t = V_t + ρ_t (r_t + γ v'_t − V_t) + γ c_t (1 − done_t) (v_{t+1} − V_{t+1})
+ *
+ * On policy, with λ = 1, the targets are the n-step returns.
+ */
+export function vtrace(inputs: VtraceInputs<Float32Array>): Vtrace<Float32Array>
+export function vtrace(inputs: VtraceInputs<Float64Array>): Vtrace<Float64Array>
+export function vtrace(inputs: VtraceInputs<Numbers>): Vtrace<Numbers> {
+  const { values, lastValues, logRatios, gamma, lambda = 1, rhoBar = 1, cBar = 1 } = inputs
+  const { steps, envs } = shapeOf(inputs, { logRatios })
+  const rewards = countedRewards(inputs)
+  const targets = emptyLike(rewards)
+  const advantages = emptyLike(rewards)
+  const carry = new Float64Array(envs)
+  for (let t = steps - 1; t >= 0; t--) {
+    const isLast = t === steps - 1
+    for (let n = 0; n < envs; n++) {
+      const row = t * envs + n
+      const ratio = Math.exp(logRatios[row])
+      const rho = Math.min(rhoBar, ratio)
+      const done = isDone(inputs, row)
+      const nextV = nextValue(inputs, row, isLast ? lastValues : values, isLast ? n : row + envs)
+      // v_{t+1} − V_{t+1}: nothing beyond the rollout or the episode.
+      const surplus = done || isLast ? 0 : carry[n]
+      carry[n] = rho * (rewards[row] + gamma * nextV - values[row]) + gamma * lambda * Math.min(cBar, ratio) * surplus
+      targets[row] = values[row] + carry[n]
+      advantages[row] = rho * (rewards[row] + gamma * (nextV + surplus) - values[row])
+    }
+  }
+  return { targets, advantages }
+}

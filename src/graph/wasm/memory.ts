@@ -99,7 +99,7 @@ export const planMemory = (
   let top = start
   const reserve = (bytes: number): number => {
     const address = top
-    top += Math.ceil(Math.max(bytes, 1) / alignment) * alignment + 320
+    top += Math.ceil(Math.max(bytes, 1) / alignment) * alignment
     return address
   }
   for (const node of [...lowered.states.values(), ...lowered.inputs.values()]) addresses.set(node, reserve(bytesOf(node)))

@@ -1,0 +1,96 @@
+import { Effect, Layer } from "effect"
+import { GraphError } from "../graph/GraphError.ts"
+import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
+import { type DType, type Shape, sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
+import { feedShapes, resultShapes, rootsOf, validate } from "../graph/validate.ts"
+import { Backend, BackendError, type Program, type TensorData } from "./Backend.ts"
+import { kernelOf } from "./reference/kernels.ts"
+
+/**
+ * The backend that others are checked against: a float64 interpreter in plain TypeScript. State is kept in doubles
+ * between runs and rounded when it is read.
+ */
+export const layer: Layer.Layer<Backend> = Layer.succeed(Backend, {
+  name: "reference",
+  compile: (spec) =>
+    Effect.suspend(() => {
+      try {
+        return Effect.succeed(interpret(spec))
+      } catch (error) {
+        return error instanceof GraphError ? Effect.fail(error) : Effect.die(error)
+      }
+    }),
+})
+
+/** The array that holds a tensor outside of a program. */
+export const dataFor = ({ shape, dtype }: { readonly shape: Shape; readonly dtype: DType }): TensorData =>
+  dtype === "f32" ? new Float32Array(sizeOf(shape)) : dtype === "i32" ? new Int32Array(sizeOf(shape)) : new Uint8Array(sizeOf(shape))
+
+const interpret = (spec: ProgramSpec): Program => {
+  validate(spec)
+  const feeds = mapRecord(feedShapes(spec), dataFor)
+  const results = mapRecord(resultShapes(spec), dataFor)
+  const order = topologicalOrder([...rootsOf(spec), ...Object.values(spec.inputs), ...Object.values(spec.state).map(({ tensor }) => tensor)])
+  const buffers = new Map<Tensor, Float64Array>(order.map((tensor) => [tensor, new Float64Array(sizeOf(tensor.shape))]))
+  const bufferOf = (tensor: Tensor): Float64Array => buffers.get(tensor) ?? new Float64Array(0)
+  const kernels = order.map((tensor) => kernelOf(tensor, tensor.inputs.map(bufferOf), bufferOf(tensor)))
+  const swaps = Object.values(spec.state).flatMap(({ tensor, next }) => (next === undefined ? [] : [{ to: bufferOf(tensor), from: bufferOf(next) }]))
+  const spare = swaps.map(({ from }) => new Float64Array(from.length))
+  const { minibatches } = spec
+  let iterations = 1
+
+  const load = (iteration: number): void => {
+    for (const [name, tensor] of Object.entries(spec.inputs)) {
+      const buffer = bufferOf(tensor)
+      if (minibatches?.gathered.includes(name) !== true) {
+        buffer.set(feeds[name])
+        continue
+      }
+      const width = buffer.length / minibatches.batch
+      for (let row = 0; row < minibatches.batch; row++) {
+        const from = feeds[indicesFeed][iteration * minibatches.batch + row] * width
+        for (let at = 0; at < width; at++) buffer[row * width + at] = feeds[name][from + at]
+      }
+    }
+  }
+
+  const runOnce = (iteration: number): void => {
+    load(iteration)
+    for (const kernel of kernels) kernel()
+    for (const [name, tensor] of Object.entries(spec.outputs)) results[name].set(bufferOf(tensor), iteration * sizeOf(tensor.shape))
+    // A next value may be another's old one, so all are taken before any is put.
+    swaps.forEach(({ from }, index) => spare[index].set(from))
+    swaps.forEach(({ to }, index) => to.set(spare[index]))
+  }
+
+  const runSync = (): void => {
+    if (minibatches === undefined) return runOnce(0)
+    const { continueWhile } = minibatches
+    for (iterations = 0; iterations < minibatches.count; ) {
+      runOnce(iterations++)
+      if (continueWhile !== undefined && bufferOf(continueWhile)[0] === 0) break
+    }
+  }
+
+  const stateBuffer = (name: string): Effect.Effect<Float64Array, BackendError> => {
+    const entry = spec.state[name]
+    return entry === undefined
+      ? Effect.fail(new BackendError({ backend: "reference", program: spec.name, message: `there is no state "${name}"` }))
+      : Effect.succeed(bufferOf(entry.tensor))
+  }
+
+  return {
+    name: spec.name,
+    device: "reference",
+    feeds,
+    results,
+    iterations: () => iterations,
+    run: Effect.sync(runSync),
+    runSync,
+    read: (name) => Effect.map(stateBuffer(name), (buffer) => Float32Array.from(buffer)),
+    write: (name, data) => Effect.map(stateBuffer(name), (buffer) => buffer.set(data)),
+  }
+}
+
+const mapRecord = <A, B>(record: Readonly<Record<string, A>>, f: (value: A) => B): Readonly<Record<string, B>> =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, f(value)]))

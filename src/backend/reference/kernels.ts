@@ -1,0 +1,314 @@
+import type { BinaryFn, CompareFn, Shape, Tensor, UnaryFn } from "../../graph/Tensor.ts"
+import { sizeOf, stridesOf } from "../../graph/Tensor.ts"
+
+/**
+ * Every op in plain doubles, written to be read rather than to be fast: what the other backends are checked against.
+ * A kernel is made once for a tensor, over buffers that live as long as the program.
+ */
+export type Kernel = () => void
+
+const unaryFunctions: Readonly<Record<UnaryFn, (x: number) => number>> = {
+  neg: (x) => -x,
+  abs: Math.abs,
+  sign: Math.sign,
+  exp: Math.exp,
+  log: Math.log,
+  sqrt: Math.sqrt,
+  reciprocal: (x) => 1 / x,
+  sin: Math.sin,
+  cos: Math.cos,
+  tanh: Math.tanh,
+  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
+  relu: (x) => Math.max(x, 0),
+  softplus: (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))),
+  floor: Math.floor,
+}
+
+const binaryFunctions: Readonly<Record<BinaryFn, (a: number, b: number) => number>> = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: (a, b) => a / b,
+  pow: (a, b) => a ** b,
+  min: Math.min,
+  max: Math.max,
+}
+
+const compareFunctions: Readonly<Record<CompareFn, (a: number, b: number) => boolean>> = {
+  less: (a, b) => a < b,
+  lessEqual: (a, b) => a <= b,
+  greater: (a, b) => a > b,
+  greaterEqual: (a, b) => a >= b,
+  equal: (a, b) => a === b,
+  notEqual: (a, b) => a !== b,
+}
+
+/** For each element of `shape`, in order, the index of the element that is broadcast to it. */
+const broadcastIndex = (from: Shape, shape: Shape): Int32Array => {
+  const shift = shape.length - from.length
+  const own = stridesOf(from)
+  const strides = shape.map((_, axis) => (axis < shift || from[axis - shift] === 1 ? 0 : own[axis - shift]))
+  return stridedIndex(shape, strides, 0)
+}
+
+/** For each element of `shape`, in order: offset + Σ coordinate · stride. */
+const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, offset: number): Int32Array => {
+  const index = new Int32Array(sizeOf(shape))
+  const coordinates = new Array<number>(shape.length).fill(0)
+  for (let at = 0; at < index.length; at++) {
+    index[at] = offset + coordinates.reduce((sum, coordinate, axis) => sum + coordinate * strides[axis], 0)
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      coordinates[axis]++
+      if (coordinates[axis] < shape[axis]) break
+      coordinates[axis] = 0
+    }
+  }
+  return index
+}
+
+/** x seen as [before, along, after] around an axis. */
+const around = (shape: Shape, axis: number) => ({
+  before: sizeOf(shape.slice(0, axis)),
+  along: shape[axis],
+  after: sizeOf(shape.slice(axis + 1)),
+})
+
+/** The kernel that fills `out` with a tensor's elements from those of its inputs. */
+export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, out: Float64Array): Kernel => {
+  const { op, shape } = tensor
+  const [a, b, c] = inputs
+  const shapes = tensor.inputs.map((input) => input.shape)
+  switch (op.kind) {
+    case "input":
+    case "state":
+      return () => {}
+    case "constant":
+      return () => out.set(op.data)
+    case "unary": {
+      const f = unaryFunctions[op.fn]
+      return () => a.forEach((x, i) => void (out[i] = f(x)))
+    }
+    case "not":
+      return () => a.forEach((x, i) => void (out[i] = x === 0 ? 1 : 0))
+    case "clip":
+      return () => a.forEach((x, i) => void (out[i] = Math.min(Math.max(x, op.min), op.max)))
+    case "cast":
+      return castKernel(tensor, a, out)
+    case "stopGradient":
+    case "reshape":
+      return () => out.set(a)
+    case "binary": {
+      const f = binaryFunctions[op.fn]
+      return zip(shapes, shape, (i, j) => f(a[i], b[j]), out)
+    }
+    case "compare": {
+      const f = compareFunctions[op.fn]
+      return zip(shapes, shape, (i, j) => (f(a[i], b[j]) ? 1 : 0), out)
+    }
+    case "logical":
+      return zip(shapes, shape, op.fn === "and" ? (i, j) => a[i] & b[j] : (i, j) => a[i] | b[j], out)
+    case "where": {
+      const [condition, yes, no] = shapes.map((from) => broadcastIndex(from, shape))
+      return () => out.forEach((_, i) => void (out[i] = a[condition[i]] !== 0 ? b[yes[i]] : c[no[i]]))
+    }
+    case "broadcastTo": {
+      const index = broadcastIndex(shapes[0], shape)
+      return () => index.forEach((from, i) => void (out[i] = a[from]))
+    }
+    case "transpose": {
+      const strides = stridesOf(shapes[0])
+      const index = stridedIndex(shape, op.permutation.map((axis) => strides[axis]), 0)
+      return () => index.forEach((from, i) => void (out[i] = a[from]))
+    }
+    case "slice": {
+      const strides = stridesOf(shapes[0])
+      const index = stridedIndex(shape, strides, op.starts.reduce((sum, start, axis) => sum + start * strides[axis], 0))
+      return () => index.forEach((from, i) => void (out[i] = a[from]))
+    }
+    case "pad": {
+      const strides = stridesOf(shape)
+      const index = stridedIndex(shapes[0], strides, op.before.reduce((sum, size, axis) => sum + size * strides[axis], 0))
+      return () => {
+        out.fill(op.value)
+        index.forEach((to, i) => void (out[to] = a[i]))
+      }
+    }
+    case "concat": {
+      const strides = stridesOf(shape)
+      let start = 0
+      const targets = shapes.map((from) => {
+        const index = stridedIndex(from, strides, start * strides[op.axis])
+        start += from[op.axis]
+        return index
+      })
+      return () => targets.forEach((index, part) => index.forEach((to, i) => void (out[to] = inputs[part][i])))
+    }
+    case "gather": {
+      const width = sizeOf(shapes[0].slice(1))
+      return () => b.forEach((row, i) => out.set(a.subarray(row * width, (row + 1) * width), i * width))
+    }
+    case "scatterAdd": {
+      const width = sizeOf(shape.slice(1))
+      return () => {
+        out.fill(0)
+        a.forEach((row, i) => {
+          for (let at = 0; at < width; at++) out[row * width + at] += b[i * width + at]
+        })
+      }
+    }
+    case "oneHot":
+      return () => {
+        out.fill(0)
+        a.forEach((choice, i) => {
+          if (choice >= 0 && choice < op.depth) out[i * op.depth + choice] = 1
+        })
+      }
+    case "reduce":
+      return reduceKernel(op.fn, op.axes, shapes[0], a, out)
+    case "argMax": {
+      const { before, along, after } = around(shapes[0], op.axis)
+      return () => {
+        for (let i = 0; i < before * after; i++) {
+          const at = (k: number) => a[(Math.floor(i / after) * along + k) * after + (i % after)]
+          let best = 0
+          for (let k = 1; k < along; k++) if (at(k) > at(best)) best = k
+          out[i] = best
+        }
+      }
+    }
+    case "softmax":
+    case "logSoftmax":
+      return softmaxKernel(op.kind === "logSoftmax", shape[shape.length - 1], a, out)
+    case "cumSum": {
+      const { before, along, after } = around(shape, op.axis)
+      return () => {
+        for (let i = 0; i < before * after; i++) {
+          let total = 0
+          for (let k = 0; k < along; k++) {
+            const step = op.reverse ? along - 1 - k : k
+            const at = (Math.floor(i / after) * along + step) * after + (i % after)
+            out[at] = op.exclusive ? total : total + a[at]
+            total += a[at]
+          }
+        }
+      }
+    }
+    case "matmul":
+      return matmulKernel(op.transposeA, op.transposeB, shapes[0], shapes[1], shape, a, b, out)
+    case "conv2d":
+      return eachTap(shapes[0], shapes[1], shape, op.strides, op.padding, out, (x, w, y) => void (out[y] += a[x] * b[w]))
+    case "conv2dInputGrad":
+      return eachTap(shape, shapes[1], shapes[0], op.strides, op.padding, out, (x, w, y) => void (out[x] += a[y] * b[w]))
+    case "conv2dWeightGrad":
+      return eachTap(shapes[0], shape, shapes[1], op.strides, op.padding, out, (x, w, y) => void (out[w] += a[x] * b[y]))
+  }
+}
+
+const zip = (shapes: ReadonlyArray<Shape>, shape: Shape, f: (i: number, j: number) => number, out: Float64Array): Kernel => {
+  const [left, right] = shapes.map((from) => broadcastIndex(from, shape))
+  return () => {
+    for (let at = 0; at < out.length; at++) out[at] = f(left[at], right[at])
+  }
+}
+
+const castKernel = (tensor: Tensor, a: Float64Array, out: Float64Array): Kernel => {
+  const from = tensor.inputs[0].dtype
+  const to = tensor.dtype
+  if (to === "bool") return () => a.forEach((x, i) => void (out[i] = x !== 0 ? 1 : 0))
+  if (to === "i32" && from === "f32") return () => a.forEach((x, i) => void (out[i] = Math.trunc(x)))
+  return () => out.set(a)
+}
+
+const reduceKernel = (fn: string, axes: ReadonlyArray<number>, from: Shape, a: Float64Array, out: Float64Array): Kernel => {
+  const kept = from.map((size, axis) => (axes.includes(axis) ? 1 : size))
+  const index = broadcastIndex(kept, from)
+  const share = a.length / Math.max(1, out.length)
+  return () => {
+    out.fill(fn === "max" ? -Infinity : fn === "min" ? Infinity : 0)
+    for (let at = 0; at < a.length; at++) {
+      const to = index[at]
+      if (fn === "max") out[to] = Math.max(out[to], a[at])
+      else if (fn === "min") out[to] = Math.min(out[to], a[at])
+      else out[to] += a[at]
+    }
+    if (fn === "mean") for (let to = 0; to < out.length; to++) out[to] /= share
+  }
+}
+
+const softmaxKernel = (isLog: boolean, width: number, a: Float64Array, out: Float64Array): Kernel => () => {
+  for (let start = 0; start < a.length; start += width) {
+    let largest = -Infinity
+    for (let i = start; i < start + width; i++) largest = Math.max(largest, a[i])
+    let total = 0
+    for (let i = start; i < start + width; i++) total += Math.exp(a[i] - largest)
+    for (let i = start; i < start + width; i++) {
+      out[i] = isLog ? a[i] - largest - Math.log(total) : Math.exp(a[i] - largest) / total
+    }
+  }
+}
+
+const matmulKernel = (
+  transposeA: boolean,
+  transposeB: boolean,
+  shapeA: Shape,
+  shapeB: Shape,
+  shape: Shape,
+  a: Float64Array,
+  b: Float64Array,
+  out: Float64Array,
+): Kernel => {
+  const [m, n] = shape.slice(-2)
+  const k = shapeA[shapeA.length - (transposeA ? 2 : 1)]
+  const batches = shape.slice(0, -2)
+  const indexA = broadcastIndex(shapeA.slice(0, -2), batches)
+  const indexB = broadcastIndex(shapeB.slice(0, -2), batches)
+  return () => {
+    for (let batch = 0; batch < indexA.length; batch++) {
+      const startA = indexA[batch] * m * k
+      const startB = indexB[batch] * k * n
+      for (let i = 0; i < m; i++) {
+        for (let j = 0; j < n; j++) {
+          let total = 0
+          for (let p = 0; p < k; p++) {
+            total += a[startA + (transposeA ? p * m + i : i * k + p)] * b[startB + (transposeB ? j * k + p : p * n + j)]
+          }
+          out[batch * m * n + i * n + j] = total
+        }
+      }
+    }
+  }
+}
+
+/** Calls `tap` with the indices of every x, w and y that meet in a convolution; `out` is zeroed first. */
+const eachTap = (
+  x: Shape,
+  w: Shape,
+  y: Shape,
+  strides: readonly [number, number],
+  padding: readonly [number, number, number, number],
+  out: Float64Array,
+  tap: (x: number, w: number, y: number) => void,
+): Kernel => {
+  const [batch, channels, height, width] = x
+  const [outputs, , kernelHeight, kernelWidth] = w
+  const [, , outHeight, outWidth] = y
+  return () => {
+    out.fill(0)
+    for (let n = 0; n < batch; n++)
+      for (let o = 0; o < outputs; o++)
+        for (let row = 0; row < outHeight; row++)
+          for (let column = 0; column < outWidth; column++)
+            for (let c = 0; c < channels; c++)
+              for (let i = 0; i < kernelHeight; i++)
+                for (let j = 0; j < kernelWidth; j++) {
+                  const top = row * strides[0] + i - padding[0]
+                  const left = column * strides[1] + j - padding[1]
+                  if (top < 0 || top >= height || left < 0 || left >= width) continue
+                  tap(
+                    ((n * channels + c) * height + top) * width + left,
+                    ((o * channels + c) * kernelHeight + i) * kernelWidth + j,
+                    ((n * outputs + o) * outHeight + row) * outWidth + column,
+                  )
+                }
+  }
+}

@@ -34,7 +34,7 @@ const drunkard = Env.make({
   },
 })
 
-const envs: ReadonlyArray<Env.AnyEnv> = [...builtIn, drunkard]
+const envs: ReadonlyArray<Env.Env> = [...builtIn, drunkard]
 const anyEnv = fc
   .constantFrom(...envs)
   .chain((env) => fc.integer({ min: 1, max: 30 }).map((limit) => Wrapper.timeLimit(env, limit)))
@@ -130,7 +130,7 @@ describe("a batch", () => {
       (envs: BatchEnv): BatchEnv => Normalise.observations(EpisodeLog.record(envs)),
     )
     const stacked = anyEnv.chain((env) =>
-      fc.constantFrom<Env.AnyEnv>(
+      fc.constantFrom<Env.Env>(
         env,
         Wrapper.frameStack(env, 3),
         Wrapper.stickyActions(env),
@@ -162,7 +162,7 @@ describe("a batch", () => {
 
   it("plays the same episodes in every auto-reset mode", () => {
     /** What env 0 lived through, an episode at a time, when it acts by its episode and its step in it. */
-    const episodes = (env: Env.AnyEnv, autoReset: AutoReset, seed: number) => {
+    const episodes = (env: Env.Env, autoReset: AutoReset, seed: number) => {
       const envs = Batch.make(env, 1, { autoReset })
       envs.reset(seed)
       const lived: Array<Array<unknown>> = [[]]

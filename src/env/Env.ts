@@ -69,9 +69,6 @@ export interface Env<State = unknown, A extends Space = Space> {
   batch?(numEnvs: number, options: BatchOptions): BatchEnv | undefined
 }
 
-/** An env of whatever state and actions. */
-export type AnyEnv = Env
-
 /** What an env's author writes: the same fields, with their types checked strictly. */
 export interface Definition<State, A extends Space> {
   readonly id: string

@@ -18,7 +18,7 @@ import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
 export interface Layout {
   readonly names: ReadonlyArray<string>
   readonly size: number
-  /** Each parameter as a part of the flat vector. */
+  /** Each parameter as a part of the flat vector: for one vector always the same tensors, so gradients find them. */
   readonly tensorsOf: (theta: Tensor) => Readonly<Record<string, Tensor>>
   /** One tensor a parameter, joined in the layout's order. */
   readonly flatten: (tensors: Readonly<Record<string, Tensor>>) => Tensor
@@ -48,11 +48,17 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     size += entry.length
     return entry
   })
+  const parts = new WeakMap<Tensor, Readonly<Record<string, Tensor>>>()
+  const partsOf = (theta: Tensor): Readonly<Record<string, Tensor>> =>
+    Object.fromEntries(entries.map(({ name, shape, offset, length }) => [name, reshape(slice(theta, [offset], [length]), shape)]))
   return {
     names,
     size,
-    tensorsOf: (theta) =>
-      Object.fromEntries(entries.map(({ name, shape, offset, length }) => [name, reshape(slice(theta, [offset], [length]), shape)])),
+    tensorsOf: (theta) => {
+      const known = parts.get(theta) ?? partsOf(theta)
+      parts.set(theta, known)
+      return known
+    },
     flatten: (tensors) => concat(names.map((name) => flatten(tensors[name]))),
     initialise: (random) => {
       const theta = new Float32Array(size)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import * as Env from "../../src/env/Env.ts"
-import type { AnyEnv, Definition } from "../../src/env/Env.ts"
+import type { Definition } from "../../src/env/Env.ts"
 import { box, discrete, type Box, type Discrete } from "../../src/env/Space.ts"
 import { envError } from "./errors.ts"
 
@@ -21,7 +21,7 @@ describe("make", () => {
   it("knows the state's and the action's types", () => {
     // What matters here is that it compiles.
     const typed: Env.Env<{ at: number }, Discrete> = corridor
-    const any: AnyEnv = typed
+    const any: Env.Env = typed
     const continuous: Env.Env<number, Box> = Env.make({
       id: "thermostat",
       observationSpace: box(-50, 50),

@@ -29,7 +29,7 @@ const counter = (length: number) =>
     renderText: (count) => `count ${count}`,
   })
 
-const stepped = (env: Env.AnyEnv, ...actions: ReadonlyArray<number>) => {
+const stepped = (env: Env.Env, ...actions: ReadonlyArray<number>) => {
   const envs = Batch.make(env, 1)
   envs.reset(1)
   envs.step(Float32Array.from(actions))

@@ -1,0 +1,47 @@
+import { Schema } from "effect"
+
+/** One evaluation as RLtools writes it in `return.json`: a list of these, whose file says that a run is finished. */
+export const EvaluationRecord = Schema.Struct({
+  step: Schema.Int,
+  returns_mean: Schema.Finite,
+  /** Population deviation. */
+  returns_std: Schema.Finite,
+  episode_length_mean: Schema.Finite,
+  episode_length_std: Schema.Finite,
+  returns: Schema.Array(Schema.Finite),
+  episode_length: Schema.Array(Schema.Int),
+  num_terminated: Schema.Int,
+  share_terminated: Schema.Finite,
+})
+
+export const ReturnFile = Schema.Array(EvaluationRecord)
+
+export interface EvaluationOutcome {
+  readonly step: number
+  readonly returns: ReadonlyArray<number>
+  readonly lengths: ReadonlyArray<number>
+  /** How many of the episodes ended in a terminal state. */
+  readonly terminated: number
+}
+
+const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
+
+const deviation = (values: ReadonlyArray<number>): number => {
+  const centre = mean(values)
+  return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)))
+}
+
+export const encodeReturnFile = (outcomes: ReadonlyArray<EvaluationOutcome>): Uint8Array => {
+  const records: typeof ReturnFile.Encoded = outcomes.map(({ step, returns, lengths, terminated }) => ({
+    step,
+    returns_mean: mean(returns),
+    returns_std: deviation(returns),
+    episode_length_mean: mean(lengths),
+    episode_length_std: deviation(lengths),
+    returns,
+    episode_length: lengths,
+    num_terminated: terminated,
+    share_terminated: terminated / returns.length,
+  }))
+  return new TextEncoder().encode(`${JSON.stringify(records)}\n`)
+}

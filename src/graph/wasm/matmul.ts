@@ -82,7 +82,7 @@ class ProductWriter {
   private readonly reads: ReadonlyArray<Walker>
   private readonly writes: ReadonlyArray<Walker>
 
-  constructor(f: FunctionBuilder, product: Product) {
+  constructor(f: FunctionBuilder, product: Product, [left, right]: readonly [number, number]) {
     this.f = f
     this.p = product
     const rank = product.batch.length
@@ -93,8 +93,8 @@ class ProductWriter {
       down: strides[rank],
       across: strides[rank + 1],
     })
-    this.a = walker(0, "f32", product.a)
-    this.b = walker(1, "f32", product.b)
+    this.a = walker(left, "f32", product.a)
+    this.b = walker(right, "f32", product.b)
     this.reads = product.reads.map((operand, i) => walker(2 + i, operand.dtype, operand.strides))
     this.writes = product.writes.map((operand, i) =>
       walker(2 + product.reads.length + i, operand.dtype, operand.strides)
@@ -323,4 +323,4 @@ interface Place {
 
 /** Writes the product into a function whose parameters are the addresses of a, b, the reads and the writes. */
 export const writeProduct = (f: FunctionBuilder, product: Product): void =>
-  new ProductWriter(f, product.along === "rows" ? transposed(product) : product).write()
+  (product.along === "rows" ? new ProductWriter(f, transposed(product), [1, 0]) : new ProductWriter(f, product, [0, 1])).write()

@@ -8,5 +8,5 @@ export const positiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 export const naturalInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 /** A key that may be left out. */
-export const withDefault = <S extends Schema.Top>(schema: S, value: S["Encoded"]) =>
+export const withDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) =>
   schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))

@@ -74,6 +74,12 @@ export class RunState {
     this.evaluations = [...this.evaluations, { step: this.step, returns, lengths, terminated }]
   }
 
+  /** The mean return of a validation at this very step. */
+  get scoreHere(): number | null {
+    const last = this.evaluations.at(-1)
+    return last?.step === this.step ? mean(last.returns) : null
+  }
+
   get meanScore(): number | null {
     return this.episodes === 0 ? null : this.scoreSum / this.episodes
   }

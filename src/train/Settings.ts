@@ -61,12 +61,14 @@ export interface Plan {
   readonly effective: Plain
 }
 
-const orConfigError = <A, E extends { readonly message: string }>(
-  effect: Effect.Effect<A, E>,
-  source: string,
-  key: string,
-): Effect.Effect<A, ConfigError> =>
-  Effect.mapError(effect, (error) => new ConfigError({ source, key, message: `${source}: ${key}: ${error.message}` }))
+const knownEnv = (id: string, source: string): Effect.Effect<Env, ConfigError> =>
+  Effect.try({
+    try: () => envById(id),
+    catch: (error) => {
+      const message = `${source}: env: ${error instanceof Error ? error.message : String(error)}`
+      return new ConfigError({ source, key: "env", message })
+    },
+  })
 
 /** The values behind the names in a config, where code gave values. */
 export interface Values {
@@ -84,7 +86,7 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
   const env =
     values.env !== undefined && values.env.id === settings.env
       ? values.env
-      : yield* orConfigError(envById(settings.env), sources.get("env") ?? options.source, "env")
+      : yield* knownEnv(settings.env, sources.get("env") ?? options.source)
 
   const { name, ...algorithmConfig } = settings.algorithm
   const named =

@@ -1,18 +1,20 @@
 import { Clock, Effect, type Scope } from "effect"
+import { stringify } from "yaml"
 import type { SetupError } from "../algorithm/Algorithm.ts"
 import { Backend } from "../backend/Backend.ts"
-import { type ConfigError, isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
+import { isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { encodeReturnFile } from "../experiment/evaluation.ts"
 import { RunStore } from "../experiment/RunStore.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { resume, saveCheckpoint } from "./checkpointing.ts"
+import { attempt } from "../algorithm/attempt.ts"
 import { digestOf } from "./digest.ts"
 import { trainingEnvs, validationEnvs } from "./envs.ts"
 import type { RunResult } from "./RunResult.ts"
-import { RunState } from "./RunState.ts"
+import { type Evaluation, RunState } from "./RunState.ts"
 import { configOf, type Plan, plan, type TrainInput } from "./Settings.ts"
 import { type LoopError, supervise, type Training } from "./Trainer.ts"
-import { makeValidator } from "./Validation.ts"
+import { makeValidator, spreadOf } from "./Validation.ts"
 
 export type TrainError = SetupError | LoopError
 
@@ -58,7 +60,7 @@ const execute = Effect.fnUntraced(function* (
   const state = resumed?.state ?? new RunState()
   if (resumed === undefined) {
     yield* attempt(() => envs.reset(settings.seed, "env"))
-    yield* run.write("config.yaml", toYaml(toSnakeCase(effective)))
+    yield* run.write("config.yaml", bytesOf(stringify(toSnakeCase(effective))))
   }
 
   const about = {
@@ -66,7 +68,7 @@ const execute = Effect.fnUntraced(function* (
     name: settings.name,
     env: env.id,
     algorithm: algorithm.name,
-    backend: learner.devices,
+    devices: learner.devices,
     seed: settings.seed,
     totalSteps: settings.totalSteps,
     numEnvs: settings.numEnvs,
@@ -113,9 +115,16 @@ const execute = Effect.fnUntraced(function* (
     wallSeconds: yield* wallSeconds,
     stepsPerSecond: seconds > 0 ? (state.step - training.startedAtStep) / seconds : 0,
   }
-  yield* run.write("metrics.json", `${JSON.stringify(toSnakeCase(result), null, 2)}\n`)
+  yield* run.write("metrics.json", bytesOf(`${JSON.stringify(toSnakeCase(result), null, 2)}\n`))
   yield* recording.flush
   // Last: its existence says that the run is finished.
   yield* run.write("return.json", encodeReturnFile(state.evaluations))
   return result
 })
+
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+const summaryOf = ({ step, returns }: Evaluation): NonNullable<RunResult["validation"]> => {
+  const { meanReturn, stdReturn } = spreadOf(returns)
+  return { step, episodes: returns.length, meanReturn, stdReturn }
+}

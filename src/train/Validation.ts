@@ -71,8 +71,14 @@ export const makeValidator = (envs: BatchEnv, policy: Policy, options: { readonl
     }),
   })
 
-const summarise = (episodes: ReadonlyArray<ValidationEpisode>): ValidationOutcome => {
-  const mean = episodes.reduce((sum, episode) => sum + episode.return, 0) / episodes.length
-  const variance = episodes.reduce((sum, episode) => sum + (episode.return - mean) ** 2, 0) / episodes.length
-  return { episodes, meanReturn: mean, stdReturn: Math.sqrt(variance) }
+const summarise = (episodes: ReadonlyArray<ValidationEpisode>): ValidationOutcome => ({
+  episodes,
+  ...spreadOf(episodes.map((episode) => episode.return)),
+})
+
+/** Mean and population deviation. */
+export const spreadOf = (returns: ReadonlyArray<number>): { readonly meanReturn: number; readonly stdReturn: number } => {
+  const mean = returns.reduce((sum, value) => sum + value, 0) / returns.length
+  const variance = returns.reduce((sum, value) => sum + (value - mean) ** 2, 0) / returns.length
+  return { meanReturn: mean, stdReturn: Math.sqrt(variance) }
 }

@@ -1,11 +1,11 @@
 import { Effect, Schema } from "effect"
 import type { Learner, LearnerError, NamedTensors } from "../algorithm/Algorithm.ts"
 import * as Checkpoints from "../checkpoint/Checkpoint.ts"
-import { CheckpointError } from "../checkpoint/Checkpoint.ts"
 import * as safetensors from "../checkpoint/safetensors.ts"
 import { type ConfigError, display, isPlain, type Plain, snakeCase } from "../config/Config.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
-import type { RunFiles, RunStoreError } from "../experiment/RunStore.ts"
+import type { RunFiles } from "../experiment/RunStore.ts"
+import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import { RunState, SavedProgress } from "./RunState.ts"
 import type { Plan } from "./Settings.ts"
@@ -42,7 +42,7 @@ export interface Saving {
 /** Writes a checkpoint of this moment and gives its path. */
 export const saveCheckpoint = Effect.fnUntraced(function* (
   saving: Saving,
-): Effect.fn.Return<string, CheckpointError | RunStoreError | LearnerError> {
+): Effect.fn.Return<string, Checkpoints.CheckpointError | RunStoreError | LearnerError> {
   const { plan, run, learner, envs, state } = saving
   const runtime: typeof Runtime.Encoded = {
     progress: state.save(yield* saving.wallSeconds),
@@ -53,7 +53,7 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
   yield* Checkpoints.save(run, {
     name,
     step: state.step,
-    score: state.evaluations.at(-1)?.step === state.step ? state.lastScore : null,
+    score: state.scoreHere,
     strategy: plan.settings.checkpoint.strategy,
     files: {
       "weights.safetensors": safetensors.encode(yield* learner.weights),
@@ -81,20 +81,23 @@ export const resume = Effect.fnUntraced(function* (
   run: RunFiles,
   learner: Learner,
   envs: TrainingEnvs,
-): Effect.fn.Return<Resumed, CheckpointError | RunStoreError | LearnerError | ConfigError> {
+): Effect.fn.Return<Resumed, Checkpoints.CheckpointError | RunStoreError | LearnerError | ConfigError> {
   const { name, files, skipped } = yield* Checkpoints.load(run, "latest")
   const path = `checkpoints/${name}`
-  const tensors = (file: string) =>
-    Effect.mapError(safetensors.decode(files[file]), (error) => new CheckpointError({ path: `${path}/${file}`, message: error.message }))
+  const tensors = (file: string): Effect.Effect<safetensors.Tensors, Checkpoints.CheckpointError> =>
+    Effect.try({
+      try: () => safetensors.decode(files[file]),
+      catch: (error) => damaged(run, `${path}/${file}`, error instanceof Error ? error.message : String(error)),
+    })
 
   const runtime = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Runtime))(new TextDecoder().decode(files["runtime.json"])).pipe(
-    Effect.mapError((error) => new CheckpointError({ path: `${path}/runtime.json`, message: oneLine(error.message) })),
+    Effect.mapError((error) => damaged(run, `${path}/runtime.json`, oneLine(error.message))),
   )
   const difference = firstDifference(sharedSettings(plan), runtime.settings)
   if (difference !== undefined) {
     const { key, now, then } = difference
-    const message = `the run was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`
-    return yield* new CheckpointError({ path: run.directory, message })
+    const message = `${run.directory}: the run was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`
+    return yield* new Checkpoints.CheckpointError({ path: run.directory, message })
   }
   yield* learner.restore(floats(yield* tensors("weights.safetensors")), floats(yield* tensors("optimizer.safetensors")))
   const snapshot = Object.fromEntries(
@@ -107,6 +110,9 @@ export const resume = Effect.fnUntraced(function* (
     warnings: skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`),
   }
 })
+
+const damaged = (run: RunFiles, path: string, message: string): Checkpoints.CheckpointError =>
+  new Checkpoints.CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
 
 const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, "; ")
 

@@ -72,7 +72,7 @@ const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: num
 const vectorsFor = (rows: number, available: number): number =>
   Math.min(available, rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1)
 
-const rowsFor = (m: number, vectors: number): number => (vectors === 1 ? Math.min(m, 8) : Math.min(m, 4))
+const rowsFor = (m: number, vectors: number): number => (vectors === 1 ? Math.min(m, 8) : Math.min(m, 3))
 
 class ProductWriter {
   private readonly f: FunctionBuilder

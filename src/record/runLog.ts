@@ -1,0 +1,48 @@
+import { Clock, Effect } from "effect"
+import { appender } from "./appender.ts"
+import type { Sink } from "./Recorder.ts"
+import type { RunEvent } from "./RunEvent.ts"
+
+/** The sink for people: `run.log`, a line for everything but episodes and updates, of which there are too many. */
+export const runLog: Sink = (run) =>
+  Effect.sync(() => {
+    const log = appender(run, "run.log")
+    return {
+      emit: Effect.fnUntraced(function* (events) {
+        const lines = events.flatMap(lineOf)
+        if (lines.length === 0) return
+        const time = new Date(yield* Clock.currentTimeMillis).toISOString()
+        for (const line of lines) log.add(`${time} ${line}\n`)
+        yield* log.flush
+      }),
+      flush: log.flush,
+    }
+  })
+
+const lineOf = (event: RunEvent): ReadonlyArray<string> => {
+  switch (event._tag) {
+    case "RunStarted": {
+      const devices = Object.entries(event.devices).map(([program, device]) => `${program} on ${device}`)
+      const how = event.resumedFromStep === null ? "started" : `resumed at step ${event.resumedFromStep}`
+      return [
+        `${how}: ${event.algorithm} on ${event.env}, ${event.numEnvs} envs, ${event.totalSteps} steps, seed ${event.seed}`,
+        `devices: ${devices.join(", ")}`,
+      ]
+    }
+    case "ValidationEnded":
+      return [
+        `validation at step ${event.step}: mean return ${event.meanReturn.toFixed(2)} ± ${event.stdReturn.toFixed(2)} over ${event.episodes.length} episodes`,
+      ]
+    case "CheckpointSaved":
+      return [`saved ${event.path}`]
+    case "Note":
+      return [event.message]
+    case "Warning":
+      return [`warning: ${event.message}`]
+    case "RunEnded":
+      return [`${event.reason} at step ${event.step} after ${event.episodes} episodes${event.message === null ? "" : `: ${event.message}`}`]
+    case "EpisodeEnded":
+    case "UpdateApplied":
+      return []
+  }
+}

@@ -1,39 +1,66 @@
-import { Effect, Layer } from "effect"
+import { Effect, type Scope } from "effect"
+import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
-import { Backend } from "./Backend.ts"
+import { rootsOf } from "../graph/validate.ts"
+import { Backend, type BackendError, type BackendUnavailable } from "./Backend.ts"
 
 /**
- * The backend that picks a device for each graph: `wasm` for small ones, where a session run costs more than its
- * arithmetic, the session for the others and for what `wasm` cannot compile.
+ * The backend that picks a device for each graph: `wasm` where a session's cost a run and a node outweighs the
+ * arithmetic, a session for larger graphs and for what `wasm` cannot compile.
  *
- * The choice is made by a cost model, not by a stopwatch: its coefficients were measured once (`npm run bench`), so the
- * same graph gets the same device on every machine and a run stays reproducible from its seed.
+ * The choice is made by a model of the costs, not by a stopwatch: its coefficients were measured once
+ * (`npm run bench -- --only auto-model`), so the same graph gets the same device everywhere and a run stays
+ * reproducible from its seed.
  */
-
-/** Microseconds that a run of the graph is expected to take on each device. */
-export interface Cost {
-  readonly wasm: number
-  readonly session: number
+export const auto = (options: {
+  readonly wasm: Backend["Service"]
+  /** Made when the first graph asks for it: loading ONNX Runtime takes a while. */
+  readonly session: Effect.Effect<Backend["Service"], BackendUnavailable>
+}): Backend["Service"] => {
+  const compile = (spec: ProgramSpec): Effect.Effect<Program, CompileError, Scope.Scope> => {
+    const onSession = Effect.flatMap(options.session, (session) => session.compile(spec))
+    const onWasm = options.wasm.compile(spec)
+    // Whichever is expected to be slower still serves where the faster one can't.
+    return prefersWasm(spec)
+      ? Effect.catchTag(onWasm, "GraphError", () => onSession)
+      : Effect.catchTag(onSession, "BackendUnavailable", () => onWasm)
+  }
+  return { name: "auto", compile }
 }
 
-/** Multiply-adds of one graph run. */
-export const multiplyAdds = (roots: ReadonlyArray<Tensor>): number =>
-  topologicalOrder(roots).reduce((total, tensor) => total + multiplyAddsOf(tensor), 0)
+type Program = Effect.Success<ReturnType<Backend["Service"]["compile"]>>
+type CompileError = GraphError | BackendUnavailable | BackendError
 
-const multiplyAddsOf = (tensor: Tensor): number => {
-  const { op, inputs, shape } = tensor
+/** Microseconds, on the machine of `docs/benchmarks.md`. */
+const sessionRun = 20
+const sessionNode = 1
+const sessionMultiplyAddsPerMicrosecond = 30_000
+const wasmMultiplyAddsPerMicrosecond = 18_000
+
+/** Is a run of the graph expected to take less time as a WebAssembly module than in a session? */
+export const prefersWasm = (spec: ProgramSpec): boolean => {
+  const tensors = topologicalOrder(rootsOf(spec))
+  const work = tensors.reduce((total, tensor) => total + multiplyAddsOf(tensor), 0)
+  const nodes = tensors.filter(({ inputs }) => inputs.length > 0).length
+  const iterations = spec.minibatches?.count ?? 1
+  const wasm = (iterations * work) / wasmMultiplyAddsPerMicrosecond
+  const session = sessionRun + iterations * (nodes * sessionNode + work / sessionMultiplyAddsPerMicrosecond)
+  return wasm <= session
+}
+
+const multiplyAddsOf = ({ op, inputs, shape }: Tensor): number => {
   switch (op.kind) {
     case "matmul": {
       const a = inputs[0].shape
       return sizeOf(shape) * a[a.length - (op.transposeA ? 2 : 1)]
     }
     case "conv2d":
-      return sizeOf(shape) * (sizeOf(inputs[1].shape) / inputs[1].shape[0])
+      return (sizeOf(shape) * sizeOf(inputs[1].shape)) / inputs[1].shape[0]
     case "conv2dInputGrad":
-      return sizeOf(inputs[0].shape) * (sizeOf(inputs[1].shape) / inputs[1].shape[0])
+      return (sizeOf(inputs[0].shape) * sizeOf(inputs[1].shape)) / inputs[1].shape[0]
     case "conv2dWeightGrad":
-      return sizeOf(inputs[1].shape) * (sizeOf(shape) / shape[0])
+      return (sizeOf(inputs[1].shape) * sizeOf(shape)) / shape[0]
     default:
       return 0
   }

@@ -1,6 +1,8 @@
 /**
- * Where a run lives: `{TIME}/{COMMIT}_{NAME}_{POPULATION}/{CONFIG}/{SEED}`, as RLtools lays runs out. The population
- * is the names of what varies between runs, the config their values in the same order.
+ * Where a run lives, as pure pairs of functions between an identifier and its path.
+ *
+ * RLtools' layout is `{TIME}/{COMMIT}_{NAME}_{POPULATION}/{CONFIG}/{SEED}`: the population is the names of what varies
+ * between runs, the config their values in the same order. The flat layout is `{YYYYMMDD_HHMMSS}`.
  *
  * @example
  * ```ts
@@ -19,32 +21,46 @@ export interface Identifier {
   readonly seed: number
 }
 
-/** Underscores join the parts, slashes the folders: within a part both are written as percent and two hex digits. */
+/**
+ * Underscores join the parts and slashes the folders, so within a part both are written as percent and two hex digits,
+ * as is all that some file system cannot have in a name. Nothing at all is a lone percent sign.
+ */
 const escape = (text: string): string =>
-  text.replace(/[%_/\\\u0000-\u001f]|^\.|^$/g, (found) =>
-    found === "" ? "%" : `%${found.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`,
-  )
+  text === ""
+    ? "%"
+    : text.replace(
+        /[%_/\\:*?"<>|\u0000-\u001f]|^\.|[. ]$/g,
+        (found) => `%${found.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`,
+      )
 
 const unescape = (text: string): string =>
-  text === "%" ? "" : text.replace(/%([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+  text === "%"
+    ? ""
+    : text.replace(/%([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+
+/** What stands for the values where nothing varies. */
+const nothingVaries = "-"
 
 export const toPath = ({ time, commit, name, population, seed }: Identifier): string => {
   const variables = Object.keys(population)
-  const heading = [commit, escape(name), ...variables.map(escape)].join("_")
-  const config = variables.length === 0 ? "-" : variables.map((variable) => escape(population[variable])).join("_")
-  return [time, heading, config === "-" && variables.length > 0 ? "%2D" : config, String(seed).padStart(4, "0")].join("/")
+  const heading = [commit, name, ...variables].map(escape).join("_")
+  const values = variables.map((variable) => escape(population[variable])).join("_")
+  // A single value that is that very dash must not be taken for it.
+  const config = variables.length === 0 ? nothingVaries : values === nothingVaries ? "%2D" : values
+  const digits = String(Math.abs(seed)).padStart(4, "0")
+  return [time, heading, config, seed < 0 ? `-${digits}` : digits].join("/")
 }
 
 /** The identifier of a run's path, which may have folders before it; undefined where it is none. */
 export const fromPath = (path: string): Identifier | undefined => {
-  const [time, heading, config, seed] = path.split("/").slice(-4)
-  if (seed === undefined || !/^\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$/.test(time) || !/^-?\d+$/.test(seed)) return undefined
+  const [time, heading, config, seed] = path.replace(/\/+$/, "").split("/").slice(-4)
+  if (seed === undefined || !/^\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$/.test(time) || !/^-?\d{4,}$/.test(seed)) return undefined
   const [commit, name, ...variables] = heading.split("_")
-  const values = config === "-" && variables.length === 0 ? [] : config.split("_")
+  const values = variables.length === 0 && config === nothingVaries ? [] : config.split("_")
   if (name === undefined || values.length !== variables.length) return undefined
   return {
     time,
-    commit,
+    commit: unescape(commit),
     name: unescape(name),
     population: Object.fromEntries(variables.map((variable, index) => [unescape(variable), unescape(values[index])])),
     seed: Number(seed),
@@ -54,5 +70,16 @@ export const fromPath = (path: string): Identifier | undefined => {
 /** A moment as the identifier writes it. */
 export const timeOf = (date: Date): string => date.toISOString().slice(0, 19).replace("T", "_").replaceAll(":", "-")
 
-/** The other layout: one folder a run, `YYYYMMDD_HHMMSS`. */
+/** A moment as the flat layout writes it. */
 export const flatTimeOf = (date: Date): string => timeOf(date).replaceAll("-", "")
+
+/** The flat layout: one folder a run, which says only when it started. */
+export const toFlatPath = ({ time }: { readonly time: string }): string => time.replaceAll("-", "")
+
+/** The time of a flat path, which may have folders before it, as an identifier has it; undefined where it is none. */
+export const fromFlatPath = (path: string): { readonly time: string } | undefined => {
+  const match = /(?:^|\/)(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)\/*$/.exec(path)
+  if (match === null) return undefined
+  const [, year, month, day, hour, minute, second] = match
+  return { time: `${year}-${month}-${day}_${hour}-${minute}-${second}` }
+}

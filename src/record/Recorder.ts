@@ -14,6 +14,20 @@ export interface Recording {
 /** One place for events to go: opened for a run, flushed when the run's scope closes. */
 export type Sink = (run: RunFiles, about: RunStarted) => Effect.Effect<Recording, RunStoreError, Scope.Scope>
 
+const merge =
+  (sinks: ReadonlyArray<Sink>): Sink =>
+  (run, about) =>
+    Effect.gen(function* () {
+      const recordings = yield* Effect.forEach(sinks, (sink) => sink(run, about))
+      const flush = Effect.forEach(recordings, (recording) => recording.flush, { discard: true })
+      // Whatever ends the run, what it said is written; a disk that is full has been reported by then.
+      yield* Effect.addFinalizer(() => Effect.ignore(flush))
+      return {
+        emit: (events) => Effect.forEach(recordings, (recording) => recording.emit(events), { discard: true }),
+        flush,
+      }
+    })
+
 /**
  * What records runs: any number of sinks as one.
  *
@@ -28,17 +42,3 @@ export class Recorder extends Context.Service<Recorder, { readonly start: Sink }
   /** Records nothing. */
   static readonly layerSilent: Layer.Layer<Recorder> = Recorder.layer()
 }
-
-const merge =
-  (sinks: ReadonlyArray<Sink>): Sink =>
-  (run, about) =>
-    Effect.gen(function* () {
-      const recordings = yield* Effect.forEach(sinks, (sink) => sink(run, about))
-      const flush = Effect.forEach(recordings, (recording) => recording.flush, { discard: true })
-      // Whatever ends the run, what it said is written; a disk that is full has been reported by then.
-      yield* Effect.addFinalizer(() => Effect.ignore(flush))
-      return {
-        emit: (events) => Effect.forEach(recordings, (recording) => recording.emit(events), { discard: true }),
-        flush,
-      }
-    })

@@ -28,6 +28,7 @@ const ln2Low = 7.440617110012397e-11
 
 const ln2 = 0.6931471805599453
 
+const halfPi = 1.5707963267948966
 const quarterPi = 0.7853981633974483
 const twoOverPi = 0.6366197723675814
 const tau = 6.283185307179586
@@ -68,22 +69,40 @@ const cosCore = (x: number): number => {
   return head + (1 - head - half + tail)
 }
 
-/** sin of x plus `turn` quarter turns. */
-const turned = (x: number, turn: number): number => {
+/** Sine. Cheapest, and without any reduction, for |x| ≤ π/4. */
+export const sin = (x: number): number => {
+  if (x >= -quarterPi && x <= quarterPi) return sinCore(x)
   // The remainder is exact. What it is wrong by, that 2π is no double, is less than x itself is rounded by.
   const near = x >= -reach && x <= reach ? x : x % tau
-  const n = Math.round(near * twoOverPi)
+  const n = Math.floor(near * twoOverPi + 0.5)
   const y = near - n * halfPi1 - n * halfPi2 - n * halfPi3
-  const quadrant = (n + turn) & 3
-  const value = (quadrant & 1) === 0 ? sinCore(y) : cosCore(y)
-  return quadrant > 1 ? -value : value
+  const value = (n & 1) === 0 ? sinCore(y) : cosCore(y)
+  return (n & 2) === 0 ? value : -value
 }
 
-/** Sine. Cheapest, and without any reduction, for |x| ≤ π/4. */
-export const sin = (x: number): number => (x >= -quarterPi && x <= quarterPi ? sinCore(x) : turned(x, 0))
-
 /** Cosine. Cheapest, and without any reduction, for |x| ≤ π/4. */
-export const cos = (x: number): number => (x >= -quarterPi && x <= quarterPi ? cosCore(x) : turned(x, 1))
+export const cos = (x: number): number => {
+  if (x >= -quarterPi && x <= quarterPi) return cosCore(x)
+  const near = x >= -reach && x <= reach ? x : x % tau
+  const n = Math.floor(near * twoOverPi + 0.5)
+  const y = near - n * halfPi1 - n * halfPi2 - n * halfPi3
+  const value = (n & 1) === 0 ? cosCore(y) : sinCore(y)
+  return ((n + 1) & 2) === 0 ? value : -value
+}
+
+/** sin of n quarter turns, for n from 0 to 4. */
+const sinOfQuarters = Float64Array.of(0, 1, 0, -1, 0)
+
+/**
+ * cos 2πu. For random angles: their quadrants can't be guessed ahead, so that both polynomials and two exact products
+ * cost less than a branch.
+ */
+export const cosOfTurns = (u: number): number => {
+  const n = Math.floor(4 * u + 0.5)
+  const y = (4 * u - n) * halfPi
+  const quadrant = n & 3
+  return cosCore(y) * sinOfQuarters[quadrant + 1] - sinCore(y) * sinOfQuarters[quadrant]
+}
 
 /** 2^(i − 1024), by doubling and halving, which are exact: looking one up is quicker than putting its bits together. */
 const powersOfTwo = new Float64Array(2048)
@@ -96,7 +115,7 @@ export const exp = (x: number): number => {
   if (x !== x) return x
   if (x > 709.782712893384) return Infinity
   if (x < -745.1332191019411) return 0
-  const k = Math.round(x * 1.4426950408889634)
+  const k = Math.floor(x * 1.4426950408889634 + 0.5)
   const r = x - k * ln2High - k * ln2Low
   const z = r * r
   const even =

@@ -15,6 +15,7 @@ import { fuse, type Group } from "./fuse.ts"
 import { call, i32, type I32, loopWhile, memoryCopy, type Statement } from "./instructions.ts"
 import { bytesPer, type Node, type Phase } from "./ir.ts"
 import { lower, type Lowered } from "./lower.ts"
+import { scratchFor } from "./matmul.ts"
 import { bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 
 export interface Place {
@@ -56,6 +57,7 @@ export const compile = (spec: ProgramSpec): CompiledModule => {
   const target: Target = {
     module: new ModuleBuilder(),
     pool: new ConstantPool(poolAddress, poolBytes),
+    scratch: extra(memory, scratch),
     shared: new Map(),
   }
   const calls = (phase: Phase): ReadonlyArray<Statement> =>
@@ -89,11 +91,13 @@ const constantsIn = (groups: ReadonlyArray<Group>): ReadonlySet<ConstantNode> =>
 const placeOf = (node: Node, address: number): Place => ({ dtype: node.dtype, address, length: sizeOf(node.shape) })
 
 // Names of the places beside the nodes' own.
+const scratch = "scratch"
 const wholeInput = (name: string): string => `input ${name}`
 const stackedOutput = (name: string): string => `output ${name}`
 
 const extrasOf = (spec: ProgramSpec, lowered: Lowered): ReadonlyMap<string, number> => {
-  const extras = new Map<string, number>()
+  const inner = lowered.nodes.flatMap((node) => (node.work.kind === "matmul" ? node.inputs[0].shape.slice(-1) : []))
+  const extras = new Map<string, number>([[scratch, scratchFor(Math.max(0, ...inner))]])
   if (spec.minibatches === undefined) return extras
   const { batch, count, gathered, rows } = spec.minibatches
   extras.set(indicesFeed, 4 * batch * count)

@@ -42,6 +42,8 @@ export class ConstantPool {
 export interface Target {
   readonly module: ModuleBuilder
   readonly pool: ConstantPool
+  /** Memory that a kernel may use while it runs. */
+  readonly scratch: number
   /** Functions in the module that kernels share, made when first asked for. */
   readonly shared: Map<string, number>
 }

@@ -62,6 +62,12 @@ const transposed = (product: Product): Product => ({
   writes: product.writes.map((operand) => ({ ...operand, strides: swapLast(operand.strides) })),
 })
 
+/** As large as on most machines. It decides the order of the loops, not the results. */
+const firstCacheBytes = 32768
+
+/** What packing takes for products of this inner size. */
+export const scratchFor = (k: number): number => 32 * (k + 4)
+
 /** How a count is covered: whole pieces, then what is left. */
 const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: number; readonly times: number }> =>
   [{ size, times: Math.floor(count / size) }, { size: count % size, times: 1 }].filter(
@@ -72,7 +78,7 @@ const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: num
 const vectorsFor = (rows: number, available: number): number =>
   Math.min(available, rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1)
 
-const rowsFor = (m: number, vectors: number): number => (vectors === 1 ? Math.min(m, 8) : Math.min(m, 3))
+const rowsFor = (m: number, vectors: number): number => (vectors === 1 ? Math.min(m, 8) : Math.min(m, 4))
 
 class ProductWriter {
   private readonly f: FunctionBuilder
@@ -147,15 +153,45 @@ class ProductWriter {
     if (moved > 0) move(-moved)
   }
 
+  /** Rows outside and columns inside, or the other way round where that reads less from beyond the first cache. */
   private columnTiles(): void {
-    const { m, n } = this.p
+    const { m, k, n } = this.p
     const vectors = Math.ceil(n / 4)
-    this.blocks(pieces(m, rowsFor(m, vectors)), (rows) => this.moveDown(rows), (rows) => {
-      const wide = vectorsFor(rows, vectors)
-      this.blocks(pieces(n, 4 * wide), (columns) => this.moveAcross(columns), (columns) => {
-        this.f.scoped(() => this.columnTile(rows, Math.ceil(columns / 4), columns))
+    const byRows = (columns: number, write: (rows: number) => void): void =>
+      this.blocks(pieces(m, rowsFor(m, columns)), (rows) => this.moveDown(rows), write)
+    const byColumns = (rows: number, write: (columns: number) => void): void =>
+      this.blocks(pieces(n, 4 * vectorsFor(rows, vectors)), (columns) => this.moveAcross(columns), write)
+    const tile = (rows: number, columns: number): void =>
+      this.f.scoped(() => this.columnTile(rows, Math.ceil(columns / 4), columns, this.b))
+    const rowsOutside = m * k + Math.ceil(m / 4) * n * k
+    const columnsOutside = n * k + Math.ceil(n / 8) * m * k
+    if (4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16) {
+      byColumns(4, (columns) => {
+        const width = Math.ceil(columns / 4)
+        const panel = this.pack(width)
+        byRows(width, (rows) => this.f.scoped(() => this.columnTile(rows, width, columns, panel)))
       })
+    } else {
+      byRows(vectors, (rows) => byColumns(rows, (columns) => tile(rows, columns)))
+    }
+  }
+
+  /** Some columns of b, row after row without gaps, so that they do not push each other out of the cache. */
+  private pack(vectors: number): Walker {
+    const { f } = this
+    const to = f.let(i32.const(f.target.scratch))
+    const from = f.let(this.b.pointer)
+    const unroll = this.p.k % 4 === 0 ? 4 : 1
+    f.repeat(this.p.k / unroll, () => {
+      for (let i = 0; i < unroll; i++) {
+        for (let v = 0; v < vectors; v++) {
+          f.emit(v128.store(to, v128.load(from, i * this.b.down + 16 * v), 16 * (i * vectors + v)))
+        }
+      }
+      f.emit(to.set(i32.add(to, i32.const(16 * vectors * unroll))))
+      f.emit(from.set(i32.add(from, i32.const(this.b.down * unroll))))
     })
+    return { ...this.b, pointer: f.let(i32.const(f.target.scratch)), down: 16 * vectors }
   }
 
   private moveDown(rows: number): void {
@@ -169,13 +205,19 @@ class ProductWriter {
   }
 
   /** `step(a, b, i)` for each i of the inner dimension, unrolled, with pointers of its own. */
-  private alongInner(count: number, stepA: number, stepB: number, step: (a: Local<"i32">, b: Local<"i32">, i: number) => void): void {
+  private alongInner(
+    count: number,
+    right: Walker,
+    stepA: number,
+    stepB: number,
+    step: (a: Local<"i32">, b: Local<"i32">, i: number) => void,
+  ): void {
     if (count === 0) return
     const { f } = this
     const unroll = count <= 16 ? count : 8
     const loops = Math.floor(count / unroll)
     const a = loops > 1 ? f.let(this.a.pointer) : this.a.pointer
-    const b = loops > 1 ? f.let(this.b.pointer) : this.b.pointer
+    const b = loops > 1 ? f.let(right.pointer) : right.pointer
     const steps = (n: number): void => {
       for (let i = 0; i < n; i++) f.scoped(() => step(a, b, i))
     }
@@ -202,16 +244,16 @@ class ProductWriter {
     return Array.from({ length: count }, () => this.f.let(v128.const([0, 0, 0, 0])))
   }
 
-  private columnTile(rows: number, vectors: number, columns: number): void {
+  private columnTile(rows: number, vectors: number, columns: number, right: Walker): void {
     const { f, p } = this
     const sums = this.zeros(rows * vectors)
-    this.alongInner(p.k, this.a.across, this.b.down, (a, b, i) => {
-      const right = Array.from({ length: vectors }, (_, v) => f.let(v128.load(b, i * this.b.down + 16 * v)))
+    this.alongInner(p.k, right, this.a.across, right.down, (a, b, i) => {
+      const rowOfB = Array.from({ length: vectors }, (_, v) => f.let(v128.load(b, i * right.down + 16 * v)))
       for (let row = 0; row < rows; row++) {
         const left = f.let(v128.load32Splat(a, row * this.a.down + i * this.a.across))
         for (let v = 0; v < vectors; v++) {
           const sum = sums[row * vectors + v]
-          f.emit(sum.set(f32x4.add(sum, f32x4.mul(left, right[v]))))
+          f.emit(sum.set(f32x4.add(sum, f32x4.mul(left, rowOfB[v]))))
         }
       }
     })
@@ -285,7 +327,7 @@ class ProductWriter {
     const whole = Math.floor(p.k / 4)
     const rest = p.k % 4
     // The pointers come back from the loop where its last step left them; so the rest is reached from the start.
-    this.alongInner(whole, 16, 16, (a, b, i) => step(a, b, i, undefined))
+    this.alongInner(whole, this.b, 16, 16, (a, b, i) => step(a, b, i, undefined))
     if (rest > 0) {
       const mask = f.let(v128.const([-1, rest > 1 ? -1 : 0, rest > 2 ? -1 : 0, 0]))
       step(this.a.pointer, this.b.pointer, whole, mask)

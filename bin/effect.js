@@ -1,0 +1,39 @@
+#!/usr/bin/env node
+// Starts the command under a Node that can run it: this one, or the one that the project pins.
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import module, { createRequire } from "node:module"
+import { dirname, join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+
+const here = dirname(fileURLToPath(import.meta.url))
+const [major, minor] = process.versions.node.split(".").map(Number)
+
+if (major > 22 || (major === 22 && minor >= 19)) {
+  module.enableCompileCache?.()
+  const source = join(here, "../src/cli/main.ts")
+  await import(pathToFileURL(existsSync(source) ? source : join(here, "../dist/cli/main.js")).href)
+} else {
+  const newer = pinnedNode()
+  if (newer === undefined) {
+    console.error(`effect: Node 22.19 or newer is needed, this is ${process.versions.node}; "npm install node@24" brings one`)
+    process.exit(2)
+  }
+  const child = spawn(newer, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" })
+  // A terminal sends Ctrl-C to both; the command counts signals that come together as one.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal))
+  child.on("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128 + 9)))
+}
+
+/** The binary of the `node` package, if the project or its user has it. */
+function pinnedNode() {
+  for (const from of [import.meta.url, pathToFileURL(join(process.cwd(), "package.json")).href]) {
+    try {
+      const binary = join(dirname(createRequire(from).resolve("node/package.json")), "bin", "node")
+      if (existsSync(binary)) return binary
+    } catch {
+      // It isn't installed there.
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,121 @@
+import { existsSync } from "node:fs"
+import { readFile } from "node:fs/promises"
+import { extname, resolve } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { Effect } from "effect"
+import { LineCounter, parseDocument } from "yaml"
+import type { Override } from "../config/Config.ts"
+import { isPlain } from "../config/Config.ts"
+import type { RunResult } from "../train/RunResult.ts"
+import { fromConfig, type Run, type TrainError } from "../train/Train.ts"
+import { UsageError } from "./UsageError.ts"
+
+/** A training from the file that somebody named: a module whose default export it is, or a config in YAML. */
+export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.fn.Return<Run, UsageError> {
+  const path = resolve(file)
+  if (!existsSync(path)) return yield* new UsageError({ message: `${file}: there is no such file` })
+  const extension = extname(path)
+  if (extension === ".yaml" || extension === ".yml") return fromConfig(yield* readYaml(file))
+  if (![".ts", ".mts", ".js", ".mjs"].includes(extension)) {
+    return yield* new UsageError({ message: `${file}: expected a .ts, .js or .yaml file` })
+  }
+  const loaded = yield* Effect.tryPromise({
+    try: () => importModule(pathToFileURL(path).href),
+    catch: (error) => new UsageError({ message: `${file}: ${whatAndWhere(error)}` }),
+  })
+  const exported = defaultExport(loaded)
+  if (exported === undefined) {
+    return yield* new UsageError({ message: `${file}: it has no default export; expected export default Train.run({ … })` })
+  }
+  if (!isTraining(exported)) {
+    return yield* new UsageError({ message: `${file}: its default export is ${kindOf(exported)}; expected Train.run({ … })` })
+  }
+  return exported
+})
+
+/** Node strips types by itself; what it can't strip (enums, namespaces) tsx compiles, where it is installed. */
+const importModule = async (href: string): Promise<unknown> => {
+  try {
+    return await import(href)
+  } catch (error) {
+    if (codeOf(error) !== "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") throw error
+    const { tsImport } = await import("tsx/esm/api").catch(() => {
+      throw error
+    })
+    return await tsImport(href, import.meta.url)
+  }
+}
+
+const codeOf = (error: unknown): unknown => (typeof error === "object" && error !== null && "code" in error ? error.code : undefined)
+
+/** tsx wraps a CommonJS package's exports once more. */
+const defaultExport = (loaded: unknown): unknown => {
+  const value = typeof loaded === "object" && loaded !== null && "default" in loaded ? loaded.default : undefined
+  const isWrapped = !Effect.isEffect(value) && typeof value === "object" && value !== null && "default" in value
+  return isWrapped ? value.default : value
+}
+
+/** What an Effect needs and fails with is not there at run time; a wrong one dies of a missing service. */
+const isTraining = (value: unknown): value is Effect.Effect<RunResult, TrainError, Effect.Services<Run>> => Effect.isEffect(value)
+
+const kindOf = (value: unknown): string => {
+  if (value === null) return "null"
+  if (typeof value === "function") return "a function"
+  return typeof value === "object" ? "an object" : `a ${typeof value}`
+}
+
+/** One line: the error, and the place in the user's own files where it happened. */
+const whatAndWhere = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  const place = (error.stack ?? "")
+    .split("\n")
+    .map((line) => /(file:\/\/[^\s)]+:\d+)/.exec(line)?.[1])
+    .find((found) => found !== undefined && !found.includes("/node_modules/"))
+  const where = place === undefined ? "" : ` (${fileURLToPath(place.replace(/:\d+$/, ""))}${/:\d+$/.exec(place)?.[0] ?? ""})`
+  return `${error.name}: ${error.message.replace(/\s*\n\s*/g, " ")}${where}`
+}
+
+/** A YAML file as plain data. */
+export const readYaml = (file: string): Effect.Effect<unknown, UsageError> => Effect.map(parseYaml(file), ({ value }) => value)
+
+/** A YAML file's values as overrides that know their lines. */
+export const yamlOverrides = Effect.fnUntraced(function* (file: string): Effect.fn.Return<ReadonlyArray<Override>, UsageError> {
+  const { value, lineOf } = yield* parseYaml(file)
+  if (!isPlain(value)) return yield* new UsageError({ message: `${file}: expected keys and values` })
+  const overrides: Array<Override> = []
+  const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
+    if (isPlain(tree) && !("_tag" in tree)) {
+      for (const [key, item] of Object.entries(tree)) walk(item, [...path, key])
+      return
+    }
+    overrides.push({ path: path.join("."), value: tree, source: `${file}:${lineOf(path)}` })
+  }
+  walk(value, [])
+  return overrides
+})
+
+interface ParsedYaml {
+  readonly value: unknown
+  readonly lineOf: (path: ReadonlyArray<string>) => number
+}
+
+const parseYaml = Effect.fnUntraced(function* (file: string): Effect.fn.Return<ParsedYaml, UsageError> {
+  if (!existsSync(file)) return yield* new UsageError({ message: `${file}: there is no such file` })
+  const text = yield* Effect.tryPromise({
+    try: () => readFile(file, "utf8"),
+    catch: (error) => new UsageError({ message: `${file}: ${error instanceof Error ? error.message : String(error)}` }),
+  })
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines })
+  const [problem] = document.errors
+  if (problem !== undefined) {
+    const line = problem.linePos?.[0].line
+    return yield* new UsageError({ message: `${file}${line === undefined ? "" : `:${line}`}: ${problem.message.split("\n")[0]}` })
+  }
+  const lineOf = (path: ReadonlyArray<string>): number => {
+    const node: unknown = document.getIn(path, true)
+    const range = typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? node.range : [0]
+    return lines.linePos(Number(range[0])).line
+  }
+  return { value: document.toJS(), lineOf }
+})

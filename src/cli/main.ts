@@ -1,0 +1,62 @@
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Cause, Effect, Exit, Option } from "effect"
+import { CliError, Command } from "effect/cli"
+import manifest from "../../package.json" with { type: "json" }
+import { run } from "./run.ts"
+
+const effect = Command.make("effect").pipe(
+  Command.withDescription("effect-rl: train and evaluate agents"),
+  Command.withSubcommands([run]),
+  Command.withExamples([
+    { command: "effect run examples/cartpole.ts", description: "Learn to balance a pole" },
+    { command: "effect run --help", description: "All that a training can be told" },
+  ]),
+)
+
+/** 0 finished, 1 failed, 2 used wrongly, 130 interrupted. */
+const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
+  if (Exit.isSuccess(exit)) return 0
+  if (Cause.hasInterrupts(exit.cause)) return 130
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  return CliError.isCliError(error) || hasTag(error, "UsageError") || hasTag(error, "ConfigError") ? 2 : 1
+}
+
+const hasTag = (error: unknown, tag: string): boolean =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
+
+/** One line for people. A defect is a bug of ours, whose stack is worth having. */
+const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
+  if (Cause.hasInterrupts(cause)) return undefined
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (error === undefined) return Cause.pretty(cause)
+  if (CliError.isCliError(error)) return usage(error)
+  return oneLine(error instanceof Error ? error.message : String(error))
+}
+
+const usage = (error: CliError.CliError): string => {
+  if (error._tag !== "ShowHelp") return oneLine(error.message)
+  return error.errors.map((one) => oneLine(one.message)).join("; ")
+}
+
+const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, "; ")
+
+const report = (exit: Exit.Exit<unknown, unknown>): void => {
+  if (Exit.isSuccess(exit)) return
+  const line = lineOf(exit.cause)
+  if (line !== undefined && line !== "") process.stderr.write(`effect: ${line}\n`)
+}
+
+// The first Ctrl-C lets the run save itself; another, not of the same burst, doesn't wait for that.
+let interruptedAt: number | undefined
+process.on("SIGINT", () => {
+  const now = performance.now()
+  interruptedAt ??= now
+  if (now - interruptedAt > 500) process.exit(130)
+})
+
+Command.runWith(effect, { version: manifest.version, renderErrors: false })(process.argv.slice(2)).pipe(
+  Effect.provide(NodeServices.layer),
+  Effect.onExit((exit) => Effect.sync(() => report(exit))),
+  NodeRuntime.runMain({ disableErrorReporting: true, teardown: (exit, onExit) => onExit(exitCodeOf(exit)) }),
+)

@@ -1,0 +1,164 @@
+import { existsSync } from "node:fs"
+import { readdir } from "node:fs/promises"
+import { basename, extname, join } from "node:path"
+import { Cause, Effect, Exit, Layer, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { parse } from "yaml"
+import type { Override } from "../config/Config.ts"
+import { fromPath } from "../experiment/identifier.ts"
+import { backend, backendNames, recorder, runStore, terminalProgress } from "../node.ts"
+import { RunOptions } from "../train/RunOptions.ts"
+import type { RunResult } from "../train/RunResult.ts"
+import { loadTraining, yamlOverrides } from "./loadTraining.ts"
+import { UsageError } from "./UsageError.ts"
+
+const flags = {
+  file: Argument.String("file").pipe(
+    Argument.withDescription("A module whose default export is Train.run({ … }), or a config in YAML"),
+  ),
+  config: Flag.String("config").pipe(Flag.optional, Flag.withDescription("Settings from a YAML file, laid over those of the code")),
+  set: Flag.String("set").pipe(
+    Flag.withMetavar("key.path=value"),
+    Flag.atLeast(0),
+    Flag.withDescription("One setting, laid over all others; may be repeated"),
+  ),
+  seed: Flag.Int("seed").pipe(Flag.optional, Flag.withDescription("Where all randomness comes from")),
+  totalSteps: Flag.Int("total-steps").pipe(Flag.optional, Flag.withDescription("Env steps to train for")),
+  backend: Flag.Literals("backend", backendNames).pipe(
+    Flag.withDefault("auto" as const),
+    Flag.withDescription("What computes; auto picks what is fastest for each graph, and run.log says which"),
+  ),
+  resultsDir: Flag.String("results-dir").pipe(Flag.withDefault("results"), Flag.withDescription("Where runs are kept")),
+  name: Flag.String("name").pipe(Flag.optional, Flag.withDescription("The run's name; the file's when left out")),
+  resume: Flag.String("resume").pipe(
+    Flag.withMetavar("dir|latest"),
+    Flag.optional,
+    Flag.withDescription("Go on with a run from its newest checkpoint; latest is the newest unfinished run of this name"),
+  ),
+  quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("No progress and no summary")),
+  json: Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription("The result as one line of JSON on stdout")),
+}
+
+export const run = Command.make("run", flags, (given) => execute(given)).pipe(
+  Command.withDescription("Train: run the training that a file describes, and keep everything about it in a folder"),
+  Command.withShortDescription("Train"),
+  Command.withExamples([
+    { command: "effect run examples/cartpole.ts --seed 1", description: "Train, and watch it" },
+    { command: "effect run examples/cartpole.ts --set algorithm.learning_rate=1e-3 --total-steps 50000", description: "With other settings" },
+    { command: "effect run examples/cartpole.ts --resume latest", description: "Go on where Ctrl-C or a crash left it" },
+    { command: "effect run results/…/config.yaml --json | jq .validation", description: "Repeat a run from its own config" },
+  ]),
+)
+
+type Given = Command.Command.Config.Infer<typeof flags>
+
+const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, CommandError> {
+  const name = Option.getOrElse(given.name, () => basename(given.file, extname(given.file)))
+  const training = yield* loadTraining(given.file)
+  const resume = yield* runToResume(given, name)
+  const overrides = yield* overridesOf(given, resume)
+
+  let directory = resume
+  const layers = Layer.mergeAll(
+    backend(given.backend),
+    recorder(...(given.quiet ? [] : [terminalProgress])),
+    runStore({
+      resultsDir: given.resultsDir,
+      onOpen: (opened) => Effect.sync(() => void (directory = opened)),
+      ...(resume === undefined ? {} : { resume }),
+    }),
+  )
+  const result = yield* training.pipe(
+    Effect.provideService(RunOptions, { overrides, source: given.file, name }),
+    Effect.provide(layers),
+    Effect.onExit((exit) =>
+      Effect.sync(() => {
+        if (Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause) && directory !== undefined) {
+          process.stderr.write(`\ninterrupted; to go on: effect run ${given.file} --resume ${directory}\n`)
+        }
+      }),
+    ),
+  )
+  if (given.json) process.stdout.write(`${JSON.stringify(result)}\n`)
+  else if (!given.quiet) process.stdout.write(summary(result))
+})
+
+type CommandError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
+
+const summary = (result: RunResult): string => {
+  const { validation, meanReturn } = result
+  const score =
+    validation === null
+      ? meanReturn === null
+        ? "no episode ended"
+        : `mean return ${meanReturn.toFixed(1)} over the last episodes`
+      : `validation ${validation.meanReturn.toFixed(1)} ± ${validation.stdReturn.toFixed(1)} over ${validation.episodes} episodes`
+  return [
+    `${result.steps} steps, ${result.episodes} episodes in ${result.wallSeconds.toFixed(1)} s (${Math.round(result.stepsPerSecond)} steps/s)`,
+    score,
+    `digest ${result.digest.slice(0, 16)}`,
+    result.runDir,
+    "",
+  ].join("\n")
+}
+
+/** Later ones win: the resumed run's own config, --config, the flags, --set. */
+const overridesOf = Effect.fnUntraced(function* (given: Given, resume: string | undefined): Effect.fn.Return<ReadonlyArray<Override>, UsageError> {
+  const files = [resume === undefined ? undefined : join(resume, "config.yaml"), Option.getOrUndefined(given.config)]
+  const fromFiles: Array<Override> = []
+  for (const file of files) if (file !== undefined) fromFiles.push(...(yield* yamlOverrides(file)))
+  const flag = (path: string, source: string, value: Option.Option<unknown>): ReadonlyArray<Override> =>
+    Option.isNone(value) ? [] : [{ path, source, value: value.value }]
+  return [
+    ...fromFiles,
+    ...flag("seed", "--seed", given.seed),
+    ...flag("totalSteps", "--total-steps", given.totalSteps),
+    ...flag("name", "--name", given.name),
+    ...(yield* Effect.forEach(given.set, setting)),
+  ]
+})
+
+/** `key.path=value`, the value as YAML has it; numbers may have underscores between digits. */
+const setting = (text: string): Effect.Effect<Override, UsageError> => {
+  const at = text.indexOf("=")
+  if (at < 1) return Effect.fail(new UsageError({ message: `--set ${text}: expected key.path=value` }))
+  const raw = text.slice(at + 1)
+  const plain = /^[-+]?\d[\d_]*(\.[\d_]+)?(e[-+]?\d+)?$/i.test(raw) ? raw.replaceAll("_", "") : raw
+  return Effect.try({
+    try: () => ({ path: text.slice(0, at), value: asNumber(plain) ?? parse(plain), source: "--set" }),
+    catch: () => new UsageError({ message: `--set ${text}: the value is not valid YAML` }),
+  })
+}
+
+/** YAML spells these .nan and .inf; people don't. */
+const asNumber = (text: string): number | undefined =>
+  ({ NaN: NaN, nan: NaN, Infinity: Infinity, inf: Infinity, "-Infinity": -Infinity, "-inf": -Infinity })[text]
+
+const runToResume = Effect.fnUntraced(function* (given: Given, name: string): Effect.fn.Return<string | undefined, UsageError> {
+  if (Option.isNone(given.resume)) return undefined
+  const wanted = given.resume.value
+  if (wanted !== "latest") {
+    if (!existsSync(join(wanted, "config.yaml"))) {
+      return yield* new UsageError({ message: `--resume ${wanted}: it is not a run (it has no config.yaml)` })
+    }
+    return wanted
+  }
+  const newest = yield* Effect.promise(() => newestUnfinished(given.resultsDir, name))
+  if (newest === undefined) {
+    return yield* new UsageError({ message: `--resume latest: there is no unfinished run named ${name} in ${given.resultsDir}` })
+  }
+  return newest
+})
+
+const newestUnfinished = async (resultsDir: string, name: string): Promise<string | undefined> => {
+  const names = async (directory: string): Promise<ReadonlyArray<string>> =>
+    (await readdir(directory).catch(() => [])).sort().reverse().map((entry) => join(directory, entry))
+  for (const time of await names(resultsDir))
+    for (const heading of await names(time))
+      for (const config of await names(heading))
+        for (const run of await names(config)) {
+          const matches = fromPath(run)?.name === name
+          if (matches && existsSync(join(run, "config.yaml")) && !existsSync(join(run, "return.json"))) return run
+        }
+  return undefined
+}

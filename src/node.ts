@@ -1,0 +1,78 @@
+/**
+ * The Layers for Node: runs in folders, every backend.
+ *
+ * @example
+ * ```ts
+ * import * as Node from "effect-rl/node"
+ *
+ * const layers = Layer.mergeAll(Node.backend("auto"), Node.runStore({ resultsDir: "results" }), Node.recorder())
+ * const result = await Effect.runPromise(training.pipe(Effect.provide(layers)))
+ * ```
+ */
+import { execFile } from "node:child_process"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
+import { Context, Effect, Layer, Scope } from "effect"
+import { auto } from "./backend/auto.ts"
+import { Backend, type BackendUnavailable } from "./backend/Backend.ts"
+import * as reference from "./backend/reference.ts"
+import * as wasm from "./backend/wasm.ts"
+import { type FileSystemOptions, RunStore } from "./experiment/RunStore.ts"
+import { progress } from "./record/progress.ts"
+import { Recorder, type Sink } from "./record/Recorder.ts"
+import { runLog } from "./record/runLog.ts"
+import { scores } from "./record/scores.ts"
+import { tensorBoard } from "./record/tensorBoard.ts"
+
+export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference"] as const
+export type BackendName = (typeof backendNames)[number]
+
+/** The session backends load ONNX Runtime, so each is only loaded when it is asked for. */
+const session = (device: "cpu" | "cuda" | "webgpu"): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
+  Effect.flatMap(Effect.promise(() => import("./backend/onnx-node.ts")), (onnx) => onnx.make(device))
+
+/** A backend by its name. `auto` picks a device for each graph. */
+export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavailable> => {
+  switch (name) {
+    case "wasm":
+      return wasm.layer
+    case "reference":
+      return reference.layer
+    case "auto":
+      return Layer.effect(
+        Backend,
+        Effect.gen(function* () {
+          const scope = yield* Effect.scope
+          const cpu = yield* Effect.cached(session("cpu").pipe(Effect.provideService(Scope.Scope, scope)))
+          return auto({ wasm: Context.get(yield* Layer.build(wasm.layer), Backend), session: cpu })
+        }),
+      )
+    default:
+      return Layer.effect(Backend, session(name))
+  }
+}
+
+const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
+
+/** Runs in folders below `resultsDir`; time and commit are those of this moment unless given. */
+export const runStore = (options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>): Layer.Layer<RunStore> =>
+  Layer.unwrap(
+    Effect.map(gitCommit, (commit) => RunStore.layerFileSystem({ time: new Date(), commit, ...options })),
+  ).pipe(Layer.provide(files))
+
+/** The sinks of a run's own files, and any others. */
+export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> => Recorder.layer(scores, tensorBoard, runLog, ...more)
+
+/** A progress line on stderr. */
+export const terminalProgress: Sink = progress({
+  write: (text) => Effect.sync(() => void process.stderr.write(text)),
+  isTerminal: process.stderr.isTTY === true,
+  columns: process.stderr.columns ?? 100,
+})
+
+/** The first seven digits of the working directory's commit; `no-hash` outside of git. */
+export const gitCommit: Effect.Effect<string> = Effect.callback((resume) => {
+  execFile("git", ["rev-parse", "--short=7", "HEAD"], (error, stdout) =>
+    resume(Effect.succeed(error === null ? stdout.trim().slice(0, 7) : "no-hash")),
+  )
+})

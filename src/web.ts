@@ -1,0 +1,16 @@
+/**
+ * The Layers for browsers and edge workers: the `wasm` backend, and runs kept in memory.
+ *
+ * @example
+ * ```ts
+ * import * as Web from "effect-rl/web"
+ *
+ * const result = await Effect.runPromise(training.pipe(Effect.provide(Web.layer)))
+ * ```
+ */
+import { Layer } from "effect"
+import * as wasm from "./backend/wasm.ts"
+import { RunStore } from "./experiment/RunStore.ts"
+import { Recorder } from "./record/Recorder.ts"
+
+export const layer = Layer.mergeAll(wasm.layer, RunStore.layerMemory, Recorder.layerSilent)

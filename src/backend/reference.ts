@@ -1,9 +1,10 @@
 import { Effect, Layer } from "effect"
 import { GraphError } from "../graph/GraphError.ts"
 import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
-import { type DType, type Shape, sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
+import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { feedShapes, resultShapes, rootsOf, validate } from "../graph/validate.ts"
-import { Backend, BackendError, type Program, type TensorData } from "./Backend.ts"
+import { Backend, BackendError, type Program } from "./Backend.ts"
+import { dataFor } from "./data.ts"
 import { kernelOf } from "./reference/kernels.ts"
 
 /**
@@ -21,10 +22,6 @@ export const layer: Layer.Layer<Backend> = Layer.succeed(Backend, {
       }
     }),
 })
-
-/** The array that holds a tensor outside of a program. */
-export const dataFor = ({ shape, dtype }: { readonly shape: Shape; readonly dtype: DType }): TensorData =>
-  dtype === "f32" ? new Float32Array(sizeOf(shape)) : dtype === "i32" ? new Int32Array(sizeOf(shape)) : new Uint8Array(sizeOf(shape))
 
 const interpret = (spec: ProgramSpec): Program => {
   validate(spec)

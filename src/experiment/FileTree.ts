@@ -1,31 +1,46 @@
-import { Effect, FileSystem, Path } from "effect"
-import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
-
 /**
  * A folder of files, by paths relative to it (with `/`). What is written is whole or not there at all, also when the
  * machine stops in the middle: contents go to a temporary name, are flushed to disk, and renamed into place.
+ *
+ * Temporary names begin with a dot: `.NAME.tmp` is on its way in or out, `.NAME.old` makes room for a new NAME.
  */
+import { Effect, FileSystem, Path, type PlatformError, type Scope } from "effect"
+import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
+
 export interface FileTree {
   /** For people. */
   readonly root: string
   readonly read: (path: string) => Effect.Effect<Uint8Array, RunStoreError>
-  readonly write: (path: string, bytes: Uint8Array) => Effect.Effect<void, RunStoreError>
+  readonly readText: (path: string) => Effect.Effect<string, RunStoreError>
+  readonly write: (path: string, contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
   /** Adds to the end; not atomic: a reader may meet half a line at the end of a file. */
-  readonly append: (path: string, bytes: Uint8Array) => Effect.Effect<void, RunStoreError>
+  readonly append: (path: string, contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
   readonly truncate: (path: string, size: number) => Effect.Effect<void, RunStoreError>
+  /** Returns when a file's contents are on disk. What `append` wrote is only in the system's hands before. */
+  readonly sync: (path: string) => Effect.Effect<void, RunStoreError>
   readonly exists: (path: string) => Effect.Effect<boolean, RunStoreError>
   readonly size: (path: string) => Effect.Effect<number, RunStoreError>
   /** Names in a folder, sorted; none where there is no such folder. */
   readonly list: (path: string) => Effect.Effect<ReadonlyArray<string>, RunStoreError>
-  /** A file or a folder with all in it; nothing happens where there is none. */
+  /** A file or a folder with all in it, all or nothing; nothing happens where there is none. */
   readonly remove: (path: string) => Effect.Effect<void, RunStoreError>
   /** A new folder with these files, all or nothing; one that is in the way is replaced. */
-  readonly writeDirectory: (path: string, files: Readonly<Record<string, Uint8Array>>) => Effect.Effect<void, RunStoreError>
+  readonly writeDirectory: (
+    path: string,
+    files: Readonly<Record<string, Uint8Array>>,
+  ) => Effect.Effect<void, RunStoreError>
   /** Makes `path` a symbolic link to its sibling `target`, replacing one that is there, atomically. */
   readonly link: (path: string, target: string) => Effect.Effect<void, RunStoreError>
   /** What a link points to; undefined where there is none. */
   readonly target: (path: string) => Effect.Effect<string | undefined, RunStoreError>
+  /** Finishes or undoes what a process that was killed left half done in a folder. */
+  readonly repair: (path: string) => Effect.Effect<void, RunStoreError>
 }
+
+const bytesOf = (contents: Uint8Array | string): Uint8Array =>
+  typeof contents === "string" ? new TextEncoder().encode(contents) : contents
+
+const isMissing = (error: PlatformError.PlatformError): boolean => error.reason._tag === "NotFound"
 
 /** A tree on disk. */
 export const onDisk = Effect.fnUntraced(function* (
@@ -34,16 +49,22 @@ export const onDisk = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const at = (relative: string): string => path.join(root, relative)
+  const hidden = (final: string, ending: "tmp" | "old"): string =>
+    path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
 
-  const failing =
-    (operation: string, relative: string) =>
-    <A, E extends { readonly message: string; readonly cause?: unknown }, R>(effect: Effect.Effect<A, E, R>) =>
-      Effect.mapError(effect, (error) => runStoreError(operation, at(relative), error))
+  /** What every operation has in common: it is not stopped half-way, and fails with a line for people. */
+  const doing = <A>(operation: string, relative: string, effect: Effect.Effect<A, PlatformError.PlatformError, Scope.Scope>) =>
+    Effect.scoped(effect).pipe(
+      Effect.uninterruptible,
+      Effect.mapError((error) => runStoreError(operation, at(relative), error)),
+    )
+
+  const syncFile = (file: string) => Effect.scoped(Effect.flatMap(fs.open(file, { flag: "r+" }), (handle) => handle.sync))
 
   /** A rename is only safe once the folder that holds the name is on disk too. */
   const syncDirectory = (directory: string) =>
-    Effect.scoped(Effect.flatMap(fs.open(directory, { flag: "r" }), (file) => file.sync)).pipe(
-      // Some file systems don't let a folder be flushed; they are not less safe for it.
+    Effect.scoped(Effect.flatMap(fs.open(directory, { flag: "r" }), (handle) => handle.sync)).pipe(
+      // Some systems don't let a folder be flushed; files there are not less safe for it.
       Effect.ignore,
     )
 
@@ -52,113 +73,181 @@ export const onDisk = Effect.fnUntraced(function* (
       Effect.flatMap(fs.open(file, { flag: "w" }), (handle) => Effect.andThen(handle.writeAll(bytes), handle.sync)),
     )
 
-  const write = (relative: string, bytes: Uint8Array) =>
-    Effect.gen(function* () {
-      const final = at(relative)
-      const directory = path.dirname(final)
-      yield* fs.makeDirectory(directory, { recursive: true })
-      const temporary = path.join(directory, `.${path.basename(final)}.tmp`)
-      yield* writeSynced(temporary, bytes).pipe(Effect.onError(() => Effect.ignore(fs.remove(temporary))))
-      yield* fs.rename(temporary, final)
-      yield* syncDirectory(directory)
-    }).pipe(Effect.uninterruptible, failing("write", relative))
+  const erase = (file: string) => fs.remove(file, { recursive: true, force: true })
+
+  /** A folder that is half removed must not look like one that is damaged: it goes by another name. */
+  const remove = (final: string) => {
+    const temporary = hidden(final, "tmp")
+    return erase(temporary).pipe(
+      Effect.andThen(fs.rename(final, temporary)),
+      Effect.andThen(erase(temporary)),
+      Effect.catchIf(isMissing, () => Effect.void),
+    )
+  }
+
+  const append = (file: string, bytes: Uint8Array) => fs.writeFile(file, bytes, { flag: "a" })
 
   return {
     root,
-    write,
-    read: (relative) => fs.readFile(at(relative)).pipe(failing("read", relative)),
-    append: (relative, bytes) =>
-      fs.makeDirectory(path.dirname(at(relative)), { recursive: true }).pipe(
-        Effect.andThen(fs.writeFile(at(relative), bytes, { flag: "a" })),
-        Effect.uninterruptible,
-        failing("append to", relative),
+    read: (relative) => doing("read", relative, fs.readFile(at(relative))),
+    readText: (relative) => doing("read", relative, fs.readFileString(at(relative))),
+    write: (relative, contents) =>
+      doing(
+        "write",
+        relative,
+        Effect.gen(function* () {
+          const final = at(relative)
+          const temporary = hidden(final, "tmp")
+          yield* fs.makeDirectory(path.dirname(final), { recursive: true })
+          yield* writeSynced(temporary, bytesOf(contents)).pipe(Effect.onError(() => Effect.ignore(erase(temporary))))
+          yield* fs.rename(temporary, final)
+          yield* syncDirectory(path.dirname(final))
+        }),
       ),
-    truncate: (relative, size) => fs.truncate(at(relative), size).pipe(failing("cut", relative)),
-    exists: (relative) => fs.exists(at(relative)).pipe(failing("look for", relative)),
-    size: (relative) => Effect.map(fs.stat(at(relative)), (info) => Number(info.size)).pipe(failing("look at", relative)),
+    append: (relative, contents) => {
+      const bytes = bytesOf(contents)
+      const file = at(relative)
+      const inNewFolder = Effect.andThen(
+        fs.makeDirectory(path.dirname(file), { recursive: true }),
+        Effect.suspend(() => append(file, bytes)),
+      )
+      return doing("append to", relative, Effect.catchIf(append(file, bytes), isMissing, () => inNewFolder))
+    },
+    truncate: (relative, size) => doing("cut", relative, fs.truncate(at(relative), size)),
+    sync: (relative) => doing("flush", relative, syncFile(at(relative))),
+    exists: (relative) => doing("look for", relative, fs.exists(at(relative))),
+    size: (relative) => doing("look at", relative, Effect.map(fs.stat(at(relative)), (info) => Number(info.size))),
     list: (relative) =>
-      fs.exists(at(relative)).pipe(
-        Effect.flatMap((exists) => (exists ? fs.readDirectory(at(relative)) : Effect.succeed([]))),
-        Effect.map((names) => [...names].sort()),
-        failing("list", relative),
+      doing(
+        "list",
+        relative,
+        fs.readDirectory(at(relative)).pipe(
+          Effect.catchIf(isMissing, (): Effect.Effect<ReadonlyArray<string>> => Effect.succeed([])),
+          Effect.map((names) => [...names].sort()),
+        ),
       ),
-    remove: (relative) => fs.remove(at(relative), { recursive: true, force: true }).pipe(failing("remove", relative)),
+    remove: (relative) => doing("remove", relative, remove(at(relative))),
     writeDirectory: (relative, files) =>
-      Effect.gen(function* () {
-        const final = at(relative)
-        const parent = path.dirname(final)
-        const temporary = path.join(parent, `.${path.basename(final)}.tmp`)
-        yield* fs.remove(temporary, { recursive: true, force: true })
-        yield* fs.makeDirectory(temporary, { recursive: true })
-        yield* Effect.gen(function* () {
-          for (const [name, bytes] of Object.entries(files)) yield* writeSynced(path.join(temporary, name), bytes)
+      doing(
+        "write",
+        relative,
+        Effect.gen(function* () {
+          const final = at(relative)
+          const parent = path.dirname(final)
+          const temporary = hidden(final, "tmp")
+          yield* erase(temporary)
+          yield* fs.makeDirectory(temporary, { recursive: true })
+          yield* Effect.forEach(
+            Object.entries(files),
+            ([name, bytes]) => writeSynced(path.join(temporary, name), bytes),
+            // Flushes that wait together share the disk's time.
+            { concurrency: "unbounded", discard: true },
+          ).pipe(Effect.onError(() => Effect.ignore(erase(temporary))))
           yield* syncDirectory(temporary)
-        }).pipe(Effect.onError(() => Effect.ignore(fs.remove(temporary, { recursive: true, force: true }))))
-        yield* fs.remove(final, { recursive: true, force: true })
-        yield* fs.rename(temporary, final)
-        yield* syncDirectory(parent)
-      }).pipe(Effect.uninterruptible, failing("write", relative)),
+          const replaces = yield* fs.exists(final)
+          const old = hidden(final, "old")
+          if (replaces) {
+            yield* erase(old)
+            yield* fs.rename(final, old)
+          }
+          yield* fs.rename(temporary, final)
+          yield* syncDirectory(parent)
+          if (replaces) yield* erase(old)
+        }),
+      ),
     link: (relative, target) =>
-      Effect.gen(function* () {
-        const final = at(relative)
-        const temporary = path.join(path.dirname(final), `.${path.basename(final)}.tmp`)
-        yield* fs.remove(temporary, { force: true })
-        yield* fs.symlink(target, temporary)
-        yield* fs.rename(temporary, final)
-        yield* syncDirectory(path.dirname(final))
-      }).pipe(Effect.uninterruptible, failing("link", relative)),
+      doing(
+        "link",
+        relative,
+        Effect.gen(function* () {
+          const final = at(relative)
+          const temporary = hidden(final, "tmp")
+          yield* erase(temporary)
+          yield* fs.symlink(target, temporary)
+          yield* fs.rename(temporary, final)
+          yield* syncDirectory(path.dirname(final))
+        }),
+      ),
     target: (relative) =>
       fs.readLink(at(relative)).pipe(
         Effect.map((target): string | undefined => target),
         Effect.catch(() => Effect.succeed(undefined)),
       ),
+    repair: (relative) =>
+      doing(
+        "repair",
+        relative,
+        Effect.gen(function* () {
+          const folder = at(relative)
+          if (!(yield* fs.exists(folder))) return
+          for (const name of yield* fs.readDirectory(folder)) {
+            const [, original, ending] = /^\.(.+)\.(tmp|old)$/.exec(name) ?? []
+            if (original === undefined) continue
+            const wanted = ending === "old" && !(yield* fs.exists(path.join(folder, original)))
+            yield* wanted
+              ? fs.rename(path.join(folder, name), path.join(folder, original))
+              : erase(path.join(folder, name))
+          }
+        }),
+      ),
   }
 })
 
-/** A tree in memory: paths to bytes. Links are entries of their own. */
+/** A tree in memory: `root/path` to bytes, in a map that several trees may share. Links are kept beside it. */
 export const inMemory = (root: string, files: Map<string, Uint8Array>): FileTree => {
   const links = new Map<string, string>()
-  const missing = (operation: string, path: string) => runStoreError(operation, `${root}/${path}`, { message: "no such file" })
-  const get = (operation: string, path: string): Effect.Effect<Uint8Array, RunStoreError> =>
+  const at = (path: string): string => (path === "" || path === "." ? root : `${root}/${path}`)
+  const keys = (): ReadonlyArray<string> => [...files.keys(), ...[...links.keys()].map(at)]
+  const isBelow = (folder: string) => (key: string) => key === folder || key.startsWith(`${folder}/`)
+
+  const bytesAt = (operation: string, path: string): Effect.Effect<Uint8Array, RunStoreError> =>
     Effect.suspend(() => {
-      const bytes = files.get(path)
-      return bytes === undefined ? Effect.fail(missing(operation, path)) : Effect.succeed(bytes)
+      const bytes = files.get(at(path))
+      if (bytes !== undefined) return Effect.succeed(bytes)
+      return Effect.fail(runStoreError(operation, at(path), { message: "no such file or directory" }))
     })
-  const removeBelow = (path: string): void => {
-    for (const key of [...files.keys()]) if (key === path || key.startsWith(`${path}/`)) files.delete(key)
+  const removeNow = (path: string): void => {
+    links.delete(path)
+    for (const key of [...files.keys()].filter(isBelow(at(path)))) files.delete(key)
   }
+
   return {
     root,
-    read: (path) => get("read", path),
-    write: (path, bytes) => Effect.sync(() => void files.set(path, bytes.slice())),
-    append: (path, bytes) =>
+    read: (path) => Effect.map(bytesAt("read", path), (bytes) => bytes.slice()),
+    readText: (path) => Effect.map(bytesAt("read", path), (bytes) => new TextDecoder().decode(bytes)),
+    write: (path, contents) => Effect.sync(() => void files.set(at(path), bytesOf(contents).slice())),
+    append: (path, contents) =>
       Effect.sync(() => {
-        const before = files.get(path) ?? new Uint8Array(0)
+        const before = files.get(at(path)) ?? new Uint8Array(0)
+        const bytes = bytesOf(contents)
         const after = new Uint8Array(before.length + bytes.length)
         after.set(before)
         after.set(bytes, before.length)
-        files.set(path, after)
+        files.set(at(path), after)
       }),
-    truncate: (path, size) => Effect.map(get("cut", path), (bytes) => void files.set(path, bytes.slice(0, size))),
-    exists: (path) => Effect.sync(() => [...files.keys(), ...links.keys()].some((key) => key === path || key.startsWith(`${path}/`))),
-    size: (path) => Effect.map(get("look at", path), (bytes) => bytes.length),
+    truncate: (path, size) =>
+      Effect.map(bytesAt("cut", path), (bytes) => {
+        const cut = new Uint8Array(size)
+        cut.set(bytes.subarray(0, size))
+        files.set(at(path), cut)
+      }),
+    sync: (path) => Effect.asVoid(bytesAt("flush", path)),
+    exists: (path) => Effect.sync(() => keys().some(isBelow(at(path)))),
+    size: (path) => Effect.map(bytesAt("look at", path), (bytes) => bytes.length),
     list: (path) =>
       Effect.sync(() => {
-        const prefix = path === "" || path === "." ? "" : `${path}/`
-        const names = [...files.keys(), ...links.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length).split("/")[0])
-        return [...new Set(names)].sort()
+        const prefix = `${at(path)}/`
+        const below = keys().filter((key) => key.startsWith(prefix))
+        return [...new Set(below.map((key) => key.slice(prefix.length).split("/")[0]))].sort()
       }),
-    remove: (path) =>
-      Effect.sync(() => {
-        links.delete(path)
-        removeBelow(path)
-      }),
+    remove: (path) => Effect.sync(() => removeNow(path)),
     writeDirectory: (path, contents) =>
       Effect.sync(() => {
-        removeBelow(path)
-        for (const [name, bytes] of Object.entries(contents)) files.set(`${path}/${name}`, bytes.slice())
+        removeNow(path)
+        for (const [name, bytes] of Object.entries(contents)) files.set(at(`${path}/${name}`), bytes.slice())
       }),
     link: (path, target) => Effect.sync(() => void links.set(path, target)),
     target: (path) => Effect.sync(() => links.get(path)),
+    repair: () => Effect.void,
   }
 }

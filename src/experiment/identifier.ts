@@ -70,9 +70,6 @@ export const fromPath = (path: string): Identifier | undefined => {
 /** A moment as the identifier writes it. */
 export const timeOf = (date: Date): string => date.toISOString().slice(0, 19).replace("T", "_").replaceAll(":", "-")
 
-/** A moment as the flat layout writes it. */
-export const flatTimeOf = (date: Date): string => timeOf(date).replaceAll("-", "")
-
 /** The flat layout: one folder a run, which says only when it started. */
 export const toFlatPath = ({ time }: { readonly time: string }): string => time.replaceAll("-", "")
 

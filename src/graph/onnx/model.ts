@@ -1,0 +1,97 @@
+import type { DType, Shape } from "../Tensor.ts"
+import { Message } from "./protobuf.ts"
+
+/** The few ONNX messages that a model of ours is made of (ir_version 9, opset 18). */
+
+export const elementType: Readonly<Record<DType | "i64", number>> = { f32: 1, i32: 6, i64: 7, bool: 9 }
+
+export type Attribute = number | string | ReadonlyArray<number> | Graph
+
+export interface Node {
+  readonly op: string
+  readonly inputs: ReadonlyArray<string>
+  readonly outputs: ReadonlyArray<string>
+  readonly attributes?: Readonly<Record<string, Attribute>>
+}
+
+export interface Value {
+  readonly name: string
+  readonly dtype: DType | "i64"
+  /** Left out where it is not known beforehand. */
+  readonly shape?: Shape
+}
+
+export interface Initializer {
+  readonly name: string
+  readonly dtype: DType | "i64"
+  readonly shape: Shape
+  readonly data: Float32Array | Int32Array | Uint8Array | BigInt64Array
+}
+
+export class Graph {
+  readonly name: string
+  readonly nodes: Array<Node> = []
+  readonly inputs: Array<Value> = []
+  readonly outputs: Array<Value> = []
+  readonly initializers: Array<Initializer> = []
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+const valueInfo = ({ name, dtype, shape }: Value): Message => {
+  const tensorType = new Message().int(1, elementType[dtype])
+  if (shape !== undefined) {
+    const dimensions = new Message()
+    for (const size of shape) dimensions.message(1, new Message().int(1, size))
+    tensorType.message(2, dimensions)
+  }
+  return new Message().text(1, name).message(2, new Message().message(1, tensorType))
+}
+
+const tensorProto = ({ name, dtype, shape, data }: Initializer): Message => {
+  const message = new Message()
+  for (const size of shape) message.int(1, size)
+  return message
+    .int(2, elementType[dtype])
+    .text(8, name)
+    .bytes(9, new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+}
+
+const attributeProto = (name: string, value: Attribute): Message => {
+  const message = new Message().text(1, name)
+  // Types: INT 2, STRING 3, GRAPH 5, INTS 7. No op that we use has a float among its attributes.
+  if (typeof value === "number") return message.int(3, value).int(20, 2)
+  if (typeof value === "string") return message.text(4, value).int(20, 3)
+  if (value instanceof Graph) return message.message(6, graphProto(value)).int(20, 5)
+  for (const item of value) message.int(8, item)
+  return message.int(20, 7)
+}
+
+const nodeProto = ({ op, inputs, outputs, attributes = {} }: Node): Message => {
+  const message = new Message()
+  for (const input of inputs) message.text(1, input)
+  for (const output of outputs) message.text(2, output)
+  message.text(4, op)
+  for (const [name, value] of Object.entries(attributes)) message.message(5, attributeProto(name, value))
+  return message
+}
+
+const graphProto = (graph: Graph): Message => {
+  const message = new Message()
+  for (const node of graph.nodes) message.message(1, nodeProto(node))
+  message.text(2, graph.name)
+  for (const initializer of graph.initializers) message.message(5, tensorProto(initializer))
+  for (const input of graph.inputs) message.message(11, valueInfo(input))
+  for (const output of graph.outputs) message.message(12, valueInfo(output))
+  return message
+}
+
+export const modelBytes = (graph: Graph): Uint8Array =>
+  new Message()
+    .int(1, 9)
+    .text(2, "effect-rl")
+    .message(7, graphProto(graph))
+    .message(8, new Message().text(1, "").int(2, 18))
+    .finish()

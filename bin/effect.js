@@ -16,7 +16,9 @@ if (major > 22 || (major === 22 && minor >= 19)) {
 } else {
   const newer = pinnedNode()
   if (newer === undefined) {
-    console.error(`effect: Node 22.19 or newer is needed, this is ${process.versions.node}; "npm install node@24" brings one`)
+    console.error(
+      `effect: Node 22.19 or newer is needed, this is ${process.versions.node}; "npm install node@24" brings one`,
+    )
     process.exit(2)
   }
   const child = spawn(newer, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" })

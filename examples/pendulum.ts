@@ -5,7 +5,14 @@ import { Pendulum, Ppo, Train } from "effect-rl"
 export default Train.run({
   env: Pendulum.env,
   numEnvs: 4,
-  algorithm: Ppo.make({ learningRate: 1e-3, nsteps: 1024, epochs: 10, minibatches: 32, gamma: 0.9, entropyCoefficient: 0 }),
+  algorithm: Ppo.make({
+    learningRate: 1e-3,
+    nsteps: 1024,
+    epochs: 10,
+    minibatches: 32,
+    gamma: 0.9,
+    entropyCoefficient: 0,
+  }),
   normalize: { observations: true, rewards: true },
   totalSteps: 300_000,
   validation: { everySteps: 30_000, episodes: 20 },

@@ -28,8 +28,13 @@ export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference
 export type BackendName = (typeof backendNames)[number]
 
 /** The session backends load ONNX Runtime, so each is only loaded when it is asked for. */
-const session = (device: "cpu" | "cuda" | "webgpu"): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
-  Effect.flatMap(Effect.promise(() => import("./backend/onnx-node.ts")), (onnx) => onnx.make(device))
+const session = (
+  device: "cpu" | "cuda" | "webgpu",
+): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
+  Effect.flatMap(
+    Effect.promise(() => import("./backend/onnx-node.ts")),
+    (onnx) => onnx.make(device),
+  )
 
 /** A backend by its name. `auto` picks a device for each graph. */
 export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavailable> => {
@@ -55,13 +60,16 @@ export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavaila
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /** Runs in folders below `resultsDir`; time and commit are those of this moment unless given. */
-export const runStore = (options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>): Layer.Layer<RunStore> =>
+export const runStore = (
+  options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>,
+): Layer.Layer<RunStore> =>
   Layer.unwrap(
     Effect.map(gitCommit, (commit) => RunStore.layerFileSystem({ time: new Date(), commit, ...options })),
   ).pipe(Layer.provide(files))
 
 /** The sinks of a run's own files, and any others. */
-export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> => Recorder.layer(scores, tensorBoard, runLog, ...more)
+export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>
+  Recorder.layer(scores, tensorBoard, runLog, ...more)
 
 /** A progress line on stderr. */
 export const terminalProgress: Sink = progress({

@@ -17,7 +17,10 @@ export interface ActorCritic {
   readonly parameters: Layout
   /** Uniform numbers that one sampled action takes. */
   readonly noiseSize: number
-  readonly evaluate: (theta: Tensor, observations: Tensor) => { readonly distribution: Distribution; readonly value: Tensor }
+  readonly evaluate: (
+    theta: Tensor,
+    observations: Tensor,
+  ) => { readonly distribution: Distribution; readonly value: Tensor }
 }
 
 export interface ActorCriticOptions {

@@ -1,6 +1,6 @@
 import { Effect, type Schema, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable, Program } from "../backend/Backend.ts"
-import { ConfigError, decode, type Plain } from "../config/Config.ts"
+import { type ConfigError, decode, type Plain } from "../config/Config.ts"
 import type { BatchEnv } from "../env/BatchEnv.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { Box, Space } from "../env/Space.ts"
@@ -22,7 +22,9 @@ export type SetupError = ConfigError | GraphError | BackendUnavailable | Backend
 export type Metrics = Readonly<Record<string, number>>
 
 /** Flat tensors by name: what a checkpoint holds. */
-export type NamedTensors = Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly data: Float32Array }>>
+export type NamedTensors = Readonly<
+  Record<string, { readonly shape: ReadonlyArray<number>; readonly data: Float32Array }>
+>
 
 /** A compiled way to act without exploring, for validation and for deployment. */
 export interface Policy {
@@ -57,7 +59,9 @@ export interface Learner {
   readonly collect: (envs: BatchEnv, position: Position) => Effect.Effect<void, LearnerError>
   /** Learns from what the last `collect` kept. */
   readonly learn: (position: Position) => Effect.Effect<Metrics, LearnerError>
-  readonly policy: (numEnvs: number) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
+  readonly policy: (
+    numEnvs: number,
+  ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
   /** The policy's weights, by the names of their layers. */
   readonly weights: Effect.Effect<NamedTensors, BackendError>
   /** All else that learning needs to go on bit for bit. */

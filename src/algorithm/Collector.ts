@@ -124,7 +124,10 @@ export const makeCollector = ({ task, steps, noiseSize, gamma, lambda, act, feed
     finish()
   }
 
-  const collectAsync = Effect.fnUntraced(function* (envs: BatchEnv, iteration: number): Effect.fn.Return<void, LearnerError> {
+  const collectAsync = Effect.fnUntraced(function* (
+    envs: BatchEnv,
+    iteration: number,
+  ): Effect.fn.Return<void, LearnerError> {
     begin(iteration)
     for (let t = 0; t < steps; t++) {
       beforeAct(envs, t)

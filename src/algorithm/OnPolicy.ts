@@ -166,7 +166,10 @@ const build = <A>(body: () => A): Effect.Effect<A, GraphError> =>
     }
   })
 
-const checkedRows = ({ name, config, minibatches }: OnPolicyDefinition, { numEnvs }: Task): Effect.Effect<number, ConfigError> => {
+const checkedRows = (
+  { name, config, minibatches }: OnPolicyDefinition,
+  { numEnvs }: Task,
+): Effect.Effect<number, ConfigError> => {
   const rows = config.nsteps * numEnvs
   if (rows % minibatches === 0) return Effect.succeed(rows)
   const message = `algorithm.minibatches: expected a divisor of a rollout's ${numEnvs} envs × ${config.nsteps} steps = ${rows} rows, found ${minibatches}`
@@ -245,7 +248,8 @@ const updateSpec = (definition: OnPolicyDefinition, network: ActorCritic, task: 
   const actionSize = sizeOf(task.actionSpace)
   const gathered = {
     observations: input("observations", [batch, sizeOf(task.observationSpace)]),
-    actions: task.actionSpace._tag === "Discrete" ? input("actions", [batch], "i32") : input("actions", [batch, actionSize]),
+    actions:
+      task.actionSpace._tag === "Discrete" ? input("actions", [batch], "i32") : input("actions", [batch, actionSize]),
     logProbs: input("logProbs", [batch]),
     values: input("values", [batch]),
     advantages: input("advantages", [batch]),
@@ -256,19 +260,25 @@ const updateSpec = (definition: OnPolicyDefinition, network: ActorCritic, task: 
 
   const weights = network.parameters.tensorsOf(theta)
   const names = network.parameters.names
-  const slopes = gradients(loss, names.map((name) => weights[name]))
+  const slopes = gradients(
+    loss,
+    names.map((name) => weights[name]),
+  )
   const gradient = network.parameters.flatten(Object.fromEntries(names.map((name, index) => [name, slopes[index]])))
   const { maxGradNorm } = definition.config
   const clipped = maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient
   const { next, moments } = definition.optimiser({ size, learningRate }).update(theta, clipped)
-  const kept = (tensor: Tensor, proposed: Tensor): Tensor => (proceed === undefined ? proposed : where(proceed, proposed, tensor))
+  const kept = (tensor: Tensor, proposed: Tensor): Tensor =>
+    proceed === undefined ? proposed : where(proceed, proposed, tensor)
   const states = Object.entries({ theta: { tensor: theta, next }, ...moments })
   const spec = {
     state: Object.fromEntries(states.map(([key, { tensor, next: to }]) => [key, { tensor, next: kept(tensor, to) }])),
     outputs: metrics,
   }
   // A loss need not look at everything that a rollout holds (A2C doesn't look at the old probabilities).
-  const used = new Set(topologicalOrder([...Object.values(metrics), ...Object.values(spec.state).map((entry) => entry.next)]))
+  const used = new Set(
+    topologicalOrder([...Object.values(metrics), ...Object.values(spec.state).map((entry) => entry.next)]),
+  )
   const looksAt = Object.fromEntries(Object.entries(gathered).filter(([, tensor]) => used.has(tensor)))
   return {
     name: `${definition.name}.update`,

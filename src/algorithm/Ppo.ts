@@ -1,6 +1,23 @@
 import { Schema } from "effect"
 import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { abs, add, cast, clip, div, exp, greater, lessEqual, maximum, mean, minimum, mul, neg, sqrt, square, sub } from "../graph/ops.ts"
+import {
+  abs,
+  add,
+  cast,
+  clip,
+  div,
+  exp,
+  greater,
+  lessEqual,
+  maximum,
+  mean,
+  minimum,
+  mul,
+  neg,
+  sqrt,
+  square,
+  sub,
+} from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { define } from "./Algorithm.ts"

@@ -48,6 +48,8 @@ export class Backend extends Context.Service<
   Backend,
   {
     readonly name: string
-    readonly compile: (spec: ProgramSpec) => Effect.Effect<Program, GraphError | BackendUnavailable | BackendError, Scope.Scope>
+    readonly compile: (
+      spec: ProgramSpec,
+    ) => Effect.Effect<Program, GraphError | BackendUnavailable | BackendError, Scope.Scope>
   }
 >()("effect-rl/backend/Backend") {}

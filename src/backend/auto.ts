@@ -3,7 +3,7 @@ import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { rootsOf } from "../graph/validate.ts"
-import { Backend, type BackendError, type BackendUnavailable } from "./Backend.ts"
+import type { Backend, BackendError, BackendUnavailable } from "./Backend.ts"
 
 /**
  * The backend that picks a device for each graph: `wasm` where a session's cost a run and a node outweighs the

@@ -23,12 +23,18 @@ export interface Options {
   readonly threads?: number
 }
 
-export const layerCpu = (options?: Options): Layer.Layer<Backend, BackendUnavailable> => Layer.effect(Backend, make("cpu", options))
-export const layerCuda = (options?: Options): Layer.Layer<Backend, BackendUnavailable> => Layer.effect(Backend, make("cuda", options))
-export const layerWebGpu = (options?: Options): Layer.Layer<Backend, BackendUnavailable> => Layer.effect(Backend, make("webgpu", options))
+export const layerCpu = (options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
+  Layer.effect(Backend, make("cpu", options))
+export const layerCuda = (options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
+  Layer.effect(Backend, make("cuda", options))
+export const layerWebGpu = (options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
+  Layer.effect(Backend, make("webgpu", options))
 
 /** The service itself, for who picks between several. */
-export const make = (device: Device, options: Options = {}): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
+export const make = (
+  device: Device,
+  options: Options = {},
+): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
   Effect.gen(function* () {
     const runtime = yield* loadRuntime
     if (device === "cuda") yield* requireCuda
@@ -40,7 +46,14 @@ export const make = (device: Device, options: Options = {}): Effect.Effect<Backe
           if (error instanceof GraphError) return Effect.fail(error)
           const message = error instanceof Error ? error.message : String(error)
           return device === "cpu"
-            ? Effect.fail(new GraphError({ op: "program", message: `${spec.name}: ONNX Runtime refuses it: ${message}`, shapes: [], where: "" }))
+            ? Effect.fail(
+                new GraphError({
+                  op: "program",
+                  message: `${spec.name}: ONNX Runtime refuses it: ${message}`,
+                  shapes: [],
+                  where: "",
+                }),
+              )
             : Effect.fail(unavailable(device, message))
         }
       })
@@ -63,7 +76,16 @@ const remedies: Readonly<Record<Device, string>> = {
 }
 
 const unavailable = (device: Device, missing: string): BackendUnavailable =>
-  new BackendUnavailable({ backend: device, missing: missing.split("\n")[0].replace(/\.$/, ""), remedy: `${remedies[device]}.` })
+  new BackendUnavailable({ backend: device, missing: reasonOf(missing), remedy: `${remedies[device]}.` })
+
+/** The last sentence of what the runtime says; before it stand its own file names. */
+const reasonOf = (text: string): string =>
+  (
+    text
+      .split("\n")[0]
+      .split(/(?<=[.a-z]) (?=Failed to )/)
+      .at(-1) ?? text
+  ).replace(/\.$/, "")
 
 interface Session {
   loadModel(buffer: ArrayBuffer, byteOffset: number, byteLength: number, options: object): void
@@ -86,14 +108,22 @@ const loadRuntime: Effect.Effect<Runtime, BackendUnavailable> = Effect.try({
     native.initOrt()
     return { Session: native.binding.InferenceSession, Tensor: common.Tensor }
   },
-  catch: (error) => unavailable("cpu", `ONNX Runtime does not load: ${error instanceof Error ? error.message : String(error)}`),
+  catch: (error) =>
+    unavailable("cpu", `ONNX Runtime does not load: ${error instanceof Error ? error.message : String(error)}`),
 })
 
 /** Where the runtime would look for it; a session without it dies with less to say. */
 const requireCuda: Effect.Effect<void, BackendUnavailable> = Effect.suspend(() => {
-  const folder = join(dirname(require.resolve("onnxruntime-node/package.json")), "bin/napi-v6", process.platform, process.arch)
+  const folder = join(
+    dirname(require.resolve("onnxruntime-node/package.json")),
+    "bin/napi-v6",
+    process.platform,
+    process.arch,
+  )
   const library = process.platform === "win32" ? "onnxruntime_providers_cuda.dll" : "libonnxruntime_providers_cuda.so"
-  return existsSync(join(folder, library)) ? Effect.void : Effect.fail(unavailable("cuda", `the package has no ${library}`))
+  return existsSync(join(folder, library))
+    ? Effect.void
+    : Effect.fail(unavailable("cuda", `the package has no ${library}`))
 })
 
 interface Opened {
@@ -127,7 +157,8 @@ const load = (runtime: Runtime, device: Device, { threads = 1 }: Options, spec: 
     feeds[name] = dataFor(entry)
     bound[name] = tensorOver(feeds[name], entry.shape)
   }
-  for (const [name, { tensor }] of Object.entries(spec.state)) bound[stateInput(name)] = tensorOver(dataFor(tensor), tensor.shape)
+  for (const [name, { tensor }] of Object.entries(spec.state))
+    bound[stateInput(name)] = tensorOver(dataFor(tensor), tensor.shape)
   const results = Object.fromEntries(Object.entries(resultShapes(spec)).map(([name, entry]) => [name, dataFor(entry)]))
   const states = changing(spec).map(([name]) => ({ from: stateOutput(name), to: stateInput(name) }))
   const outputs = Object.keys(results).map((name) => ({ from: resultOutput(name), data: results[name] }))
@@ -144,11 +175,17 @@ const load = (runtime: Runtime, device: Device, { threads = 1 }: Options, spec: 
       for (const { from, data } of outputs) copyInto(given[from].data, data)
       if (loops) iterations = given[iterationsOutput].size
     } catch (error) {
-      throw new BackendError({ backend: device, program: spec.name, message: error instanceof Error ? error.message : String(error) })
+      throw new BackendError({
+        backend: device,
+        program: spec.name,
+        message: error instanceof Error ? error.message : String(error),
+      })
     }
   }
 
-  const stateTensor = (name: string): Effect.Effect<{ readonly key: string; readonly shape: ReadonlyArray<number> }, BackendError> => {
+  const stateTensor = (
+    name: string,
+  ): Effect.Effect<{ readonly key: string; readonly shape: ReadonlyArray<number> }, BackendError> => {
     const entry = spec.state[name]
     return entry === undefined
       ? Effect.fail(new BackendError({ backend: device, program: spec.name, message: `there is no state "${name}"` }))
@@ -161,7 +198,13 @@ const load = (runtime: Runtime, device: Device, { threads = 1 }: Options, spec: 
     feeds,
     results,
     iterations: () => iterations,
-    run: Effect.try({ try: runSync, catch: (error) => (error instanceof BackendError ? error : new BackendError({ backend: device, program: spec.name, message: String(error) })) }),
+    run: Effect.try({
+      try: runSync,
+      catch: (error) =>
+        error instanceof BackendError
+          ? error
+          : new BackendError({ backend: device, program: spec.name, message: String(error) }),
+    }),
     runSync,
     read: (name) =>
       Effect.map(stateTensor(name), ({ key }) => {

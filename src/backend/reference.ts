@@ -27,11 +27,17 @@ const interpret = (spec: ProgramSpec): Program => {
   validate(spec)
   const feeds = mapRecord(feedShapes(spec), dataFor)
   const results = mapRecord(resultShapes(spec), dataFor)
-  const order = topologicalOrder([...rootsOf(spec), ...Object.values(spec.inputs), ...Object.values(spec.state).map(({ tensor }) => tensor)])
+  const order = topologicalOrder([
+    ...rootsOf(spec),
+    ...Object.values(spec.inputs),
+    ...Object.values(spec.state).map(({ tensor }) => tensor),
+  ])
   const buffers = new Map<Tensor, Float64Array>(order.map((tensor) => [tensor, new Float64Array(sizeOf(tensor.shape))]))
   const bufferOf = (tensor: Tensor): Float64Array => buffers.get(tensor) ?? new Float64Array(0)
   const kernels = order.map((tensor) => kernelOf(tensor, tensor.inputs.map(bufferOf), bufferOf(tensor)))
-  const swaps = Object.values(spec.state).flatMap(({ tensor, next }) => (next === undefined ? [] : [{ to: bufferOf(tensor), from: bufferOf(next) }]))
+  const swaps = Object.values(spec.state).flatMap(({ tensor, next }) =>
+    next === undefined ? [] : [{ to: bufferOf(tensor), from: bufferOf(next) }],
+  )
   const spare = swaps.map(({ from }) => new Float64Array(from.length))
   const { minibatches } = spec
   let iterations = 1
@@ -54,7 +60,8 @@ const interpret = (spec: ProgramSpec): Program => {
   const runOnce = (iteration: number): void => {
     load(iteration)
     for (const kernel of kernels) kernel()
-    for (const [name, tensor] of Object.entries(spec.outputs)) results[name].set(bufferOf(tensor), iteration * sizeOf(tensor.shape))
+    for (const [name, tensor] of Object.entries(spec.outputs))
+      results[name].set(bufferOf(tensor), iteration * sizeOf(tensor.shape))
     // A next value may be another's old one, so all are taken before any is put.
     swaps.forEach(({ from }, index) => spare[index].set(from))
     swaps.forEach(({ to }, index) => to.set(spare[index]))
@@ -63,7 +70,7 @@ const interpret = (spec: ProgramSpec): Program => {
   const runSync = (): void => {
     if (minibatches === undefined) return runOnce(0)
     const { continueWhile } = minibatches
-    for (iterations = 0; iterations < minibatches.count; ) {
+    for (iterations = 0; iterations < minibatches.count;) {
       runOnce(iterations++)
       if (continueWhile !== undefined && bufferOf(continueWhile)[0] === 0) break
     }
@@ -72,7 +79,9 @@ const interpret = (spec: ProgramSpec): Program => {
   const stateBuffer = (name: string): Effect.Effect<Float64Array, BackendError> => {
     const entry = spec.state[name]
     return entry === undefined
-      ? Effect.fail(new BackendError({ backend: "reference", program: spec.name, message: `there is no state "${name}"` }))
+      ? Effect.fail(
+          new BackendError({ backend: "reference", program: spec.name, message: `there is no state "${name}"` }),
+        )
       : Effect.succeed(bufferOf(entry.tensor))
   }
 

@@ -55,10 +55,14 @@ const manifestFile = "manifest.json"
 const text = (value: unknown): Uint8Array => new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`)
 
 /** Writes a checkpoint, lets `latest` name it, then deletes those that the strategy lets go of. */
-export const save = Effect.fnUntraced(function* (run: RunFiles, checkpoint: NewCheckpoint): Effect.fn.Return<void, RunStoreError> {
+export const save = Effect.fnUntraced(function* (
+  run: RunFiles,
+  checkpoint: NewCheckpoint,
+): Effect.fn.Return<void, RunStoreError> {
   const { name, step, strategy } = checkpoint
   const digests: Record<string, { readonly sha256: string; readonly bytes: number }> = {}
-  for (const [file, bytes] of Object.entries(checkpoint.files)) digests[file] = { sha256: yield* sha256(bytes), bytes: bytes.length }
+  for (const [file, bytes] of Object.entries(checkpoint.files))
+    digests[file] = { sha256: yield* sha256(bytes), bytes: bytes.length }
   const score = checkpoint.score !== null && Number.isFinite(checkpoint.score) ? checkpoint.score : null
   const manifest: Manifest = { step, score, files: digests }
   yield* run.writeDirectory(`${folder}/${name}`, { ...checkpoint.files, [manifestFile]: text(manifest) })
@@ -70,11 +74,17 @@ export const save = Effect.fnUntraced(function* (run: RunFiles, checkpoint: NewC
 const namesIn = (run: RunFiles): Effect.Effect<ReadonlyArray<string>, RunStoreError> =>
   Effect.map(run.list(folder), (names) => names.filter((name) => !name.startsWith(".") && !name.startsWith("latest")))
 
-const prune = Effect.fnUntraced(function* (run: RunFiles, strategy: RetentionStrategy, latest: string): Effect.fn.Return<void, RunStoreError> {
+const prune = Effect.fnUntraced(function* (
+  run: RunFiles,
+  strategy: RetentionStrategy,
+  latest: string,
+): Effect.fn.Return<void, RunStoreError> {
   if (strategy._tag === "LastN" && strategy.keep === 0) return
   const ranked: Array<{ readonly name: string; readonly manifest: Manifest }> = []
   for (const name of yield* namesIn(run)) {
-    const manifest = yield* readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)))
+    const manifest = yield* readManifest(run, name).pipe(
+      Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)),
+    )
     if (manifest !== undefined) ranked.push({ name, manifest })
   }
   for (const { name } of retire(ranked, strategy)) if (name !== latest) yield* run.remove(`${folder}/${name}`)
@@ -91,7 +101,10 @@ export const retire = <A extends { readonly manifest: { readonly step: number; r
     .slice(strategy.keep)
 }
 
-const readManifest = Effect.fnUntraced(function* (run: RunFiles, name: string): Effect.fn.Return<Manifest, CheckpointError | RunStoreError> {
+const readManifest = Effect.fnUntraced(function* (
+  run: RunFiles,
+  name: string,
+): Effect.fn.Return<Manifest, CheckpointError | RunStoreError> {
   const path = `${folder}/${name}/${manifestFile}`
   const damaged = (message: string) => new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
   if (!(yield* run.exists(path))) return yield* damaged("it is missing")
@@ -112,8 +125,10 @@ const readIntact = Effect.fnUntraced(function* (
     const damaged = (message: string) => new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
     if (!(yield* run.exists(path))) return yield* damaged("it is missing")
     const bytes = yield* run.read(path)
-    if (bytes.length !== expected.bytes) return yield* damaged(`expected ${expected.bytes} bytes, found ${bytes.length}`)
-    if ((yield* sha256(bytes)) !== expected.sha256) return yield* damaged("its contents do not match the manifest's digest")
+    if (bytes.length !== expected.bytes)
+      return yield* damaged(`expected ${expected.bytes} bytes, found ${bytes.length}`)
+    if ((yield* sha256(bytes)) !== expected.sha256)
+      return yield* damaged("its contents do not match the manifest's digest")
     files[file] = bytes
   }
   return files
@@ -123,7 +138,10 @@ const readIntact = Effect.fnUntraced(function* (
  * The named checkpoint, which must be intact; or, for `latest`, the newest intact one, with the reasons why newer ones
  * were passed over. Where all are damaged, the failure is that of the newest.
  */
-export const load = Effect.fnUntraced(function* (run: RunFiles, wanted: string): Effect.fn.Return<Loaded, CheckpointError | RunStoreError> {
+export const load = Effect.fnUntraced(function* (
+  run: RunFiles,
+  wanted: string,
+): Effect.fn.Return<Loaded, CheckpointError | RunStoreError> {
   if (wanted !== "latest") return { name: wanted, files: yield* readIntact(run, wanted), skipped: [] }
   const skipped: Array<{ readonly name: string; readonly reason: string }> = []
   let first: CheckpointError | undefined
@@ -144,12 +162,16 @@ export const load = Effect.fnUntraced(function* (run: RunFiles, wanted: string):
 })
 
 /** The one that `latest` names, then the others by their steps, as far as their manifests tell. */
-const newestFirst = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
+const newestFirst = Effect.fnUntraced(function* (
+  run: RunFiles,
+): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
   const latest = yield* run.target(`${folder}/latest`)
   const names = yield* namesIn(run)
   const steps = new Map<string, number>()
   for (const name of names) {
-    const manifest = yield* readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)))
+    const manifest = yield* readManifest(run, name).pipe(
+      Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)),
+    )
     // A damaged manifest still has a number in its name.
     steps.set(name, name === latest ? Infinity : (manifest?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)))
   }

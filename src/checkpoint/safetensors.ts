@@ -27,7 +27,13 @@ const kinds = {
 } as const
 
 const kindOf = (data: TensorArray): keyof typeof kinds =>
-  data instanceof Float32Array ? "F32" : data instanceof Float64Array ? "F64" : data instanceof Int32Array ? "I32" : "U8"
+  data instanceof Float32Array
+    ? "F32"
+    : data instanceof Float64Array
+      ? "F64"
+      : data instanceof Int32Array
+        ? "I32"
+        : "U8"
 
 const Header = Schema.Record(
   Schema.String,
@@ -70,19 +76,32 @@ export const decode = (bytes: Uint8Array): Tensors => {
   }
   if (bytes.length < 8) complain(`the file has ${bytes.length} bytes, less than its first field`)
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true))
-  if (length > largestHeader || 8 + length > bytes.length) complain(`the header's ${length} bytes do not fit in the file's ${bytes.length}`)
+  if (length > largestHeader || 8 + length > bytes.length)
+    complain(`the header's ${length} bytes do not fit in the file's ${bytes.length}`)
   const { __metadata__: _, ...described } = parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)), complain)
-  const entries = Object.entries(headerOf(described, complain)).sort(([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0])
+  const entries = Object.entries(headerOf(described, complain)).sort(
+    ([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0],
+  )
   const data = bytes.subarray(8 + length)
   let end = 0
-  const tensors = entries.map(([name, { dtype, shape, data_offsets: [start, stop] }]) => {
-    const size = shape.reduce((product, dimension) => product * dimension, 1) * kinds[dtype].width
-    if (start !== end) complain(`tensor "${name}" begins at ${start}, expected ${end}`)
-    if (stop - start !== size) complain(`tensor "${name}" has ${stop - start} bytes, its shape [${shape.join(", ")}] needs ${size}`)
-    if (stop > data.length) complain(`tensor "${name}" ends at ${stop}, beyond the ${data.length} bytes of data`)
-    end = stop
-    return [name, { shape, data: kinds[dtype].read(new Uint8Array(data.subarray(start, stop)).buffer) }] as const
-  })
+  const tensors = entries.map(
+    ([
+      name,
+      {
+        dtype,
+        shape,
+        data_offsets: [start, stop],
+      },
+    ]) => {
+      const size = shape.reduce((product, dimension) => product * dimension, 1) * kinds[dtype].width
+      if (start !== end) complain(`tensor "${name}" begins at ${start}, expected ${end}`)
+      if (stop - start !== size)
+        complain(`tensor "${name}" has ${stop - start} bytes, its shape [${shape.join(", ")}] needs ${size}`)
+      if (stop > data.length) complain(`tensor "${name}" ends at ${stop}, beyond the ${data.length} bytes of data`)
+      end = stop
+      return [name, { shape, data: kinds[dtype].read(new Uint8Array(data.subarray(start, stop)).buffer) }] as const
+    },
+  )
   if (end !== data.length) complain(`${data.length - end} bytes after the last tensor`)
   return Object.fromEntries(tensors)
 }
@@ -101,6 +120,8 @@ const headerOf = (described: unknown, complain: (message: string) => never): typ
   try {
     return decodeHeader(described)
   } catch (error) {
-    return complain(`the header does not describe tensors: ${error instanceof Error ? error.message.replace(/\s+/g, " ") : String(error)}`)
+    return complain(
+      `the header does not describe tensors: ${error instanceof Error ? error.message.replace(/\s+/g, " ") : String(error)}`,
+    )
   }
 }

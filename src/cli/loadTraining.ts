@@ -25,10 +25,14 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
   })
   const exported = defaultExport(loaded)
   if (exported === undefined) {
-    return yield* new UsageError({ message: `${file}: it has no default export; expected export default Train.run({ … })` })
+    return yield* new UsageError({
+      message: `${file}: it has no default export; expected export default Train.run({ … })`,
+    })
   }
   if (!isTraining(exported)) {
-    return yield* new UsageError({ message: `${file}: its default export is ${kindOf(exported)}; expected Train.run({ … })` })
+    return yield* new UsageError({
+      message: `${file}: its default export is ${kindOf(exported)}; expected Train.run({ … })`,
+    })
   }
   return exported
 })
@@ -46,7 +50,8 @@ const importModule = async (href: string): Promise<unknown> => {
   }
 }
 
-const codeOf = (error: unknown): unknown => (typeof error === "object" && error !== null && "code" in error ? error.code : undefined)
+const codeOf = (error: unknown): unknown =>
+  typeof error === "object" && error !== null && "code" in error ? error.code : undefined
 
 /** tsx wraps a CommonJS package's exports once more. */
 const defaultExport = (loaded: unknown): unknown => {
@@ -56,7 +61,8 @@ const defaultExport = (loaded: unknown): unknown => {
 }
 
 /** What an Effect needs and fails with is not there at run time; a wrong one dies of a missing service. */
-const isTraining = (value: unknown): value is Effect.Effect<RunResult, TrainError, Effect.Services<Run>> => Effect.isEffect(value)
+const isTraining = (value: unknown): value is Effect.Effect<RunResult, TrainError, Effect.Services<Run>> =>
+  Effect.isEffect(value)
 
 const kindOf = (value: unknown): string => {
   if (value === null) return "null"
@@ -71,15 +77,19 @@ const whatAndWhere = (error: unknown): string => {
     .split("\n")
     .map((line) => /(file:\/\/[^\s)]+:\d+)/.exec(line)?.[1])
     .find((found) => found !== undefined && !found.includes("/node_modules/"))
-  const where = place === undefined ? "" : ` (${fileURLToPath(place.replace(/:\d+$/, ""))}${/:\d+$/.exec(place)?.[0] ?? ""})`
+  const where =
+    place === undefined ? "" : ` (${fileURLToPath(place.replace(/:\d+$/, ""))}${/:\d+$/.exec(place)?.[0] ?? ""})`
   return `${error.name}: ${error.message.replace(/\s*\n\s*/g, " ")}${where}`
 }
 
 /** A YAML file as plain data. */
-export const readYaml = (file: string): Effect.Effect<unknown, UsageError> => Effect.map(parseYaml(file), ({ value }) => value)
+export const readYaml = (file: string): Effect.Effect<unknown, UsageError> =>
+  Effect.map(parseYaml(file), ({ value }) => value)
 
 /** A YAML file's values as overrides that know their lines. */
-export const yamlOverrides = Effect.fnUntraced(function* (file: string): Effect.fn.Return<ReadonlyArray<Override>, UsageError> {
+export const yamlOverrides = Effect.fnUntraced(function* (
+  file: string,
+): Effect.fn.Return<ReadonlyArray<Override>, UsageError> {
   const { value, lineOf } = yield* parseYaml(file)
   if (!isPlain(value)) return yield* new UsageError({ message: `${file}: expected keys and values` })
   const overrides: Array<Override> = []
@@ -110,11 +120,14 @@ const parseYaml = Effect.fnUntraced(function* (file: string): Effect.fn.Return<P
   const [problem] = document.errors
   if (problem !== undefined) {
     const line = problem.linePos?.[0].line
-    return yield* new UsageError({ message: `${file}${line === undefined ? "" : `:${line}`}: ${problem.message.split("\n")[0]}` })
+    return yield* new UsageError({
+      message: `${file}${line === undefined ? "" : `:${line}`}: ${problem.message.split("\n")[0]}`,
+    })
   }
   const lineOf = (path: ReadonlyArray<string>): number => {
     const node: unknown = document.getIn(path, true)
-    const range = typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? node.range : [0]
+    const range =
+      typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? node.range : [0]
     return lines.linePos(Number(range[0])).line
   }
   return { value: document.toJS(), lineOf }

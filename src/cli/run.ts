@@ -16,7 +16,10 @@ const flags = {
   file: Argument.String("file").pipe(
     Argument.withDescription("A module whose default export is Train.run({ … }), or a config in YAML"),
   ),
-  config: Flag.String("config").pipe(Flag.optional, Flag.withDescription("Settings from a YAML file, laid over those of the code")),
+  config: Flag.String("config").pipe(
+    Flag.optional,
+    Flag.withDescription("Settings from a YAML file, laid over those of the code"),
+  ),
   set: Flag.String("set").pipe(
     Flag.withMetavar("key.path=value"),
     Flag.atLeast(0),
@@ -33,10 +36,15 @@ const flags = {
   resume: Flag.String("resume").pipe(
     Flag.withMetavar("dir|latest"),
     Flag.optional,
-    Flag.withDescription("Go on with a run from its newest checkpoint; latest is the newest unfinished run of this name"),
+    Flag.withDescription(
+      "Go on with a run from its newest checkpoint; latest is the newest unfinished run of this name",
+    ),
   ),
   quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("No progress and no summary")),
-  json: Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription("The result as one line of JSON on stdout")),
+  json: Flag.Boolean("json").pipe(
+    Flag.withDefault(false),
+    Flag.withDescription("The result as one line of JSON on stdout"),
+  ),
 }
 
 export const run = Command.make("run", flags, (given) => execute(given)).pipe(
@@ -44,9 +52,18 @@ export const run = Command.make("run", flags, (given) => execute(given)).pipe(
   Command.withShortDescription("Train"),
   Command.withExamples([
     { command: "effect run examples/cartpole.ts --seed 1", description: "Train, and watch it" },
-    { command: "effect run examples/cartpole.ts --set algorithm.learning_rate=1e-3 --total-steps 50000", description: "With other settings" },
-    { command: "effect run examples/cartpole.ts --resume latest", description: "Go on where Ctrl-C or a crash left it" },
-    { command: "effect run results/…/config.yaml --json | jq .validation", description: "Repeat a run from its own config" },
+    {
+      command: "effect run examples/cartpole.ts --set algorithm.learning_rate=1e-3 --total-steps 50000",
+      description: "With other settings",
+    },
+    {
+      command: "effect run examples/cartpole.ts --resume latest",
+      description: "Go on where Ctrl-C or a crash left it",
+    },
+    {
+      command: "effect run results/…/config.yaml --json | jq .validation",
+      description: "Repeat a run from its own config",
+    },
   ]),
 )
 
@@ -103,7 +120,10 @@ const summary = (result: RunResult): string => {
 }
 
 /** Later ones win: the resumed run's own config, --config, the flags, --set. */
-const overridesOf = Effect.fnUntraced(function* (given: Given, resume: string | undefined): Effect.fn.Return<ReadonlyArray<Override>, UsageError> {
+const overridesOf = Effect.fnUntraced(function* (
+  given: Given,
+  resume: string | undefined,
+): Effect.fn.Return<ReadonlyArray<Override>, UsageError> {
   const files = [resume === undefined ? undefined : join(resume, "config.yaml"), Option.getOrUndefined(given.config)]
   const fromFiles: Array<Override> = []
   for (const file of files) if (file !== undefined) fromFiles.push(...(yield* yamlOverrides(file)))
@@ -134,7 +154,10 @@ const setting = (text: string): Effect.Effect<Override, UsageError> => {
 const asNumber = (text: string): number | undefined =>
   ({ NaN: NaN, nan: NaN, Infinity: Infinity, inf: Infinity, "-Infinity": -Infinity, "-inf": -Infinity })[text]
 
-const runToResume = Effect.fnUntraced(function* (given: Given, name: string): Effect.fn.Return<string | undefined, UsageError> {
+const runToResume = Effect.fnUntraced(function* (
+  given: Given,
+  name: string,
+): Effect.fn.Return<string | undefined, UsageError> {
   if (Option.isNone(given.resume)) return undefined
   const wanted = given.resume.value
   if (wanted !== "latest") {
@@ -145,14 +168,19 @@ const runToResume = Effect.fnUntraced(function* (given: Given, name: string): Ef
   }
   const newest = yield* Effect.promise(() => newestUnfinished(given.resultsDir, name))
   if (newest === undefined) {
-    return yield* new UsageError({ message: `--resume latest: there is no unfinished run named ${name} in ${given.resultsDir}` })
+    return yield* new UsageError({
+      message: `--resume latest: there is no unfinished run named ${name} in ${given.resultsDir}`,
+    })
   }
   return newest
 })
 
 const newestUnfinished = async (resultsDir: string, name: string): Promise<string | undefined> => {
   const names = async (directory: string): Promise<ReadonlyArray<string>> =>
-    (await readdir(directory).catch(() => [])).sort().reverse().map((entry) => join(directory, entry))
+    (await readdir(directory).catch(() => []))
+      .sort()
+      .reverse()
+      .map((entry) => join(directory, entry))
   for (const time of await names(resultsDir))
     for (const heading of await names(time))
       for (const config of await names(heading))

@@ -32,7 +32,9 @@ export const isPlain = (value: unknown): value is Plain =>
   (Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null)
 
 export const camelCase = (key: string): string =>
-  key.startsWith("_") ? key : key.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()).replace(/_+$/, "")
+  key.startsWith("_")
+    ? key
+    : key.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()).replace(/_+$/, "")
 
 export const snakeCase = (key: string): string =>
   key.startsWith("_") ? key : key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
@@ -100,7 +102,12 @@ export const decode = <S extends Schema.Codec<unknown, unknown>>(
     Effect.mapError((error) => configError(schema, input, error.issue, options)),
   )
 
-const configError = (schema: Schema.Top, input: unknown, issue: SchemaIssue.Issue, options: DecodeOptions): ConfigError => {
+const configError = (
+  schema: Schema.Top,
+  input: unknown,
+  issue: SchemaIssue.Issue,
+  options: DecodeOptions,
+): ConfigError => {
   const problems = issuesOf(issue).issues.map(({ message, path = [] }) => {
     const keys = path.map((part) => String(typeof part === "object" ? part.key : part))
     const full = [...(options.prefix ?? []), ...keys]
@@ -116,7 +123,10 @@ const configError = (schema: Schema.Top, input: unknown, issue: SchemaIssue.Issu
   })
 }
 
-const nearestSource = (sources: ReadonlyMap<string, string> | undefined, path: ReadonlyArray<string>): string | undefined => {
+const nearestSource = (
+  sources: ReadonlyMap<string, string> | undefined,
+  path: ReadonlyArray<string>,
+): string | undefined => {
   for (let length = path.length; length > 0; length--) {
     const source = sources?.get(path.slice(0, length).join("."))
     if (source !== undefined) return source
@@ -135,7 +145,10 @@ const explain = (
   if (message === "Expected no excess property") {
     const known = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
     const suggestion = closest(keys[keys.length - 1], known)
-    const hint = suggestion === undefined ? `known keys are ${known.map(snakeCase).join(", ")}` : `did you mean "${snakeCase(suggestion)}"?`
+    const hint =
+      suggestion === undefined
+        ? `known keys are ${known.map(snakeCase).join(", ")}`
+        : `did you mean "${snakeCase(suggestion)}"?`
     return `unknown key "${name}"; ${hint}`
   }
   const found = valueAt(input, keys)
@@ -144,7 +157,10 @@ const explain = (
 }
 
 const valueAt = (input: unknown, keys: ReadonlyArray<string>): unknown =>
-  keys.reduce<unknown>((value, key) => (typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined), input)
+  keys.reduce<unknown>(
+    (value, key) => (typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined),
+    input,
+  )
 
 /** A value as people write it, cut to a line. */
 export const display = (value: unknown): string => {
@@ -161,5 +177,7 @@ const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArr
   if (!SchemaAST.isObjects(ast)) return []
   const [key, ...rest] = path
   if (key === undefined) return [...new Set(ast.propertySignatures.map((property) => String(property.name)))]
-  return ast.propertySignatures.filter((property) => property.name === key).flatMap((property) => knownKeys(property.type, rest))
+  return ast.propertySignatures
+    .filter((property) => property.name === key)
+    .flatMap((property) => knownKeys(property.type, rest))
 }

@@ -37,7 +37,7 @@ export interface FileTree {
   readonly repair: (path: string) => Effect.Effect<void, RunStoreError>
 }
 
-const bytesOf = (contents: Uint8Array | string): Uint8Array =>
+export const bytesOf = (contents: Uint8Array | string): Uint8Array =>
   typeof contents === "string" ? new TextEncoder().encode(contents) : contents
 
 const isMissing = (error: PlatformError.PlatformError): boolean => error.reason._tag === "NotFound"
@@ -53,13 +53,18 @@ export const onDisk = Effect.fnUntraced(function* (
     path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
 
   /** What every operation has in common: it is not stopped half-way, and fails with a line for people. */
-  const doing = <A>(operation: string, relative: string, effect: Effect.Effect<A, PlatformError.PlatformError, Scope.Scope>) =>
+  const doing = <A>(
+    operation: string,
+    relative: string,
+    effect: Effect.Effect<A, PlatformError.PlatformError, Scope.Scope>,
+  ) =>
     Effect.scoped(effect).pipe(
       Effect.uninterruptible,
       Effect.mapError((error) => runStoreError(operation, at(relative), error)),
     )
 
-  const syncFile = (file: string) => Effect.scoped(Effect.flatMap(fs.open(file, { flag: "r+" }), (handle) => handle.sync))
+  const syncFile = (file: string) =>
+    Effect.scoped(Effect.flatMap(fs.open(file, { flag: "r+" }), (handle) => handle.sync))
 
   /** A rename is only safe once the folder that holds the name is on disk too. */
   const syncDirectory = (directory: string) =>
@@ -111,12 +116,21 @@ export const onDisk = Effect.fnUntraced(function* (
         fs.makeDirectory(path.dirname(file), { recursive: true }),
         Effect.suspend(() => append(file, bytes)),
       )
-      return doing("append to", relative, Effect.catchIf(append(file, bytes), isMissing, () => inNewFolder))
+      return doing(
+        "append to",
+        relative,
+        Effect.catchIf(append(file, bytes), isMissing, () => inNewFolder),
+      )
     },
     truncate: (relative, size) => doing("cut", relative, fs.truncate(at(relative), size)),
     sync: (relative) => doing("flush", relative, syncFile(at(relative))),
     exists: (relative) => doing("look for", relative, fs.exists(at(relative))),
-    size: (relative) => doing("look at", relative, Effect.map(fs.stat(at(relative)), (info) => Number(info.size))),
+    size: (relative) =>
+      doing(
+        "look at",
+        relative,
+        Effect.map(fs.stat(at(relative)), (info) => Number(info.size)),
+      ),
     list: (relative) =>
       doing(
         "list",
@@ -192,62 +206,3 @@ export const onDisk = Effect.fnUntraced(function* (
       ),
   }
 })
-
-/** A tree in memory: `root/path` to bytes, in a map that several trees may share. Links are kept beside it. */
-export const inMemory = (root: string, files: Map<string, Uint8Array>): FileTree => {
-  const links = new Map<string, string>()
-  const at = (path: string): string => (path === "" || path === "." ? root : `${root}/${path}`)
-  const keys = (): ReadonlyArray<string> => [...files.keys(), ...[...links.keys()].map(at)]
-  const isBelow = (folder: string) => (key: string) => key === folder || key.startsWith(`${folder}/`)
-
-  const bytesAt = (operation: string, path: string): Effect.Effect<Uint8Array, RunStoreError> =>
-    Effect.suspend(() => {
-      const bytes = files.get(at(path))
-      if (bytes !== undefined) return Effect.succeed(bytes)
-      return Effect.fail(runStoreError(operation, at(path), { message: "no such file or directory" }))
-    })
-  const removeNow = (path: string): void => {
-    links.delete(path)
-    for (const key of [...files.keys()].filter(isBelow(at(path)))) files.delete(key)
-  }
-
-  return {
-    root,
-    read: (path) => Effect.map(bytesAt("read", path), (bytes) => bytes.slice()),
-    readText: (path) => Effect.map(bytesAt("read", path), (bytes) => new TextDecoder().decode(bytes)),
-    write: (path, contents) => Effect.sync(() => void files.set(at(path), bytesOf(contents).slice())),
-    append: (path, contents) =>
-      Effect.sync(() => {
-        const before = files.get(at(path)) ?? new Uint8Array(0)
-        const bytes = bytesOf(contents)
-        const after = new Uint8Array(before.length + bytes.length)
-        after.set(before)
-        after.set(bytes, before.length)
-        files.set(at(path), after)
-      }),
-    truncate: (path, size) =>
-      Effect.map(bytesAt("cut", path), (bytes) => {
-        const cut = new Uint8Array(size)
-        cut.set(bytes.subarray(0, size))
-        files.set(at(path), cut)
-      }),
-    sync: (path) => Effect.asVoid(bytesAt("flush", path)),
-    exists: (path) => Effect.sync(() => keys().some(isBelow(at(path)))),
-    size: (path) => Effect.map(bytesAt("look at", path), (bytes) => bytes.length),
-    list: (path) =>
-      Effect.sync(() => {
-        const prefix = `${at(path)}/`
-        const below = keys().filter((key) => key.startsWith(prefix))
-        return [...new Set(below.map((key) => key.slice(prefix.length).split("/")[0]))].sort()
-      }),
-    remove: (path) => Effect.sync(() => removeNow(path)),
-    writeDirectory: (path, contents) =>
-      Effect.sync(() => {
-        removeNow(path)
-        for (const [name, bytes] of Object.entries(contents)) files.set(at(`${path}/${name}`), bytes.slice())
-      }),
-    link: (path, target) => Effect.sync(() => void links.set(path, target)),
-    target: (path) => Effect.sync(() => links.get(path)),
-    repair: () => Effect.void,
-  }
-}

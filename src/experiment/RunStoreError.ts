@@ -41,5 +41,9 @@ export const runStoreError = (operation: string, path: string, error: PlatformFa
   const { cause, reason } = error
   const code = typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : undefined
   const said = plain[code ?? ""] ?? plain[reason?._tag ?? ""] ?? error.message
-  return new RunStoreError({ path, operation, message: `cannot ${operation} ${path}: ${said.replace(/\s*\n\s*/g, " ")}` })
+  return new RunStoreError({
+    path,
+    operation,
+    message: `cannot ${operation} ${path}: ${said.replace(/\s*\n\s*/g, " ")}`,
+  })
 }

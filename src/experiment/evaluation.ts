@@ -4,17 +4,21 @@ import { Schema } from "effect"
 export const EvaluationRecord = Schema.Struct({
   step: Schema.Int,
   returns_mean: Schema.Finite,
-  /** Population deviation. */
+  /** Population deviation, as all deviations here. */
   returns_std: Schema.Finite,
   episode_length_mean: Schema.Finite,
   episode_length_std: Schema.Finite,
   returns: Schema.Array(Schema.Finite),
-  episode_length: Schema.Array(Schema.Int),
-  num_terminated: Schema.Int,
-  share_terminated: Schema.Finite,
+  /** This and the next two are not in files of before 2025. */
+  episode_length: Schema.optionalKey(Schema.Array(Schema.Int)),
+  num_terminated: Schema.optionalKey(Schema.Int),
+  share_terminated: Schema.optionalKey(Schema.Finite),
 })
 
 export const ReturnFile = Schema.Array(EvaluationRecord)
+
+/** Reads a `return.json`, RLtools' own too. */
+export const decodeReturnFile = Schema.decodeUnknownEffect(Schema.fromJsonString(ReturnFile))
 
 export interface EvaluationOutcome {
   readonly step: number
@@ -31,17 +35,20 @@ const deviation = (values: ReadonlyArray<number>): number => {
   return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)))
 }
 
+/** The bytes of a `return.json`. An evaluation without episodes has no mean, so it is left out. */
 export const encodeReturnFile = (outcomes: ReadonlyArray<EvaluationOutcome>): Uint8Array => {
-  const records: typeof ReturnFile.Encoded = outcomes.map(({ step, returns, lengths, terminated }) => ({
-    step,
-    returns_mean: mean(returns),
-    returns_std: deviation(returns),
-    episode_length_mean: mean(lengths),
-    episode_length_std: deviation(lengths),
-    returns,
-    episode_length: lengths,
-    num_terminated: terminated,
-    share_terminated: terminated / returns.length,
-  }))
+  const records: typeof ReturnFile.Encoded = outcomes
+    .filter(({ returns }) => returns.length > 0)
+    .map(({ step, returns, lengths, terminated }) => ({
+      step,
+      returns_mean: mean(returns),
+      returns_std: deviation(returns),
+      episode_length_mean: mean(lengths),
+      episode_length_std: deviation(lengths),
+      returns,
+      episode_length: lengths,
+      num_terminated: terminated,
+      share_terminated: terminated / returns.length,
+    }))
   return new TextEncoder().encode(`${JSON.stringify(records)}\n`)
 }

@@ -50,7 +50,9 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
   })
   const parts = new WeakMap<Tensor, Readonly<Record<string, Tensor>>>()
   const partsOf = (theta: Tensor): Readonly<Record<string, Tensor>> =>
-    Object.fromEntries(entries.map(({ name, shape, offset, length }) => [name, reshape(slice(theta, [offset], [length]), shape)]))
+    Object.fromEntries(
+      entries.map(({ name, shape, offset, length }) => [name, reshape(slice(theta, [offset], [length]), shape)]),
+    )
   return {
     names,
     size,
@@ -66,14 +68,19 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
       return theta
     },
     toNamed: (theta) =>
-      Object.fromEntries(entries.map(({ name, shape, offset, length }) => [name, { shape, data: theta.slice(offset, offset + length) }])),
+      Object.fromEntries(
+        entries.map(({ name, shape, offset, length }) => [name, { shape, data: theta.slice(offset, offset + length) }]),
+      ),
     fromNamed: (named) => {
       const theta = new Float32Array(size)
       for (const { name, shape, offset } of entries) {
         const given = named[name]
         if (given === undefined) return fail("fromNamed", `there is no parameter "${name}"`)
         if (given.shape.join() !== shape.join()) {
-          return fail("fromNamed", `parameter "${name}" has shape [${given.shape.join(", ")}], expected [${shape.join(", ")}]`)
+          return fail(
+            "fromNamed",
+            `parameter "${name}" has shape [${given.shape.join(", ")}], expected [${shape.join(", ")}]`,
+          )
         }
         theta.set(given.data, offset)
       }

@@ -10,8 +10,20 @@ export type Shape = ReadonlyArray<number>
 
 /** f32 → f32, element by element. */
 export type UnaryFn =
-  | "neg" | "abs" | "sign" | "exp" | "log" | "sqrt" | "reciprocal" | "sin" | "cos"
-  | "tanh" | "sigmoid" | "relu" | "softplus" | "floor"
+  | "neg"
+  | "abs"
+  | "sign"
+  | "exp"
+  | "log"
+  | "sqrt"
+  | "reciprocal"
+  | "sin"
+  | "cos"
+  | "tanh"
+  | "sigmoid"
+  | "relu"
+  | "softplus"
+  | "floor"
 
 /** Both sides of one kind (f32, or i32 for add, sub, mul, min, max), broadcast as NumPy does. */
 export type BinaryFn = "add" | "sub" | "mul" | "div" | "pow" | "min" | "max"
@@ -70,7 +82,12 @@ export type Op =
   | { readonly kind: "broadcastTo" }
   | { readonly kind: "slice"; readonly starts: ReadonlyArray<number> } // one start an axis; the output's shape holds the sizes
   | { readonly kind: "concat"; readonly axis: number }
-  | { readonly kind: "pad"; readonly before: ReadonlyArray<number>; readonly after: ReadonlyArray<number>; readonly value: number }
+  | {
+      readonly kind: "pad"
+      readonly before: ReadonlyArray<number>
+      readonly after: ReadonlyArray<number>
+      readonly value: number
+    }
   // Indexed by an i32 tensor
   /** Inputs: data [rows, ...rest], indices (any shape). Output: [...indices.shape, ...rest]. Out of range is undefined. */
   | { readonly kind: "gather" }

@@ -51,7 +51,8 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
   const wanted = new Set(withRespectTo)
   // Only what leads from a wanted tensor to the loss is differentiated.
   const matters = new Set<Tensor>()
-  for (const tensor of order) if (wanted.has(tensor) || tensor.inputs.some((input) => matters.has(input))) matters.add(tensor)
+  for (const tensor of order)
+    if (wanted.has(tensor) || tensor.inputs.some((input) => matters.has(input))) matters.add(tensor)
 
   const slopes = new Map<Tensor, Tensor>([[loss, constant(1, loss.shape)]])
   for (let index = order.length - 1; index >= 0; index--) {
@@ -137,7 +138,13 @@ const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): R
       give(0, () => dy)
       break
     case "slice":
-      give(0, () => pad(dy, op.starts, a.shape.map((size, axis) => size - op.starts[axis] - y.shape[axis])))
+      give(0, () =>
+        pad(
+          dy,
+          op.starts,
+          a.shape.map((size, axis) => size - op.starts[axis] - y.shape[axis]),
+        ),
+      )
       break
     case "concat": {
       let start = 0
@@ -236,7 +243,8 @@ const binarySlopes = (fn: string, a: Tensor, b: Tensor, y: Tensor, dy: Tensor, g
     case "min":
     case "max": {
       const wins = fn === "min" ? less : greater
-      const share = (first: Tensor, second: Tensor) => where(wins(first, second), dy, where(equal(first, second), mul(dy, 0.5), 0))
+      const share = (first: Tensor, second: Tensor) =>
+        where(wins(first, second), dy, where(equal(first, second), mul(dy, 0.5), 0))
       give(0, () => share(a, b))
       give(1, () => share(b, a))
       break
@@ -279,7 +287,9 @@ const toShape = (slope: Tensor, shape: Shape): Tensor => {
   if (sameShape(slope.shape, shape)) return slope
   const shift = slope.shape.length - shape.length
   if (shift >= 0) {
-    const axes = slope.shape.flatMap((size, axis) => (axis < shift || (shape[axis - shift] === 1 && size !== 1) ? [axis] : []))
+    const axes = slope.shape.flatMap((size, axis) =>
+      axis < shift || (shape[axis - shift] === 1 && size !== 1) ? [axis] : [],
+    )
     if (axes.length > 0) return reshape(sum(slope, axes), shape)
   }
   return broadcastTo(slope, shape)

@@ -29,7 +29,8 @@ const fanIn = (shape: Shape): number => (shape.length === 4 ? sizeOf(shape.slice
 const fanOut = (shape: Shape): number => (shape.length === 4 ? shape[0] * shape[2] * shape[3] : shape[shape.length - 1])
 
 /** Uniform within ±√(6 / (inputs + outputs)) (Glorot and Bengio 2010). */
-export const xavier: Initialiser = (random, shape) => uniform(Math.sqrt(6 / (fanIn(shape) + fanOut(shape))))(random, shape)
+export const xavier: Initialiser = (random, shape) =>
+  uniform(Math.sqrt(6 / (fanIn(shape) + fanOut(shape))))(random, shape)
 
 /** Normal with variance 2 / inputs (He et al. 2015). */
 export const he: Initialiser = (random, shape) => normal(Math.sqrt(2 / fanIn(shape)))(random, shape)
@@ -51,7 +52,8 @@ export const orthogonal =
     const vectors = Array.from({ length: count }, () => Float64Array.from({ length }, () => random.normal()))
     vectors.forEach((vector, index) => {
       // Twice, because once leaves rounding errors that are not orthogonal.
-      for (let pass = 0; pass < 2; pass++) for (let other = 0; other < index; other++) subtractProjection(vector, vectors[other])
+      for (let pass = 0; pass < 2; pass++)
+        for (let other = 0; other < index; other++) subtractProjection(vector, vectors[other])
       const norm = Math.sqrt(dot(vector, vector))
       for (let at = 0; at < length; at++) vector[at] /= norm
     })
@@ -74,4 +76,3 @@ const subtractProjection = (vector: Float64Array, unit: Float64Array): void => {
   const along = dot(vector, unit)
   for (let at = 0; at < vector.length; at++) vector[at] -= along * unit[at]
 }
-

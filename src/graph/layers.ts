@@ -43,7 +43,9 @@ export const mlp = (name: string, { sizes, activation, outputGain = 1 }: MlpOpti
   const last = sizes.length - 2
   const layers = sizes
     .slice(1)
-    .map((outputs, index) => linear(`${name}.${index}`, sizes[index], outputs, orthogonal(index === last ? outputGain : Math.SQRT2)))
+    .map((outputs, index) =>
+      linear(`${name}.${index}`, sizes[index], outputs, orthogonal(index === last ? outputGain : Math.SQRT2)),
+    )
   return {
     parameters: Object.assign({}, ...layers.map((layer) => layer.parameters)),
     apply: (weights, x) =>
@@ -91,5 +93,6 @@ export const conv = (name: string, inputs: number, outputs: number, { kernel, ..
     [`${name}.weight`]: { shape: [outputs, inputs, kernel, kernel], init: orthogonal(Math.SQRT2) },
     [`${name}.bias`]: { shape: [outputs], init: zeros },
   },
-  apply: (weights, x) => add(conv2d(x, weights[`${name}.weight`], options), reshape(weights[`${name}.bias`], [outputs, 1, 1])),
+  apply: (weights, x) =>
+    add(conv2d(x, weights[`${name}.weight`], options), reshape(weights[`${name}.bias`], [outputs, 1, 1])),
 })

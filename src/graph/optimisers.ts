@@ -35,7 +35,14 @@ export interface AdamOptions extends Common {
 }
 
 /** Adam (Kingma and Ba 2014), with bias correction; with weight decay it is AdamW (Loshchilov and Hutter 2017). */
-export const adam = ({ size, learningRate, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weightDecay = 0 }: AdamOptions): Optimiser => ({
+export const adam = ({
+  size,
+  learningRate,
+  beta1 = 0.9,
+  beta2 = 0.999,
+  epsilon = 1e-8,
+  weightDecay = 0,
+}: AdamOptions): Optimiser => ({
   update: (theta, gradient) => {
     const first = state("adam.first", [size])
     const second = state("adam.second", [size])

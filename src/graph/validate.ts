@@ -13,27 +13,38 @@ export const rootsOf = (spec: ProgramSpec): ReadonlyArray<Tensor> => [
 /** Throws a GraphError where a program's names, shapes and graph do not fit together. All backends check this first. */
 export const validate = (spec: ProgramSpec): void => {
   const complain = (message: string, ...tensors: ReadonlyArray<Tensor>): never => {
-    throw new GraphError({ op: "program", message: `${spec.name}: ${message}`, shapes: tensors.map(({ shape }) => shape), where: "" })
+    throw new GraphError({
+      op: "program",
+      message: `${spec.name}: ${message}`,
+      shapes: tensors.map(({ shape }) => shape),
+      where: "",
+    })
   }
   for (const [name, tensor] of Object.entries(spec.inputs)) {
-    if (tensor.op.kind !== "input" || tensor.op.name !== name) complain(`input "${name}" is not an input op of that name`, tensor)
-    if (name === indicesFeed && spec.minibatches !== undefined) complain(`"${indicesFeed}" is the name of the index matrix`, tensor)
+    if (tensor.op.kind !== "input" || tensor.op.name !== name)
+      complain(`input "${name}" is not an input op of that name`, tensor)
+    if (name === indicesFeed && spec.minibatches !== undefined)
+      complain(`"${indicesFeed}" is the name of the index matrix`, tensor)
   }
   for (const [name, { tensor, next }] of Object.entries(spec.state)) {
-    if (tensor.op.kind !== "state" || tensor.op.name !== name) complain(`state "${name}" is not a state op of that name`, tensor)
+    if (tensor.op.kind !== "state" || tensor.op.name !== name)
+      complain(`state "${name}" is not a state op of that name`, tensor)
     if (next !== undefined && (!sameShape(next.shape, tensor.shape) || next.dtype !== "f32")) {
       complain(`the next value of state "${name}" has another shape or kind`, tensor, next)
     }
   }
   for (const tensor of topologicalOrder(rootsOf(spec))) {
     const { op } = tensor
-    if (op.kind === "input" && spec.inputs[op.name] !== tensor) complain(`input "${op.name}" is used but not declared`, tensor)
-    if (op.kind === "state" && spec.state[op.name]?.tensor !== tensor) complain(`state "${op.name}" is used but not declared`, tensor)
+    if (op.kind === "input" && spec.inputs[op.name] !== tensor)
+      complain(`input "${op.name}" is used but not declared`, tensor)
+    if (op.kind === "state" && spec.state[op.name]?.tensor !== tensor)
+      complain(`state "${op.name}" is used but not declared`, tensor)
   }
   const { minibatches } = spec
   if (minibatches === undefined) return
   const { batch, rows, count, gathered, continueWhile } = minibatches
-  if (![batch, rows, count].every((size) => Number.isInteger(size) && size > 0)) complain("minibatches need whole, positive sizes")
+  if (![batch, rows, count].every((size) => Number.isInteger(size) && size > 0))
+    complain("minibatches need whole, positive sizes")
   for (const name of gathered) {
     const tensor = spec.inputs[name]
     if (tensor === undefined) complain(`gathered input "${name}" is not declared`)
@@ -45,18 +56,25 @@ export const validate = (spec: ProgramSpec): void => {
 }
 
 /** The shape that a feed has: a gathered input is fed whole. */
-export const feedShapes = (spec: ProgramSpec): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> => {
+export const feedShapes = (
+  spec: ProgramSpec,
+): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> => {
   const { minibatches } = spec
   const feeds = Object.entries(spec.inputs).map(([name, { shape, dtype }]) => {
     const whole = minibatches?.gathered.includes(name) === true ? [minibatches.rows, ...shape.slice(1)] : shape
     return [name, { shape: whole, dtype }] as const
   })
-  const indices = minibatches === undefined ? [] : [[indicesFeed, { shape: [minibatches.count, minibatches.batch], dtype: "i32" }] as const]
+  const indices =
+    minibatches === undefined
+      ? []
+      : [[indicesFeed, { shape: [minibatches.count, minibatches.batch], dtype: "i32" }] as const]
   return Object.fromEntries([...feeds, ...indices])
 }
 
 /** The shape that a result has: outputs of minibatches are stacked. */
-export const resultShapes = (spec: ProgramSpec): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> =>
+export const resultShapes = (
+  spec: ProgramSpec,
+): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> =>
   Object.fromEntries(
     Object.entries(spec.outputs).map(([name, { shape, dtype }]) => [
       name,

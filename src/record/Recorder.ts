@@ -37,7 +37,8 @@ const merge =
  * ```
  */
 export class Recorder extends Context.Service<Recorder, { readonly start: Sink }>()("effect-rl/record/Recorder") {
-  static readonly layer = (...sinks: ReadonlyArray<Sink>): Layer.Layer<Recorder> => Layer.succeed(Recorder, { start: merge(sinks) })
+  static readonly layer = (...sinks: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>
+    Layer.succeed(Recorder, { start: merge(sinks) })
 
   /** Records nothing. */
   static readonly layerSilent: Layer.Layer<Recorder> = Recorder.layer()

@@ -40,7 +40,9 @@ const lineOf = (event: RunEvent): ReadonlyArray<string> => {
     case "Warning":
       return [`warning: ${event.message}`]
     case "RunEnded":
-      return [`${event.reason} at step ${event.step} after ${event.episodes} episodes${event.message === null ? "" : `: ${event.message}`}`]
+      return [
+        `${event.reason} at step ${event.step} after ${event.episodes} episodes${event.message === null ? "" : `: ${event.message}`}`,
+      ]
     case "EpisodeEnded":
     case "UpdateApplied":
       return []

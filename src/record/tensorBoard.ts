@@ -27,12 +27,21 @@ export const tensorBoard: Sink = (run, about) =>
     }
   })
 
-const scalarsOf = (event: RunEvent): { readonly step: number; readonly metrics: Readonly<Record<string, number>> } | undefined => {
+const scalarsOf = (
+  event: RunEvent,
+): { readonly step: number; readonly metrics: Readonly<Record<string, number>> } | undefined => {
   if (event._tag === "UpdateApplied") return event
   if (event._tag !== "ValidationEnded") return undefined
   const { step, meanReturn, stdReturn, episodes } = event
   const length = episodes.reduce((sum, episode) => sum + episode.length, 0) / episodes.length
-  return { step, metrics: { "validation/score": meanReturn, "validation/score_std": stdReturn, "validation/episodic_length": length } }
+  return {
+    step,
+    metrics: {
+      "validation/score": meanReturn,
+      "validation/score_std": stdReturn,
+      "validation/episodic_length": length,
+    },
+  }
 }
 
 /** The numbers of a config, by their paths. */

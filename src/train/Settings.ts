@@ -94,15 +94,26 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
       ? values.algorithm
       : yield* algorithmByName(String(name), sources.get("algorithm") ?? options.source)
   const algorithm = yield* named.configure(algorithmConfig, from)
-  return { settings, env, algorithm, effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } } }
+  return {
+    settings,
+    env,
+    algorithm,
+    effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
+  }
 })
 
 /** `algorithm: a2c` means the algorithm of that name with its own defaults. */
 const withAlgorithmTree = (config: Plain): Plain =>
-  isPlain(config.algorithm) || config.algorithm === undefined ? config : { ...config, algorithm: { name: config.algorithm } }
+  isPlain(config.algorithm) || config.algorithm === undefined
+    ? config
+    : { ...config, algorithm: { name: config.algorithm } }
 
 /** An input in code as config and values. */
-export const configOf = ({ env, algorithm, ...rest }: TrainInput): { readonly config: Plain; readonly values: Values } => ({
+export const configOf = ({
+  env,
+  algorithm,
+  ...rest
+}: TrainInput): { readonly config: Plain; readonly values: Values } => ({
   config: {
     ...rest,
     env: typeof env === "string" ? env : env.id,

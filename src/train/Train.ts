@@ -1,7 +1,7 @@
 import { Clock, Effect, type Scope } from "effect"
 import { stringify } from "yaml"
 import type { SetupError } from "../algorithm/Algorithm.ts"
-import { Backend } from "../backend/Backend.ts"
+import type { Backend } from "../backend/Backend.ts"
 import { isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { encodeReturnFile } from "../experiment/evaluation.ts"
 import { RunStore } from "../experiment/RunStore.ts"
@@ -55,9 +55,14 @@ const execute = Effect.fnUntraced(function* (
 
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
   const envs = yield* attempt(() => trainingEnvs(env, settings, gamma))
-  const learner = yield* algorithm.setup({ ...settings, observationSpace: env.observationSpace, actionSpace: env.actionSpace })
+  const learner = yield* algorithm.setup({
+    ...settings,
+    observationSpace: env.observationSpace,
+    actionSpace: env.actionSpace,
+  })
   const resumed = run.resumed ? yield* resume(planned, run, learner, envs) : undefined
   const state = resumed?.state ?? new RunState()
+  if (resumed !== undefined && state.step < settings.totalSteps) yield* run.remove("return.json")
   if (resumed === undefined) {
     yield* attempt(() => envs.reset(settings.seed, "env"))
     yield* run.write("config.yaml", bytesOf(stringify(toSnakeCase(effective))))

@@ -47,7 +47,8 @@ export const trainLoop = Effect.fnUntraced(function* (training: Training): Effec
     if (owesLastValidation || crossed(state.lastValidationStep, state.step, validateEvery)) yield* validate(training)
 
     const stopping = finished || reachedGoal(training)
-    if (stopping || crossed(state.lastCheckpointStep, state.step, saveEvery)) yield* Effect.uninterruptible(checkpoint(training))
+    if (stopping || crossed(state.lastCheckpointStep, state.step, saveEvery))
+      yield* Effect.uninterruptible(checkpoint(training))
     if (stopping) return
 
     yield* Effect.uninterruptible(iterate(training))
@@ -117,13 +118,15 @@ const endedEpisodes = ({ envs, state, env }: Training): Array<RunEvent> => {
 const validate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
   const { validator, settings, state, recording } = training
   if (validator === undefined) return
-  const outcome = yield* validator.validate(settings.seed, state.step).pipe(
-    Effect.catchTag("EnvError", (error) =>
-      recording
-        .emit([{ _tag: "Warning", message: `validation at step ${state.step} failed: ${error.message}` }])
-        .pipe(Effect.as(undefined)),
-    ),
-  )
+  const outcome = yield* validator
+    .validate(settings.seed, state.step)
+    .pipe(
+      Effect.catchTag("EnvError", (error) =>
+        recording
+          .emit([{ _tag: "Warning", message: `validation at step ${state.step} failed: ${error.message}` }])
+          .pipe(Effect.as(undefined)),
+      ),
+    )
   if (outcome === undefined) {
     state.lastValidationStep = state.step
     return
@@ -136,7 +139,11 @@ const validate = Effect.fnUntraced(function* (training: Training): Effect.fn.Ret
   )
 })
 
-const checkpoint = Effect.fnUntraced(function* ({ state, recording, saveCheckpoint }: Training): Effect.fn.Return<void, LoopError> {
+const checkpoint = Effect.fnUntraced(function* ({
+  state,
+  recording,
+  saveCheckpoint,
+}: Training): Effect.fn.Return<void, LoopError> {
   yield* recording.flush
   state.lastCheckpointStep = state.step
   const path = yield* saveCheckpoint
@@ -147,7 +154,10 @@ const checkpoint = Effect.fnUntraced(function* ({ state, recording, saveCheckpoi
 export const supervise = (training: Training): Effect.Effect<void, LoopError> =>
   trainLoop(training).pipe(Effect.onExit((exit) => Effect.ignore(concludeRun(training, exit))))
 
-const concludeRun = Effect.fnUntraced(function* (training: Training, exit: Exit.Exit<void, LoopError>): Effect.fn.Return<void, LoopError> {
+const concludeRun = Effect.fnUntraced(function* (
+  training: Training,
+  exit: Exit.Exit<void, LoopError>,
+): Effect.fn.Return<void, LoopError> {
   const { state, recording } = training
   const ended = { _tag: "RunEnded" as const, step: state.step, episodes: state.episodes }
   if (Exit.isSuccess(exit)) return yield* recording.emit([{ ...ended, reason: "finished", message: null }])

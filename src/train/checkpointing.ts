@@ -90,9 +90,9 @@ export const resume = Effect.fnUntraced(function* (
       catch: (error) => damaged(run, `${path}/${file}`, error instanceof Error ? error.message : String(error)),
     })
 
-  const runtime = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Runtime))(new TextDecoder().decode(files["runtime.json"])).pipe(
-    Effect.mapError((error) => damaged(run, `${path}/runtime.json`, oneLine(error.message))),
-  )
+  const runtime = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Runtime))(
+    new TextDecoder().decode(files["runtime.json"]),
+  ).pipe(Effect.mapError((error) => damaged(run, `${path}/runtime.json`, oneLine(error.message))))
   const difference = firstDifference(sharedSettings(plan), runtime.settings)
   if (difference !== undefined) {
     const { key, now, then } = difference
@@ -118,7 +118,9 @@ const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, "; ")
 
 const floats = (tensors: safetensors.Tensors): NamedTensors =>
   Object.fromEntries(
-    Object.entries(tensors).flatMap(([key, { shape, data }]) => (data instanceof Float32Array ? [[key, { shape, data }]] : [])),
+    Object.entries(tensors).flatMap(([key, { shape, data }]) =>
+      data instanceof Float32Array ? [[key, { shape, data }]] : [],
+    ),
   )
 
 interface Difference {

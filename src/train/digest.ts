@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import type { Effect } from "effect"
 import type { NamedTensors } from "../algorithm/Algorithm.ts"
 import { sha256 } from "../experiment/sha256.ts"
 
@@ -9,11 +9,15 @@ export const digestOf = (weights: NamedTensors, scores: readonly [number, number
     .sort()
     .flatMap((name) => {
       const { shape, data } = weights[name]
-      return [encoder.encode(`${name}[${shape.join(",")}]`), new Uint8Array(data.buffer, data.byteOffset, data.byteLength)]
+      return [
+        encoder.encode(`${name}[${shape.join(",")}]`),
+        new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
+      ]
     })
-  const all = new Uint8Array([...parts, new Uint8Array(Uint32Array.from(scores).buffer)].reduce((size, part) => size + part.length, 0))
+  parts.push(new Uint8Array(Uint32Array.from(scores).buffer))
+  const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0))
   let offset = 0
-  for (const part of [...parts, new Uint8Array(Uint32Array.from(scores).buffer)]) {
+  for (const part of parts) {
     all.set(part, offset)
     offset += part.length
   }

@@ -117,17 +117,29 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
     }
     case "transpose": {
       const strides = stridesOf(shapes[0])
-      const index = stridedIndex(shape, op.permutation.map((axis) => strides[axis]), 0)
+      const index = stridedIndex(
+        shape,
+        op.permutation.map((axis) => strides[axis]),
+        0,
+      )
       return () => index.forEach((from, i) => void (out[i] = a[from]))
     }
     case "slice": {
       const strides = stridesOf(shapes[0])
-      const index = stridedIndex(shape, strides, op.starts.reduce((sum, start, axis) => sum + start * strides[axis], 0))
+      const index = stridedIndex(
+        shape,
+        strides,
+        op.starts.reduce((sum, start, axis) => sum + start * strides[axis], 0),
+      )
       return () => index.forEach((from, i) => void (out[i] = a[from]))
     }
     case "pad": {
       const strides = stridesOf(shape)
-      const index = stridedIndex(shapes[0], strides, op.before.reduce((sum, size, axis) => sum + size * strides[axis], 0))
+      const index = stridedIndex(
+        shapes[0],
+        strides,
+        op.before.reduce((sum, size, axis) => sum + size * strides[axis], 0),
+      )
       return () => {
         out.fill(op.value)
         index.forEach((to, i) => void (out[to] = a[i]))
@@ -196,15 +208,44 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
     case "matmul":
       return matmulKernel(op.transposeA, op.transposeB, shapes[0], shapes[1], shape, a, b, out)
     case "conv2d":
-      return eachTap(shapes[0], shapes[1], shape, op.strides, op.padding, out, (x, w, y) => void (out[y] += a[x] * b[w]))
+      return eachTap(
+        shapes[0],
+        shapes[1],
+        shape,
+        op.strides,
+        op.padding,
+        out,
+        (x, w, y) => void (out[y] += a[x] * b[w]),
+      )
     case "conv2dInputGrad":
-      return eachTap(shape, shapes[1], shapes[0], op.strides, op.padding, out, (x, w, y) => void (out[x] += a[y] * b[w]))
+      return eachTap(
+        shape,
+        shapes[1],
+        shapes[0],
+        op.strides,
+        op.padding,
+        out,
+        (x, w, y) => void (out[x] += a[y] * b[w]),
+      )
     case "conv2dWeightGrad":
-      return eachTap(shapes[0], shape, shapes[1], op.strides, op.padding, out, (x, w, y) => void (out[w] += a[x] * b[y]))
+      return eachTap(
+        shapes[0],
+        shape,
+        shapes[1],
+        op.strides,
+        op.padding,
+        out,
+        (x, w, y) => void (out[w] += a[x] * b[y]),
+      )
   }
 }
 
-const zip = (shapes: ReadonlyArray<Shape>, shape: Shape, f: (i: number, j: number) => number, out: Float64Array): Kernel => {
+const zip = (
+  shapes: ReadonlyArray<Shape>,
+  shape: Shape,
+  f: (i: number, j: number) => number,
+  out: Float64Array,
+): Kernel => {
   const [left, right] = shapes.map((from) => broadcastIndex(from, shape))
   return () => {
     for (let at = 0; at < out.length; at++) out[at] = f(left[at], right[at])
@@ -219,7 +260,13 @@ const castKernel = (tensor: Tensor, a: Float64Array, out: Float64Array): Kernel 
   return () => out.set(a)
 }
 
-const reduceKernel = (fn: string, axes: ReadonlyArray<number>, from: Shape, a: Float64Array, out: Float64Array): Kernel => {
+const reduceKernel = (
+  fn: string,
+  axes: ReadonlyArray<number>,
+  from: Shape,
+  a: Float64Array,
+  out: Float64Array,
+): Kernel => {
   const kept = from.map((size, axis) => (axes.includes(axis) ? 1 : size))
   const index = broadcastIndex(kept, from)
   const share = a.length / Math.max(1, out.length)
@@ -235,17 +282,19 @@ const reduceKernel = (fn: string, axes: ReadonlyArray<number>, from: Shape, a: F
   }
 }
 
-const softmaxKernel = (isLog: boolean, width: number, a: Float64Array, out: Float64Array): Kernel => () => {
-  for (let start = 0; start < a.length; start += width) {
-    let largest = -Infinity
-    for (let i = start; i < start + width; i++) largest = Math.max(largest, a[i])
-    let total = 0
-    for (let i = start; i < start + width; i++) total += Math.exp(a[i] - largest)
-    for (let i = start; i < start + width; i++) {
-      out[i] = isLog ? a[i] - largest - Math.log(total) : Math.exp(a[i] - largest) / total
+const softmaxKernel =
+  (isLog: boolean, width: number, a: Float64Array, out: Float64Array): Kernel =>
+  () => {
+    for (let start = 0; start < a.length; start += width) {
+      let largest = -Infinity
+      for (let i = start; i < start + width; i++) largest = Math.max(largest, a[i])
+      let total = 0
+      for (let i = start; i < start + width; i++) total += Math.exp(a[i] - largest)
+      for (let i = start; i < start + width; i++) {
+        out[i] = isLog ? a[i] - largest - Math.log(total) : Math.exp(a[i] - largest) / total
+      }
     }
   }
-}
 
 const matmulKernel = (
   transposeA: boolean,

@@ -21,15 +21,21 @@ export const resultOutput = (name: string): string => `result:${name}`
 /** How many minibatches were done. */
 export const iterationsOutput = "iterations"
 
-export const emit = (spec: ProgramSpec): Emitted => (spec.minibatches === undefined ? emitOnce(spec) : emitLoop(spec, spec.minibatches))
+export const emit = (spec: ProgramSpec): Emitted =>
+  spec.minibatches === undefined ? emitOnce(spec) : emitLoop(spec, spec.minibatches)
 
 /** State that a run replaces. */
-export const changing = (spec: ProgramSpec): ReadonlyArray<readonly [string, { readonly tensor: Tensor; readonly next: Tensor }]> =>
-  Object.entries(spec.state).flatMap(([name, { tensor, next }]) => (next === undefined ? [] : [[name, { tensor, next }] as const]))
+export const changing = (
+  spec: ProgramSpec,
+): ReadonlyArray<readonly [string, { readonly tensor: Tensor; readonly next: Tensor }]> =>
+  Object.entries(spec.state).flatMap(([name, { tensor, next }]) =>
+    next === undefined ? [] : [[name, { tensor, next }] as const],
+  )
 
 const declareInputs = (graph: Graph, spec: ProgramSpec): void => {
   for (const [name, { shape, dtype }] of Object.entries(feedShapes(spec))) graph.inputs.push({ name, shape, dtype })
-  for (const [name, { tensor }] of Object.entries(spec.state)) graph.inputs.push({ name: stateInput(name), shape: tensor.shape, dtype: "f32" })
+  for (const [name, { tensor }] of Object.entries(spec.state))
+    graph.inputs.push({ name: stateInput(name), shape: tensor.shape, dtype: "f32" })
 }
 
 const emitOnce = (spec: ProgramSpec): Emitted => {
@@ -81,14 +87,19 @@ const emitLoop = (spec: ProgramSpec, minibatches: NonNullable<ProgramSpec["minib
     { name: "count", dtype: "i64", shape: [], data: BigInt64Array.of(BigInt(minibatches.count)) },
     { name: "true", dtype: "bool", shape: [], data: Uint8Array.of(1) },
   )
-  const outputs = [...carried.map(([name]) => stateOutput(name)), ...Object.keys(spec.outputs).map(resultOutput), iterationsOutput]
+  const outputs = [
+    ...carried.map(([name]) => stateOutput(name)),
+    ...Object.keys(spec.outputs).map(resultOutput),
+    iterationsOutput,
+  ]
   graph.nodes.push({
     op: "Loop",
     inputs: ["count", "true", ...carried.map(([name]) => stateInput(name))],
     outputs,
     attributes: { body },
   })
-  for (const [name, { tensor }] of carried) graph.outputs.push({ name: stateOutput(name), dtype: "f32", shape: tensor.shape })
+  for (const [name, { tensor }] of carried)
+    graph.outputs.push({ name: stateOutput(name), dtype: "f32", shape: tensor.shape })
   for (const [name, { dtype }] of Object.entries(spec.outputs)) graph.outputs.push({ name: resultOutput(name), dtype })
   graph.outputs.push({ name: iterationsOutput, dtype: "i64" })
   return { bytes: modelBytes(graph), nodeCount: body.nodes.length }

@@ -17,7 +17,9 @@ export const emitNodes = (scope: Scope, order: ReadonlyArray<Tensor>, roots: Rea
   for (const root of roots) uses.set(root, (uses.get(root) ?? 0) + 1)
   for (const tensor of order) for (const input of tensor.inputs) uses.set(input, (uses.get(input) ?? 0) + 1)
   const once = (tensor: Tensor): boolean => uses.get(tensor) === 1
-  const absorbed = new Set(order.flatMap((tensor) => biasedProduct(tensor, once)?.product ?? sumOfSquares(tensor, once)?.square ?? []))
+  const absorbed = new Set(
+    order.flatMap((tensor) => biasedProduct(tensor, once)?.product ?? sumOfSquares(tensor, once)?.square ?? []),
+  )
   const splits = siblingSlices(order)
   for (const tensor of order) {
     if (scope.names.has(tensor) || absorbed.has(tensor)) continue
@@ -33,7 +35,8 @@ const biasedProduct = (tensor: Tensor, once: (tensor: Tensor) => boolean) => {
   for (const [product, bias] of [tensor.inputs, [...tensor.inputs].reverse()]) {
     const fits = product.op.kind === "matmul" && product.shape.length === 2 && once(product) && product !== bias
     const [, n] = product.shape
-    const stretches = bias.shape.length === 0 || (bias.shape.length === 1 && (bias.shape[0] === n || bias.shape[0] === 1))
+    const stretches =
+      bias.shape.length === 0 || (bias.shape.length === 1 && (bias.shape[0] === n || bias.shape[0] === 1))
     if (fits && stretches && tensor.shape.length === 2) return { product, bias }
   }
   return undefined
@@ -43,7 +46,8 @@ const biasedProduct = (tensor: Tensor, once: (tensor: Tensor) => boolean) => {
 const sumOfSquares = (tensor: Tensor, once: (tensor: Tensor) => boolean) => {
   if (tensor.op.kind !== "reduce" || tensor.op.fn !== "sum") return undefined
   const [square] = tensor.inputs
-  const isSquare = square.op.kind === "binary" && square.op.fn === "mul" && square.inputs[0] === square.inputs[1] && once(square)
+  const isSquare =
+    square.op.kind === "binary" && square.op.fn === "mul" && square.inputs[0] === square.inputs[1] && once(square)
   return isSquare && square.dtype === "f32" ? { square, x: square.inputs[0] } : undefined
 }
 
@@ -67,7 +71,8 @@ const siblingSlices = (order: ReadonlyArray<Tensor>): ReadonlyMap<Tensor, Readon
         end += slice.shape[axis]
         return begins
       })
-      if (along.length > 1 && contiguous && end === source.shape[axis]) for (const slice of along) groups.set(slice, along)
+      if (along.length > 1 && contiguous && end === source.shape[axis])
+        for (const slice of along) groups.set(slice, along)
     }
   }
   return groups
@@ -78,7 +83,10 @@ const startOf = ({ op }: Tensor, axis: number): number => (op.kind === "slice" ?
 const emitSplit = (scope: Scope, siblings: ReadonlyArray<Tensor>): void => {
   const [source] = siblings[0].inputs
   const axis = source.shape.findIndex((size, index) => siblings[0].shape[index] !== size)
-  const sizes = int64(scope, siblings.map(({ shape }) => shape[axis]))
+  const sizes = int64(
+    scope,
+    siblings.map(({ shape }) => shape[axis]),
+  )
   const outputs = siblings.map(() => scope.fresh("part"))
   scope.graph.nodes.push({ op: "Split", inputs: [nameOf(scope, source), sizes], outputs, attributes: { axis } })
   siblings.forEach((sibling, index) => scope.names.set(sibling, outputs[index]))
@@ -119,7 +127,8 @@ const initializer = (scope: Scope, value: Omit<Initializer, "name">): string => 
 const int64 = (scope: Scope, values: ReadonlyArray<number>, shape: ReadonlyArray<number> = [values.length]): string =>
   initializer(scope, { dtype: "i64", shape, data: BigInt64Array.from(values.map(BigInt)) })
 
-const float = (scope: Scope, value: number): string => initializer(scope, { dtype: "f32", shape: [], data: Float32Array.of(value) })
+const float = (scope: Scope, value: number): string =>
+  initializer(scope, { dtype: "f32", shape: [], data: Float32Array.of(value) })
 
 const unaryNames = {
   neg: "Neg",
@@ -226,12 +235,22 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: (tensor: Tensor) => bool
       return node(scope, "Slice", [input(0), int64(scope, starts), int64(scope, ends), int64(scope, axes)])
     }
     case "concat":
-      return node(scope, "Concat", tensor.inputs.map((part) => nameOf(scope, part)), { axis: op.axis })
+      return node(
+        scope,
+        "Concat",
+        tensor.inputs.map((part) => nameOf(scope, part)),
+        { axis: op.axis },
+      )
     case "pad": {
       const fill = initializer(scope, {
         dtype,
         shape: [],
-        data: dtype === "f32" ? Float32Array.of(op.value) : dtype === "i32" ? Int32Array.of(op.value) : Uint8Array.of(op.value),
+        data:
+          dtype === "f32"
+            ? Float32Array.of(op.value)
+            : dtype === "i32"
+              ? Int32Array.of(op.value)
+              : Uint8Array.of(op.value),
       })
       return node(scope, "Pad", [input(0), int64(scope, [...op.before, ...op.after]), fill])
     }
@@ -245,7 +264,11 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: (tensor: Tensor) => bool
     }
     case "oneHot": {
       const column = node(scope, "Reshape", [input(0), int64(scope, [...sources[0], 1])])
-      const choices = initializer(scope, { dtype: "i32", shape: [op.depth], data: Int32Array.from({ length: op.depth }, (_, index) => index) })
+      const choices = initializer(scope, {
+        dtype: "i32",
+        shape: [op.depth],
+        data: Int32Array.from({ length: op.depth }, (_, index) => index),
+      })
       return node(scope, "Cast", [node(scope, "Equal", [column, choices])], { to: elementType.f32 })
     }
   }
@@ -276,12 +299,18 @@ const convolutionInputGradient = (scope: Scope, { op, inputs, shape }: Tensor): 
   const [dy, w] = inputs
   // Rows at the end that the strides never reached.
   const left = (axis: number): number =>
-    shape[axis + 2] - ((dy.shape[axis + 2] - 1) * op.strides[axis] + w.shape[axis + 2] - op.padding[axis] - op.padding[axis + 2])
-  return node(scope, "ConvTranspose", inputs.map((side) => nameOf(scope, side)), {
-    strides: op.strides,
-    pads: op.padding,
-    output_padding: [left(0), left(1)],
-  })
+    shape[axis + 2] -
+    ((dy.shape[axis + 2] - 1) * op.strides[axis] + w.shape[axis + 2] - op.padding[axis] - op.padding[axis + 2])
+  return node(
+    scope,
+    "ConvTranspose",
+    inputs.map((side) => nameOf(scope, side)),
+    {
+      strides: op.strides,
+      pads: op.padding,
+      output_padding: [left(0), left(1)],
+    },
+  )
 }
 
 /** dw is a convolution itself: of x by dy, with batch and channels changing places and strides as dilations. */

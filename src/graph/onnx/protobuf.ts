@@ -26,7 +26,9 @@ export class Message {
   }
 
   bytes(field: number, value: Uint8Array): this {
-    return this.varint(field * 8 + 2).varint(value.length).push(value)
+    return this.varint(field * 8 + 2)
+      .varint(value.length)
+      .push(value)
   }
 
   text(field: number, value: string): this {

@@ -59,4 +59,5 @@ export const normalAxis = (op: string, tensor: Tensor, axis: number): number => 
   return normal
 }
 
-export const sameShape = (a: Shape, b: Shape): boolean => a.length === b.length && a.every((size, axis) => size === b[axis])
+export const sameShape = (a: Shape, b: Shape): boolean =>
+  a.length === b.length && a.every((size, axis) => size === b[axis])

@@ -6,7 +6,8 @@ import { broadcastShapes, expectDType, fail, make, sameShape } from "./core.ts"
 
 export type Operand = Tensor | number
 
-export const input = (name: string, shape: Shape, dtype: DType = "f32"): Tensor => make({ kind: "input", name }, [], shape, dtype)
+export const input = (name: string, shape: Shape, dtype: DType = "f32"): Tensor =>
+  make({ kind: "input", name }, [], shape, dtype)
 
 export const state = (name: string, shape: Shape): Tensor => make({ kind: "state", name }, [], shape, "f32")
 
@@ -17,16 +18,20 @@ export const constant = (
   dtype: DType = value instanceof Int32Array ? "i32" : value instanceof Uint8Array ? "bool" : "f32",
 ): Tensor => {
   const values = typeof value === "number" ? new Array<number>(sizeOf(shape ?? [])).fill(value) : Array.from(value)
-  const data = dtype === "f32" ? Float32Array.from(values) : dtype === "i32" ? Int32Array.from(values) : Uint8Array.from(values)
+  const data =
+    dtype === "f32" ? Float32Array.from(values) : dtype === "i32" ? Int32Array.from(values) : Uint8Array.from(values)
   const dimensions = shape ?? (typeof value === "number" ? [] : [values.length])
-  if (sizeOf(dimensions) !== data.length) fail("constant", `${data.length} numbers do not fill [${dimensions.join(", ")}]`)
+  if (sizeOf(dimensions) !== data.length)
+    fail("constant", `${data.length} numbers do not fill [${dimensions.join(", ")}]`)
   return make({ kind: "constant", data }, [], dimensions, dtype)
 }
 
-const unary = (fn: UnaryFn) => (x: Tensor): Tensor => {
-  expectDType(fn, ["f32"], x)
-  return make({ kind: "unary", fn }, [x], x.shape, "f32")
-}
+const unary =
+  (fn: UnaryFn) =>
+  (x: Tensor): Tensor => {
+    expectDType(fn, ["f32"], x)
+    return make({ kind: "unary", fn }, [x], x.shape, "f32")
+  }
 
 export const neg = unary("neg")
 export const abs = unary("abs")
@@ -51,11 +56,13 @@ const pair = (op: string, a: Operand, b: Operand): readonly [Tensor, Tensor] => 
   return [left, right]
 }
 
-const binary = (fn: BinaryFn, dtypes: ReadonlyArray<DType> = ["f32", "i32"]) => (a: Operand, b: Operand): Tensor => {
-  const [left, right] = pair(fn, a, b)
-  expectDType(fn, dtypes, left, right)
-  return make({ kind: "binary", fn }, [left, right], broadcastShapes(fn, left, right), left.dtype)
-}
+const binary =
+  (fn: BinaryFn, dtypes: ReadonlyArray<DType> = ["f32", "i32"]) =>
+  (a: Operand, b: Operand): Tensor => {
+    const [left, right] = pair(fn, a, b)
+    expectDType(fn, dtypes, left, right)
+    return make({ kind: "binary", fn }, [left, right], broadcastShapes(fn, left, right), left.dtype)
+  }
 
 export const add = binary("add")
 export const sub = binary("sub")
@@ -67,11 +74,13 @@ export const minimum = binary("min")
 /** Element by element; for the largest along axes see `max`. */
 export const maximum = binary("max")
 
-const compare = (fn: CompareFn) => (a: Operand, b: Operand): Tensor => {
-  const [left, right] = pair(fn, a, b)
-  expectDType(fn, ["f32", "i32"], left, right)
-  return make({ kind: "compare", fn }, [left, right], broadcastShapes(fn, left, right), "bool")
-}
+const compare =
+  (fn: CompareFn) =>
+  (a: Operand, b: Operand): Tensor => {
+    const [left, right] = pair(fn, a, b)
+    expectDType(fn, ["f32", "i32"], left, right)
+    return make({ kind: "compare", fn }, [left, right], broadcastShapes(fn, left, right), "bool")
+  }
 
 export const less = compare("less")
 export const lessEqual = compare("lessEqual")
@@ -80,10 +89,12 @@ export const greaterEqual = compare("greaterEqual")
 export const equal = compare("equal")
 export const notEqual = compare("notEqual")
 
-const logical = (fn: "and" | "or") => (a: Tensor, b: Tensor): Tensor => {
-  expectDType(fn, ["bool"], a, b)
-  return make({ kind: "logical", fn }, [a, b], broadcastShapes(fn, a, b), "bool")
-}
+const logical =
+  (fn: "and" | "or") =>
+  (a: Tensor, b: Tensor): Tensor => {
+    expectDType(fn, ["bool"], a, b)
+    return make({ kind: "logical", fn }, [a, b], broadcastShapes(fn, a, b), "bool")
+  }
 
 export const and = logical("and")
 export const or = logical("or")
@@ -106,7 +117,8 @@ export const clip = (x: Tensor, min: number, max: number): Tensor => {
   return make({ kind: "clip", min, max }, [x], x.shape, "f32")
 }
 
-export const cast = (x: Tensor, dtype: DType): Tensor => (x.dtype === dtype ? x : make({ kind: "cast" }, [x], x.shape, dtype))
+export const cast = (x: Tensor, dtype: DType): Tensor =>
+  x.dtype === dtype ? x : make({ kind: "cast" }, [x], x.shape, dtype)
 
 export const stopGradient = (x: Tensor): Tensor => make({ kind: "stopGradient" }, [x], x.shape, x.dtype)
 

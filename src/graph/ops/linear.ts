@@ -58,7 +58,11 @@ export const conv2d = (x: Tensor, w: Tensor, options: Conv2dOptions = {}): Tenso
   const [top, bottom] = padding === "same" ? same(height, kernelHeight, strides[0]) : [0, 0]
   const [left, right] = padding === "same" ? same(width, kernelWidth, strides[1]) : [0, 0]
   const sides =
-    padding === "same" ? ([top, left, bottom, right] as const) : typeof padding === "number" ? ([padding, padding, padding, padding] as const) : padding
+    padding === "same"
+      ? ([top, left, bottom, right] as const)
+      : typeof padding === "number"
+        ? ([padding, padding, padding, padding] as const)
+        : padding
   const outHeight = Math.floor((height + sides[0] + sides[2] - kernelHeight) / strides[0]) + 1
   const outWidth = Math.floor((width + sides[1] + sides[3] - kernelWidth) / strides[1]) + 1
   if (outHeight < 1 || outWidth < 1) fail("conv2d", "the kernel is larger than the padded image", x, w)

@@ -23,7 +23,12 @@ export const transpose = (x: Tensor, permutation?: ReadonlyArray<number>): Tenso
   const isPermutation = order.length === rank && [...order].sort((a, b) => a - b).every((axis, index) => axis === index)
   if (!isPermutation) fail("transpose", `${shapeText(order)} is no order of the axes`, x)
   if (order.every((axis, index) => axis === index)) return x
-  return make({ kind: "transpose", permutation: order }, [x], order.map((axis) => x.shape[axis]), x.dtype)
+  return make(
+    { kind: "transpose", permutation: order },
+    [x],
+    order.map((axis) => x.shape[axis]),
+    x.dtype,
+  )
 }
 
 export const broadcastTo = (x: Tensor, shape: Shape): Tensor => {
@@ -46,12 +51,17 @@ export const slice = (x: Tensor, starts: ReadonlyArray<number>, sizes: Shape): T
 /** Parts along an axis, of the given sizes. */
 export const split = (x: Tensor, sizes: ReadonlyArray<number>, axis = 0): ReadonlyArray<Tensor> => {
   const at = normalAxis("split", x, axis)
-  if (sizes.reduce((sum, size) => sum + size, 0) !== x.shape[at]) fail("split", `${shapeText(sizes)} is not all of axis ${axis}`, x)
+  if (sizes.reduce((sum, size) => sum + size, 0) !== x.shape[at])
+    fail("split", `${shapeText(sizes)} is not all of axis ${axis}`, x)
   let start = 0
   return sizes.map((size) => {
     const starts = x.shape.map((_, index) => (index === at ? start : 0))
     start += size
-    return slice(x, starts, x.shape.map((own, index) => (index === at ? size : own)))
+    return slice(
+      x,
+      starts,
+      x.shape.map((own, index) => (index === at ? size : own)),
+    )
   })
 }
 
@@ -62,11 +72,18 @@ export const concat = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => {
   const at = normalAxis("concat", first, axis)
   const fits = rest.every(
     ({ shape, dtype }) =>
-      dtype === first.dtype && shape.length === first.shape.length && shape.every((size, index) => index === at || size === first.shape[index]),
+      dtype === first.dtype &&
+      shape.length === first.shape.length &&
+      shape.every((size, index) => index === at || size === first.shape[index]),
   )
   if (!fits) fail("concat", `shapes differ off axis ${axis}`, ...tensors)
   const total = tensors.reduce((sum, { shape }) => sum + shape[at], 0)
-  return make({ kind: "concat", axis: at }, tensors, first.shape.map((size, index) => (index === at ? total : size)), first.dtype)
+  return make(
+    { kind: "concat", axis: at },
+    tensors,
+    first.shape.map((size, index) => (index === at ? total : size)),
+    first.dtype,
+  )
 }
 
 export const expandDims = (x: Tensor, axis: number): Tensor => {
@@ -78,19 +95,34 @@ export const expandDims = (x: Tensor, axis: number): Tensor => {
 
 /** Drops axes of size 1: the given ones, or all. */
 export const squeeze = (x: Tensor, axes?: ReadonlyArray<number>): Tensor => {
-  const drop = axes?.map((axis) => normalAxis("squeeze", x, axis)) ?? x.shape.flatMap((size, axis) => (size === 1 ? [axis] : []))
+  const drop =
+    axes?.map((axis) => normalAxis("squeeze", x, axis)) ?? x.shape.flatMap((size, axis) => (size === 1 ? [axis] : []))
   if (drop.some((axis) => x.shape[axis] !== 1)) fail("squeeze", `axes ${shapeText(drop)} are not all of size 1`, x)
-  return reshape(x, x.shape.filter((_, axis) => !drop.includes(axis)))
+  return reshape(
+    x,
+    x.shape.filter((_, axis) => !drop.includes(axis)),
+  )
 }
 
-export const stack = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => concat(tensors.map((tensor) => expandDims(tensor, axis)), axis)
+export const stack = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor =>
+  concat(
+    tensors.map((tensor) => expandDims(tensor, axis)),
+    axis,
+  )
 
 export const pad = (x: Tensor, before: ReadonlyArray<number>, after: ReadonlyArray<number>, value = 0): Tensor => {
   const rank = x.shape.length
-  const whole = (sizes: ReadonlyArray<number>) => sizes.length === rank && sizes.every((size) => Number.isInteger(size) && size >= 0)
-  if (!whole(before) || !whole(after)) fail("pad", `${shapeText(before)} before and ${shapeText(after)} after are no padding of`, x)
+  const whole = (sizes: ReadonlyArray<number>) =>
+    sizes.length === rank && sizes.every((size) => Number.isInteger(size) && size >= 0)
+  if (!whole(before) || !whole(after))
+    fail("pad", `${shapeText(before)} before and ${shapeText(after)} after are no padding of`, x)
   if ([...before, ...after].every((size) => size === 0)) return x
-  return make({ kind: "pad", before, after, value }, [x], x.shape.map((size, axis) => size + before[axis] + after[axis]), x.dtype)
+  return make(
+    { kind: "pad", before, after, value },
+    [x],
+    x.shape.map((size, axis) => size + before[axis] + after[axis]),
+    x.dtype,
+  )
 }
 
 /** Rows of `data`, by index. */
@@ -105,7 +137,8 @@ export const scatterAdd = (indices: Tensor, updates: Tensor, rows: number): Tens
   expectDType("scatterAdd", ["i32"], indices)
   expectDType("scatterAdd", ["f32"], updates)
   const rank = indices.shape.length
-  if (!sameShape(updates.shape.slice(0, rank), indices.shape)) fail("scatterAdd", "updates must begin with the indices' shape", indices, updates)
+  if (!sameShape(updates.shape.slice(0, rank), indices.shape))
+    fail("scatterAdd", "updates must begin with the indices' shape", indices, updates)
   return make({ kind: "scatterAdd" }, [indices, updates], [rows, ...updates.shape.slice(rank)], "f32")
 }
 

@@ -9,15 +9,17 @@ export interface ReduceOptions {
   readonly keepDims?: boolean
 }
 
-const reduce = (fn: ReduceFn) => (x: Tensor, axes?: number | ReadonlyArray<number>, options: ReduceOptions = {}): Tensor => {
-  expectDType(fn, ["f32"], x)
-  const listed = axes === undefined ? x.shape.map((_, axis) => axis) : typeof axes === "number" ? [axes] : axes
-  const normal = [...new Set(listed.map((axis) => normalAxis(fn, x, axis)))].sort((a, b) => a - b)
-  if (normal.length === 0) return x
-  const { keepDims = false } = options
-  const shape = x.shape.flatMap((size, axis) => (normal.includes(axis) ? (keepDims ? [1] : []) : [size]))
-  return make({ kind: "reduce", fn, axes: normal, keepDims }, [x], shape, "f32")
-}
+const reduce =
+  (fn: ReduceFn) =>
+  (x: Tensor, axes?: number | ReadonlyArray<number>, options: ReduceOptions = {}): Tensor => {
+    expectDType(fn, ["f32"], x)
+    const listed = axes === undefined ? x.shape.map((_, axis) => axis) : typeof axes === "number" ? [axes] : axes
+    const normal = [...new Set(listed.map((axis) => normalAxis(fn, x, axis)))].sort((a, b) => a - b)
+    if (normal.length === 0) return x
+    const { keepDims = false } = options
+    const shape = x.shape.flatMap((size, axis) => (normal.includes(axis) ? (keepDims ? [1] : []) : [size]))
+    return make({ kind: "reduce", fn, axes: normal, keepDims }, [x], shape, "f32")
+  }
 
 export const sum = reduce("sum")
 export const mean = reduce("mean")
@@ -27,21 +29,32 @@ export const min = reduce("min")
 export const argMax = (x: Tensor, axis = -1): Tensor => {
   expectDType("argMax", ["f32"], x)
   const at = normalAxis("argMax", x, axis)
-  return make({ kind: "argMax", axis: at }, [x], x.shape.filter((_, index) => index !== at), "i32")
+  return make(
+    { kind: "argMax", axis: at },
+    [x],
+    x.shape.filter((_, index) => index !== at),
+    "i32",
+  )
 }
 
-const overLast = (kind: "softmax" | "logSoftmax") => (x: Tensor): Tensor => {
-  expectDType(kind, ["f32"], x)
-  normalAxis(kind, x, -1)
-  return make({ kind }, [x], x.shape, "f32")
-}
+const overLast =
+  (kind: "softmax" | "logSoftmax") =>
+  (x: Tensor): Tensor => {
+    expectDType(kind, ["f32"], x)
+    normalAxis(kind, x, -1)
+    return make({ kind }, [x], x.shape, "f32")
+  }
 
 /** Over the last axis. */
 export const softmax = overLast("softmax")
 /** Over the last axis. */
 export const logSoftmax = overLast("logSoftmax")
 
-export const cumSum = (x: Tensor, axis = -1, options: { readonly exclusive?: boolean; readonly reverse?: boolean } = {}): Tensor => {
+export const cumSum = (
+  x: Tensor,
+  axis = -1,
+  options: { readonly exclusive?: boolean; readonly reverse?: boolean } = {},
+): Tensor => {
   expectDType("cumSum", ["f32"], x)
   const { exclusive = false, reverse = false } = options
   return make({ kind: "cumSum", axis: normalAxis("cumSum", x, axis), exclusive, reverse }, [x], x.shape, "f32")
@@ -58,7 +71,10 @@ export const variance = (x: Tensor, axes?: number | ReadonlyArray<number>, optio
   mean(square(sub(x, mean(x, axes, { keepDims: true }))), axes, options)
 
 /** Over the last axis, to mean 0 and variance 1; then scaled and shifted where given. */
-export const layerNorm = (x: Tensor, options: { readonly scale?: Tensor; readonly shift?: Tensor; readonly epsilon?: number } = {}): Tensor => {
+export const layerNorm = (
+  x: Tensor,
+  options: { readonly scale?: Tensor; readonly shift?: Tensor; readonly epsilon?: number } = {},
+): Tensor => {
   const centred = sub(x, mean(x, -1, { keepDims: true }))
   const deviation = sqrt(add(mean(square(centred), -1, { keepDims: true }), options.epsilon ?? 1e-5))
   const normal = mul(centred, reciprocal(deviation))

@@ -1,7 +1,7 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Option } from "effect"
-import { CliError, Command } from "effect/cli"
+import { CliError, CliOutput, Command } from "effect/cli"
 import manifest from "../../package.json" with { type: "json" }
 import { run } from "./run.ts"
 
@@ -19,6 +19,7 @@ const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isSuccess(exit)) return 0
   if (Cause.hasInterrupts(exit.cause)) return 130
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length === 0) return 0
   return CliError.isCliError(error) || hasTag(error, "UsageError") || hasTag(error, "ConfigError") ? 2 : 1
 }
 
@@ -34,9 +35,12 @@ const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
   return oneLine(error instanceof Error ? error.message : String(error))
 }
 
-const usage = (error: CliError.CliError): string => {
-  if (error._tag !== "ShowHelp") return oneLine(error.message)
-  return error.errors.map((one) => oneLine(one.message)).join("; ")
+const usage = (error: CliError.CliError): string =>
+  error._tag === "ShowHelp" ? error.errors.map((one) => oneLine(one.message)).join("; ") : oneLine(error.message)
+
+/** Help is for who asks for it; a mistake gets the line that says what it was, and no more. */
+const presenter: CliOutput.Presenter = {
+  present: (output) => (output._tag === "InvalidInvocation" ? Effect.void : CliOutput.defaultPresenter.present(output)),
 }
 
 const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, "; ")
@@ -55,8 +59,8 @@ process.on("SIGINT", () => {
   if (now - interruptedAt > 500) process.exit(130)
 })
 
-Command.runWith(effect, { version: manifest.version, renderErrors: false })(process.argv.slice(2)).pipe(
-  Effect.provide(NodeServices.layer),
+Command.runWith(effect, { version: manifest.version })(process.argv.slice(2)).pipe(
+  Effect.provide([NodeServices.layer, CliOutput.layerPresenter(presenter)]),
   Effect.onExit((exit) => Effect.sync(() => report(exit))),
   NodeRuntime.runMain({ disableErrorReporting: true, teardown: (exit, onExit) => onExit(exitCodeOf(exit)) }),
 )

@@ -9,7 +9,7 @@
  * ```
  */
 import { Context, Effect, FileSystem, Layer, Path, type PlatformError, type Scope } from "effect"
-import { type FileTree, onDisk } from "./FileTree.ts"
+import { onDisk } from "./FileTree.ts"
 import { timeOf, toFlatPath, toPath } from "./identifier.ts"
 import { holdLock, type Owner } from "./lock.ts"
 import { inMemory } from "./memoryTree.ts"

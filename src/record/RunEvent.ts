@@ -1,93 +1,105 @@
 /**
  * What trainers and runtimes tell of a run, in the order in which it happened. Sinks turn it into files, a progress
  * line, metrics; who emits it knows none of them.
+ *
+ * An event is a plain object, so a loop that emits a hundred thousand a second pays for a literal and nothing else; the
+ * Schemas are for whoever reads events that came over a wire.
+ *
+ * @example
+ * ```ts
+ * const event: RunEvent = { _tag: "Warning", message: "no validation: everySteps is 0" }
+ * ```
  */
-export type RunEvent =
-  | RunStarted
-  | EpisodeEnded
-  | UpdateApplied
-  | ValidationEnded
-  | CheckpointSaved
-  | Note
-  | Warning
-  | RunEnded
+import { Schema } from "effect"
 
-export interface RunStarted {
-  readonly _tag: "RunStarted"
-  readonly name: string
-  readonly env: string
-  readonly algorithm: string
+/** Env steps of the run so far. */
+const Step = Schema.Int
+
+export const RunStarted = Schema.TaggedStruct("RunStarted", {
+  name: Schema.String,
+  env: Schema.String,
+  algorithm: Schema.String,
   /** Program → the device that runs it. */
-  readonly devices: Readonly<Record<string, string>>
-  readonly seed: number
-  readonly totalSteps: number
-  readonly numEnvs: number
+  devices: Schema.Record(Schema.String, Schema.String),
+  seed: Schema.Int,
+  totalSteps: Schema.Int,
+  numEnvs: Schema.Int,
   /** The step that a resumed run goes on from. */
-  readonly resumedFromStep: number | null
-  readonly config: Readonly<Record<string, unknown>>
-}
+  resumedFromStep: Schema.NullOr(Step),
+  config: Schema.Record(Schema.String, Schema.Unknown),
+})
+export type RunStarted = typeof RunStarted.Type
 
-export interface EpisodeEnded {
-  readonly _tag: "EpisodeEnded"
-  /** Env steps of the run so far. */
-  readonly step: number
+export const EpisodeEnded = Schema.TaggedStruct("EpisodeEnded", {
+  step: Step,
   /** Counted over the run, from 0. */
-  readonly episode: number
+  episode: Schema.Int,
   /** Which of the envs. */
-  readonly env: number
-  readonly return: number
-  readonly length: number
-  readonly terminated: boolean
-  readonly truncated: boolean
-  readonly truncationReason: "env" | "max_steps" | null
-}
+  env: Schema.Int,
+  return: Schema.Number,
+  length: Schema.Int,
+  terminated: Schema.Boolean,
+  truncated: Schema.Boolean,
+  truncationReason: Schema.NullOr(Schema.Literals(["env", "max_steps"])),
+  /** The reward of its last step. */
+  lastReward: Schema.optionalKey(Schema.Number),
+})
+export type EpisodeEnded = typeof EpisodeEnded.Type
 
-export interface UpdateApplied {
-  readonly _tag: "UpdateApplied"
-  readonly step: number
+export const UpdateApplied = Schema.TaggedStruct("UpdateApplied", {
+  step: Step,
   /** Counted from 1. */
-  readonly update: number
+  update: Schema.Int,
   /** By the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
-  readonly metrics: Readonly<Record<string, number>>
-}
+  metrics: Schema.Record(Schema.String, Schema.Number),
+})
+export type UpdateApplied = typeof UpdateApplied.Type
 
-export interface ValidationEnded {
-  readonly _tag: "ValidationEnded"
-  readonly step: number
+export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
+  step: Step,
   /** Training episodes that had ended. */
-  readonly seenEpisodes: number
-  readonly episodes: ReadonlyArray<{
-    readonly return: number
-    readonly length: number
-    readonly terminated: boolean
-    readonly truncated: boolean
-  }>
-  readonly meanReturn: number
+  seenEpisodes: Schema.Int,
+  episodes: Schema.Array(
+    Schema.Struct({
+      return: Schema.Number,
+      length: Schema.Int,
+      terminated: Schema.Boolean,
+      truncated: Schema.Boolean,
+    }),
+  ),
+  meanReturn: Schema.Number,
   /** Population deviation. */
-  readonly stdReturn: number
-}
+  stdReturn: Schema.Number,
+})
+export type ValidationEnded = typeof ValidationEnded.Type
 
-export interface CheckpointSaved {
-  readonly _tag: "CheckpointSaved"
-  readonly step: number
-  readonly path: string
-}
+export const CheckpointSaved = Schema.TaggedStruct("CheckpointSaved", { step: Step, path: Schema.String })
+export type CheckpointSaved = typeof CheckpointSaved.Type
 
-export interface Note {
-  readonly _tag: "Note"
-  readonly message: string
-}
+/** Something worth a line in the log. */
+export const Note = Schema.TaggedStruct("Note", { message: Schema.String })
+export type Note = typeof Note.Type
 
-export interface Warning {
-  readonly _tag: "Warning"
-  readonly message: string
-}
+export const Warning = Schema.TaggedStruct("Warning", { message: Schema.String })
+export type Warning = typeof Warning.Type
 
-export interface RunEnded {
-  readonly _tag: "RunEnded"
-  readonly step: number
-  readonly episodes: number
-  readonly reason: "finished" | "interrupted" | "failed"
+export const RunEnded = Schema.TaggedStruct("RunEnded", {
+  step: Step,
+  episodes: Schema.Int,
+  reason: Schema.Literals(["finished", "interrupted", "failed"]),
   /** What failed. */
-  readonly message: string | null
-}
+  message: Schema.NullOr(Schema.String),
+})
+export type RunEnded = typeof RunEnded.Type
+
+export const RunEvent = Schema.Union([
+  RunStarted,
+  EpisodeEnded,
+  UpdateApplied,
+  ValidationEnded,
+  CheckpointSaved,
+  Note,
+  Warning,
+  RunEnded,
+])
+export type RunEvent = typeof RunEvent.Type

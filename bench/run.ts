@@ -1,0 +1,108 @@
+/**
+ * `npm run bench`: runs the benchmarks of `bench/benches/`, each in a process of its own, so that what one taught the
+ * compiler is not held against the next, and prints a table.
+ */
+import { fork } from "node:child_process"
+import { readdirSync } from "node:fs"
+import { availableParallelism, cpus } from "node:os"
+import { parseArgs } from "node:util"
+import type { Bench, Measurement } from "./Bench.ts"
+
+const help = `Measures effect-rl.
+
+  npm run bench                              all of it, as a table
+  npm run bench -- --only NAME[,NAME …]      only these
+  npm run bench -- --list                    their names, and what they measure
+  npm run bench -- --json                    the last line is {"results":[{"name","value","unit"}]}
+
+Example: npm run bench -- --only gae-128x1024 --json`
+
+/** Ends with one line that says what was wrong. */
+const misused = (message: string): never => {
+  console.error(`bench: ${message}`)
+  process.exit(2)
+}
+
+const options = (() => {
+  try {
+    return parseArgs({
+      options: {
+        only: { type: "string", multiple: true },
+        json: { type: "boolean", default: false },
+        list: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false },
+      },
+    }).values
+  } catch (error) {
+    return misused(`${error instanceof Error ? error.message : error} (see --help)`)
+  }
+})()
+
+const folder = new URL("./benches/", import.meta.url)
+const known = readdirSync(folder)
+  .filter((file) => file.endsWith(".ts"))
+  .map((file) => file.slice(0, -".ts".length))
+  .sort()
+
+const load = async (name: string): Promise<Bench> => {
+  const { default: bench }: { readonly default?: Bench } = await import(new URL(`${name}.ts`, folder).href)
+  if (bench?.name !== name) return misused(`benches/${name}.ts: its default export is no Bench named "${name}"`)
+  return bench
+}
+
+/** What a benchmark measured in a process of its own. */
+const measure = (name: string): Promise<Measurement> =>
+  new Promise((resolve, reject) => {
+    const child = fork(new URL("./one.ts", import.meta.url), [new URL(`${name}.ts`, folder).href], { stdio: ["ignore", 2, 2, "ipc"] })
+    let measured: Measurement | undefined
+    child.on("message", (message: Measurement) => (measured = message))
+    child.on("error", reject)
+    child.on("exit", (code, signal) => {
+      if (measured !== undefined) resolve(measured)
+      else reject(new Error(`${name} ended with ${signal ?? code} before it had measured anything`))
+    })
+  })
+
+const shown = (value: number): string =>
+  value.toLocaleString("en-GB", { maximumSignificantDigits: Math.abs(value) >= 1000 ? 6 : 4 })
+
+const row = ({ name, unit }: Bench, { value, details = {} }: Measurement): ReadonlyArray<string> => [
+  name,
+  shown(value),
+  unit,
+  Object.entries(details)
+    .map(([key, detail]) => `${key} ${typeof detail === "number" ? shown(detail) : detail}`)
+    .join(", "),
+]
+
+const main = async (): Promise<void> => {
+  const wanted = options.only?.flatMap((names) => names.split(",")).filter((name) => name !== "") ?? known
+  const unknown = wanted.find((name) => !known.includes(name))
+  if (unknown !== undefined) misused(`there is no "${unknown}"; there are ${known.join(", ")}`)
+  const benches = await Promise.all(wanted.map(load))
+  const nameWidth = Math.max(0, ...wanted.map((name) => name.length))
+  if (options.list) {
+    for (const { name, unit, about } of benches) console.log(`${name.padEnd(nameWidth)}  ${about} (${unit})`)
+    return
+  }
+
+  const print = options.json ? console.error : console.log
+  print(`Node ${process.versions.node}, ${cpus()[0]?.model ?? process.arch}, ${availableParallelism()} cores\n`)
+  const unitWidth = Math.max(...benches.map(({ unit }) => unit.length))
+  const results: Array<{ readonly name: string; readonly value: number; readonly unit: string }> = []
+  for (const bench of benches) {
+    try {
+      const measured = await measure(bench.name)
+      const [name, value, unit, details] = row(bench, measured)
+      print(`${name.padEnd(nameWidth)}  ${value.padStart(11)} ${unit.padEnd(unitWidth)}  ${details}`.trimEnd())
+      results.push({ name: bench.name, value: measured.value, unit: bench.unit })
+    } catch (error) {
+      print(`${bench.name.padEnd(nameWidth)}  ${"failed".padStart(11)} ${error instanceof Error ? error.message : error}`)
+      process.exitCode = 1
+    }
+  }
+  if (options.json) console.log(JSON.stringify({ results }))
+}
+
+if (options.help) console.log(help)
+else await main()

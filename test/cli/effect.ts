@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+/** The real command, in a process of its own. */
+export const root = fileURLToPath(new URL("../..", import.meta.url))
+const bin = join(root, "bin/effect.js")
+
+export interface Outcome {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Started {
+  readonly child: ChildProcess
+  readonly ended: Promise<Outcome>
+}
+
+export const start = (args: ReadonlyArray<string>, cwd = root): Started => {
+  const child = spawn(process.execPath, [bin, ...args], { cwd, stdio: ["ignore", "pipe", "pipe"] })
+  let stdout = ""
+  let stderr = ""
+  child.stdout.on("data", (chunk) => (stdout += String(chunk)))
+  child.stderr.on("data", (chunk) => (stderr += String(chunk)))
+  const ended = new Promise<Outcome>((resolve) => {
+    child.on("close", (code, signal) => resolve({ code, signal, stdout, stderr }))
+  })
+  return { child, ended }
+}
+
+export const effect = (args: ReadonlyArray<string>, cwd = root): Promise<Outcome> => start(args, cwd).ended
+
+/** A folder inside the checkout, so that programs in it can import `effect-rl`; gone after the test. */
+export const withFolder = async <A>(body: (folder: string) => Promise<A>): Promise<A> => {
+  const folder = mkdtempSync(join(root, ".tmp-"))
+  try {
+    return await body(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+export const write = (folder: string, name: string, text: string): string => {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+/** What `--json` printed. */
+export const resultOf = ({ stdout }: Outcome): { readonly digest: string; readonly runDir: string; readonly [key: string]: unknown } =>
+  JSON.parse(stdout.trim().split("\n").at(-1) ?? "null")
+
+/** A training of a second or less, as a program. */
+export const program = (settings: string, imports = "CartPole, Ppo, Train"): string =>
+  `import { ${imports} } from "effect-rl"\nexport default Train.run({ env: CartPole.env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32 }), totalSteps: 2048, ${settings} })\n`

@@ -1,0 +1,198 @@
+import { execFileSync } from "node:child_process"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { effect, type Outcome, program, resultOf, withFolder, write } from "./effect.ts"
+
+/** Whatever is wrong: one line that says what and where, the right exit code, and no stack trace. */
+const says = ({ code, stderr, stdout }: Outcome, expectedCode: number, ...words: ReadonlyArray<string>): void => {
+  const lines = stderr.trim().split("\n")
+  assert.strictEqual(lines.length, 1, stderr)
+  assert.isTrue(lines[0].startsWith("effect: "), stderr)
+  for (const word of words) assert.include(lines[0], word)
+  assert.notMatch(stderr, /\n\s+at /)
+  assert.strictEqual(code, expectedCode, stderr)
+  assert.strictEqual(stdout, "")
+}
+
+/** Runs a program in a folder of its own, results below it. */
+const runs = (text: string, args: ReadonlyArray<string> = []) => (check: (outcome: Outcome, folder: string) => void) =>
+  withFolder(async (folder) => {
+    const file = write(folder, "train.ts", text)
+    check(await effect(["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json", ...args]), folder)
+  })
+
+const findRun = (folder: string): string => {
+  const [time] = readdirSync(join(folder, "results"))
+  const [heading] = readdirSync(join(folder, "results", time))
+  const [config] = readdirSync(join(folder, "results", time, heading))
+  const [seed] = readdirSync(join(folder, "results", time, heading, config))
+  return join(folder, "results", time, heading, config, seed)
+}
+
+describe.concurrent("a file that is no training", () => {
+  it("a missing file", async () => says(await effect(["run", "nowhere.ts"]), 2, "nowhere.ts", "no such file"))
+
+  it("no file at all", async () => says(await effect(["run"]), 2, "file"))
+
+  it("a file of another kind", () =>
+    withFolder(async (folder) => says(await effect(["run", write(folder, "notes.txt", "hello")]), 2, "notes.txt", ".ts")))
+
+  it("no default export", () => runs("export const a = 1\n")((outcome) => says(outcome, 2, "train.ts", "default export")))
+
+  it("a default export that is not an Effect", () =>
+    runs("export default { env: 1 }\n")((outcome) => says(outcome, 2, "train.ts", "an object", "Train.run")))
+
+  it("a syntax error", () => runs("export default (\n")((outcome) => says(outcome, 2, "train.ts", "SyntaxError")))
+
+  it("a module that throws", () =>
+    runs("const a = 1\nthrow new Error('no luck today')\n")((outcome) => says(outcome, 2, "no luck today", "train.ts:2")))
+
+  it("YAML that does not parse", () =>
+    withFolder(async (folder) => says(await effect(["run", write(folder, "a.yaml", "a: [1\n")]), 2, "a.yaml")))
+})
+
+describe.concurrent("settings", () => {
+  it("an unknown flag", async () => says(await effect(["run", "examples/cartpole.ts", "--sede", "1"]), 2, "--sede"))
+
+  it("a flag that is not a number", async () =>
+    says(await effect(["run", "examples/cartpole.ts", "--seed", "many"]), 2, "seed", "many"))
+
+  it("an unknown backend", async () =>
+    says(await effect(["run", "examples/cartpole.ts", "--backend", "tpu"]), 2, "backend", "tpu", "wasm"))
+
+  it("an unknown key", () =>
+    runs(program(""), ["--set", "algorithm.learning_rat=1"])((outcome) =>
+      says(outcome, 2, "--set", "algorithm.learning_rat", "learning_rate"),
+    ))
+
+  it("an unknown key in a config file names the file and line", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(""))
+      const config = write(folder, "a.yaml", "seed: 1\nnum_env: 3\n")
+      says(await effect(["run", file, "--config", config]), 2, "a.yaml:2", "num_env", "num_envs")
+    }))
+
+  it("a wrong type", () =>
+    runs(program(""), ["--set", "num_envs=lots"])((outcome) => says(outcome, 2, "--set", "num_envs", "lots")))
+
+  it("negative steps", () =>
+    runs(program(""), ["--total-steps", "-5"])((outcome) => says(outcome, 2, "--total-steps", "total_steps", "-5")))
+
+  it("a learning rate that is not a number", () =>
+    runs(program(""), ["--set", "algorithm.learning_rate=NaN"])((outcome) =>
+      says(outcome, 2, "--set", "algorithm.learning_rate", "NaN"),
+    ))
+
+  it("minibatches that do not divide a rollout", () =>
+    runs(program(""), ["--set", "algorithm.minibatches=5"])((outcome) => says(outcome, 2, "minibatches", "128", "5")))
+
+  it("an unknown env", () =>
+    runs(program(""), ["--set", "env=CartPol-v1"])((outcome) => says(outcome, 2, "CartPol-v1", "CartPole-v1")))
+
+  it("an unknown algorithm", () =>
+    runs(program(""), ["--set", "algorithm=pppo"])((outcome) => says(outcome, 2, "pppo", "ppo")))
+
+  it("a setting without a value", () =>
+    runs(program(""), ["--set", "seed"])((outcome) => says(outcome, 2, "--set seed", "key.path=value")))
+})
+
+describe.concurrent("envs that go wrong", () => {
+  const env = (step: string, more = ""): string =>
+    `import { Env, Ppo, Space, Train } from "effect-rl"
+let steps = 0
+const env = Env.make({ id: "mine", observationSpace: Space.box(-1, 1), actionSpace: Space.discrete(2), maxSteps: 100,
+  reset: () => ({ at: 0 }), observe: ({ at }) => [at], step: ({ at }, action) => { ${step} } ${more} })
+export default Train.run({ env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32 }), totalSteps: 4096 })
+`
+  it("one that throws at step 1000", () =>
+    runs(env("if (++steps === 1000) throw new Error('the pole broke'); return { state: { at }, reward: 1, terminated: false }"))(
+      (outcome, folder) => {
+        says(outcome, 1, "mine", "the pole broke", "step")
+        const run = findRun(folder)
+        assert.include(readFileSync(join(run, "run.log"), "utf8"), "the pole broke")
+        assert.isTrue(existsSync(join(run, "config.yaml")))
+        assert.isFalse(existsSync(join(run, "return.json")))
+        for (const line of readFileSync(join(run, "scores/train/scores.jsonl"), "utf8").trim().split("\n")) JSON.parse(line)
+      },
+    ))
+
+  it("one that returns NaN as an observation", () =>
+    runs(env("return { state: { at: NaN }, reward: 1, terminated: false }"))((outcome) => says(outcome, 1, "mine", "NaN", "observation")))
+
+  it("one that returns NaN as a reward", () =>
+    runs(env("return { state: { at }, reward: NaN, terminated: false }"))((outcome) => says(outcome, 1, "mine", "NaN", "reward")))
+
+  it("one whose observations have another length", () =>
+    runs(env("return { state: { at }, reward: 1, terminated: false }").replace("[at]", "[at, at]"))((outcome) =>
+      says(outcome, 1, "mine", "observation"),
+    ))
+
+  it("a definition that lacks a field", () =>
+    runs(env("return { state: { at }, reward: 1, terminated: false }").replace("observe:", "obsrve:"))((outcome) =>
+      says(outcome, 2, "observe"),
+    ))
+})
+
+describe.concurrent("disks and checkpoints", () => {
+  it("an unwritable results directory", () =>
+    withFolder(async (folder) => {
+      // A file where a folder should be stops root too, which permissions do not.
+      const file = write(folder, "train.ts", program(""))
+      const blocked = write(folder, "results", "not a folder")
+      says(await effect(["run", file, "--results-dir", blocked]), 1, "results")
+    }))
+
+  it("a full disk", () =>
+    withFolder(async (folder) => {
+      const small = join(folder, "small")
+      mkdirSync(small)
+      try {
+        execFileSync("mount", ["-t", "tmpfs", "-o", "size=200k", "tmpfs", small], { stdio: "ignore" })
+      } catch {
+        // Only root may mount; the unwritable directory above stands for it elsewhere.
+        return
+      }
+      try {
+        const file = write(folder, "train.ts", program("checkpoint: { everySteps: 128, strategy: { _tag: 'LastN', keep: 0 } }"))
+        says(await effect(["run", file, "--results-dir", small, "--quiet"]), 1, "no space left", small)
+      } finally {
+        execFileSync("umount", [small])
+      }
+    }))
+
+  it("a directory to resume that is no run", async () =>
+    says(await effect(["run", "examples/cartpole.ts", "--resume", "examples"]), 2, "examples", "not a run"))
+
+  const damaged = (damage: (checkpoint: string) => void, ...words: ReadonlyArray<string>) =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program("checkpoint: { everySteps: 100000 }"))
+      const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
+      const { runDir } = resultOf(await effect(args))
+      const [name] = readdirSync(join(runDir, "checkpoints")).filter((entry) => entry.startsWith("step_"))
+      damage(join(runDir, "checkpoints", name))
+      const before = readFileSync(join(runDir, "scores/train/scores.jsonl"))
+      says(await effect([...args, "--resume", runDir, "--total-steps", "4096"]), 1, ...words)
+      assert.deepStrictEqual(readFileSync(join(runDir, "scores/train/scores.jsonl")), before)
+    })
+
+  it("a truncated checkpoint", () =>
+    damaged((checkpoint) => truncateSync(join(checkpoint, "weights.safetensors"), 1000), "weights.safetensors", "1000"))
+
+  it("a checkpoint with one flipped byte", () =>
+    damaged((checkpoint) => {
+      const file = join(checkpoint, "optimizer.safetensors")
+      const bytes = readFileSync(file)
+      bytes[bytes.length - 5] ^= 1
+      chmodSync(file, 0o644)
+      writeFileSync(file, bytes)
+    }, "optimizer.safetensors", "digest"))
+
+  it("a run that was saved with other settings", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(""))
+      const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
+      const { runDir } = resultOf(await effect(args))
+      says(await effect([...args, "--resume", runDir, "--set", "algorithm.gamma=0.5"]), 1, "algorithm.gamma", "0.99", "0.5")
+    }))
+})

@@ -3,9 +3,13 @@
  *
  * @example
  * ```ts
- * const file = [header(0), scalars(0, 128, { "losses/entropy": 0.69 })]
+ * const file = new ByteWriter()
+ * writeHeader(file, 0)
+ * writeScalars(file, 0, 128, { "losses/entropy": 0.69 })
+ * decode(file.written).events[1].scalars // { "losses/entropy": 0.6899999976158142 }
  * ```
  */
+import { ByteWriter } from "./ByteWriter.ts"
 
 const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   let value = byte
@@ -13,76 +17,175 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value
 })
 
-/** The Castagnoli checksum. */
-export const crc32c = (bytes: Uint8Array): number => {
+/** The Castagnoli checksum of `bytes[start ..< end]`. */
+export const crc32c = (bytes: Uint8Array, start = 0, end = bytes.length): number => {
   let crc = 0xffffffff
-  for (const byte of bytes) crc = (crc >>> 8) ^ crcTable[(crc ^ byte) & 0xff]
+  for (let at = start; at < end; at++) crc = (crc >>> 8) ^ crcTable[(crc ^ bytes[at]) & 0xff]
   return (crc ^ 0xffffffff) >>> 0
 }
 
 /** TFRecord's mask: a checksum of data that holds checksums would be weak. */
 const masked = (crc: number): number => (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0
 
-const record = (payload: Uint8Array): Uint8Array => {
-  const bytes = new Uint8Array(payload.length + 16)
-  const view = new DataView(bytes.buffer)
-  view.setUint32(0, payload.length, true)
-  view.setUint32(8, masked(crc32c(bytes.subarray(0, 8))), true)
-  bytes.set(payload, 12)
-  view.setUint32(12 + payload.length, masked(crc32c(payload)), true)
-  return bytes
+/** The length as eight bytes and the checksum of these stand before a payload, its own checksum behind it. */
+const beforePayload = 12
+
+/** Writes one record whose payload is what `payload` writes. */
+const record = (to: ByteWriter, wallSeconds: number, writeFields: () => void): void => {
+  const start = to.length
+  for (let word = 0; word < 3; word++) to.uint32(0)
+  // Event.wall_time is field 1, a double.
+  to.byte(0x09)
+  to.float64(wallSeconds)
+  writeFields()
+  to.setUint32(start, to.length - start - beforePayload)
+  to.setUint32(start + 8, masked(crc32c(to.bytes, start, start + 8)))
+  to.uint32(masked(crc32c(to.bytes, start + beforePayload, to.length)))
 }
 
 const encoder = new TextEncoder()
 
-const varint = (value: number): Array<number> => {
-  const bytes: Array<number> = []
-  let rest = value
-  while (rest >= 128) {
-    bytes.push((rest % 128) | 128)
-    rest = Math.floor(rest / 128)
-  }
-  bytes.push(rest)
+/** Event.file_version is field 3. */
+const version = encoder.encode("\u001a\u000dbrain.Event:2")
+
+/** What every file begins with. */
+export const writeHeader = (to: ByteWriter, wallSeconds: number): void =>
+  record(to, wallSeconds, () => to.piece(version))
+
+const prefixes = new Map<string, Uint8Array>()
+
+/** Everything of a scalar but its number: Summary.value (field 1) with its tag (1) and the key of simple_value (2). */
+const prefixOf = (tag: string): Uint8Array => {
+  const known = prefixes.get(tag)
+  if (known !== undefined) return known
+  const name = encoder.encode(tag)
+  const field = new ByteWriter()
+  field.byte(0x0a)
+  field.varint(name.length)
+  field.piece(name)
+  field.byte(0x15)
+  const prefix = new ByteWriter()
+  prefix.byte(0x0a)
+  prefix.varint(field.length + 4)
+  prefix.piece(field.written)
+  const bytes = prefix.written.slice()
+  prefixes.set(tag, bytes)
   return bytes
 }
 
-/** wall_time is field 1, a double. */
-const event = (wallSeconds: number, fields: ReadonlyArray<number>): Uint8Array => {
-  const bytes = new Uint8Array(9 + fields.length)
-  bytes[0] = 0x09
-  new DataView(bytes.buffer).setFloat64(1, wallSeconds, true)
-  bytes.set(fields, 9)
-  return record(bytes)
+/** Scalars of one step, in one event: Event.step is field 2, Event.summary field 5. */
+export const writeScalars = (
+  to: ByteWriter,
+  wallSeconds: number,
+  step: number,
+  values: Readonly<Record<string, number>>,
+): void =>
+  record(to, wallSeconds, () => {
+    let size = 0
+    for (const tag in values) size += prefixOf(tag).length + 4
+    to.byte(0x10)
+    to.varint(step)
+    to.byte(0x2a)
+    to.varint(size)
+    for (const tag in values) {
+      to.piece(prefixOf(tag))
+      to.float32(values[tag])
+    }
+  })
+
+export interface DecodedEvent {
+  readonly wallSeconds: number
+  readonly step: number
+  readonly fileVersion?: string
+  readonly scalars: Readonly<Record<string, number>>
 }
 
-/** What every file begins with. */
-export const header = (wallSeconds: number): Uint8Array => {
-  const version = encoder.encode("brain.Event:2")
-  return event(wallSeconds, [0x1a, version.length, ...version])
+export interface Decoded {
+  readonly events: ReadonlyArray<DecodedEvent>
+  /** How many bytes hold whole records; what follows is a record that was cut off or damaged. */
+  readonly intactBytes: number
 }
 
-const tags = new Map<string, ReadonlyArray<number>>()
-
-/** Field 1 of a Summary.Value: its tag, encoded once. */
-const tagField = (tag: string): ReadonlyArray<number> => {
-  const known = tags.get(tag)
-  if (known !== undefined) return known
-  const bytes = encoder.encode(tag)
-  const field = [0x0a, ...varint(bytes.length), ...bytes]
-  tags.set(tag, field)
-  return field
-}
-
-const float = new DataView(new ArrayBuffer(4))
-
-/** Scalars of one step in one event. */
-export const scalars = (wallSeconds: number, step: number, values: Readonly<Record<string, number>>): Uint8Array => {
-  const summary: Array<number> = []
-  for (const tag in values) {
-    const name = tagField(tag)
-    float.setFloat32(0, values[tag], true)
-    summary.push(0x0a, ...varint(name.length + 5), ...name, 0x15)
-    for (let byte = 0; byte < 4; byte++) summary.push(float.getUint8(byte))
+/** Reads a file up to the first record that is cut off (its writer was stopped in the middle of it) or damaged. */
+export const decode = (bytes: Uint8Array): Decoded => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const events: Array<DecodedEvent> = []
+  let at = 0
+  while (at + beforePayload + 4 <= bytes.length) {
+    const start = at + beforePayload
+    const end = start + Number(view.getBigUint64(at, true))
+    if (end + 4 > bytes.length || view.getUint32(at + 8, true) !== masked(crc32c(bytes, at, at + 8))) break
+    if (view.getUint32(end, true) !== masked(crc32c(bytes, start, end))) break
+    events.push(decodeEvent(bytes.subarray(start, end)))
+    at = end + 4
   }
-  return event(wallSeconds, [0x10, ...varint(step), 0x2a, ...varint(summary.length), ...summary])
+  return { events, intactBytes: at }
+}
+
+type Field = { readonly number: number; readonly value: number | Uint8Array }
+
+/** The fields of a protobuf message: numbers for varints and both floats, bytes for the rest. */
+const fieldsOf = (message: Uint8Array): ReadonlyArray<Field> => {
+  const view = new DataView(message.buffer, message.byteOffset, message.byteLength)
+  const fields: Array<Field> = []
+  let at = 0
+  const varint = (): number => {
+    let value = 0
+    for (let scale = 1; ; scale *= 128) {
+      const byte = message[at++]
+      value += (byte & 127) * scale
+      if (byte < 128 || at >= message.length) return value
+    }
+  }
+  while (at < message.length) {
+    const key = varint()
+    const number = key >>> 3
+    switch (key & 7) {
+      case 0:
+        fields.push({ number, value: varint() })
+        break
+      case 1:
+        fields.push({ number, value: view.getFloat64(at, true) })
+        at += 8
+        break
+      case 2: {
+        const size = varint()
+        fields.push({ number, value: message.subarray(at, at + size) })
+        at += size
+        break
+      }
+      case 5:
+        fields.push({ number, value: view.getFloat32(at, true) })
+        at += 4
+        break
+      default:
+        return fields
+    }
+  }
+  return fields
+}
+
+const numberIn = (fields: ReadonlyArray<Field>, number: number): number => {
+  const found = fields.find((field) => field.number === number)?.value
+  return typeof found === "number" ? found : 0
+}
+
+const bytesIn = (fields: ReadonlyArray<Field>, number: number): Uint8Array | undefined => {
+  const found = fields.find((field) => field.number === number)?.value
+  return typeof found === "number" ? undefined : found
+}
+
+const decodeEvent = (payload: Uint8Array): DecodedEvent => {
+  const text = new TextDecoder()
+  const event = fieldsOf(payload)
+  const version = bytesIn(event, 3)
+  const values = fieldsOf(bytesIn(event, 5) ?? new Uint8Array(0)).map(({ value }) =>
+    typeof value === "number" ? [] : fieldsOf(value),
+  )
+  return {
+    wallSeconds: numberIn(event, 1),
+    step: numberIn(event, 2),
+    ...(version === undefined ? {} : { fileVersion: text.decode(version) }),
+    scalars: Object.fromEntries(values.map((value) => [text.decode(bytesIn(value, 1)), numberIn(value, 2)])),
+  }
 }

@@ -122,7 +122,7 @@ class NestWriter {
     this.f = f
     this.nest = nest
     this.along = chooseLanes(nest)
-    this.width = 1
+    this.width = nest.weight > 40 || nest.reads.length + nest.writes.length > 8 ? 2 : 4
     const outer: Array<number> = []
     const inner: Array<number> = []
     nest.dims.forEach((_, d) => {

@@ -1,0 +1,110 @@
+const utf8 = new TextEncoder()
+
+/** Shorter pieces are copied faster one by one. */
+const smallPiece = 24
+
+/** Bytes put together by hand, in one buffer that grows and is used over and over. */
+export class ByteWriter {
+  bytes: Uint8Array
+  private view: DataView
+  length = 0
+
+  constructor(capacity = 1024) {
+    this.bytes = new Uint8Array(capacity)
+    this.view = new DataView(this.bytes.buffer)
+  }
+
+  /** What was written, in place: it is overwritten by what comes after `clear`. */
+  get written(): Uint8Array {
+    return this.bytes.subarray(0, this.length)
+  }
+
+  clear(): void {
+    this.length = 0
+  }
+
+  /** Makes room for more bytes. The methods below do so by themselves. */
+  reserve(more: number): void {
+    if (this.length + more <= this.bytes.length) return
+    const bytes = new Uint8Array(Math.max(2 * this.bytes.length, this.length + more))
+    bytes.set(this.written)
+    this.bytes = bytes
+    this.view = new DataView(bytes.buffer)
+  }
+
+  byte(value: number): void {
+    this.reserve(1)
+    this.bytes[this.length++] = value
+  }
+
+  piece(piece: Uint8Array): void {
+    const size = piece.length
+    this.reserve(size)
+    const { bytes, length } = this
+    if (size > smallPiece) bytes.set(piece, length)
+    else for (let at = 0; at < size; at++) bytes[length + at] = piece[at]
+    this.length = length + size
+  }
+
+  text(text: string): void {
+    // A UTF-16 unit is three bytes of UTF-8 at most.
+    this.reserve(3 * text.length)
+    this.length += utf8.encodeInto(text, this.bytes.subarray(this.length)).written
+  }
+
+  /** A number as JSON has it; what JSON cannot say (NaN, the infinities) is `null`. */
+  json(value: number): void {
+    if (value >= 0 && value <= 0x7fffffff && (value | 0) === value) return this.digits(value | 0)
+    const text = Number.isFinite(value) ? String(value) : "null"
+    this.reserve(text.length)
+    for (let at = 0; at < text.length; at++) this.bytes[this.length++] = text.charCodeAt(at)
+  }
+
+  private digits(value: number): void {
+    let size = 1
+    for (let limit = 10; size < 10 && value >= limit; limit *= 10) size++
+    this.reserve(size)
+    let rest = value
+    for (let at = this.length + size - 1; at >= this.length; at--) {
+      const quotient = (rest / 10) | 0
+      this.bytes[at] = 48 + rest - 10 * quotient
+      rest = quotient
+    }
+    this.length += size
+  }
+
+  /** A whole number of at least 0 as protobuf has it: seven bits a byte, the lowest first. */
+  varint(value: number): void {
+    this.reserve(8)
+    let rest = value
+    while (rest >= 128) {
+      this.bytes[this.length++] = (rest % 128) | 128
+      rest = Math.floor(rest / 128)
+    }
+    this.bytes[this.length++] = rest
+  }
+
+  /** Little-endian, as the next four, in the last four bytes: see also `setUint32`. */
+  uint32(value: number): void {
+    this.reserve(4)
+    this.view.setUint32(this.length, value, true)
+    this.length += 4
+  }
+
+  float32(value: number): void {
+    this.reserve(4)
+    this.view.setFloat32(this.length, value, true)
+    this.length += 4
+  }
+
+  float64(value: number): void {
+    this.reserve(8)
+    this.view.setFloat64(this.length, value, true)
+    this.length += 8
+  }
+
+  /** Overwrites four bytes that were written before. */
+  setUint32(at: number, value: number): void {
+    this.view.setUint32(at, value, true)
+  }
+}

@@ -1,0 +1,51 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { effect, resultOf, start } from "./effect.ts"
+
+/** Killing a training at a moment, again and again, until it gets through. */
+export interface Campaign {
+  readonly digest: string
+  readonly kills: number
+  readonly runDir: string
+}
+
+const runsIn = (results: string): ReadonlyArray<string> =>
+  existsSync(results)
+    ? readdirSync(results, { recursive: true, encoding: "utf8" })
+        .filter((path) => path.endsWith("config.yaml"))
+        .map((path) => join(results, path, ".."))
+    : []
+
+/**
+ * Starts a training and kills it after each of the delays (milliseconds since its first checkpoint), resuming it every
+ * time; then lets it finish.
+ */
+export const killAndResume = async (file: string, results: string, delays: ReadonlyArray<number>): Promise<Campaign> => {
+  const args = ["run", file, "--results-dir", results, "--quiet", "--json"]
+  let kills = 0
+  for (const delay of delays) {
+    const [run] = runsIn(results)
+    const { child, ended } = start(run === undefined ? args : [...args, "--resume", run])
+    let over = false
+    void ended.then(() => (over = true))
+    while (!over && !runsIn(results).some((one) => existsSync(join(one, "checkpoints/latest")))) await sleep(5)
+    await sleep(delay)
+    child.kill("SIGKILL")
+    const { signal, stderr, code } = await ended
+    if (signal !== "SIGKILL" && code !== 0) throw new Error(stderr)
+    if (signal === "SIGKILL") kills++
+    else break
+  }
+  const [run] = runsIn(results)
+  const outcome = await effect([...args, "--resume", run])
+  if (outcome.code !== 0) throw new Error(outcome.stderr)
+  return { digest: resultOf(outcome).digest, kills, runDir: run }
+}
+
+/** A score file without what depends on the clock. */
+export const scoresOf = (runDir: string): ReadonlyArray<unknown> =>
+  readFileSync(join(runDir, "scores/train/scores.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => ({ ...JSON.parse(line), timestamp: undefined }))

@@ -53,7 +53,9 @@ const load = async (name: string): Promise<Bench> => {
 /** What a benchmark measured in a process of its own. */
 const measure = (name: string): Promise<Measurement> =>
   new Promise((resolve, reject) => {
-    const child = fork(new URL("./one.ts", import.meta.url), [new URL(`${name}.ts`, folder).href], { stdio: ["ignore", 2, 2, "ipc"] })
+    const child = fork(new URL("./one.ts", import.meta.url), [new URL(`${name}.ts`, folder).href], {
+      stdio: ["ignore", 2, 2, "ipc"],
+    })
     let measured: Measurement | undefined
     child.on("message", (message: Measurement) => (measured = message))
     child.on("error", reject)
@@ -97,7 +99,9 @@ const main = async (): Promise<void> => {
       print(`${name.padEnd(nameWidth)}  ${value.padStart(11)} ${unit.padEnd(unitWidth)}  ${details}`.trimEnd())
       results.push({ name: bench.name, value: measured.value, unit: bench.unit })
     } catch (error) {
-      print(`${bench.name.padEnd(nameWidth)}  ${"failed".padStart(11)} ${error instanceof Error ? error.message : error}`)
+      print(
+        `${bench.name.padEnd(nameWidth)}  ${"failed".padStart(11)} ${error instanceof Error ? error.message : error}`,
+      )
       process.exitCode = 1
     }
   }

@@ -18,7 +18,8 @@ export default defineBench({
       random.fillNormal(out)
       return out
     }
-    const flags = (share: number): Uint8Array => Uint8Array.from({ length: rows }, () => Number(random.uniform() < share))
+    const flags = (share: number): Uint8Array =>
+      Uint8Array.from({ length: rows }, () => Number(random.uniform() < share))
     const [rewards, values, truncatedValues] = [floats(rows), floats(rows), floats(rows)]
     const [terminated, truncated] = [flags(0.02), flags(0.005)]
     const out = new Float32Array(rows)

@@ -1,5 +1,15 @@
-import { Context, Effect, Layer, type Scope } from "effect"
-import type { RunFiles } from "../experiment/RunStore.ts"
+/**
+ * What records runs: a service that opens any number of sinks as one.
+ *
+ * @example
+ * ```ts
+ * const recorder = Recorder.layer(scores, tensorBoard, runLog, (run, about) =>
+ *   Effect.succeed({ emit: (events) => Console.log(events.length), flush: Effect.void }),
+ * )
+ * ```
+ */
+import { Context, Effect, Exit, Layer, type Scope, Semaphore } from "effect"
+import type { RunFiles } from "../experiment/RunFiles.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import type { RunEvent, RunStarted } from "./RunEvent.ts"
 
@@ -11,31 +21,31 @@ export interface Recording {
   readonly flush: Effect.Effect<void, RunStoreError>
 }
 
+/** What a sink may know of the run that it records. */
+export type RunStartedInfo = RunStarted
+
 /** One place for events to go: opened for a run, flushed when the run's scope closes. */
-export type Sink = (run: RunFiles, about: RunStarted) => Effect.Effect<Recording, RunStoreError, Scope.Scope>
+export type Sink = (run: RunFiles, about: RunStartedInfo) => Effect.Effect<Recording, RunStoreError, Scope.Scope>
 
-const merge =
-  (sinks: ReadonlyArray<Sink>): Sink =>
-  (run, about) =>
-    Effect.gen(function* () {
-      const recordings = yield* Effect.forEach(sinks, (sink) => sink(run, about))
-      const flush = Effect.forEach(recordings, (recording) => recording.flush, { discard: true })
-      // Whatever ends the run, what it said is written; a disk that is full has been reported by then.
-      yield* Effect.addFinalizer(() => Effect.ignore(flush))
-      return {
-        emit: (events) => Effect.forEach(recordings, (recording) => recording.emit(events), { discard: true }),
-        flush,
-      }
-    })
+/** Does all of them, whatever becomes of the others, then fails with what failed. */
+const each = (effects: ReadonlyArray<Effect.Effect<void, RunStoreError>>): Effect.Effect<void, RunStoreError> =>
+  Effect.flatMap(Effect.forEach(effects, Effect.exit), (exits) => Exit.asVoidAll(exits))
 
-/**
- * What records runs: any number of sinks as one.
- *
- * @example
- * ```ts
- * const recorder = Recorder.layer(scores, tensorBoard, (run, about) => …)
- * ```
- */
+const merge = (sinks: ReadonlyArray<Sink>): Sink =>
+  Effect.fnUntraced(function* (run, about) {
+    const recordings = yield* Effect.forEach(sinks, (sink) => sink(run, about))
+    // Batches from many fibers go through one by one, and once begun to every sink.
+    const turn = Semaphore.makeUnsafe(1)
+    const inTurn = (effect: Effect.Effect<void, RunStoreError>) => Effect.uninterruptible(turn.withPermit(effect))
+    const flush = inTurn(each(recordings.map((recording) => recording.flush)))
+    // Whatever ends the run, what it said is written; a disk that is full has been reported by then.
+    yield* Effect.addFinalizer(() => Effect.ignore(flush))
+    return {
+      emit: (events) => inTurn(each(recordings.map((recording) => recording.emit(events)))),
+      flush,
+    }
+  })
+
 export class Recorder extends Context.Service<Recorder, { readonly start: Sink }>()("effect-rl/record/Recorder") {
   static readonly layer = (...sinks: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>
     Layer.succeed(Recorder, { start: merge(sinks) })

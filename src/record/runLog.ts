@@ -5,19 +5,19 @@ import type { RunEvent } from "./RunEvent.ts"
 
 /** The sink for people: `run.log`, a line for everything but episodes and updates, of which there are too many. */
 export const runLog: Sink = (run) =>
-  Effect.sync(() => {
-    const log = appender(run, "run.log")
-    return {
-      emit: Effect.fnUntraced(function* (events) {
-        const lines = events.flatMap(lineOf)
-        if (lines.length === 0) return
-        const time = new Date(yield* Clock.currentTimeMillis).toISOString()
-        for (const line of lines) log.add(`${time} ${line}\n`)
-        yield* log.flush
-      }),
-      flush: log.flush,
-    }
-  })
+  Effect.map(appender(run, "run.log"), (log) => ({
+    emit: (events) => {
+      const lines = events.flatMap(lineOf)
+      if (lines.length === 0) return Effect.void
+      return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const time = new Date(now).toISOString()
+        for (const line of lines) log.buffer.text(`${time} ${line}\n`)
+        // Rare, and what people look at while it runs.
+        return log.flush
+      })
+    },
+    flush: log.flush,
+  }))
 
 const lineOf = (event: RunEvent): ReadonlyArray<string> => {
   switch (event._tag) {

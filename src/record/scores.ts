@@ -26,7 +26,10 @@ export const scores: Sink = (run, about) =>
           const rest = train.settle(now)
           return validations.length === 0
             ? rest
-            : Effect.andThen(Effect.forEach(validations, (event) => writeValidation(now, event)), rest)
+            : Effect.andThen(
+                Effect.forEach(validations, (event) => writeValidation(now, event)),
+                rest,
+              )
         }),
       flush: train.flush,
     }
@@ -75,7 +78,7 @@ const lineWriter = (about: RunStarted) => {
     return end
   }
   let startedAt = NaN
-  let start = new Uint8Array(0)
+  let start: Uint8Array = new Uint8Array(0)
 
   return {
     episode: (to: ByteWriter, now: number, event: EpisodeEnded): void => {

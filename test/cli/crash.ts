@@ -21,7 +21,11 @@ const runsIn = (results: string): ReadonlyArray<string> =>
  * Starts a training and kills it after each of the delays (milliseconds since its first checkpoint), resuming it every
  * time; then lets it finish.
  */
-export const killAndResume = async (file: string, results: string, delays: ReadonlyArray<number>): Promise<Campaign> => {
+export const killAndResume = async (
+  file: string,
+  results: string,
+  delays: ReadonlyArray<number>,
+): Promise<Campaign> => {
   const args = ["run", file, "--results-dir", results, "--quiet", "--json"]
   let kills = 0
   for (const delay of delays) {

@@ -50,7 +50,9 @@ export const write = (folder: string, name: string, text: string): string => {
 }
 
 /** What `--json` printed. */
-export const resultOf = ({ stdout }: Outcome): { readonly digest: string; readonly runDir: string; readonly [key: string]: unknown } =>
+export const resultOf = ({
+  stdout,
+}: Outcome): { readonly digest: string; readonly runDir: string; readonly [key: string]: unknown } =>
   JSON.parse(stdout.trim().split("\n").at(-1) ?? "null")
 
 /** A training of a second or less, as a program. */

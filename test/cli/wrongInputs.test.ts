@@ -16,11 +16,13 @@ const says = ({ code, stderr, stdout }: Outcome, expectedCode: number, ...words:
 }
 
 /** Runs a program in a folder of its own, results below it. */
-const runs = (text: string, args: ReadonlyArray<string> = []) => (check: (outcome: Outcome, folder: string) => void) =>
-  withFolder(async (folder) => {
-    const file = write(folder, "train.ts", text)
-    check(await effect(["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json", ...args]), folder)
-  })
+const runs =
+  (text: string, args: ReadonlyArray<string> = []) =>
+  (check: (outcome: Outcome, folder: string) => void) =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", text)
+      check(await effect(["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json", ...args]), folder)
+    })
 
 const findRun = (folder: string): string => {
   const [time] = readdirSync(join(folder, "results"))
@@ -36,9 +38,12 @@ describe.concurrent("a file that is no training", () => {
   it("no file at all", async () => says(await effect(["run"]), 2, "file"))
 
   it("a file of another kind", () =>
-    withFolder(async (folder) => says(await effect(["run", write(folder, "notes.txt", "hello")]), 2, "notes.txt", ".ts")))
+    withFolder(async (folder) =>
+      says(await effect(["run", write(folder, "notes.txt", "hello")]), 2, "notes.txt", ".ts"),
+    ))
 
-  it("no default export", () => runs("export const a = 1\n")((outcome) => says(outcome, 2, "train.ts", "default export")))
+  it("no default export", () =>
+    runs("export const a = 1\n")((outcome) => says(outcome, 2, "train.ts", "default export")))
 
   it("a default export that is not an Effect", () =>
     runs("export default { env: 1 }\n")((outcome) => says(outcome, 2, "train.ts", "an object", "Train.run")))
@@ -46,7 +51,9 @@ describe.concurrent("a file that is no training", () => {
   it("a syntax error", () => runs("export default (\n")((outcome) => says(outcome, 2, "train.ts", "SyntaxError")))
 
   it("a module that throws", () =>
-    runs("const a = 1\nthrow new Error('no luck today')\n")((outcome) => says(outcome, 2, "no luck today", "train.ts:2")))
+    runs("const a = 1\nthrow new Error('no luck today')\n")((outcome) =>
+      says(outcome, 2, "no luck today", "train.ts:2"),
+    ))
 
   it("YAML that does not parse", () =>
     withFolder(async (folder) => says(await effect(["run", write(folder, "a.yaml", "a: [1\n")]), 2, "a.yaml")))
@@ -106,22 +113,29 @@ const env = Env.make({ id: "mine", observationSpace: Space.box(-1, 1), actionSpa
 export default Train.run({ env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32 }), totalSteps: 4096 })
 `
   it("one that throws at step 1000", () =>
-    runs(env("if (++steps === 1000) throw new Error('the pole broke'); return { state: { at }, reward: 1, terminated: false }"))(
-      (outcome, folder) => {
-        says(outcome, 1, "mine", "the pole broke", "step")
-        const run = findRun(folder)
-        assert.include(readFileSync(join(run, "run.log"), "utf8"), "the pole broke")
-        assert.isTrue(existsSync(join(run, "config.yaml")))
-        assert.isFalse(existsSync(join(run, "return.json")))
-        for (const line of readFileSync(join(run, "scores/train/scores.jsonl"), "utf8").trim().split("\n")) JSON.parse(line)
-      },
-    ))
+    runs(
+      env(
+        "if (++steps === 1000) throw new Error('the pole broke'); return { state: { at }, reward: 1, terminated: false }",
+      ),
+    )((outcome, folder) => {
+      says(outcome, 1, "mine", "the pole broke", "step")
+      const run = findRun(folder)
+      assert.include(readFileSync(join(run, "run.log"), "utf8"), "the pole broke")
+      assert.isTrue(existsSync(join(run, "config.yaml")))
+      assert.isFalse(existsSync(join(run, "return.json")))
+      for (const line of readFileSync(join(run, "scores/train/scores.jsonl"), "utf8").trim().split("\n"))
+        JSON.parse(line)
+    }))
 
   it("one that returns NaN as an observation", () =>
-    runs(env("return { state: { at: NaN }, reward: 1, terminated: false }"))((outcome) => says(outcome, 1, "mine", "NaN", "observation")))
+    runs(env("return { state: { at: NaN }, reward: 1, terminated: false }"))((outcome) =>
+      says(outcome, 1, "mine", "NaN", "observation"),
+    ))
 
   it("one that returns NaN as a reward", () =>
-    runs(env("return { state: { at }, reward: NaN, terminated: false }"))((outcome) => says(outcome, 1, "mine", "NaN", "reward")))
+    runs(env("return { state: { at }, reward: NaN, terminated: false }"))((outcome) =>
+      says(outcome, 1, "mine", "NaN", "reward"),
+    ))
 
   it("one whose observations have another length", () =>
     runs(env("return { state: { at }, reward: 1, terminated: false }").replace("[at]", "[at, at]"))((outcome) =>
@@ -154,7 +168,11 @@ describe.concurrent("disks and checkpoints", () => {
         return
       }
       try {
-        const file = write(folder, "train.ts", program("checkpoint: { everySteps: 128, strategy: { _tag: 'LastN', keep: 0 } }"))
+        const file = write(
+          folder,
+          "train.ts",
+          program("checkpoint: { everySteps: 128, strategy: { _tag: 'LastN', keep: 0 } }"),
+        )
         says(await effect(["run", file, "--results-dir", small, "--quiet"]), 1, "no space left", small)
       } finally {
         execFileSync("umount", [small])
@@ -180,19 +198,29 @@ describe.concurrent("disks and checkpoints", () => {
     damaged((checkpoint) => truncateSync(join(checkpoint, "weights.safetensors"), 1000), "weights.safetensors", "1000"))
 
   it("a checkpoint with one flipped byte", () =>
-    damaged((checkpoint) => {
-      const file = join(checkpoint, "optimizer.safetensors")
-      const bytes = readFileSync(file)
-      bytes[bytes.length - 5] ^= 1
-      chmodSync(file, 0o644)
-      writeFileSync(file, bytes)
-    }, "optimizer.safetensors", "digest"))
+    damaged(
+      (checkpoint) => {
+        const file = join(checkpoint, "optimizer.safetensors")
+        const bytes = readFileSync(file)
+        bytes[bytes.length - 5] ^= 1
+        chmodSync(file, 0o644)
+        writeFileSync(file, bytes)
+      },
+      "optimizer.safetensors",
+      "digest",
+    ))
 
   it("a run that was saved with other settings", () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program(""))
       const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
       const { runDir } = resultOf(await effect(args))
-      says(await effect([...args, "--resume", runDir, "--set", "algorithm.gamma=0.5"]), 1, "algorithm.gamma", "0.99", "0.5")
+      says(
+        await effect([...args, "--resume", runDir, "--set", "algorithm.gamma=0.5"]),
+        1,
+        "algorithm.gamma",
+        "0.99",
+        "0.5",
+      )
     }))
 })

@@ -75,7 +75,10 @@ describe("sin and cos", () => {
   })
 
   it("counts in turns, too", () => {
-    assert.deepEqual([0, 0.25, 0.5, 0.75, 1].map((turns) => cosOfTurns(turns) + 0), [1, 0, -1, 0, 1])
+    assert.deepEqual(
+      [0, 0.25, 0.5, 0.75, 1].map((turns) => cosOfTurns(turns) + 0),
+      [1, 0, -1, 0, 1],
+    )
     for (const turns of sample("turns", 20_000, -3, 3)) {
       assert.approximately(cosOfTurns(turns), Math.cos(2 * Math.PI * turns), 5e-15)
     }
@@ -124,7 +127,8 @@ describe("log", () => {
   })
 
   it("undoes exp", () => {
-    for (const x of sample("inverse", 20_000, -50, 50)) assert.approximately(log(exp(x)), x, 1e-15 * Math.max(1, Math.abs(x)))
+    for (const x of sample("inverse", 20_000, -50, 50))
+      assert.approximately(log(exp(x)), x, 1e-15 * Math.max(1, Math.abs(x)))
   })
 })
 
@@ -137,6 +141,6 @@ describe("all of them", () => {
         hash = BigInt.asUintN(64, (hash ^ bitsOf(value)) * 1_099_511_628_211n)
       }
     }
-    assert.strictEqual(hash.toString(16), "?")
+    assert.strictEqual(hash.toString(16), "bc1d7f8f1c685e83")
   })
 })

@@ -13,7 +13,8 @@ export type Code = number | ReadonlyArray<Code>
 const typeBytes: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b }
 
 /** LEB128, unsigned. */
-export const unsigned = (value: number): ReadonlyArray<number> => {
+export const unsigned = (value: number): Code => {
+  if (value < 0x80) return value
   const bytes: Array<number> = []
   let rest = value
   while (rest >= 0x80) {
@@ -25,7 +26,8 @@ export const unsigned = (value: number): ReadonlyArray<number> => {
 }
 
 /** LEB128, signed: 32-bit integers. */
-export const signed = (value: number): ReadonlyArray<number> => {
+export const signed = (value: number): Code => {
+  if (value >= 0 && value < 0x40) return value
   const bytes: Array<number> = []
   let rest = value | 0
   for (;;) {
@@ -40,7 +42,7 @@ export const signed = (value: number): ReadonlyArray<number> => {
 }
 
 /** LEB128, signed: 64-bit integers. */
-export const signed64 = (value: bigint): ReadonlyArray<number> => {
+export const signed64 = (value: bigint): Code => {
   const bytes: Array<number> = []
   let rest = BigInt.asIntN(64, value)
   for (;;) {
@@ -114,11 +116,18 @@ const declarations = (locals: ReadonlyArray<ValueType>): Code => {
   return vector(runs)
 }
 
+/** FNV-1a. */
+const hash = (bytes: Uint8Array): number => {
+  let word = 0x811c9dc5
+  for (let i = 0; i < bytes.length; i++) word = Math.imul(word ^ bytes[i], 0x01000193)
+  return word
+}
+
 /** A module under construction. Functions whose type and bytes are equal are kept once. */
 export class ModuleBuilder {
   private readonly types: Array<FunctionType> = []
   private readonly functions: Array<{ readonly type: number; readonly body: Uint8Array }> = []
-  private readonly known = new Map<string, number>()
+  private readonly byHash = new Map<number, Array<number>>()
   private readonly exported: Array<Code> = []
   private readonly segments: Array<{ readonly address: number; readonly bytes: Uint8Array }> = []
 
@@ -126,13 +135,15 @@ export class ModuleBuilder {
   define(type: FunctionType, locals: ReadonlyArray<ValueType>, code: Code): number {
     const body = flatten([declarations(locals), code, 0x0b])
     const typeIndex = this.typeIndex(type)
-    let key = `${typeIndex}:`
-    for (let i = 0; i < body.length; i++) key += String.fromCharCode(body[i])
-    const known = this.known.get(key)
+    const alike = this.byHash.get(hash(body)) ?? []
+    const known = alike.find((at) => {
+      const other = this.functions[at]
+      return other.type === typeIndex && other.body.length === body.length && other.body.every((byte, i) => byte === body[i])
+    })
     if (known !== undefined) return known
     const index = this.functions.length
     this.functions.push({ type: typeIndex, body })
-    this.known.set(key, index)
+    this.byHash.set(hash(body), [...alike, index])
     return index
   }
 

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Layer } from "effect"
+import { Backend, type Program, type RunResult, Train } from "effect-rl"
+import { backend, type BackendName, recorder, runStore } from "effect-rl/node"
+import type { Measurement } from "./Bench.ts"
+
+/** A whole training, files and all, and where its time goes. */
+
+type Training = Parameters<typeof Train.run>[0]
+
+/** Seconds spent in each compiled program. */
+const timed = (inner: Backend["Service"], seconds: Map<string, number>): Backend["Service"] => ({
+  name: inner.name,
+  compile: (spec) =>
+    Effect.map(inner.compile(spec), (program): Program => {
+      const { runSync } = program
+      if (runSync === undefined) return program
+      const key = `${program.name} on ${program.device}`
+      const timedRun = (): void => {
+        const start = performance.now()
+        runSync()
+        seconds.set(key, (seconds.get(key) ?? 0) + (performance.now() - start) / 1000)
+      }
+      return { ...program, runSync: timedRun, run: Effect.sync(timedRun) }
+    }),
+})
+
+const once = async (training: Training, name: BackendName, seconds?: Map<string, number>): Promise<RunResult> => {
+  const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
+  const compute =
+    seconds === undefined
+      ? backend(name)
+      : Layer.effect(
+          Backend,
+          Effect.map(Backend, (inner) => timed(inner, seconds)),
+        ).pipe(Layer.provide(backend(name)))
+  try {
+    return await Effect.runPromise(
+      Train.run(training).pipe(Effect.provide(Layer.mergeAll(compute, runStore({ resultsDir: folder }), recorder()))),
+    )
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Env steps a second of a training from its first moment to its last, compiling and recording included. */
+export const measureTraining = async (
+  training: Training,
+  name: BackendName = "auto",
+  repeats = 3,
+): Promise<Measurement> => {
+  const results: Array<RunResult> = []
+  for (let repeat = 0; repeat < repeats; repeat++) results.push(await once(training, name))
+  const speeds = results.map((result) => result.stepsPerSecond).sort((a, b) => a - b)
+  const seconds = new Map<string, number>()
+  const profiled = await once(training, name, seconds)
+  const shares = [...seconds].map(
+    ([key, spent]) => [`${key} %`, Math.round((100 * spent) / profiled.wallSeconds)] as const,
+  )
+  const rest = 100 - shares.reduce((sum, [, share]) => sum + share, 0)
+  const { meanReturn } = results[0]
+  return {
+    value: speeds[Math.floor(speeds.length / 2)],
+    details: {
+      ...Object.fromEntries(shares),
+      "the rest %": rest,
+      "mean return": meanReturn ?? "none",
+      "peak MB": Math.round(process.resourceUsage().maxRSS / 1024),
+    },
+  }
+}

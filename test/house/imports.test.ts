@@ -1,0 +1,90 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, relative, resolve } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "vitest"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** Top to bottom: a folder knows only itself and those before it. */
+const order = [
+  "rng",
+  "config",
+  "wasm",
+  "returns",
+  "graph",
+  "backend",
+  "env",
+  "agent",
+  "episode",
+  "algorithm",
+  "experiment",
+  "checkpoint",
+  "record",
+  "train",
+  "runs",
+  "cluster",
+  "dashboard",
+]
+
+const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((file) =>
+  file.endsWith(".ts"),
+)
+
+const importsOf = (file: string): ReadonlyArray<string> =>
+  [
+    ...readFileSync(join(root, "src", file), "utf8").matchAll(
+      /(?:^|\n)(?:import|export)[^"'\n;]*?(?:\n[^"'\n;]*?)*?from\s+"([^"]+)"|import\("([^"]+)"\)|^import "([^"]+)"/g,
+    ),
+  ].map((match) => match[1] ?? match[2] ?? match[3])
+
+/** A comment's example imports by the package's own name, which no file of ours does. */
+const real = (specifier: string): boolean => specifier !== "effect-rl" && !specifier.startsWith("effect-rl/")
+
+const folderOf = (file: string): string | undefined => (file.includes("/") ? file.split("/")[0] : undefined)
+
+describe("imports", () => {
+  it("are found at all", () => {
+    assert.isAbove(files.length, 50)
+    assert.isAbove(files.flatMap(importsOf).length, 200)
+  })
+
+  it("point down the list of folders only", () => {
+    const wrong = files.flatMap((file) => {
+      const folder = folderOf(file)
+      // Entry points and the command line may know everything.
+      if (folder === undefined || folder === "cli") return []
+      assert.include(order, folder, `${file}: src/${folder} has no place in the order of folders`)
+      return importsOf(file)
+        .filter((specifier) => specifier.startsWith("."))
+        .flatMap((specifier) => {
+          const target = folderOf(relative(join(root, "src"), resolve(dirname(join(root, "src", file)), specifier)))
+          const fine =
+            target !== undefined && order.indexOf(target) >= 0 && order.indexOf(target) <= order.indexOf(folder)
+          return fine ? [] : [`${file} imports ${specifier}`]
+        })
+    })
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("keep Node and native packages out of the core", () => {
+    const mayUseNode = (file: string): boolean =>
+      file === "node.ts" ||
+      file.startsWith("cli/") ||
+      file.startsWith("cluster/") ||
+      /^backend\/[a-z-]+-node(\.ts|\/)/.test(file)
+    const wrong = files
+      .filter((file) => !mayUseNode(file))
+      .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
+      .filter(({ specifier }) => /^node:|^onnxruntime-node|^@effect\/platform-node/.test(specifier) && real(specifier))
+      .map(({ file, specifier }) => `${file} imports ${specifier}`)
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("take unstable modules of Effect only where they are adapted", () => {
+    const wrong = files
+      .filter((file) => !file.startsWith("cli/"))
+      .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
+      .filter(({ specifier }) => specifier.startsWith("effect/"))
+    assert.deepStrictEqual(wrong, [])
+  })
+})

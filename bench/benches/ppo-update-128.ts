@@ -21,7 +21,7 @@ const compiled = (name: BackendName) =>
       else for (let at = 0; at < feed.length; at++) feed[at] = feed.length > 512 ? at % 512 : at % 2
     }
     return { program, count: spec.minibatches?.count ?? 1 }
-  }).pipe(Effect.provide(backend(name)), Effect.scoped, Effect.runPromise)
+  }).pipe(Effect.provide(backend(name)))
 
 export default defineBench({
   name: "ppo-update-128",
@@ -29,20 +29,20 @@ export default defineBench({
   higherIsBetter: false,
   about:
     "One PPO minibatch of 128: forward, loss, backward, clipping and Adam, 4-64-64 actor and critic, as compiled WebAssembly",
-  run: async ({ ratio }) => {
-    const [wasm, session] = [await compiled("wasm"), await compiled("cpu")]
-    const {
-      a,
-      b,
-      ratio: times,
-    } = ratio(
-      () => wasm.program.runSync?.(),
-      () => session.program.runSync?.(),
-      { minimumSeconds: 3 },
-    )
-    return {
-      value: (a.seconds / wasm.count) * 1e6,
-      details: { "ONNX Runtime µs": (b.seconds / session.count) * 1e6, "times ONNX Runtime": times },
-    }
-  },
+  run: ({ ratio }) =>
+    Effect.gen(function* () {
+      const [wasm, session] = [yield* compiled("wasm"), yield* compiled("cpu")]
+      const measured = ratio(
+        () => wasm.program.runSync?.(),
+        () => session.program.runSync?.(),
+        { minimumSeconds: 3 },
+      )
+      return {
+        value: (measured.a.seconds / wasm.count) * 1e6,
+        details: {
+          "ONNX Runtime µs": (measured.b.seconds / session.count) * 1e6,
+          "times ONNX Runtime": measured.ratio,
+        },
+      }
+    }).pipe(Effect.scoped, Effect.runPromise),
 })

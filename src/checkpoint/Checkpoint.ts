@@ -1,13 +1,24 @@
-import { Effect, Schema } from "effect"
-import { naturalInt } from "../config/fields.ts"
-import type { RunFiles } from "../experiment/RunStore.ts"
-import type { RunStoreError } from "../experiment/RunStoreError.ts"
-import { sha256 } from "../experiment/sha256.ts"
-
 /**
  * Checkpoints: folders below `checkpoints/`, each whole or not there, each with a manifest of its files' digests; and
  * `latest`, which always names one that is whole.
+ *
+ * @example
+ * ```ts
+ * yield* Checkpoint.save(run, {
+ *   name: "step_000000020480",
+ *   step: 20480,
+ *   score: 475,
+ *   strategy: { _tag: "LastN", keep: 3 },
+ *   files: { "weights.safetensors": Safetensors.encode(weights) },
+ * })
+ * const { name, files, skipped } = yield* Checkpoint.load(run, "latest")
+ * ```
  */
+import { Effect, Schema } from "effect"
+import { naturalInt } from "../config/fields.ts"
+import type { RunFiles } from "../experiment/RunFiles.ts"
+import type { RunStoreError } from "../experiment/RunStoreError.ts"
+import { sha256 } from "../experiment/sha256.ts"
 
 /** A checkpoint that cannot be used: which file, and what is wrong with it. */
 export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {
@@ -52,27 +63,37 @@ export interface Loaded {
 
 const folder = "checkpoints"
 const manifestFile = "manifest.json"
-const text = (value: unknown): Uint8Array => new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`)
+const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 /** Writes a checkpoint, lets `latest` name it, then deletes those that the strategy lets go of. */
 export const save = Effect.fnUntraced(function* (
   run: RunFiles,
   checkpoint: NewCheckpoint,
 ): Effect.fn.Return<void, RunStoreError> {
-  const { name, step, strategy } = checkpoint
-  const digests: Record<string, { readonly sha256: string; readonly bytes: number }> = {}
-  for (const [file, bytes] of Object.entries(checkpoint.files))
-    digests[file] = { sha256: yield* sha256(bytes), bytes: bytes.length }
+  const { name, step, strategy, files } = checkpoint
+  const digests = yield* Effect.forEach(
+    Object.entries(files),
+    ([file, bytes]) => Effect.map(sha256(bytes), (digest) => [file, { sha256: digest, bytes: bytes.length }] as const),
+    { concurrency: "unbounded" },
+  )
   const score = checkpoint.score !== null && Number.isFinite(checkpoint.score) ? checkpoint.score : null
-  const manifest: Manifest = { step, score, files: digests }
-  yield* run.writeDirectory(`${folder}/${name}`, { ...checkpoint.files, [manifestFile]: text(manifest) })
+  const manifest: Manifest = { step, score, files: Object.fromEntries(digests) }
+  const manifestBytes = new TextEncoder().encode(jsonText(manifest))
+  yield* run.writeDirectory(`${folder}/${name}`, { ...files, [manifestFile]: manifestBytes })
   yield* run.link(`${folder}/latest`, name)
-  yield* run.write(`${folder}/latest.json`, text({ path: name }))
+  yield* run.write(`${folder}/latest.json`, jsonText({ path: name }))
   yield* prune(run, strategy, name)
 })
 
+/** A checkpoint's name as far as `list` tells: neither a temporary one nor a pointer. */
+const isName = (name: string): boolean => !name.startsWith(".") && name !== "latest" && name !== "latest.json"
+
 const namesIn = (run: RunFiles): Effect.Effect<ReadonlyArray<string>, RunStoreError> =>
-  Effect.map(run.list(folder), (names) => names.filter((name) => !name.startsWith(".") && !name.startsWith("latest")))
+  Effect.map(run.list(folder), (names) => names.filter(isName))
+
+/** Its manifest, if it has a good one. */
+const manifestOf = (run: RunFiles, name: string): Effect.Effect<Manifest | undefined, RunStoreError> =>
+  readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)))
 
 const prune = Effect.fnUntraced(function* (
   run: RunFiles,
@@ -82,9 +103,7 @@ const prune = Effect.fnUntraced(function* (
   if (strategy._tag === "LastN" && strategy.keep === 0) return
   const ranked: Array<{ readonly name: string; readonly manifest: Manifest }> = []
   for (const name of yield* namesIn(run)) {
-    const manifest = yield* readManifest(run, name).pipe(
-      Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)),
-    )
+    const manifest = yield* manifestOf(run, name)
     if (manifest !== undefined) ranked.push({ name, manifest })
   }
   for (const { name } of retire(ranked, strategy)) if (name !== latest) yield* run.remove(`${folder}/${name}`)
@@ -95,21 +114,25 @@ export const retire = <A extends { readonly manifest: { readonly step: number; r
   checkpoints: ReadonlyArray<A>,
   strategy: RetentionStrategy,
 ): ReadonlyArray<A> => {
-  const score = ({ manifest }: A): number => (strategy._tag === "LastN" ? 0 : (manifest.score ?? -Infinity))
+  if (strategy._tag === "LastN" && strategy.keep === 0) return []
+  const score = ({ manifest }: A): number =>
+    strategy._tag === "LastN" || manifest.score === null || Number.isNaN(manifest.score) ? -Infinity : manifest.score
   return [...checkpoints]
     .sort((a, b) => (score(a) === score(b) ? b.manifest.step - a.manifest.step : score(b) - score(a)))
     .slice(strategy.keep)
 }
+
+const damagedAt = (run: RunFiles, path: string, message: string): CheckpointError =>
+  new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
 
 const readManifest = Effect.fnUntraced(function* (
   run: RunFiles,
   name: string,
 ): Effect.fn.Return<Manifest, CheckpointError | RunStoreError> {
   const path = `${folder}/${name}/${manifestFile}`
-  const damaged = (message: string) => new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
-  if (!(yield* run.exists(path))) return yield* damaged("it is missing")
-  return yield* Effect.mapError(decodeManifest(new TextDecoder().decode(yield* run.read(path))), (error) =>
-    damaged(`it is no manifest (${error.message.replace(/\s+/g, " ")})`),
+  if (!(yield* run.exists(path))) return yield* damagedAt(run, path, "it is missing")
+  return yield* Effect.mapError(decodeManifest(yield* run.readText(path)), (error) =>
+    damagedAt(run, path, `it is no manifest (${error.message.replace(/\s+/g, " ")})`),
   )
 })
 
@@ -119,16 +142,23 @@ const readIntact = Effect.fnUntraced(function* (
   name: string,
 ): Effect.fn.Return<Readonly<Record<string, Uint8Array>>, CheckpointError | RunStoreError> {
   const manifest = yield* readManifest(run, name)
+  const found = yield* run.list(`${folder}/${name}`)
+  const extra = found.find((file) => file !== manifestFile && !Object.hasOwn(manifest.files, file))
+  if (extra !== undefined) {
+    return yield* damagedAt(run, `${folder}/${name}/${extra}`, "it is not in the checkpoint's manifest")
+  }
   const files: Record<string, Uint8Array> = {}
   for (const [file, expected] of Object.entries(manifest.files)) {
     const path = `${folder}/${name}/${file}`
-    const damaged = (message: string) => new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
-    if (!(yield* run.exists(path))) return yield* damaged("it is missing")
+    // Also what keeps a manifest from naming a file elsewhere.
+    if (!found.includes(file)) return yield* damagedAt(run, path, "it is missing")
     const bytes = yield* run.read(path)
-    if (bytes.length !== expected.bytes)
-      return yield* damaged(`expected ${expected.bytes} bytes, found ${bytes.length}`)
-    if ((yield* sha256(bytes)) !== expected.sha256)
-      return yield* damaged("its contents do not match the manifest's digest")
+    if (bytes.length !== expected.bytes) {
+      return yield* damagedAt(run, path, `expected ${expected.bytes} bytes, found ${bytes.length}`)
+    }
+    if ((yield* sha256(bytes)) !== expected.sha256) {
+      return yield* damagedAt(run, path, "its contents do not match the manifest's digest")
+    }
     files[file] = bytes
   }
   return files
@@ -142,7 +172,13 @@ export const load = Effect.fnUntraced(function* (
   run: RunFiles,
   wanted: string,
 ): Effect.fn.Return<Loaded, CheckpointError | RunStoreError> {
-  if (wanted !== "latest") return { name: wanted, files: yield* readIntact(run, wanted), skipped: [] }
+  yield* run.repair(folder)
+  if (wanted !== "latest") {
+    const names = yield* namesIn(run)
+    if (names.includes(wanted)) return { name: wanted, files: yield* readIntact(run, wanted), skipped: [] }
+    const known = names.length === 0 ? "there are none" : `there are ${names.join(", ")}`
+    return yield* damagedAt(run, `${folder}/${wanted}`, `there is no such checkpoint; ${known}`)
+  }
   const skipped: Array<{ readonly name: string; readonly reason: string }> = []
   let first: CheckpointError | undefined
   for (const name of yield* newestFirst(run)) {
@@ -165,15 +201,26 @@ export const load = Effect.fnUntraced(function* (
 const newestFirst = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
-  const latest = yield* run.target(`${folder}/latest`)
+  const latest = yield* latestName(run)
   const names = yield* namesIn(run)
   const steps = new Map<string, number>()
   for (const name of names) {
-    const manifest = yield* readManifest(run, name).pipe(
-      Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)),
-    )
     // A damaged manifest still has a number in its name.
-    steps.set(name, name === latest ? Infinity : (manifest?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)))
+    const step = (yield* manifestOf(run, name))?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)
+    steps.set(name, name === latest ? Infinity : step)
   }
   return [...names].sort((a, b) => (steps.get(b) ?? 0) - (steps.get(a) ?? 0))
+})
+
+const Pointer = Schema.fromJsonString(Schema.Struct({ path: Schema.String }))
+
+/** What `latest` names; `latest.json` says it where links cannot be had, or were lost in a copy. */
+const latestName = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Return<string | undefined, RunStoreError> {
+  const target = yield* run.target(`${folder}/latest`)
+  if (target !== undefined) return target
+  if (!(yield* run.exists(`${folder}/latest.json`))) return undefined
+  return yield* Schema.decodeUnknownEffect(Pointer)(yield* run.readText(`${folder}/latest.json`)).pipe(
+    Effect.map(({ path }): string | undefined => path),
+    Effect.catchTag("SchemaError", () => Effect.succeed(undefined)),
+  )
 })

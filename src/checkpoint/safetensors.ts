@@ -1,27 +1,33 @@
-import { Schema } from "effect"
-
 /**
  * The safetensors format: a little-endian length, a JSON header, and the tensors' bytes one after another. Readable by
  * Python's `safetensors` and everything built on it.
  *
  * @example
  * ```ts
- * const bytes = encode({ weight: { shape: [2, 2], data: Float32Array.of(1, 2, 3, 4) } })
+ * const bytes = encode({ weight: { shape: [2, 2], data: Float32Array.of(1, 2, 3, 4) } }, { format: "pt" })
  * decode(bytes).weight.data // the same numbers
+ * metadata(bytes) // { format: "pt" }
  * ```
  */
+import { Schema } from "effect"
+
 export type TensorArray = Float32Array | Float64Array | Int32Array | Uint8Array
 
-export type Tensors = Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly data: TensorArray }>>
+export interface TensorEntry {
+  readonly shape: ReadonlyArray<number>
+  readonly data: TensorArray
+}
 
-/** Bytes that are no such file: what is wrong with them. */
+export type Tensors = Readonly<Record<string, TensorEntry>>
+
+/** Bytes that are no such file, or tensors that cannot be one: what is wrong with them. */
 export class SafetensorsError extends Schema.TaggedError<SafetensorsError>()("SafetensorsError", {
   message: Schema.String,
 }) {}
 
 const kinds = {
-  F32: { width: 4, read: (bytes: ArrayBuffer) => new Float32Array(bytes) },
   F64: { width: 8, read: (bytes: ArrayBuffer) => new Float64Array(bytes) },
+  F32: { width: 4, read: (bytes: ArrayBuffer) => new Float32Array(bytes) },
   I32: { width: 4, read: (bytes: ArrayBuffer) => new Int32Array(bytes) },
   U8: { width: 1, read: (bytes: ArrayBuffer) => new Uint8Array(bytes) },
 } as const
@@ -35,34 +41,54 @@ const kindOf = (data: TensorArray): keyof typeof kinds =>
         ? "I32"
         : "U8"
 
+const Size = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Header = Schema.Record(
   Schema.String,
   Schema.Struct({
-    dtype: Schema.Literals(["F32", "F64", "I32", "U8"]),
-    shape: Schema.Array(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))),
-    data_offsets: Schema.Tuple([Schema.Int, Schema.Int]),
+    dtype: Schema.Literals(["F64", "F32", "I32", "U8"]),
+    shape: Schema.Array(Size),
+    data_offsets: Schema.Tuple([Size, Size]),
   }),
 )
 const decodeHeader = Schema.decodeUnknownSync(Header)
+const decodeMetadata = Schema.decodeUnknownSync(Schema.Record(Schema.String, Schema.String))
 
+const metadataKey = "__metadata__"
 const largestHeader = 100_000_000
 
+const complain = (message: string): never => {
+  throw new SafetensorsError({ message })
+}
+
+const elements = (shape: ReadonlyArray<number>): number => shape.reduce((product, dimension) => product * dimension, 1)
+
+/**
+ * Throws a SafetensorsError. Wide numbers come first, so that every tensor begins at a multiple of its numbers' width,
+ * then by name: the same tensors give the same bytes, in whatever order they come.
+ */
 export const encode = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Uint8Array => {
-  let offset = 0
-  const header: Record<string, unknown> = Object.keys(metadata).length === 0 ? {} : { __metadata__: metadata }
-  for (const [name, { shape, data }] of Object.entries(tensors)) {
-    header[name] = { dtype: kindOf(data), shape, data_offsets: [offset, offset + data.byteLength] }
-    offset += data.byteLength
+  const entries = Object.entries(tensors)
+    .map(([name, { shape, data }]) => ({ name, shape, data, kind: kindOf(data) }))
+    .sort((a, b) => kinds[b.kind].width - kinds[a.kind].width || (a.name < b.name ? -1 : 1))
+  const described: Array<readonly [string, unknown]> = Object.keys(metadata).length > 0 ? [[metadataKey, metadata]] : []
+  let size = 0
+  for (const { name, shape, data, kind } of entries) {
+    if (name === metadataKey) complain(`a tensor cannot be named "${metadataKey}"`)
+    if (elements(shape) !== data.length) {
+      complain(`tensor "${name}" has ${data.length} numbers, its shape [${shape.join(", ")}] needs ${elements(shape)}`)
+    }
+    described.push([name, { dtype: kind, shape, data_offsets: [size, size + data.byteLength] }])
+    size += data.byteLength
   }
-  const text = JSON.stringify(header)
-  const encoded = new TextEncoder().encode(text)
+  const header = new TextEncoder().encode(JSON.stringify(Object.fromEntries(described)))
   // Padded with spaces, so that the numbers begin at a multiple of eight.
-  const padded = Math.ceil(encoded.length / 8) * 8
-  const bytes = new Uint8Array(8 + padded + offset).fill(0x20, 8, 8 + padded)
+  const padded = Math.ceil(header.length / 8) * 8
+  if (padded > largestHeader) complain(`the header would have ${padded} bytes; ${largestHeader} are allowed`)
+  const bytes = new Uint8Array(8 + padded + size).fill(0x20, 8, 8 + padded)
   new DataView(bytes.buffer).setBigUint64(0, BigInt(padded), true)
-  bytes.set(encoded, 8)
+  bytes.set(header, 8)
   let at = 8 + padded
-  for (const { data } of Object.values(tensors)) {
+  for (const { data } of entries) {
     bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at)
     at += data.byteLength
   }
@@ -71,57 +97,54 @@ export const encode = (tensors: Tensors, metadata: Readonly<Record<string, strin
 
 /** Throws a SafetensorsError. Every byte must be accounted for: no holes, no overlaps, nothing after the end. */
 export const decode = (bytes: Uint8Array): Tensors => {
-  const complain = (message: string): never => {
-    throw new SafetensorsError({ message })
-  }
-  if (bytes.length < 8) complain(`the file has ${bytes.length} bytes, less than its first field`)
-  const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true))
-  if (length > largestHeader || 8 + length > bytes.length)
-    complain(`the header's ${length} bytes do not fit in the file's ${bytes.length}`)
-  const { __metadata__: _, ...described } = parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)), complain)
-  const entries = Object.entries(headerOf(described, complain)).sort(
-    ([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0],
+  const { header, data } = split(bytes)
+  const { [metadataKey]: _, ...described } = header
+  const entries = Object.entries(checked(() => decodeHeader(described), "the header does not describe tensors")).sort(
+    ([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0] || a.data_offsets[1] - b.data_offsets[1],
   )
-  const data = bytes.subarray(8 + length)
   let end = 0
-  const tensors = entries.map(
-    ([
-      name,
-      {
-        dtype,
-        shape,
-        data_offsets: [start, stop],
-      },
-    ]) => {
-      const size = shape.reduce((product, dimension) => product * dimension, 1) * kinds[dtype].width
-      if (start !== end) complain(`tensor "${name}" begins at ${start}, expected ${end}`)
-      if (stop - start !== size)
-        complain(`tensor "${name}" has ${stop - start} bytes, its shape [${shape.join(", ")}] needs ${size}`)
-      if (stop > data.length) complain(`tensor "${name}" ends at ${stop}, beyond the ${data.length} bytes of data`)
-      end = stop
-      return [name, { shape, data: kinds[dtype].read(new Uint8Array(data.subarray(start, stop)).buffer) }] as const
-    },
-  )
+  const tensors = entries.map(([name, { dtype, shape, data_offsets }]) => {
+    const [start, stop] = data_offsets
+    const size = elements(shape) * kinds[dtype].width
+    if (start !== end) complain(`tensor "${name}" begins at ${start}, expected ${end}`)
+    if (stop - start !== size) {
+      complain(`tensor "${name}" has ${stop - start} bytes, its shape [${shape.join(", ")}] needs ${size}`)
+    }
+    if (stop > data.length) complain(`tensor "${name}" ends at ${stop}, beyond the ${data.length} bytes of data`)
+    end = stop
+    return [name, { shape, data: kinds[dtype].read(new Uint8Array(data.subarray(start, stop)).buffer) }] as const
+  })
   if (end !== data.length) complain(`${data.length - end} bytes after the last tensor`)
   return Object.fromEntries(tensors)
 }
 
-const parse = (text: string, complain: (message: string) => never): { readonly [key: string]: unknown } => {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value }
-  } catch {
-    // said below
-  }
-  return complain("the header is not a JSON object")
+/** What a file says of itself, beside its tensors. Throws a SafetensorsError. */
+export const metadata = (bytes: Uint8Array): Readonly<Record<string, string>> => {
+  const { header } = split(bytes)
+  if (!Object.hasOwn(header, metadataKey)) return {}
+  return checked(() => decodeMetadata(header[metadataKey]), "the metadata is not text by name")
 }
 
-const headerOf = (described: unknown, complain: (message: string) => never): typeof Header.Type => {
+const split = (
+  bytes: Uint8Array,
+): { readonly header: Readonly<Record<string, unknown>>; readonly data: Uint8Array } => {
+  if (bytes.length < 8) complain(`the file has ${bytes.length} bytes, less than its first field`)
+  const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true))
+  if (length > largestHeader) complain(`a header of ${length} bytes; ${largestHeader} are allowed`)
+  if (8 + length > bytes.length) complain(`the header's ${length} bytes do not fit in the file's ${bytes.length}`)
+  if (bytes[8] !== 0x7b) complain(`the header does not begin with "{"`)
+  const text = new TextDecoder().decode(bytes.subarray(8, 8 + length))
+  const header = checked((): unknown => JSON.parse(text), "the header is not JSON")
+  // It begins with "{", so it is an object.
+  return { header: { ...(typeof header === "object" ? header : {}) }, data: bytes.subarray(8 + length) }
+}
+
+/** Other kinds of error as ours, in one line. */
+const checked = <A>(read: () => A, what: string): A => {
   try {
-    return decodeHeader(described)
+    return read()
   } catch (error) {
-    return complain(
-      `the header does not describe tensors: ${error instanceof Error ? error.message.replace(/\s+/g, " ") : String(error)}`,
-    )
+    const why = error instanceof Error ? error.message.replace(/\s*\n\s*/g, "; ") : String(error)
+    return complain(`${what}: ${why}`)
   }
 }

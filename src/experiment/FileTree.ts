@@ -180,7 +180,13 @@ export const onDisk = Effect.fnUntraced(function* (
           yield* fs.symlink(target, temporary)
           yield* fs.rename(temporary, final)
           yield* syncDirectory(path.dirname(final))
-        }),
+        }).pipe(
+          // Where links cannot be had (some file systems, Windows without the privilege), `latest.json` says the same.
+          Effect.catchIf(
+            (error) => error.reason._tag === "PermissionDenied",
+            () => Effect.void,
+          ),
+        ),
       ),
     target: (relative) =>
       fs.readLink(at(relative)).pipe(

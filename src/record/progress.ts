@@ -4,66 +4,110 @@ import type { RunEvent } from "./RunEvent.ts"
 
 export interface ProgressOptions {
   readonly write: (text: string) => Effect.Effect<void>
-  /** A terminal gets a line that is drawn over and over; anything else gets a line a validation. */
+  /** A terminal gets a line that is drawn over and over; anything else only the last one. */
   readonly isTerminal: boolean
   readonly columns: number
 }
 
+/** Ten times a second is as often as anybody can read. */
 const redrawMillis = 100
+/** The speed that is shown is that of the last few seconds. */
+const speedMillis = 3000
+const recentEpisodes = 100
 
-/** The sink for who is watching: steps, speed, mean return, the last validation, time left. */
+const clearLine = "\r\u001b[2K"
+
+/** The sink for who is watching: steps, speed, mean return of the last 100 episodes, the last validation, time left. */
 export const progress =
   ({ write, isTerminal, columns }: ProgressOptions): Sink =>
   (_, about) =>
     Effect.gen(function* () {
-      const startedAt = yield* Clock.currentTimeMillis
       const firstStep = about.resumedFromStep ?? 0
+      const startedAt = yield* Clock.currentTimeMillis
+      const returns = new Float64Array(recentEpisodes)
+      let episodes = 0
       let step = firstStep
-      let meanReturn: number | undefined
       let validation: number | undefined
-      let drawnAt = 0
+      let ended: "finished" | "interrupted" | "failed" | undefined
+      let drawnAt = -Infinity
+      let isDrawn = false
+      // Two moments behind: the speed is measured since the older one.
+      let older = { at: startedAt, step: firstStep }
+      let newer = older
 
       const look = (event: RunEvent): void => {
-        if (event._tag === "UpdateApplied") {
-          step = event.step
-          meanReturn = event.metrics["charts/episodic_return"] ?? meanReturn
+        switch (event._tag) {
+          case "EpisodeEnded":
+            returns[episodes++ % recentEpisodes] = event.return
+            break
+          case "UpdateApplied":
+            step = event.step
+            break
+          case "ValidationEnded":
+            validation = event.meanReturn
+            break
+          case "RunEnded":
+            step = event.step
+            ended = event.reason
         }
-        if (event._tag === "ValidationEnded") validation = event.meanReturn
+      }
+
+      const speedAt = (now: number): number => {
+        if (now - newer.at >= speedMillis) {
+          older = newer
+          newer = { at: now, step }
+        }
+        const since = ended === undefined ? older : { at: startedAt, step: firstStep }
+        return ((step - since.step) * 1000) / Math.max(1, now - since.at)
       }
 
       const line = (now: number): string => {
-        const seconds = Math.max(1e-3, (now - startedAt) / 1000)
-        const speed = (step - firstStep) / seconds
-        const left = speed > 0 ? Math.max(0, about.totalSteps - step) / speed : Infinity
+        const speed = speedAt(now)
+        const known = returns.subarray(0, Math.min(episodes, recentEpisodes))
+        const meanReturn = known.reduce((sum, value) => sum + value, 0) / known.length
         const parts = [
           `${about.algorithm} on ${about.env}`,
-          `${thousands(step)} of ${thousands(about.totalSteps)} steps (${Math.floor((100 * step) / about.totalSteps)} %)`,
+          `${thousands(step)} of ${thousands(about.totalSteps)} steps (${percent(step, about.totalSteps)} %)`,
           `${thousands(Math.round(speed))}/s`,
-          meanReturn === undefined ? undefined : `return ${meanReturn.toFixed(1)}`,
+          known.length > 0 ? `return ${meanReturn.toFixed(1)}` : undefined,
           validation === undefined ? undefined : `validation ${validation.toFixed(1)}`,
-          Number.isFinite(left) && step < about.totalSteps ? `${duration(left)} left` : undefined,
+          ended === undefined
+            ? speed > 0 && step < about.totalSteps
+              ? `${duration((about.totalSteps - step) / speed)} left`
+              : undefined
+            : `${ended} after ${duration((now - startedAt) / 1000)}`,
         ]
         return parts.filter((part) => part !== undefined).join("  ")
       }
 
-      const draw = Effect.fnUntraced(function* (now: number) {
-        drawnAt = now
-        yield* write(`\r\u001b[2K${line(now).slice(0, columns - 1)}`)
+      const clear = Effect.suspend(() => {
+        if (!isDrawn) return Effect.void
+        isDrawn = false
+        return write(clearLine)
       })
+      // However the run ends, the next line that anybody writes begins at the left of an empty one.
+      yield* Effect.addFinalizer(() => clear)
 
       return {
-        emit: Effect.fnUntraced(function* (events) {
-          events.forEach(look)
-          const now = yield* Clock.currentTimeMillis
-          const last = events.at(-1)
-          if (isTerminal) {
-            if (last?._tag === "RunEnded") yield* Effect.andThen(draw(now), write("\n"))
-            else if (now - drawnAt >= redrawMillis) yield* draw(now)
-          } else if (events.some((event) => event._tag === "ValidationEnded")) yield* write(`${line(now)}\n`)
-        }),
+        emit: (events) => {
+          for (const event of events) look(event)
+          return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            if (ended !== undefined) {
+              const last = line(now)
+              ended = undefined
+              return Effect.andThen(clear, write(`${last}\n`))
+            }
+            if (!isTerminal || now - drawnAt < redrawMillis) return Effect.void
+            drawnAt = now
+            isDrawn = true
+            return write(`${clearLine}${line(now).slice(0, Math.max(0, columns - 1))}`)
+          })
+        },
         flush: Effect.void,
       }
     })
+
+const percent = (part: number, whole: number): number => (whole > 0 ? Math.floor((100 * part) / whole) : 100)
 
 const thousands = (value: number): string => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ",")
 

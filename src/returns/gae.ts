@@ -1,4 +1,5 @@
-import { countedRewards, emptyLike, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+import { countedRewards, isFloat32, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+import { type Columns, sweep32, sweep64 } from "./sweep.ts"
 
 export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
   readonly lambda: number
@@ -13,7 +14,7 @@ export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
  *
  * @example
  * ```ts
- * gae({
+ * Returns.gae({
  *   rewards: Float64Array.of(1, 1),
  *   values: Float64Array.of(0, 0),
  *   lastValues: Float64Array.of(10),
@@ -25,84 +26,32 @@ export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
  */
 export function gae(inputs: GaeInputs<Float32Array>): Float32Array
 export function gae(inputs: GaeInputs<Float64Array>): Float64Array
-export function gae(inputs: GaeInputs<Numbers>): Numbers {
-  const { values, lastValues, terminated, truncated, truncatedValues, gamma, lambda, targets } = inputs
-  const { steps, envs } = shapeOf(inputs, { targets })
-  const rewards = countedRewards(inputs)
-  const out = inputs.out ?? emptyLike(rewards)
-
-  for (let t = steps - 1; t >= 0; t--) {
-    const row = t * envs
-    const isLast = t === steps - 1
-    const next = isLast ? lastValues : values
-    const nextRow = isLast ? 0 : row + envs
-    if (truncated === undefined) {
-      advantages(rewards, values, next, terminated, out, row, nextRow, envs, gamma, gamma * lambda, isLast)
-    } else {
-      const cutValues = truncatedValues ?? zerosLike(rewards)
-      truncatedAdvantages(rewards, values, next, terminated, truncated, cutValues, out, row, nextRow, envs, gamma, gamma * lambda, isLast)
-    }
-    if (targets !== undefined) for (let n = row; n < row + envs; n++) targets[n] = out[n] + values[n]
-  }
-  return out
+export function gae(inputs: GaeInputs<Float32Array> | GaeInputs<Float64Array>): Numbers {
+  shapeOf(inputs, { targets: inputs.targets })
+  return isFloat32(inputs) ? gae32(inputs) : gae64(inputs)
 }
 
-let zeros: Numbers = new Float32Array(0)
-
-/** Zeros to read from, of a kind and length, kept from one call to the next. */
-const zerosLike = (array: Numbers): Numbers => {
-  if (zeros.length !== array.length || zeros.constructor !== array.constructor) zeros = emptyLike(array)
-  return zeros
+const gae32 = (inputs: GaeInputs<Float32Array>): Float32Array => {
+  const advantages = inputs.out ?? new Float32Array(inputs.rewards.length)
+  sweep32(columnsOf(inputs, countedRewards(inputs), advantages))
+  return advantages
 }
 
-/** One row of time. Flags are 0 or 1, so arithmetic stands in for branches. */
-const advantages = (
-  rewards: Numbers,
-  values: Numbers,
-  next: Numbers,
-  terminated: Uint8Array,
-  out: Numbers,
-  row: number,
-  nextRow: number,
-  envs: number,
-  gamma: number,
-  decay: number,
-  isLast: boolean,
-): void => {
-  if (isLast) {
-    for (let n = 0; n < envs; n++) {
-      out[row + n] = rewards[row + n] + gamma * (1 - terminated[row + n]) * next[nextRow + n] - values[row + n]
-    }
-    return
-  }
-  for (let n = 0; n < envs; n++) {
-    const goesOn = 1 - terminated[row + n]
-    const delta = rewards[row + n] + gamma * goesOn * next[nextRow + n] - values[row + n]
-    out[row + n] = delta + decay * goesOn * out[nextRow + n]
-  }
+const gae64 = (inputs: GaeInputs<Float64Array>): Float64Array => {
+  const advantages = inputs.out ?? new Float64Array(inputs.rewards.length)
+  sweep64(columnsOf(inputs, countedRewards(inputs), advantages))
+  return advantages
 }
 
-const truncatedAdvantages = (
-  rewards: Numbers,
-  values: Numbers,
-  next: Numbers,
-  terminated: Uint8Array,
-  truncated: Uint8Array,
-  truncatedValues: Numbers,
-  out: Numbers,
-  row: number,
-  nextRow: number,
-  envs: number,
-  gamma: number,
-  decay: number,
-  isLast: boolean,
-): void => {
-  for (let n = 0; n < envs; n++) {
-    const at = row + n
-    const ended = terminated[at]
-    const cut = truncated[at]
-    const after = ended !== 0 ? 0 : cut !== 0 ? truncatedValues[at] : next[nextRow + n]
-    const delta = rewards[at] + gamma * after - values[at]
-    out[at] = (ended | cut) !== 0 || isLast ? delta : delta + decay * out[nextRow + n]
-  }
-}
+const columnsOf = <A extends Numbers>(inputs: GaeInputs<A>, rewards: A, advantages: A): Columns<A> => ({
+  rewards,
+  values: inputs.values,
+  lastValues: inputs.lastValues,
+  terminated: inputs.terminated,
+  truncated: inputs.truncated,
+  truncatedValues: inputs.truncatedValues,
+  gamma: inputs.gamma,
+  decay: inputs.gamma * inputs.lambda,
+  advantages,
+  targets: inputs.targets,
+})

@@ -44,8 +44,15 @@ export const shapeOf = (inputs: ReturnInputs<Numbers>, others: Readonly<Record<s
 export const emptyLike = (array: Numbers): Numbers =>
   array instanceof Float32Array ? new Float32Array(array.length) : new Float64Array(array.length)
 
+export const isFloat32 = <A extends { readonly rewards: Float32Array }, B extends { readonly rewards: Float64Array }>(
+  inputs: A | B,
+): inputs is A => inputs.rewards instanceof Float32Array
+
 /** The rewards as they count: a clipped copy where that is asked for. */
-export const countedRewards = ({ rewards, clip = false }: ReturnInputs<Numbers>): Numbers => {
+export function countedRewards(inputs: ReturnInputs<Float32Array>): Float32Array
+export function countedRewards(inputs: ReturnInputs<Float64Array>): Float64Array
+export function countedRewards(inputs: ReturnInputs<Numbers>): Numbers
+export function countedRewards({ rewards, clip = false }: ReturnInputs<Numbers>): Numbers {
   if (!clip) return rewards
   const counted = rewards.slice()
   for (let row = 0; row < counted.length; row++) counted[row] = Math.min(Math.max(counted[row], -1), 1)

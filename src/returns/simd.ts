@@ -1,22 +1,21 @@
 /**
- * The sweep of `gae` over float32 rows, four envs at a time: a WebAssembly module of half a kilobyte, written here
- * instruction by instruction. Scalar JavaScript takes five times as long as copying what GAE reads and writes; this
- * takes less than twice as long, the copies into its memory and out of it included.
- *
- * It does what `sweep32` of `sweep.ts` does, operation for operation in float32, so that results have the same bits
- * with and without it.
+ * The sweep of `gae` over float32 rows, four elements at a time: a WebAssembly module of half a kilobyte, put together
+ * here instruction by instruction. It does what `scalar32` in `sweep.ts` does, operation for operation in float32, so
+ * results have the same bits with and without it; `undefined` where the engine can't.
  */
-import type { Sweep } from "./sweep.ts"
-
-interface Exports {
+export interface Simd {
   readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
   readonly sweep: Kernel
+  /** The same with truncation; `sweep` leaves those two columns alone. */
   readonly sweepCut: Kernel
 }
 
-/** From row element `start` down to the first, four at a time; columns are addresses in bytes. */
+/**
+ * From the four elements at `at` down to the first. Columns are addresses in bytes; up to three elements in front of
+ * them are read and written. A row has four elements or more. Value targets take the place of the rewards.
+ */
 type Kernel = (
-  start: number,
+  at: number,
   rowBytes: number,
   rewards: number,
   values: number,
@@ -28,35 +27,33 @@ type Kernel = (
   decay: number,
 ) => void
 
-// What of WebAssembly's interface is needed: its types are not in the language's own library.
-declare const WebAssembly:
-  | {
-      readonly Module: new (bytes: Uint8Array) => object
-      readonly Instance: new (module: object) => { readonly exports: Exports }
-    }
-  | undefined
+/** As much of the engine's interface as is used: TypeScript declares it only together with the browser's. */
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
+  readonly Instance: new (module: object) => { readonly exports: Simd }
+}
 
 // The instructions used, as the WebAssembly specification numbers them.
 const [i32, f32, v128] = [0x7f, 0x7d, 0x7b]
-const simd = (code: number): ReadonlyArray<number> => (code < 0x80 ? [0xfd, code] : [0xfd, code & 0x7f | 0x80, code >>> 7])
+const vector = (code: number): ReadonlyArray<number> => (code < 0x80 ? [0xfd, code] : [0xfd, code & 0x7f | 0x80, code >>> 7])
 const localGet = (index: number): ReadonlyArray<number> => [0x20, index]
 const localSet = (index: number): ReadonlyArray<number> => [0x21, index]
 const constant = (value: number): ReadonlyArray<number> => [0x41, value & 0x7f]
 const [add, subtract, shiftLeft, greater] = [0x6a, 0x6b, 0x74, 0x4a]
 const [voidType, loop, branchIf, end] = [0x40, 0x03, [0x0d, 0x00], 0x0b]
-const load = [...simd(0x00), 0x00, 0x00]
-const load4Bytes = [...simd(0x5c), 0x00, 0x00]
-const store = [...simd(0x0b), 0x00, 0x00]
-const [splat, plus, minus, times] = [simd(0x13), simd(0xe4), simd(0xe5), simd(0xe6)]
-const [and, select, widen8, widen16, equal] = [simd(0x4e), simd(0x52), simd(0x89), simd(0xa9), simd(0x37)]
-const zeros = [...simd(0x0c), ...new Array<number>(16).fill(0)]
+const load = [...vector(0x00), 0x00, 0x00]
+const load4Bytes = [...vector(0x5c), 0x00, 0x00]
+const store = [...vector(0x0b), 0x00, 0x00]
+const [splat, plus, minus, times] = [vector(0x13), vector(0xe4), vector(0xe5), vector(0xe6)]
+const [and, select, widen8, widen16, equal] = [vector(0x4e), vector(0x52), vector(0x89), vector(0xa9), vector(0x37)]
+const zeros = [...vector(0x0c), ...new Array<number>(16).fill(0)]
 
 // Parameters, then locals, in the order of Kernel's.
 const [at, rowBytes, rewards, values, advantages, terminated, truncated, truncatedValues, gamma, decay] = Array.from(
   { length: 10 },
   (_, index) => index,
 )
-const [offset, gammas, decays, value, next] = [10, 11, 12, 13, 14]
+const [offset, gammas, decays, value, next, advantage] = [10, 11, 12, 13, 14, 15]
 
 /** The address of a column's element. */
 const element = (column: number): ReadonlyArray<number> => [...localGet(column), ...localGet(offset), add]
@@ -85,20 +82,22 @@ const body = (cuts: boolean): ReadonlyArray<number> => [
       ]
     : []),
   // A = (r − V) + (next where not terminated)
-  ...element(advantages),
   ...[...element(rewards), ...load, ...localGet(value), ...minus],
-  ...[...localGet(next), ...unset(terminated), ...and, ...plus, ...store],
+  ...[...localGet(next), ...unset(terminated), ...and, ...plus, ...localSet(advantage)],
+  ...[...element(advantages), ...localGet(advantage), ...store],
+  // the target, A + V
+  ...[...element(rewards), ...localGet(advantage), ...localGet(value), ...plus, ...store],
   ...[...localGet(at), ...constant(4), subtract, ...localSet(at)],
   ...[...localGet(at), ...constant(-4), greater, ...branchIf, end],
   end,
 ]
 
-const bytes = (): Uint8Array => {
+const bytes = (): Uint8Array<ArrayBuffer> => {
   const number = (value: number): ReadonlyArray<number> => (value < 0x80 ? [value] : [value & 0x7f | 0x80, ...number(value >>> 7)])
   const sized = (content: ReadonlyArray<number>): ReadonlyArray<number> => [...number(content.length), ...content]
   const section = (id: number, content: ReadonlyArray<number>): ReadonlyArray<number> => [id, ...sized(content)]
   const name = (text: string): ReadonlyArray<number> => sized([...text].map((letter) => letter.charCodeAt(0)))
-  const code = (cuts: boolean): ReadonlyArray<number> => sized([2, 1, i32, 4, v128, ...body(cuts)])
+  const code = (cuts: boolean): ReadonlyArray<number> => sized([2, 1, i32, 5, v128, ...body(cuts)])
   const parameters = [...new Array<number>(8).fill(i32), f32, f32]
   return Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
@@ -110,20 +109,13 @@ const bytes = (): Uint8Array => {
   ])
 }
 
-/** Rows are taken in turns of about this many elements: what one needs of memory stays in a core's own cache. */
-const elementsATurn = 16_384
-/** The last four elements may begin up to three before the first: room in front of each column, in bytes. */
-const front = 16
-
-const scratchFor = (exports: Exports) => {
-  let capacity = 0
-  let columns = columnsOf(new ArrayBuffer(0), 0)
-  return (elements: number) => {
-    if (elements <= capacity) return columns
-    const wanted = Math.ceil(columnsOf.bytes(elements) / 65_536)
-    exports.memory.grow(wanted - exports.memory.buffer.byteLength / 65_536)
-    capacity = elements
-    columns = columnsOf(exports.memory.buffer, elements)
-    return columns
+const instantiate = (): Simd | undefined => {
+  try {
+    return new WebAssembly.Instance(new WebAssembly.Module(bytes())).exports
+  } catch {
+    // No WebAssembly here, none with SIMD, or none that may be compiled at run time.
+    return undefined
   }
 }
+
+export const simd: Simd | undefined = instantiate()

@@ -62,7 +62,8 @@ export const powFunction = (target: Target): number => {
   const negative = i64.reinterpret(x)
   const isNegative = i32.wrap(i64.shrU(negative, i64.const(63n)))
   f.emit(result.set(choose(i32.and(isNegative, odd), f64.neg(result), result)))
-  const undefinedBase = i32.and(f64.lt(x, zero), i32.eqz(whole))
+  const finite = f64.ne(a, infinity)
+  const undefinedBase = i32.and(i32.and(f64.lt(x, zero), finite), i32.eqz(whole))
   f.emit(result.set(choose(undefinedBase, f64.const(NaN), result)))
 
   f.emit(result.set(choose(f64.ne(x, x), x, result)))

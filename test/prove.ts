@@ -1,0 +1,106 @@
+/**
+ * `npm run prove`: the proofs that take too long for every test run. Prints a table for `docs/proofs.md`.
+ *
+ *   npm run prove                     all
+ *   npm run prove -- --only NAME      one
+ *   npm run prove -- --write          and puts the table into docs/proofs.md
+ */
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { stream } from "../src/rng/Rng.ts"
+import { killAndResume, scoresOf } from "./cli/crash.ts"
+import { effect, program, resultOf, root, write } from "./cli/effect.ts"
+
+interface Proof {
+  readonly name: string
+  readonly claim: string
+  /** What was seen; throws where the claim does not hold. */
+  readonly run: (folder: string) => Promise<string>
+}
+
+const must = (holds: boolean, message: string): void => {
+  if (!holds) throw new Error(message)
+}
+
+const validationOf = (result: ReturnType<typeof resultOf>): number => {
+  const { validation } = result
+  return typeof validation === "object" && validation !== null && "meanReturn" in validation ? Number(validation.meanReturn) : NaN
+}
+
+/** Trains an example with each seed; every one must reach the return. */
+const learns = (example: string, seeds: ReadonlyArray<number>, atLeast: number, args: ReadonlyArray<string> = []) => async (folder: string) => {
+  const returns: Array<number> = []
+  for (const seed of seeds) {
+    const outcome = await effect(["run", `examples/${example}.ts`, "--seed", String(seed), "--results-dir", folder, "--quiet", "--json", ...args])
+    must(outcome.code === 0, outcome.stderr)
+    returns.push(validationOf(resultOf(outcome)))
+  }
+  must(returns.every((value) => value >= atLeast), `returns ${returns.join(", ")}`)
+  return `returns ${returns.map((value) => value.toFixed(1)).join(", ")}`
+}
+
+const proofs: ReadonlyArray<Proof> = [
+  {
+    name: "cartpole",
+    claim: "examples/cartpole.ts: at least 475 over 20 validation episodes, seeds 1 to 10",
+    run: learns("cartpole", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 475),
+  },
+  {
+    name: "pendulum",
+    claim: "examples/pendulum.ts: above −300 within 300,000 steps, seeds 1 to 5",
+    run: learns("pendulum", [1, 2, 3, 4, 5], -300),
+  },
+  {
+    name: "own-env",
+    claim: "examples/own-env.ts learns: mean return at least 5, seeds 1 to 3",
+    run: learns("own-env", [1, 2, 3], 5),
+  },
+  {
+    name: "crash",
+    claim: "killed with kill -9 at ten random moments and resumed each time: the digest and scores of the uninterrupted run",
+    run: async (folder) => {
+      const settings = "totalSteps: 204800, validation: { everySteps: 10000, episodes: 4 }, checkpoint: { everySteps: 2000 }"
+      const file = write(folder, "train.ts", program(settings))
+      const whole = resultOf(await effect(["run", file, "--results-dir", join(folder, "whole"), "--json", "--quiet"]))
+      const random = stream(20, "prove", "crash")
+      const delays = Array.from({ length: 10 }, () => Math.floor(random.between(0, 400)))
+      const { digest, kills, runDir } = await killAndResume(file, join(folder, "killed"), delays)
+      must(digest === whole.digest, `digest ${digest}, uninterrupted ${whole.digest}`)
+      must(JSON.stringify(scoresOf(runDir)) === JSON.stringify(scoresOf(whole.runDir)), "scores differ")
+      must(kills >= 8, `only ${kills} kills`)
+      return `${kills} kills, digest ${digest.slice(0, 16)}`
+    },
+  },
+]
+
+const { values } = parseArgs({ options: { only: { type: "string" }, write: { type: "boolean", default: false } } })
+const git = (...args: ReadonlyArray<string>): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim()
+const rows: Array<string> = []
+let failed = 0
+
+for (const { name, claim, run } of proofs.filter((proof) => values.only === undefined || proof.name === values.only)) {
+  const folder = mkdtempSync(join(root, ".tmp-"))
+  const started = performance.now()
+  let seen: string
+  try {
+    seen = await run(folder)
+  } catch (error) {
+    failed++
+    seen = `FAILED: ${error instanceof Error ? error.message : String(error)}`
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  const seconds = ((performance.now() - started) / 1000).toFixed(0)
+  console.log(`${name}: ${claim}\n  ${seen} (${seconds} s)`)
+  const command = `npm run prove -- --only ${name}`
+  rows.push(`| ${claim} | ${seen} | \`${command}\` | ${seconds} s | ${git("rev-parse", "--short", "HEAD")} | ${new Date().toISOString().slice(0, 10)} |`)
+}
+
+if (values.write) {
+  const table = ["# Proofs", "", "What takes too long for every test run, as last seen. `npm run prove -- --write` writes this page.", "", "| claim | seen | command | time | commit | date |", "| --- | --- | --- | --- | --- | --- |", ...rows, ""]
+  writeFileSync(join(root, "docs/proofs.md"), table.join("\n"))
+}
+console.log(`${rows.length - failed} passed, ${failed} failed`)
+process.exitCode = failed === 0 ? 0 : 1

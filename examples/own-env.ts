@@ -12,7 +12,8 @@ const river = Env.make({
   step: ({ at, speed, current }, action) => {
     const next = { at: at + 0.2 * speed, speed: 0.9 * speed + 0.1 * (action - 1) + current, current }
     const moored = Math.abs(next.at) < 0.05 && Math.abs(next.speed) < 0.1
-    return { state: next, reward: moored ? 10 : -0.1, terminated: moored || Math.abs(next.at) > 2 }
+    const lost = Math.abs(next.at) > 2
+    return { state: next, reward: moored ? 10 : lost ? -10 : -0.1, terminated: moored || lost }
   },
 })
 

@@ -4,7 +4,12 @@ import { multiplyHigh } from "../src/rng/Philox.ts"
 import { stream, type PathPart, type Stream } from "../src/rng/Rng.ts"
 
 const seed = fc.maxSafeInteger()
-const part: fc.Arbitrary<PathPart> = fc.oneof(fc.maxSafeInteger(), fc.integer({ min: -3, max: 40 }), fc.string(), fc.string({ unit: "binary" }))
+const part: fc.Arbitrary<PathPart> = fc.oneof(
+  fc.maxSafeInteger(),
+  fc.integer({ min: -3, max: 40 }),
+  fc.string(),
+  fc.string({ unit: "binary" }),
+)
 const path = fc.array(part, { maxLength: 5 })
 const index = fc.oneof(fc.nat({ max: 300 }), fc.maxSafeNat())
 
@@ -85,20 +90,26 @@ describe("randomness", () => {
   it("fills an array with what single draws would have given, from any position, and leaves the rest alone", () => {
     const range = fc.tuple(fc.nat({ max: 40 }), fc.nat({ max: 40 }), fc.nat({ max: 10 }))
     fc.assert(
-      fc.property(seed, fc.nat({ max: 12 }), range, fc.constantFrom(Float32Array, Float64Array), (seed, from, [start, count, rest], Kind) => {
-        for (const kind of ["uniform", "normal"] as const) {
-          const [filled, single] = [new Kind(start + count + rest).fill(9), new Kind(start + count + rest).fill(9)]
-          const [filler, drawer] = [stream(seed), stream(seed)]
-          filler.position = from
-          drawer.position = from
-          if (kind === "uniform") filler.fillUniform(filled, start, start + count)
-          else filler.fillNormal(filled, start, start + count)
-          for (let at = start; at < start + count; at++) single[at] = drawer[kind]()
-          assert.deepEqual(filled, single)
-          assert.strictEqual(filler.position, drawer.position)
-          assert.strictEqual(filler.uint32(), drawer.uint32())
-        }
-      }),
+      fc.property(
+        seed,
+        fc.nat({ max: 12 }),
+        range,
+        fc.constantFrom(Float32Array, Float64Array),
+        (seed, from, [start, count, rest], Kind) => {
+          for (const kind of ["uniform", "normal"] as const) {
+            const [filled, single] = [new Kind(start + count + rest).fill(9), new Kind(start + count + rest).fill(9)]
+            const [filler, drawer] = [stream(seed), stream(seed)]
+            filler.position = from
+            drawer.position = from
+            if (kind === "uniform") filler.fillUniform(filled, start, start + count)
+            else filler.fillNormal(filled, start, start + count)
+            for (let at = start; at < start + count; at++) single[at] = drawer[kind]()
+            assert.deepEqual(filled, single)
+            assert.strictEqual(filler.position, drawer.position)
+            assert.strictEqual(filler.uint32(), drawer.uint32())
+          }
+        },
+      ),
     )
   })
 

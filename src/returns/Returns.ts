@@ -1,31 +1,66 @@
-import { gae, type GaeInputs } from "./gae.ts"
-import type { Numbers } from "./inputs.ts"
-import { lambdaReturn } from "./lambdaReturn.ts"
+/**
+ * Returns and advantages: pure functions over flat, time-major typed arrays (index t · N + n), of float32 or float64.
+ *
+ * `gae` gives advantages; `lambdaReturn`, `nStep` and `vtrace` give value targets. `GAE`, `LAMBDA` and `NSTEP` are the
+ * members of the config's choice, by those names. All three take the same object and give value *targets* (for `GAE`,
+ * advantage + value), so that any can stand in for another.
+ *
+ * @example
+ * ```ts
+ * import { Returns } from "effect-rl"
+ *
+ * const inputs = {
+ *   rewards: Float32Array.of(1, 1, 1),
+ *   values: Float32Array.of(0.5, 0.5, 0.5),
+ *   lastValues: Float32Array.of(5),
+ *   terminated: Uint8Array.of(0, 1, 0),
+ *   gamma: 0.99,
+ *   lambda: 0.95,
+ * }
+ * Returns.gae(inputs) // advantages
+ * Returns.members.LAMBDA(inputs) // targets, chosen by name
+ * ```
+ */
+import { gae } from "./gae.ts"
+import { isFloat32, type Numbers } from "./inputs.ts"
+import { lambdaReturn, type LambdaInputs } from "./lambdaReturn.ts"
 import { nStep } from "./nStep.ts"
 
-/**
- * Returns and advantages: pure functions over typed arrays.
- *
- * `GAE`, `LAMBDA` and `NSTEP` are the members of the config's choice, by those names: each gives value *targets* (for
- * `GAE` that is advantage + value), so they can stand in for one another. `gae` itself gives advantages.
- */
+export { discountedRewardToGo, type RewardToGoInputs } from "./discountedRewardToGo.ts"
 export { gae, type GaeInputs } from "./gae.ts"
 export type { Numbers, ReturnInputs } from "./inputs.ts"
 export { lambdaReturn, type LambdaInputs } from "./lambdaReturn.ts"
 export { nStep, type NStepInputs } from "./nStep.ts"
-export { rewardToGo, type RewardToGoInputs } from "./rewardToGo.ts"
 export { vtrace, type Vtrace, type VtraceInputs } from "./vtrace.ts"
 
-export function GAE(inputs: GaeInputs<Float32Array>): Float32Array
-export function GAE(inputs: GaeInputs<Float64Array>): Float64Array
-export function GAE(inputs: GaeInputs<Float32Array> | GaeInputs<Float64Array>): Numbers {
-  const advantages = isFloat32(inputs) ? gae(inputs) : gae(inputs)
-  for (let row = 0; row < advantages.length; row++) advantages[row] += inputs.values[row]
-  return advantages
+/** What every member takes: `horizon` counts for NSTEP alone, `lambda` for the others, `tail` for all but GAE. */
+export interface MemberInputs<A extends Numbers> extends LambdaInputs<A> {
+  readonly horizon?: number
 }
 
-const isFloat32 = (inputs: GaeInputs<Float32Array> | GaeInputs<Float64Array>): inputs is GaeInputs<Float32Array> =>
-  inputs.rewards instanceof Float32Array
+/** Value targets by GAE: its advantages plus the values. (rlib's `GAE` gives these, too; `gae` gives the advantages.) */
+export function GAE(inputs: MemberInputs<Float32Array>): Float32Array
+export function GAE(inputs: MemberInputs<Float64Array>): Float64Array
+export function GAE(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Array>): Numbers {
+  const targets = isFloat32(inputs) ? gae(inputs) : gae(inputs)
+  for (let row = 0; row < targets.length; row++) targets[row] += inputs.values[row]
+  return targets
+}
 
-export const LAMBDA = lambdaReturn
-export const NSTEP = nStep
+/** Value targets by `lambdaReturn`. */
+export function LAMBDA(inputs: MemberInputs<Float32Array>): Float32Array
+export function LAMBDA(inputs: MemberInputs<Float64Array>): Float64Array
+export function LAMBDA(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Array>): Numbers {
+  return isFloat32(inputs) ? lambdaReturn(inputs) : lambdaReturn(inputs)
+}
+
+/** Value targets by `nStep`. */
+export function NSTEP(inputs: MemberInputs<Float32Array>): Float32Array
+export function NSTEP(inputs: MemberInputs<Float64Array>): Float64Array
+export function NSTEP(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Array>): Numbers {
+  return isFloat32(inputs) ? nStep(inputs) : nStep(inputs)
+}
+
+/** The members by the names that configs use. */
+export const members = { GAE, LAMBDA, NSTEP } as const
+export type Member = keyof typeof members

@@ -1,4 +1,4 @@
-/** Float32Array or Float64Array: results are of the rewards' kind, and all arithmetic is in doubles. */
+/** Float32Array or Float64Array: results are of the rewards' kind. */
 export type Numbers = Float32Array | Float64Array
 
 /**
@@ -20,7 +20,7 @@ export interface ReturnInputs<A extends Numbers> {
   readonly gamma: number
   /** Clip rewards to [−1, 1]. */
   readonly clip?: boolean
-  /** Where the result goes; a new array when left out. */
+  /** Where the result goes, which can't be `values`; a new array when left out. */
   readonly out?: A
 }
 
@@ -30,14 +30,26 @@ export interface Shape {
 }
 
 /** The rollout's shape. Throws a RangeError that names the array whose length is off. */
-export const shapeOf = (inputs: ReturnInputs<Numbers>, others: Readonly<Record<string, ArrayLike<number> | undefined>> = {}): Shape => {
+export const shapeOf = (
+  inputs: ReturnInputs<Numbers>,
+  others: Readonly<Record<string, ArrayLike<number> | undefined>> = {},
+): Shape => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, out } = inputs
   const envs = lastValues.length
   const rows = rewards.length
-  if (envs === 0 || rows % envs !== 0) throw new RangeError(`rewards: ${rows} rows are no multiple of ${envs} envs (lastValues)`)
-  for (const [name, array] of Object.entries({ values, terminated, truncated, truncatedValues, out, ...others })) {
-    if (array !== undefined && array.length !== rows) throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
+  if (envs === 0 || rows % envs !== 0) {
+    throw new RangeError(`rewards: ${rows} rows are no multiple of ${envs} envs (lastValues)`)
   }
+  for (const [name, array] of Object.entries({ values, terminated, truncated, truncatedValues, out, ...others })) {
+    if (array !== undefined && array.length !== rows) {
+      throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
+    }
+  }
+  // A row's value is read again after its result is written, and so is the result.
+  for (const [name, array] of Object.entries({ out, targets: others.targets })) {
+    if (array === values) throw new RangeError(`${name}: can't be the array of values`)
+  }
+  if (out !== undefined && out === others.targets) throw new RangeError("targets: can't be the array of out")
   return { steps: rows / envs, envs }
 }
 

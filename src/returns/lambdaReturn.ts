@@ -12,6 +12,18 @@ export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
  *     G_t = r_t + γ ((1 − λ) v'_t + λ G_{t+1})        G_T = lastValues
  *
  * Less the values it is `gae`; with λ = 1 it is `nStep`, with λ = 0 the one-step TD target.
+ *
+ * @example
+ * ```ts
+ * Returns.lambdaReturn({
+ *   rewards: Float64Array.of(1, 1),
+ *   values: Float64Array.of(0, 4),
+ *   lastValues: Float64Array.of(10),
+ *   terminated: Uint8Array.of(0, 0),
+ *   gamma: 0.5,
+ *   lambda: 0.5,
+ * }) // [3.5, 6]
+ * ```
  */
 export function lambdaReturn(inputs: LambdaInputs<Float32Array>): Float32Array
 export function lambdaReturn(inputs: LambdaInputs<Float64Array>): Float64Array

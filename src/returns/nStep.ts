@@ -1,9 +1,19 @@
-import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+import {
+  countedRewards,
+  emptyLike,
+  isDone,
+  isFloat32,
+  nextValue,
+  type Numbers,
+  type ReturnInputs,
+  shapeOf,
+} from "./inputs.ts"
 import { lambdaReturn } from "./lambdaReturn.ts"
 
 export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
   /** Bootstraps after this many steps; to the end of the rollout when left out. */
   readonly horizon?: number
+  /** `rlib` gives that library's numbers: see `lambdaReturn`. */
   readonly tail?: "rlib"
 }
 
@@ -12,6 +22,17 @@ export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
  * the value from there on.
  *
  *     G_t = r_t + γ r_{t+1} + … + γ^n v'
+ *
+ * @example
+ * ```ts
+ * Returns.nStep({
+ *   rewards: Float64Array.of(1, 1, 1),
+ *   values: Float64Array.of(0, 0, 0),
+ *   lastValues: Float64Array.of(5),
+ *   terminated: Uint8Array.of(0, 1, 0),
+ *   gamma: 0.99,
+ * }) // [1.99, 1, 5.95]
+ * ```
  */
 export function nStep(inputs: NStepInputs<Float32Array>): Float32Array
 export function nStep(inputs: NStepInputs<Float64Array>): Float64Array
@@ -20,20 +41,19 @@ export function nStep(inputs: NStepInputs<Float32Array> | NStepInputs<Float64Arr
   if (horizon === undefined) {
     return isFloat32(inputs) ? lambdaReturn({ ...inputs, lambda: 1 }) : lambdaReturn({ ...inputs, lambda: 1 })
   }
-  if (!Number.isInteger(horizon) || horizon < 1) throw new RangeError(`horizon: expected a whole number of at least 1, found ${horizon}`)
+  if (!Number.isInteger(horizon) || horizon < 1) {
+    throw new RangeError(`horizon: expected a whole number of at least 1, found ${horizon}`)
+  }
   return withHorizon(inputs, horizon)
 }
-
-const isFloat32 = (inputs: NStepInputs<Float32Array> | NStepInputs<Float64Array>): inputs is NStepInputs<Float32Array> =>
-  inputs.rewards instanceof Float32Array
 
 const withHorizon = (inputs: NStepInputs<Numbers>, horizon: number): Numbers => {
   const { values, lastValues, gamma, tail } = inputs
   const { steps, envs } = shapeOf(inputs)
   const rewards = countedRewards(inputs)
   const out = inputs.out ?? emptyLike(rewards)
-  for (let n = 0; n < envs; n++) {
-    for (let t = 0; t < steps; t++) {
+  for (let t = 0; t < steps; t++) {
+    for (let n = 0; n < envs; n++) {
       let total = 0
       let discount = 1
       for (let k = t; k < Math.min(t + horizon, steps); k++) {

@@ -35,7 +35,8 @@ declare const WebAssembly: {
 
 // The instructions used, as the WebAssembly specification numbers them.
 const [i32, f32, v128] = [0x7f, 0x7d, 0x7b]
-const vector = (code: number): ReadonlyArray<number> => (code < 0x80 ? [0xfd, code] : [0xfd, code & 0x7f | 0x80, code >>> 7])
+const vector = (code: number): ReadonlyArray<number> =>
+  code < 0x80 ? [0xfd, code] : [0xfd, (code & 0x7f) | 0x80, code >>> 7]
 const localGet = (index: number): ReadonlyArray<number> => [0x20, index]
 const localSet = (index: number): ReadonlyArray<number> => [0x21, index]
 const constant = (value: number): ReadonlyArray<number> => [0x41, value & 0x7f]
@@ -93,7 +94,8 @@ const body = (cuts: boolean): ReadonlyArray<number> => [
 ]
 
 const bytes = (): Uint8Array<ArrayBuffer> => {
-  const number = (value: number): ReadonlyArray<number> => (value < 0x80 ? [value] : [value & 0x7f | 0x80, ...number(value >>> 7)])
+  const number = (value: number): ReadonlyArray<number> =>
+    value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...number(value >>> 7)]
   const sized = (content: ReadonlyArray<number>): ReadonlyArray<number> => [...number(content.length), ...content]
   const section = (id: number, content: ReadonlyArray<number>): ReadonlyArray<number> => [id, ...sized(content)]
   const name = (text: string): ReadonlyArray<number> => sized([...text].map((letter) => letter.charCodeAt(0)))

@@ -25,7 +25,8 @@ export interface Columns<A extends Numbers> {
 
 /** In doubles. */
 export const sweep64 = (columns: Columns<Float64Array>): void => {
-  const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } = columns
+  const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } =
+    columns
   const envs = lastValues.length
   const lastRow = rewards.length - envs
   for (let at = rewards.length - 1; at >= 0; at--) {
@@ -98,7 +99,8 @@ const scratchOf = ({ memory }: Simd, elements: number): Scratch => {
 
 /** Rows into the module's memory, the sweep over them there, and their advantages out of it; the last rows first. */
 const vector32 = (module: Simd, columns: Columns<Float32Array>): void => {
-  const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } = columns
+  const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } =
+    columns
   const envs = lastValues.length
   const elements = envs * Math.max(1, Math.floor(elementsATurn / envs))
   const own = scratchOf(module, elements + envs)

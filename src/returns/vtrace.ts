@@ -1,3 +1,4 @@
+import { exp } from "../rng/Elementary.ts"
 import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
 
 export interface VtraceInputs<A extends Numbers> extends Omit<ReturnInputs<A>, "out"> {
@@ -23,6 +24,18 @@ export interface Vtrace<A extends Numbers> {
  *     v_t = V_t + ρ_t (r_t + γ v'_t − V_t) + γ c_t (1 − done_t) (v_{t+1} − V_{t+1})
  *
  * On policy, with λ = 1, the targets are the n-step returns.
+ *
+ * @example
+ * ```ts
+ * Returns.vtrace({
+ *   rewards: Float64Array.of(1, 1),
+ *   values: Float64Array.of(0, 0),
+ *   lastValues: Float64Array.of(10),
+ *   terminated: Uint8Array.of(0, 0),
+ *   logRatios: Float64Array.of(Math.log(0.5), 0),
+ *   gamma: 0.5,
+ * }) // { targets: [2, 6], advantages: [2, 6] }
+ * ```
  */
 export function vtrace(inputs: VtraceInputs<Float32Array>): Vtrace<Float32Array>
 export function vtrace(inputs: VtraceInputs<Float64Array>): Vtrace<Float64Array>
@@ -37,7 +50,7 @@ export function vtrace(inputs: VtraceInputs<Numbers>): Vtrace<Numbers> {
     const isLast = t === steps - 1
     for (let n = 0; n < envs; n++) {
       const row = t * envs + n
-      const ratio = Math.exp(logRatios[row])
+      const ratio = exp(logRatios[row])
       const rho = Math.min(rhoBar, ratio)
       const done = isDone(inputs, row)
       const nextV = nextValue(inputs, row, isLast ? lastValues : values, isLast ? n : row + envs)

@@ -7,7 +7,7 @@ import type { ProgramSpec } from "../Program.ts"
 import { type DType, sizeOf, stridesOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { broadcast, Builder, insertAxis, slice, swapLast, transpose } from "./builder.ts"
 import { convolution, convolutionInputGrad, convolutionWeightGrad } from "./convolution.ts"
-import { isWhole, type MapFn, type Node, type Ref, wholeOf } from "./ir.ts"
+import { isWhole, type MapFn, type Node, type Ref } from "./ir.ts"
 
 export interface Lowered {
   readonly nodes: ReadonlyArray<Node>
@@ -97,7 +97,7 @@ const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>)
       const reduced = build.reduce(op.fn === "mean" ? "sum" : op.fn, x, op.axes)
       const count = op.axes.reduce((product, axis) => product * x.shape[axis], 1)
       const value = op.fn === "mean" ? build.map("div", [reduced, build.scalar(count)], reduced.shape, "f32") : reduced
-      return wholeOf(value.node, shape)
+      return build.reshape(value, shape)
     }
     case "argMax":
       return argMax(build, x, op.axis, iota(build, x.shape[op.axis], op.axis, x.shape.length))

@@ -1,0 +1,124 @@
+import { describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { Effect } from "effect"
+import { Backend, type Program } from "../src/backend/Backend.ts"
+import * as Reference from "../src/backend/reference.ts"
+import * as Wasm from "../src/backend/wasm.ts"
+import { gradients } from "../src/graph/gradients.ts"
+import * as G from "../src/graph/ops.ts"
+import type { ProgramSpec } from "../src/graph/Program.ts"
+import { sizeOf, type Tensor } from "../src/graph/Tensor.ts"
+
+/** A graph grown from a list of numbers: each picks an op and what it is applied to, among all that was made before. */
+const grow = (choices: ReadonlyArray<readonly [number, number, number]>): ProgramSpec => {
+  const inputs = { a: G.input("a", [6, 4]), b: G.input("b", [4]), c: G.input("c", [6, 1]), d: G.input("d", [24]) }
+  const s = G.state("s", [6, 4])
+  const t = G.state("t", [4, 6])
+  const r = G.state("r", [24])
+  const pool: Array<Tensor> = [...Object.values(inputs), s, t, r]
+  const matrix = (x: Tensor): Tensor => G.reshape(x, sizeOf(x.shape) === 24 ? [4, 6] : [sizeOf(x.shape), 1])
+  const broadcasts = (x: Tensor, y: Tensor): boolean => {
+    const rank = Math.max(x.shape.length, y.shape.length)
+    return Array.from({ length: rank }).every((_, axis) => {
+      const p = x.shape[axis - rank + x.shape.length] ?? 1
+      const q = y.shape[axis - rank + y.shape.length] ?? 1
+      return p === q || p === 1 || q === 1
+    })
+  }
+  const wide = (x: Tensor): boolean => broadcasts(x, inputs.c)
+  const tamed = (x: Tensor): Tensor => G.clip(x, -3, 3)
+  const ops: ReadonlyArray<(x: Tensor, y: Tensor, n: number) => Tensor | undefined> = [
+    (x) => G.tanh(x),
+    (x) => G.exp(tamed(x)),
+    (x) => G.log(G.add(G.square(tamed(x)), 1)),
+    (x) => G.sigmoid(x),
+    (x) => G.relu(x),
+    (x) => G.neg(x),
+    (x) => G.square(tamed(x)),
+    (x, y) => (broadcasts(x, y) ? G.add(x, y) : undefined),
+    (x, y) => (broadcasts(x, y) ? G.mul(tamed(x), tamed(y)) : undefined),
+    (x, y) => (broadcasts(x, y) ? G.sub(x, y) : undefined),
+    (x, y) => (broadcasts(x, y) ? G.minimum(x, y) : undefined),
+    // What decides is the same on both sides: a value near a jump would fall on either.
+    (x, y, n) => (broadcasts(x, y) && wide(x) && wide(y) ? G.where(G.less(inputs.c, n / 10 - 1), x, G.tanh(y)) : undefined),
+    (x, y) => (broadcasts(x, y) ? G.div(x, G.add(G.abs(tamed(y)), 1)) : undefined),
+    (x, y) => (sizeOf(x.shape) === 24 && sizeOf(y.shape) === 24 ? G.mul(G.matmul(matrix(x), matrix(y), { transposeB: true }), 0.1) : undefined),
+    (x, y) => (sizeOf(x.shape) === 24 && sizeOf(y.shape) === 24 ? G.matmul(matrix(x), matrix(y), { transposeA: true }) : undefined),
+    (x, _, n) => (x.shape.length > 0 ? G.sum(x, n % x.shape.length, { keepDims: n % 2 === 0 }) : undefined),
+    (x, _, n) => (x.shape.length > 0 ? G.max(x, n % x.shape.length) : undefined),
+    (x) => G.mean(x),
+    (x) => (x.shape.length > 0 ? G.softmax(x) : undefined),
+    (x) => (x.shape.length > 0 ? G.logSoftmax(x) : undefined),
+    (x, _, n) => (x.shape.length > 0 ? G.cumSum(x, n % x.shape.length, { reverse: n % 2 === 0 }) : undefined),
+    (x) => (x.shape.length > 1 ? G.transpose(x) : undefined),
+    (x) => (sizeOf(x.shape) === 24 ? G.reshape(x, [2, 12]) : G.flatten(x)),
+    (x) => (sizeOf(x.shape) === 24 ? G.reshape(x, [4, 6]) : undefined),
+    (x, _, n) => (x.shape.length > 0 && x.shape[0] > 1 ? G.slice(x, x.shape.map((_, axis) => (axis === 0 ? n % (x.shape[0] - 1) : 0)), x.shape.map((size, axis) => (axis === 0 ? size - (n % (size - 1)) - 1 : size))) : undefined),
+    (x, y) => (x.shape.length > 0 && x.shape.slice(1).join() === y.shape.slice(1).join() && y.shape.length === x.shape.length ? G.concat([x, y]) : undefined),
+    (x, y) => (sizeOf(x.shape) + sizeOf(y.shape) < 100 ? G.concat([G.flatten(x), G.flatten(G.tanh(y))]) : undefined),
+    (x) => (x.shape.length > 0 ? G.pad(x, x.shape.map(() => 1), x.shape.map(() => 0), 0.5) : undefined),
+    (x) => (x.shape.length > 0 ? G.gather(x, G.constant(Int32Array.of(0, x.shape[0] - 1, 0))) : undefined),
+  ]
+  for (const [op, first, second] of choices) {
+    const x = pool[pool.length - 1 - (first % pool.length)]
+    const y = pool[pool.length - 1 - (second % pool.length)]
+    const made = ops[op % ops.length](x, y, first + second)
+    if (made !== undefined && sizeOf(made.shape) < 2000) pool.push(made)
+  }
+  const last = pool.slice(7).slice(-4)
+  const loss = last.reduce((sum, x) => G.add(sum, G.mean(G.tanh(x))), G.constant(0))
+  const [slopeS, slopeR] = gradients(loss, [s, r])
+  const whole = pool.filter((x) => x.dtype === "f32" && x.shape.join() === "4,6")
+  return {
+    name: "grown",
+    inputs,
+    state: {
+      s: { tensor: s, next: G.sub(s, G.mul(slopeS, 0.1)) },
+      t: { tensor: t, next: G.mul(G.tanh(whole[whole.length - 1]), 0.9) },
+      r: { tensor: r, next: G.add(G.mul(r, 0.5), slopeR) },
+    },
+    outputs: { loss, ...Object.fromEntries(last.map((x, i) => [`y${i}`, x])), old: r },
+  }
+}
+
+const compileWith = (layer: typeof Wasm.layer, spec: ProgramSpec): Program =>
+  Effect.runSync(Effect.scoped(Effect.provide(Effect.flatMap(Backend, (backend) => backend.compile(spec)), layer)))
+
+const agree = (found: ArrayLike<number>, expected: ArrayLike<number>): string | undefined => {
+  const scale = Math.max(1, ...Array.from(expected, Math.abs))
+  for (let i = 0; i < expected.length; i++) {
+    if (!(Math.abs(found[i] - expected[i]) <= 2e-4 * scale)) return `element ${i} is ${found[i]}, expected ${expected[i]}`
+  }
+  return undefined
+}
+
+describe("wasm", () => {
+  it("any graph gives what the reference gives: results, slopes and states, run after run", () => {
+    const choice = fc.tuple(fc.nat(1000), fc.nat(12), fc.nat(12))
+    fc.assert(fc.property(fc.array(choice, { minLength: 3, maxLength: 25 }), (choices) => {
+      const spec = grow(choices)
+      const wasm = compileWith(Wasm.layer, spec)
+      const reference = compileWith(Reference.layer, spec)
+      for (const name of Object.keys(spec.state)) {
+        const start = Float32Array.from({ length: 24 }, (_, i) => Math.sin(i * 7 + name.charCodeAt(0)))
+        for (const program of [wasm, reference]) Effect.runSync(program.write(name, start))
+      }
+      for (let run = 0; run < 2; run++) {
+        for (const name of Object.keys(spec.inputs)) {
+          wasm.feeds[name].forEach((_, i, feed) => feed[i] = Math.fround(Math.cos(i * 5 + run + name.charCodeAt(0))))
+          reference.feeds[name].set(wasm.feeds[name])
+        }
+        wasm.runSync?.()
+        reference.runSync?.()
+        for (const name of Object.keys(spec.outputs)) {
+          const wrong = agree(wasm.results[name], reference.results[name])
+          if (wrong !== undefined) throw new Error(`${name}, run ${run}: ${wrong}`)
+        }
+        for (const name of Object.keys(spec.state)) {
+          const wrong = agree(Effect.runSync(wasm.read(name)), Effect.runSync(reference.read(name)))
+          if (wrong !== undefined) throw new Error(`state ${name}, run ${run}: ${wrong}`)
+        }
+      }
+    }), { numRuns: 300 })
+  })
+})

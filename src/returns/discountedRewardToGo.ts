@@ -1,0 +1,45 @@
+import { emptyLike, type Numbers } from "./inputs.ts"
+
+export interface RewardToGoInputs<A extends Numbers> {
+  readonly rewards: A
+  readonly terminated: Uint8Array
+  readonly truncated?: Uint8Array
+  readonly numEnvs: number
+  readonly gamma: number
+  /** Where the result goes; a new array when left out. */
+  readonly out?: A
+}
+
+/**
+ * Σ γ^k r_{t+k} to the end of the episode or of the rollout, with nothing bootstrapped: what REINFORCE weights its
+ * gradient with (Williams 1992), and what was left of a recorded episode's return.
+ *
+ * @example
+ * ```ts
+ * Returns.discountedRewardToGo({
+ *   rewards: Float64Array.of(1, 1, 1),
+ *   terminated: Uint8Array.of(0, 1, 0),
+ *   numEnvs: 1,
+ *   gamma: 0.5,
+ * }) // [1.5, 1, 1]
+ * ```
+ */
+export function discountedRewardToGo(inputs: RewardToGoInputs<Float32Array>): Float32Array
+export function discountedRewardToGo(inputs: RewardToGoInputs<Float64Array>): Float64Array
+export function discountedRewardToGo(inputs: RewardToGoInputs<Numbers>): Numbers {
+  const { rewards, terminated, truncated, numEnvs, gamma } = inputs
+  const rows = rewards.length
+  const out = inputs.out ?? emptyLike(rewards)
+  if (!Number.isInteger(rows / numEnvs))
+    throw new RangeError(`rewards: ${rows} rows are no multiple of ${numEnvs} envs`)
+  for (const [name, array] of Object.entries({ terminated, truncated, out })) {
+    if (array !== undefined && array.length !== rows) {
+      throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
+    }
+  }
+  for (let row = rows - 1; row >= 0; row--) {
+    const done = terminated[row] !== 0 || (truncated !== undefined && truncated[row] !== 0)
+    out[row] = done || row + numEnvs >= rows ? rewards[row] : rewards[row] + gamma * out[row + numEnvs]
+  }
+  return out
+}

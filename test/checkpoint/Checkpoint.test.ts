@@ -1,0 +1,186 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, FileSystem } from "effect"
+import * as Checkpoint from "../../src/checkpoint/Checkpoint.ts"
+import type { RunFiles } from "../../src/experiment/RunStore.ts"
+import { disk, memoryRun, temporaryRun } from "../experiment/disk.ts"
+
+const all: Checkpoint.RetentionStrategy = { _tag: "LastN", keep: 0 }
+const text = (content: string): Uint8Array => new TextEncoder().encode(content)
+
+const save = (
+  run: RunFiles,
+  step: number,
+  options: { readonly score?: number | null; readonly strategy?: Checkpoint.RetentionStrategy } = {},
+) =>
+  Checkpoint.save(run, {
+    name: `ep_${String(step).padStart(6, "0")}`,
+    step,
+    score: options.score ?? null,
+    strategy: options.strategy ?? all,
+    files: { "weights.safetensors": text(`weights ${step}`), "runtime.json": text(`{"step":${step}}`) },
+  })
+
+const names = (run: RunFiles) => run.list("checkpoints")
+
+const stepIn = ({ files }: Checkpoint.Loaded): number =>
+  JSON.parse(new TextDecoder().decode(files["runtime.json"])).step
+
+for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory": memoryRun })) {
+  const test = (title: string, body: (run: RunFiles) => Effect.Effect<void, unknown, FileSystem.FileSystem>) =>
+    it.effect(title, () => Effect.flatMap(open, body).pipe(Effect.provide(disk)))
+
+  describe(`checkpoints ${where}`, () => {
+    test("come back by name and as the latest", (run) =>
+      Effect.gen(function* () {
+        yield* save(run, 10)
+        yield* save(run, 20)
+        const latest = yield* Checkpoint.load(run, "latest")
+        assert.strictEqual(latest.name, "ep_000020")
+        assert.deepEqual(latest.skipped, [])
+        assert.deepEqual(Object.keys(latest.files).sort(), ["runtime.json", "weights.safetensors"])
+        assert.strictEqual(new TextDecoder().decode(latest.files["weights.safetensors"]), "weights 20")
+        assert.strictEqual(stepIn(yield* Checkpoint.load(run, "ep_000010")), 10)
+      }))
+
+    test("are folders with a manifest, and two pointers to the latest", (run) =>
+      Effect.gen(function* () {
+        yield* save(run, 10, { score: 1.5 })
+        assert.deepEqual(yield* names(run), ["ep_000010", "latest", "latest.json"])
+        assert.deepEqual(yield* run.list("checkpoints/ep_000010"), [
+          "manifest.json",
+          "runtime.json",
+          "weights.safetensors",
+        ])
+        assert.strictEqual(yield* run.target("checkpoints/latest"), "ep_000010")
+        assert.deepEqual(JSON.parse(yield* run.readText("checkpoints/latest.json")), { path: "ep_000010" })
+        assert.deepEqual(JSON.parse(yield* run.readText("checkpoints/ep_000010/manifest.json")), {
+          step: 10,
+          score: 1.5,
+          files: {
+            "weights.safetensors": {
+              sha256: "29ad0a17ecc91f56dd9834b5bd2dbf31bbb33c3c0e63c37f2c6e52a06c2b58f7",
+              bytes: 10,
+            },
+            "runtime.json": { sha256: "6bb5ec3a4bb2bf4fae5b4d0dbf33ac6a8bb0fd12ccf3d5d3a1e7c9e03a2d6a9b", bytes: 11 },
+          },
+        })
+      }))
+
+    test("can be saved again under their name", (run) =>
+      Effect.gen(function* () {
+        yield* save(run, 10)
+        yield* Checkpoint.save(run, {
+          name: "ep_000010",
+          step: 10,
+          score: null,
+          strategy: all,
+          files: { a: text("b") },
+        })
+        assert.deepEqual(Object.keys((yield* Checkpoint.load(run, "latest")).files), ["a"])
+      }))
+
+    test("are found by latest.json where the link is gone", (run) =>
+      Effect.gen(function* () {
+        yield* save(run, 20)
+        yield* save(run, 10)
+        yield* run.remove("checkpoints/latest")
+        assert.strictEqual((yield* Checkpoint.load(run, "latest")).name, "ep_000010")
+        yield* run.write("checkpoints/latest.json", "{")
+        assert.strictEqual((yield* Checkpoint.load(run, "latest")).name, "ep_000020")
+      }))
+
+    const damages: ReadonlyArray<
+      readonly [string, (run: RunFiles, path: string) => Effect.Effect<void, unknown>, string]
+    > = [
+      ["a missing file", (run, path) => run.remove(`${path}/runtime.json`), "/runtime.json: it is missing"],
+      [
+        "a file cut short",
+        (run, path) => run.truncate(`${path}/runtime.json`, 5),
+        "/runtime.json: expected 11 bytes, found 5",
+      ],
+      [
+        "a flipped byte",
+        (run, path) => run.write(`${path}/runtime.json`, `{"step":21}`),
+        "/runtime.json: its contents do not match the manifest's digest",
+      ],
+      [
+        "a file too many",
+        (run, path) => run.write(`${path}/other.json`, "{}"),
+        "/other.json: it is not in the checkpoint's manifest",
+      ],
+      ["no manifest", (run, path) => run.remove(`${path}/manifest.json`), "/manifest.json: it is missing"],
+      [
+        "half a manifest",
+        (run, path) => run.truncate(`${path}/manifest.json`, 9),
+        "/manifest.json: it is no manifest (",
+      ],
+      [
+        "a manifest that names a file elsewhere",
+        (run, path) =>
+          Effect.andThen(
+            run.write("config.yaml", ""),
+            run.write(
+              `${path}/manifest.json`,
+              JSON.stringify({ step: 1, score: null, files: { "../../config.yaml": { sha256: "", bytes: 0 } } }),
+            ),
+          ),
+        "it is not in the checkpoint's manifest",
+      ],
+    ]
+    for (const [damage, inflict, message] of damages) {
+      test(`with ${damage} are refused by name, and passed over for the one before`, (run) =>
+        Effect.gen(function* () {
+          yield* save(run, 10)
+          yield* save(run, 20)
+          yield* inflict(run, "checkpoints/ep_000020")
+          const error = yield* Effect.flip(Checkpoint.load(run, "ep_000020"))
+          assert.strictEqual(error._tag, "CheckpointError")
+          assert.include(error.message, message)
+          assert.include(error.message, `${run.directory}/checkpoints/ep_000020/`)
+          const { name, skipped } = yield* Checkpoint.load(run, "latest")
+          assert.strictEqual(name, "ep_000010")
+          assert.deepEqual(skipped, [{ name: "ep_000020", reason: error.message }])
+        }))
+    }
+
+    test("fail with what is wrong with the newest where all are damaged, and say where there are none", (run) =>
+      Effect.gen(function* () {
+        const none = yield* Effect.flip(Checkpoint.load(run, "latest"))
+        assert.strictEqual(none.message, `${run.directory} has no checkpoint to go on from`)
+        for (const step of [10, 20]) yield* save(run, step)
+        for (const step of [10, 20]) yield* run.remove(`checkpoints/ep_0000${step}/runtime.json`)
+        const error = yield* Effect.flip(Checkpoint.load(run, "latest"))
+        assert.strictEqual(error.message, `${run.directory}/checkpoints/ep_000020/runtime.json: it is missing`)
+        const unknown = yield* Effect.flip(Checkpoint.load(run, "ep_000030"))
+        assert.strictEqual(
+          unknown.message,
+          `${run.directory}/checkpoints/ep_000030: there is no such checkpoint; there are ep_000010, ep_000020`,
+        )
+      }))
+
+    test("stay as long as the strategy says: the last ones, by number", (run) =>
+      Effect.gen(function* () {
+        const strategy = { _tag: "LastN" as const, keep: 2 }
+        for (const step of [999_998, 999_999, 1_000_000]) yield* save(run, step, { strategy })
+        assert.deepEqual(yield* names(run), ["ep_1000000", "ep_999999", "latest", "latest.json"])
+      }))
+
+    test("stay as long as the strategy says: the best ones, and always the latest", (run) =>
+      Effect.gen(function* () {
+        const strategy = { _tag: "TopKValidation" as const, keep: 2 }
+        const after = Effect.fnUntraced(function* (step: number, score: number | null) {
+          yield* save(run, step, { score, strategy })
+          assert.strictEqual((yield* Checkpoint.load(run, "latest")).name, `ep_${String(step).padStart(6, "0")}`)
+          return (yield* names(run)).filter((name) => name.startsWith("ep_")).map((name) => Number(name.slice(3)))
+        })
+        assert.deepEqual(yield* after(1, 5), [1])
+        assert.deepEqual(yield* after(2, 9), [1, 2])
+        assert.deepEqual(yield* after(3, null), [1, 2, 3])
+        assert.deepEqual(yield* after(4, NaN), [1, 2, 4])
+        // Equal to the first: the later is better.
+        assert.deepEqual(yield* after(5, 5), [2, 5])
+        assert.deepEqual(yield* after(6, -1), [2, 5, 6])
+        assert.deepEqual(yield* after(7, 10), [2, 7])
+      }))
+  })
+}

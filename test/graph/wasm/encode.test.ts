@@ -1,0 +1,78 @@
+import { assert, describe, it } from "@effect/vitest"
+import { flatten, ModuleBuilder, signed, signed64, unsigned } from "../../../src/graph/wasm/encode.ts"
+import { call, choose, f32x4, i32, loopWhile, memoryCopy, memoryFill, v128 } from "../../../src/graph/wasm/instructions.ts"
+import { ConstantPool, FunctionBuilder, type Target } from "../../../src/graph/wasm/function.ts"
+import { bufferOf, functionOf, instantiate } from "./support.ts"
+
+const bytes = (code: Parameters<typeof flatten>[0]): ReadonlyArray<number> => [...flatten(code)]
+
+const newTarget = (): Target => ({
+  module: new ModuleBuilder(),
+  pool: new ConstantPool(64, 1024),
+  scratch: 0,
+  shared: new Map(),
+})
+
+describe("encode", () => {
+  it("writes integers as LEB128", () => {
+    assert.deepStrictEqual(bytes(unsigned(0)), [0])
+    assert.deepStrictEqual(bytes(unsigned(127)), [127])
+    assert.deepStrictEqual(bytes(unsigned(624485)), [0xe5, 0x8e, 0x26])
+    assert.deepStrictEqual(bytes(unsigned(2 ** 32 - 1)), [0xff, 0xff, 0xff, 0xff, 0x0f])
+    assert.deepStrictEqual(bytes(signed(63)), [63])
+    assert.deepStrictEqual(bytes(signed(64)), [0xc0, 0x00])
+    assert.deepStrictEqual(bytes(signed(-64)), [0x40])
+    assert.deepStrictEqual(bytes(signed(-123456)), [0xc0, 0xbb, 0x78])
+    assert.deepStrictEqual(bytes(signed64(-1n)), [0x7f])
+    assert.deepStrictEqual(bytes(signed64(2n ** 62n)), [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0xc0, 0x00])
+  })
+
+  it("builds modules that engines run: a loop, a call, a choice", () => {
+    const target = newTarget()
+    const square = new FunctionBuilder(target, { params: ["i32"], results: ["i32"] })
+    const squareIndex = square.finish(i32.mul(square.param("i32", 0), square.param("i32", 0)))
+    const f = new FunctionBuilder(target, { params: ["i32"], results: ["i32"] })
+    const n = f.param("i32", 0)
+    const sum = f.local("i32")
+    const body = [sum.set(i32.add(sum, { type: "i32", code: call(squareIndex, [n]) })), n.set(i32.sub(n, i32.const(1)))]
+    f.emit(loopWhile(body, n))
+    target.module.export("squares", f.finish(choose(i32.gtU(sum, i32.const(1000)), i32.const(-1), sum)))
+    const squares = functionOf(instantiate(target.module.encode(1)), "squares")
+    assert.strictEqual(squares(4), 30)
+    assert.strictEqual(squares(1000), -1)
+  })
+
+  it("keeps equal functions once", () => {
+    const { module } = newTarget()
+    const type = { params: [], results: ["i32"] } as const
+    const one = module.define(type, [], i32.const(1).code)
+    assert.strictEqual(module.define(type, [], i32.const(1).code), one)
+    assert.notStrictEqual(module.define(type, [], i32.const(2).code), one)
+    assert.notStrictEqual(module.define({ params: ["i32"], results: ["i32"] }, [], i32.const(1).code), one)
+  })
+
+  it("puts data and constants into memory, and moves them there", () => {
+    const target = newTarget()
+    const f = new FunctionBuilder(target, { params: [], results: [] })
+    f.emit(v128.store(i32.const(2048), f32x4.add(f.constant(1.5), f.constant(2))))
+    f.emit(memoryCopy(i32.const(2064), i32.const(2048), i32.const(8)))
+    f.emit(memoryFill(i32.const(2048), i32.const(0), i32.const(4)))
+    target.module.export("go", f.finish())
+    target.module.data(64, target.pool.bytes())
+    target.module.data(4096, Uint8Array.of(1, 2, 3))
+    const exports = instantiate(target.module.encode(1))
+    functionOf(exports, "go")()
+    assert.deepStrictEqual([...new Float32Array(bufferOf(exports), 2048, 7)], [0, 3.5, 3.5, 3.5, 3.5, 3.5, 0])
+    assert.deepStrictEqual([...new Uint8Array(bufferOf(exports), 4096, 4)], [1, 2, 3, 0])
+  })
+
+  it("uses locals again once their scope has ended", () => {
+    const f = new FunctionBuilder(newTarget(), { params: [], results: [] })
+    let first: unknown
+    f.scoped(() => {
+      first = f.local("v128").code
+    })
+    assert.deepStrictEqual(f.local("v128").code, first)
+    assert.notDeepEqual(f.local("v128").code, first)
+  })
+})

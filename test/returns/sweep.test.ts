@@ -1,0 +1,62 @@
+import { assert, describe, it } from "vitest"
+import { simd } from "../../src/returns/simd.ts"
+import { type Columns, scalar32, sweep32 } from "../../src/returns/sweep.ts"
+import { stream } from "../../src/rng/Rng.ts"
+
+const columns = (steps: number, envs: number, truncation: boolean): Columns<Float32Array> => {
+  const random = stream(1, "sweep", steps, envs)
+  const rows = steps * envs
+  const floats = (length: number): Float32Array => Float32Array.from({ length }, () => random.normal())
+  const flags = (): Uint8Array => Uint8Array.from({ length: rows }, () => Number(random.uniform() < 0.1))
+  return {
+    rewards: floats(rows),
+    values: floats(rows),
+    lastValues: floats(envs),
+    terminated: flags(),
+    truncated: truncation ? flags() : undefined,
+    truncatedValues: truncation ? floats(rows) : undefined,
+    gamma: 0.99,
+    decay: 0.94,
+    advantages: new Float32Array(rows),
+    targets: new Float32Array(rows),
+  }
+}
+
+describe("the sweep in WebAssembly", () => {
+  it("is there in Node", () => {
+    assert.isDefined(simd)
+  })
+
+  // Less than a turn, many turns, a last turn of another size, rows longer than a turn, no multiple of four.
+  it.each([
+    [1, 4],
+    [7, 5],
+    [128, 64],
+    [130, 1024],
+    [4001, 7],
+    [3, 20_001],
+  ])("has the bits of the scalar one, over %i steps of %i envs", (steps, envs) => {
+    for (const truncation of [false, true]) {
+      const vector = columns(steps, envs, truncation)
+      const scalar = columns(steps, envs, truncation)
+      sweep32(vector)
+      scalar32(scalar)
+      assert.deepEqual(vector, scalar)
+    }
+  })
+
+  it("starts anew each time: nothing is left of the sweep before", () => {
+    const first = columns(30, 16, true)
+    sweep32(first)
+    sweep32(columns(300, 100, true))
+    const again = columns(30, 16, true)
+    sweep32(again)
+    assert.deepEqual(again, first)
+    // Truncation whose values are not known, after one whose values were.
+    const unknown = { ...columns(30, 16, true), truncatedValues: undefined }
+    const expected = { ...columns(30, 16, true), truncatedValues: undefined }
+    sweep32(unknown)
+    scalar32(expected)
+    assert.deepEqual(unknown, expected)
+  })
+})

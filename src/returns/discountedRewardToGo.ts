@@ -30,8 +30,9 @@ export function discountedRewardToGo(inputs: RewardToGoInputs<Numbers>): Numbers
   const { rewards, terminated, truncated, numEnvs, gamma } = inputs
   const rows = rewards.length
   const out = inputs.out ?? emptyLike(rewards)
-  if (!Number.isInteger(rows / numEnvs))
+  if (!(Number.isInteger(numEnvs) && numEnvs > 0 && rows % numEnvs === 0)) {
     throw new RangeError(`rewards: ${rows} rows are no multiple of ${numEnvs} envs`)
+  }
   for (const [name, array] of Object.entries({ terminated, truncated, out })) {
     if (array !== undefined && array.length !== rows) {
       throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)

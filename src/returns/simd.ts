@@ -33,76 +33,86 @@ declare const WebAssembly: {
   readonly Instance: new (module: object) => { readonly exports: Simd }
 }
 
-// The instructions used, as the WebAssembly specification numbers them.
-const [i32, f32, v128] = [0x7f, 0x7d, 0x7b]
-const vector = (code: number): ReadonlyArray<number> =>
-  code < 0x80 ? [0xfd, code] : [0xfd, (code & 0x7f) | 0x80, code >>> 7]
-const localGet = (index: number): ReadonlyArray<number> => [0x20, index]
-const localSet = (index: number): ReadonlyArray<number> => [0x21, index]
-const constant = (value: number): ReadonlyArray<number> => [0x41, value & 0x7f]
-const [add, subtract, shiftLeft, greater] = [0x6a, 0x6b, 0x74, 0x4a]
-const [voidType, loop, branchIf, end] = [0x40, 0x03, [0x0d, 0x00], 0x0b]
-const load = [...vector(0x00), 0x00, 0x00]
-const load4Bytes = [...vector(0x5c), 0x00, 0x00]
-const store = [...vector(0x0b), 0x00, 0x00]
-const [splat, plus, minus, times] = [vector(0x13), vector(0xe4), vector(0xe5), vector(0xe6)]
-const [and, select, widen8, widen16, equal] = [vector(0x4e), vector(0x52), vector(0x89), vector(0xa9), vector(0x37)]
-const zeros = [...vector(0x0c), ...new Array<number>(16).fill(0)]
+type Code = ReadonlyArray<number>
 
-// Parameters, then locals, in the order of Kernel's.
-const [at, rowBytes, rewards, values, advantages, terminated, truncated, truncatedValues, gamma, decay] = Array.from(
-  { length: 10 },
-  (_, index) => index,
-)
+/** An instruction, as the WebAssembly specification numbers it, after the code of what it takes. */
+const instruction =
+  (...code: Code) =>
+  (...operands: ReadonlyArray<Code>): Code => [...operands.flat(), ...code]
+
+const [i32, f32, v128] = [0x7f, 0x7d, 0x7b]
+const get = (local: number): Code => [0x20, local]
+const set = (local: number, value: Code): Code => [...value, 0x21, local]
+/** A whole number between −64 and 63. */
+const constant = (value: number): Code => [0x41, value & 0x7f]
+const add = instruction(0x6a)
+const subtract = instruction(0x6b)
+const shiftLeft = instruction(0x74)
+const greater = instruction(0x4a)
+const repeatWhile = (condition: Code, ...code: ReadonlyArray<Code>): Code => [
+  0x03,
+  0x40,
+  ...code.flat(),
+  ...condition,
+  0x0d,
+  0x00,
+  0x0b,
+]
+const load = instruction(0xfd, 0x00, 0, 0)
+const store = instruction(0xfd, 0x0b, 0, 0)
+const load4Bytes = instruction(0xfd, 0x5c, 0, 0)
+const widen8 = instruction(0xfd, 0x89, 1)
+const widen16 = instruction(0xfd, 0xa9, 1)
+const zeros: Code = [0xfd, 0x0c, ...new Array<number>(16).fill(0)]
+const splat = instruction(0xfd, 0x13)
+const plus = instruction(0xfd, 0xe4, 1)
+const minus = instruction(0xfd, 0xe5, 1)
+const times = instruction(0xfd, 0xe6, 1)
+const and = instruction(0xfd, 0x4e)
+const equal = instruction(0xfd, 0x37)
+/** The bits of the first where those of the third are set, of the second where they are not. */
+const select = instruction(0xfd, 0x52)
+
+// The parameters, in the order of Kernel's, then the locals: a number, and vectors.
+const [at, rowBytes, rewards, values, advantages, terminated, truncated, truncatedValues, gamma, decay] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+]
 const [offset, gammas, decays, value, next, advantage] = [10, 11, 12, 13, 14, 15]
 
-/** The address of a column's element. */
-const element = (column: number): ReadonlyArray<number> => [...localGet(column), ...localGet(offset), add]
-/** The address of the element one row on. */
-const nextElement = (column: number): ReadonlyArray<number> => [...element(column), ...localGet(rowBytes), add]
+/** The address of this row's element of a column, and of the next row's. */
+const here = (column: number): Code => add(get(column), get(offset))
+const after = (column: number): Code => add(here(column), get(rowBytes))
 /** All bits set in the lanes whose flag is 0. */
-const unset = (flags: number): ReadonlyArray<number> => [
-  ...[...localGet(flags), ...localGet(at), add, ...load4Bytes, ...widen8, ...widen16],
-  ...[...zeros, ...equal],
-]
+const unset = (flags: number): Code => equal(widen16(widen8(load4Bytes(add(get(flags), get(at))))), zeros)
 
-const body = (cuts: boolean): ReadonlyArray<number> => [
-  ...[...localGet(gamma), ...splat, ...localSet(gammas)],
-  ...[...localGet(decay), ...splat, ...localSet(decays)],
-  ...[loop, voidType],
-  ...[...localGet(at), ...constant(2), shiftLeft, ...localSet(offset)],
-  ...[...element(values), ...load, ...localSet(value)],
-  // next = γ V' + γλ A'
-  ...[...nextElement(values), ...load, ...localGet(gammas), ...times],
-  ...[...nextElement(advantages), ...load, ...localGet(decays), ...times, ...plus, ...localSet(next)],
-  // where truncated, γ times the value of the final observation instead
-  ...(cuts
-    ? [
-        ...[...localGet(next), ...element(truncatedValues), ...load, ...localGet(gammas), ...times],
-        ...[...unset(truncated), ...select, ...localSet(next)],
-      ]
-    : []),
-  // A = (r − V) + (next where not terminated)
-  ...[...element(rewards), ...load, ...localGet(value), ...minus],
-  ...[...localGet(next), ...unset(terminated), ...and, ...plus, ...localSet(advantage)],
-  ...[...element(advantages), ...localGet(advantage), ...store],
-  // the target, A + V
-  ...[...element(rewards), ...localGet(advantage), ...localGet(value), ...plus, ...store],
-  ...[...localGet(at), ...constant(4), subtract, ...localSet(at)],
-  ...[...localGet(at), ...constant(-4), greater, ...branchIf, end],
-  end,
-]
+const body = (cuts: boolean): Code =>
+  [
+    set(gammas, splat(get(gamma))),
+    set(decays, splat(get(decay))),
+    repeatWhile(
+      greater(get(at), constant(-4)),
+      set(offset, shiftLeft(get(at), constant(2))),
+      set(value, load(here(values))),
+      set(next, plus(times(load(after(values)), get(gammas)), times(load(after(advantages)), get(decays)))),
+      cuts ? set(next, select(get(next), times(load(here(truncatedValues)), get(gammas)), unset(truncated))) : [],
+      set(advantage, plus(minus(load(here(rewards)), get(value)), and(get(next), unset(terminated)))),
+      store(here(advantages), get(advantage)),
+      store(here(rewards), plus(get(advantage), get(value))),
+      set(at, subtract(get(at), constant(4))),
+    ),
+    [0x0b],
+  ].flat()
 
 const bytes = (): Uint8Array<ArrayBuffer> => {
-  const number = (value: number): ReadonlyArray<number> =>
-    value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...number(value >>> 7)]
-  const sized = (content: ReadonlyArray<number>): ReadonlyArray<number> => [...number(content.length), ...content]
-  const section = (id: number, content: ReadonlyArray<number>): ReadonlyArray<number> => [id, ...sized(content)]
-  const name = (text: string): ReadonlyArray<number> => sized([...text].map((letter) => letter.charCodeAt(0)))
-  const code = (cuts: boolean): ReadonlyArray<number> => sized([2, 1, i32, 5, v128, ...body(cuts)])
+  const number = (value: number): Code => (value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...number(value >>> 7)])
+  const sized = (content: Code): Code => [...number(content.length), ...content]
+  const section = (id: number, content: Code): Code => [id, ...sized(content)]
+  const name = (text: string): Code => sized([...text].map((letter) => letter.charCodeAt(0)))
+  const code = (cuts: boolean): Code => sized([2, 1, i32, 5, v128, ...body(cuts)])
   const parameters = [...new Array<number>(8).fill(i32), f32, f32]
+  const header = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]
   return Uint8Array.from([
-    ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+    ...header,
     ...section(1, [1, 0x60, ...sized(parameters), 0]),
     ...section(3, [2, 0, 0]),
     ...section(5, [1, 0x00, 1]),

@@ -58,10 +58,10 @@ for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory
           score: 1.5,
           files: {
             "weights.safetensors": {
-              sha256: "29ad0a17ecc91f56dd9834b5bd2dbf31bbb33c3c0e63c37f2c6e52a06c2b58f7",
+              sha256: "6bcd9b86c50c7963c5fc82961152ebab3be3f972dc59b0e8ab7b3fc1330ae676",
               bytes: 10,
             },
-            "runtime.json": { sha256: "6bb5ec3a4bb2bf4fae5b4d0dbf33ac6a8bb0fd12ccf3d5d3a1e7c9e03a2d6a9b", bytes: 11 },
+            "runtime.json": { sha256: "e480084f1920a277771bdd38f16b8e4b603f632c58f4ef56dbcb94a37ffada2c", bytes: 11 },
           },
         })
       }))

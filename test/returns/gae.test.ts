@@ -19,7 +19,11 @@ describe("gae", () => {
     ["λ = 1", { lambda: 1 }, [1 + 0.5 * 3.5, 2 + 0.5 * 3, 3]],
     ["γ = 0", { gamma: 0 }, [-3, -6, -13]],
     ["terminated in the middle", { terminated: Uint8Array.of(0, 1, 0) }, [1 + 0.25 * -6, -6, 3]],
-    ["terminated at the end", { terminated: Uint8Array.of(0, 0, 1) }, [1 + 0.25 * (2 + 0.25 * -13), 2 + 0.25 * -13, -13]],
+    [
+      "terminated at the end",
+      { terminated: Uint8Array.of(0, 0, 1) },
+      [1 + 0.25 * (2 + 0.25 * -13), 2 + 0.25 * -13, -13],
+    ],
     [
       "truncated: from the value of the final observation",
       { truncated: Uint8Array.of(0, 1, 0), truncatedValues: Float64Array.of(0, 20, 0) },
@@ -63,7 +67,10 @@ describe("gae", () => {
     const targets = new Float64Array(3)
     assert.strictEqual(gae(three({ out, targets })), out)
     assert.deepEqual([...out], [...gae(three())])
-    assert.deepEqual([...targets], [...out].map((advantage, t) => advantage + three().values[t]))
+    assert.deepEqual(
+      [...targets],
+      [...out].map((advantage, t) => advantage + three().values[t]),
+    )
   })
 
   it("gives the rewards' kind, and leaves its inputs alone", () => {
@@ -78,7 +85,10 @@ describe("gae", () => {
   it("has nothing to say about no steps", () => {
     const none = new Float32Array(0)
     const lastValues = new Float32Array(7)
-    assert.lengthOf(gae({ rewards: none, values: none, lastValues, terminated: new Uint8Array(0), gamma: 1, lambda: 1 }), 0)
+    assert.lengthOf(
+      gae({ rewards: none, values: none, lastValues, terminated: new Uint8Array(0), gamma: 1, lambda: 1 }),
+      0,
+    )
   })
 
   it.each([

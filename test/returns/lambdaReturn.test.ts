@@ -28,8 +28,14 @@ describe("lambdaReturn", () => {
   })
 
   it("gives rlib's last row when asked, and what follows from it in the rows before", () => {
-    assert.deepEqual([...lambdaReturn(three({ tail: "rlib", lambda: 1 }))], [1 + 0.5 * (2 + 0.5 * 32), 2 + 0.5 * 32, 32])
-    assert.deepEqual([...lambdaReturn(three({ tail: "rlib", terminated: Uint8Array.of(0, 0, 1), lambda: 1 }))], [2, 2, 0])
+    assert.deepEqual(
+      [...lambdaReturn(three({ tail: "rlib", lambda: 1 }))],
+      [1 + 0.5 * (2 + 0.5 * 32), 2 + 0.5 * 32, 32],
+    )
+    assert.deepEqual(
+      [...lambdaReturn(three({ tail: "rlib", terminated: Uint8Array.of(0, 0, 1), lambda: 1 }))],
+      [2, 2, 0],
+    )
   })
 
   it("writes where it is told to", () => {
@@ -39,7 +45,11 @@ describe("lambdaReturn", () => {
   })
 
   it("refuses shapes that don't fit", () => {
-    assert.throws(() => lambdaReturn(three({ values: new Float64Array(4) })), RangeError, "values: expected 3 rows, found 4")
+    assert.throws(
+      () => lambdaReturn(three({ values: new Float64Array(4) })),
+      RangeError,
+      "values: expected 3 rows, found 4",
+    )
     const values = new Float64Array(3)
     assert.throws(() => lambdaReturn(three({ values, out: values })), RangeError, "out: can't be the array of values")
   })

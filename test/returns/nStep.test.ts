@@ -47,7 +47,11 @@ describe("nStep", () => {
       { truncated: Uint8Array.of(0, 1, 0, 0), truncatedValues: Float64Array.of(0, 40, 0, 0), horizon: 3 },
       [1 + 1 + 10, 2 + 20, 3 + 2 + 32, 4 + 64],
     ],
-    ["truncated at an unknown value", { truncated: Uint8Array.of(0, 1, 0, 0), horizon: 2 }, [1 + 1, 2, 3 + 2 + 32, 4 + 64]],
+    [
+      "truncated at an unknown value",
+      { truncated: Uint8Array.of(0, 1, 0, 0), horizon: 2 },
+      [1 + 1, 2, 3 + 2 + 32, 4 + 64],
+    ],
     ["rewards clipped", { clip: true, horizon: 1 }, [1 + 8, 1 + 16, 1 + 32, 1 + 64]],
   ] as const)("%s", (_, changes, expected) => {
     close(nStep(four(changes)), [...expected])
@@ -62,10 +66,18 @@ describe("nStep", () => {
   })
 
   it.each([0, -1, 1.5, NaN])("refuses a horizon of %d", (horizon) => {
-    assert.throws(() => nStep(four({ horizon })), RangeError, `horizon: expected a whole number of at least 1, found ${horizon}`)
+    assert.throws(
+      () => nStep(four({ horizon })),
+      RangeError,
+      `horizon: expected a whole number of at least 1, found ${horizon}`,
+    )
   })
 
   it("refuses shapes that don't fit", () => {
-    assert.throws(() => nStep(four({ terminated: new Uint8Array(3), horizon: 2 })), RangeError, "terminated: expected 4 rows")
+    assert.throws(
+      () => nStep(four({ terminated: new Uint8Array(3), horizon: 2 })),
+      RangeError,
+      "terminated: expected 4 rows",
+    )
   })
 })

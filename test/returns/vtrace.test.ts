@@ -43,6 +43,10 @@ describe("vtrace", () => {
   })
 
   it("refuses shapes that don't fit", () => {
-    assert.throws(() => vtrace(two({ logRatios: new Float64Array(1) })), RangeError, "logRatios: expected 2 rows, found 1")
+    assert.throws(
+      () => vtrace(two({ logRatios: new Float64Array(1) })),
+      RangeError,
+      "logRatios: expected 2 rows, found 1",
+    )
   })
 })

@@ -1,16 +1,11 @@
-import { describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { Effect } from "effect"
-import { Backend, type Program } from "../src/backend/Backend.ts"
-import * as Reference from "../src/backend/reference.ts"
-import * as Wasm from "../src/backend/wasm.ts"
-import { gradients } from "../src/graph/gradients.ts"
-import * as G from "../src/graph/ops.ts"
-import type { ProgramSpec } from "../src/graph/Program.ts"
-import { sizeOf, type Tensor } from "../src/graph/Tensor.ts"
+import { gradients } from "../../src/graph/gradients.ts"
+import * as G from "../../src/graph/ops.ts"
+import type { ProgramSpec } from "../../src/graph/Program.ts"
+import { sizeOf, type Tensor } from "../../src/graph/Tensor.ts"
 
 /** A graph grown from a list of numbers: each picks an op and what it is applied to, among all that was made before. */
-const grow = (choices: ReadonlyArray<readonly [number, number, number]>): ProgramSpec => {
+export const grow = (choices: ReadonlyArray<readonly [number, number, number]>): ProgramSpec => {
   const inputs = { a: G.input("a", [6, 4]), b: G.input("b", [4]), c: G.input("c", [6, 1]), d: G.input("d", [24]) }
   const s = G.state("s", [6, 4])
   const t = G.state("t", [4, 6])
@@ -81,44 +76,6 @@ const grow = (choices: ReadonlyArray<readonly [number, number, number]>): Progra
   }
 }
 
-const compileWith = (layer: typeof Wasm.layer, spec: ProgramSpec): Program =>
-  Effect.runSync(Effect.scoped(Effect.provide(Effect.flatMap(Backend, (backend) => backend.compile(spec)), layer)))
 
-const agree = (found: ArrayLike<number>, expected: ArrayLike<number>): string | undefined => {
-  const scale = Math.max(1, ...Array.from(expected, Math.abs))
-  for (let i = 0; i < expected.length; i++) {
-    if (!(Math.abs(found[i] - expected[i]) <= 2e-4 * scale)) return `element ${i} is ${found[i]}, expected ${expected[i]}`
-  }
-  return undefined
-}
-
-describe("wasm", () => {
-  it("any graph gives what the reference gives: results, slopes and states, run after run", () => {
-    const choice = fc.tuple(fc.nat(1000), fc.nat(12), fc.nat(12))
-    fc.assert(fc.property(fc.array(choice, { minLength: 3, maxLength: 25 }), (choices) => {
-      const spec = grow(choices)
-      const wasm = compileWith(Wasm.layer, spec)
-      const reference = compileWith(Reference.layer, spec)
-      for (const name of Object.keys(spec.state)) {
-        const start = Float32Array.from({ length: 24 }, (_, i) => Math.sin(i * 7 + name.charCodeAt(0)))
-        for (const program of [wasm, reference]) Effect.runSync(program.write(name, start))
-      }
-      for (let run = 0; run < 2; run++) {
-        for (const name of Object.keys(spec.inputs)) {
-          wasm.feeds[name].forEach((_, i, feed) => feed[i] = Math.fround(Math.cos(i * 5 + run + name.charCodeAt(0))))
-          reference.feeds[name].set(wasm.feeds[name])
-        }
-        wasm.runSync?.()
-        reference.runSync?.()
-        for (const name of Object.keys(spec.outputs)) {
-          const wrong = agree(wasm.results[name], reference.results[name])
-          if (wrong !== undefined) throw new Error(`${name}, run ${run}: ${wrong}`)
-        }
-        for (const name of Object.keys(spec.state)) {
-          const wrong = agree(Effect.runSync(wasm.read(name)), Effect.runSync(reference.read(name)))
-          if (wrong !== undefined) throw new Error(`state ${name}, run ${run}: ${wrong}`)
-        }
-      }
-    }), { numRuns: 300 })
-  })
-})
+/** What a graph is grown from. */
+export const choices = fc.array(fc.tuple(fc.nat(1000), fc.nat(12), fc.nat(12)), { minLength: 3, maxLength: 25 })

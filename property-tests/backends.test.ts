@@ -1,0 +1,23 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import * as OnnxNode from "../src/backend/onnx-node.ts"
+import * as Reference from "../src/backend/reference.ts"
+import * as Wasm from "../src/backend/wasm.ts"
+import { compileWith, firstDifference } from "./support/agreement.ts"
+import { choices, grow } from "./support/randomGraph.ts"
+
+const targets = { wasm: Wasm.layer, "onnx-node on the CPU": OnnxNode.layerCpu() }
+
+describe("any graph, on any backend, gives what the reference gives: results, slopes and states, run after run", () => {
+  for (const [name, layer] of Object.entries(targets)) {
+    it(name, () => {
+      fc.assert(
+        fc.property(choices, (picked) => {
+          const spec = grow(picked)
+          assert.isUndefined(firstDifference(compileWith(layer, spec), compileWith(Reference.layer, spec), spec))
+        }),
+        { numRuns: 200 },
+      )
+    })
+  }
+})

@@ -1,0 +1,46 @@
+import { Context, Effect, Layer, Scope } from "effect"
+import { Backend, type BackendUnavailable, type Program } from "../../src/backend/Backend.ts"
+import type { ProgramSpec } from "../../src/graph/Program.ts"
+
+/** A program that lives until the test is over. */
+export const compileWith = (layer: Layer.Layer<Backend, BackendUnavailable>, spec: ProgramSpec): Program =>
+  Effect.runSync(
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const backend = yield* Effect.provideService(Effect.map(Layer.build(layer), Context.get(Backend)), Scope.Scope, scope)
+      return yield* Effect.provideService(backend.compile(spec), Scope.Scope, scope)
+    }),
+  )
+
+/** What differs by more than rounding, if anything does. */
+export const agree = (found: ArrayLike<number>, expected: ArrayLike<number>): string | undefined => {
+  const scale = Math.max(1, ...Array.from(expected, Math.abs))
+  for (let i = 0; i < expected.length; i++) {
+    if (!(Math.abs(found[i] - expected[i]) <= 2e-4 * scale)) return `element ${i} is ${found[i]}, expected ${expected[i]}`
+  }
+  return undefined
+}
+
+
+/** Runs both from the same states on the same feeds, twice, and says where they part. */
+export const firstDifference = (one: Program, reference: Program, spec: ProgramSpec): string | undefined => {
+  for (const [name, { tensor }] of Object.entries(spec.state)) {
+    const start = Float32Array.from({ length: tensor.shape.reduce((a, b) => a * b, 1) }, (_, i) => Math.sin(i * 7 + name.charCodeAt(0)))
+    for (const program of [one, reference]) Effect.runSync(program.write(name, start))
+  }
+  for (let run = 0; run < 2; run++) {
+    for (const name of Object.keys(spec.inputs)) {
+      for (const program of [one, reference]) program.feeds[name].forEach((_, i, feed) => (feed[i] = Math.fround(Math.cos(i * 5 + run + name.charCodeAt(0)))))
+    }
+    for (const program of [one, reference]) program.runSync?.()
+    for (const name of Object.keys(spec.outputs)) {
+      const wrong = agree(one.results[name], reference.results[name])
+      if (wrong !== undefined) return `${name}, run ${run}: ${wrong}`
+    }
+    for (const name of Object.keys(spec.state)) {
+      const wrong = agree(Effect.runSync(one.read(name)), Effect.runSync(reference.read(name)))
+      if (wrong !== undefined) return `state ${name}, run ${run}: ${wrong}`
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,109 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { RunStoreError } from "../../src/experiment/RunStoreError.ts"
+import { Recorder, type Sink } from "../../src/record/Recorder.ts"
+import type { RunEvent } from "../../src/record/RunEvent.ts"
+import { scores } from "../../src/record/scores.ts"
+import { memoryRun } from "../experiment/disk.ts"
+import { episode, started } from "./events.ts"
+
+const note = (message: string): RunEvent => ({ _tag: "Note", message })
+const messages = (events: ReadonlyArray<RunEvent>) => events.map((event) => ("message" in event ? event.message : null))
+
+/** A sink that keeps what it is given, after something else. */
+const keeping = (before: Effect.Effect<void, RunStoreError> = Effect.void) => {
+  const kept: Array<string | null> = []
+  const sink: Sink = () =>
+    Effect.succeed({
+      emit: (events) =>
+        Effect.andThen(
+          before,
+          Effect.sync(() => void kept.push(...messages(events))),
+        ),
+      flush: Effect.sync(() => void kept.push("flushed")),
+    })
+  return { kept, sink }
+}
+
+const startWith = Effect.fnUntraced(function* (...sinks: ReadonlyArray<Sink>) {
+  const run = yield* memoryRun
+  const recorder = yield* Recorder.pipe(Effect.provide(Recorder.layer(...sinks)))
+  return yield* recorder.start(run, started)
+})
+
+describe("a recorder", () => {
+  it.effect("gives every batch to every sink, in order, and flushes them when the run's scope closes", () =>
+    Effect.gen(function* () {
+      const [one, two] = [keeping(), keeping(Effect.yieldNow)]
+      const scope = yield* Scope.make()
+      const { emit } = yield* Scope.provide(startWith(one.sink, two.sink), scope)
+      yield* emit([note("a"), note("b")])
+      yield* emit([note("c")])
+      yield* Scope.close(scope, Exit.void)
+      for (const { kept } of [one, two]) assert.deepEqual(kept, ["a", "b", "c", "flushed"])
+    }),
+  )
+
+  it.effect("waits for a slow sink", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const slow = keeping(Deferred.await(gate))
+      const { emit } = yield* startWith(slow.sink)
+      const emitting = yield* Effect.forkChild(emit([note("a")]))
+      yield* Effect.yieldNow
+      assert.isUndefined(emitting.pollUnsafe())
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(emitting)
+      assert.deepEqual(slow.kept, ["a"])
+    }),
+  )
+
+  it.effect("keeps batches of many fibers whole and in the same order for all sinks", () =>
+    Effect.gen(function* () {
+      const [one, two] = [keeping(Effect.yieldNow), keeping()]
+      const { emit } = yield* startWith(one.sink, two.sink)
+      const batches = Array.from({ length: 20 }, (_, index) => [note(`${index}a`), note(`${index}b`)])
+      yield* Effect.forEach(batches, emit, { concurrency: "unbounded" })
+      assert.strictEqual(one.kept.length, 40)
+      assert.deepEqual(one.kept, two.kept)
+      for (let at = 0; at < 40; at += 2) assert.strictEqual(one.kept[at]?.slice(0, -1), one.kept[at + 1]?.slice(0, -1))
+    }),
+  )
+
+  it.effect("gives a batch to all even when one of them fails, and fails with that", () =>
+    Effect.gen(function* () {
+      const full = new RunStoreError({ path: "x", operation: "append to", message: "no space left on device" })
+      const [broken, good] = [keeping(Effect.fail(full)), keeping()]
+      const { emit } = yield* startWith(broken.sink, good.sink)
+      assert.strictEqual(yield* Effect.flip(emit([note("a")])), full)
+      assert.deepEqual(good.kept, ["a"])
+    }),
+  )
+
+  it.effect("loses nothing when the run is interrupted", () =>
+    Effect.gen(function* () {
+      const run = yield* memoryRun
+      const recorder = yield* Recorder.pipe(Effect.provide(Recorder.layer(scores)))
+      const training = Effect.gen(function* () {
+        const { emit } = yield* recorder.start(run, started)
+        yield* emit([episode(), episode({ episode: 1 })])
+        return yield* Effect.never
+      })
+      const fiber = yield* Effect.forkChild(Effect.scoped(training))
+      yield* Effect.yieldNow
+      yield* Fiber.interrupt(fiber)
+      assert.strictEqual((yield* run.readText("scores/train/scores.jsonl")).split("\n").length, 3)
+    }),
+  )
+
+  it.effect("can be silent", () =>
+    Effect.gen(function* () {
+      const run = yield* memoryRun
+      const recorder = yield* Recorder.pipe(Effect.provide(Recorder.layerSilent))
+      const { emit, flush } = yield* recorder.start(run, started)
+      yield* emit([episode()])
+      yield* flush
+      assert.deepEqual(yield* run.list(""), [])
+    }),
+  )
+})

@@ -15,14 +15,19 @@ const counting: Sink = () =>
   Effect.sync(() => {
     let episodes = 0
     return {
-      emit: (events) => Effect.sync(() => void (episodes += events.filter(({ _tag }) => _tag === "EpisodeEnded").length)),
+      emit: (events) =>
+        Effect.sync(() => void (episodes += events.filter(({ _tag }) => _tag === "EpisodeEnded").length)),
       flush: Effect.suspend(() => Effect.log(`${episodes} episodes so far`)),
     }
   })
 
 const silent = training.pipe(Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.layerMemory, Recorder.layerSilent)))
-const counted = training.pipe(Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.layerMemory, Recorder.layer(counting))))
+const counted = training.pipe(
+  Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.layerMemory, Recorder.layer(counting))),
+)
 
 // Two runs of one value: whoever watches changes nothing.
 const results = await Effect.runPromise(Effect.all([silent, counted]))
-console.log(results.map(({ digest, validation }) => `${digest.slice(0, 16)} validation ${validation?.meanReturn}`).join("\n"))
+console.log(
+  results.map(({ digest, validation }) => `${digest.slice(0, 16)} validation ${validation?.meanReturn}`).join("\n"),
+)

@@ -26,20 +26,37 @@ const must = (holds: boolean, message: string): void => {
 
 const validationOf = (result: ReturnType<typeof resultOf>): number => {
   const { validation } = result
-  return typeof validation === "object" && validation !== null && "meanReturn" in validation ? Number(validation.meanReturn) : NaN
+  return typeof validation === "object" && validation !== null && "meanReturn" in validation
+    ? Number(validation.meanReturn)
+    : NaN
 }
 
 /** Trains an example with each seed; every one must reach the return. */
-const learns = (example: string, seeds: ReadonlyArray<number>, atLeast: number, args: ReadonlyArray<string> = []) => async (folder: string) => {
-  const returns: Array<number> = []
-  for (const seed of seeds) {
-    const outcome = await effect(["run", `examples/${example}.ts`, "--seed", String(seed), "--results-dir", folder, "--quiet", "--json", ...args])
-    must(outcome.code === 0, outcome.stderr)
-    returns.push(validationOf(resultOf(outcome)))
+const learns =
+  (example: string, seeds: ReadonlyArray<number>, atLeast: number, args: ReadonlyArray<string> = []) =>
+  async (folder: string) => {
+    const returns: Array<number> = []
+    for (const seed of seeds) {
+      const outcome = await effect([
+        "run",
+        `examples/${example}.ts`,
+        "--seed",
+        String(seed),
+        "--results-dir",
+        folder,
+        "--quiet",
+        "--json",
+        ...args,
+      ])
+      must(outcome.code === 0, outcome.stderr)
+      returns.push(validationOf(resultOf(outcome)))
+    }
+    must(
+      returns.every((value) => value >= atLeast),
+      `returns ${returns.join(", ")}`,
+    )
+    return `returns ${returns.map((value) => value.toFixed(1)).join(", ")}`
   }
-  must(returns.every((value) => value >= atLeast), `returns ${returns.join(", ")}`)
-  return `returns ${returns.map((value) => value.toFixed(1)).join(", ")}`
-}
 
 const proofs: ReadonlyArray<Proof> = [
   {
@@ -59,9 +76,11 @@ const proofs: ReadonlyArray<Proof> = [
   },
   {
     name: "crash",
-    claim: "killed with kill -9 at ten random moments and resumed each time: the digest and scores of the uninterrupted run",
+    claim:
+      "killed with kill -9 at ten random moments and resumed each time: the digest and scores of the uninterrupted run",
     run: async (folder) => {
-      const settings = "totalSteps: 204800, validation: { everySteps: 10000, episodes: 4 }, checkpoint: { everySteps: 2000 }"
+      const settings =
+        "totalSteps: 204800, validation: { everySteps: 10000, episodes: 4 }, checkpoint: { everySteps: 2000 }"
       const file = write(folder, "train.ts", program(settings))
       const whole = resultOf(await effect(["run", file, "--results-dir", join(folder, "whole"), "--json", "--quiet"]))
       const random = stream(20, "prove", "crash")
@@ -76,7 +95,8 @@ const proofs: ReadonlyArray<Proof> = [
 ]
 
 const { values } = parseArgs({ options: { only: { type: "string" }, write: { type: "boolean", default: false } } })
-const git = (...args: ReadonlyArray<string>): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim()
+const git = (...args: ReadonlyArray<string>): string =>
+  execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim()
 const rows: Array<string> = []
 let failed = 0
 
@@ -95,11 +115,22 @@ for (const { name, claim, run } of proofs.filter((proof) => values.only === unde
   const seconds = ((performance.now() - started) / 1000).toFixed(0)
   console.log(`${name}: ${claim}\n  ${seen} (${seconds} s)`)
   const command = `npm run prove -- --only ${name}`
-  rows.push(`| ${claim} | ${seen} | \`${command}\` | ${seconds} s | ${git("rev-parse", "--short", "HEAD")} | ${new Date().toISOString().slice(0, 10)} |`)
+  rows.push(
+    `| ${claim} | ${seen} | \`${command}\` | ${seconds} s | ${git("rev-parse", "--short", "HEAD")} | ${new Date().toISOString().slice(0, 10)} |`,
+  )
 }
 
 if (values.write) {
-  const table = ["# Proofs", "", "What takes too long for every test run, as last seen. `npm run prove -- --write` writes this page.", "", "| claim | seen | command | time | commit | date |", "| --- | --- | --- | --- | --- | --- |", ...rows, ""]
+  const table = [
+    "# Proofs",
+    "",
+    "What takes too long for every test run, as last seen. `npm run prove -- --write` writes this page.",
+    "",
+    "| claim | seen | command | time | commit | date |",
+    "| --- | --- | --- | --- | --- | --- |",
+    ...rows,
+    "",
+  ]
   writeFileSync(join(root, "docs/proofs.md"), table.join("\n"))
 }
 console.log(`${rows.length - failed} passed, ${failed} failed`)

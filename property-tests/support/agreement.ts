@@ -7,7 +7,11 @@ export const compileWith = (layer: Layer.Layer<Backend, BackendUnavailable>, spe
   Effect.runSync(
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const backend = yield* Effect.provideService(Effect.map(Layer.build(layer), Context.get(Backend)), Scope.Scope, scope)
+      const backend = yield* Effect.provideService(
+        Effect.map(Layer.build(layer), Context.get(Backend)),
+        Scope.Scope,
+        scope,
+      )
       return yield* Effect.provideService(backend.compile(spec), Scope.Scope, scope)
     }),
   )
@@ -16,21 +20,24 @@ export const compileWith = (layer: Layer.Layer<Backend, BackendUnavailable>, spe
 export const agree = (found: ArrayLike<number>, expected: ArrayLike<number>): string | undefined => {
   const scale = Math.max(1, ...Array.from(expected, Math.abs))
   for (let i = 0; i < expected.length; i++) {
-    if (!(Math.abs(found[i] - expected[i]) <= 2e-4 * scale)) return `element ${i} is ${found[i]}, expected ${expected[i]}`
+    if (!(Math.abs(found[i] - expected[i]) <= 2e-4 * scale))
+      return `element ${i} is ${found[i]}, expected ${expected[i]}`
   }
   return undefined
 }
 
-
 /** Runs both from the same states on the same feeds, twice, and says where they part. */
 export const firstDifference = (one: Program, reference: Program, spec: ProgramSpec): string | undefined => {
   for (const [name, { tensor }] of Object.entries(spec.state)) {
-    const start = Float32Array.from({ length: tensor.shape.reduce((a, b) => a * b, 1) }, (_, i) => Math.sin(i * 7 + name.charCodeAt(0)))
+    const start = Float32Array.from({ length: tensor.shape.reduce((a, b) => a * b, 1) }, (_, i) =>
+      Math.sin(i * 7 + name.charCodeAt(0)),
+    )
     for (const program of [one, reference]) Effect.runSync(program.write(name, start))
   }
   for (let run = 0; run < 2; run++) {
     for (const name of Object.keys(spec.inputs)) {
-      for (const program of [one, reference]) program.feeds[name].forEach((_, i, feed) => (feed[i] = Math.fround(Math.cos(i * 5 + run + name.charCodeAt(0)))))
+      for (const program of [one, reference])
+        program.feeds[name].forEach((_, i, feed) => (feed[i] = Math.fround(Math.cos(i * 5 + run + name.charCodeAt(0)))))
     }
     for (const program of [one, reference]) program.runSync?.()
     for (const name of Object.keys(spec.outputs)) {

@@ -35,10 +35,17 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
     (x, y) => (broadcasts(x, y) ? G.sub(x, y) : undefined),
     (x, y) => (broadcasts(x, y) ? G.minimum(x, y) : undefined),
     // What decides is the same on both sides: a value near a jump would fall on either.
-    (x, y, n) => (broadcasts(x, y) && wide(x) && wide(y) ? G.where(G.less(inputs.c, n / 10 - 1), x, G.tanh(y)) : undefined),
+    (x, y, n) =>
+      broadcasts(x, y) && wide(x) && wide(y) ? G.where(G.less(inputs.c, n / 10 - 1), x, G.tanh(y)) : undefined,
     (x, y) => (broadcasts(x, y) ? G.div(x, G.add(G.abs(tamed(y)), 1)) : undefined),
-    (x, y) => (sizeOf(x.shape) === 24 && sizeOf(y.shape) === 24 ? G.mul(G.matmul(matrix(x), matrix(y), { transposeB: true }), 0.1) : undefined),
-    (x, y) => (sizeOf(x.shape) === 24 && sizeOf(y.shape) === 24 ? G.matmul(matrix(x), matrix(y), { transposeA: true }) : undefined),
+    (x, y) =>
+      sizeOf(x.shape) === 24 && sizeOf(y.shape) === 24
+        ? G.mul(G.matmul(matrix(x), matrix(y), { transposeB: true }), 0.1)
+        : undefined,
+    (x, y) =>
+      sizeOf(x.shape) === 24 && sizeOf(y.shape) === 24
+        ? G.matmul(matrix(x), matrix(y), { transposeA: true })
+        : undefined,
     (x, _, n) => (x.shape.length > 0 ? G.sum(x, n % x.shape.length, { keepDims: n % 2 === 0 }) : undefined),
     (x, _, n) => (x.shape.length > 0 ? G.max(x, n % x.shape.length) : undefined),
     (x) => G.mean(x),
@@ -48,10 +55,28 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
     (x) => (x.shape.length > 1 ? G.transpose(x) : undefined),
     (x) => (sizeOf(x.shape) === 24 ? G.reshape(x, [2, 12]) : G.flatten(x)),
     (x) => (sizeOf(x.shape) === 24 ? G.reshape(x, [4, 6]) : undefined),
-    (x, _, n) => (x.shape.length > 0 && x.shape[0] > 1 ? G.slice(x, x.shape.map((_, axis) => (axis === 0 ? n % (x.shape[0] - 1) : 0)), x.shape.map((size, axis) => (axis === 0 ? size - (n % (size - 1)) - 1 : size))) : undefined),
-    (x, y) => (x.shape.length > 0 && x.shape.slice(1).join() === y.shape.slice(1).join() && y.shape.length === x.shape.length ? G.concat([x, y]) : undefined),
+    (x, _, n) =>
+      x.shape.length > 0 && x.shape[0] > 1
+        ? G.slice(
+            x,
+            x.shape.map((_, axis) => (axis === 0 ? n % (x.shape[0] - 1) : 0)),
+            x.shape.map((size, axis) => (axis === 0 ? size - (n % (size - 1)) - 1 : size)),
+          )
+        : undefined,
+    (x, y) =>
+      x.shape.length > 0 && x.shape.slice(1).join() === y.shape.slice(1).join() && y.shape.length === x.shape.length
+        ? G.concat([x, y])
+        : undefined,
     (x, y) => (sizeOf(x.shape) + sizeOf(y.shape) < 100 ? G.concat([G.flatten(x), G.flatten(G.tanh(y))]) : undefined),
-    (x) => (x.shape.length > 0 ? G.pad(x, x.shape.map(() => 1), x.shape.map(() => 0), 0.5) : undefined),
+    (x) =>
+      x.shape.length > 0
+        ? G.pad(
+            x,
+            x.shape.map(() => 1),
+            x.shape.map(() => 0),
+            0.5,
+          )
+        : undefined,
     (x) => (x.shape.length > 0 ? G.gather(x, G.constant(Int32Array.of(0, x.shape[0] - 1, 0))) : undefined),
   ]
   for (const [op, first, second] of choices) {
@@ -75,7 +100,6 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
     outputs: { loss, ...Object.fromEntries(last.map((x, i) => [`y${i}`, x])), old: r },
   }
 }
-
 
 /** What a graph is grown from. */
 export const choices = fc.array(fc.tuple(fc.nat(1000), fc.nat(12), fc.nat(12)), { minLength: 3, maxLength: 25 })

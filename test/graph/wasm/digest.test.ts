@@ -14,7 +14,8 @@ const digestOf = (arrays: ReadonlyArray<Uint8Array>): string => {
   return (word >>> 0).toString(16).padStart(8, "0")
 }
 
-const bytesOf = (floats: Float32Array): Uint8Array => new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength)
+const bytesOf = (floats: Float32Array): Uint8Array =>
+  new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength)
 
 const assertFinite = (...arrays: ReadonlyArray<Float32Array>): void => {
   for (const array of arrays) assert.isTrue(array.every(Number.isFinite))
@@ -27,8 +28,18 @@ const assertFinite = (...arrays: ReadonlyArray<Float32Array>): void => {
 describe("bits", () => {
   it("of the elementary functions are the same everywhere", () => {
     const x = G.input("x", [4096])
-    const functions = { exp: G.exp, log: G.log, tanh: G.tanh, sigmoid: G.sigmoid, softplus: G.softplus, sin: G.sin,
-      cos: G.cos, sqrt: G.sqrt, reciprocal: G.reciprocal, pow: (t: Tensor) => G.pow(t, G.constant(0.37)) }
+    const functions = {
+      exp: G.exp,
+      log: G.log,
+      tanh: G.tanh,
+      sigmoid: G.sigmoid,
+      softplus: G.softplus,
+      sin: G.sin,
+      cos: G.cos,
+      sqrt: G.sqrt,
+      reciprocal: G.reciprocal,
+      pow: (t: Tensor) => G.pow(t, G.constant(0.37)),
+    }
     const outputs = Object.fromEntries(Object.entries(functions).map(([name, fn]) => [name, fn(x)]))
     const program = load({ name: "functions", inputs: { x }, state: {}, outputs })
     // From 2⁻²⁰ to 2⁶, positive, so that none gives NaN, whose bits are the machine's own.
@@ -39,11 +50,22 @@ describe("bits", () => {
   })
 
   it("of products and sums are the same everywhere", () => {
-    const digests = [[4, 64, 64], [5, 33, 7], [64, 30, 2], [3, 100, 1], [32, 256, 24]].map(([m, k, n]) => {
+    const digests = [
+      [4, 64, 64],
+      [5, 33, 7],
+      [64, 30, 2],
+      [3, 100, 1],
+      [32, 256, 24],
+    ].map(([m, k, n]) => {
       const a = G.input("a", [m, k])
       const b = G.input("b", [k, n])
       const y = G.matmul(a, b)
-      const program = load({ name: "sums", inputs: { a, b }, state: {}, outputs: { y, rows: G.sum(y, 1), columns: G.mean(y, 0), all: G.sum(y) } })
+      const program = load({
+        name: "sums",
+        inputs: { a, b },
+        state: {},
+        outputs: { y, rows: G.sum(y, 1), columns: G.mean(y, 0), all: G.sum(y) },
+      })
       program.feed("a").set(numbers(m * k, 1))
       program.feed("b").set(numbers(k * n, 2))
       program.run()
@@ -65,7 +87,10 @@ describe("bits", () => {
     const loss = G.neg(G.mean(G.sum(G.mul(logits, target), 1)))
     const slopes = gradients(loss, Object.values(weights))
     const flat = parameters.flatten(Object.fromEntries(Object.keys(weights).map((name, i) => [name, slopes[i]])))
-    const { moments, next } = adam({ size: parameters.size, learningRate: 1e-3 }).update(theta, clipGlobalNorm(flat, 0.5))
+    const { moments, next } = adam({ size: parameters.size, learningRate: 1e-3 }).update(
+      theta,
+      clipGlobalNorm(flat, 0.5),
+    )
     const program = load({
       name: "update",
       inputs: { x, label },
@@ -77,7 +102,9 @@ describe("bits", () => {
     program.feed("x").set(numbers(4 * 96, 2))
     program.feed("label").set(numbers(96, 3).map((n) => Math.floor((n + 2) * 0.75)))
     const indices = program.module.feeds.indices
-    new Int32Array(program.feed("x").buffer, indices.address, indices.length).forEach((_, i, all) => all[i] = (i * 37 + (i >> 4)) % 96)
+    new Int32Array(program.feed("x").buffer, indices.address, indices.length).forEach(
+      (_, i, all) => (all[i] = (i * 37 + (i >> 4)) % 96),
+    )
     assert.strictEqual(program.run(), 100)
     assertFinite(program.state("theta"), program.result("loss"))
     assert.isBelow(program.result("loss")[99], program.result("loss")[0])

@@ -1,6 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { flatten, ModuleBuilder, signed, signed64, unsigned } from "../../../src/graph/wasm/encode.ts"
-import { call, choose, f32x4, i32, loopWhile, memoryCopy, memoryFill, v128 } from "../../../src/graph/wasm/instructions.ts"
+import {
+  call,
+  choose,
+  f32x4,
+  i32,
+  loopWhile,
+  memoryCopy,
+  memoryFill,
+  v128,
+} from "../../../src/graph/wasm/instructions.ts"
 import { ConstantPool, FunctionBuilder, type Target } from "../../../src/graph/wasm/function.ts"
 import { bufferOf, functionOf, instantiate } from "./support.ts"
 

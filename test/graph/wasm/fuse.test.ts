@@ -13,7 +13,8 @@ const specOf = (outputs: Record<string, Tensor>, state: ProgramSpec["state"] = {
     if (tensor.op.kind === "input") inputs[tensor.op.name] = tensor
     tensor.inputs.forEach(visit)
   }
-  for (const tensor of [...Object.values(outputs), ...Object.values(state).flatMap(({ next }) => next ?? [])]) visit(tensor)
+  for (const tensor of [...Object.values(outputs), ...Object.values(state).flatMap(({ next }) => next ?? [])])
+    visit(tensor)
   return { name: "test", inputs, state, outputs }
 }
 
@@ -57,7 +58,10 @@ describe("fuse", () => {
     const m = G.state("m", [100])
     const g = G.input("g", [100])
     const nextM = G.add(G.mul(m, 0.9), g)
-    const spec = specOf({}, { theta: { tensor: theta, next: G.sub(theta, G.mul(nextM, 0.1)) }, m: { tensor: m, next: nextM } })
+    const spec = specOf(
+      {},
+      { theta: { tensor: theta, next: G.sub(theta, G.mul(nextM, 0.1)) }, m: { tensor: m, next: nextM } },
+    )
     const lowered = lower(spec)
     const groups = fuse(lowered)
     assert.strictEqual(groups.length, 1)

@@ -41,12 +41,16 @@ const largestError = (build: (x: Tensor) => Tensor, exact: (x: number) => number
   const x = program.feed("x")
   const y = program.result("y")
   let worst = 0
-  everyFloat(() => x, () => {
-    program.run()
-    for (let i = 0; i < count; i++) {
-      if (Math.abs(x[i]) <= within || !Number.isFinite(x[i])) worst = Math.max(worst, errorOf(y[i], exact(x[i]), `f(${x[i]})`))
-    }
-  })
+  everyFloat(
+    () => x,
+    () => {
+      program.run()
+      for (let i = 0; i < count; i++) {
+        if (Math.abs(x[i]) <= within || !Number.isFinite(x[i]))
+          worst = Math.max(worst, errorOf(y[i], exact(x[i]), `f(${x[i]})`))
+      }
+    },
+  )
   return worst
 }
 
@@ -63,8 +67,14 @@ describe("elementary functions", () => {
     assert.isBelow(largestError(G.exp, Math.exp), 1.5)
     assert.isBelow(largestError(G.log, Math.log), 1.5)
     assert.isBelow(largestError(G.tanh, Math.tanh), 5)
-    assert.isBelow(largestError(G.sigmoid, (x) => (x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x)))), 3)
-    assert.isBelow(largestError(G.softplus, (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)))), 3)
+    assert.isBelow(
+      largestError(G.sigmoid, (x) => (x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x)))),
+      3,
+    )
+    assert.isBelow(
+      largestError(G.softplus, (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)))),
+      3,
+    )
   })
 
   it("include sine and cosine, exact to two units up to a million", () => {
@@ -74,7 +84,10 @@ describe("elementary functions", () => {
 
   it("round what the machine computes itself correctly", () => {
     assert.isAtMost(largestError(G.sqrt, Math.sqrt), 0.5)
-    assert.isAtMost(largestError(G.reciprocal, (x) => 1 / x), 0.5)
+    assert.isAtMost(
+      largestError(G.reciprocal, (x) => 1 / x),
+      0.5,
+    )
     assert.isAtMost(largestError(G.floor, Math.floor), 0)
     assert.isAtMost(largestError(G.abs, Math.abs), 0)
     assert.isAtMost(largestError(G.sign, Math.sign), 0)
@@ -83,8 +96,11 @@ describe("elementary functions", () => {
   it("raise to powers within one unit, with the special cases of the language", () => {
     const bases = [0, -0, 1, -1, 2, -2, 0.5, -0.3, 3, -3, 1e-20, 1e20, -1e20, Infinity, -Infinity, NaN]
     const exponents = [0, -0, 1, 2, 3, -1, -2, -3, 0.5, -0.5, 2.5, 10, -10, 37.3, Infinity, -Infinity, NaN]
-    const pairs = bases.flatMap((base) => exponents.map((exponent) => [Math.fround(base), Math.fround(exponent)] as const))
-    for (let i = 0; i < 2000; i++) pairs.push([Math.fround(Math.exp(Math.sin(i) * 20)), Math.fround(Math.sin(i * 1.7) * 9)])
+    const pairs = bases.flatMap((base) =>
+      exponents.map((exponent) => [Math.fround(base), Math.fround(exponent)] as const),
+    )
+    for (let i = 0; i < 2000; i++)
+      pairs.push([Math.fround(Math.exp(Math.sin(i) * 20)), Math.fround(Math.sin(i * 1.7) * 9)])
     const x = G.input("x", [pairs.length])
     const y = G.input("y", [pairs.length])
     const program = load({ name: "pow", inputs: { x, y }, state: {}, outputs: { z: G.pow(x, y) } })
@@ -98,9 +114,26 @@ describe("elementary functions", () => {
   })
 
   it("reach their limits", () => {
-    assert.deepStrictEqual(valuesAt(G.tanh, [0, -0, 9, -9, 1e30, Infinity, -Infinity, NaN]), [0, -0, 1, -1, 1, 1, -1, NaN])
+    assert.deepStrictEqual(valuesAt(G.tanh, [0, -0, 9, -9, 1e30, Infinity, -Infinity, NaN]), [
+      0,
+      -0,
+      1,
+      -1,
+      1,
+      1,
+      -1,
+      NaN,
+    ])
     assert.deepStrictEqual(valuesAt(G.exp, [0, 89, -104, Infinity, -Infinity, NaN]), [1, Infinity, 0, Infinity, 0, NaN])
-    assert.deepStrictEqual(valuesAt(G.log, [1, 0, -0, -1, Infinity, -Infinity, NaN]), [0, -Infinity, -Infinity, NaN, Infinity, NaN, NaN])
+    assert.deepStrictEqual(valuesAt(G.log, [1, 0, -0, -1, Infinity, -Infinity, NaN]), [
+      0,
+      -Infinity,
+      -Infinity,
+      NaN,
+      Infinity,
+      NaN,
+      NaN,
+    ])
     assert.deepStrictEqual(valuesAt(G.sigmoid, [0, 200, -200, Infinity, -Infinity, NaN]), [0.5, 1, 0, 1, 0, NaN])
     assert.deepStrictEqual(valuesAt(G.softplus, [200, -200, Infinity, -Infinity, NaN]), [200, 0, Infinity, 0, NaN])
     assert.deepStrictEqual(valuesAt(G.sin, [0, Infinity, -Infinity, NaN]), [0, NaN, NaN, NaN])

@@ -10,7 +10,10 @@ declare const WebAssembly: {
 export const instantiate = (bytes: Uint8Array<ArrayBuffer>): Readonly<Record<string, unknown>> =>
   new WebAssembly.Instance(new WebAssembly.Module(bytes), {}).exports
 
-export const functionOf = (exports: Readonly<Record<string, unknown>>, name: string): (...args: ReadonlyArray<number>) => number => {
+export const functionOf = (
+  exports: Readonly<Record<string, unknown>>,
+  name: string,
+): ((...args: ReadonlyArray<number>) => number) => {
   const found = exports[name]
   if (typeof found !== "function") throw new Error(`${name} is not exported`)
   return (...args) => Number(found(...args))
@@ -18,7 +21,12 @@ export const functionOf = (exports: Readonly<Record<string, unknown>>, name: str
 
 export const bufferOf = (exports: Readonly<Record<string, unknown>>): ArrayBuffer => {
   const { memory } = exports
-  if (typeof memory !== "object" || memory === null || !("buffer" in memory) || !(memory.buffer instanceof ArrayBuffer)) {
+  if (
+    typeof memory !== "object" ||
+    memory === null ||
+    !("buffer" in memory) ||
+    !(memory.buffer instanceof ArrayBuffer)
+  ) {
     throw new Error("no memory is exported")
   }
   return memory.buffer

@@ -40,7 +40,7 @@ export const opCases: Readonly<Record<string, OpCase>> = {
   cos: { shapes: one, build: G.cos },
   tanh: { shapes: one, build: G.tanh },
   sigmoid: { shapes: one, build: G.sigmoid },
-  relu: { shapes: one, build: G.relu },
+  relu: { shapes: one, build: (x) => G.relu(G.add(x, 1 / 32)) },
   softplus: { shapes: one, build: G.softplus },
   floor: { shapes: one, build: G.floor, noSlope: true },
   silu: { shapes: one, build: G.silu },
@@ -53,13 +53,13 @@ export const opCases: Readonly<Record<string, OpCase>> = {
   "mul, of a scalar": { shapes: (m, n) => [[m, n], []], build: G.mul },
   "div, by a column": { shapes: column, build: G.div, low: 0.5, high: 3 },
   pow: { shapes: two, build: G.pow, low: 0.5, high: 2 },
-  minimum: { shapes: two, build: (a, b) => G.minimum(a, G.add(b, 0.03125 / 2)) },
-  maximum: { shapes: row, build: (a, b) => G.maximum(a, G.add(b, 0.03125 / 2)) },
+  minimum: { shapes: two, build: (a, b) => G.minimum(a, G.add(b, 1 / 32)) },
+  maximum: { shapes: row, build: (a, b) => G.maximum(a, G.add(b, 1 / 32)) },
   where: {
     shapes: two,
     build: (a, b) => G.where(G.constant(Uint8Array.from({ length: a.shape[1] }, (_, i) => i % 2)), a, b),
   },
-  clip: { shapes: one, build: (x) => G.clip(x, -0.984375, 0.515625) },
+  clip: { shapes: one, build: (x) => G.clip(x, -0.96875, 0.53125) },
   cast: { shapes: one, build: (x) => G.cast(G.greater(x, 0.015625), "f32"), noSlope: true },
   "matmul NN": {
     shapes: (m, n) => [

@@ -1,11 +1,11 @@
 import { Effect, Layer } from "effect"
 import { GraphError } from "../graph/GraphError.ts"
+import { kernelOf } from "../graph/kernels.ts"
 import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { feedShapes, resultShapes, rootsOf, validate } from "../graph/validate.ts"
 import { Backend, BackendError, type Program } from "./Backend.ts"
 import { dataFor } from "./data.ts"
-import { kernelOf } from "./reference/kernels.ts"
 
 /**
  * The backend that others are checked against: a float64 interpreter in plain TypeScript. State is kept in doubles
@@ -76,13 +76,12 @@ const interpret = (spec: ProgramSpec): Program => {
     }
   }
 
+  const fails = (message: string): Effect.Effect<never, BackendError> =>
+    Effect.fail(new BackendError({ backend: "reference", program: spec.name, message }))
+
   const stateBuffer = (name: string): Effect.Effect<Float64Array, BackendError> => {
     const entry = spec.state[name]
-    return entry === undefined
-      ? Effect.fail(
-          new BackendError({ backend: "reference", program: spec.name, message: `there is no state "${name}"` }),
-        )
-      : Effect.succeed(bufferOf(entry.tensor))
+    return entry === undefined ? fails(`there is no state "${name}"`) : Effect.succeed(bufferOf(entry.tensor))
   }
 
   return {
@@ -94,7 +93,12 @@ const interpret = (spec: ProgramSpec): Program => {
     run: Effect.sync(runSync),
     runSync,
     read: (name) => Effect.map(stateBuffer(name), (buffer) => Float32Array.from(buffer)),
-    write: (name, data) => Effect.map(stateBuffer(name), (buffer) => buffer.set(data)),
+    write: (name, data) =>
+      Effect.flatMap(stateBuffer(name), (buffer) =>
+        buffer.length === data.length
+          ? Effect.sync(() => buffer.set(data))
+          : fails(`state "${name}" has ${buffer.length} elements, not ${data.length}`),
+      ),
   }
 }
 

@@ -55,7 +55,8 @@ const instantiate = (bytes: Uint8Array<ArrayBuffer>): Exports => {
   if (typeof WebAssembly === "undefined" || !WebAssembly.validate(bytes)) {
     throw new BackendUnavailable({
       backend: "wasm",
-      missing: typeof WebAssembly === "undefined" ? "this engine has no WebAssembly" : "this engine has no WebAssembly SIMD",
+      missing:
+        typeof WebAssembly === "undefined" ? "this engine has no WebAssembly" : "this engine has no WebAssembly SIMD",
       remedy: "Every current browser and Node since 16.4 has both; or choose another backend.",
     })
   }
@@ -72,8 +73,8 @@ const load = (spec: ProgramSpec): Program => {
     dtype === "f32"
       ? new Float32Array(memory.buffer, address, length)
       : dtype === "i32"
-      ? new Int32Array(memory.buffer, address, length)
-      : new Uint8Array(memory.buffer, address, length)
+        ? new Int32Array(memory.buffer, address, length)
+        : new Uint8Array(memory.buffer, address, length)
   const views = (places: Readonly<Record<string, Place>>): Readonly<Record<string, TensorData>> =>
     Object.fromEntries(Object.entries(places).map(([name, place]) => [name, view(place)]))
   const state = new Map(

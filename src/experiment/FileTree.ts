@@ -4,7 +4,7 @@
  *
  * Temporary names begin with a dot: `.NAME.tmp` is on its way in or out, `.NAME.old` makes room for a new NAME.
  */
-import { Effect, FileSystem, Path, type PlatformError, type Scope } from "effect"
+import { Effect, FileSystem, Path, type PlatformError, Scope } from "effect"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 
 export interface FileTree {
@@ -15,6 +15,8 @@ export interface FileTree {
   readonly write: (path: string, contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
   /** Adds to the end; not atomic: a reader may meet half a line at the end of a file. */
   readonly append: (path: string, contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
+  /** The same for a file that grows often: it is opened by the first append, and closed with the scope. */
+  readonly appending: (path: string) => Effect.Effect<Append, never, Scope.Scope>
   readonly truncate: (path: string, size: number) => Effect.Effect<void, RunStoreError>
   /** Returns when a file's contents are on disk. What `append` wrote is only in the system's hands before. */
   readonly sync: (path: string) => Effect.Effect<void, RunStoreError>
@@ -36,6 +38,8 @@ export interface FileTree {
   /** Finishes or undoes what a process that was killed left half done in a folder. */
   readonly repair: (path: string) => Effect.Effect<void, RunStoreError>
 }
+
+export type Append = (contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
 
 export const bytesOf = (contents: Uint8Array | string): Uint8Array =>
   typeof contents === "string" ? new TextEncoder().encode(contents) : contents
@@ -90,7 +94,26 @@ export const onDisk = Effect.fnUntraced(function* (
     )
   }
 
-  const append = (file: string, bytes: Uint8Array) => fs.writeFile(file, bytes, { flag: "a" })
+  const openToAppend = (file: string) => {
+    const open = fs.open(file, { flag: "a" })
+    const inNewFolder = Effect.andThen(fs.makeDirectory(path.dirname(file), { recursive: true }), open)
+    return Effect.catchIf(open, isMissing, () => inNewFolder)
+  }
+
+  const appending = Effect.fnUntraced(function* (relative: string): Effect.fn.Return<Append, never, Scope.Scope> {
+    // A scope from now on, though there is nothing in it yet: what is added to the outer one after this is done first.
+    const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
+    let opened: FileSystem.File | undefined
+    return (contents) =>
+      doing(
+        "append to",
+        relative,
+        Effect.gen(function* () {
+          opened ??= yield* Scope.provide(openToAppend(at(relative)), scope)
+          yield* opened.writeAll(bytesOf(contents))
+        }),
+      )
+  })
 
   return {
     root,
@@ -109,19 +132,8 @@ export const onDisk = Effect.fnUntraced(function* (
           yield* syncDirectory(path.dirname(final))
         }),
       ),
-    append: (relative, contents) => {
-      const bytes = bytesOf(contents)
-      const file = at(relative)
-      const inNewFolder = Effect.andThen(
-        fs.makeDirectory(path.dirname(file), { recursive: true }),
-        Effect.suspend(() => append(file, bytes)),
-      )
-      return doing(
-        "append to",
-        relative,
-        Effect.catchIf(append(file, bytes), isMissing, () => inNewFolder),
-      )
-    },
+    append: (relative, contents) => Effect.scoped(Effect.flatMap(appending(relative), (append) => append(contents))),
+    appending,
     truncate: (relative, size) => doing("cut", relative, fs.truncate(at(relative), size)),
     sync: (relative) => doing("flush", relative, syncFile(at(relative))),
     exists: (relative) => doing("look for", relative, fs.exists(at(relative))),

@@ -28,15 +28,16 @@ export const inMemory = (root: string, files: Map<string, Uint8Array>): FileTree
     for (const key of keys().filter(isBelow(at(path)))) files.delete(key)
   }
 
+  const append: FileTree["append"] = (path, contents) =>
+    Effect.sync(() => void files.set(at(path), extended(files.get(at(path)) ?? new Uint8Array(0), bytesOf(contents))))
+
   return {
     root,
     read: (path) => Effect.map(bytesAt("read", path), (bytes) => bytes.slice()),
     readText: (path) => Effect.map(bytesAt("read", path), (bytes) => new TextDecoder().decode(bytes)),
     write: (path, contents) => Effect.sync(() => void files.set(at(path), bytesOf(contents).slice())),
-    append: (path, contents) =>
-      Effect.sync(() => {
-        files.set(at(path), extended(files.get(at(path)) ?? new Uint8Array(0), bytesOf(contents)))
-      }),
+    append,
+    appending: (path) => Effect.succeed((contents) => append(path, contents)),
     truncate: (path, size) =>
       Effect.map(bytesAt("cut", path), (bytes) => {
         const cut = new Uint8Array(size)

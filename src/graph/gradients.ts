@@ -3,6 +3,7 @@ import {
   add,
   broadcastTo,
   cast,
+  concat,
   constant,
   cos,
   cumSum,
@@ -30,7 +31,15 @@ import {
   transpose,
   where,
 } from "./ops.ts"
-import { type Shape, sizeOf, type Tensor, topologicalOrder } from "./Tensor.ts"
+import {
+  type BinaryFn,
+  type ReduceFn,
+  type Shape,
+  sizeOf,
+  type Tensor,
+  topologicalOrder,
+  type UnaryFn,
+} from "./Tensor.ts"
 
 /**
  * Reverse-mode differentiation: the gradient of a scalar with respect to tensors, as more graph.
@@ -54,20 +63,60 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
   for (const tensor of order)
     if (wanted.has(tensor) || tensor.inputs.some((input) => matters.has(input))) matters.add(tensor)
 
-  const slopes = new Map<Tensor, Tensor>([[loss, constant(1, loss.shape)]])
+  const contributions = new Map<Tensor, Array<Tensor>>([[loss, [constant(1, loss.shape)]]])
+  const slopes = new Map<Tensor, Tensor>()
   for (let index = order.length - 1; index >= 0; index--) {
     const tensor = order[index]
-    const slope = slopes.get(tensor)
-    if (slope === undefined || !matters.has(tensor) || tensor.inputs.length === 0) continue
-    for (const [input, contribution] of pullBack(tensor, slope, (input) => matters.has(input))) {
-      const sofar = slopes.get(input)
-      slopes.set(input, sofar === undefined ? contribution : add(sofar, contribution))
+    const parts = contributions.get(tensor)
+    if (parts === undefined || !matters.has(tensor)) continue
+    const slope = total(parts)
+    slopes.set(tensor, slope)
+    for (const [input, part] of pullBack(tensor, slope, (input) => matters.has(input))) {
+      const sofar = contributions.get(input)
+      if (sofar === undefined) contributions.set(input, [part])
+      else sofar.push(part)
     }
   }
   return withRespectTo.map((tensor) => slopes.get(tensor) ?? constant(0, tensor.shape))
 }
 
+/** The sum of what several users give. What the slices of a tensor give is laid side by side, not padded and added. */
+const total = (parts: ReadonlyArray<Tensor>): Tensor => {
+  const sideBySide = parts.length === 1 ? undefined : joined(parts)
+  return sideBySide ?? parts.reduce((sum, part) => add(sum, part))
+}
+
+/** One concat for parts that each fill their own stretch of one axis and are zero elsewhere. */
+const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
+  const axis = stretchOf(parts[0])?.axis
+  const stretches = parts.flatMap((part) => stretchOf(part) ?? []).sort((a, b) => a.start - b.start)
+  if (axis === undefined || stretches.length < parts.length) return undefined
+  const { shape } = parts[0]
+  const pieces: Array<Tensor> = []
+  let end = 0
+  const fillTo = (start: number): void => {
+    const gap = shape.map((size, index) => (index === axis ? start - end : size))
+    if (start > end) pieces.push(constant(0, gap))
+  }
+  for (const stretch of stretches) {
+    if (stretch.axis !== axis || stretch.start < end) return undefined
+    fillTo(stretch.start)
+    pieces.push(stretch.piece)
+    end = stretch.start + stretch.piece.shape[axis]
+  }
+  fillTo(shape[axis])
+  return concat(pieces, axis)
+}
+
+/** What a tensor is padded from, and where along which axis it lies, if it is zeros around along just one. */
+const stretchOf = ({ op, inputs }: Tensor) => {
+  if (op.kind !== "pad" || op.value !== 0) return undefined
+  const [axis, ...others] = op.before.flatMap((before, index) => (before + op.after[index] > 0 ? [index] : []))
+  return others.length > 0 ? undefined : { axis, start: op.before[axis], piece: inputs[0] }
+}
+
 type Contribution = readonly [Tensor, Tensor]
+type Give = (index: number, slope: () => Tensor) => void
 
 /** What a slope at a tensor adds to the slopes at those of its inputs that matter. */
 const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): ReadonlyArray<Contribution> => {
@@ -80,7 +129,7 @@ const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): R
   const { op } = y
   switch (op.kind) {
     case "unary":
-      give(0, () => unarySlope(op.fn, a, y, dy))
+      unarySlopes(op.fn, a, y, dy, give)
       break
     case "binary":
       binarySlopes(op.fn, a, b, y, dy, give)
@@ -179,41 +228,40 @@ const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): R
   return contributions
 }
 
-const unarySlope = (fn: string, x: Tensor, y: Tensor, dy: Tensor): Tensor => {
+const unarySlopes = (fn: UnaryFn, x: Tensor, y: Tensor, dy: Tensor, give: Give): void => {
   switch (fn) {
     case "neg":
-      return neg(dy)
+      return give(0, () => neg(dy))
     case "abs":
-      return mul(dy, sign(x))
+      return give(0, () => mul(dy, sign(x)))
     case "exp":
-      return mul(dy, y)
+      return give(0, () => mul(dy, y))
     case "log":
-      return div(dy, x)
+      return give(0, () => div(dy, x))
     case "sqrt":
-      return div(mul(dy, 0.5), y)
+      return give(0, () => div(mul(dy, 0.5), y))
     case "reciprocal":
-      return neg(mul(dy, square(y)))
+      return give(0, () => neg(mul(dy, square(y))))
     case "sin":
-      return mul(dy, cos(x))
+      return give(0, () => mul(dy, cos(x)))
     case "cos":
-      return neg(mul(dy, sin(x)))
+      return give(0, () => neg(mul(dy, sin(x))))
     case "tanh":
-      return mul(dy, sub(1, square(y)))
+      return give(0, () => mul(dy, sub(1, square(y))))
     case "sigmoid":
-      return mul(dy, mul(y, sub(1, y)))
+      return give(0, () => mul(dy, mul(y, sub(1, y))))
     case "relu":
-      return where(greater(x, 0), dy, 0)
+      return give(0, () => where(greater(x, 0), dy, 0))
     case "softplus":
-      return mul(dy, sigmoid(x))
-    default:
-      // sign and floor are flat.
-      return constant(0, x.shape)
+      return give(0, () => mul(dy, sigmoid(x)))
+    // Flat: nothing to add.
+    case "sign":
+    case "floor":
+      return
   }
 }
 
-type Give = (index: number, slope: () => Tensor) => void
-
-const binarySlopes = (fn: string, a: Tensor, b: Tensor, y: Tensor, dy: Tensor, give: Give): void => {
+const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor, give: Give): void => {
   switch (fn) {
     case "add":
       give(0, () => dy)
@@ -232,24 +280,32 @@ const binarySlopes = (fn: string, a: Tensor, b: Tensor, y: Tensor, dy: Tensor, g
       give(0, () => mul(dy, b))
       give(1, () => mul(dy, a))
       break
-    case "div":
-      give(0, () => div(dy, b))
-      give(1, () => neg(div(mul(dy, y), b)))
+    case "div": {
+      const quotient = once(() => div(dy, b))
+      give(0, quotient)
+      give(1, () => neg(mul(quotient(), y)))
       break
+    }
     case "pow":
       give(0, () => mul(dy, mul(b, pow(a, sub(b, 1)))))
       give(1, () => mul(dy, where(greater(a, 0), mul(y, log(where(greater(a, 0), a, 1))), 0)))
       break
     case "min":
     case "max": {
-      const wins = fn === "min" ? less : greater
-      const share = (first: Tensor, second: Tensor) =>
-        where(wins(first, second), dy, where(equal(first, second), mul(dy, 0.5), 0))
-      give(0, () => share(a, b))
-      give(1, () => share(b, a))
+      const wins = once(() => (fn === "min" ? less(a, b) : greater(a, b)))
+      const ties = once(() => equal(a, b))
+      const half = once(() => mul(dy, 0.5))
+      give(0, () => where(wins(), dy, where(ties(), half(), 0)))
+      give(1, () => where(wins(), 0, where(ties(), half(), dy)))
       break
     }
   }
+}
+
+/** Made when it is first asked for, and then the same. */
+const once = (make: () => Tensor): (() => Tensor) => {
+  let made: Tensor | undefined
+  return () => (made ??= make())
 }
 
 const matmulSlopes = (transposeA: boolean, transposeB: boolean, a: Tensor, b: Tensor, dy: Tensor, give: Give): void => {
@@ -265,7 +321,7 @@ const matmulSlopes = (transposeA: boolean, transposeB: boolean, a: Tensor, b: Te
   )
 }
 
-const reduceSlope = (fn: string, axes: ReadonlyArray<number>, x: Tensor, y: Tensor, dy: Tensor): Tensor => {
+const reduceSlope = (fn: ReduceFn, axes: ReadonlyArray<number>, x: Tensor, y: Tensor, dy: Tensor): Tensor => {
   const kept = x.shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
   const slope = reshape(dy, kept)
   if (fn === "sum") return broadcastTo(slope, x.shape)
@@ -290,7 +346,7 @@ const toShape = (slope: Tensor, shape: Shape): Tensor => {
     const axes = slope.shape.flatMap((size, axis) =>
       axis < shift || (shape[axis - shift] === 1 && size !== 1) ? [axis] : [],
     )
-    if (axes.length > 0) return reshape(sum(slope, axes), shape)
+    if (axes.length > 0) return reshape(sum(slope, axes, { keepDims: shift === 0 }), shape)
   }
   return broadcastTo(slope, shape)
 }

@@ -1,9 +1,21 @@
+/**
+ * Bytes put together by hand, in one buffer that grows and is used over and over: what lines of JSON and records of
+ * protobuf are made in when there are a hundred thousand a second.
+ *
+ * @example
+ * ```ts
+ * const to = new ByteWriter()
+ * to.text(`{"score":`)
+ * to.json(21.5)
+ * to.text("}\n")
+ * new TextDecoder().decode(to.written) // {"score":21.5}
+ * ```
+ */
 const utf8 = new TextEncoder()
 
 /** Shorter pieces are copied faster one by one. */
 const smallPiece = 24
 
-/** Bytes put together by hand, in one buffer that grows and is used over and over. */
 export class ByteWriter {
   bytes: Uint8Array
   private view: DataView
@@ -84,7 +96,7 @@ export class ByteWriter {
     this.bytes[this.length++] = rest
   }
 
-  /** Little-endian, as the next four, in the last four bytes: see also `setUint32`. */
+  /** Little-endian, as the floats are. */
   uint32(value: number): void {
     this.reserve(4)
     this.view.setUint32(this.length, value, true)

@@ -25,17 +25,19 @@ export interface Columns<A extends Numbers> {
 
 /** In doubles. */
 export const sweep64 = (columns: Columns<Float64Array>): void => {
-  const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } =
-    columns
+  const { rewards, values, lastValues, terminated, truncated, truncatedValues } = columns
+  const { gamma, decay, advantages, targets } = columns
   const envs = lastValues.length
   const lastRow = rewards.length - envs
   for (let at = rewards.length - 1; at >= 0; at--) {
-    const base = rewards[at] - values[at]
-    if (terminated[at] !== 0) advantages[at] = base
-    else if (truncated !== undefined && truncated[at] !== 0) {
-      advantages[at] = truncatedValues === undefined ? base : base + gamma * truncatedValues[at]
-    } else if (at >= lastRow) advantages[at] = base + gamma * lastValues[at - lastRow]
-    else advantages[at] = base + (gamma * values[at + envs] + decay * advantages[at + envs])
+    let later = 0
+    if (terminated[at] === 0) {
+      if (truncated !== undefined && truncated[at] !== 0) {
+        if (truncatedValues !== undefined) later = gamma * truncatedValues[at]
+      } else if (at >= lastRow) later = gamma * lastValues[at - lastRow]
+      else later = gamma * values[at + envs] + decay * advantages[at + envs]
+    }
+    advantages[at] = rewards[at] - values[at] + later
     if (targets !== undefined) targets[at] = advantages[at] + values[at]
   }
 }
@@ -49,12 +51,14 @@ export const scalar32 = (columns: Columns<Float32Array>): void => {
   const envs = lastValues.length
   const lastRow = rewards.length - envs
   for (let at = rewards.length - 1; at >= 0; at--) {
-    const base = fround(rewards[at] - values[at])
-    if (terminated[at] !== 0) advantages[at] = base
-    else if (truncated !== undefined && truncated[at] !== 0) {
-      advantages[at] = truncatedValues === undefined ? base : base + fround(gamma * truncatedValues[at])
-    } else if (at >= lastRow) advantages[at] = base + fround(gamma * lastValues[at - lastRow])
-    else advantages[at] = base + fround(fround(gamma * values[at + envs]) + fround(decay * advantages[at + envs]))
+    let later = 0
+    if (terminated[at] === 0) {
+      if (truncated !== undefined && truncated[at] !== 0) {
+        if (truncatedValues !== undefined) later = fround(gamma * truncatedValues[at])
+      } else if (at >= lastRow) later = fround(gamma * lastValues[at - lastRow]) + 0
+      else later = fround(fround(gamma * values[at + envs]) + fround(decay * advantages[at + envs]))
+    }
+    advantages[at] = fround(rewards[at] - values[at]) + later
     if (targets !== undefined) targets[at] = advantages[at] + values[at]
   }
 }

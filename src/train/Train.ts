@@ -6,7 +6,7 @@ import { isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { encodeReturnFile } from "../experiment/evaluation.ts"
 import { RunStore } from "../experiment/RunStore.ts"
 import { Recorder } from "../record/Recorder.ts"
-import { resume, saveCheckpoint } from "./checkpointing.ts"
+import { resume, saveCheckpoint, startOver } from "./checkpointing.ts"
 import { attempt } from "../algorithm/attempt.ts"
 import { digestOf } from "./digest.ts"
 import { trainingEnvs, validationEnvs } from "./envs.ts"
@@ -60,7 +60,8 @@ const execute = Effect.fnUntraced(function* (
     observationSpace: env.observationSpace,
     actionSpace: env.actionSpace,
   })
-  const resumed = run.resumed ? yield* resume(planned, run, learner, envs) : undefined
+  const goesOn = run.resumed && !(yield* startOver(run))
+  const resumed = goesOn ? yield* resume(planned, run, learner, envs) : undefined
   const state = resumed?.state ?? new RunState()
   if (resumed !== undefined && state.step < settings.totalSteps) yield* run.remove("return.json")
   if (resumed === undefined) {

@@ -75,6 +75,14 @@ export interface Resumed {
   readonly warnings: ReadonlyArray<string>
 }
 
+/** A run that was stopped before it had saved anything: what little it left is cut away, and it starts over. */
+export const startOver = (run: RunFiles): Effect.Effect<boolean, RunStoreError> =>
+  Effect.gen(function* () {
+    if ((yield* run.list("checkpoints")).length > 0) return false
+    yield* run.cutBack({})
+    return true
+  })
+
 /** Puts learner and envs where the run's newest intact checkpoint left them, and cuts the score files back to it. */
 export const resume = Effect.fnUntraced(function* (
   plan: Plan,

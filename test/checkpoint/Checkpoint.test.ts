@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, FileSystem } from "effect"
+import { Effect, type FileSystem } from "effect"
 import * as Checkpoint from "../../src/checkpoint/Checkpoint.ts"
 import type { RunFiles } from "../../src/experiment/RunStore.ts"
 import { disk, memoryRun, temporaryRun } from "../experiment/disk.ts"

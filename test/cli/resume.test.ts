@@ -40,6 +40,22 @@ describe("a run is the same run", () => {
       assert.deepStrictEqual(validations(runDir), validations(whole.runDir))
     }))
 
+  it("when it is killed before it has saved anything, and starts over", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(settings.replace("everySteps: 2000", "everySteps: 0")))
+      const results = join(folder, "results")
+      const args = ["run", file, "--results-dir", results, "--json", "--quiet"]
+      const { child, ended } = start(args)
+      while (!existsSync(results)) await sleep(5)
+      await sleep(200)
+      child.kill("SIGKILL")
+      await ended
+      const resumed = resultOf(await effect([...args, "--resume", "latest"]))
+      const whole = resultOf(await effect(["run", file, "--results-dir", join(folder, "whole"), "--json", "--quiet"]))
+      assert.strictEqual(resumed.digest, whole.digest)
+      assert.deepStrictEqual(scoresOf(resumed.runDir), scoresOf(whole.runDir))
+    }))
+
   it("when Ctrl-C stops it, which saves it and says how to go on", () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program(settings.replace("everySteps: 2000", "everySteps: 0")))

@@ -50,6 +50,19 @@ for (const [where, make] of Object.entries(trees)) {
         assert.strictEqual(yield* tree.readText("new/log"), "one\n2\n")
       }))
 
+    test("appends through a file that stays open as long as its scope, until the very end", (tree) =>
+      Effect.gen(function* () {
+        const use = Effect.gen(function* () {
+          const append = yield* tree.appending("new/log")
+          yield* Effect.addFinalizer(() => Effect.orDie(append("last\n")))
+          assert.isFalse(yield* tree.exists("new/log"))
+          yield* append("one\n")
+          yield* append(bytes(50, 10))
+        })
+        yield* Effect.scoped(use)
+        assert.strictEqual(yield* tree.readText("new/log"), "one\n2\nlast\n")
+      }))
+
     test("lists names in order, and none where there is no folder", (tree) =>
       Effect.gen(function* () {
         for (const path of ["d/b", "d/a/x", "d/c", "e"]) yield* tree.write(path, "")

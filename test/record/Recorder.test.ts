@@ -3,9 +3,12 @@ import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { RunStoreError } from "../../src/experiment/RunStoreError.ts"
 import { Recorder, type Sink } from "../../src/record/Recorder.ts"
 import type { RunEvent } from "../../src/record/RunEvent.ts"
+import { runLog } from "../../src/record/runLog.ts"
 import { scores } from "../../src/record/scores.ts"
-import { memoryRun } from "../experiment/disk.ts"
-import { episode, started } from "./events.ts"
+import { tensorBoard } from "../../src/record/tensorBoard.ts"
+import { decode } from "../../src/record/tfevents.ts"
+import { disk, memoryRun, temporaryRun } from "../experiment/disk.ts"
+import { episode, started, update } from "./events.ts"
 
 const note = (message: string): RunEvent => ({ _tag: "Note", message })
 const messages = (events: ReadonlyArray<RunEvent>) => events.map((event) => ("message" in event ? event.message : null))
@@ -80,21 +83,29 @@ describe("a recorder", () => {
     }),
   )
 
-  it.effect("loses nothing when the run is interrupted", () =>
-    Effect.gen(function* () {
-      const run = yield* memoryRun
-      const recorder = yield* Recorder.pipe(Effect.provide(Recorder.layer(scores)))
-      const training = Effect.gen(function* () {
-        const { emit } = yield* recorder.start(run, started)
-        yield* emit([episode(), episode({ episode: 1 })])
-        return yield* Effect.never
-      })
-      const fiber = yield* Effect.forkChild(Effect.scoped(training))
-      yield* Effect.yieldNow
-      yield* Fiber.interrupt(fiber)
-      assert.strictEqual((yield* run.readText("scores/train/scores.jsonl")).split("\n").length, 3)
-    }),
-  )
+  for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory": memoryRun })) {
+    it.effect(`loses nothing ${where} when the run is interrupted`, () =>
+      Effect.gen(function* () {
+        const run = yield* open
+        const recorder = yield* Recorder.pipe(Effect.provide(Recorder.layer(scores, tensorBoard, runLog)))
+        const underWay = yield* Deferred.make<void>()
+        const training = Effect.gen(function* () {
+          const { emit } = yield* recorder.start(run, started)
+          // The first are written at once, being many; the last wait for more.
+          yield* emit(Array.from({ length: 2000 }, (_, index) => episode({ episode: index })))
+          yield* emit([episode({ episode: 2000 }), update(1, { a: 1 }), note("the last")])
+          yield* Deferred.succeed(underWay, undefined)
+          return yield* Effect.never
+        })
+        const fiber = yield* Effect.forkChild(Effect.scoped(training))
+        yield* Deferred.await(underWay)
+        yield* Fiber.interrupt(fiber)
+        assert.match(yield* run.readText("scores/train/scores.jsonl"), /"episode_index":2000,[^\n]*\n$/)
+        assert.deepEqual(decode(yield* run.read("logs.tfevents")).events.at(-1)?.scalars, { a: 1 })
+        assert.match(yield* run.readText("run.log"), /the last\n$/)
+      }).pipe(Effect.provide(disk)),
+    )
+  }
 
   it.effect("can be silent", () =>
     Effect.gen(function* () {

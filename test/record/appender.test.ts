@@ -24,7 +24,7 @@ describe("a file that grows", () => {
       let appends = 0
       const full = new RunStoreError({ path: "file", operation: "append to", message: "no space left on device" })
       const file = yield* appender(
-        { ...run, append: () => Effect.suspend(() => (appends++, Effect.fail(full))) },
+        { ...run, appending: () => Effect.succeed(() => Effect.suspend(() => (appends++, Effect.fail(full)))) },
         "file",
       )
       file.buffer.text("one\n")

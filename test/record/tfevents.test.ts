@@ -54,7 +54,7 @@ describe("an event file", () => {
     // wall_time: field 1, a double; file_version: field 3, 13 characters.
     assert.strictEqual(
       hex(payloadsOf(bytes)[0]),
-      "09" + "0000000000000000" + "1a0d" + hex(new TextEncoder().encode("brain.Event:2")),
+      `09${"00".repeat(8)}1a0d${hex(new TextEncoder().encode("brain.Event:2"))}`,
     )
     // The length 24 and its masked checksum, as every such file has them.
     assert.strictEqual(hex(bytes.subarray(0, 8)), "1800000000000000")
@@ -70,7 +70,7 @@ describe("an event file", () => {
     const summary = value("61", "0000803f") + value("6263", "000000c0")
     assert.strictEqual(
       hex(payloadsOf(bytes)[0]),
-      "09" + "000000000000f83f" + "10" + "ac02" + "2a" + (summary.length / 2).toString(16).padStart(2, "0") + summary,
+      `09000000000000f83f10ac022a${(summary.length / 2).toString(16).padStart(2, "0")}${summary}`,
     )
   })
 
@@ -99,7 +99,7 @@ describe("an event file", () => {
   })
 
   it("is read up to the record in which it was cut off", () => {
-    const ends = [0, 1, 2, 3].map((count) => decode(file).events.slice(0, count)).map((_, count) => sizeOf(count))
+    const ends = [0, 1, 2, 3].map(sizeOf)
     for (let size = 0; size <= file.length; size++) {
       const { events, intactBytes } = decode(file.subarray(0, size))
       assert.strictEqual(intactBytes, Math.max(...ends.filter((end) => end <= size)))

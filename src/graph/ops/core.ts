@@ -5,13 +5,23 @@ import type { DType, Op, Shape, Tensor } from "../Tensor.ts"
 
 let nextId = 0
 
-export const make = (op: Op, inputs: ReadonlyArray<Tensor>, shape: Shape, dtype: DType): Tensor => ({
-  id: nextId++,
-  op,
-  inputs,
-  shape,
-  dtype,
-})
+const maxRank = 6
+
+export const make = (op: Op, inputs: ReadonlyArray<Tensor>, shape: Shape, dtype: DType): Tensor => {
+  if (!isShape(shape)) {
+    const wanted = `at most ${maxRank} axes of whole sizes`
+    return fail("fn" in op ? op.fn : op.kind, `a shape is ${wanted}, not ${shapeText(shape)}`, ...inputs)
+  }
+  return { id: nextId++, op, inputs, shape, dtype }
+}
+
+/** Tensors made from now on have this id or a greater one. */
+export const nextMark = (): number => nextId
+
+const isShape = (shape: Shape): boolean => shape.length <= maxRank && shape.every(isSize)
+
+/** A whole number from 0 on. */
+export const isSize = (size: number): boolean => Number.isSafeInteger(size) && size >= 0
 
 export const shapeText = (shape: Shape): string => `[${shape.join(", ")}]`
 
@@ -23,9 +33,14 @@ export const fail = (op: string, message: string, ...tensors: ReadonlyArray<Tens
   throw new GraphError({ op, message: `${op}: ${message}${given}${where === "" ? "" : ` at ${where}`}`, shapes, where })
 }
 
+/** Where this folder's files are, as they appear in a stack: as a URL, or as a path. */
+const ownFolder = import.meta.url.replace(/^file:\/\//, "").replace(/ops\/[^/]*$/, "")
+
 const callerOutsideGraph = (): string => {
   const frames = (new Error().stack ?? "").split("\n").slice(1)
-  const frame = frames.find((line) => !/[/\\]graph[/\\]/.test(line) && !line.includes("node:internal"))
+  const frame = frames.find(
+    (line) => !line.replaceAll("\\", "/").includes(ownFolder) && !line.includes("node:internal"),
+  )
   return /\(?([^()\s]+:\d+):\d+\)?$/.exec(frame ?? "")?.[1] ?? ""
 }
 

@@ -21,6 +21,9 @@ export const constant = (
   const data =
     dtype === "f32" ? Float32Array.from(values) : dtype === "i32" ? Int32Array.from(values) : Uint8Array.from(values)
   const dimensions = shape ?? (typeof value === "number" ? [] : [values.length])
+  const wrong =
+    dtype === "f32" ? undefined : values.find((one, index) => data[index] !== one || (dtype === "bool" && one > 1))
+  if (wrong !== undefined) fail("constant", `${wrong} is no ${dtype}`)
   if (sizeOf(dimensions) !== data.length)
     fail("constant", `${data.length} numbers do not fill [${dimensions.join(", ")}]`)
   return make({ kind: "constant", data }, [], dimensions, dtype)

@@ -1,5 +1,5 @@
 import type { Tensor } from "../Tensor.ts"
-import { expectDType, fail, make } from "./core.ts"
+import { expectDType, fail, isSize, make } from "./core.ts"
 
 /** Products: matrices and convolutions. */
 
@@ -51,6 +51,8 @@ export const conv2d = (x: Tensor, w: Tensor, options: Conv2dOptions = {}): Tenso
   if (channels !== inner) fail("conv2d", `${channels} channels meet a kernel for ${inner}`, x, w)
   const { strides: asked = 1, padding = 0 } = options
   const strides = typeof asked === "number" ? ([asked, asked] as const) : asked
+  if (!strides.every((stride) => isSize(stride) && stride > 0))
+    fail("conv2d", `strides of ${strides.join(" and ")}`, x, w)
   const same = (size: number, kernel: number, stride: number): readonly [number, number] => {
     const total = Math.max(0, (Math.ceil(size / stride) - 1) * stride + kernel - size)
     return [Math.floor(total / 2), Math.ceil(total / 2)]
@@ -63,6 +65,7 @@ export const conv2d = (x: Tensor, w: Tensor, options: Conv2dOptions = {}): Tenso
       : typeof padding === "number"
         ? ([padding, padding, padding, padding] as const)
         : padding
+  if (!sides.every(isSize)) fail("conv2d", `padding of ${sides.join(", ")}`, x, w)
   const outHeight = Math.floor((height + sides[0] + sides[2] - kernelHeight) / strides[0]) + 1
   const outWidth = Math.floor((width + sides[1] + sides[3] - kernelWidth) / strides[1]) + 1
   if (outHeight < 1 || outWidth < 1) fail("conv2d", "the kernel is larger than the padded image", x, w)

@@ -1,5 +1,5 @@
 import { type Shape, sizeOf, type Tensor } from "../Tensor.ts"
-import { expectDType, fail, make, normalAxis, sameShape, shapeText } from "./core.ts"
+import { expectDType, fail, isSize, make, normalAxis, sameShape, shapeText } from "./core.ts"
 
 /** Ops that move elements without changing them. */
 
@@ -8,7 +8,7 @@ export const reshape = (x: Tensor, shape: Shape): Tensor => {
   const known = shape.filter((size) => size !== -1).reduce((product, size) => product * size, 1)
   const open = shape.filter((size) => size === -1).length
   const target = shape.map((size) => (size === -1 ? sizeOf(x.shape) / known : size))
-  if (open > 1 || sizeOf(target) !== sizeOf(x.shape) || !target.every(Number.isInteger)) {
+  if (open > 1 || sizeOf(target) !== sizeOf(x.shape) || !target.every(isSize)) {
     fail("reshape", `cannot become ${shapeText(shape)}`, x)
   }
   return sameShape(target, x.shape) ? x : make({ kind: "reshape" }, [x], target, x.dtype)
@@ -43,7 +43,7 @@ export const slice = (x: Tensor, starts: ReadonlyArray<number>, sizes: Shape): T
   const fits =
     starts.length === x.shape.length &&
     sizes.length === x.shape.length &&
-    starts.every((start, axis) => start >= 0 && sizes[axis] >= 0 && start + sizes[axis] <= x.shape[axis])
+    starts.every((start, axis) => isSize(start) && isSize(sizes[axis]) && start + sizes[axis] <= x.shape[axis])
   if (!fits) fail("slice", `${shapeText(sizes)} from ${shapeText(starts)} is not inside`, x)
   return sameShape(sizes, x.shape) ? x : make({ kind: "slice", starts }, [x], sizes, x.dtype)
 }
@@ -89,7 +89,7 @@ export const concat = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => {
 export const expandDims = (x: Tensor, axis: number): Tensor => {
   const rank = x.shape.length + 1
   const at = axis < 0 ? axis + rank : axis
-  if (at < 0 || at >= rank) fail("expandDims", `there is no place ${axis}`, x)
+  if (!Number.isInteger(at) || at < 0 || at >= rank) fail("expandDims", `there is no place ${axis}`, x)
   return reshape(x, [...x.shape.slice(0, at), 1, ...x.shape.slice(at)])
 }
 
@@ -112,8 +112,7 @@ export const stack = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor =>
 
 export const pad = (x: Tensor, before: ReadonlyArray<number>, after: ReadonlyArray<number>, value = 0): Tensor => {
   const rank = x.shape.length
-  const whole = (sizes: ReadonlyArray<number>) =>
-    sizes.length === rank && sizes.every((size) => Number.isInteger(size) && size >= 0)
+  const whole = (sizes: ReadonlyArray<number>) => sizes.length === rank && sizes.every(isSize)
   if (!whole(before) || !whole(after))
     fail("pad", `${shapeText(before)} before and ${shapeText(after)} after are no padding of`, x)
   if ([...before, ...after].every((size) => size === 0)) return x

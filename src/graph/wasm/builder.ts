@@ -10,19 +10,28 @@ export class Builder {
   private readonly copies = new Map<string, Ref>()
 
   node(work: Work, inputs: ReadonlyArray<Ref>, shape: Shape, dtype: DType, phase?: Phase): Ref {
-    const changes = phase ?? inputs.reduce<Phase>((latest, input) => (input.node.phase > latest ? input.node.phase : latest), 0)
+    const changes =
+      phase ?? inputs.reduce<Phase>((latest, input) => (input.node.phase > latest ? input.node.phase : latest), 0)
     const node: Node = { id: this.nodes.length, work, inputs, shape, dtype, phase: changes }
     this.nodes.push(node)
     return wholeOf(node)
   }
 
   map(fn: MapFn, inputs: ReadonlyArray<Ref>, shape: Shape, dtype: DType): Ref {
-    return this.node({ kind: "map", fn }, inputs.map((input) => broadcast(input, shape)), shape, dtype)
+    return this.node(
+      { kind: "map", fn },
+      inputs.map((input) => broadcast(input, shape)),
+      shape,
+      dtype,
+    )
   }
 
   reduce(fn: "sum" | "max" | "min", input: Ref, axes: ReadonlyArray<number>): Ref {
     if (axes.every((axis) => input.shape[axis] === 1)) {
-      return this.reshape(input, input.shape.filter((_, axis) => !axes.includes(axis)))
+      return this.reshape(
+        input,
+        input.shape.filter((_, axis) => !axes.includes(axis)),
+      )
     }
     const kept = input.shape.filter((_, axis) => !axes.includes(axis))
     return this.node({ kind: "reduce", fn, axes }, [input], kept, input.node.dtype)
@@ -133,7 +142,10 @@ export const transpose = (ref: Ref, permutation: ReadonlyArray<number>): Ref => 
 
 export const swapLast = (ref: Ref): Ref => {
   const rank = ref.shape.length
-  return transpose(ref, ref.shape.map((_, axis) => (axis === rank - 1 ? rank - 2 : axis === rank - 2 ? rank - 1 : axis)))
+  return transpose(
+    ref,
+    ref.shape.map((_, axis) => (axis === rank - 1 ? rank - 2 : axis === rank - 2 ? rank - 1 : axis)),
+  )
 }
 
 export const slice = (ref: Ref, starts: ReadonlyArray<number>, shape: Shape): Ref => ({
@@ -147,4 +159,3 @@ export const insertAxis = (ref: Ref, axis: number): Ref => ({
   shape: [...ref.shape.slice(0, axis), 1, ...ref.shape.slice(axis)],
   strides: [...ref.strides.slice(0, axis), 0, ...ref.strides.slice(axis)],
 })
-

@@ -51,7 +51,12 @@ export const compile = (spec: ProgramSpec): CompiledModule => {
   const memory = planMemory(lowered, groups, poolAddress + poolBytes, extrasOf(spec, lowered))
   const pages = Math.ceil((memory.bytes + 64) / pageBytes)
   if (pages > maxPages) {
-    throw new GraphError({ op: "program", message: `${spec.name}: needs more than 2 GiB of memory`, shapes: [], where: "" })
+    throw new GraphError({
+      op: "program",
+      message: `${spec.name}: needs more than 2 GiB of memory`,
+      shapes: [],
+      where: "",
+    })
   }
 
   const target: Target = {
@@ -116,7 +121,9 @@ const extra = (memory: MemoryPlan, name: string): number => {
 }
 
 const feedsOf = (spec: ProgramSpec, lowered: Lowered, memory: MemoryPlan): Readonly<Record<string, Place>> => {
-  const feeds = Object.fromEntries([...lowered.inputs].map(([name, node]) => [name, placeOf(node, memory.addressOf(node))]))
+  const feeds = Object.fromEntries(
+    [...lowered.inputs].map(([name, node]) => [name, placeOf(node, memory.addressOf(node))]),
+  )
   const minibatches = spec.minibatches
   if (minibatches === undefined) return feeds
   for (const name of minibatches.gathered) {
@@ -136,10 +143,10 @@ const resultOf = (spec: ProgramSpec, memory: MemoryPlan, name: string, node: Nod
   spec.minibatches === undefined
     ? placeOf(node, memory.addressOf(node))
     : {
-      dtype: node.dtype,
-      address: extra(memory, stackedOutput(name)),
-      length: sizeOf(node.shape) * spec.minibatches.count,
-    }
+        dtype: node.dtype,
+        address: extra(memory, stackedOutput(name)),
+        length: sizeOf(node.shape) * spec.minibatches.count,
+      }
 
 const emitPrepare = (target: Target, statements: ReadonlyArray<Statement>): void => {
   const f = new FunctionBuilder(target, { params: [], results: [] })
@@ -149,7 +156,7 @@ const emitPrepare = (target: Target, statements: ReadonlyArray<Statement>): void
 
 const copyState = (memory: MemoryPlan): ReadonlyArray<Statement> =>
   [...memory.copied].map(([state, next]) =>
-    memoryCopy(i32.const(memory.addressOf(state)), i32.const(memory.addressOf(next)), i32.const(bytesOf(state)))
+    memoryCopy(i32.const(memory.addressOf(state)), i32.const(memory.addressOf(next)), i32.const(bytesOf(state))),
   )
 
 const emitRun = (
@@ -182,9 +189,10 @@ const emitRun = (
     const from = i32.const(memory.addressOf(node))
     return bytesOf(node) === 4 ? i32.store(to, i32.load(from)) : memoryCopy(to, from, bytes)
   })
-  const goesOn: I32 = lowered.continueWhile === undefined
-    ? i32.const(1)
-    : i32.ne(i32.load8(i32.const(memory.addressOf(lowered.continueWhile))), i32.const(0))
+  const goesOn: I32 =
+    lowered.continueWhile === undefined
+      ? i32.const(1)
+      : i32.ne(i32.load8(i32.const(memory.addressOf(lowered.continueWhile))), i32.const(0))
   const body = [gathers, each, stacks, copyState(memory), done.set(i32.add(done, i32.const(1)))]
   f.emit([once, loopWhile(body, i32.and(goesOn, i32.ltU(done, i32.const(count))))])
   target.module.export("run", f.finish(done))

@@ -7,7 +7,6 @@ import { stridesOf } from "../Tensor.ts"
 import { type Builder, slice, transpose } from "./builder.ts"
 import type { Ref } from "./ir.ts"
 
-
 /** x [N, C, H, W] → [N, C·kh·kw, H'·W'] */
 const columns = (build: Builder, op: Conv2dAttributes, x: Ref, taps: Shape, places: Shape): Ref => {
   const [top, left, bottom, right] = op.padding
@@ -17,11 +16,11 @@ const columns = (build: Builder, op: Conv2dAttributes, x: Ref, taps: Shape, plac
   const source = padded.every((size, axis) => size === x.shape[axis])
     ? x
     : build.node(
-      { kind: "assemble", pieces: [{ offset: top * strides[2] + left, strides }], fill: 0, accumulate: false },
-      [x],
-      padded,
-      "f32",
-    )
+        { kind: "assemble", pieces: [{ offset: top * strides[2] + left, strides }], fill: 0, accumulate: false },
+        [x],
+        padded,
+        "f32",
+      )
   const [n, c, h, w] = source.strides
   const patches: Ref = {
     ...source,

@@ -66,7 +66,7 @@ const reducedAccess = (memory: MemoryPlan, node: Node, group: Group): Access => 
   return {
     dtype: node.dtype,
     base: memory.addressOf(node),
-    strides: group.dims.map((_, d) => (group.reduced[d] ? 0 : strides.shift() ?? 0)),
+    strides: group.dims.map((_, d) => (group.reduced[d] ? 0 : (strides.shift() ?? 0))),
   }
 }
 
@@ -88,9 +88,10 @@ const emitNest = (target: Target, memory: MemoryPlan, group: Group): Statement =
       const written = stored.map(value)
       return core === undefined ? written : [...written, value(core)]
     },
-    carry: core?.work.kind === "reduce"
-      ? { kind: "reduce", fn: core.work.fn, write: reducedAccess(memory, core, group) }
-      : undefined,
+    carry:
+      core?.work.kind === "reduce"
+        ? { kind: "reduce", fn: core.work.fn, write: reducedAccess(memory, core, group) }
+        : undefined,
   })
   return call(f.finish())
 }
@@ -187,7 +188,10 @@ const emitProduct = (target: Target, memory: MemoryPlan, group: Group, core: Nod
     },
   })
   const bases = [a, b].map((ref) => memory.addressOf(ref.node) + ref.offset * bytesPer(ref.node.dtype))
-  return call(f.finish(), [...bases, ...reads.map(({ base }) => base), ...writes.map(({ base }) => base)].map(i32.const))
+  return call(
+    f.finish(),
+    [...bases, ...reads.map(({ base }) => base), ...writes.map(({ base }) => base)].map(i32.const),
+  )
 }
 
 const emitGather = (target: Target, memory: MemoryPlan, node: Node): Statement => {

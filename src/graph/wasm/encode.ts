@@ -82,15 +82,20 @@ class ByteSink {
     this.bytes = larger
   }
 
+  /** What was appended; then the sink is empty again. */
   finish(): Uint8Array<ArrayBuffer> {
-    return this.bytes.slice(0, this.length)
+    const bytes = this.bytes.slice(0, this.length)
+    this.length = 0
+    return bytes
   }
 }
 
+/** One buffer for all that is flattened, so that it is grown only once. */
+const scratch = new ByteSink()
+
 export const flatten = (code: Code): Uint8Array<ArrayBuffer> => {
-  const sink = new ByteSink()
-  sink.push(code)
-  return sink.finish()
+  scratch.push(code)
+  return scratch.finish()
 }
 
 export interface FunctionType {
@@ -123,7 +128,7 @@ const hash = (bytes: Uint8Array): number => {
   return word
 }
 
-/** A module under construction. Functions whose type and bytes are equal are kept once. */
+/** A module under construction. Functions with parameters whose type and bytes are equal are kept once. */
 export class ModuleBuilder {
   private readonly types: Array<FunctionType> = []
   private readonly functions: Array<{ readonly type: number; readonly body: Uint8Array }> = []
@@ -135,15 +140,19 @@ export class ModuleBuilder {
   define(type: FunctionType, locals: ReadonlyArray<ValueType>, code: Code): number {
     const body = flatten([declarations(locals), code, 0x0b])
     const typeIndex = this.typeIndex(type)
-    const alike = this.byHash.get(hash(body)) ?? []
+    // What takes no parameters has its addresses built in: nothing equals it.
+    const key = type.params.length === 0 ? undefined : hash(body)
+    const alike = key === undefined ? [] : (this.byHash.get(key) ?? [])
     const known = alike.find((at) => {
       const other = this.functions[at]
-      return other.type === typeIndex && other.body.length === body.length && other.body.every((byte, i) => byte === body[i])
+      return (
+        other.type === typeIndex && other.body.length === body.length && other.body.every((byte, i) => byte === body[i])
+      )
     })
     if (known !== undefined) return known
     const index = this.functions.length
     this.functions.push({ type: typeIndex, body })
-    this.byHash.set(hash(body), [...alike, index])
+    if (key !== undefined) this.byHash.set(key, [...alike, index])
     return index
   }
 
@@ -156,11 +165,6 @@ export class ModuleBuilder {
     this.segments.push({ address, bytes })
   }
 
-  /** The bytes of each function, for those who look for what is large. */
-  get sizes(): ReadonlyArray<number> {
-    return this.functions.map((entry) => entry.body.length)
-  }
-
   /** The finished module; its memory has exactly `pages` pages of 64 KiB and is exported as `memory`. */
   encode(pages: number): Uint8Array<ArrayBuffer> {
     const sink = new ByteSink()
@@ -169,11 +173,18 @@ export class ModuleBuilder {
       sink.append(content)
     }
     sink.push([0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00])
-    section(1, flatten(vector(this.types.map((type) => [
-      0x60,
-      vector(type.params.map((param) => typeBytes[param])),
-      vector(type.results.map((result) => typeBytes[result])),
-    ]))))
+    section(
+      1,
+      flatten(
+        vector(
+          this.types.map((type) => [
+            0x60,
+            vector(type.params.map((param) => typeBytes[param])),
+            vector(type.results.map((result) => typeBytes[result])),
+          ]),
+        ),
+      ),
+    )
     section(3, flatten(vector(this.functions.map((entry) => unsigned(entry.type)))))
     section(5, flatten(vector([[0x01, unsigned(pages), unsigned(pages)]])))
     section(7, flatten(vector([...this.exported, [name("memory"), 0x02, 0x00]])))

@@ -55,11 +55,11 @@ export const evaluate = (
   width: number,
   read: (operand: number) => Block,
   given: ReadonlyMap<Node, Block> = new Map(),
-): (node: Node) => Block => {
+): ((node: Node) => Block) => {
   const values = new Map<Node, Block>(given)
   const loaded = new Map<number, Block>()
   const scalars = new Map<string, Block>()
-  const like: Block = new Array<V128>(width).fill(v128.const([0, 0, 0, 0]))
+  const like: Block = new Array<V128>(width).fill(v128.zero)
   const resolve = (source: Source, dtype: Node["dtype"]): Block => {
     if (source.kind === "value") {
       const value = values.get(source.node)
@@ -182,7 +182,9 @@ export const weightOf = (group: Group): number => {
   let weight = 0
   for (const { work } of group.members) {
     if (work.kind !== "map") continue
-    const heavy = typeof work.fn === "string" && ["exp", "log", "tanh", "sigmoid", "softplus", "sin", "cos", "pow"].includes(work.fn)
+    const heavy =
+      typeof work.fn === "string" &&
+      ["exp", "log", "tanh", "sigmoid", "softplus", "sin", "cos", "pow"].includes(work.fn)
     weight += heavy ? 20 : 1
   }
   return weight

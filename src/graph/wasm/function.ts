@@ -5,7 +5,7 @@
  * instruction, where `v128.const` takes engines four.
  */
 import { type Code, type FunctionType, type ModuleBuilder, unsigned, type ValueType } from "./encode.ts"
-import { type Expression, i32, type I32, type Local, loopWhile, type Statement, v128, type V128 } from "./instructions.ts"
+import { type Expression, i32, type Local, loopWhile, type Statement, v128, type V128 } from "./instructions.ts"
 
 const bits = new DataView(new ArrayBuffer(4))
 
@@ -25,11 +25,12 @@ export class ConstantPool {
     this.capacity = capacity
   }
 
-  word(value: number): number {
+  /** The constant's address; undefined once the table is full. */
+  word(value: number): number | undefined {
     const known = this.words.get(value | 0)
     if (known !== undefined) return known
     const address = this.address + 4 * this.words.size
-    if (4 * this.words.size >= this.capacity) throw new Error("the constant table is full")
+    if (4 * this.words.size >= this.capacity) return undefined
     this.words.set(value | 0, address)
     return address
   }
@@ -129,7 +130,8 @@ export class FunctionBuilder {
   }
 
   word(value: number): V128 {
-    return v128.load32Splat(i32.const(0), this.target.pool.word(value))
+    const address = this.target.pool.word(value)
+    return address === undefined ? v128.const([value, value, value, value]) : v128.load32Splat(i32.const(0), address)
   }
 
   finish(result?: Expression<ValueType>): number {
@@ -149,4 +151,3 @@ const local = <T extends ValueType>(type: T, index: number): Local<T> => {
 }
 
 export const addresses = (count: number): ReadonlyArray<ValueType> => new Array<ValueType>(count).fill("i32")
-export type { I32 }

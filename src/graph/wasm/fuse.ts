@@ -139,10 +139,12 @@ class Fuser {
     const [entry] = byGroup
     if (byGroup.size === 1 && entry !== undefined && !this.required.has(node)) {
       const [group, uses] = entry
-      const fits = group.core === undefined && group.phase === node.phase &&
+      const fits =
+        group.core === undefined &&
+        group.phase === node.phase &&
         uses.every(({ user, ref }) => isWhole(ref) && group.members.has(user)) &&
         [...group.members].every((member) =>
-          member.inputs.every((ref) => restride(ref.shape, ref.strides, node.shape) !== undefined)
+          member.inputs.every((ref) => restride(ref.shape, ref.strides, node.shape) !== undefined),
         )
       if (fits) {
         group.core = node

@@ -2,7 +2,19 @@
  * Rows by index: gather and its gradient. An index out of range reads or adds to the last row, and never anything else.
  */
 import type { FunctionBuilder } from "./function.ts"
-import { choose, f32, f32x4, i32, type I32, type Local, loopWhile, memoryCopy, memoryFill, type Statement, v128 } from "./instructions.ts"
+import {
+  choose,
+  f32,
+  f32x4,
+  i32,
+  type I32,
+  type Local,
+  loopWhile,
+  memoryCopy,
+  memoryFill,
+  type Statement,
+  v128,
+} from "./instructions.ts"
 
 const bump = (pointer: Local<"i32">, bytes: number): Statement => pointer.set(i32.add(pointer, i32.const(bytes)))
 

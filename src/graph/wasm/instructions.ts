@@ -27,12 +27,15 @@ export interface Local<T extends ValueType> extends Expression<T> {
   readonly tee: (value: Expression<T>) => Expression<T>
 }
 
-const one = <A extends ValueType, R extends ValueType>(opcode: Code, type: R) => (a: Expression<A>): Expression<R> => ({
-  type,
-  code: [a.code, opcode],
-})
-const two = <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
-(a: Expression<A>, b: Expression<A>): Expression<R> => ({ type, code: [a.code, b.code, opcode] })
+const one =
+  <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
+  (a: Expression<A>): Expression<R> => ({
+    type,
+    code: [a.code, opcode],
+  })
+const two =
+  <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
+  (a: Expression<A>, b: Expression<A>): Expression<R> => ({ type, code: [a.code, b.code, opcode] })
 
 const simd = (opcode: number): Code => [0xfd, unsigned(opcode)]
 const vectors1 = (opcode: number) => one<"v128", "v128">(simd(opcode), "v128")
@@ -44,22 +47,29 @@ const doubles2 = (opcode: number) => two<"f64", "f64">(opcode, "f64")
 const doublesTest = (opcode: number) => two<"f64", "i32">(opcode, "i32")
 
 const memory = (opcode: Code, offset: number): Code => [opcode, 0x00, unsigned(offset)]
-const load = <T extends ValueType>(opcode: Code, type: T) => (address: I32, offset = 0): Expression<T> => ({
-  type,
-  code: [address.code, memory(opcode, offset)],
-})
-const store = <T extends ValueType>(opcode: Code) =>
-(address: I32, value: Expression<T>, offset = 0): Statement => [address.code, value.code, memory(opcode, offset)]
-const loadLane = (opcode: number) => (address: I32, into: V128, lane: number, offset = 0): V128 => ({
-  type: "v128",
-  code: [address.code, into.code, memory(simd(opcode), offset), lane],
-})
-const storeLane = (opcode: number) => (address: I32, value: V128, lane: number, offset = 0): Statement => [
-  address.code,
-  value.code,
-  memory(simd(opcode), offset),
-  lane,
-]
+const load =
+  <T extends ValueType>(opcode: Code, type: T) =>
+  (address: I32, offset = 0): Expression<T> => ({
+    type,
+    code: [address.code, memory(opcode, offset)],
+  })
+const store =
+  <T extends ValueType>(opcode: Code) =>
+  (address: I32, value: Expression<T>, offset = 0): Statement => [address.code, value.code, memory(opcode, offset)]
+const loadLane =
+  (opcode: number) =>
+  (address: I32, into: V128, lane: number, offset = 0): V128 => ({
+    type: "v128",
+    code: [address.code, into.code, memory(simd(opcode), offset), lane],
+  })
+const storeLane =
+  (opcode: number) =>
+  (address: I32, value: V128, lane: number, offset = 0): Statement => [
+    address.code,
+    value.code,
+    memory(simd(opcode), offset),
+    lane,
+  ]
 
 const bytesOf = (fill: (view: DataView) => void, size: number): ReadonlyArray<number> => {
   const view = new DataView(new ArrayBuffer(size))
@@ -73,14 +83,8 @@ export const i32 = {
   sub: ints2(0x6b),
   mul: ints2(0x6c),
   and: ints2(0x71),
-  or: ints2(0x72),
-  shl: ints2(0x74),
-  shrU: ints2(0x76),
-  eq: ints2(0x46),
   ne: ints2(0x47),
-  ltS: ints2(0x48),
   ltU: ints2(0x49),
-  gtS: ints2(0x4a),
   gtU: ints2(0x4b),
   eqz: one<"i32", "i32">(0x45, "i32"),
   load: load(0x28, "i32"),
@@ -94,14 +98,9 @@ export const i64 = {
   const: (value: bigint): I64 => ({ type: "i64", code: [0x42, signed64(value)] }),
   add: longs2(0x7c),
   sub: longs2(0x7d),
-  mul: longs2(0x7e),
-  and: longs2(0x83),
-  or: longs2(0x84),
   shl: longs2(0x86),
   shrS: longs2(0x87),
   shrU: longs2(0x88),
-  extendU: one<"i32", "i64">(0xad, "i64"),
-  extendS: one<"i32", "i64">(0xac, "i64"),
   reinterpret: one<"f64", "i64">(0xbd, "i64"),
   truncSat: one<"f64", "i64">([0xfc, 0x06], "i64"),
 }
@@ -122,8 +121,6 @@ export const f64 = {
   ne: doublesTest(0x62),
   lt: doublesTest(0x63),
   gt: doublesTest(0x64),
-  le: doublesTest(0x65),
-  ge: doublesTest(0x66),
   abs: doubles1(0x99),
   neg: doubles1(0x9a),
   floor: doubles1(0x9c),
@@ -139,16 +136,17 @@ export const f64 = {
   convertS: one<"i64", "f64">(0xb9, "f64"),
 }
 
+const zero: V128 = { type: "v128", code: [0xfd, 12, new Array<number>(16).fill(0)] }
+
 export const v128 = {
+  zero,
   load: load(simd(0), "v128"),
-  load8Splat: load(simd(7), "v128"),
   load32Splat: load(simd(9), "v128"),
   load32Zero: load(simd(92), "v128"),
   store: store<"v128">(simd(11)),
   load8Lane: loadLane(84),
   load32Lane: loadLane(86),
   store8Lane: storeLane(88),
-  store16Lane: storeLane(89),
   store32Lane: storeLane(90),
   store64Lane: storeLane(91),
   /** Four 32-bit lanes. */
@@ -163,18 +161,14 @@ export const v128 = {
   }),
   not: vectors1(77),
   and: vectors2(78),
-  /** a and not b */
-  andNot: vectors2(79),
   or: vectors2(80),
   xor: vectors2(81),
   /** Bits of a where the mask is set, of b elsewhere. */
   bitselect: (a: V128, b: V128, mask: V128): V128 => ({ type: "v128", code: [a.code, b.code, mask.code, simd(82)] }),
-  anyTrue: one<"v128", "i32">(simd(83), "i32"),
 }
 
 export const i32x4 = {
   splat: one<"i32", "v128">(simd(17), "v128"),
-  extract: (a: V128, lane: number): I32 => ({ type: "i32", code: [a.code, simd(27), lane] }),
   eq: vectors2(55),
   ne: vectors2(56),
   ltS: vectors2(57),
@@ -182,7 +176,6 @@ export const i32x4 = {
   leS: vectors2(61),
   geS: vectors2(63),
   neg: vectors1(161),
-  abs: vectors1(160),
   add: vectors2(174),
   sub: vectors2(177),
   mul: vectors2(181),
@@ -190,19 +183,16 @@ export const i32x4 = {
   maxS: vectors2(184),
   shl: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(171)] }),
   shrS: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(172)] }),
-  shrU: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(173)] }),
   truncSat: vectors1(248),
   /** Bytes 0 to 3 as four unsigned lanes. */
   extendLowBytes: (a: V128): V128 => ({ type: "v128", code: [a.code, simd(137), simd(169)] }),
   /** The low byte of each lane, in bytes 0 to 3; lanes must be within 0 to 255. */
   narrowToBytes: (a: V128): V128 => {
-    const zero = v128.const([0, 0, 0, 0])
     return { type: "v128", code: [a.code, zero.code, simd(133), zero.code, simd(102)] }
   },
 }
 
 export const f32x4 = {
-  splat: one<"f32", "v128">(simd(19), "v128"),
   extract: (a: V128, lane: number): F32 => ({ type: "f32", code: [a.code, simd(31), lane] }),
   replace: (a: V128, lane: number, value: F32): V128 => ({ type: "v128", code: [a.code, value.code, simd(32), lane] }),
   eq: vectors2(65),
@@ -212,7 +202,6 @@ export const f32x4 = {
   le: vectors2(69),
   ge: vectors2(70),
   floor: vectors1(104),
-  nearest: vectors1(106),
   abs: vectors1(224),
   neg: vectors1(225),
   sqrt: vectors1(227),
@@ -266,9 +255,11 @@ export const loopWhile = (body: ReadonlyArray<Statement>, condition: I32): State
   0x0b,
 ]
 
-export const when = (condition: I32, then: ReadonlyArray<Statement>): Statement => [condition.code, 0x04, 0x40, then, 0x0b]
-
-export const choose = <T extends ValueType>(condition: I32, then: Expression<T>, otherwise: Expression<T>): Expression<T> => ({
+export const choose = <T extends ValueType>(
+  condition: I32,
+  then: Expression<T>,
+  otherwise: Expression<T>,
+): Expression<T> => ({
   type: then.type,
   code: [then.code, otherwise.code, condition.code, 0x1b],
 })

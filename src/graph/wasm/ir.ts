@@ -44,11 +44,11 @@ export type Work =
   | { readonly kind: "scatterAdd"; readonly width: number }
   /** Inputs laid side by side (or added, in order) into an array that starts as `fill`, if that is given. */
   | {
-    readonly kind: "assemble"
-    readonly pieces: ReadonlyArray<Piece>
-    readonly fill: number | undefined
-    readonly accumulate: boolean
-  }
+      readonly kind: "assemble"
+      readonly pieces: ReadonlyArray<Piece>
+      readonly fill: number | undefined
+      readonly accumulate: boolean
+    }
 
 export interface Node {
   readonly id: number

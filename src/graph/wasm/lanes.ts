@@ -5,7 +5,7 @@ import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
 import { i32, type I32, i32x4, v128, type V128 } from "./instructions.ts"
 
-const zero: V128 = v128.const([0, 0, 0, 0])
+const { zero } = v128
 
 const toMask = (bytes: V128): V128 => i32x4.ne(i32x4.extendLowBytes(bytes), zero)
 

@@ -46,7 +46,11 @@ const argMax = (build: Builder, x: Ref, axis: number, index: Ref): Ref => {
 /** 0, 1, 2 … along one axis of a shape. */
 const iota = (build: Builder, size: number, axis: number, rank: number): Ref => {
   const data = Int32Array.from({ length: size }, (_, i) => i)
-  return build.constant(data, Array.from({ length: rank }, (_, d) => (d === axis ? size : 1)), "i32")
+  return build.constant(
+    data,
+    Array.from({ length: rank }, (_, d) => (d === axis ? size : 1)),
+    "i32",
+  )
 }
 
 const binary = (build: Builder, tensor: Tensor, fn: MapFn, inputs: ReadonlyArray<Ref>): Ref => {
@@ -186,13 +190,20 @@ export const lower = (spec: ProgramSpec): Lowered => {
   }
 
   const nexts = Object.entries(spec.state).flatMap(([name, { tensor, next }]) =>
-    next === undefined || next === tensor ? [] : [[name, next] as const]
+    next === undefined || next === tensor ? [] : [[name, next] as const],
   )
   const roots = [...Object.values(spec.outputs), ...nexts.map(([, next]) => next)]
   if (minibatches?.continueWhile !== undefined) roots.push(minibatches.continueWhile)
   for (const tensor of topologicalOrder(roots)) {
     if (refs.has(tensor)) continue
-    refs.set(tensor, lowerTensor(build, tensor, tensor.inputs.map((input) => found(refs, input))))
+    refs.set(
+      tensor,
+      lowerTensor(
+        build,
+        tensor,
+        tensor.inputs.map((input) => found(refs, input)),
+      ),
+    )
   }
 
   // Each result wants a node of its own that holds exactly it.

@@ -4,7 +4,7 @@
  * constants are loaded once for all of them and their dependency chains overlap.
  *
  * Largest errors, in units in the last place, over the arguments in `test/graph/wasm/math.test.ts`:
- * exp 1.5, log 1.5, tanh 5, sigmoid 3, softplus 3, sin and cos 2, pow 1.
+ * exp 1, log 1, tanh 5.5, sigmoid 3, softplus 3, sin and cos 2, pow 0.5.
  */
 import type { FunctionBuilder } from "./function.ts"
 import { callFor, f32, f32x4, f64, f64x2, i32x4, type V128, v128 } from "./instructions.ts"
@@ -43,25 +43,28 @@ const polynomial = (f: FunctionBuilder, x: Block, coefficients: ReadonlyArray<nu
 const select = (f: FunctionBuilder, mask: Block, then: Block, otherwise: Block): Block =>
   mask.map((m, i) => f.let(v128.bitselect(then[i], otherwise[i], m)))
 
-/** x · P(x²) / Q(x²), clamped where float32 has reached 1. The coefficients are scaled so that Q's highest is 1. */
+/**
+ * x · P(x²) / Q(x²), with x² cut off behind the point where float32 has reached 1, and the quotient there too. The
+ * coefficients are scaled so that Q's highest is 1; the lowest are equal, so that the smallest x are their own tanh.
+ */
 export const tanh = (f: FunctionBuilder, x: Block): Block => {
-  const high = constant(f, 8.5, x)
-  const low = constant(f, -8.5, x)
-  const c = x.map((v, i) => f.let(f32x4.pmax(f32x4.pmin(v, high[i]), low[i])))
-  const u = apply2(f, f32x4.mul, c, c)
-  const p = polynomial(f, u, [0.017331421375274658, 26.31083869934082, 4422.0390625, 168604.734375, 1258621.125])
-  const numerator = apply2(f, f32x4.mul, c, p)
-  let q = apply2(f, f32x4.add, u, constant(f, 417.21441650390625, u))
-  for (const coefficient of [32654.4609375, 588144.9375, 1258621.125]) {
+  const farthest = constant(f, 9.25 ** 2, x)
+  const u = x.map((v, i) => f.let(f32x4.pmin(f32x4.mul(v, v), farthest[i])))
+  const p = polynomial(f, u, [0.017812181264162064, 25.75598907470703, 4214.75146484375, 158868.578125, 1182110.875])
+  const numerator = apply2(f, f32x4.mul, x, p)
+  let q = apply2(f, f32x4.add, u, constant(f, 402.03887939453125, u))
+  for (const coefficient of [30901.90625, 552905.5, 1182110.875]) {
     q = multiplyAdd(f, q, u, constant(f, coefficient, u))
   }
-  return apply2(f, f32x4.div, numerator, q)
+  const one = constant(f, 1, x)
+  const minusOne = constant(f, -1, x)
+  return numerator.map((v, i) => f.let(f32x4.pmax(f32x4.pmin(f32x4.div(v, q[i]), one[i]), minusOne[i])))
 }
 
 const roundingMagic = 12582912 // 1.5 · 2²³: adding it leaves the nearest integer in the low bits
 const roundingMagicBits = 0x4b400000
 const ln2High = 0.693359375
-const ln2Low = -2.12194440e-4
+const ln2Low = -2.1219444e-4
 
 /** 2ⁿ · e^r with |r| ≤ ln 2 / 2; the power of two in two steps, so that overflow and denormals come out right. */
 export const exp = (f: FunctionBuilder, x: Block): Block => {
@@ -73,9 +76,7 @@ export const exp = (f: FunctionBuilder, x: Block): Block => {
   const n = apply2(f, f32x4.sub, shifted, magic)
   const reduced = multiplyAdd(f, n, constant(f, -ln2High, x), t)
   const r = multiplyAdd(f, n, constant(f, -ln2Low, x), reduced)
-  const p = polynomial(f, r, [
-    0.001395049155689776, 0.008368889801204205, 0.04166620597243309, 0.166665181517601, 0.5,
-  ])
+  const p = polynomial(f, r, [0.001395049155689776, 0.008368889801204205, 0.04166620597243309, 0.166665181517601, 0.5])
   const one = constant(f, 1, x)
   const square = apply2(f, f32x4.mul, r, r)
   const fraction = apply2(f, f32x4.add, multiplyAdd(f, p, square, r), one)
@@ -97,10 +98,14 @@ export const log = (f: FunctionBuilder, x: Block): Block => {
   const s = apply2(f, f32x4.sub, mantissa, constant(f, 1, x))
   const correction = apply2(f, v128.and, tiny, constant(f, 23, x))
   const exponent = e.map((v, i) => f.let(f32x4.sub(f32x4.convert(v), correction[i])))
-  const p = polynomial(f, s, [
-    -0.07859612256288528, 0.12881647050380707, -0.13128754496574402, 0.14181192219257355, -0.16624553501605988,
-    0.2000228613615036, -0.25000810623168945, 0.33333316445350647,
-  ])
+  const p = polynomial(
+    f,
+    s,
+    [
+      -0.07859612256288528, 0.12881647050380707, -0.13128754496574402, 0.14181192219257355, -0.16624553501605988,
+      0.2000228613615036, -0.25000810623168945, 0.33333316445350647,
+    ],
+  )
   const square = apply2(f, f32x4.mul, s, s)
   const cubic = apply2(f, f32x4.mul, apply2(f, f32x4.mul, square, s), p)
   const withLow = multiplyAdd(f, exponent, constant(f, ln2Low, x), cubic)
@@ -129,9 +134,11 @@ export const softplus = (f: FunctionBuilder, x: Block): Block => {
   const two = constant(f, 2, x)
   const s = e.map((v, i) => f.let(f32x4.div(v, f32x4.add(v, two[i]))))
   const z = apply2(f, f32x4.mul, s, s)
-  const p = polynomial(f, z, [
-    0.24301671981811523, 0.21427477896213531, 0.28616899251937866, 0.3999887704849243, 0.6666667461395264,
-  ])
+  const p = polynomial(
+    f,
+    z,
+    [0.24301671981811523, 0.21427477896213531, 0.28616899251937866, 0.3999887704849243, 0.6666667461395264],
+  )
   const series = multiplyAdd(f, apply2(f, f32x4.mul, z, s), p, apply2(f, f32x4.add, s, s))
   const zero = constant(f, 0, x)
   return x.map((v, i) => f.let(f32x4.add(f32x4.pmax(v, zero[i]), series[i])))
@@ -144,36 +151,38 @@ const halfPiLow = 6.077100506506192e-11
  * Sine and cosine: the multiple of π/2 is taken off in double precision, good for |x| below 10⁹; beyond, the value is
  * bounded and the same everywhere, but means little.
  */
-const sine = (shift: 0 | 1) => (f: FunctionBuilder, x: Block): Block =>
-  x.map((v) => {
-    const half = (pair: V128): { readonly r: V128; readonly quadrant: V128 } => {
-      const d = f.let(f64x2.promoteLow(pair))
-      const n = f.let(f64x2.nearest(f64x2.mul(d, f64x2.splat(f64.const(2 / Math.PI)))))
-      const r = f64x2.sub(
-        f64x2.sub(d, f64x2.mul(n, f64x2.splat(f64.const(halfPiHigh)))),
-        f64x2.mul(n, f64x2.splat(f64.const(halfPiLow))),
-      )
-      const turns = f64x2.mul(f64x2.floor(f64x2.mul(n, f64x2.splat(f64.const(0.25)))), f64x2.splat(f64.const(4)))
-      return {
-        r: f.let(f64x2.demoteZero(r)),
-        quadrant: f.let(f64x2.truncSatZero(f64x2.sub(n, turns))),
+const sine =
+  (shift: 0 | 1) =>
+  (f: FunctionBuilder, x: Block): Block =>
+    x.map((v) => {
+      const half = (pair: V128): { readonly r: V128; readonly quadrant: V128 } => {
+        const d = f.let(f64x2.promoteLow(pair))
+        const n = f.let(f64x2.nearest(f64x2.mul(d, f64x2.splat(f64.const(2 / Math.PI)))))
+        const r = f64x2.sub(
+          f64x2.sub(d, f64x2.mul(n, f64x2.splat(f64.const(halfPiHigh)))),
+          f64x2.mul(n, f64x2.splat(f64.const(halfPiLow))),
+        )
+        const turns = f64x2.mul(f64x2.floor(f64x2.mul(n, f64x2.splat(f64.const(0.25)))), f64x2.splat(f64.const(4)))
+        return {
+          r: f.let(f64x2.demoteZero(r)),
+          quadrant: f.let(f64x2.truncSatZero(f64x2.sub(n, turns))),
+        }
       }
-    }
-    const low = half(v)
-    const high = half(v128.shuffle(v, v, [2, 3, 2, 3]))
-    const joined = v128.shuffle(low.r, high.r, [0, 1, 4, 5])
-    const r = f.let(f32x4.pmax(f32x4.pmin(joined, f.constant(0.8)), f.constant(-0.8)))
-    const q = f.let(i32x4.add(v128.shuffle(low.quadrant, high.quadrant, [0, 1, 4, 5]), f.word(shift)))
-    const u = [f.let(f32x4.mul(r, r))]
-    const s = polynomial(f, u, [-0.00019516977772582322, 0.008332176133990288, -0.16666655242443085])[0]
-    const sinR = f.let(f32x4.add(r, f32x4.mul(f32x4.mul(r, u[0]), s)))
-    const c = polynomial(f, u, [2.4438089894829318e-05, -0.0013887364184483886, 0.04166664555668831])[0]
-    const halved = f32x4.sub(f.constant(1), f32x4.mul(f.constant(0.5), u[0]))
-    const cosR = f.let(f32x4.add(halved, f32x4.mul(f32x4.mul(u[0], u[0]), c)))
-    const odd = f.let(i32x4.ne(v128.and(q, f.word(1)), f.word(0)))
-    const sign = f.let(i32x4.shl(v128.and(q, f.word(2)), 30))
-    return f.let(v128.xor(v128.bitselect(cosR, sinR, odd), sign))
-  })
+      const low = half(v)
+      const high = half(v128.shuffle(v, v, [2, 3, 2, 3]))
+      const joined = v128.shuffle(low.r, high.r, [0, 1, 4, 5])
+      const r = f.let(f32x4.pmax(f32x4.pmin(joined, f.constant(0.8)), f.constant(-0.8)))
+      const q = f.let(i32x4.add(v128.shuffle(low.quadrant, high.quadrant, [0, 1, 4, 5]), f.word(shift)))
+      const u = [f.let(f32x4.mul(r, r))]
+      const s = polynomial(f, u, [-0.00019516977772582322, 0.008332176133990288, -0.16666655242443085])[0]
+      const sinR = f.let(f32x4.add(r, f32x4.mul(f32x4.mul(r, u[0]), s)))
+      const c = polynomial(f, u, [2.4438089894829318e-5, -0.0013887364184483886, 0.04166664555668831])[0]
+      const halved = f32x4.sub(f.constant(1), f32x4.mul(f.constant(0.5), u[0]))
+      const cosR = f.let(f32x4.add(halved, f32x4.mul(f32x4.mul(u[0], u[0]), c)))
+      const odd = f.let(i32x4.ne(v128.and(q, f.word(1)), f.word(0)))
+      const sign = f.let(i32x4.shl(v128.and(q, f.word(2)), 30))
+      return f.let(v128.xor(v128.bitselect(cosR, sinR, odd), sign))
+    })
 
 export const sin = sine(0)
 export const cos = sine(1)

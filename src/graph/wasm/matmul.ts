@@ -70,9 +70,10 @@ export const scratchFor = (k: number): number => 32 * (k + 4)
 
 /** How a count is covered: whole pieces, then what is left. */
 const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: number; readonly times: number }> =>
-  [{ size, times: Math.floor(count / size) }, { size: count % size, times: 1 }].filter(
-    (piece) => piece.size > 0 && piece.times > 0,
-  )
+  [
+    { size, times: Math.floor(count / size) },
+    { size: count % size, times: 1 },
+  ].filter((piece) => piece.size > 0 && piece.times > 0)
 
 /** Vectors across, for a tile of so many rows. */
 const vectorsFor = (rows: number, available: number): number =>
@@ -103,7 +104,7 @@ class ProductWriter {
     this.b = walker(right, "f32", product.b)
     this.reads = product.reads.map((operand, i) => walker(2 + i, operand.dtype, operand.strides))
     this.writes = product.writes.map((operand, i) =>
-      walker(2 + product.reads.length + i, operand.dtype, operand.strides)
+      walker(2 + product.reads.length + i, operand.dtype, operand.strides),
     )
   }
 
@@ -241,7 +242,7 @@ class ProductWriter {
   }
 
   private zeros(count: number): ReadonlyArray<Local<"v128">> {
-    return Array.from({ length: count }, () => this.f.let(v128.const([0, 0, 0, 0])))
+    return Array.from({ length: count }, () => this.f.let(v128.zero))
   }
 
   private columnTile(rows: number, vectors: number, columns: number, right: Walker): void {
@@ -282,16 +283,17 @@ class ProductWriter {
           const at = offset(walker, place)
           const known = seen.get(at)
           if (known !== undefined) return known
-          const loaded = stride === 0
-            ? loadSplat(f, walker.dtype, walker.pointer, at)
-            : loadLanes(f, walker.dtype, walker.pointer, at, stride, place.count)
+          const loaded =
+            stride === 0
+              ? loadSplat(f, walker.dtype, walker.pointer, at)
+              : loadLanes(f, walker.dtype, walker.pointer, at, stride, place.count)
           seen.set(at, loaded)
           return loaded
         })
       })
       this.writes.forEach((walker, i) => {
         places.forEach((place, j) =>
-          storeLanes(f, walker.dtype, walker.pointer, offset(walker, place), walker[lanes], place.count, values[i][j])
+          storeLanes(f, walker.dtype, walker.pointer, offset(walker, place), walker[lanes], place.count, values[i][j]),
         )
       })
     })
@@ -300,11 +302,19 @@ class ProductWriter {
   private innerTiles(): void {
     const { m, n } = this.p
     const wide = Math.min(n, 2)
-    this.blocks(pieces(m, Math.min(m, wide === 1 ? 8 : 4)), (rows) => this.moveDown(rows), (rows) => {
-      this.blocks(pieces(n, wide), (columns) => this.moveAcross(columns), (columns) => {
-        this.f.scoped(() => this.innerTile(rows, columns))
-      })
-    })
+    this.blocks(
+      pieces(m, Math.min(m, wide === 1 ? 8 : 4)),
+      (rows) => this.moveDown(rows),
+      (rows) => {
+        this.blocks(
+          pieces(n, wide),
+          (columns) => this.moveAcross(columns),
+          (columns) => {
+            this.f.scoped(() => this.innerTile(rows, columns))
+          },
+        )
+      },
+    )
   }
 
   private innerTile(rows: number, columns: number): void {
@@ -365,4 +375,7 @@ interface Place {
 
 /** Writes the product into a function whose parameters are the addresses of a, b, the reads and the writes. */
 export const writeProduct = (f: FunctionBuilder, product: Product): void =>
-  (product.along === "rows" ? new ProductWriter(f, transposed(product), [1, 0]) : new ProductWriter(f, product, [0, 1])).write()
+  (product.along === "rows"
+    ? new ProductWriter(f, transposed(product), [1, 0])
+    : new ProductWriter(f, product, [0, 1])
+  ).write()

@@ -25,11 +25,18 @@ export interface MemoryPlan {
 
 /** Intervals that share memory: first fit over what is free for the whole interval. */
 class Shared {
-  private readonly taken: Array<{ readonly from: number; readonly to: number; readonly start: number; readonly end: number }> = []
+  private readonly taken: Array<{
+    readonly from: number
+    readonly to: number
+    readonly start: number
+    readonly end: number
+  }> = []
   size = 0
 
   place(from: number, to: number, bytes: number): number {
-    const clashing = this.taken.filter((other) => other.from <= to && from <= other.to).sort((a, b) => a.start - b.start)
+    const clashing = this.taken
+      .filter((other) => other.from <= to && from <= other.to)
+      .sort((a, b) => a.start - b.start)
     let start = 0
     for (const other of clashing) {
       if (start + bytes <= other.start) break
@@ -52,8 +59,13 @@ const placements = (lowered: Lowered, groups: ReadonlyArray<Group>, pinned: Read
     if (!stored.has(parent) || work.kind !== "assemble" || work.fill !== undefined || work.accumulate) continue
     parent.inputs.forEach((ref, p) => {
       const { offset, strides } = work.pieces[p]
-      const fits = stored.has(ref.node) && !pinned.has(ref.node) && !placed.has(ref.node) && isWhole(ref) &&
-        ref.node.phase === parent.phase && isContiguous({ ...ref, strides })
+      const fits =
+        stored.has(ref.node) &&
+        !pinned.has(ref.node) &&
+        !placed.has(ref.node) &&
+        isWhole(ref) &&
+        ref.node.phase === parent.phase &&
+        isContiguous({ ...ref, strides })
       if (fits) placed.set(ref.node, { parent, offset: offset * bytesPer(parent.dtype) })
     })
   }
@@ -63,9 +75,9 @@ const placements = (lowered: Lowered, groups: ReadonlyArray<Group>, pinned: Read
 /** Whether the group may write the state's next value over the state: it must read the old one at the same place only. */
 const readsOnlyInStep = (group: Group, state: Node, next: Node): boolean =>
   nodesOf(group).every((node) =>
-    node.inputs.every((ref) =>
-      ref.node !== state || (isWhole(ref) && group.members.has(node) && group.members.has(next))
-    )
+    node.inputs.every(
+      (ref) => ref.node !== state || (isWhole(ref) && group.members.has(node) && group.members.has(next)),
+    ),
   )
 
 export const planMemory = (
@@ -102,7 +114,8 @@ export const planMemory = (
     top += Math.ceil(Math.max(bytes, 1) / alignment) * alignment
     return address
   }
-  for (const node of [...lowered.states.values(), ...lowered.inputs.values()]) addresses.set(node, reserve(bytesOf(node)))
+  for (const node of [...lowered.states.values(), ...lowered.inputs.values()])
+    addresses.set(node, reserve(bytesOf(node)))
   for (const [name, bytes] of extras) extra.set(name, reserve(bytes))
 
   const containing = new Set([...placed.values()].map(({ parent }) => parent))
@@ -111,7 +124,8 @@ export const planMemory = (
     const state = lowered.states.get(name)
     const writer = groups.findIndex((group) => group.stored.has(next))
     if (state === undefined || writer < 0) continue
-    const safe = !containing.has(next) && (last.get(state) ?? -1) <= writer && readsOnlyInStep(groups[writer], state, next)
+    const safe =
+      !containing.has(next) && (last.get(state) ?? -1) <= writer && readsOnlyInStep(groups[writer], state, next)
     const address = addresses.get(state)
     if (safe && address !== undefined) addresses.set(next, address)
     else {

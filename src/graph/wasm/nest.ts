@@ -52,7 +52,9 @@ const collapse = (nest: Nest): Nest => {
     if (size === 1) return
     const last = groups[groups.length - 1]
     const before = last === undefined ? undefined : last[last.length - 1]
-    const merges = before !== undefined && nest.carried[before] === nest.carried[d] &&
+    const merges =
+      before !== undefined &&
+      nest.carried[before] === nest.carried[d] &&
       !(nest.carried[d] && nest.carry?.kind === "scan") &&
       accesses.every(({ strides }) => strides[before] === strides[d] * size)
     if (merges && last !== undefined) last.push(d)
@@ -85,7 +87,8 @@ const chooseLanes = (nest: Nest): number => {
     for (const access of nest.reads) cost += touch(access)
     for (const access of nest.writes) cost += touch(access)
     cost *= (total / size) * Math.ceil(size / 4)
-    if (nest.carried[d]) cost += 8 * nest.dims.reduce((product, extent, e) => (nest.carried[e] ? product : product * extent), 1)
+    if (nest.carried[d])
+      cost += 8 * nest.dims.reduce((product, extent, e) => (nest.carried[e] ? product : product * extent), 1)
     if (cost <= bestCost) {
       bestCost = cost
       best = d
@@ -100,10 +103,11 @@ const identity = (fn: "sum" | "max" | "min", dtype: DType): number => {
   return fn === "max" ? -0x80000000 : 0x7fffffff
 }
 
-const combine = (fn: "sum" | "max" | "min", dtype: DType): (a: V128, b: V128) => V128 => {
-  const table = dtype === "f32"
-    ? { sum: f32x4.add, max: f32x4.max, min: f32x4.min }
-    : { sum: i32x4.add, max: i32x4.maxS, min: i32x4.minS }
+const combine = (fn: "sum" | "max" | "min", dtype: DType): ((a: V128, b: V128) => V128) => {
+  const table =
+    dtype === "f32"
+      ? { sum: f32x4.add, max: f32x4.max, min: f32x4.min }
+      : { sum: i32x4.add, max: i32x4.maxS, min: i32x4.minS }
   return table[fn]
 }
 
@@ -154,7 +158,10 @@ class NestWriter {
     const known = this.offsets.get(key)
     if (known !== undefined) return known
     const start = this.reversed
-      ? access.strides.reduce((sum, stride, d) => (this.nest.carried[d] ? sum + stride * (this.nest.dims[d] - 1) : sum), 0)
+      ? access.strides.reduce(
+          (sum, stride, d) => (this.nest.carried[d] ? sum + stride * (this.nest.dims[d] - 1) : sum),
+          0,
+        )
       : 0
     const made = this.f.let(i32.const(start))
     this.offsets.set(key, made)
@@ -253,7 +260,8 @@ class NestWriter {
     const offset = this.offsetOf(access)
     if (stride === 0) return new Array<V128>(width).fill(loadSplat(this.f, access.dtype, offset, access.base))
     return Array.from({ length: width }, (_, v) =>
-      loadLanes(this.f, access.dtype, offset, access.base + 4 * v * stride, stride, Math.min(4, lanes - 4 * v)))
+      loadLanes(this.f, access.dtype, offset, access.base + 4 * v * stride, stride, Math.min(4, lanes - 4 * v)),
+    )
   }
 
   private store(access: Access, block: Block, lanes: number): void {
@@ -294,7 +302,8 @@ class NestWriter {
   /** The lanes beyond the end take no part. */
   private masked(value: V128, valid: number): V128 {
     const carry = this.nest.carry
-    const mask = v128.const([0, 1, 2, 3].map((lane) => (lane < valid ? -1 : 0)) as [number, number, number, number])
+    const lane = (index: number): number => (index < valid ? -1 : 0)
+    const mask = v128.const([lane(0), lane(1), lane(2), lane(3)])
     const none = carry?.kind === "reduce" ? identity(carry.fn, carry.write.dtype) : 0
     return v128.bitselect(value, this.f.word(none), mask)
   }
@@ -320,7 +329,9 @@ class NestWriter {
     let parts: ReadonlyArray<V128> = this.accumulators
     while (parts.length > 1) {
       const half = Math.ceil(parts.length / 2)
-      parts = Array.from({ length: half }, (_, i) => (i + half < parts.length ? f.let(add(parts[i], parts[i + half])) : parts[i]))
+      parts = Array.from({ length: half }, (_, i) =>
+        i + half < parts.length ? f.let(add(parts[i], parts[i + half])) : parts[i],
+      )
     }
     const pairs = f.let(add(parts[0], v128.shuffle(parts[0], parts[0], [2, 3, 0, 1])))
     const total = f.let(add(pairs, v128.shuffle(pairs, pairs, [1, 0, 3, 2])))

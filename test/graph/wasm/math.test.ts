@@ -10,21 +10,21 @@ const unitOf = (value: number): number => {
 }
 
 /** Off by how many units in the last place, where both are finite; agreement is demanded elsewhere. */
-const errorOf = (found: number, exact: number, at: string): number => {
+const errorOf = (found: number, exact: number, ...at: ReadonlyArray<number>): number => {
   const expected = Math.fround(exact)
   if (Number.isFinite(expected) && Number.isFinite(found)) return Math.abs(found - exact) / unitOf(exact)
   const justOverflows = Math.abs(exact) > 3.402823e38 && Math.abs(found) > 3.402823e38
-  assert.isTrue(Object.is(found, expected) || justOverflows, `${at} is ${found}, expected ${expected}`)
-  return 0
+  if (Object.is(found, expected) || justOverflows) return 0
+  return assert.fail(`at ${at} it is ${found}, expected ${expected}`)
 }
 
 const count = 1 << 16
 const bits = new Uint32Array(1)
 const float = new Float32Array(bits.buffer)
 
-/** Every 4099th float there is: all signs and exponents, denormals, infinities and NaNs. */
+/** Every 9973rd float there is: all signs and exponents, denormals, infinities and NaNs. */
 const everyFloat = (fill: (index: number) => Float32Array, run: () => void): void => {
-  const step = 4099
+  const step = 9973
   for (let start = 0; start * step < 2 ** 32; start += count) {
     const x = fill(start)
     for (let i = 0; i < count; i++) {
@@ -47,7 +47,7 @@ const largestError = (build: (x: Tensor) => Tensor, exact: (x: number) => number
       program.run()
       for (let i = 0; i < count; i++) {
         if (Math.abs(x[i]) <= within || !Number.isFinite(x[i]))
-          worst = Math.max(worst, errorOf(y[i], exact(x[i]), `f(${x[i]})`))
+          worst = Math.max(worst, errorOf(y[i], exact(x[i]), x[i]))
       }
     },
   )
@@ -64,9 +64,9 @@ const valuesAt = (build: (x: Tensor) => Tensor, at: ReadonlyArray<number>): Read
 
 describe("elementary functions", () => {
   it("are off by a few units in the last place at most, over all floats", () => {
-    assert.isBelow(largestError(G.exp, Math.exp), 1.5)
-    assert.isBelow(largestError(G.log, Math.log), 1.5)
-    assert.isBelow(largestError(G.tanh, Math.tanh), 5)
+    assert.isBelow(largestError(G.exp, Math.exp), 1)
+    assert.isBelow(largestError(G.log, Math.log), 1)
+    assert.isBelow(largestError(G.tanh, Math.tanh), 5.5)
     assert.isBelow(
       largestError(G.sigmoid, (x) => (x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x)))),
       3,
@@ -108,7 +108,7 @@ describe("elementary functions", () => {
     program.feed("y").set(pairs.map(([, exponent]) => exponent))
     program.run()
     pairs.forEach(([base, exponent], i) => {
-      const error = errorOf(program.result("z")[i], base ** exponent, `${base} ** ${exponent}`)
+      const error = errorOf(program.result("z")[i], base ** exponent, base, exponent)
       assert.isBelow(error, 1, `${base} ** ${exponent}`)
     })
   })

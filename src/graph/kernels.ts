@@ -1,9 +1,8 @@
-import type { BinaryFn, CompareFn, Shape, Tensor, UnaryFn } from "../../graph/Tensor.ts"
-import { sizeOf, stridesOf } from "../../graph/Tensor.ts"
+import { type BinaryFn, type CompareFn, type Shape, sizeOf, stridesOf, type Tensor, type UnaryFn } from "./Tensor.ts"
 
 /**
- * Every op in plain doubles, written to be read rather than to be fast: what the other backends are checked against.
- * A kernel is made once for a tensor, over buffers that live as long as the program.
+ * Every op in plain doubles, written to be read rather than to be fast: what the `reference` backend interprets and the
+ * other backends are checked against. A kernel is made once for a tensor, over buffers that live as long as the program.
  */
 export type Kernel = () => void
 
@@ -308,6 +307,9 @@ const matmulKernel = (
 ): Kernel => {
   const [m, n] = shape.slice(-2)
   const k = shapeA[shapeA.length - (transposeA ? 2 : 1)]
+  // How far apart neighbours along m, n and k lie.
+  const [rowA, innerA] = transposeA ? [1, m] : [k, 1]
+  const [innerB, columnB] = transposeB ? [1, k] : [n, 1]
   const batches = shape.slice(0, -2)
   const indexA = broadcastIndex(shapeA.slice(0, -2), batches)
   const indexB = broadcastIndex(shapeB.slice(0, -2), batches)
@@ -318,8 +320,12 @@ const matmulKernel = (
       for (let i = 0; i < m; i++) {
         for (let j = 0; j < n; j++) {
           let total = 0
+          let left = startA + i * rowA
+          let right = startB + j * columnB
           for (let p = 0; p < k; p++) {
-            total += a[startA + (transposeA ? p * m + i : i * k + p)] * b[startB + (transposeB ? j * k + p : p * n + j)]
+            total += a[left] * b[right]
+            left += innerA
+            right += innerB
           }
           out[batch * m * n + i * n + j] = total
         }

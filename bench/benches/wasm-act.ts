@@ -1,0 +1,53 @@
+/** Acting on the wasm backend: actor and critic, 4-64-64-{2, 1} with tanh, at a few batch sizes. */
+import { Effect } from "effect"
+import { Backend, type Program } from "../../src/backend/Backend.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import { mlp } from "../../src/graph/layers.ts"
+import { input, state } from "../../src/graph/ops.ts"
+import { layout } from "../../src/graph/Parameters.ts"
+import { stream } from "../../src/rng/Rng.ts"
+import { defineBench } from "../Bench.ts"
+
+const actor = mlp("actor", { sizes: [4, 64, 64, 2], activation: "tanh" })
+const critic = mlp("critic", { sizes: [4, 64, 64, 1], activation: "tanh" })
+const parameters = layout({ ...actor.parameters, ...critic.parameters })
+const multiplyAddsARow = 2 * (4 * 64 + 64 * 64) + 64 * 3
+
+const compile = (batch: number): Effect.Effect<Program> =>
+  Effect.gen(function* () {
+    const theta = state("theta", [parameters.size])
+    const weights = parameters.tensorsOf(theta)
+    const x = input("x", [batch, 4])
+    const backend = yield* Backend
+    const program = yield* backend.compile({
+      name: `act ${batch}`,
+      inputs: { x },
+      state: { theta: { tensor: theta } },
+      outputs: { logits: actor.apply(weights, x), values: critic.apply(weights, x) },
+    })
+    yield* program.write("theta", parameters.initialise(stream(1, "bench", "wasm-act")))
+    program.feeds.x.forEach((_, i, feed) => (feed[i] = Math.sin(i)))
+    return program
+  }).pipe(Effect.scoped, Effect.provide(Wasm.layer), Effect.orDie)
+
+export default defineBench({
+  name: "wasm-act",
+  unit: "µs",
+  higherIsBetter: false,
+  about: "Actor and critic 4-64-64-{2,1} forward at batch 4, compiled to WebAssembly",
+  run: async ({ time }) => {
+    const microseconds = async (batch: number): Promise<number> => {
+      const program = await Effect.runPromise(compile(batch))
+      return time(() => program.runSync?.()).seconds * 1e6
+    }
+    const [four, sixtyFour, thousand] = [await microseconds(4), await microseconds(64), await microseconds(1024)]
+    return {
+      value: four,
+      details: {
+        "batch 64, µs": sixtyFour,
+        "batch 1024, µs": thousand,
+        "billion multiply-adds/s at 1024": (multiplyAddsARow * 1024) / thousand / 1000,
+      },
+    }
+  },
+})

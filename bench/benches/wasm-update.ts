@@ -1,0 +1,99 @@
+/**
+ * A whole PPO minibatch update on the wasm backend, 4-64-64-{2, 1} with tanh: rows gathered, forward, clipped losses,
+ * backward, clipping by the global norm, Adam. Sixteen updates in one call; the time of one.
+ */
+import { Effect } from "effect"
+import { Backend, type Program } from "../../src/backend/Backend.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import { categorical } from "../../src/graph/distributions.ts"
+import { gradients } from "../../src/graph/gradients.ts"
+import { mlp } from "../../src/graph/layers.ts"
+import * as G from "../../src/graph/ops.ts"
+import { adam, clipGlobalNorm } from "../../src/graph/optimisers.ts"
+import { layout } from "../../src/graph/Parameters.ts"
+import type { ProgramSpec } from "../../src/graph/Program.ts"
+import { stream } from "../../src/rng/Rng.ts"
+import { defineBench } from "../Bench.ts"
+
+const count = 16
+const actor = mlp("actor", { sizes: [4, 64, 64, 2], activation: "tanh", outputGain: 0.01 })
+const critic = mlp("critic", { sizes: [4, 64, 64, 1], activation: "tanh" })
+const parameters = layout({ ...actor.parameters, ...critic.parameters })
+/** Forward, and backward without the slope at the observations. */
+const multiplyAddsARow = 2 * (2 * 4 * 64 + 3 * 64 * 64) + 3 * 64 * 3
+
+const update = (batch: number): ProgramSpec => {
+  const theta = G.state("theta", [parameters.size])
+  const weights = parameters.tensorsOf(theta)
+  const observation = G.input("observation", [batch, 4])
+  const action = G.input("action", [batch], "i32")
+  const column = (name: string) => G.input(name, [batch])
+  const [oldLogProbability, advantage, target] = [column("oldLogProbability"), column("advantage"), column("target")]
+  const policy = categorical(actor.apply(weights, observation))
+  const value = G.reshape(critic.apply(weights, observation), [batch])
+  const logRatio = G.sub(policy.logProbability(action), oldLogProbability)
+  const ratio = G.exp(logRatio)
+  const surrogate = G.minimum(G.mul(ratio, advantage), G.mul(G.clip(ratio, 0.8, 1.2), advantage))
+  const policyLoss = G.neg(G.mean(surrogate))
+  const valueLoss = G.mul(G.mean(G.square(G.sub(value, target))), 0.5)
+  const entropy = G.mean(policy.entropy())
+  const loss = G.sub(G.add(policyLoss, G.mul(valueLoss, 0.5)), G.mul(entropy, 0.01))
+  const slopes = gradients(loss, Object.values(weights))
+  const flat = parameters.flatten(Object.fromEntries(Object.keys(weights).map((name, i) => [name, slopes[i]])))
+  const { moments, next } = adam({ size: parameters.size, learningRate: 2.5e-4, epsilon: 1e-5 }).update(
+    theta,
+    clipGlobalNorm(flat, 0.5),
+  )
+  const approximateKl = G.mean(G.sub(G.sub(ratio, 1), logRatio))
+  const inputs = { observation, action, oldLogProbability, advantage, target }
+  return {
+    name: `ppo update ${batch}`,
+    inputs,
+    state: { theta: { tensor: theta, next }, ...moments },
+    outputs: { policyLoss, valueLoss, entropy, approximateKl },
+    minibatches: { rows: 4 * batch, batch, count, gathered: Object.keys(inputs) },
+  }
+}
+
+const compile = (batch: number): Effect.Effect<Program> =>
+  Effect.gen(function* () {
+    const backend = yield* Backend
+    const program = yield* backend.compile(update(batch))
+    yield* program.write("theta", parameters.initialise(stream(1, "bench", "wasm-update")))
+    const { action, advantage, indices, observation, oldLogProbability, target } = program.feeds
+    observation.forEach((_, i) => (observation[i] = Math.sin(i)))
+    action.forEach((_, i) => (action[i] = i % 2))
+    oldLogProbability.fill(Math.log(0.5))
+    advantage.forEach((_, i) => (advantage[i] = Math.cos(i)))
+    target.forEach((_, i) => (target[i] = Math.cos(2 * i)))
+    indices.forEach((_, i) => (indices[i] = (i * 37) % (4 * batch)))
+    return program
+  }).pipe(Effect.scoped, Effect.provide(Wasm.layer), Effect.orDie)
+
+export default defineBench({
+  name: "wasm-update",
+  unit: "µs",
+  higherIsBetter: false,
+  about: "A PPO minibatch update of 128 (4-64-64-{2,1}), compiled to WebAssembly, sixteen in one call",
+  run: async ({ time }) => {
+    const microseconds = async (batch: number): Promise<number> => {
+      const program = await Effect.runPromise(compile(batch))
+      return (time(() => program.runSync?.()).seconds * 1e6) / count
+    }
+    const [small, usual, large, huge] = [
+      await microseconds(64),
+      await microseconds(128),
+      await microseconds(256),
+      await microseconds(1024),
+    ]
+    return {
+      value: usual,
+      details: {
+        "64, µs": small,
+        "256, µs": large,
+        "1024, µs": huge,
+        "billion multiply-adds/s at 128": (multiplyAddsARow * 128) / usual / 1000,
+      },
+    }
+  },
+})

@@ -1,0 +1,61 @@
+import * as fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import { decode, encode, metadata, SafetensorsError, type Tensors } from "../src/checkpoint/safetensors.ts"
+
+const shape = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 3 })
+const tensor = shape.chain((dimensions) => {
+  const length = dimensions.reduce((size, dimension) => size * dimension, 1)
+  const exactly = { minLength: length, maxLength: length }
+  const data = fc.oneof(
+    fc.float32Array(exactly),
+    fc.float64Array(exactly),
+    fc.int32Array(exactly),
+    fc.uint8Array(exactly),
+  )
+  return data.map((numbers) => ({ shape: dimensions, data: numbers }))
+})
+const name = fc.string({ unit: "grapheme" }).filter((text) => text !== "__metadata__" && text !== "__proto__")
+const tensors: fc.Arbitrary<Tensors> = fc.dictionary(name, tensor, { maxKeys: 6, noNullPrototype: true })
+const remarks = fc.dictionary(name, fc.string(), { maxKeys: 3, noNullPrototype: true })
+
+describe("safetensors", () => {
+  it("come back with every bit, shape and remark", () => {
+    fc.assert(
+      fc.property(tensors, remarks, (given, said) => {
+        const bytes = encode(given, said)
+        const back = decode(bytes)
+        assert.deepEqual(Object.keys(back).sort(), Object.keys(given).sort())
+        for (const [key, { shape: dimensions, data }] of Object.entries(given)) {
+          assert.strictEqual(back[key].data.constructor, data.constructor)
+          assert.deepEqual(back[key].shape, dimensions)
+          assert.deepEqual([...new Uint8Array(back[key].data.buffer)], [...new Uint8Array(data.buffer)])
+        }
+        assert.deepEqual(metadata(bytes), said)
+      }),
+    )
+  })
+
+  it("are refused when they are cut anywhere, or have anything after them", () => {
+    fc.assert(
+      fc.property(tensors, fc.nat(), (given, at) => {
+        const bytes = encode(given)
+        assert.throws(() => decode(bytes.subarray(0, at % bytes.length)), SafetensorsError)
+        assert.throws(() => decode(Uint8Array.from([...bytes, 0])), SafetensorsError)
+      }),
+    )
+  })
+
+  it("with any bytes changed are read, or refused with a SafetensorsError", () => {
+    fc.assert(
+      fc.property(tensors, fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1 }), (given, changes) => {
+        const bytes = encode(given)
+        for (const [at, value] of changes) bytes[at % bytes.length] = value
+        try {
+          decode(bytes)
+        } catch (error) {
+          assert.instanceOf(error, SafetensorsError)
+        }
+      }),
+    )
+  })
+})

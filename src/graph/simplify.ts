@@ -1,0 +1,175 @@
+import { evaluate } from "./evaluate.ts"
+import { constant } from "./ops.ts"
+import { make, sameShape } from "./ops/core.ts"
+import type { ProgramSpec } from "./Program.ts"
+import * as Arithmetic from "./simplify/arithmetic.ts"
+import * as Movement from "./simplify/movement.ts"
+import * as Reductions from "./simplify/reductions.ts"
+import type { Rule, Surroundings } from "./simplify/rule.ts"
+import { type Op, sizeOf, type Tensor, topologicalOrder } from "./Tensor.ts"
+import { rootsOf } from "./validate.ts"
+
+/**
+ * The same program in fewer ops: constants are computed now, what is computed twice is computed once, what changes
+ * nothing is left out, and movement is left to the ops that broadcast. Ways in and out stay as they are.
+ *
+ * Results are the same but for rounding and the sign of zeros. The outcome depends on the graph alone, and never has
+ * more ops than it.
+ *
+ * @example
+ * ```ts
+ * const lean = simplify({ name: "norm", inputs: { x }, state: {}, outputs: { y: mul(add(x, 0), 1) } })
+ * lean.outputs.y // x itself
+ * ```
+ */
+export const simplify = (spec: ProgramSpec): ProgramSpec => {
+  let best = spec
+  let current = spec
+  for (let pass = 0; pass < maxPasses; pass++) {
+    const next = rewriteOnce(current)
+    if (next === current) break
+    current = next
+    if (countOps(current) <= countOps(best)) best = current
+  }
+  return best
+}
+
+/** How many ops a run of the program is: leaves are none. */
+export const countOps = (spec: ProgramSpec): number =>
+  topologicalOrder(rootsOf(spec)).filter(({ inputs }) => inputs.length > 0).length
+
+const maxPasses = 12
+/** Rules that one tensor goes through at most, a pass: the rest is for the next. */
+const maxSteps = 8
+
+const stopsNothing: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
+
+/** Ops on constants are constants, unless what they give is much larger than what they take. */
+const folding: Rule = (tensor) => {
+  const { inputs, shape, dtype } = tensor
+  if (inputs.length === 0 || !inputs.every(({ op }) => op.kind === "constant")) return undefined
+  const taken = inputs.reduce((total, input) => total + sizeOf(input.shape), 0)
+  if (sizeOf(shape) > Math.max(16, taken)) return undefined
+  const [values] = evaluate([tensor])
+  const data =
+    dtype === "f32" ? Float32Array.from(values) : dtype === "i32" ? Int32Array.from(values) : Uint8Array.from(values)
+  return constant(data, shape, dtype)
+}
+
+const rules: ReadonlyArray<Rule> = [
+  stopsNothing,
+  folding,
+  Arithmetic.neutral,
+  Arithmetic.signs,
+  Arithmetic.scaleChains,
+  Arithmetic.repeated,
+  Arithmetic.truths,
+  Movement.broadcasts,
+  Movement.reshapes,
+  Movement.stretches,
+  Movement.transposes,
+  Movement.slices,
+  Movement.concats,
+  Reductions.overNothing,
+  Reductions.twice,
+  Reductions.ofStretched,
+]
+
+const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
+  const roots = rootsOf(spec)
+  const order = topologicalOrder(roots)
+  const images = new Map<Tensor, Tensor>()
+  const imageOf = (tensor: Tensor): Tensor => images.get(tensor) ?? tensor
+
+  // Users of the tensors as they were, then counted for what stands in their place.
+  const users = new Map<Tensor, number>()
+  const addUsers = (tensor: Tensor, count: number) => users.set(tensor, (users.get(tensor) ?? 0) + count)
+  for (const root of roots) addUsers(root, 1)
+  for (const tensor of order) for (const input of tensor.inputs) addUsers(input, 1)
+  const surroundings: Surroundings = { once: (tensor) => users.get(tensor) === 1 }
+
+  const shared = new Map<string, Tensor>()
+  const keys = keyMaker()
+  for (const tensor of order) {
+    const inputs = tensor.inputs.map(imageOf)
+    const moved = inputs.some((input, index) => input !== tensor.inputs[index])
+    const simple = simplest(moved ? make(tensor.op, inputs, tensor.shape, tensor.dtype) : tensor, surroundings)
+    const key = keys(simple)
+    const image = shared.get(key) ?? simple
+    shared.set(key, image)
+    images.set(tensor, image)
+    if (image !== tensor) addUsers(image, users.get(tensor) ?? 0)
+  }
+  if (roots.every((root) => imageOf(root) === root)) return spec
+
+  const { minibatches } = spec
+  const entries = <A, B>(record: Readonly<Record<string, A>>, f: (value: A) => B): Readonly<Record<string, B>> =>
+    Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value)]))
+  return {
+    ...spec,
+    state: entries(spec.state, ({ tensor, next }) =>
+      next === undefined ? { tensor } : { tensor, next: imageOf(next) },
+    ),
+    outputs: entries(spec.outputs, imageOf),
+    ...(minibatches?.continueWhile === undefined
+      ? {}
+      : { minibatches: { ...minibatches, continueWhile: imageOf(minibatches.continueWhile) } }),
+  }
+}
+
+const simplest = (tensor: Tensor, surroundings: Surroundings): Tensor => {
+  let current = tensor
+  for (let step = 0; step < maxSteps; step++) {
+    const next = firstOf(current, surroundings)
+    if (next === undefined) return current
+    if (!sameShape(next.shape, tensor.shape) || next.dtype !== tensor.dtype) {
+      throw new Error(`simplifying ${current.op.kind} of [${tensor.shape.join()}] gave [${next.shape.join()}]`)
+    }
+    current = next
+  }
+  return current
+}
+
+const firstOf = (tensor: Tensor, surroundings: Surroundings): Tensor | undefined => {
+  for (const rule of rules) {
+    const simpler = rule(tensor, surroundings)
+    if (simpler !== undefined) return simpler
+  }
+  return undefined
+}
+
+/** Texts that are equal for tensors of equal value: the same op with the same settings on the same inputs. */
+const keyMaker = (): ((tensor: Tensor) => string) => {
+  const arrays = new Map<object, number>()
+  const nameOf = (data: object): number => {
+    const known = arrays.get(data) ?? arrays.size
+    arrays.set(data, known)
+    return known
+  }
+  return ({ id, op, inputs, shape, dtype }) => {
+    if (op.kind === "input" || op.kind === "state") return `${op.kind} ${id}`
+    const like = `${dtype} [${shape.join()}]`
+    if (op.kind === "constant") {
+      const data = op.data.length <= 64 ? Array.from(op.data, textOf).join() : `@${nameOf(op.data)}`
+      return `constant ${like} ${data}`
+    }
+    const ids = inputs.map((input) => input.id)
+    const [canonical, order] = ordered(op, ids)
+    const settings = Object.entries(canonical).map(([name, value]) => `${name}:${textOf(value)}`)
+    return `${settings.join(" ")} ${like} (${order.join()})`
+  }
+}
+
+const textOf = (value: unknown): string =>
+  Array.isArray(value) ? value.map(textOf).join() : Object.is(value, -0) ? "-0" : String(value)
+
+/** Where the order of the inputs does not matter, ascending; what is greater is less seen from the other side. */
+const ordered = (op: Op, ids: ReadonlyArray<number>): readonly [Op, ReadonlyArray<number>] => {
+  if (op.kind === "compare" && op.fn === "greater") return [{ ...op, fn: "less" }, [...ids].reverse()]
+  if (op.kind === "compare" && op.fn === "greaterEqual") return [{ ...op, fn: "lessEqual" }, [...ids].reverse()]
+  const commutes =
+    op.kind === "logical" ||
+    (op.kind === "compare" && (op.fn === "equal" || op.fn === "notEqual")) ||
+    (op.kind === "binary" && (op.fn === "add" || op.fn === "mul" || op.fn === "min" || op.fn === "max"))
+  return [op, commutes ? [...ids].sort((a, b) => a - b) : ids]
+}

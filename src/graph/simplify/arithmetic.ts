@@ -1,0 +1,159 @@
+import { abs, add, broadcastTo, cast, clip, mul, neg, sub, where } from "../ops.ts"
+import { make } from "../ops/core.ts"
+import type { Tensor } from "../Tensor.ts"
+import { likeShape, type Rule, scalarLike, uniformValue } from "./rule.ts"
+
+/**
+ * What arithmetic knows of ops element by element. Only laws that hold for every float, NaN and infinities included
+ * (but for the sign of zero, and for one rounding where two scale factors become one).
+ */
+
+const isZero = (x: Tensor): boolean => uniformValue(x) === 0
+const isOne = (x: Tensor): boolean => uniformValue(x) === 1
+
+/** x, if it has the shape and so can stand for the whole. */
+const instead = (tensor: Tensor, x: Tensor): Tensor | undefined => (likeShape(tensor, x) ? x : undefined)
+
+const zeroLike = (tensor: Tensor): Tensor => broadcastTo(scalarLike(tensor, 0), tensor.shape)
+
+/** No NaN or infinity can be in it, so nothing is lost with it. */
+const isFinite = ({ op, dtype, inputs }: Tensor): boolean => {
+  if (dtype !== "f32" || op.kind === "oneHot" || op.kind === "cast") return true
+  if (op.kind === "constant") return op.data.every(Number.isFinite)
+  return (op.kind === "reshape" || op.kind === "transpose" || op.kind === "broadcastTo") && isFinite(inputs[0])
+}
+
+const negated = ({ op, inputs }: Tensor): Tensor | undefined =>
+  op.kind === "unary" && op.fn === "neg" ? inputs[0] : undefined
+
+export const neutral: Rule = (tensor) => {
+  if (tensor.op.kind !== "binary") return undefined
+  const [a, b] = tensor.inputs
+  switch (tensor.op.fn) {
+    case "add":
+      return isZero(b) ? instead(tensor, a) : isZero(a) ? instead(tensor, b) : undefined
+    case "sub":
+      return isZero(b) ? instead(tensor, a) : undefined
+    case "mul":
+      if ((isZero(a) && isFinite(b)) || (isZero(b) && isFinite(a))) return zeroLike(tensor)
+      return isOne(b) ? instead(tensor, a) : isOne(a) ? instead(tensor, b) : undefined
+    case "div":
+      return isOne(b) ? instead(tensor, a) : undefined
+    case "pow":
+      return isOne(b) ? instead(tensor, a) : uniformValue(b) === 2 && likeShape(tensor, a) ? mul(a, a) : undefined
+    case "min":
+    case "max":
+      return a === b ? a : undefined
+  }
+}
+
+/** a + (−b) is a − b, and so on: the negation may be gone then. */
+export const signs: Rule = (tensor) => {
+  const { op } = tensor
+  const [a, b] = tensor.inputs
+  if (op.kind === "binary") {
+    const [negA, negB] = [negated(a), negated(b)]
+    if (op.fn === "add" && negB !== undefined) return sub(a, negB)
+    if (op.fn === "add" && negA !== undefined) return sub(b, negA)
+    if (op.fn === "sub" && negB !== undefined) return add(a, negB)
+    if (op.fn === "mul" && negA !== undefined && negB !== undefined) return mul(negA, negB)
+  }
+  if (op.kind !== "unary") return undefined
+  const inner = negated(a)
+  if (op.fn === "neg") {
+    if (inner !== undefined) return inner
+    return a.op.kind === "binary" && a.op.fn === "sub" ? sub(a.inputs[1], a.inputs[0]) : undefined
+  }
+  return op.fn === "abs" && inner !== undefined ? abs(inner) : undefined
+}
+
+interface Scaled {
+  readonly x: Tensor
+  readonly by: number
+}
+
+/** A tensor as another one times a number. */
+const scaled = (tensor: Tensor): Scaled | undefined => {
+  const { op, inputs } = tensor
+  const [a, b] = inputs
+  const of = (x: Tensor, by: number | undefined): Scaled | undefined =>
+    by === undefined || !likeShape(x, tensor) ? undefined : { x, by }
+  if (tensor.dtype !== "f32") return undefined
+  if (op.kind === "unary" && op.fn === "neg") return of(a, -1)
+  if (op.kind !== "binary") return undefined
+  if (op.fn === "mul") return of(a, uniformValue(b)) ?? of(b, uniformValue(a))
+  const divisor = op.fn === "div" ? uniformValue(b) : undefined
+  return divisor === undefined ? undefined : of(a, 1 / divisor)
+}
+
+const smallestNormal = 2 ** -126
+const largest = 3.4e38
+
+/** Factors one after the other are one factor, unless that one is out of a float's range. */
+export const scaleChains: Rule = (tensor) => {
+  const outer = scaled(tensor)
+  if (outer === undefined) return undefined
+  const inner = scaled(outer.x)
+  if (inner !== undefined) {
+    const by = outer.by * inner.by
+    const fits = Math.abs(by) >= smallestNormal && Math.abs(by) <= largest
+    if (!fits || Math.abs(inner.by) < smallestNormal || Math.abs(inner.by) > largest) return undefined
+    return by === 1 ? inner.x : mul(inner.x, scalarLike(tensor, by))
+  }
+  return outer.by === -1 && tensor.op.kind === "binary" ? neg(outer.x) : undefined
+}
+
+/** Functions of their own result. */
+export const repeated: Rule = (tensor) => {
+  const { op } = tensor
+  const [x] = tensor.inputs
+  if (op.kind === "unary" && x.op.kind === "unary" && x.op.fn === op.fn) {
+    const idempotent = op.fn === "abs" || op.fn === "relu" || op.fn === "sign" || op.fn === "floor"
+    return idempotent ? x : undefined
+  }
+  if (op.kind === "clip") {
+    if (op.min === -Infinity && op.max === Infinity) return x
+    if (x.op.kind !== "clip") return undefined
+    const into = (value: number): number => Math.min(Math.max(value, op.min), op.max)
+    return clip(x.inputs[0], into(x.op.min), into(x.op.max))
+  }
+  if (op.kind === "cast" && x.op.kind === "cast" && x.inputs[0].dtype === "bool") return cast(x.inputs[0], tensor.dtype)
+  return undefined
+}
+
+const opposite = {
+  equal: "notEqual",
+  notEqual: "equal",
+  less: "greaterEqual",
+  lessEqual: "greater",
+  greater: "lessEqual",
+  greaterEqual: "less",
+} as const
+
+export const truths: Rule = (tensor) => {
+  const { op } = tensor
+  const [a, b, c] = tensor.inputs
+  switch (op.kind) {
+    case "not":
+      if (a.op.kind === "not") return a.inputs[0]
+      if (a.op.kind !== "compare") return undefined
+      // The opposite of an order is no order where a NaN is compared.
+      return a.inputs[0].dtype === "i32" || a.op.fn === "equal" || a.op.fn === "notEqual"
+        ? make({ kind: "compare", fn: opposite[a.op.fn] }, a.inputs, a.shape, "bool")
+        : undefined
+    case "logical": {
+      const [left, right] = [uniformValue(a), uniformValue(b)]
+      const neutralTo = op.fn === "and" ? 1 : 0
+      if (a === b || right === neutralTo) return instead(tensor, a)
+      return left === neutralTo ? instead(tensor, b) : undefined
+    }
+    case "where": {
+      const truth = uniformValue(a)
+      if (truth !== undefined) return instead(tensor, truth === 0 ? c : b)
+      if (b === c) return instead(tensor, b)
+      return a.op.kind === "not" ? where(a.inputs[0], c, b) : undefined
+    }
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,160 @@
+import { concat, reshape, slice, transpose } from "../ops.ts"
+import { broadcastShapes, make, sameShape } from "../ops/core.ts"
+import { type Shape, sizeOf, type Tensor } from "../Tensor.ts"
+import { likeShape, onInputs, type Rule, scalarLike, uniformValue } from "./rule.ts"
+
+/** Movement of movement is one movement, and what only stretches a tensor is left to the op that it is stretched for. */
+
+const withoutLeadingOnes = (shape: Shape): Shape => {
+  const first = shape.findIndex((size) => size !== 1)
+  return first === -1 ? [] : shape.slice(first)
+}
+
+/** The least that broadcasts to the same. */
+const narrowed = (x: Tensor): Tensor => {
+  const value = uniformValue(x)
+  if (value !== undefined) return x.shape.length === 0 ? x : scalarLike(x, value)
+  if (x.op.kind === "broadcastTo") return narrowed(x.inputs[0])
+  const [source] = x.inputs
+  const onlyLeadingOnes =
+    x.op.kind === "reshape" && sameShape(withoutLeadingOnes(x.shape), withoutLeadingOnes(source.shape))
+  return onlyLeadingOnes ? narrowed(source) : x
+}
+
+/** An op that broadcasts needs no inputs that are stretched beforehand; what it then lacks in size it is stretched by. */
+export const broadcasts: Rule = (tensor, { once }) => {
+  const { op, inputs, shape } = tensor
+  const stretches = op.kind === "binary" || op.kind === "compare" || op.kind === "logical" || op.kind === "where"
+  if (stretches) {
+    const narrow = [...inputs]
+    inputs.forEach((input, index) => {
+      narrow[index] = narrowed(input)
+      if (!sameShape(broadcastShapes(op.kind, ...narrow), shape)) narrow[index] = input
+    })
+    if (narrow.some((input, index) => input !== inputs[index])) return onInputs(tensor, narrow)
+  }
+  const pointwise = stretches || op.kind === "unary" || op.kind === "clip" || op.kind === "not" || op.kind === "cast"
+  if (!pointwise || !inputs.some((input) => input.op.kind === "broadcastTo" && once(input))) return undefined
+  const least = inputs.map(narrowed)
+  const own = broadcastShapes(op.kind, ...least)
+  return sizeOf(own) < sizeOf(shape) ? stretched(onInputs(tensor, least, own), shape) : undefined
+}
+
+const stretched = (x: Tensor, shape: Shape): Tensor => make({ kind: "broadcastTo" }, [x], shape, x.dtype)
+
+export const reshapes: Rule = (tensor) => {
+  if (tensor.op.kind !== "reshape") return undefined
+  const [x] = tensor.inputs
+  if (likeShape(x, tensor)) return x
+  if (x.op.kind === "reshape") return reshape(x.inputs[0], tensor.shape)
+  const [source] = x.inputs
+  const ofOneNumber = x.op.kind === "broadcastTo" && sizeOf(source.shape) === 1
+  return ofOneNumber && source.shape.length <= tensor.shape.length ? stretched(source, tensor.shape) : undefined
+}
+
+export const stretches: Rule = (tensor) => {
+  if (tensor.op.kind !== "broadcastTo") return undefined
+  const [x] = tensor.inputs
+  if (likeShape(x, tensor)) return x
+  const least = narrowed(x)
+  return least === x ? undefined : stretched(least, tensor.shape)
+}
+
+export const transposes: Rule = (tensor) => {
+  const { op, inputs } = tensor
+  const [x, y] = inputs
+  if (op.kind === "transpose") {
+    if (x.op.kind === "transpose") {
+      const { permutation } = x.op
+      return transpose(
+        x.inputs[0],
+        op.permutation.map((axis) => permutation[axis]),
+      )
+    }
+    const moved = op.permutation.filter((axis) => x.shape[axis] !== 1)
+    return moved.every((axis, index) => index === 0 || moved[index - 1] < axis) ? reshape(x, tensor.shape) : undefined
+  }
+  if (op.kind !== "matmul") return undefined
+  const [a, b] = [swapOfLastTwo(x), swapOfLastTwo(y)]
+  if (a === undefined && b === undefined) return undefined
+  const transposeA = op.transposeA !== (a !== undefined)
+  const transposeB = op.transposeB !== (b !== undefined)
+  return make({ kind: "matmul", transposeA, transposeB }, [a ?? x, b ?? y], tensor.shape, "f32")
+}
+
+/** What a transpose of nothing but the last two axes is applied to. */
+const swapOfLastTwo = ({ op, inputs }: Tensor): Tensor | undefined => {
+  if (op.kind !== "transpose") return undefined
+  const rank = op.permutation.length
+  return op.permutation.every((axis, index) => axis === (index < rank - 2 ? index : 2 * rank - 3 - index))
+    ? inputs[0]
+    : undefined
+}
+
+export const slices: Rule = (tensor) => {
+  const { op, shape } = tensor
+  if (op.kind !== "slice") return undefined
+  const [x] = tensor.inputs
+  const startsIn = (offsets: ReadonlyArray<number>): ReadonlyArray<number> =>
+    op.starts.map((start, axis) => start + offsets[axis])
+  if (likeShape(x, tensor)) return x
+  switch (x.op.kind) {
+    case "slice":
+      return slice(x.inputs[0], startsIn(x.op.starts), shape)
+    case "pad": {
+      const [inner] = x.inputs
+      const starts = startsIn(x.op.before.map((before) => -before))
+      const inside = starts.every((start, axis) => start >= 0 && start + shape[axis] <= inner.shape[axis])
+      return inside ? slice(inner, starts, shape) : undefined
+    }
+    case "concat": {
+      const { axis } = x.op
+      let begin = 0
+      for (const part of x.inputs) {
+        const offset = op.starts[axis] - begin
+        if (offset >= 0 && offset + shape[axis] <= part.shape[axis]) {
+          return slice(
+            part,
+            op.starts.map((start, index) => (index === axis ? offset : start)),
+            shape,
+          )
+        }
+        begin += part.shape[axis]
+      }
+      return undefined
+    }
+    default:
+      return undefined
+  }
+}
+
+/** Neighbouring slices of one tensor are one slice, and a part that is itself joined along the axis is its parts. */
+export const concats: Rule = (tensor, { once }) => {
+  if (tensor.op.kind !== "concat") return undefined
+  const { axis } = tensor.op
+  const parts = tensor.inputs.flatMap((part) =>
+    part.op.kind === "concat" && part.op.axis === axis && once(part) ? part.inputs : [part],
+  )
+  const merged: Array<Tensor> = []
+  for (const part of parts) {
+    const last = merged[merged.length - 1]
+    const both = last === undefined ? undefined : union(last, part, axis)
+    if (both === undefined) merged.push(part)
+    else merged[merged.length - 1] = both
+  }
+  // A slice that stays in use elsewhere is not gained, but nothing is lost either: one op stands for one.
+  return merged.length === tensor.inputs.length ? undefined : concat(merged, axis)
+}
+
+/** Two slices as one, where the second begins at the first one's end. */
+const union = (first: Tensor, second: Tensor, axis: number): Tensor | undefined => {
+  if (first.op.kind !== "slice" || second.op.kind !== "slice" || first.inputs[0] !== second.inputs[0]) return undefined
+  const [from, to] = [first.op.starts, second.op.starts]
+  const adjacent = to.every((start, index) => start === from[index] + (index === axis ? first.shape[axis] : 0))
+  if (!adjacent) return undefined
+  return slice(
+    first.inputs[0],
+    from,
+    first.shape.map((size, index) => (index === axis ? size + second.shape[axis] : size)),
+  )
+}

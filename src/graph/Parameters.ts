@@ -1,7 +1,7 @@
 import type { Stream } from "../rng/Rng.ts"
 import type { Initialiser } from "./initialisers.ts"
 import { concat, flatten, reshape, slice } from "./ops.ts"
-import { fail } from "./ops/core.ts"
+import { fail, sameShape, shapeText } from "./ops/core.ts"
 import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
 
 /**
@@ -57,11 +57,20 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     names,
     size,
     tensorsOf: (theta) => {
+      if (!sameShape(theta.shape, [size])) fail("tensorsOf", `expected the flat vector [${size}]`, theta)
       const known = parts.get(theta) ?? partsOf(theta)
       parts.set(theta, known)
       return known
     },
-    flatten: (tensors) => concat(names.map((name) => flatten(tensors[name]))),
+    flatten: (tensors) =>
+      concat(
+        entries.map(({ name, shape }) => {
+          const tensor = tensors[name]
+          if (tensor === undefined) return fail("flatten", `there is no tensor for parameter "${name}"`)
+          if (!sameShape(tensor.shape, shape)) fail("flatten", `"${name}" is ${shapeText(shape)}`, tensor)
+          return flatten(tensor)
+        }),
+      ),
     initialise: (random) => {
       const theta = new Float32Array(size)
       for (const { name, shape, init, offset } of entries) theta.set(init(random.child(name), shape), offset)
@@ -76,12 +85,14 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
       for (const { name, shape, offset } of entries) {
         const given = named[name]
         if (given === undefined) return fail("fromNamed", `there is no parameter "${name}"`)
-        if (given.shape.join() !== shape.join()) {
+        if (!sameShape(given.shape, shape)) {
           return fail(
             "fromNamed",
-            `parameter "${name}" has shape [${given.shape.join(", ")}], expected [${shape.join(", ")}]`,
+            `parameter "${name}" has shape ${shapeText(given.shape)}, expected ${shapeText(shape)}`,
           )
         }
+        if (given.data.length !== sizeOf(shape))
+          return fail("fromNamed", `parameter "${name}" has ${given.data.length} numbers for ${shapeText(shape)}`)
         theta.set(given.data, offset)
       }
       return theta

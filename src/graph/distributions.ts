@@ -24,7 +24,7 @@ import {
   sum,
   tanh,
 } from "./ops.ts"
-import { fail } from "./ops/core.ts"
+import { broadcastShapes, fail, sameShape } from "./ops/core.ts"
 import type { Tensor } from "./Tensor.ts"
 
 /**
@@ -62,7 +62,11 @@ export const categorical = (logits: Tensor): Categorical => {
       return cast(minimum(passed, n - 1), "i32")
     },
     mode: () => argMax(logits),
-    logProbability: (action) => sum(mul(logProbabilities, oneHot(action, n)), -1),
+    logProbability: (action) => {
+      if (!sameShape(action.shape, logits.shape.slice(0, 1)))
+        fail("categorical", "expected one action a row", action, logits)
+      return sum(mul(logProbabilities, oneHot(action, n)), -1)
+    },
     entropy: () => neg(sum(mul(exp(logProbabilities), logProbabilities), -1)),
   }
 }
@@ -81,6 +85,7 @@ const halfLogTau = 0.9189385332046727
 /** Standard normals from two uniform numbers each: noise [batch, 2n] → [batch, n]. */
 export const normalFromUniform = (noise: Tensor): Tensor => {
   const [batch, twice] = noise.shape
+  if (noise.shape.length !== 2 || twice % 2 !== 0) fail("normalFromUniform", "expected noise [batch, 2n]", noise)
   const n = twice / 2
   // 1 − u is in (0, 1], so the logarithm is finite.
   const radius = sqrt(mul(log(sub(1, slice(noise, [0, 0], [batch, n]))), -2))
@@ -90,6 +95,8 @@ export const normalFromUniform = (noise: Tensor): Tensor => {
 /** Independent normals, from means [batch, n] and log deviations [n] or [batch, n]. Actions are f32 [batch, n]. */
 export const diagonalGaussian = (mean: Tensor, logDeviation: Tensor): Gaussian => {
   if (mean.shape.length !== 2) fail("diagonalGaussian", "expected means [batch, n]", mean)
+  if (!sameShape(broadcastShapes("diagonalGaussian", mean, logDeviation), mean.shape))
+    fail("diagonalGaussian", "expected log deviations [n] or [batch, n]", mean, logDeviation)
   const [, n] = mean.shape
   const deviation = exp(logDeviation)
   return {

@@ -1,5 +1,20 @@
 import { type Initialiser, orthogonal, zeros } from "./initialisers.ts"
-import { add, type Conv2dOptions, conv2d, matmul, mul, relu, reshape, sigmoid, split, tanh } from "./ops.ts"
+import {
+  add,
+  type Conv2dOptions,
+  conv2d,
+  gelu,
+  matmul,
+  mul,
+  relu,
+  reshape,
+  sigmoid,
+  silu,
+  softplus,
+  split,
+  tanh,
+} from "./ops.ts"
+import { fail } from "./ops/core.ts"
 import type { Declaration } from "./Parameters.ts"
 import type { Tensor } from "./Tensor.ts"
 
@@ -18,8 +33,8 @@ export interface Layer {
   readonly apply: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
 }
 
-export type Activation = "tanh" | "relu"
-const activations: Readonly<Record<Activation, (x: Tensor) => Tensor>> = { tanh, relu }
+const activations = { tanh, relu, gelu, sigmoid, silu, softplus } as const
+export type Activation = keyof typeof activations
 
 /** x W + b, for x [batch, inputs]. */
 export const linear = (name: string, inputs: number, outputs: number, init: Initialiser = orthogonal(1)): Layer => ({
@@ -40,6 +55,7 @@ export interface MlpOptions {
 
 /** Linear layers with an activation between them, none after the last. */
 export const mlp = (name: string, { sizes, activation, outputGain = 1 }: MlpOptions): Layer => {
+  if (sizes.length < 2) fail("mlp", `"${name}" needs inputs and outputs, found sizes [${sizes.join(", ")}]`)
   const last = sizes.length - 2
   const layers = sizes
     .slice(1)

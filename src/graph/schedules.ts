@@ -1,4 +1,16 @@
-/** Learning rates as functions of progress, which goes from 0 to 1. */
+import { fail } from "./ops/core.ts"
+
+/**
+ * Learning rates as functions of progress, which goes from 0 to 1 and is cut off there.
+ *
+ * @example
+ * ```ts
+ * const rate = linear(1e-3)
+ * rate(0) // 0.001
+ * rate(0.1) // 0.0009
+ * rate(2) // 0
+ * ```
+ */
 export type Schedule = (progress: number) => number
 
 const clamp = (progress: number): number => Math.min(Math.max(progress, 0), 1)
@@ -8,11 +20,11 @@ export const constant =
   () =>
     value
 
-/** From `start` down to `end` in a power's curve; power 1 is a straight line. */
-export const polynomial =
-  (start: number, end = 0, power = 1): Schedule =>
-  (progress) =>
-    end + (start - end) * (1 - clamp(progress)) ** power
+/** From `start` down to `end` in a power's curve; power 1 is a straight line. It never goes up. */
+export const polynomial = (start: number, end = 0, power = 1): Schedule => {
+  if (!(end <= start)) fail("polynomial", `${end} is not below ${start}: a polynomial schedule never goes up`)
+  return (progress) => end + (start - end) * (1 - clamp(progress)) ** power
+}
 
 export const linear = (start: number, end = 0): Schedule => polynomial(start, end, 1)
 

@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
+import { simplify } from "../graph/simplify.ts"
 import { validate } from "../graph/validate.ts"
 import { compile, type Place } from "../graph/wasm/compile.ts"
 import { Backend, BackendError, BackendUnavailable, type Program, type TensorData } from "./Backend.ts"
@@ -67,7 +68,7 @@ const instantiate = (bytes: Uint8Array<ArrayBuffer>): Exports => {
 
 const load = (spec: ProgramSpec): Program => {
   validate(spec)
-  const compiled = compile(spec)
+  const compiled = compile(simplify(spec))
   const { memory, prepare, run } = instantiate(compiled.bytes)
   const view = ({ dtype, address, length }: Place): TensorData =>
     dtype === "f32"

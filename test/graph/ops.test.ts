@@ -27,9 +27,15 @@ describe("shapes", () => {
     "matmul, transposed": [G.matmul(f32(3, 2), f32(4, 3), { transposeA: true, transposeB: true }), [2, 4]],
     "matmul, leading axes broadcast": [G.matmul(f32(5, 1, 2, 3), f32(6, 3, 4)), [5, 6, 2, 4]],
     "conv2d without padding": [G.conv2d(f32(2, 3, 8, 7), f32(4, 3, 3, 2)), [2, 4, 6, 6]],
-    "conv2d, strided and padded": [G.conv2d(f32(2, 3, 8, 7), f32(4, 3, 3, 3), { strides: 2, padding: 1 }), [2, 4, 4, 4]],
+    "conv2d, strided and padded": [
+      G.conv2d(f32(2, 3, 8, 7), f32(4, 3, 3, 3), { strides: 2, padding: 1 }),
+      [2, 4, 4, 4],
+    ],
     "conv2d that keeps the size": [G.conv2d(f32(1, 1, 7, 8), f32(1, 1, 4, 3), { padding: "same" }), [1, 1, 7, 8]],
-    "conv2d, same with strides": [G.conv2d(f32(1, 1, 7, 8), f32(1, 1, 3, 3), { strides: 2, padding: "same" }), [1, 1, 4, 4]],
+    "conv2d, same with strides": [
+      G.conv2d(f32(1, 1, 7, 8), f32(1, 1, 3, 3), { strides: 2, padding: "same" }),
+      [1, 1, 4, 4],
+    ],
     "conv2d, padded unevenly": [G.conv2d(f32(1, 1, 4, 4), f32(1, 1, 3, 3), { padding: [2, 0, 1, 1] }), [1, 1, 5, 3]],
     "a reduction over all axes": [G.sum(f32(2, 3)), []],
     "a reduction over one axis": [G.mean(f32(2, 3, 4), 1), [2, 4]],

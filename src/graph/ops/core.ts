@@ -37,11 +37,17 @@ export const fail = (op: string, message: string, ...tensors: ReadonlyArray<Tens
 const ownFolder = import.meta.url.replace(/^file:\/\//, "").replace(/ops\/[^/]*$/, "")
 
 const callerOutsideGraph = (): string => {
-  const frames = (new Error().stack ?? "").split("\n").slice(1)
-  const frame = frames.find(
-    (line) => !line.replaceAll("\\", "/").includes(ownFolder) && !line.includes("node:internal"),
-  )
-  return /\(?([^()\s]+:\d+):\d+\)?$/.exec(frame ?? "")?.[1] ?? ""
+  const places = stackOf(50).flatMap((line) => /([^\s(]+:\d+):\d+\)?$/.exec(line)?.[1] ?? [])
+  return places.find((place) => !place.replaceAll("\\", "/").includes(ownFolder) && !place.startsWith("node:")) ?? ""
+}
+
+/** An engine keeps ten calls otherwise, which ops made of ops use up. */
+const stackOf = (depth: number): ReadonlyArray<string> => {
+  const usual = Error.stackTraceLimit
+  Error.stackTraceLimit = depth
+  const { stack = "" } = new Error()
+  Error.stackTraceLimit = usual
+  return stack.split("\n")
 }
 
 export const expectDType = (op: string, dtypes: ReadonlyArray<DType>, ...tensors: ReadonlyArray<Tensor>): void => {

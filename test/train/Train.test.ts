@@ -22,7 +22,10 @@ describe("Train.run", () => {
       const { result, events } = yield* keep({ ...short, totalSteps: 1000 })
       assert.strictEqual(result.steps, 1024)
       const updates = events.filter((event) => event._tag === "UpdateApplied")
-      assert.deepStrictEqual(updates.map(({ update }) => update), [1, 2, 3, 4, 5, 6, 7, 8])
+      assert.deepStrictEqual(
+        updates.map(({ update }) => update),
+        [1, 2, 3, 4, 5, 6, 7, 8],
+      )
       assert.strictEqual(events.filter((event) => event._tag === "EpisodeEnded").length, result.episodes)
       assert.strictEqual(events[0]._tag, "RunStarted")
       assert.strictEqual(events.at(-1)?._tag, "RunEnded")
@@ -35,7 +38,10 @@ describe("Train.run", () => {
       const episodes = events.filter((event) => event._tag === "EpisodeEnded")
       assert.isAbove(episodes.length, 10)
       for (const episode of episodes) assert.strictEqual(episode.return, episode.length)
-      assert.deepStrictEqual(episodes.map(({ episode }) => episode), episodes.map((_, index) => index))
+      assert.deepStrictEqual(
+        episodes.map(({ episode }) => episode),
+        episodes.map((_, index) => index),
+      )
     }),
   )
 
@@ -46,7 +52,8 @@ describe("Train.run", () => {
         validation: { everySteps: 300, episodes: 3 },
         checkpoint: { everySteps: 500, strategy: { _tag: "LastN", keep: 0 } },
       })
-      const steps = (tag: string) => events.flatMap((event) => (event._tag === tag && "step" in event ? [event.step] : []))
+      const steps = (tag: string) =>
+        events.flatMap((event) => (event._tag === tag && "step" in event ? [event.step] : []))
       assert.deepStrictEqual(steps("ValidationEnded"), [384, 640, 1024])
       assert.deepStrictEqual(steps("CheckpointSaved"), [512, 1024])
     }),
@@ -68,7 +75,9 @@ describe("Train.run", () => {
 
   it.effect("gives the same digest for the same seed, and another for another", () =>
     Effect.gen(function* () {
-      const digests = yield* Effect.forEach([1, 1, 2], (seed) => Effect.map(keep({ ...short, seed }), ({ result }) => result.digest))
+      const digests = yield* Effect.forEach([1, 1, 2], (seed) =>
+        Effect.map(keep({ ...short, seed }), ({ result }) => result.digest),
+      )
       assert.strictEqual(digests[0], digests[1])
       assert.notStrictEqual(digests[0], digests[2])
     }),
@@ -105,7 +114,12 @@ describe("Train.run", () => {
           return { state: { at }, reward: 1, terminated: false }
         },
       })
-      const { events, result } = yield* keep({ ...short, env: brittle, totalSteps: 256, validation: { everySteps: 128, episodes: 2 } })
+      const { events, result } = yield* keep({
+        ...short,
+        env: brittle,
+        totalSteps: 256,
+        validation: { everySteps: 128, episodes: 2 },
+      })
       const warnings = events.flatMap((event) => (event._tag === "Warning" ? [event.message] : []))
       assert.strictEqual(warnings.length, 1)
       assert.include(warnings[0], "snapped")
@@ -116,8 +130,13 @@ describe("Train.run", () => {
 })
 
 describe("backends", () => {
-  const all: ReadonlyArray<Layer.Layer<Backend, BackendUnavailable>> = [Reference.layer, Wasm.layer, OnnxNode.layerCpu()]
-  const largest = (a: Float32Array, b: Float32Array): number => a.reduce((most, value, index) => Math.max(most, Math.abs(value - b[index])), 0)
+  const all: ReadonlyArray<Layer.Layer<Backend, BackendUnavailable>> = [
+    Reference.layer,
+    Wasm.layer,
+    OnnxNode.layerCpu(),
+  ]
+  const largest = (a: Float32Array, b: Float32Array): number =>
+    a.reduce((most, value, index) => Math.max(most, Math.abs(value - b[index])), 0)
 
   const agree = (input: Parameters<typeof keep>[0]) =>
     Effect.gen(function* () {
@@ -138,15 +157,32 @@ describe("backends", () => {
 describe("algorithms learn", () => {
   it.effect("PPO: CartPole within 40,000 steps", () =>
     Effect.gen(function* () {
-      const algorithm = Ppo.make({ learningRate: 1e-3, nsteps: 64, epochs: 10, gamma: 0.98, lambda: 0.8, entropyCoefficient: 0 })
-      const { result } = yield* keep({ env: CartPole.env, algorithm, totalSteps: 40_000, validation: { everySteps: 40_000, episodes: 10 } })
+      const algorithm = Ppo.make({
+        learningRate: 1e-3,
+        nsteps: 64,
+        epochs: 10,
+        gamma: 0.98,
+        lambda: 0.8,
+        entropyCoefficient: 0,
+      })
+      const { result } = yield* keep({
+        env: CartPole.env,
+        algorithm,
+        totalSteps: 40_000,
+        validation: { everySteps: 40_000, episodes: 10 },
+      })
       assert.isAbove(result.validation?.meanReturn ?? 0, 200)
     }),
   )
 
   it.effect("A2C: CartPole within 200,000 steps", () =>
     Effect.gen(function* () {
-      const { result } = yield* keep({ env: CartPole.env, algorithm: A2c.make(), totalSteps: 200_000, validation: { everySteps: 200_000, episodes: 10 } })
+      const { result } = yield* keep({
+        env: CartPole.env,
+        algorithm: A2c.make(),
+        totalSteps: 200_000,
+        validation: { everySteps: 200_000, episodes: 10 },
+      })
       assert.isAbove(result.validation?.meanReturn ?? 0, 150)
     }),
   )
@@ -154,8 +190,12 @@ describe("algorithms learn", () => {
   it.effect("PPO stops an update at the divergence that it was told", () =>
     Effect.gen(function* () {
       const metrics = (targetKl: number | null) =>
-        Effect.map(keep({ ...short, algorithm: Ppo.make({ nsteps: 32, epochs: 10, learningRate: 3e-3, targetKl }) }), ({ events }) =>
-          Math.max(...events.flatMap((event) => (event._tag === "UpdateApplied" ? [event.metrics["losses/approx_kl"]] : []))),
+        Effect.map(
+          keep({ ...short, algorithm: Ppo.make({ nsteps: 32, epochs: 10, learningRate: 3e-3, targetKl }) }),
+          ({ events }) =>
+            Math.max(
+              ...events.flatMap((event) => (event._tag === "UpdateApplied" ? [event.metrics["losses/approx_kl"]] : [])),
+            ),
         )
       assert.isAbove(yield* metrics(null), 0.006)
       assert.isBelow(yield* metrics(0.001), 0.005)

@@ -21,7 +21,8 @@ export const keep = (
 ): Effect.Effect<Kept, Train.TrainError> =>
   Effect.suspend(() => {
     const events: Array<RunEvent> = []
-    const sink: Sink = () => Effect.succeed({ emit: (batch) => Effect.sync(() => void events.push(...batch)), flush: Effect.void })
+    const sink: Sink = () =>
+      Effect.succeed({ emit: (batch) => Effect.sync(() => void events.push(...batch)), flush: Effect.void })
     const store = RunStore.memory()
     return Train.run(input).pipe(
       Effect.provide(Layer.mergeAll(backend, store.layer, Recorder.layer(sink))),
@@ -31,13 +32,25 @@ export const keep = (
 
 /** A folder's files, by their paths in it. */
 const below = (files: ReadonlyMap<string, Uint8Array>, folder: string): ReadonlyMap<string, Uint8Array> =>
-  new Map([...files].flatMap(([path, bytes]) => (path.startsWith(folder) ? [[path.slice(folder.length), bytes] as const] : [])))
+  new Map(
+    [...files].flatMap(([path, bytes]) =>
+      path.startsWith(folder) ? [[path.slice(folder.length), bytes] as const] : [],
+    ),
+  )
 
 /** The final weights, one after another. */
 export const weightsOf = ({ files }: Kept): Float32Array => {
-  const path = [...files.keys()].filter((file) => file.endsWith("/weights.safetensors")).sort().at(-1) ?? ""
+  const path =
+    [...files.keys()]
+      .filter((file) => file.endsWith("/weights.safetensors"))
+      .sort()
+      .at(-1) ?? ""
   const tensors = safetensors.decode(files.get(path) ?? new Uint8Array(0))
-  return Float32Array.from(Object.keys(tensors).sort().flatMap((name) => [...tensors[name].data]))
+  return Float32Array.from(
+    Object.keys(tensors)
+      .sort()
+      .flatMap((name) => [...tensors[name].data]),
+  )
 }
 
 export const textOf = ({ files }: Kept, path: string): string => new TextDecoder().decode(files.get(path))

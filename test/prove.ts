@@ -6,12 +6,12 @@
  *   npm run prove -- --write          and puts the table into docs/proofs.md
  */
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { stream } from "../src/rng/Rng.ts"
-import { killAndResume, scoresOf } from "./cli/crash.ts"
-import { effect, program, resultOf, root, write } from "./cli/effect.ts"
+import { killAndResume, runsIn, scoresOf } from "./cli/crash.ts"
+import { effect, program, resultOf, root, start, write } from "./cli/effect.ts"
 
 interface Proof {
   readonly name: string
@@ -73,6 +73,66 @@ const proofs: ReadonlyArray<Proof> = [
     name: "own-env",
     claim: "examples/own-env.ts learns: mean return at least 5, seeds 1 to 3",
     run: learns("own-env", [1, 2, 3], 5),
+  },
+  {
+    name: "cold-start",
+    claim:
+      "from typing `npx effect run examples/cartpole.ts` to a validation return of 475: under 3 s, the median of five seeds",
+    run: async (folder) => {
+      const seconds: Array<number> = []
+      for (const seed of [1, 2, 3, 4, 5]) {
+        const began = Date.now()
+        execFileSync(
+          "npx",
+          [
+            "effect",
+            "run",
+            "examples/cartpole.ts",
+            "--seed",
+            String(seed),
+            "--quiet",
+            "--results-dir",
+            join(folder, String(seed)),
+          ],
+          {
+            cwd: root,
+            stdio: "ignore",
+          },
+        )
+        const [run] = runsIn(join(folder, String(seed)))
+        const reached = /^(\S+) validation at step \d+: mean return (?:47[5-9]|4[89]\d|500)\./m.exec(
+          readFileSync(join(run, "run.log"), "utf8"),
+        )
+        seconds.push(reached === null ? Infinity : (Date.parse(reached[1]) - began) / 1000)
+      }
+      const sorted = [...seconds].sort((a, b) => a - b)
+      must(sorted[2] < 3, `seconds ${seconds.join(", ")}`)
+      return `seconds by seed: ${seconds.map((value) => value.toFixed(2)).join(", ")}`
+    },
+  },
+  {
+    name: "memory",
+    claim: "500,000 steps of PPO on CartPole: peak memory under 300 MB, and flat",
+    run: async (folder) => {
+      const file = write(folder, "train.ts", program("").replace("{ nsteps: 32 }", "").replace("2048", "500_000"))
+      const { child, ended } = start(["run", file, "--results-dir", join(folder, "results"), "--quiet"])
+      const megabytes: Array<number> = []
+      const watch = setInterval(() => {
+        const status = `/proc/${child.pid}/status`
+        const resident = existsSync(status) ? /VmRSS:\s+(\d+)/.exec(readFileSync(status, "utf8")) : null
+        if (resident !== null) megabytes.push(Number(resident[1]) / 1024)
+      }, 50)
+      const { code, stderr } = await ended
+      clearInterval(watch)
+      must(code === 0, stderr)
+      const peak = Math.max(...megabytes)
+      const [second, last] = [2, 4].map((quarter) =>
+        Math.max(...megabytes.slice(((quarter - 1) * megabytes.length) / 4, (quarter * megabytes.length) / 4)),
+      )
+      must(peak < 300, `peak ${peak} MB`)
+      must(last < second * 1.1, `${second} MB in the second quarter, ${last} MB in the last`)
+      return `peak ${peak.toFixed(0)} MB; ${second.toFixed(0)} MB in the second quarter, ${last.toFixed(0)} MB in the last`
+    },
   },
   {
     name: "crash",

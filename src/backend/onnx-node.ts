@@ -6,6 +6,7 @@ import type { Tensor as OrtTensor } from "onnxruntime-common"
 import { GraphError } from "../graph/GraphError.ts"
 import { changing, emit, iterationsOutput, resultOutput, stateInput, stateOutput } from "../graph/onnx/emit.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
+import { simplify } from "../graph/simplify.ts"
 import { feedShapes, resultShapes, validate } from "../graph/validate.ts"
 import { Backend, BackendError, BackendUnavailable, type Program, type TensorData } from "./Backend.ts"
 import { dataFor } from "./data.ts"
@@ -133,7 +134,7 @@ interface Opened {
 
 const load = (runtime: Runtime, device: Device, { threads = 1 }: Options, spec: ProgramSpec): Opened => {
   validate(spec)
-  const bytes = new Uint8Array(emit(spec).bytes)
+  const bytes = new Uint8Array(emit(simplify(spec)).bytes)
   const session = new runtime.Session()
   session.loadModel(bytes.buffer, bytes.byteOffset, bytes.byteLength, {
     executionProviders: [device],

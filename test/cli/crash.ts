@@ -10,7 +10,8 @@ export interface Campaign {
   readonly runDir: string
 }
 
-const runsIn = (results: string): ReadonlyArray<string> =>
+/** The folders of all runs below one. */
+export const runsIn = (results: string): ReadonlyArray<string> =>
   existsSync(results)
     ? readdirSync(results, { recursive: true, encoding: "utf8" })
         .filter((path) => path.endsWith("config.yaml"))

@@ -1,0 +1,109 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import * as fc from "fast-check"
+import { closest, editDistance } from "../../src/config/closest.ts"
+import { applyOverrides, camelCase, decode, snakeCase, toCamelCase, toSnakeCase } from "../../src/config/Config.ts"
+import { positive, positiveInt, withDefault } from "../../src/config/fields.ts"
+
+const Example = Schema.Struct({
+  learningRate: withDefault(positive, 0.1),
+  numEnvs: positiveInt,
+  nested: withDefault(Schema.Struct({ keepLast: withDefault(positiveInt, 3) }), {}),
+})
+
+const complaint = (input: unknown, sources?: ReadonlyMap<string, string>) =>
+  Effect.flip(decode(Example, input, { source: "train.ts", ...(sources === undefined ? {} : { sources }) }))
+
+describe("decode", () => {
+  it.effect("fills in defaults, also nested ones", () =>
+    Effect.gen(function* () {
+      const value = yield* decode(Example, { numEnvs: 2 }, { source: "train.ts" })
+      assert.deepStrictEqual(value, { learningRate: 0.1, numEnvs: 2, nested: { keepLast: 3 } })
+    }),
+  )
+
+  it.effect("says who set a wrong value, what it is, and what was expected", () =>
+    Effect.gen(function* () {
+      const error = yield* complaint({ numEnvs: 1, learningRate: -1 }, new Map([["learningRate", "conf.yaml:3"]]))
+      assert.strictEqual(error.message, "conf.yaml:3: learning_rate: expected a value greater than 0, found -1")
+      assert.strictEqual(error.key, "learning_rate")
+    }),
+  )
+
+  it.effect("names the nearest known key for an unknown one", () =>
+    Effect.gen(function* () {
+      const error = yield* complaint({ numEnvs: 1, nested: { keeplast: 3 } })
+      assert.strictEqual(error.message, 'train.ts: unknown key "nested.keeplast"; did you mean "keep_last"?')
+      const other = yield* complaint({ numEnvs: 1, colour: "red" })
+      assert.strictEqual(
+        other.message,
+        'train.ts: unknown key "colour"; known keys are learning_rate, num_envs, nested',
+      )
+    }),
+  )
+
+  it.effect("says all that is wrong, in one line, each key once", () =>
+    Effect.gen(function* () {
+      const error = yield* complaint({ numEnvs: "two", learningRate: NaN })
+      assert.match(
+        error.message,
+        /learning_rate: expected a finite number, found NaN; train\.ts: num_envs: expected .*, found "two"$/,
+      )
+    }),
+  )
+
+  it.effect("says what is missing", () =>
+    Effect.gen(function* () {
+      assert.match((yield* complaint({})).message, /^train\.ts: num_envs: .*found nothing$/)
+    }),
+  )
+})
+
+describe("applyOverrides", () => {
+  it("lays values over a tree, in order, in either spelling, and remembers who did", () => {
+    const { value, sources } = applyOverrides({ seed: 1, nested: { keepLast: 1, other: 2 } }, [
+      { path: "nested.keep_last", value: 5, source: "a.yaml:1" },
+      { path: "nested.keepLast", value: 6, source: "--set" },
+      { path: "fresh.deep_key", value: true, source: "--set" },
+    ])
+    assert.deepStrictEqual(value, { seed: 1, nested: { keepLast: 6, other: 2 }, fresh: { deepKey: true } })
+    assert.strictEqual(sources.get("nested.keepLast"), "--set")
+  })
+})
+
+describe("spelling", () => {
+  it("goes there and back for any camelCase key", () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[a-z]+([A-Z][a-z]+){0,3}$/), (key) =>
+        assert.strictEqual(camelCase(snakeCase(key)), key),
+      ),
+    )
+  })
+
+  it("reaches into lists and leaves tags, values and other objects alone", () => {
+    const date = new Date(0)
+    const tree = { someKey: [{ innerKey: "a_b" }], _tag: "LastN", when: date }
+    const snake = toSnakeCase(tree)
+    assert.deepStrictEqual(snake, { some_key: [{ inner_key: "a_b" }], _tag: "LastN", when: date })
+    assert.deepStrictEqual(toCamelCase(snake), tree)
+  })
+})
+
+describe("closest", () => {
+  it("finds what was probably meant, and nothing where nothing is near", () => {
+    assert.strictEqual(closest("learningrat", ["learningRate", "epochs"]), "learningRate")
+    assert.strictEqual(closest("cart-pole", ["CartPole", "Acrobot"]), "CartPole")
+    assert.isUndefined(closest("banana", ["learningRate", "epochs"]))
+  })
+
+  it("distance is a metric", () => {
+    const word = fc.string({ maxLength: 8 })
+    fc.assert(
+      fc.property(word, word, word, (a, b, c) => {
+        assert.strictEqual(editDistance(a, a), 0)
+        assert.strictEqual(editDistance(a, b), editDistance(b, a))
+        assert.isAtMost(editDistance(a, c), editDistance(a, b) + editDistance(b, c))
+      }),
+    )
+  })
+})

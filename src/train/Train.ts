@@ -47,27 +47,23 @@ const execute = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
   const { settings, env, algorithm, effective } = planned
   const startedAtMillis = yield* Clock.currentTimeMillis
+  const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
+  const envs = yield* attempt(() => trainingEnvs(env, settings, gamma))
+  const { observationSpace, actionSpace } = env
+  const learner = yield* algorithm.setup({ ...settings, observationSpace, actionSpace })
+
+  // Only what can be set up leaves a folder behind.
   const run = yield* (yield* RunStore).open({
     name: settings.name,
     population: { environment: env.id, algorithm: algorithm.name },
     seed: settings.seed,
   })
-
-  const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
-  const envs = yield* attempt(() => trainingEnvs(env, settings, gamma))
-  const learner = yield* algorithm.setup({
-    ...settings,
-    observationSpace: env.observationSpace,
-    actionSpace: env.actionSpace,
-  })
   const goesOn = run.resumed && !(yield* startOver(run))
   const resumed = goesOn ? yield* resume(planned, run, learner, envs) : undefined
   const state = resumed?.state ?? new RunState()
-  if (resumed !== undefined && state.step < settings.totalSteps) yield* run.remove("return.json")
-  if (resumed === undefined) {
-    yield* attempt(() => envs.reset(settings.seed, "env"))
-    yield* run.write("config.yaml", bytesOf(stringify(toSnakeCase(effective))))
-  }
+  if (resumed === undefined) yield* attempt(() => envs.reset(settings.seed, "env"))
+  if (state.step < settings.totalSteps) yield* run.remove("return.json")
+  yield* run.write("config.yaml", bytesOf(stringify(toSnakeCase(effective))))
 
   const about = {
     _tag: "RunStarted" as const,

@@ -13,7 +13,7 @@ import { keep } from "./inMemory.ts"
  */
 const runs = {
   "PPO on CartPole": {
-    digest: "",
+    digest: "f43caccaf6e24342b5c24fc8a669ce477d3fff282a03e728b9bb23fd2cc6f4f3",
     input: {
       env: CartPole.env,
       algorithm: Ppo.make({ nsteps: 64 }),
@@ -22,7 +22,7 @@ const runs = {
     },
   },
   "PPO on Pendulum, normalised": {
-    digest: "",
+    digest: "6deeea1f063ab5a8d98728f89d9864e0b307aea3b2e269e64dfa929c70f5bfb3",
     input: {
       env: Pendulum.env,
       algorithm: Ppo.make({ nsteps: 64 }),
@@ -31,7 +31,7 @@ const runs = {
     },
   },
   "A2C on Acrobot": {
-    digest: "",
+    digest: "1f4d0be6e9f04383fb45a286f38b6d0472f399400b07a1d4d9d2f16e1cc29ae3",
     input: { env: Acrobot.env, algorithm: A2c.make({ activation: "relu" }), totalSteps: 4000 },
   },
 } as const

@@ -15,7 +15,7 @@ export default Train.run({
     clipValue: false,
   }),
   normalize: { observations: true, rewards: true },
-  totalSteps: 300_000,
+  totalSteps: 290_000,
   validation: { everySteps: 30_000, episodes: 20 },
   checkpoint: { everySteps: 100_000 },
 })

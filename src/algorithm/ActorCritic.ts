@@ -58,4 +58,15 @@ export const actorCritic = ({ observationSpace, actionSpace, hidden, activation 
 export const toEnvAction = (space: Space, action: Tensor): Tensor =>
   space._tag === "Discrete"
     ? action
-    : minimum(maximum(action, constant(Float32Array.from(space.low))), constant(Float32Array.from(space.high)))
+    : minimum(maximum(action, constant(space.low.map(atLeast))), constant(space.high.map((high) => -atLeast(-high))))
+
+const bits = new DataView(new ArrayBuffer(4))
+
+/** The least float32 that is not below a number: 0.1 itself is none, and the nearest may lie out of bounds. */
+const atLeast = (bound: number): number => {
+  const nearest = Math.fround(bound)
+  if (!(nearest < bound)) return nearest
+  bits.setFloat32(0, nearest)
+  bits.setInt32(0, bits.getInt32(0) + (nearest < 0 ? -1 : 1))
+  return bits.getFloat32(0)
+}

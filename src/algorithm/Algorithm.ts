@@ -1,4 +1,4 @@
-import { Effect, type Schema, type Scope } from "effect"
+import { Effect, Schema, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable, Program } from "../backend/Backend.ts"
 import { type ConfigError, decode, type Plain } from "../config/Config.ts"
 import type { BatchEnv } from "../env/BatchEnv.ts"
@@ -15,7 +15,10 @@ export interface Task {
   readonly seed: number
 }
 
-export type LearnerError = BackendError | EnvError
+/** A learner that cannot go on: its numbers are no longer finite, or what it is to resume from does not fit. */
+export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", { message: Schema.String }) {}
+
+export type LearnerError = AgentError | BackendError | EnvError
 export type SetupError = ConfigError | GraphError | BackendUnavailable | BackendError
 
 /** Means over one update, by the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
@@ -66,7 +69,7 @@ export interface Learner {
   readonly weights: Effect.Effect<NamedTensors, BackendError>
   /** All else that learning needs to go on bit for bit. */
   readonly optimiser: Effect.Effect<NamedTensors, BackendError>
-  readonly restore: (weights: NamedTensors, optimiser: NamedTensors) => Effect.Effect<void, BackendError | ConfigError>
+  readonly restore: (weights: NamedTensors, optimiser: NamedTensors) => Effect.Effect<void, AgentError | BackendError>
 }
 
 /** An algorithm as a value: a name and a config that has not been checked yet. */

@@ -12,7 +12,17 @@ import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { stream } from "../rng/Rng.ts"
 import { type ActorCritic, actorCritic, toEnvAction } from "./ActorCritic.ts"
-import type { Learner, LearnerError, Metrics, NamedTensors, Policy, Position, SetupError, Task } from "./Algorithm.ts"
+import {
+  AgentError,
+  type Learner,
+  type LearnerError,
+  type Metrics,
+  type NamedTensors,
+  type Policy,
+  type Position,
+  type SetupError,
+  type Task,
+} from "./Algorithm.ts"
 import { makeCollector } from "./Collector.ts"
 
 /**
@@ -116,10 +126,16 @@ export const onPolicyLearner = Effect.fnUntraced(function* (
     const learningRate = config.learningRate * Math.max(0, remaining)
     update.feeds.learningRate[0] = learningRate
     yield* update.run
+    const losses = meansOf(update.results, update.iterations())
+    const diverged = Object.keys(losses).find((key) => !Number.isFinite(losses[key]))
+    if (diverged !== undefined) {
+      const message = `update ${iteration + 1}: ${diverged} is ${losses[diverged]}: the training has diverged; a lower learning_rate may help`
+      return yield* new AgentError({ message })
+    }
     yield* act.write("theta", yield* update.read("theta"))
     return {
       "charts/learning_rate": learningRate,
-      ...meansOf(update.results, update.iterations()),
+      ...losses,
       "losses/explained_variance": explainedVariance(collector.values, collector.targets),
     }
   })
@@ -150,8 +166,19 @@ export const onPolicyLearner = Effect.fnUntraced(function* (
     weights: Effect.map(update.read("theta"), network.parameters.toNamed),
     optimiser,
     restore: Effect.fnUntraced(function* (weights, saved) {
-      yield* setWeights(network.parameters.fromNamed(weights))
-      for (const key of moments) yield* update.write(key, saved[key].data)
+      const misfit = (error: { readonly message: string }) => new AgentError({ message: error.message })
+      const theta = yield* Effect.mapError(
+        build(() => network.parameters.fromNamed(weights)),
+        misfit,
+      )
+      yield* setWeights(theta)
+      for (const key of moments) {
+        const { shape } = spec.state[key].tensor
+        if (saved[key]?.shape.join() !== shape.join()) {
+          return yield* misfit({ message: `"${key}" is not of shape [${shape.join(", ")}]` })
+        }
+        yield* update.write(key, saved[key].data)
+      }
     }),
   }
 })

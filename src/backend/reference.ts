@@ -64,7 +64,8 @@ const interpret = (spec: ProgramSpec): Program => {
       results[name].set(bufferOf(tensor), iteration * sizeOf(tensor.shape))
     // A next value may be another's old one, so all are taken before any is put.
     swaps.forEach(({ from }, index) => spare[index].set(from))
-    swaps.forEach(({ to }, index) => to.set(spare[index]))
+    // State is float32, as it is everywhere, so that what is saved is all there is.
+    swaps.forEach(({ to }, index) => spare[index].forEach((value, at) => void (to[at] = Math.fround(value))))
   }
 
   const runSync = (): void => {

@@ -15,7 +15,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { naturalInt } from "../config/fields.ts"
+import { naturalInt, positiveInt } from "../config/fields.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import { sha256 } from "../experiment/sha256.ts"
@@ -31,7 +31,7 @@ export const RetentionStrategy = Schema.Union([
   /** The newest `keep`; 0 keeps all. */
   Schema.TaggedStruct("LastN", { keep: naturalInt }),
   /** The `keep` best by validation score; among equals the later; one without a score is the worst. */
-  Schema.TaggedStruct("TopKValidation", { keep: naturalInt }),
+  Schema.TaggedStruct("TopKValidation", { keep: positiveInt }),
 ])
 export type RetentionStrategy = typeof RetentionStrategy.Type
 

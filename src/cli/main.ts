@@ -17,8 +17,8 @@ const effect = Command.make("effect").pipe(
 /** 0 finished, 1 failed, 2 used wrongly, 130 interrupted. */
 const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isSuccess(exit)) return 0
-  if (Cause.hasInterrupts(exit.cause)) return 130
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  if (error === undefined && Cause.hasInterrupts(exit.cause)) return 130
   if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length === 0) return 0
   return CliError.isCliError(error) || hasTag(error, "UsageError") || hasTag(error, "ConfigError") ? 2 : 1
 }
@@ -28,9 +28,8 @@ const hasTag = (error: unknown, tag: string): boolean =>
 
 /** One line for people. A defect is a bug of ours, whose stack is worth having. */
 const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
-  if (Cause.hasInterrupts(cause)) return undefined
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  if (error === undefined) return Cause.pretty(cause)
+  if (error === undefined) return Cause.hasInterrupts(cause) ? undefined : Cause.pretty(cause)
   if (CliError.isCliError(error)) return usage(error)
   return oneLine(error instanceof Error ? error.message : String(error))
 }

@@ -90,8 +90,8 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
     Effect.provide(layers),
     Effect.onExit((exit) =>
       Effect.sync(() => {
-        if (Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause) && directory !== undefined) {
-          process.stderr.write(`\ninterrupted; to go on: effect run ${given.file} --resume ${directory}\n`)
+        if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) && directory !== undefined) {
+          process.stderr.write(`\ninterrupted; to go on: ${resumeCommand(given, directory)}\n`)
         }
       }),
     ),
@@ -101,6 +101,14 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
 })
 
 type CommandError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
+
+/** The backend is part of what makes a run the same to the bit. */
+const resumeCommand = ({ file, backend: name, resultsDir }: Given, directory: string): string => {
+  const words = ["npx effect run", file, "--resume", directory]
+  if (name !== "auto") words.push("--backend", name)
+  if (resultsDir !== "results") words.push("--results-dir", resultsDir)
+  return words.map((word, index) => (index > 0 && /[^\w./:=-]/.test(word) ? `'${word}'` : word)).join(" ")
+}
 
 const summary = (result: RunResult): string => {
   const { validation, meanReturn } = result

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
 import { byName as algorithmByName } from "../algorithm/registry.ts"
 import { RetentionStrategy } from "../checkpoint/Checkpoint.ts"
-import { applyOverrides, ConfigError, decode, isPlain, type Plain } from "../config/Config.ts"
+import { applyOverrides, ConfigError, decode, isPlain, type Override, type Plain } from "../config/Config.ts"
 import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
 import { byId as envById } from "../env/Envs.ts"
@@ -79,9 +79,9 @@ export interface Values {
 /** Lays the launcher's overrides over a config, checks everything, finds the env and the algorithm. */
 export const plan = Effect.fnUntraced(function* (config: Plain, values: Values): Effect.fn.Return<Plan, ConfigError> {
   const options = yield* RunOptions
-  const { value, sources } = applyOverrides(withAlgorithmTree({ name: options.name, ...config }), options.overrides)
+  const { value, sources } = overridden({ name: options.name, ...config }, options.overrides)
   const from = { source: options.source, sources }
-  const settings = yield* decode(Settings, withAlgorithmTree(value), from)
+  const settings = yield* decode(Settings, value, from)
 
   const env =
     values.env !== undefined && values.env.id === settings.env
@@ -101,6 +101,19 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
   }
 })
+
+/** One override after another; one that names another algorithm leaves that of the code, and its settings, behind. */
+const overridden = (config: Plain, overrides: ReadonlyArray<Override>): ReturnType<typeof applyOverrides> => {
+  let value = withAlgorithmTree(config)
+  for (const override of overrides) {
+    const before = value.algorithm
+    value = withAlgorithmTree(applyOverrides(value, [override]).value)
+    const after = value.algorithm
+    if (isPlain(before) && isPlain(after) && before.name !== after.name)
+      value = { ...value, algorithm: { name: after.name } }
+  }
+  return { value, sources: applyOverrides(config, overrides).sources }
+}
 
 /** `algorithm: a2c` means the algorithm of that name with its own defaults. */
 const withAlgorithmTree = (config: Plain): Plain =>

@@ -62,7 +62,7 @@ const execute = Effect.fnUntraced(function* (
   const resumed = goesOn ? yield* resume(planned, run, learner, envs) : undefined
   const state = resumed?.state ?? new RunState()
   if (resumed === undefined) yield* attempt(() => envs.reset(settings.seed, "env"))
-  if (state.step < settings.totalSteps) yield* run.remove("return.json")
+  if (state.step < settings.totalSteps) for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
   yield* run.write("config.yaml", bytesOf(stringify(toSnakeCase(effective))))
 
   const about = {

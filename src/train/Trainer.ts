@@ -57,9 +57,8 @@ export const trainLoop = Effect.fnUntraced(function* (training: Training): Effec
 })
 
 const reachedGoal = ({ settings, state }: Training): boolean => {
-  const last = state.evaluations.at(-1)
-  if (settings.stopAtReturn === null || last === undefined || last.step !== state.step) return false
-  return last.returns.reduce((sum, value) => sum + value, 0) / last.returns.length >= settings.stopAtReturn
+  const { stopAtReturn } = settings
+  return stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn
 }
 
 const iterate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
@@ -152,18 +151,22 @@ const checkpoint = Effect.fnUntraced(function* ({
 
 /** Runs the loop to whatever end it comes to, and leaves that end on record: an interruption saves a checkpoint first. */
 export const supervise = (training: Training): Effect.Effect<void, LoopError> =>
-  trainLoop(training).pipe(Effect.onExit((exit) => Effect.ignore(concludeRun(training, exit))))
+  trainLoop(training).pipe(Effect.onExit((exit) => concludeRun(training, exit)))
 
 const concludeRun = Effect.fnUntraced(function* (
   training: Training,
   exit: Exit.Exit<void, LoopError>,
 ): Effect.fn.Return<void, LoopError> {
   const { state, recording } = training
-  const ended = { _tag: "RunEnded" as const, step: state.step, episodes: state.episodes }
-  if (Exit.isSuccess(exit)) return yield* recording.emit([{ ...ended, reason: "finished", message: null }])
+  const ended = (reason: "finished" | "interrupted" | "failed", message: string | null) =>
+    recording.emit([{ _tag: "RunEnded", step: state.step, episodes: state.episodes, reason, message }])
+
+  if (Exit.isSuccess(exit)) return yield* ended("finished", null)
   if (Cause.hasInterrupts(exit.cause)) {
-    yield* checkpoint(training)
-    return yield* recording.emit([{ ...ended, reason: "interrupted", message: null }])
+    // Nobody may be told that it can be resumed when that could not be saved.
+    yield* Effect.tapError(checkpoint(training), (error) => Effect.ignore(ended("failed", error.message)))
+    return yield* ended("interrupted", null)
   }
-  return yield* recording.emit([{ ...ended, reason: "failed", message: Cause.pretty(exit.cause) }])
+  // What failed is already known; that its record could not be written (the disk is full) would only hide it.
+  return yield* Effect.ignore(ended("failed", Cause.pretty(exit.cause)))
 })

@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import type { Learner, LearnerError, NamedTensors } from "../algorithm/Algorithm.ts"
+import { attempt } from "../algorithm/attempt.ts"
 import * as Checkpoints from "../checkpoint/Checkpoint.ts"
 import * as safetensors from "../checkpoint/safetensors.ts"
 import { type ConfigError, display, isPlain, type Plain, snakeCase } from "../config/Config.ts"
@@ -19,11 +20,19 @@ const Runtime = Schema.Struct({
   progress: SavedProgress,
   appendedSizes: Schema.Record(Schema.String, Schema.Int),
   settings: Schema.Record(Schema.String, Schema.Unknown),
+  /** What computed: another device gives other last bits. */
+  devices: Schema.Record(Schema.String, Schema.String),
 })
 
-/** What must be the same for a resumed run to be the same run. How long it goes and when it saves may change. */
-const sharedSettings = ({ settings, effective }: Plan): Plain => ({
+/**
+ * What must be the same for a resumed run to be the same run. When it validates and saves may change, and how long it
+ * goes: but an annealed learning rate follows the total, so a longer run is then not the one it would have been.
+ */
+const sharedSettings = ({ settings, effective, env }: Plan): Plain => ({
   env: settings.env,
+  maxSteps: env.maxSteps ?? null,
+  observations: env.observationSpace.shape,
+  actions: env.actionSpace,
   numEnvs: settings.numEnvs,
   seed: settings.seed,
   normalize: settings.normalize,
@@ -48,6 +57,7 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     progress: state.save(yield* saving.wallSeconds),
     appendedSizes: yield* run.appendedSizes,
     settings: sharedSettings(plan),
+    devices: learner.devices,
   }
   const name = `step_${String(state.step).padStart(15, "0")}`
   yield* Checkpoints.save(run, {
@@ -78,6 +88,7 @@ export interface Resumed {
 /** A run that was stopped before it had saved anything: what little it left is cut away, and it starts over. */
 export const startOver = (run: RunFiles): Effect.Effect<boolean, RunStoreError> =>
   Effect.gen(function* () {
+    yield* run.repair("checkpoints")
     if ((yield* run.list("checkpoints")).length > 0) return false
     yield* run.cutBack({})
     return true
@@ -107,15 +118,27 @@ export const resume = Effect.fnUntraced(function* (
     const message = `${run.directory}: the run was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`
     return yield* new Checkpoints.CheckpointError({ path: run.directory, message })
   }
-  yield* learner.restore(floats(yield* tensors("weights.safetensors")), floats(yield* tensors("optimizer.safetensors")))
+  yield* Effect.catchTag(
+    learner.restore(floats(yield* tensors("weights.safetensors")), floats(yield* tensors("optimizer.safetensors"))),
+    "AgentError",
+    (error) => Effect.fail(damaged(run, path, error.message)),
+  )
   const snapshot = Object.fromEntries(
     Object.entries(yield* tensors("envs.safetensors")).map(([key, { data }]) => [key, data]),
   )
-  envs.restore(snapshot)
+  yield* attempt(() => envs.restore(snapshot))
   yield* run.cutBack(runtime.appendedSizes)
   return {
     state: RunState.restore(runtime.progress),
-    warnings: skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`),
+    warnings: [
+      ...skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`),
+      ...Object.entries(learner.devices).flatMap(([program, device]) => {
+        const before = runtime.devices[program]
+        return before === device
+          ? []
+          : [`${program} ran on ${before} before and runs on ${device} now: the last bits will differ`]
+      }),
+    ],
   }
 })
 

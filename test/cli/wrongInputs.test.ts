@@ -100,6 +100,16 @@ describe.concurrent("settings", () => {
   it("an unknown algorithm", () =>
     runs(program(""), ["--set", "algorithm=pppo"])((outcome) => says(outcome, 2, "pppo", "ppo")))
 
+  it("another algorithm, whose own settings count", () =>
+    runs(program(""), ["--set", "algorithm=a2c", "--set", "algorithm.epochs=3"])((outcome) =>
+      says(outcome, 2, "--set", "algorithm.epochs"),
+    ))
+
+  it("a learning rate at which it diverges", () =>
+    runs(program(""), ["--set", "algorithm.learning_rate=1e38", "--set", "algorithm.max_grad_norm=0"])((outcome) =>
+      says(outcome, 1, "diverged", "learning_rate"),
+    ))
+
   it("a setting without a value", () =>
     runs(program(""), ["--set", "seed"])((outcome) => says(outcome, 2, "--set seed", "key.path=value")))
 })

@@ -4,14 +4,13 @@ import * as fc from "fast-check"
 import * as OnnxNode from "../src/backend/onnx-node.ts"
 import * as Reference from "../src/backend/reference.ts"
 import * as Wasm from "../src/backend/wasm.ts"
+import { evaluate } from "../src/graph/evaluate.ts"
 import { gradients } from "../src/graph/gradients.ts"
 import * as G from "../src/graph/ops.ts"
 import { sizeOf, type Tensor } from "../src/graph/Tensor.ts"
 import { agree, compileWith } from "./support/agreement.ts"
 import { type OpCase, opCases } from "./support/opCases.ts"
-
-/** Inputs are multiples of 1/16 and the step is a power of two, so that float32 holds both sides exactly. */
-const step = 2 ** -7
+import { choices, grow } from "./support/randomGraph.ts"
 
 interface Built {
   readonly spec: Parameters<typeof compileWith>[1]
@@ -47,43 +46,148 @@ const valuesFor = ({ low = -2, high = 2 }: OpCase, length: number, seed: number)
     return low + (1 + ((i * 37 + seed * 101 + ((i * i) % 11)) % steps)) / 16
   })
 
+/** Central differences of fourth order, in doubles: they are right to about 1e-10 of the values' size. */
+const difference = (lossAt: (offset: number) => number): number => {
+  const h = 1e-3
+  return (8 * (lossAt(h) - lossAt(-h)) - (lossAt(2 * h) - lossAt(-2 * h))) / (12 * h)
+}
+
+/** The first element whose slope isn't that of its differences. */
+const wrongSlope = (
+  loss: Tensor,
+  inputs: ReadonlyArray<Tensor>,
+  leaves: ReadonlyMap<Tensor, Float64Array>,
+): string | undefined => {
+  const slopes = evaluate(gradients(loss, inputs), leaves)
+  for (const [index, x] of inputs.entries()) {
+    const values = leaves.get(x) ?? new Float64Array(0)
+    for (let at = 0; at < values.length; at++) {
+      const moved = (offset: number): number => {
+        const nearby = Float64Array.from(values)
+        nearby[at] += offset
+        return evaluate([loss], new Map([...leaves, [x, nearby]]))[0][0]
+      }
+      const [found, expected] = [slopes[index][at], difference(moved)]
+      if (!(Math.abs(found - expected) <= 1e-7 * Math.max(1, Math.abs(expected), Math.abs(moved(0)))))
+        return `input ${index}, element ${at}: ${found}, differences say ${expected}`
+    }
+  }
+  return undefined
+}
+
+const ownCases: Readonly<Record<string, OpCase>> = {
+  huber: { shapes: (m, n) => [[m, n]], build: (x) => G.huber(x, 0.72) },
+  "pow, by a scalar": { shapes: (m, n) => [[m, n], []], build: (x, y) => G.pow(x, y), low: 0.5, high: 2 },
+  "where, all stretched": {
+    shapes: (m, n) => [[m, 1], [n]],
+    build: (a, b) => G.where(G.constant(Uint8Array.of(1, 0), [2, 1, 1]), a, b),
+  },
+  "matmul, leading axes stretched on both sides": {
+    shapes: (m, n) => [
+      [2, 1, m, 3],
+      [2, 3, n],
+    ],
+    build: (a, b) => G.matmul(a, b),
+  },
+  "matmul, transposed and stretched": {
+    shapes: (m, n) => [
+      [3, m],
+      [2, 2, n, 3],
+    ],
+    build: (a, b) => G.matmul(a, b, { transposeA: true, transposeB: true }),
+  },
+  "mean over two axes, kept": { shapes: (m, n) => [[m, 2, n]], build: (x) => G.mean(x, [0, 2], { keepDims: true }) },
+  "min over the first axis, kept": {
+    shapes: (m, n) => [[m, n]],
+    build: (x) => G.min(G.mul(x, G.constant(-40)), 0, { keepDims: true }),
+  },
+  "slices that overlap": {
+    shapes: (_, n) => [[n + 2]],
+    build: (x) => G.mul(G.slice(x, [0], [x.shape[0] - 1]), G.slice(x, [1], [x.shape[0] - 1])),
+  },
+  "slices that leave a gap": {
+    shapes: (m, n) => [[m, n + 3]],
+    build: (x) =>
+      G.concat(
+        [G.tanh(G.slice(x, [0, 1], [x.shape[0], 1])), G.sin(G.slice(x, [0, x.shape[1] - 1], [x.shape[0], 1]))],
+        1,
+      ),
+  },
+  "slices of two axes": {
+    shapes: (m, n) => [[m + 1, n + 1]],
+    build: (x) => G.mul(G.slice(x, [1, 0], [1, 1]), G.slice(x, [0, 1], [1, 1])),
+  },
+  "gather, twice the same row": {
+    shapes: (_, n) => [[n, 2]],
+    build: (x) => G.tanh(G.gather(x, G.constant(Int32Array.of(0, 0, x.shape[0] - 1, 0), [2, 2]))),
+  },
+  "a convolution's slope for its input": {
+    shapes: (m, n) => [
+      [1, 2, m + 2, n + 2],
+      [2, 2, 2, 3],
+    ],
+    build: (x, w) => gradients(G.sum(G.tanh(G.conv2d(x, w, { strides: [2, 1], padding: 1 }))), [x])[0],
+  },
+  "a convolution's slope for its kernel": {
+    shapes: (m, n) => [
+      [2, 1, m + 2, n + 2],
+      [2, 1, 2, 2],
+    ],
+    build: (x, w) => gradients(G.sum(G.tanh(G.conv2d(x, w, { strides: 2, padding: [0, 1, 1, 0] }))), [w])[0],
+  },
+}
+
 describe("the slope of every op is that of its finite differences", () => {
-  for (const [name, opCase] of Object.entries(opCases).filter(([, { noSlope }]) => noSlope !== true)) {
+  const cases = { ...opCases, ...ownCases }
+  for (const [name, opCase] of Object.entries(cases).filter(
+    ([key, { noSlope }]) => key in ownCases || noSlope !== true,
+  )) {
     it(name, () => {
       fc.assert(
         fc.property(sizes, ({ m, n, seed }) => {
           const { spec, inputs } = build(opCase, m, n)
-          const program = compileWith(Reference.layer, spec)
-          inputs.forEach((x, index) => program.feeds[`x${index}`].set(valuesFor(opCase, sizeOf(x.shape), seed + index)))
-          program.runSync?.()
-          const slopes = inputs.map((_, index) => program.results[`slope${index}`].slice())
-          inputs.forEach((_, index) => {
-            const feed = program.feeds[`x${index}`]
-            for (let at = 0; at < feed.length; at++) {
-              const kept = feed[at]
-              const lossAt = (value: number): number => {
-                feed[at] = value
-                program.runSync?.()
-                return program.results.loss[0]
-              }
-              const [low, high, near, far] = [kept - step, kept + step, kept - 2 * step, kept + 2 * step].map(lossAt)
-              feed[at] = kept
-              // Fourth order, so that curvature does not blur it.
-              const difference = (8 * (high - low) - (far - near)) / (12 * step)
-              const found = slopes[index][at]
-              const scale = Math.max(1, Math.abs(found), Math.abs(program.results.loss[0]))
-              assert.isBelow(
-                Math.abs(found - difference),
-                3e-3 * scale,
-                `x${index}[${at}]: ${found}, differences say ${difference}`,
-              )
-            }
-          })
+          const leaves = new Map(
+            inputs.map((x, index) => [x, Float64Array.from(valuesFor(opCase, sizeOf(x.shape), seed + index))]),
+          )
+          assert.isUndefined(wrongSlope(spec.outputs.loss, inputs, leaves))
         }),
         { numRuns: 12 },
       )
     })
   }
+})
+
+describe("the slopes of any graph", () => {
+  it("are those of its finite differences, along a line through all its inputs", () => {
+    fc.assert(
+      fc.property(choices, fc.nat(1000), (picked, seed) => {
+        const { inputs, state, outputs } = grow(picked)
+        const starts = [...Object.values(inputs), ...Object.values(state).map(({ tensor }) => tensor)]
+        const values = (x: Tensor, of: number) =>
+          Float64Array.from({ length: sizeOf(x.shape) }, (_, i) => Math.sin(of + i * 1.7))
+        const slopes = evaluate(
+          gradients(outputs.loss, starts),
+          new Map(starts.map((x, index) => [x, values(x, seed + index)])),
+        )
+        const along = starts.reduce(
+          (total, x, index) => values(x, index * 3).reduce((sum, step, i) => sum + step * slopes[index][i], total),
+          0,
+        )
+        const lossAt = (offset: number): number => {
+          const at = starts.map((x, index) => {
+            const step = values(x, index * 3)
+            return [x, values(x, seed + index).map((value, i) => value + offset * step[i])] as const
+          })
+          return evaluate([outputs.loss], new Map(at))[0][0]
+        }
+        // Small steps, so that no kink is likely to lie between them.
+        const h = 1e-6
+        const expected = (lossAt(h) - lossAt(-h)) / (2 * h)
+        assert.isBelow(Math.abs(along - expected), 1e-5 * Math.max(1, Math.abs(expected)))
+      }),
+      { numRuns: 200 },
+    )
+  })
 })
 
 const targets = { wasm: Wasm.layer, "onnx-node on the CPU": OnnxNode.layerCpu() }

@@ -21,6 +21,7 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
     })
   }
   const wide = (x: Tensor): boolean => broadcasts(x, inputs.c)
+  const bits = (n: number): Tensor => G.cast(G.less(inputs.c, n / 10 - 1), "i32")
   const tamed = (x: Tensor): Tensor => G.clip(x, -3, 3)
   const ops: ReadonlyArray<(x: Tensor, y: Tensor, n: number) => Tensor | undefined> = [
     (x) => G.tanh(x),
@@ -78,6 +79,44 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
           )
         : undefined,
     (x) => (x.shape.length > 0 ? G.gather(x, G.constant(Int32Array.of(0, x.shape[0] - 1, 0))) : undefined),
+    (x) => G.sin(x),
+    (x) => G.cos(tamed(x)),
+    (x) => G.abs(x),
+    (x) => G.softplus(x),
+    (x) => G.sqrt(G.add(G.square(tamed(x)), 0.5)),
+    (x) => G.reciprocal(G.add(G.abs(tamed(x)), 0.5)),
+    (x, _, n) => G.pow(G.add(G.abs(tamed(x)), 1), n / 8),
+    (x, y) => (broadcasts(x, y) ? G.maximum(x, y) : undefined),
+    (x, _, n) => (x.shape.length > 0 ? G.min(x, n % x.shape.length, { keepDims: n % 2 === 0 }) : undefined),
+    (x, _, n) => (x.shape.length > 0 ? G.mean(x, n % x.shape.length) : undefined),
+    (x) => (x.shape.length < 3 ? G.broadcastTo(x, [3, ...x.shape]) : undefined),
+    (x, y, n) =>
+      x.shape.join() === y.shape.join() && x.shape.length < 4 ? G.stack([x, y], n % 2 === 0 ? 0 : -1) : undefined,
+    (x, y) =>
+      sizeOf(x.shape) === 24 && sizeOf(y.shape) === 24
+        ? G.tanh(G.matmul(G.reshape(x, [2, 1, 3, 4]), G.reshape(y, [3, 2, 4]), { transposeB: true }))
+        : undefined,
+    (x, y, n) =>
+      sizeOf(x.shape) === 24 && sizeOf(y.shape) === 24
+        ? G.tanh(
+            G.conv2d(G.reshape(x, [2, 2, 3, 2]), G.reshape(y, [3, 2, 2, 2]), {
+              padding: n % 3 === 0 ? "same" : [1, 0, 1, 2],
+              strides: [1, 1 + (n % 2)],
+            }),
+          )
+        : undefined,
+    // Zeros and ones, the same on both sides, as indices, as truths and as numbers.
+    (x, _, n) => (x.shape.length > 0 && x.shape[0] > 1 ? G.gather(x, bits(n)) : undefined),
+    (x, _, n) => (x.shape[0] === 6 ? G.scatterAdd(G.reshape(bits(n), [6]), x, 3) : undefined),
+    (x, _, n) => (broadcasts(x, inputs.c) ? G.mul(x, G.sum(G.oneHot(G.add(bits(n), 1), 2), -1)) : undefined),
+    (x, y, n) => {
+      const truths = G.or(
+        G.and(G.cast(bits(n), "bool"), G.greaterEqual(bits(n + 3), 1)),
+        G.not(G.equal(bits(7), bits(n))),
+      )
+      return broadcasts(x, y) && wide(x) && wide(y) ? G.where(truths, G.mul(x, G.cast(truths, "f32")), y) : undefined
+    },
+    (x, _, n) => (broadcasts(x, inputs.c) ? G.mul(x, G.stopGradient(G.cast(bits(n), "f32"))) : undefined),
   ]
   for (const [op, first, second] of choices) {
     const x = pool[pool.length - 1 - (first % pool.length)]

@@ -8,8 +8,8 @@ import { Backend, BackendError, type Program } from "./Backend.ts"
 import { dataFor } from "./data.ts"
 
 /**
- * The backend that others are checked against: a float64 interpreter in plain TypeScript. State is kept in doubles
- * between runs and rounded when it is read.
+ * The backend that others are checked against: a float64 interpreter in plain TypeScript. What goes in and comes out,
+ * state included, is float32: doubles live for one run only.
  */
 export const layer: Layer.Layer<Backend> = Layer.succeed(Backend, {
   name: "reference",

@@ -323,11 +323,14 @@ const matmulSlopes = (transposeA: boolean, transposeB: boolean, a: Tensor, b: Te
 
 const reduceSlope = (fn: ReduceFn, axes: ReadonlyArray<number>, x: Tensor, y: Tensor, dy: Tensor): Tensor => {
   const kept = x.shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
-  const slope = reshape(dy, kept)
+  // Without its leading axes a tensor broadcasts as it is.
+  const aligned = (small: Tensor): Tensor =>
+    axes.every((axis, index) => axis === index) ? small : reshape(small, kept)
+  const slope = aligned(dy)
   if (fn === "sum") return broadcastTo(slope, x.shape)
   if (fn === "mean") return broadcastTo(mul(slope, sizeOf(y.shape) / sizeOf(x.shape)), x.shape)
-  const isExtreme = cast(equal(x, reshape(y, kept)), "f32")
-  return mul(isExtreme, div(slope, sum(isExtreme, axes, { keepDims: true })))
+  const isExtreme = cast(equal(x, aligned(y)), "f32")
+  return mul(isExtreme, div(slope, sum(isExtreme, axes, { keepDims: slope.shape.length === x.shape.length })))
 }
 
 const inverse = (permutation: ReadonlyArray<number>): ReadonlyArray<number> => {

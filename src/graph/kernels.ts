@@ -6,40 +6,51 @@ import { type BinaryFn, type CompareFn, type Shape, sizeOf, stridesOf, type Tens
  */
 export type Kernel = () => void
 
-const unaryFunctions: Readonly<Record<UnaryFn, (x: number) => number>> = {
-  neg: (x) => -x,
-  abs: Math.abs,
-  sign: Math.sign,
-  exp: Math.exp,
-  log: Math.log,
-  sqrt: Math.sqrt,
-  reciprocal: (x) => 1 / x,
-  sin: Math.sin,
-  cos: Math.cos,
-  tanh: Math.tanh,
-  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
-  relu: (x) => Math.max(x, 0),
-  softplus: (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))),
-  floor: Math.floor,
+// Functions store what they compute rather than return it: a number that is returned by one of many functions is put on
+// the heap.
+
+type Unary = (a: Float64Array, out: Float64Array) => (i: number) => void
+type Binary = (a: Float64Array, b: Float64Array, out: Float64Array) => (i: number, j: number, at: number) => void
+
+const unaryFunctions: Readonly<Record<UnaryFn, Unary>> = {
+  neg: (a, out) => (i) => void (out[i] = -a[i]),
+  abs: (a, out) => (i) => void (out[i] = Math.abs(a[i])),
+  sign: (a, out) => (i) => void (out[i] = Math.sign(a[i])),
+  exp: (a, out) => (i) => void (out[i] = Math.exp(a[i])),
+  log: (a, out) => (i) => void (out[i] = Math.log(a[i])),
+  sqrt: (a, out) => (i) => void (out[i] = Math.sqrt(a[i])),
+  reciprocal: (a, out) => (i) => void (out[i] = 1 / a[i]),
+  sin: (a, out) => (i) => void (out[i] = Math.sin(a[i])),
+  cos: (a, out) => (i) => void (out[i] = Math.cos(a[i])),
+  tanh: (a, out) => (i) => void (out[i] = Math.tanh(a[i])),
+  sigmoid: (a, out) => (i) => void (out[i] = 1 / (1 + Math.exp(-a[i]))),
+  relu: (a, out) => (i) => void (out[i] = Math.max(a[i], 0)),
+  softplus: (a, out) => (i) => void (out[i] = Math.max(a[i], 0) + Math.log1p(Math.exp(-Math.abs(a[i])))),
+  floor: (a, out) => (i) => void (out[i] = Math.floor(a[i])),
 }
 
-const binaryFunctions: Readonly<Record<BinaryFn, (a: number, b: number) => number>> = {
-  add: (a, b) => a + b,
-  sub: (a, b) => a - b,
-  mul: (a, b) => a * b,
-  div: (a, b) => a / b,
-  pow: (a, b) => a ** b,
-  min: Math.min,
-  max: Math.max,
+const binaryFunctions: Readonly<Record<BinaryFn, Binary>> = {
+  add: (a, b, out) => (i, j, at) => void (out[at] = a[i] + b[j]),
+  sub: (a, b, out) => (i, j, at) => void (out[at] = a[i] - b[j]),
+  mul: (a, b, out) => (i, j, at) => void (out[at] = a[i] * b[j]),
+  div: (a, b, out) => (i, j, at) => void (out[at] = a[i] / b[j]),
+  pow: (a, b, out) => (i, j, at) => void (out[at] = a[i] ** b[j]),
+  min: (a, b, out) => (i, j, at) => void (out[at] = Math.min(a[i], b[j])),
+  max: (a, b, out) => (i, j, at) => void (out[at] = Math.max(a[i], b[j])),
 }
 
-const compareFunctions: Readonly<Record<CompareFn, (a: number, b: number) => boolean>> = {
-  less: (a, b) => a < b,
-  lessEqual: (a, b) => a <= b,
-  greater: (a, b) => a > b,
-  greaterEqual: (a, b) => a >= b,
-  equal: (a, b) => a === b,
-  notEqual: (a, b) => a !== b,
+const compareFunctions: Readonly<Record<CompareFn, Binary>> = {
+  less: (a, b, out) => (i, j, at) => void (out[at] = a[i] < b[j] ? 1 : 0),
+  lessEqual: (a, b, out) => (i, j, at) => void (out[at] = a[i] <= b[j] ? 1 : 0),
+  greater: (a, b, out) => (i, j, at) => void (out[at] = a[i] > b[j] ? 1 : 0),
+  greaterEqual: (a, b, out) => (i, j, at) => void (out[at] = a[i] >= b[j] ? 1 : 0),
+  equal: (a, b, out) => (i, j, at) => void (out[at] = a[i] === b[j] ? 1 : 0),
+  notEqual: (a, b, out) => (i, j, at) => void (out[at] = a[i] !== b[j] ? 1 : 0),
+}
+
+const logicalFunctions: Readonly<Record<"and" | "or", Binary>> = {
+  and: (a, b, out) => (i, j, at) => void (out[at] = a[i] & b[j]),
+  or: (a, b, out) => (i, j, at) => void (out[at] = a[i] | b[j]),
 }
 
 /** For each element of `shape`, in order, the index of the element that is broadcast to it. */
@@ -84,8 +95,10 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
     case "constant":
       return () => out.set(op.data)
     case "unary": {
-      const f = unaryFunctions[op.fn]
-      return () => a.forEach((x, i) => void (out[i] = f(x)))
+      const store = unaryFunctions[op.fn](a, out)
+      return () => {
+        for (let i = 0; i < out.length; i++) store(i)
+      }
     }
     case "not":
       return () => a.forEach((x, i) => void (out[i] = x === 0 ? 1 : 0))
@@ -96,23 +109,19 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
     case "stopGradient":
     case "reshape":
       return () => out.set(a)
-    case "binary": {
-      const f = binaryFunctions[op.fn]
-      return zip(shapes, shape, (i, j) => f(a[i], b[j]), out)
-    }
-    case "compare": {
-      const f = compareFunctions[op.fn]
-      return zip(shapes, shape, (i, j) => (f(a[i], b[j]) ? 1 : 0), out)
-    }
+    case "binary":
+      return zip(shapes, shape, binaryFunctions[op.fn](a, b, out))
+    case "compare":
+      return zip(shapes, shape, compareFunctions[op.fn](a, b, out))
     case "logical":
-      return zip(shapes, shape, op.fn === "and" ? (i, j) => a[i] & b[j] : (i, j) => a[i] | b[j], out)
+      return zip(shapes, shape, logicalFunctions[op.fn](a, b, out))
     case "where": {
       const [condition, yes, no] = shapes.map((from) => broadcastIndex(from, shape))
       return () => out.forEach((_, i) => void (out[i] = a[condition[i]] !== 0 ? b[yes[i]] : c[no[i]]))
     }
     case "broadcastTo": {
       const index = broadcastIndex(shapes[0], shape)
-      return () => index.forEach((from, i) => void (out[i] = a[from]))
+      return take(index, a, out)
     }
     case "transpose": {
       const strides = stridesOf(shapes[0])
@@ -121,7 +130,7 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
         op.permutation.map((axis) => strides[axis]),
         0,
       )
-      return () => index.forEach((from, i) => void (out[i] = a[from]))
+      return take(index, a, out)
     }
     case "slice": {
       const strides = stridesOf(shapes[0])
@@ -130,7 +139,7 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
         strides,
         op.starts.reduce((sum, start, axis) => sum + start * strides[axis], 0),
       )
-      return () => index.forEach((from, i) => void (out[i] = a[from]))
+      return take(index, a, out)
     }
     case "pad": {
       const strides = stridesOf(shape)
@@ -239,17 +248,18 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
   }
 }
 
-const zip = (
-  shapes: ReadonlyArray<Shape>,
-  shape: Shape,
-  f: (i: number, j: number) => number,
-  out: Float64Array,
-): Kernel => {
+const zip = (shapes: ReadonlyArray<Shape>, shape: Shape, store: (i: number, j: number, at: number) => void): Kernel => {
   const [left, right] = shapes.map((from) => broadcastIndex(from, shape))
   return () => {
-    for (let at = 0; at < out.length; at++) out[at] = f(left[at], right[at])
+    for (let at = 0; at < left.length; at++) store(left[at], right[at], at)
   }
 }
+
+const take =
+  (index: Int32Array, a: Float64Array, out: Float64Array): Kernel =>
+  () => {
+    for (let i = 0; i < index.length; i++) out[i] = a[index[i]]
+  }
 
 const castKernel = (tensor: Tensor, a: Float64Array, out: Float64Array): Kernel => {
   const from = tensor.inputs[0].dtype

@@ -6,7 +6,7 @@ import * as Arithmetic from "./simplify/arithmetic.ts"
 import * as Movement from "./simplify/movement.ts"
 import * as Reductions from "./simplify/reductions.ts"
 import type { Rule, Surroundings } from "./simplify/rule.ts"
-import { type Op, sizeOf, type Tensor, topologicalOrder } from "./Tensor.ts"
+import { type Op, sizeOf, type Tensor, topologicalOrder, type UnaryFn } from "./Tensor.ts"
 import { rootsOf } from "./validate.ts"
 
 /**
@@ -44,10 +44,27 @@ const maxSteps = 8
 
 const stopsNothing: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
 
+/** What every engine computes to the same bits. Elementary functions are left to the backend, which may be strict. */
+const isExact = ({ op }: Tensor): boolean => {
+  switch (op.kind) {
+    case "unary":
+      return !inexact.has(op.fn)
+    case "binary":
+      return op.fn !== "pow"
+    case "softmax":
+    case "logSoftmax":
+      return false
+    default:
+      return true
+  }
+}
+
+const inexact: ReadonlySet<UnaryFn> = new Set(["exp", "log", "sin", "cos", "tanh", "sigmoid", "softplus"])
+
 /** Ops on constants are constants, unless what they give is much larger than what they take. */
 const folding: Rule = (tensor) => {
   const { inputs, shape, dtype } = tensor
-  if (inputs.length === 0 || !inputs.every(({ op }) => op.kind === "constant")) return undefined
+  if (inputs.length === 0 || !inputs.every(({ op }) => op.kind === "constant") || !isExact(tensor)) return undefined
   const taken = inputs.reduce((total, input) => total + sizeOf(input.shape), 0)
   if (sizeOf(shape) > Math.max(16, taken)) return undefined
   const [values] = evaluate([tensor])

@@ -1,0 +1,100 @@
+import { assert, describe, it } from "@effect/vitest"
+import { evaluate } from "../../src/graph/evaluate.ts"
+import { gradients } from "../../src/graph/gradients.ts"
+import { GraphError } from "../../src/graph/GraphError.ts"
+import { constant, normal, orthogonal, zeros } from "../../src/graph/initialisers.ts"
+import * as G from "../../src/graph/ops.ts"
+import { layout } from "../../src/graph/Parameters.ts"
+import { stream } from "../../src/rng/Rng.ts"
+
+const parameters = layout({
+  weight: { shape: [2, 3], init: orthogonal(1) },
+  bias: { shape: [3], init: zeros },
+  scale: { shape: [], init: constant(2) },
+})
+
+describe("layout", () => {
+  it("puts the parameters one after the other, in the order they are declared", () => {
+    assert.deepStrictEqual(parameters.names, ["weight", "bias", "scale"])
+    assert.strictEqual(parameters.size, 10)
+    const theta = G.constant([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    const { weight, bias, scale } = parameters.tensorsOf(theta)
+    assert.deepStrictEqual(
+      [weight, bias, scale].map(({ shape }) => [...shape]),
+      [[2, 3], [3], []],
+    )
+    assert.deepStrictEqual(
+      evaluate([weight, bias, scale]).map((values) => [...values]),
+      [[0, 1, 2, 3, 4, 5], [6, 7, 8], [9]],
+    )
+  })
+
+  it("gives the same tensors for the same vector, so that gradients find them", () => {
+    const theta = G.state("theta", [10])
+    assert.strictEqual(parameters.tensorsOf(theta), parameters.tensorsOf(theta))
+    assert.notStrictEqual(parameters.tensorsOf(theta), parameters.tensorsOf(G.state("theta", [10])))
+  })
+
+  it("joins what belongs to the parameters into one vector", () => {
+    const flat = parameters.flatten({
+      scale: G.constant(9),
+      weight: G.constant([0, 1, 2, 3, 4, 5], [2, 3]),
+      bias: G.constant([6, 7, 8]),
+    })
+    assert.deepStrictEqual([...evaluate([flat])[0]], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+  })
+
+  it("gives the gradient of the vector by that of the parts, or at once", () => {
+    const theta = G.constant([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    const { weight, bias, scale } = parameters.tensorsOf(theta)
+    const loss = G.mul(G.sum(G.square(G.add(weight, bias))), scale)
+    const [dWeight, dBias, dScale] = gradients(loss, [weight, bias, scale])
+    const [whole] = gradients(loss, [theta])
+    const [byParts, atOnce] = evaluate([parameters.flatten({ weight: dWeight, bias: dBias, scale: dScale }), whole])
+    assert.deepStrictEqual(atOnce, byParts)
+    assert.strictEqual(whole.op.kind, "concat")
+  })
+
+  it("draws each parameter from a stream of its own: adding one changes no other", () => {
+    const random = () => stream(1, "weights")
+    const more = layout({
+      first: { shape: [4], init: normal(1) },
+      weight: { shape: [2, 3], init: orthogonal(1) },
+      bias: { shape: [3], init: zeros },
+    })
+    const one = parameters.toNamed(parameters.initialise(random()))
+    const other = more.toNamed(more.initialise(random()))
+    assert.deepStrictEqual(one.weight, other.weight)
+    assert.deepStrictEqual(one.scale.data, Float32Array.of(2))
+    assert.deepStrictEqual(one.bias.data, new Float32Array(3))
+  })
+
+  it("says which part is missing or of another shape", () => {
+    const [weight, bias, scale] = [G.constant(0, [2, 3]), G.constant(0, [3]), G.constant(0)]
+    assert.throws(() => parameters.flatten({ weight, bias }), GraphError, /no tensor for parameter "scale"/)
+    assert.throws(() => parameters.flatten({ weight: bias, bias, scale }), /"weight" is \[2, 3\] \(given \[3\]\)/)
+    assert.throws(() => parameters.tensorsOf(G.state("theta", [9])), /expected the flat vector \[10\] \(given \[9\]\)/)
+    const named = parameters.toNamed(new Float32Array(10))
+    assert.throws(() => parameters.fromNamed({ weight: named.weight, scale: named.scale }), /no parameter "bias"/)
+    assert.throws(
+      () => parameters.fromNamed({ ...named, bias: { shape: [4], data: new Float32Array(4) } }),
+      /parameter "bias" has shape \[4\], expected \[3\]/,
+    )
+    assert.throws(
+      () => parameters.fromNamed({ ...named, bias: { shape: [3], data: new Float32Array(4) } }),
+      /parameter "bias" has 4 numbers for \[3\]/,
+    )
+  })
+})
+
+describe("named arrays", () => {
+  it("are copies, and lead back to the vector whatever their order", () => {
+    const theta = Float32Array.from({ length: 10 }, (_, at) => at)
+    const { weight, bias, scale } = parameters.toNamed(theta)
+    theta[0] = 99
+    assert.strictEqual(weight.data[0], 0)
+    assert.deepStrictEqual(weight.shape, [2, 3])
+    theta[0] = 0
+    assert.deepStrictEqual(parameters.fromNamed({ scale, bias, weight }), theta)
+  })
+})

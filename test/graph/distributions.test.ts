@@ -1,0 +1,172 @@
+import { assert, describe, it } from "@effect/vitest"
+import {
+  categorical,
+  categoricalKl,
+  diagonalGaussian,
+  gaussianKl,
+  normalFromUniform,
+  squashedGaussian,
+} from "../../src/graph/distributions.ts"
+import { evaluate } from "../../src/graph/evaluate.ts"
+import { GraphError } from "../../src/graph/GraphError.ts"
+import * as G from "../../src/graph/ops.ts"
+import type { Tensor } from "../../src/graph/Tensor.ts"
+
+const valueOf = (tensor: Tensor): ReadonlyArray<number> => [...evaluate([tensor])[0]]
+const close = (found: ReadonlyArray<number>, expected: ReadonlyArray<number>, tolerance = 1e-6): void => {
+  assert.strictEqual(found.length, expected.length)
+  expected.forEach((value, at) => assert.closeTo(found[at], value, tolerance, `element ${at}`))
+}
+
+/** Rows of probabilities, as logits that are off by a constant. */
+const logitsOf = (...rows: ReadonlyArray<ReadonlyArray<number>>): Tensor =>
+  G.constant(
+    rows.flatMap((row, index) => row.map((p) => Math.log(p) + 7 * index)),
+    [rows.length, rows[0].length],
+  )
+
+describe("categorical", () => {
+  const p = [0.2, 0.5, 0.3]
+  const policy = categorical(logitsOf(p, [0.25, 0.25, 0.5]))
+
+  it("takes the action whose share of [0, 1) the uniform number lies in", () => {
+    for (const [u, action] of [
+      [0, 0],
+      [0.19, 0],
+      [0.21, 1],
+      [0.69, 1],
+      [0.71, 2],
+      [0.999999, 2],
+    ]) {
+      const sample = categorical(logitsOf(p)).sample(G.constant([u], [1, 1]))
+      assert.strictEqual(sample.dtype, "i32")
+      assert.deepStrictEqual(valueOf(sample), [action], `u = ${u}`)
+    }
+  })
+
+  it("never takes an action of no probability, nor one beyond the last", () => {
+    const masked = categorical(G.constant([-1e9, 0, -1e9], [1, 3]))
+    for (const u of [0, 0.5, 1 - 2 ** -24]) assert.deepStrictEqual(valueOf(masked.sample(G.constant([u], [1, 1]))), [1])
+    // Ten tenths of a double add up to this number.
+    const noise = G.input("noise", [1, 1])
+    const even = categorical(G.constant(0, [1, 10])).sample(noise)
+    assert.deepStrictEqual([...evaluate([even], new Map([[noise, [1 - 2 ** -53]]]))[0]], [9])
+  })
+
+  it("prefers the likeliest", () => assert.deepStrictEqual(valueOf(policy.mode()), [1, 2]))
+
+  it("knows log-probabilities and entropies", () => {
+    close(valueOf(policy.logProbability(G.constant(Int32Array.of(1, 0)))), [Math.log(0.5), Math.log(0.25)])
+    const entropy = (row: ReadonlyArray<number>) => -row.reduce((sum, q) => sum + q * Math.log(q), 0)
+    close(valueOf(policy.entropy()), [entropy(p), entropy([0.25, 0.25, 0.5])])
+  })
+
+  it("has no entropy where an action is certain", () => {
+    close(valueOf(categorical(G.constant([0, 200, 0], [1, 3])).entropy()), [0], 1e-12)
+  })
+
+  it("diverges from another as Σ p log(p / q) says", () => {
+    const q = [0.4, 0.4, 0.2]
+    const expected = p.reduce((sum, one, at) => sum + one * Math.log(one / q[at]), 0)
+    close(valueOf(categoricalKl(categorical(logitsOf(p)), categorical(logitsOf(q)))), [expected])
+    close(valueOf(categoricalKl(policy, policy)), [0, 0])
+  })
+
+  it("says what shapes it wants", () => {
+    assert.throws(() => categorical(G.input("logits", [3])), GraphError, /expected logits \[batch, n\] \(given \[3\]\)/)
+    assert.throws(() => policy.logProbability(G.input("a", [2, 1], "i32")), /expected one action a row/)
+    assert.throws(() => policy.logProbability(G.input("a", [2])), /oneHot: expected i32, found f32/)
+  })
+})
+
+describe("diagonal Gaussian", () => {
+  const mean = G.constant([0, 1, -2, 0.5], [2, 2])
+  const logDeviation = G.constant([Math.log(2), Math.log(0.5)])
+  const policy = diagonalGaussian(mean, logDeviation)
+
+  it("takes two uniform numbers an action, and 0 is no trouble", () => {
+    assert.strictEqual(policy.noiseSize, 4)
+    const normals = valueOf(normalFromUniform(G.constant([0, 0.5, 1 - 2 ** -24, 0.25, 0.125, 0], [1, 6])))
+    close(normals, [0, Math.sqrt(2 * Math.LN2) * Math.cos(Math.PI / 4), Math.sqrt(48 * Math.LN2)])
+  })
+
+  it("samples the mean and as many deviations as the noise says", () => {
+    const noise = G.constant([0, 0, 0.5, 0.5, 1 - Math.exp(-0.5), 0, 0, 0.5], [2, 4])
+    close(valueOf(policy.sample(noise)), [0, 1, -2 + 2, 0.5])
+  })
+
+  it("has the mean as its mode", () => assert.strictEqual(policy.mode(), mean))
+
+  it("knows log-probabilities and entropies", () => {
+    const density = (x: number, m: number, s: number) =>
+      -0.5 * ((x - m) / s) ** 2 - Math.log(s * Math.sqrt(2 * Math.PI))
+    const action = G.constant([1, 1, -2, 2], [2, 2])
+    close(valueOf(policy.logProbability(action)), [
+      density(1, 0, 2) + density(1, 1, 0.5),
+      density(-2, -2, 2) + density(2, 0.5, 0.5),
+    ])
+    const entropy = Math.log(2 * Math.PI * Math.E) + Math.log(2 * 0.5)
+    close(valueOf(policy.entropy()), [entropy, entropy])
+  })
+
+  it("diverges from another as the closed form says", () => {
+    const other = diagonalGaussian(G.constant([1, 1, 0, 0], [2, 2]), G.constant([0, 0]))
+    const kl = (m: number, s: number, n: number, t: number) =>
+      Math.log(t / s) + (s * s + (m - n) ** 2) / (2 * t * t) - 0.5
+    close(valueOf(gaussianKl(policy, other)), [kl(0, 2, 1, 1) + kl(1, 0.5, 1, 1), kl(-2, 2, 0, 1) + kl(0.5, 0.5, 0, 1)])
+    close(valueOf(gaussianKl(policy, policy)), [0, 0])
+  })
+
+  it("may have deviations a row", () => {
+    const rows = diagonalGaussian(mean, G.constant([0, 0, Math.log(3), 0], [2, 2]))
+    close(valueOf(rows.entropy()), [Math.log(2 * Math.PI * Math.E), Math.log(2 * Math.PI * Math.E) + Math.log(3)])
+  })
+
+  it("says what shapes it wants", () => {
+    assert.throws(
+      () => diagonalGaussian(G.input("m", [3]), G.input("s", [3])),
+      GraphError,
+      /expected means \[batch, n\]/,
+    )
+    assert.throws(
+      () => diagonalGaussian(mean, G.input("s", [3, 1, 2])),
+      /expected log deviations \[n\] or \[batch, n\]/,
+    )
+    assert.throws(() => normalFromUniform(G.input("u", [2, 3])), /expected noise \[batch, 2n\] \(given \[2, 3\]\)/)
+  })
+})
+
+describe("squashed Gaussian", () => {
+  const mean = G.constant([0.3, -1], [1, 2])
+  const logDeviation = G.constant([Math.log(0.5), 0])
+  const policy = squashedGaussian(mean, logDeviation)
+  const raw = G.constant([0.8, -2], [1, 2])
+  const density = (x: number, m: number, s: number) =>
+    -0.5 * ((x - m) / s) ** 2 - Math.log(s * Math.sqrt(2 * Math.PI)) - Math.log(1 - Math.tanh(x) ** 2)
+
+  it("gives actions between −1 and 1, and what they were before", () => {
+    const noise = G.constant([0.3, 0.9, 0.1, 0.7], [1, 4])
+    const both = policy.sampleBoth(noise)
+    const [before, after, sample] = evaluate([both.raw, both.action, policy.sample(noise)])
+    assert.deepStrictEqual(after, before.map(Math.tanh))
+    assert.deepStrictEqual(sample, after)
+    close(valueOf(policy.mode()), [Math.tanh(0.3), Math.tanh(-1)])
+  })
+
+  it("knows log-probabilities, of actions before and after", () => {
+    const expected = density(0.8, 0.3, 0.5) + density(-2, -1, 1)
+    close(valueOf(policy.logProbabilityOfRaw(raw)), [expected])
+    close(valueOf(policy.logProbability(G.tanh(raw))), [expected], 1e-5)
+  })
+
+  it("stays finite at the edges", () => {
+    const [[far], [edge]] = evaluate([
+      policy.logProbabilityOfRaw(G.constant([40, -40], [1, 2])),
+      policy.logProbability(G.constant([1, -1], [1, 2])),
+    ])
+    // log(1 − tanh² 40) = 2 log 2 − 80
+    const deviations = -0.5 * (39.7 / 0.5) ** 2 - 0.5 * 39 ** 2 - Math.log(0.5 * 2 * Math.PI)
+    assert.closeTo(far, deviations - 2 * (2 * Math.LN2 - 80), 1e-2)
+    assert.isTrue(Number.isFinite(edge))
+  })
+})

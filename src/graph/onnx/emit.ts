@@ -1,28 +1,42 @@
-import { indicesFeed, type ProgramSpec } from "../Program.ts"
-import { type Tensor, topologicalOrder } from "../Tensor.ts"
+import { indicesFeed, type Minibatches, type ProgramSpec } from "../Program.ts"
+import type { Tensor } from "../Tensor.ts"
 import { feedShapes, rootsOf } from "../validate.ts"
-import { emitNodes, type Scope } from "./nodes.ts"
-import { Graph, modelBytes } from "./model.ts"
+import { Graph, modelBytes, type Value } from "./model.ts"
+import { counter, emitNodes, exportAs, nameOf, type Scope } from "./nodes.ts"
+import { type Stages, stagesOf } from "./stages.ts"
 
 /**
  * A program as an ONNX model. State comes in as inputs and goes out as outputs, so that what one run gives is what the
- * next is fed. Minibatches are one `Loop`, whose body gathers its rows by the index matrix: a whole update in one call.
+ * next is fed. Minibatches are one loop inside the model, a whole update in one call: a `Scan`, or, where the program
+ * may end it early, a `Loop`.
  */
 export interface Emitted {
   readonly bytes: Uint8Array
-  /** Nodes of the graph that runs once a minibatch, or once. */
+  readonly inputs: ReadonlyArray<string>
+  readonly outputs: ReadonlyArray<string>
+  /** Nodes that run once a minibatch, or once; those before and after a loop are not counted. */
   readonly nodeCount: number
 }
 
-/** The model's name for a state tensor on its way in and out. */
+/** The model's names for what goes in and comes out; whatever else has a name in it has none like these. */
+export const feedInput = (name: string): string => `feed:${name}`
 export const stateInput = (name: string): string => `state:${name}`
 export const stateOutput = (name: string): string => `next:${name}`
 export const resultOutput = (name: string): string => `result:${name}`
-/** How many minibatches were done. */
+/** Has as many elements as minibatches were done; there only where the program may end early. */
 export const iterationsOutput = "iterations"
 
-export const emit = (spec: ProgramSpec): Emitted =>
-  spec.minibatches === undefined ? emitOnce(spec) : emitLoop(spec, spec.minibatches)
+export const emit = (spec: ProgramSpec): Emitted => {
+  const graph = new Graph(spec.name)
+  for (const [name, { shape, dtype }] of Object.entries(feedShapes(spec)))
+    graph.inputs.push({ name: feedInput(name), shape, dtype })
+  for (const [name, { tensor }] of Object.entries(spec.state))
+    graph.inputs.push({ name: stateInput(name), shape: tensor.shape, dtype: "f32" })
+  const nodeCount =
+    spec.minibatches === undefined ? emitOnce(graph, spec) : emitMinibatches(graph, spec, spec.minibatches)
+  const names = (values: ReadonlyArray<Value>) => values.map(({ name }) => name)
+  return { bytes: modelBytes(graph), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
+}
 
 /** State that a run replaces. */
 export const changing = (
@@ -32,86 +46,157 @@ export const changing = (
     next === undefined ? [] : [[name, { tensor, next }] as const],
   )
 
-const declareInputs = (graph: Graph, spec: ProgramSpec): void => {
-  for (const [name, { shape, dtype }] of Object.entries(feedShapes(spec))) graph.inputs.push({ name, shape, dtype })
-  for (const [name, { tensor }] of Object.entries(spec.state))
-    graph.inputs.push({ name: stateInput(name), shape: tensor.shape, dtype: "f32" })
-}
-
-const emitOnce = (spec: ProgramSpec): Emitted => {
-  const graph = new Graph(spec.name)
-  declareInputs(graph, spec)
+const emitOnce = (graph: Graph, spec: ProgramSpec): number => {
   const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter() }
-  for (const [name, tensor] of Object.entries(spec.inputs)) scope.names.set(tensor, name)
+  for (const [name, tensor] of Object.entries(spec.inputs)) scope.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) scope.names.set(tensor, stateInput(name))
-  emitNodes(scope, topologicalOrder(rootsOf(spec)), rootsOf(spec))
+  emitNodes(scope, rootsOf(spec))
   for (const [name, { next }] of changing(spec)) exportAs(scope, next, stateOutput(name))
   for (const [name, tensor] of Object.entries(spec.outputs)) exportAs(scope, tensor, resultOutput(name))
-  return { bytes: modelBytes(graph), nodeCount: graph.nodes.length }
+  return graph.nodes.length
 }
 
-const emitLoop = (spec: ProgramSpec, minibatches: NonNullable<ProgramSpec["minibatches"]>): Emitted => {
-  const graph = new Graph(spec.name)
-  declareInputs(graph, spec)
-  const body = new Graph("minibatch")
-  const fresh = counter()
-  const scope: Scope = { graph: body, constants: graph, names: new Map(), fresh }
-  body.inputs.push({ name: "iteration", dtype: "i64", shape: [] }, { name: "goesOn", dtype: "bool", shape: [] })
-  body.nodes.push({ op: "Gather", inputs: [indicesFeed, "iteration"], outputs: ["rows"], attributes: { axis: 0 } })
-  for (const [name, tensor] of Object.entries(spec.inputs)) {
-    const gathered = minibatches.gathered.includes(name)
-    const local = gathered ? `${name}:batch` : name
-    if (gathered) body.nodes.push({ op: "Gather", inputs: [name, "rows"], outputs: [local], attributes: { axis: 0 } })
-    scope.names.set(tensor, local)
-  }
-  const carried = changing(spec)
-  const fixed = new Set(carried.map(([name]) => name))
-  for (const [name, { tensor }] of Object.entries(spec.state)) {
-    // State that no run changes is read from outside the loop.
-    const local = fixed.has(name) ? `${stateInput(name)}:carried` : stateInput(name)
-    if (fixed.has(name)) body.inputs.push({ name: local, dtype: "f32", shape: tensor.shape })
-    scope.names.set(tensor, local)
-  }
-  emitNodes(scope, topologicalOrder(rootsOf(spec)), rootsOf(spec))
-  if (minibatches.continueWhile === undefined) {
-    body.nodes.push({ op: "Identity", inputs: ["goesOn"], outputs: ["goesOn:next"] })
-    body.outputs.push({ name: "goesOn:next", dtype: "bool", shape: [] })
-  } else exportAs(scope, minibatches.continueWhile, "goesOn:next")
-  for (const [name, { next }] of carried) exportAs(scope, next, `${stateOutput(name)}:carried`)
-  for (const [name, tensor] of Object.entries(spec.outputs)) exportAs(scope, tensor, `${resultOutput(name)}:each`)
-  // Says how many iterations there were: its rows are counted.
-  body.nodes.push({ op: "Identity", inputs: ["iteration"], outputs: ["iteration:each"] })
-  body.outputs.push({ name: "iteration:each", dtype: "i64", shape: [] })
+const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatches): number => {
+  const stages = stagesOf(spec, minibatches)
+  const outer: Scope = { graph, constants: graph, names: new Map(), fresh: counter() }
+  for (const [name, tensor] of stages.feeds) outer.names.set(tensor, feedInput(name))
+  for (const [name, { tensor }] of Object.entries(spec.state)) outer.names.set(tensor, stateInput(name))
 
-  graph.initializers.push(
+  // Before: what the body reads from outside, and what is sliced for it.
+  const { continueWhile } = minibatches
+  const handedOn = [...stages.carried.map(({ next }) => next), ...(continueWhile === undefined ? [] : [continueWhile])]
+  const read = new Set([...stages.body.flatMap(({ inputs }) => inputs), ...handedOn])
+  const fixed = stages.fixed.filter((tensor) => read.has(tensor))
+  const sliced = [...stages.series].filter(([tensor]) => read.has(tensor))
+  emitNodes(outer, [...fixed, ...sliced.map(([, whole]) => whole)])
+
+  const body: Scope = { graph: new Graph("minibatch"), constants: graph, names: new Map(), fresh: outer.fresh }
+  for (const tensor of fixed) body.names.set(tensor, nameOf(outer, tensor))
+  const loop: LoopParts = { outer, body, stages, sliced, minibatches }
+  const nodeCount = continueWhile === undefined ? emitScan(loop) : emitLoop(loop, continueWhile)
+
+  emitNodes(outer, [...Object.values(stages.results), ...stages.counters.map(([, final]) => final)])
+  for (const [name, final] of stages.counters) exportAs(outer, final, stateOutput(name))
+  for (const [name, tensor] of Object.entries(stages.results)) exportAs(outer, tensor, resultOutput(name))
+  if (continueWhile !== undefined) {
+    // How many rows there will be is not known: a shape would be a lie.
+    graph.outputs.forEach(({ name, dtype }, index) => {
+      if (name.startsWith(resultOutput(""))) graph.outputs[index] = { name, dtype }
+    })
+    graph.outputs.push({ name: iterationsOutput, dtype: "i64" })
+  }
+  return nodeCount
+}
+
+interface LoopParts {
+  readonly outer: Scope
+  readonly body: Scope
+  readonly stages: Stages
+  /** Tensors of the body that come as slices of what was computed before. */
+  readonly sliced: ReadonlyArray<readonly [Tensor, Tensor]>
+  readonly minibatches: Minibatches
+}
+
+/** Every iteration is handed its slices, and what it gives is put in place: no node for either. */
+const emitScan = ({ outer, body, stages, sliced, minibatches }: LoopParts): number => {
+  const { carried, collected, gatheredInside } = stages
+  if (carried.length === 0 && collected.size === 0) return 0
+  const slices: Array<string> = []
+  const declareSlice = (whole: string, value: Value): void => {
+    slices.push(whole)
+    body.graph.inputs.push(value)
+  }
+  declareCarried(body, stages)
+  for (const [tensor, whole] of sliced) {
+    const name = body.fresh("slice")
+    body.names.set(tensor, name)
+    declareSlice(nameOf(outer, whole), { name, dtype: tensor.dtype, shape: tensor.shape })
+  }
+  // It also says how many iterations there are.
+  if (gatheredInside.length > 0 || slices.length === 0)
+    declareSlice(feedInput(indicesFeed), { name: "rows", dtype: "i32", shape: [minibatches.batch] })
+  emitBody(body, stages)
+  outer.graph.nodes.push({
+    op: "Scan",
+    inputs: [...carried.map(({ name }) => stateInput(name)), ...slices],
+    outputs: declareResults(outer, stages),
+    attributes: { body: body.graph, num_scan_inputs: slices.length },
+  })
+  return body.graph.nodes.length
+}
+
+/** The op with a condition, whose iterations get their slices themselves. */
+const emitLoop = ({ outer, body, stages, sliced, minibatches }: LoopParts, continueWhile: Tensor): number => {
+  const { graph } = body
+  const pick = (from: string, index: string, to: string): void => {
+    graph.nodes.push({ op: "Gather", inputs: [from, index], outputs: [to], attributes: { axis: 0 } })
+  }
+  graph.inputs.push({ name: "iteration", dtype: "i64", shape: [] }, { name: "goesOn", dtype: "bool", shape: [] })
+  declareCarried(body, stages)
+  for (const [tensor, whole] of sliced) {
+    const name = body.fresh("slice")
+    body.names.set(tensor, name)
+    pick(nameOf(outer, whole), "iteration", name)
+  }
+  if (stages.gatheredInside.length > 0) pick(feedInput(indicesFeed), "iteration", "rows")
+  const condition = () => exportAs(body, continueWhile, "goesOn:next")
+  emitBody(body, stages, condition, [continueWhile])
+  // Says how many iterations there were: its rows are counted.
+  graph.nodes.push({ op: "Identity", inputs: ["iteration"], outputs: ["iteration:each"] })
+  graph.outputs.push({ name: "iteration:each", dtype: "i64", shape: [] })
+  outer.graph.initializers.push(
     { name: "count", dtype: "i64", shape: [], data: BigInt64Array.of(BigInt(minibatches.count)) },
     { name: "true", dtype: "bool", shape: [], data: Uint8Array.of(1) },
   )
-  const outputs = [
-    ...carried.map(([name]) => stateOutput(name)),
-    ...Object.keys(spec.outputs).map(resultOutput),
-    iterationsOutput,
-  ]
-  graph.nodes.push({
+  outer.graph.nodes.push({
     op: "Loop",
-    inputs: ["count", "true", ...carried.map(([name]) => stateInput(name))],
-    outputs,
-    attributes: { body },
+    inputs: ["count", "true", ...stages.carried.map(({ name }) => stateInput(name))],
+    outputs: [...declareResults(outer, stages), iterationsOutput],
+    attributes: { body: graph },
   })
-  for (const [name, { tensor }] of carried)
-    graph.outputs.push({ name: stateOutput(name), dtype: "f32", shape: tensor.shape })
-  for (const [name, { dtype }] of Object.entries(spec.outputs)) graph.outputs.push({ name: resultOutput(name), dtype })
-  graph.outputs.push({ name: iterationsOutput, dtype: "i64" })
-  return { bytes: modelBytes(graph), nodeCount: body.nodes.length }
+  return graph.nodes.length
 }
 
-/** Gives a tensor a name as an output, which a tensor may have only one of. */
-const exportAs = ({ graph, names }: Scope, tensor: Tensor, name: string): void => {
-  graph.nodes.push({ op: "Identity", inputs: [names.get(tensor) ?? ""], outputs: [name] })
-  graph.outputs.push({ name, dtype: tensor.dtype, shape: tensor.shape })
+const declareCarried = (body: Scope, { carried }: Stages): void => {
+  for (const { name, tensor } of carried) {
+    const local = `${stateInput(name)}:carried`
+    body.graph.inputs.push({ name: local, dtype: "f32", shape: tensor.shape })
+    body.names.set(tensor, local)
+  }
 }
 
-const counter = (): ((prefix: string) => string) => {
-  let next = 0
-  return (prefix) => `${prefix}${next++}`
+/** The body's nodes and its outputs: a condition where there is one, then the state, then what is collected. */
+const emitBody = (
+  body: Scope,
+  { carried, collected, gatheredInside }: Stages,
+  exportCondition: () => void = () => {},
+  more: ReadonlyArray<Tensor> = [],
+): void => {
+  for (const [name, tensor] of gatheredInside) {
+    const local = `batch:${name}`
+    body.graph.nodes.push({
+      op: "Gather",
+      inputs: [feedInput(name), "rows"],
+      outputs: [local],
+      attributes: { axis: 0 },
+    })
+    body.names.set(tensor, local)
+  }
+  emitNodes(body, [...more, ...carried.map(({ next }) => next), ...collected.keys()])
+  exportCondition()
+  for (const { name, next } of carried) exportAs(body, next, `${stateOutput(name)}:carried`)
+  let index = 0
+  for (const tensor of collected.keys()) exportAs(body, tensor, `collected:${index++}`)
+}
+
+/** The loop's outputs: the state at the end, and what was collected, which now has a name outside. */
+const declareResults = (outer: Scope, { carried, collected }: Stages): ReadonlyArray<string> => {
+  for (const { name, tensor } of carried)
+    outer.graph.outputs.push({ name: stateOutput(name), dtype: "f32", shape: tensor.shape })
+  const names = [...collected.values()].map((whole) => {
+    const name = outer.fresh("collected")
+    outer.names.set(whole, name)
+    return name
+  })
+  return [...carried.map(({ name }) => stateOutput(name)), ...names]
 }

@@ -1,0 +1,61 @@
+import { constant } from "../ops.ts"
+import { fail, make } from "../ops/core.ts"
+import type { ProgramSpec } from "../Program.ts"
+import { simplify } from "../simplify.ts"
+import { sizeOf, type Tensor, topologicalOrder } from "../Tensor.ts"
+import { validate } from "../validate.ts"
+import { Graph, modelBytes } from "./model.ts"
+import { counter, emitNodes, exportAs, type Scope } from "./nodes.ts"
+
+export interface ExportOptions {
+  /** What the program's states hold, by name: weights, all of them. */
+  readonly weightsAsInitializers: Readonly<Record<string, Float32Array>>
+}
+
+/**
+ * A program as a model file that stands on its own: inputs and outputs have the names that they have in the program,
+ * the weights are inside. Standard ONNX (opset 18), so whatever reads ONNX runs it. State is not updated: export what
+ * acts, not what learns.
+ *
+ * @example
+ * ```ts
+ * const policy = { name: "policy", inputs: { x }, state: { w: { tensor: w } }, outputs: { y: matmul(x, w) } }
+ * const bytes = toOnnx(policy, { weightsAsInitializers: { w: Float32Array.of(1, 2) } })
+ * ```
+ */
+export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights }: ExportOptions): Uint8Array => {
+  validate(spec)
+  if (spec.minibatches !== undefined) fail("export", `${spec.name} has minibatches: export what acts, not what learns`)
+  const shared = Object.keys(spec.outputs).find((name) => name in spec.inputs)
+  if (shared !== undefined) fail("export", `"${shared}" is both an input and an output of ${spec.name}`)
+  const { inputs, outputs } = simplify(withWeights(spec, weights))
+
+  const graph = new Graph(spec.name)
+  const names = [...Object.keys(inputs), ...Object.keys(outputs)]
+  const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(new Set(names)) }
+  for (const [name, tensor] of Object.entries(inputs)) {
+    graph.inputs.push({ name, shape: tensor.shape, dtype: tensor.dtype })
+    scope.names.set(tensor, name)
+  }
+  emitNodes(scope, Object.values(outputs))
+  for (const [name, tensor] of Object.entries(outputs)) exportAs(scope, tensor, name)
+  return modelBytes(graph)
+}
+
+/** The program with constants where its state was, which then can be computed with beforehand. */
+const withWeights = (spec: ProgramSpec, weights: ExportOptions["weightsAsInitializers"]): ProgramSpec => {
+  const images = new Map<Tensor, Tensor>()
+  const imageOf = (tensor: Tensor): Tensor => images.get(tensor) ?? tensor
+  for (const tensor of topologicalOrder(Object.values(spec.outputs))) {
+    const { op, inputs, shape, dtype } = tensor
+    if (op.kind === "state") {
+      const data = weights[op.name]
+      if (data === undefined) return fail("export", `there are no weights for state "${op.name}"`, tensor)
+      if (data.length !== sizeOf(shape)) return fail("export", `${data.length} weights for state "${op.name}"`, tensor)
+      images.set(tensor, constant(data, shape))
+    } else if (inputs.some((input) => imageOf(input) !== input))
+      images.set(tensor, make(op, inputs.map(imageOf), shape, dtype))
+  }
+  const outputs = Object.fromEntries(Object.entries(spec.outputs).map(([name, tensor]) => [name, imageOf(tensor)]))
+  return { name: spec.name, inputs: spec.inputs, state: {}, outputs }
+}

@@ -32,7 +32,7 @@ type CompileError = GraphError | BackendUnavailable | BackendError
 
 /** Microseconds, as `npm run bench` measures updates of 64-64 and 256-256 networks on an AMD EPYC core. */
 const sessionRun = 20
-const sessionNode = 1
+const sessionNode = 0.45
 const sessionMultiplyAddsPerMicrosecond = 30_000
 const wasmMultiplyAddsPerMicrosecond = 18_000
 

@@ -107,7 +107,8 @@ export const progress =
       }
     })
 
-const percent = (part: number, whole: number): number => (whole > 0 ? Math.min(100, Math.floor((100 * part) / whole)) : 100)
+const percent = (part: number, whole: number): number =>
+  whole > 0 ? Math.min(100, Math.floor((100 * part) / whole)) : 100
 
 const thousands = (value: number): string => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ",")
 

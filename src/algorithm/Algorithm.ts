@@ -24,10 +24,21 @@ export type SetupError = ConfigError | GraphError | BackendUnavailable | Backend
 /** Means over one update, by the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
 export type Metrics = Readonly<Record<string, number>>
 
-/** Flat tensors by name: what a checkpoint holds. */
+/** Flat weights by name. */
 export type NamedTensors = Readonly<
   Record<string, { readonly shape: ReadonlyArray<number>; readonly data: Float32Array }>
 >
+
+/** Arrays by name, of any kind that a checkpoint can hold. */
+export type NamedArrays = Readonly<
+  Record<
+    string,
+    { readonly shape: ReadonlyArray<number>; readonly data: Float32Array | Float64Array | Int32Array | Uint8Array }
+  >
+>
+
+/** What learning needs beside the weights, as the files of a checkpoint: `optimizer`, `replay`, … */
+export type LearnerState = Readonly<Record<string, NamedArrays>>
 
 /** A compiled way to act without exploring, for validation and for deployment. */
 export interface Policy {
@@ -37,7 +48,7 @@ export interface Policy {
   readonly program: Program
   /** … and read numEnvs actions here. */
   readonly actions: Float32Array | Int32Array
-  /** Takes the learner's weights as they are now. */
+  /** Takes the learner's weights as they are now, and forgets what it remembers of episodes. */
   readonly refresh: Effect.Effect<void, BackendError>
 }
 
@@ -50,26 +61,31 @@ export interface Position {
 }
 
 /**
- * An algorithm set up for a task: its compiled programs and their state. The trainer alternates `collect` and `learn`
- * and knows nothing else about it.
+ * An algorithm set up for a task: its compiled programs and their state, as hooks that the trainer calls. It alternates
+ * `rollout` and `update`, and knows nothing else about how anything is learnt.
  */
 export interface Learner {
-  /** Env steps that one `collect` takes, over all envs. */
+  /** Env steps that one `rollout` takes, over all envs. */
   readonly stepsPerIteration: number
   /** Program name → device, for the log. */
   readonly devices: Readonly<Record<string, string>>
   /** Acts in the envs and keeps what was seen. */
-  readonly collect: (envs: BatchEnv, position: Position) => Effect.Effect<void, LearnerError>
-  /** Learns from what the last `collect` kept. */
-  readonly learn: (position: Position) => Effect.Effect<Metrics, LearnerError>
-  readonly policy: (
+  readonly rollout: (envs: BatchEnv, position: Position) => Effect.Effect<void, LearnerError>
+  /** Learns from what is kept. */
+  readonly update: (position: Position) => Effect.Effect<void, LearnerError>
+  /** Means over the updates since the last call. */
+  readonly metrics: () => Metrics
+  /** Brings the target network up to date, whenever so many more env steps were taken. */
+  readonly target?: { readonly everySteps: number; readonly update: Effect.Effect<void, BackendError> }
+  /** How to act in a validation. A trainer that is to validate can't do without. */
+  readonly policy?: (
     numEnvs: number,
   ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
   /** The policy's weights, by the names of their layers. */
   readonly weights: Effect.Effect<NamedTensors, BackendError>
   /** All else that learning needs to go on bit for bit. */
-  readonly optimiser: Effect.Effect<NamedTensors, BackendError>
-  readonly restore: (weights: NamedTensors, optimiser: NamedTensors) => Effect.Effect<void, AgentError | BackendError>
+  readonly state: Effect.Effect<LearnerState, BackendError>
+  readonly restore: (weights: NamedTensors, state: LearnerState) => Effect.Effect<void, AgentError | BackendError>
 }
 
 /** An algorithm as a value: a name and a config that has not been checked yet. */

@@ -20,16 +20,21 @@ import {
 } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { define } from "./Algorithm.ts"
-import { type Batch, type Loss, onPolicyFields, onPolicyLearner } from "./OnPolicy.ts"
+import { define, type Task } from "./Algorithm.ts"
+import { buildThen } from "./build.ts"
+import { type ActorCriticModel, actorCriticModel, type Evaluated } from "./rollout/actorCriticModel.ts"
+import { actorCriticFields, resolved } from "./rollout/fields.ts"
+import type { Loss, Minibatch, Phase } from "./rollout/programs.ts"
+import { rolloutLearner } from "./rollout/RolloutLearner.ts"
 
 /**
  * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in
  * practice: clipped value loss, advantages normalised per minibatch, orthogonal initialisation, Adam with ε = 1e-5,
- * gradients clipped by their global norm, the learning rate annealed to zero.
+ * gradients clipped by their global norm, the learning rate annealed to zero. With `lstm` it remembers, and minibatches
+ * are made of whole sequences.
  */
-export const PpoConfig = Schema.Struct({
-  ...onPolicyFields,
+export const ppoFields = {
+  ...actorCriticFields,
   learningRate: withDefault(positive, 2.5e-4),
   /** Env steps that each env takes between updates. */
   nsteps: withDefault(positiveInt, 128),
@@ -46,22 +51,26 @@ export const PpoConfig = Schema.Struct({
   /** Ends an update at the first minibatch whose approximate KL divergence exceeds 1.5 times this. */
   targetKl: withDefault(Schema.NullOr(positive), null),
   adamEpsilon: withDefault(positive, 1e-5),
-})
+}
+export const PpoConfig = Schema.Struct(ppoFields)
 export type PpoConfig = typeof PpoConfig.Type
 
-/** L = L_clip + c_v L_value − c_e H, over one minibatch. */
-export const ppoLoss = (config: PpoConfig, batch: Batch): Loss => {
-  const { distribution, value, actions, targets } = batch
-  const advantages = config.normalizeAdvantages ? standardise(batch.advantages) : batch.advantages
+/** L = L_clip + c_v L_value − c_e H, over one minibatch, of which the current weights say what `evaluated` holds. */
+export const ppoLoss = (
+  config: PpoConfig,
+  batch: Pick<Minibatch, "column">,
+  { distribution, value }: Pick<Evaluated, "distribution" | "value">,
+): Loss => {
+  const [actions, targets, given] = [batch.column("actions"), batch.column("targets"), batch.column("advantages")]
+  const advantages = config.normalizeAdvantages ? standardise(given) : given
 
-  const logRatio = sub(distribution.logProbability(actions), batch.logProbs)
+  const logRatio = sub(distribution.logProbability(actions), batch.column("logProbs"))
   const ratio = exp(logRatio)
   const clippedRatio = clip(ratio, 1 - config.clip, 1 + config.clip)
   const policyLoss = neg(mean(minimum(mul(ratio, advantages), mul(clippedRatio, advantages))))
 
   const error = square(sub(value, targets))
-  const clippedValue = add(batch.values, clip(sub(value, batch.values), -config.clip, config.clip))
-  const worst = config.clipValue ? maximum(error, square(sub(clippedValue, targets))) : error
+  const worst = config.clipValue ? maximum(error, clippedError(config, batch.column("values"), value, targets)) : error
   const valueLoss = mul(mean(worst), 0.5)
 
   const entropy = mean(distribution.entropy())
@@ -82,6 +91,9 @@ export const ppoLoss = (config: PpoConfig, batch: Batch): Loss => {
   }
 }
 
+const clippedError = ({ clip: most }: PpoConfig, before: Tensor, value: Tensor, targets: Tensor): Tensor =>
+  square(sub(add(before, clip(sub(value, before), -most, most)), targets))
+
 /** (x − mean) / (deviation + 1e-8), with the unbiased deviation. */
 const standardise = (x: Tensor): Tensor => {
   const [n] = x.shape
@@ -89,6 +101,26 @@ const standardise = (x: Tensor): Tensor => {
   const centred = sub(x, mean(x))
   const variance = mul(mean(square(centred)), n / (n - 1))
   return div(centred, add(sqrt(variance), 1e-8))
+}
+
+/** Several epochs of shuffled minibatches with Adam. */
+export const ppoPhase = (config: PpoConfig, loss: (batch: Minibatch) => Loss): Phase => ({
+  name: "update",
+  epochs: config.epochs,
+  minibatches: config.minibatches,
+  maxGradNorm: config.maxGradNorm,
+  loss,
+  optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
+})
+
+const setup = (config: PpoConfig, task: Task) => {
+  const chosen = resolved(config)
+  const phaseOf = (model: ActorCriticModel) =>
+    ppoPhase(chosen, (batch) => ppoLoss(chosen, batch, model.evaluate(batch)))
+  return buildThen(
+    () => actorCriticModel({ ...task, ...chosen }),
+    (model) => rolloutLearner({ name: "ppo", config: chosen, model, phases: [phaseOf(model)] }, task),
+  )
 }
 
 /**
@@ -99,19 +131,4 @@ const standardise = (x: Tensor): Tensor => {
  * Train.run({ env: CartPole.env, algorithm: Ppo.make({ learningRate: 1e-3 }), totalSteps: 100_000 })
  * ```
  */
-export const { make } = define({
-  name: "ppo",
-  config: PpoConfig,
-  setup: (config, task) =>
-    onPolicyLearner(
-      {
-        name: "ppo",
-        config,
-        epochs: config.epochs,
-        minibatches: config.minibatches,
-        loss: (batch) => ppoLoss(config, batch),
-        optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
-      },
-      task,
-    ),
-})
+export const { make } = define({ name: "ppo", config: PpoConfig, setup })

@@ -14,7 +14,7 @@
 import type { Stream } from "../rng/Rng.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
-import { mapActions, mapRewards } from "./internal/mapped.ts"
+import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
 import { box, type Box, type Space } from "./Space.ts"
 
 const invalid = (env: Env, message: string): EnvError => new EnvError({ env: env.id, message: `${env.id}: ${message}` })
@@ -94,6 +94,31 @@ const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: nu
     return inner === undefined ? undefined : mapRewards(inner, map)
   },
 })
+
+/**
+ * Lets the agent see only some elements of the observation, by their numbers: `keepObservations(CartPole.env, [0, 2])`
+ * hides the velocities, so that only a policy with a memory can balance the pole.
+ */
+export const keepObservations = <State, A extends Space>(
+  env: Env<State, A>,
+  elements: ReadonlyArray<number>,
+): Env<State, A> => {
+  const { low, high } = env.observationSpace
+  const wrong = elements.find((element) => !(element in low))
+  if (wrong !== undefined || elements.length === 0)
+    throw invalid(env, `keepObservations: an observation has the elements 0 … ${low.length - 1}, not ${wrong}`)
+  const pick = (all: ArrayLike<number>): ReadonlyArray<number> => elements.map((element) => all[element])
+  const space = box(pick(low), pick(high))
+  return {
+    ...env,
+    observationSpace: space,
+    observe: (state) => pick(env.observe(state)),
+    batch: (numEnvs, options) => {
+      const inner = env.batch?.(numEnvs, options)
+      return inner === undefined ? undefined : selectObservations(inner, space, elements)
+    },
+  }
+}
 
 /** A state with what a wrapper remembers beside it. */
 interface Around<State> {

@@ -33,7 +33,7 @@ export interface Layer {
   readonly apply: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
 }
 
-const activations = { tanh, relu, gelu, sigmoid, silu, softplus } as const
+export const activations = { tanh, relu, gelu, sigmoid, silu, softplus } as const
 export type Activation = keyof typeof activations
 
 /** x W + b, for x [batch, inputs]. */
@@ -79,25 +79,34 @@ export interface LstmState {
 
 export interface LstmCell {
   readonly parameters: Readonly<Record<string, Declaration>>
+  /** What an input adds to the gates: [rows, 4 × size]. It needs no memory, so all steps can be done at once. */
+  readonly fromInput: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
+  /** One step, from what the input adds. */
+  readonly step: (weights: Readonly<Record<string, Tensor>>, fromInput: Tensor, state: LstmState) => LstmState
   readonly apply: (weights: Readonly<Record<string, Tensor>>, x: Tensor, state: LstmState) => LstmState
 }
 
 /** One step of a long short-term memory; gates in the order input, forget, candidate, output. */
-export const lstmCell = (name: string, inputs: number, size: number): LstmCell => ({
-  parameters: {
-    [`${name}.inputWeight`]: { shape: [inputs, 4 * size], init: orthogonal(1) },
-    [`${name}.hiddenWeight`]: { shape: [size, 4 * size], init: orthogonal(1) },
-    [`${name}.bias`]: { shape: [4 * size], init: zeros },
-  },
-  apply: (weights, x, { hidden, cell }) => {
-    const fromInput = matmul(x, weights[`${name}.inputWeight`])
-    const fromHidden = matmul(hidden, weights[`${name}.hiddenWeight`])
-    const gates = add(add(fromInput, fromHidden), weights[`${name}.bias`])
+export const lstmCell = (name: string, inputs: number, size: number): LstmCell => {
+  const fromInput: LstmCell["fromInput"] = (weights, x) =>
+    add(matmul(x, weights[`${name}.inputWeight`]), weights[`${name}.bias`])
+  const step: LstmCell["step"] = (weights, contribution, { hidden, cell }) => {
+    const gates = add(contribution, matmul(hidden, weights[`${name}.hiddenWeight`]))
     const [enter, keep, candidate, show] = split(gates, [size, size, size, size], 1)
     const nextCell = add(mul(sigmoid(keep), cell), mul(sigmoid(enter), tanh(candidate)))
     return { cell: nextCell, hidden: mul(sigmoid(show), tanh(nextCell)) }
-  },
-})
+  }
+  return {
+    parameters: {
+      [`${name}.inputWeight`]: { shape: [inputs, 4 * size], init: orthogonal(1) },
+      [`${name}.hiddenWeight`]: { shape: [size, 4 * size], init: orthogonal(1) },
+      [`${name}.bias`]: { shape: [4 * size], init: zeros },
+    },
+    fromInput,
+    step,
+    apply: (weights, x, state) => step(weights, fromInput(weights, x), state),
+  }
+}
 
 export interface ConvOptions extends Conv2dOptions {
   readonly kernel: number

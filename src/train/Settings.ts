@@ -41,6 +41,8 @@ export const Settings = Schema.Struct({
   validation: withDefault(ValidationSettings, {}),
   checkpoint: withDefault(CheckpointSettings, {}),
   normalize: withDefault(NormalizeSettings, {}),
+  /** Env steps between two records of how the learning goes; an iteration that takes more is recorded by itself. */
+  recordEvery: withDefault(positiveInt, 256),
   /** Ends the training when a validation's mean return reaches this. */
   stopAtReturn: withDefault(Schema.NullOr(Schema.Finite), null),
 })

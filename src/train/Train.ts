@@ -2,12 +2,12 @@ import { Clock, Effect, type Scope } from "effect"
 import { stringify } from "yaml"
 import type { SetupError } from "../algorithm/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
-import { isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
+import { ConfigError, isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { encodeReturnFile } from "../experiment/evaluation.ts"
 import { RunStore } from "../experiment/RunStore.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { resume, saveCheckpoint, startOver } from "./checkpointing.ts"
-import { attempt } from "../algorithm/attempt.ts"
+import { attempt } from "../algorithm/drive.ts"
 import { digestOf } from "./digest.ts"
 import { trainingEnvs, validationEnvs } from "./envs.ts"
 import type { RunResult } from "./RunResult.ts"
@@ -51,6 +51,8 @@ const execute = Effect.fnUntraced(function* (
   const envs = yield* attempt(() => trainingEnvs(env, settings, gamma))
   const { observationSpace, actionSpace } = env
   const learner = yield* algorithm.setup({ ...settings, observationSpace, actionSpace })
+  const { policy } = learner
+  if (settings.validation.everySteps > 0 && policy === undefined) return yield* lacksPolicy(algorithm.name)
 
   // Only what can be set up leaves a folder behind.
   const run = yield* (yield* RunStore).open({
@@ -81,10 +83,10 @@ const execute = Effect.fnUntraced(function* (
   yield* recording.emit([about, ...(resumed?.warnings ?? []).map((message) => ({ _tag: "Warning" as const, message }))])
 
   const validator =
-    settings.validation.everySteps > 0
+    settings.validation.everySteps > 0 && policy !== undefined
       ? makeValidator(
           yield* attempt(() => validationEnvs(env, settings, envs)),
-          yield* learner.policy(settings.validation.episodes),
+          yield* policy(settings.validation.episodes),
           settings.validation,
         )
       : undefined
@@ -123,6 +125,13 @@ const execute = Effect.fnUntraced(function* (
   yield* run.write("return.json", encodeReturnFile(state.evaluations))
   return result
 })
+
+const lacksPolicy = (name: string): ConfigError =>
+  new ConfigError({
+    source: name,
+    key: "validation.every_steps",
+    message: `validation.every_steps: algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`,
+  })
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 

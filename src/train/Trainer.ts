@@ -61,24 +61,35 @@ const reachedGoal = ({ settings, state }: Training): boolean => {
   return stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn
 }
 
+/** Iterations until something is due: a validation, a checkpoint, the end, or simply a record of how it goes. */
 const iterate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
-  const { learner, envs, state, recording } = training
-  const position = { iteration: state.iteration, step: state.step }
-  yield* learner.collect(envs, position)
-  const events = endedEpisodes(training)
-
-  const metrics = yield* learner.learn(position)
-  state.step += learner.stepsPerIteration
-  state.iteration++
+  const { learner, envs, state, recording, settings } = training
+  const { rollout, update, target, stepsPerIteration } = learner
+  const from = state.step
+  const events: Array<RunEvent> = []
+  do {
+    const position = { iteration: state.iteration, step: state.step }
+    yield* rollout(envs, position)
+    endedEpisodes(training, events)
+    yield* update(position)
+    state.step += stepsPerIteration
+    state.iteration++
+    if (target !== undefined && crossed(position.step, state.step, target.everySteps)) yield* target.update
+  } while (state.step - from < settings.recordEvery && !isDue(training))
   const seconds = ((yield* Clock.currentTimeMillis) - training.startedAtMillis) / 1000
   events.push({
     _tag: "UpdateApplied",
     step: state.step,
     update: state.iteration,
-    metrics: { ...metrics, ...charts(training, seconds) },
+    metrics: { ...learner.metrics(), ...charts(training, seconds) },
   })
   yield* recording.emit(events)
 })
+
+const isDue = ({ settings, state }: Training): boolean =>
+  state.step >= settings.totalSteps ||
+  crossed(state.lastValidationStep, state.step, settings.validation.everySteps) ||
+  crossed(state.lastCheckpointStep, state.step, settings.checkpoint.everySteps)
 
 const charts = ({ state, startedAtStep }: Training, seconds: number): Record<string, number> => {
   const { meanReturn, meanLength } = state
@@ -89,9 +100,8 @@ const charts = ({ state, startedAtStep }: Training, seconds: number): Record<str
 }
 
 /** Counts the episodes that ended in the last collect, and tells of them. */
-const endedEpisodes = ({ envs, state, env }: Training): Array<RunEvent> => {
+const endedEpisodes = ({ envs, state, env }: Training, events: Array<RunEvent>): void => {
   const { episodes, numEnvs } = envs
-  const events: Array<RunEvent> = []
   for (let at = 0; at < episodes.length; at++) {
     const total = episodes.returns[at]
     const length = episodes.lengths[at]
@@ -110,7 +120,6 @@ const endedEpisodes = ({ envs, state, env }: Training): Array<RunEvent> => {
   }
   episodes.clear()
   state.trim()
-  return events
 }
 
 /** A validation whose env fails is reported, and the training goes on without its score. */

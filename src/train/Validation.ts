@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { LearnerError, Policy } from "../algorithm/Algorithm.ts"
-import { attempt } from "../algorithm/attempt.ts"
+import { attempt } from "../algorithm/drive.ts"
 import type { BatchEnv } from "../env/BatchEnv.ts"
 
 export interface ValidationEpisode {

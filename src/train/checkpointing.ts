@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import type { Learner, LearnerError, NamedTensors } from "../algorithm/Algorithm.ts"
-import { attempt } from "../algorithm/attempt.ts"
+import { attempt } from "../algorithm/drive.ts"
 import * as Checkpoints from "../checkpoint/Checkpoint.ts"
 import * as safetensors from "../checkpoint/safetensors.ts"
 import { type ConfigError, display, isPlain, type Plain, snakeCase } from "../config/Config.ts"
@@ -67,7 +67,12 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     strategy: plan.settings.checkpoint.strategy,
     files: {
       "weights.safetensors": safetensors.encode(yield* learner.weights),
-      "optimizer.safetensors": safetensors.encode(yield* learner.optimiser),
+      ...Object.fromEntries(
+        Object.entries(yield* learner.state).map(([stem, arrays]) => [
+          `${stem}.safetensors`,
+          safetensors.encode(arrays),
+        ]),
+      ),
       "envs.safetensors": safetensors.encode(flat(envs.snapshot())),
       "runtime.json": new TextEncoder().encode(JSON.stringify(runtime, null, 2)),
     },
@@ -118,14 +123,14 @@ export const resume = Effect.fnUntraced(function* (
     const message = `${run.directory}: the run was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`
     return yield* new Checkpoints.CheckpointError({ path: run.directory, message })
   }
-  yield* Effect.catchTag(
-    learner.restore(floats(yield* tensors("weights.safetensors")), floats(yield* tensors("optimizer.safetensors"))),
-    "AgentError",
-    (error) => Effect.fail(damaged(run, path, error.message)),
+  const stems = Object.keys(files).flatMap((file) => /^(.*)\.safetensors$/.exec(file)?.slice(1) ?? [])
+  const arrays: Record<string, safetensors.Tensors> = {}
+  for (const stem of stems) arrays[stem] = yield* tensors(`${stem}.safetensors`)
+  const { weights = {}, envs: savedEnvs = {}, ...state } = arrays
+  yield* Effect.catchTag(learner.restore(floats(weights), state), "AgentError", (error) =>
+    Effect.fail(damaged(run, path, error.message)),
   )
-  const snapshot = Object.fromEntries(
-    Object.entries(yield* tensors("envs.safetensors")).map(([key, { data }]) => [key, data]),
-  )
+  const snapshot = Object.fromEntries(Object.entries(savedEnvs).map(([key, { data }]) => [key, data]))
   yield* attempt(() => envs.restore(snapshot))
   yield* run.cutBack(runtime.appendedSizes)
   return {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { A2cConfig, a2cLoss } from "../../src/algorithm/A2c.ts"
-import { explainedVariance } from "../../src/algorithm/OnPolicy.ts"
+import { explainedVariance } from "../../src/algorithm/rollout/RolloutLearner.ts"
 import { PpoConfig, ppoLoss } from "../../src/algorithm/Ppo.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import { decode } from "../../src/config/Config.ts"
@@ -21,16 +21,15 @@ const rows = {
   targets: [1, 1, -1],
 }
 
-const column = (name: "value" | "logProbs" | "values" | "advantages" | "targets"): Tensor => G.constant(rows[name])
-const batch = {
-  distribution: categorical(G.constant(rows.logits, [3, 2])),
-  value: column("value"),
+const columns: Readonly<Record<string, Tensor>> = {
   actions: G.constant(Int32Array.from(rows.actions)),
-  logProbs: column("logProbs"),
-  values: column("values"),
-  advantages: column("advantages"),
-  targets: column("targets"),
+  logProbs: G.constant(rows.logProbs),
+  values: G.constant(rows.values),
+  advantages: G.constant(rows.advantages),
+  targets: G.constant(rows.targets),
 }
+const batch = { column: (name: string) => columns[name] }
+const said = { distribution: categorical(G.constant(rows.logits, [3, 2])), value: G.constant(rows.value) }
 
 const evaluated = (outputs: Readonly<Record<string, Tensor>>): Readonly<Record<string, number>> => {
   const program = compileWith(Reference.layer, { name: "loss", inputs: {}, state: {}, outputs })
@@ -71,7 +70,7 @@ describe("the loss of PPO", () => {
   it.effect("is the paper's, written out row by row", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, {}, { source: "test" })
-      const { loss, metrics } = ppoLoss(config, batch)
+      const { loss, metrics } = ppoLoss(config, batch, said)
       const found = evaluated({ loss, ...metrics })
       assert.closeTo(found["losses/policy_loss"], expected.policy, 1e-6)
       assert.closeTo(found["losses/value_loss"], expected.value, 1e-6)
@@ -87,7 +86,7 @@ describe("the loss of PPO", () => {
   it.effect("without normalised advantages and value clipping is the plain one", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, { normalizeAdvantages: false, clipValue: false }, { source: "test" })
-      const found = evaluated(ppoLoss(config, batch).metrics)
+      const found = evaluated(ppoLoss(config, batch, said).metrics)
       const policy = -mean(
         ratios.map((ratio, row) =>
           Math.min(ratio * rows.advantages[row], clip(ratio, 0.8, 1.2) * rows.advantages[row]),
@@ -107,7 +106,7 @@ describe("the loss of A2C", () => {
   it.effect("is −E[A log π] + c_v E[(V − target)²] − c_e H", () =>
     Effect.gen(function* () {
       const config = yield* decode(A2cConfig, {}, { source: "test" })
-      const { loss, metrics } = a2cLoss(config, batch)
+      const { loss, metrics } = a2cLoss(config, batch, said)
       const found = evaluated({ loss, ...metrics })
       const policy = -mean(logProbabilities.map((log, row) => log * rows.advantages[row]))
       const value = mean(rows.value.map((v, row) => (v - rows.targets[row]) ** 2))

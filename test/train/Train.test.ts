@@ -19,7 +19,7 @@ const short = { env: CartPole.env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32,
 describe("Train.run", () => {
   it.effect("takes whole rollouts until the steps are done, and counts them", () =>
     Effect.gen(function* () {
-      const { result, events } = yield* keep({ ...short, totalSteps: 1000 })
+      const { result, events } = yield* keep({ ...short, totalSteps: 1000, recordEvery: 1 })
       assert.strictEqual(result.steps, 1024)
       const updates = events.filter((event) => event._tag === "UpdateApplied")
       assert.deepStrictEqual(
@@ -29,6 +29,17 @@ describe("Train.run", () => {
       assert.strictEqual(events.filter((event) => event._tag === "EpisodeEnded").length, result.episodes)
       assert.strictEqual(events[0]._tag, "RunStarted")
       assert.strictEqual(events.at(-1)?._tag, "RunEnded")
+    }),
+  )
+
+  it.effect("records several short iterations as one, and never lets that pass over a validation", () =>
+    Effect.gen(function* () {
+      const every = { recordEvery: 300, validation: { everySteps: 512, episodes: 1 } }
+      const grouped = yield* keep({ ...short, ...every })
+      const steps = grouped.events.flatMap((event) => (event._tag === "UpdateApplied" ? [event.step] : []))
+      assert.deepStrictEqual(steps, [384, 512, 896, 1024])
+      const single = yield* keep({ ...short, ...every, recordEvery: 1 })
+      assert.strictEqual(single.result.digest, grouped.result.digest)
     }),
   )
 

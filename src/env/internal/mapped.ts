@@ -47,3 +47,49 @@ export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): Ba
     restore: (saved) => nestedRestore(batch, own, saved),
   }
 }
+
+/** A batch of whose observations only some elements are seen. */
+export const selectObservations = (
+  batch: BatchEnv,
+  space: BatchEnv["observationSpace"],
+  elements: ReadonlyArray<number>,
+): BatchEnv => {
+  const { numEnvs, observationSize } = batch
+  const observations = new Float32Array(numEnvs * elements.length)
+  const finalObservations = new Float32Array(numEnvs * elements.length)
+  const chosen = Int32Array.from(elements)
+  const pick = (from: Float32Array, into: Float32Array): void => {
+    for (let index = 0, at = 0; index < numEnvs; index++) {
+      for (let element = 0; element < chosen.length; element++) {
+        into[at++] = from[index * observationSize + chosen[element]]
+      }
+    }
+  }
+  const look = (): void => {
+    pick(batch.observations, observations)
+    pick(batch.finalObservations, finalObservations)
+  }
+  return {
+    ...batch,
+    observationSpace: space,
+    observationSize: elements.length,
+    observations,
+    finalObservations,
+    reset: (seed, ...path) => {
+      batch.reset(seed, ...path)
+      look()
+    },
+    restart: (mask) => {
+      batch.restart(mask)
+      look()
+    },
+    step: (actions) => {
+      batch.step(actions)
+      look()
+    },
+    restore: (saved) => {
+      batch.restore(saved)
+      look()
+    },
+  }
+}

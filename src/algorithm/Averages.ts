@@ -1,0 +1,47 @@
+import type { Program } from "../backend/Backend.ts"
+import type { Metrics } from "./Algorithm.ts"
+
+/** Means of an update's metrics, over as many updates as there were since they were last taken. */
+export class Averages {
+  private readonly sums = new Map<string, { sum: number; count: number }>()
+  private broken: { readonly name: string; readonly value: number } | undefined
+
+  add(name: string, value: number): void {
+    const entry = this.sums.get(name)
+    if (entry === undefined) {
+      this.sums.set(name, { sum: value, count: 1 })
+    } else {
+      entry.sum += value
+      entry.count++
+    }
+    if (value - value !== 0) this.broken ??= { name, value }
+  }
+
+  addAll(metrics: Metrics = {}): void {
+    for (const [name, value] of Object.entries(metrics)) this.add(name, value)
+  }
+
+  /** What a program says of each of its minibatches, as their mean. */
+  addResults({ results, iterations }: Program): void {
+    const count = iterations()
+    for (const name in results) {
+      const values = results[name]
+      // Scalars alone: what a program says of each row is somebody else's.
+      let sum = 0
+      for (let index = 0; index < count; index++) sum += values[index]
+      this.add(name, sum / count)
+    }
+  }
+
+  /** The first number that was added and is none. */
+  firstNotFinite(): { readonly name: string; readonly value: number } | undefined {
+    return this.broken
+  }
+
+  take(): Metrics {
+    const metrics: Record<string, number> = {}
+    for (const [name, { sum, count }] of this.sums) metrics[name] = sum / count
+    this.sums.clear()
+    return metrics
+  }
+}

@@ -1,0 +1,98 @@
+import { Effect } from "effect"
+import type { Backend, BackendError } from "../backend/Backend.ts"
+import { EnvError } from "../env/EnvError.ts"
+import type { Layout } from "../graph/Parameters.ts"
+import type { ProgramSpec } from "../graph/Program.ts"
+import { sizeOf } from "../graph/Tensor.ts"
+import { AgentError, type LearnerState, type NamedArrays, type NamedTensors, type Policy } from "./Algorithm.ts"
+import { build } from "./build.ts"
+
+/** What learners share: their policy as a program of its own, and how their state becomes files and comes back. */
+
+/** A compiled policy whose weights are taken from a learner. Other states, what it remembers, begin as zeros. */
+export const learnerPolicy = Effect.fnUntraced(function* (
+  backend: Backend["Service"],
+  specOf: () => ProgramSpec,
+  weights: Effect.Effect<Float32Array, BackendError>,
+) {
+  const spec = yield* build(specOf)
+  const program = yield* backend.compile(spec)
+  const { actions } = program.results
+  const { observations } = program.feeds
+  if (!(observations instanceof Float32Array) || actions instanceof Uint8Array) {
+    return yield* Effect.die(new TypeError("a policy maps float32 observations to numbers"))
+  }
+  const remembered = Object.entries(spec.state).filter(([name]) => name !== "theta")
+  const refresh = Effect.gen(function* () {
+    yield* program.write("theta", yield* weights)
+    for (const [name, { tensor }] of remembered) yield* program.write(name, new Float32Array(sizeOf(tensor.shape)))
+  })
+  return { program, observations, actions, refresh } satisfies Policy
+})
+
+export const namedVector = <A extends NamedArrays[string]["data"]>(
+  data: A,
+): { readonly shape: ReadonlyArray<number>; readonly data: A } => ({ shape: [data.length], data })
+
+/** A column that is known to hold real numbers. */
+export const floatsOf = (columns: Readonly<Record<string, unknown>>, name: string): Float32Array => {
+  const column = columns[name]
+  if (column instanceof Float32Array) return column
+  throw new TypeError(`"${name}" is no column of real numbers`)
+}
+
+/** A checkpoint's arrays as a learner asks for them: by file, name and shape. */
+export interface SavedState {
+  readonly weights: (layout: Layout, named: NamedTensors) => Effect.Effect<Float32Array, AgentError>
+  readonly floats: (file: string, name: string, shape: ReadonlyArray<number>) => Effect.Effect<Float32Array, AgentError>
+  /** For whatever restores itself from a whole file, and throws where it does not fit. */
+  readonly use: (file: string, restore: (arrays: NamedArrays) => void) => Effect.Effect<void, AgentError>
+}
+
+/** An array of a checkpoint that isn't what it should be. */
+export class Misfit extends Error {}
+
+export const restoreState = (
+  body: (files: SavedState) => Generator<Effect.Effect<unknown, AgentError | BackendError>, void, never>,
+  saved: LearnerState,
+): Effect.Effect<void, AgentError | BackendError> => {
+  const misfit = (message: string): AgentError => new AgentError({ message })
+  const fileOf = (file: string): NamedArrays => saved[file] ?? {}
+  return Effect.gen(() =>
+    body({
+      weights: (layout, named) =>
+        Effect.mapError(
+          build(() => layout.fromNamed(named)),
+          (error) => misfit(error.message),
+        ),
+      floats: (file, name, shape) => {
+        const found = fileOf(file)[name]
+        return found === undefined || !(found.data instanceof Float32Array) || found.shape.join() !== shape.join()
+          ? Effect.fail(misfit(`${file}: "${name}" is not of shape [${shape.join(", ")}]`))
+          : Effect.succeed(found.data)
+      },
+      use: (file, restore) =>
+        Effect.suspend(() => {
+          try {
+            return Effect.succeed(restore(fileOf(file)))
+          } catch (error) {
+            const expected = error instanceof Misfit || error instanceof EnvError
+            return expected ? Effect.fail(misfit(`${file}: ${error.message}`)) : Effect.die(error)
+          }
+        }),
+    }),
+  )
+}
+
+/** Copies an array of a checkpoint into place. */
+export const copyInto = (
+  arrays: NamedArrays,
+  name: string,
+  into: Float32Array | Float64Array | Int32Array | Uint8Array,
+): void => {
+  const found = arrays[name]
+  if (found === undefined || found.data.length !== into.length || found.data.constructor !== into.constructor) {
+    throw new Misfit(`"${name}" is not ${into.length} × ${into.constructor.name}`)
+  }
+  into.set(found.data)
+}

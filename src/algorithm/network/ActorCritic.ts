@@ -1,0 +1,145 @@
+import { type Box, sizeOf, type Space } from "../../env/Space.ts"
+import { categorical, diagonalGaussian, type Distribution } from "../../graph/distributions.ts"
+import { orthogonal, zeros } from "../../graph/initialisers.ts"
+import { linear } from "../../graph/layers.ts"
+import { constant, maximum, minimum, reshape } from "../../graph/ops.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
+import { memory, type Recall } from "./memory.ts"
+import { type Declarations, isImage, type NetworkConfig, trunk, type Weights } from "./trunk.ts"
+
+/**
+ * An actor and a critic.
+ *
+ * Over vectors they are two perceptrons that share nothing; over images, and with a memory, they are two heads on one
+ * trunk. The last layer of the actor starts near zero (orthogonal, gain 0.01), so that the first policy is nearly
+ * uniform; the critic's with gain 1; all others with √2.
+ */
+export interface ActorCritic {
+  readonly parameters: Declarations
+  /** Uniform numbers that one sampled action takes. */
+  readonly noiseSize: number
+  /** Numbers that an env's memory holds; 0 without memory. */
+  readonly memorySize: number
+  /** What the heads see: of the actor and of the critic, the same where they share a trunk. */
+  readonly featureSize: number
+  readonly features: (weights: Weights, observations: Tensor, recall?: Recall) => Features
+  readonly heads: (weights: Weights, features: Features) => Heads
+}
+
+export interface Features {
+  readonly actor: Tensor
+  readonly critic: Tensor
+  /** What is remembered after the last of the observations. */
+  readonly memory?: Tensor
+}
+
+export interface Heads {
+  readonly distribution: Distribution
+  readonly value: Tensor
+}
+
+export interface ActorCriticOptions extends NetworkConfig {
+  readonly observationSpace: Box
+  readonly actionSpace: Space
+  readonly lstm: number
+}
+
+export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
+  const { observationSpace, actionSpace, lstm } = options
+  const outputs = actionSpace._tag === "Discrete" ? actionSpace.n : sizeOf(actionSpace)
+  const shares = lstm > 0 || isImage(observationSpace)
+  const below = shares ? sharedTrunk(options) : separateTrunks(options)
+  const actorHead = linear(below.actorHead, below.featureSize, outputs, orthogonal(0.01))
+  const criticHead = linear(below.criticHead, below.featureSize, 1, orthogonal(1))
+  const deviations: Declarations =
+    actionSpace._tag === "Box" ? { "actor.logStd": { shape: [outputs], init: zeros } } : {}
+  return {
+    parameters: below.around(actorHead.parameters, criticHead.parameters, deviations),
+    noiseSize: actionSpace._tag === "Discrete" ? 1 : 2 * outputs,
+    memorySize: below.memorySize,
+    featureSize: below.featureSize,
+    features: below.features,
+    heads: (weights, { actor, critic }) => {
+      const preferences = actorHead.apply(weights, actor)
+      const distribution =
+        actionSpace._tag === "Discrete"
+          ? categorical(preferences)
+          : diagonalGaussian(preferences, weights["actor.logStd"])
+      const [rows] = critic.shape
+      return { distribution, value: reshape(criticHead.apply(weights, critic), [rows]) }
+    },
+  }
+}
+
+interface Below {
+  readonly actorHead: string
+  readonly criticHead: string
+  readonly featureSize: number
+  readonly memorySize: number
+  readonly features: ActorCritic["features"]
+  /** All parameters, in the order in which they are kept. */
+  readonly around: (actor: Declarations, critic: Declarations, deviations: Declarations) => Declarations
+}
+
+const separateTrunks = (options: ActorCriticOptions): Below => {
+  const actor = trunk("actor", options.observationSpace, options)
+  const critic = trunk("critic", options.observationSpace, options)
+  return {
+    actorHead: `actor.${actor.depth}`,
+    criticHead: `critic.${critic.depth}`,
+    featureSize: actor.outputs,
+    memorySize: 0,
+    features: (weights, observations) => ({
+      actor: actor.apply(weights, observations),
+      critic: critic.apply(weights, observations),
+    }),
+    around: (actorHead, criticHead, deviations) => ({
+      ...actor.parameters,
+      ...actorHead,
+      ...critic.parameters,
+      ...criticHead,
+      ...deviations,
+    }),
+  }
+}
+
+const sharedTrunk = (options: ActorCriticOptions): Below => {
+  const shared = trunk("trunk", options.observationSpace, options)
+  const remembers = options.lstm > 0 ? memory("memory", shared.outputs, options.lstm) : undefined
+  return {
+    actorHead: "actor",
+    criticHead: "critic",
+    featureSize: remembers?.outputs ?? shared.outputs,
+    memorySize: remembers?.size ?? 0,
+    features: (weights, observations, recall) => {
+      const seen = shared.apply(weights, observations)
+      if (remembers === undefined || recall === undefined) return { actor: seen, critic: seen }
+      const { features, memory: after } = remembers.apply(weights, seen, recall)
+      return { actor: features, critic: features, memory: after }
+    },
+    around: (actorHead, criticHead, deviations) => ({
+      ...shared.parameters,
+      ...remembers?.parameters,
+      ...actorHead,
+      ...criticHead,
+      ...deviations,
+    }),
+  }
+}
+
+/** Actions as the env takes them: a continuous one is clipped to the space's bounds. */
+export const toEnvAction = (space: Space, action: Tensor): Tensor =>
+  space._tag === "Discrete"
+    ? action
+    : minimum(maximum(action, constant(space.low.map(atLeast))), constant(space.high.map((high) => -atLeast(-high))))
+
+const bits = new DataView(new ArrayBuffer(4))
+
+/** The least float32 that is not below a number: 0.1 itself is none, and the nearest may lie out of bounds. */
+const atLeast = (bound: number): number => {
+  const nearest = Math.fround(bound)
+  if (!(nearest < bound)) return nearest
+  bits.setFloat32(0, nearest)
+  bits.setInt32(0, bits.getInt32(0) + (nearest < 0 ? -1 : 1))
+  return bits.getFloat32(0)
+}

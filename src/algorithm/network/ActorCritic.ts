@@ -2,7 +2,7 @@ import { type Box, sizeOf, type Space } from "../../env/Space.ts"
 import { categorical, diagonalGaussian, type Distribution } from "../../graph/distributions.ts"
 import { orthogonal, zeros } from "../../graph/initialisers.ts"
 import { linear } from "../../graph/layers.ts"
-import { constant, maximum, minimum, reshape } from "../../graph/ops.ts"
+import { concat, constant, maximum, minimum, reshape, split } from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { memory, type Recall } from "./memory.ts"
 import { type Declarations, isImage, type NetworkConfig, trunk, type Weights } from "./trunk.ts"
@@ -10,8 +10,8 @@ import { type Declarations, isImage, type NetworkConfig, trunk, type Weights } f
 /**
  * An actor and a critic.
  *
- * Over vectors they are two perceptrons that share nothing; over images, and with a memory, they are two heads on one
- * trunk. The last layer of the actor starts near zero (orthogonal, gain 0.01), so that the first policy is nearly
+ * Over vectors they share nothing, not even a memory: a critic's errors are much larger than an actor's at first, and
+ * would shape what both see. Over images they are two heads on one trunk, and on one memory. The last layer of the actor starts near zero (orthogonal, gain 0.01), so that the first policy is nearly
  * uniform; the critic's with gain 1; all others with √2.
  */
 export interface ActorCritic {
@@ -45,9 +45,9 @@ export interface ActorCriticOptions extends NetworkConfig {
 }
 
 export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
-  const { observationSpace, actionSpace, lstm } = options
+  const { observationSpace, actionSpace } = options
   const outputs = actionSpace._tag === "Discrete" ? actionSpace.n : sizeOf(actionSpace)
-  const shares = lstm > 0 || isImage(observationSpace)
+  const shares = isImage(observationSpace)
   const below = shares ? sharedTrunk(options) : separateTrunks(options)
   const actorHead = linear(below.actorHead, below.featureSize, outputs, orthogonal(0.01))
   const criticHead = linear(below.criticHead, below.featureSize, 1, orthogonal(1))
@@ -82,21 +82,35 @@ interface Below {
 }
 
 const separateTrunks = (options: ActorCriticOptions): Below => {
-  const actor = trunk("actor", options.observationSpace, options)
-  const critic = trunk("critic", options.observationSpace, options)
+  const { observationSpace, lstm } = options
+  const towers = (["actor", "critic"] as const).map((name) => {
+    const seeing = trunk(name, observationSpace, options)
+    return { seeing, remembering: lstm > 0 ? memory(`${name}.memory`, seeing.outputs, lstm) : undefined }
+  })
+  const [actor, critic] = towers
+  const memorySize = actor.remembering?.size ?? 0
   return {
-    actorHead: `actor.${actor.depth}`,
-    criticHead: `critic.${critic.depth}`,
-    featureSize: actor.outputs,
-    memorySize: 0,
-    features: (weights, observations) => ({
-      actor: actor.apply(weights, observations),
-      critic: critic.apply(weights, observations),
-    }),
+    actorHead: `actor.${actor.seeing.depth}`,
+    criticHead: `critic.${critic.seeing.depth}`,
+    featureSize: actor.remembering?.outputs ?? actor.seeing.outputs,
+    memorySize: 2 * memorySize,
+    features: (weights, observations, recall) => {
+      const seen = towers.map(({ seeing }) => seeing.apply(weights, observations))
+      if (recall === undefined) return { actor: seen[0], critic: seen[1] }
+      const halves = split(recall.state, [memorySize, memorySize], 1)
+      const [first, second] = towers.map(({ remembering }, index) => {
+        const rows = seen[index]
+        const own = { state: halves[index], fresh: recall.fresh }
+        return remembering?.apply(weights, rows, own) ?? { features: rows, memory: own.state }
+      })
+      return { actor: first.features, critic: second.features, memory: concat([first.memory, second.memory], 1) }
+    },
     around: (actorHead, criticHead, deviations) => ({
-      ...actor.parameters,
+      ...actor.seeing.parameters,
+      ...actor.remembering?.parameters,
       ...actorHead,
-      ...critic.parameters,
+      ...critic.seeing.parameters,
+      ...critic.remembering?.parameters,
       ...criticHead,
       ...deviations,
     }),

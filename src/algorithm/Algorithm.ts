@@ -65,12 +65,10 @@ export interface Position {
  * `rollout` and `update`, and knows nothing else about how anything is learnt.
  */
 export interface Learner {
-  /** Env steps that one `rollout` takes, over all envs. */
-  readonly stepsPerIteration: number
   /** Program name → device, for the log. */
   readonly devices: Readonly<Record<string, string>>
-  /** Acts in the envs and keeps what was seen. */
-  readonly rollout: (envs: BatchEnv, position: Position) => Effect.Effect<void, LearnerError>
+  /** Acts in the envs, keeps what was seen, and says how many env steps it took, over all envs. */
+  readonly rollout: (envs: BatchEnv, position: Position) => Effect.Effect<number, LearnerError>
   /** Learns from what is kept. */
   readonly update: (position: Position) => Effect.Effect<void, LearnerError>
   /** Means over the updates since the last call. */

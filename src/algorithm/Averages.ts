@@ -21,12 +21,12 @@ export class Averages {
     for (const [name, value] of Object.entries(metrics)) this.add(name, value)
   }
 
-  /** What a program says of each of its minibatches, as their mean. */
-  addResults({ results, iterations }: Program): void {
+  /** What a program says of each of its minibatches, as their mean; but for what it says of each row. */
+  addResults({ results, iterations }: Program, except?: string): void {
     const count = iterations()
     for (const name in results) {
+      if (name === except) continue
       const values = results[name]
-      // Scalars alone: what a program says of each row is somebody else's.
       let sum = 0
       for (let index = 0; index < count; index++) sum += values[index]
       this.add(name, sum / count)

@@ -55,39 +55,51 @@ export const ppoFields = {
 export const PpoConfig = Schema.Struct(ppoFields)
 export type PpoConfig = typeof PpoConfig.Type
 
-/** L = L_clip + c_v L_value − c_e H, over one minibatch, of which the current weights say what `evaluated` holds. */
-export const ppoLoss = (
+type Said = Pick<Evaluated, "distribution" | "value">
+
+/** L_clip − c_e H: what becomes of the policy, over one minibatch of which the current weights say what is given. */
+export const ppoPolicyLoss = (
   config: PpoConfig,
   batch: Pick<Minibatch, "column">,
-  { distribution, value }: Pick<Evaluated, "distribution" | "value">,
+  { distribution }: Pick<Said, "distribution">,
 ): Loss => {
-  const [actions, targets, given] = [batch.column("actions"), batch.column("targets"), batch.column("advantages")]
+  const actions = batch.column("actions")
+  const given = batch.column("advantages")
   const advantages = config.normalizeAdvantages ? standardise(given) : given
 
   const logRatio = sub(distribution.logProbability(actions), batch.column("logProbs"))
   const ratio = exp(logRatio)
   const clippedRatio = clip(ratio, 1 - config.clip, 1 + config.clip)
   const policyLoss = neg(mean(minimum(mul(ratio, advantages), mul(clippedRatio, advantages))))
-
-  const error = square(sub(value, targets))
-  const worst = config.clipValue ? maximum(error, clippedError(config, batch.column("values"), value, targets)) : error
-  const valueLoss = mul(mean(worst), 0.5)
-
   const entropy = mean(distribution.entropy())
-  const loss = sub(add(policyLoss, mul(valueLoss, config.valueCoefficient)), mul(entropy, config.entropyCoefficient))
 
   // Schulman's estimate of the divergence, of low variance and never negative: E[(r − 1) − log r].
   const approxKl = mean(sub(sub(ratio, 1), logRatio))
   return {
-    loss,
+    loss: sub(policyLoss, mul(entropy, config.entropyCoefficient)),
     metrics: {
       "losses/policy_loss": policyLoss,
-      "losses/value_loss": valueLoss,
       "losses/entropy": entropy,
       "losses/approx_kl": approxKl,
       "losses/clipfrac": mean(cast(greater(abs(sub(ratio, 1)), config.clip), "f32")),
     },
     ...(config.targetKl === null ? {} : { proceed: lessEqual(approxKl, 1.5 * config.targetKl) }),
+  }
+}
+
+/** L = L_clip + c_v L_value − c_e H. */
+export const ppoLoss = (config: PpoConfig, batch: Pick<Minibatch, "column">, said: Said): Loss => {
+  const policy = ppoPolicyLoss(config, batch, said)
+  const targets = batch.column("targets")
+  const error = square(sub(said.value, targets))
+  const worst = config.clipValue
+    ? maximum(error, clippedError(config, batch.column("values"), said.value, targets))
+    : error
+  const valueLoss = mul(mean(worst), 0.5)
+  return {
+    ...policy,
+    loss: add(policy.loss, mul(valueLoss, config.valueCoefficient)),
+    metrics: { ...policy.metrics, "losses/value_loss": valueLoss },
   }
 }
 

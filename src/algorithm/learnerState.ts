@@ -30,6 +30,8 @@ export const learnerPolicy = Effect.fnUntraced(function* (
   return { program, observations, actions, refresh } satisfies Policy
 })
 
+export type NamedVector = NamedArrays[string]
+
 export const namedVector = <A extends NamedArrays[string]["data"]>(
   data: A,
 ): { readonly shape: ReadonlyArray<number>; readonly data: A } => ({ shape: [data.length], data })

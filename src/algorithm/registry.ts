@@ -3,11 +3,25 @@ import { closest } from "../config/closest.ts"
 import { ConfigError } from "../config/Config.ts"
 import * as A2c from "./A2c.ts"
 import type { Algorithm } from "./Algorithm.ts"
+import * as Curiosity from "./Curiosity.ts"
+import * as Daac from "./Daac.ts"
+import * as Ddqn from "./Ddqn.ts"
+import * as Dqn from "./Dqn.ts"
 import * as Ppo from "./Ppo.ts"
+import * as Rnd from "./Rnd.ts"
+import * as Sac from "./Sac.ts"
+import * as Td3 from "./Td3.ts"
 
 const algorithms: Readonly<Record<string, () => Algorithm>> = {
   a2c: () => A2c.make(),
+  curiosity: () => Curiosity.make(),
+  daac: () => Daac.make(),
+  ddqn: () => Ddqn.make(),
+  dqn: () => Dqn.make(),
   ppo: () => Ppo.make(),
+  rnd: () => Rnd.make(),
+  sac: () => Sac.make(),
+  td3: () => Td3.make(),
 }
 
 /** A built-in algorithm with its defaults, by the name it goes by in a config. */

@@ -24,6 +24,8 @@ interface Common {
   /** Parameters in all. */
   readonly size: number
   readonly learningRate: Operand
+  /** Before the names of what is kept; where a program has several optimisers, they need different ones. */
+  readonly name?: string
 }
 
 export interface AdamOptions extends Common {
@@ -42,11 +44,12 @@ export const adam = ({
   beta2 = 0.999,
   epsilon = 1e-8,
   weightDecay = 0,
+  name = "adam",
 }: AdamOptions): Optimiser => ({
   update: (theta, gradient) => {
-    const first = state("adam.first", [size])
-    const second = state("adam.second", [size])
-    const steps = state("adam.steps", [])
+    const first = state(`${name}.first`, [size])
+    const second = state(`${name}.second`, [size])
+    const steps = state(`${name}.steps`, [])
     const nextSteps = add(steps, 1)
     const nextFirst = add(mul(first, beta1), mul(gradient, 1 - beta1))
     const nextSecond = add(mul(second, beta2), mul(square(gradient), 1 - beta2))
@@ -59,9 +62,9 @@ export const adam = ({
     return {
       next: sub(decayed, mul(step, rate)),
       moments: {
-        "adam.first": { tensor: first, next: nextFirst },
-        "adam.second": { tensor: second, next: nextSecond },
-        "adam.steps": { tensor: steps, next: nextSteps },
+        [`${name}.first`]: { tensor: first, next: nextFirst },
+        [`${name}.second`]: { tensor: second, next: nextSecond },
+        [`${name}.steps`]: { tensor: steps, next: nextSteps },
       },
     }
   },
@@ -71,14 +74,14 @@ export interface SgdOptions extends Common {
   readonly momentum?: number
 }
 
-export const sgd = ({ size, learningRate, momentum = 0 }: SgdOptions): Optimiser => ({
+export const sgd = ({ size, learningRate, momentum = 0, name = "sgd" }: SgdOptions): Optimiser => ({
   update: (theta, gradient) => {
     if (momentum === 0) return { next: sub(theta, mul(gradient, learningRate)), moments: {} }
-    const velocity = state("sgd.velocity", [size])
+    const velocity = state(`${name}.velocity`, [size])
     const nextVelocity = add(mul(velocity, momentum), gradient)
     return {
       next: sub(theta, mul(nextVelocity, learningRate)),
-      moments: { "sgd.velocity": { tensor: velocity, next: nextVelocity } },
+      moments: { [`${name}.velocity`]: { tensor: velocity, next: nextVelocity } },
     }
   },
 })
@@ -89,13 +92,19 @@ export interface RmspropOptions extends Common {
 }
 
 /** RMSProp (Tieleman and Hinton 2012): the gradient by the root of a running mean of its square. */
-export const rmsprop = ({ size, learningRate, decay = 0.99, epsilon = 1e-8 }: RmspropOptions): Optimiser => ({
+export const rmsprop = ({
+  size,
+  learningRate,
+  decay = 0.99,
+  epsilon = 1e-8,
+  name = "rmsprop",
+}: RmspropOptions): Optimiser => ({
   update: (theta, gradient) => {
-    const meanSquare = state("rmsprop.meanSquare", [size])
+    const meanSquare = state(`${name}.meanSquare`, [size])
     const nextMeanSquare = add(mul(meanSquare, decay), mul(square(gradient), 1 - decay))
     return {
       next: sub(theta, mul(div(gradient, add(sqrt(nextMeanSquare), epsilon)), learningRate)),
-      moments: { "rmsprop.meanSquare": { tensor: meanSquare, next: nextMeanSquare } },
+      moments: { [`${name}.meanSquare`]: { tensor: meanSquare, next: nextMeanSquare } },
     }
   },
 })

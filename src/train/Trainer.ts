@@ -64,15 +64,15 @@ const reachedGoal = ({ settings, state }: Training): boolean => {
 /** Iterations until something is due: a validation, a checkpoint, the end, or simply a record of how it goes. */
 const iterate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
   const { learner, envs, state, recording, settings } = training
-  const { rollout, update, target, stepsPerIteration } = learner
+  const { rollout, update, target } = learner
   const from = state.step
   const events: Array<RunEvent> = []
   do {
     const position = { iteration: state.iteration, step: state.step }
-    yield* rollout(envs, position)
+    const steps = yield* rollout(envs, position)
     endedEpisodes(training, events)
     yield* update(position)
-    state.step += stepsPerIteration
+    state.step += steps
     state.iteration++
     if (target !== undefined && crossed(position.step, state.step, target.everySteps)) yield* target.update
   } while (state.step - from < settings.recordEvery && !isDue(training))

@@ -42,12 +42,14 @@ export interface ActorCriticOptions extends NetworkConfig {
   readonly observationSpace: Box
   readonly actionSpace: Space
   readonly lstm: number
+  /** Two networks, over images too. */
+  readonly separate?: boolean
 }
 
 export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
-  const { observationSpace, actionSpace } = options
+  const { observationSpace, actionSpace, separate = false } = options
   const outputs = actionSpace._tag === "Discrete" ? actionSpace.n : sizeOf(actionSpace)
-  const shares = isImage(observationSpace)
+  const shares = isImage(observationSpace) && !separate
   const below = shares ? sharedTrunk(options) : separateTrunks(options)
   const actorHead = linear(below.actorHead, below.featureSize, outputs, orthogonal(0.01))
   const criticHead = linear(below.criticHead, below.featureSize, 1, orthogonal(1))

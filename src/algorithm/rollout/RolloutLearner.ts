@@ -182,7 +182,6 @@ export const rolloutLearner = Effect.fnUntraced(function* (
 
   const { exploration } = definition
   return {
-    stepsPerIteration: rows,
     devices: Object.fromEntries(programs.map((program) => [program.name, program.device])),
     rollout: (envs, { iteration, step }) =>
       drive(function* () {
@@ -190,6 +189,7 @@ export const rolloutLearner = Effect.fnUntraced(function* (
         if (exploration !== undefined) act.feeds.exploration[0] = exploration(step)
         yield* rollout.collect(envs, iteration)
         beside?.remember()
+        return rows
       }),
     update,
     metrics: () => averages.take(),

@@ -1,0 +1,86 @@
+import { Schema } from "effect"
+import { fraction, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { orthogonal } from "../graph/initialisers.ts"
+import { linear } from "../graph/layers.ts"
+import { add, concat, mean, mul, oneHot, reshape, square, sub } from "../graph/ops.ts"
+import { adam } from "../graph/optimisers.ts"
+import { sizeOf } from "../env/Space.ts"
+import { define, type Task } from "./Algorithm.ts"
+import { buildThen } from "./build.ts"
+import { ppoFields, ppoPolicyLoss } from "./Ppo.ts"
+import { actorCriticModel } from "./rollout/actorCriticModel.ts"
+import { resolved } from "./rollout/fields.ts"
+import type { Phase } from "./rollout/programs.ts"
+import { rolloutLearner } from "./rollout/RolloutLearner.ts"
+
+/**
+ * Decoupled advantage actor-critic (Raileanu and Fergus 2021, arXiv:2102.10330): the policy has a network of its own,
+ * which also predicts advantages (they say less about the level's looks than values do), and learns in one pass; the
+ * critic has another, and learns in many.
+ */
+export const DaacConfig = Schema.Struct({
+  ...ppoFields,
+  /** Passes of the policy over each rollout. */
+  epochs: withDefault(positiveInt, 1),
+  minibatches: withDefault(positiveInt, 8),
+  /** Passes of the critic. */
+  valueEpochs: withDefault(positiveInt, 9),
+  advantageCoefficient: withDefault(nonNegative, 0.25),
+  learningRate: withDefault(positive, 5e-4),
+  lambda: withDefault(fraction, 0.95),
+})
+export type DaacConfig = typeof DaacConfig.Type
+
+const setup = (given: DaacConfig, task: Task) => {
+  const config = resolved(given)
+  const { actionSpace } = task
+  const actions = actionSpace._tag === "Discrete" ? actionSpace.n : sizeOf(actionSpace)
+  return buildThen(
+    () => {
+      const actor = actorCriticModel({ ...task, ...config, separate: true })
+      const advantage = linear("actor.advantage", actor.network.featureSize + actions, 1, orthogonal(1))
+      return { model: { ...actor, parameters: { ...actor.parameters, ...advantage.parameters } }, advantage }
+    },
+    ({ model, advantage }) => {
+      const policy: Phase["loss"] = (batch) => {
+        const { weights, column, rows } = batch
+        const evaluated = model.evaluate(batch)
+        const main = ppoPolicyLoss(config, batch, evaluated)
+        const taken = column("actions")
+        const numbers = actionSpace._tag === "Discrete" ? oneHot(taken, actions) : taken
+        const guess = reshape(advantage.apply(weights, concat([evaluated.features.actor, numbers], 1)), [rows])
+        const error = mean(square(sub(guess, column("advantages"))))
+        return {
+          ...main,
+          loss: add(main.loss, mul(error, config.advantageCoefficient)),
+          metrics: { ...main.metrics, "losses/advantage_loss": error },
+        }
+      }
+      const value: Phase["loss"] = (batch) => {
+        const error = mean(square(sub(model.evaluate(batch).value, batch.column("targets"))))
+        return { loss: error, metrics: { "losses/value_loss": error } }
+      }
+      const common = {
+        minibatches: config.minibatches,
+        maxGradNorm: config.maxGradNorm,
+        optimiser: ({ size, learningRate }: Parameters<Phase["optimiser"]>[0]) =>
+          adam({ size, learningRate, epsilon: config.adamEpsilon }),
+      }
+      const phases = [
+        { ...common, name: "policy", epochs: config.epochs, loss: policy },
+        { ...common, name: "value", epochs: config.valueEpochs, loss: value },
+      ]
+      return rolloutLearner({ name: "daac", config, model, phases }, task)
+    },
+  )
+}
+
+/**
+ * DAAC as a value, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: CartPole.env, algorithm: Daac.make({ valueEpochs: 5 }), totalSteps: 200_000 })
+ * ```
+ */
+export const { make } = define({ name: "daac", config: DaacConfig, setup })

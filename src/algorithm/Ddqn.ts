@@ -1,0 +1,100 @@
+import { Effect, Schema } from "effect"
+import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { argMax, huber, mean, stopGradient, sub } from "../graph/ops.ts"
+import { adam } from "../graph/optimisers.ts"
+import { define, type Task } from "./Algorithm.ts"
+import { buildThen } from "./build.ts"
+import { valueOfAction } from "./Dqn.ts"
+import { epsilonAt, epsilonGreedy, explorationFields } from "./exploration.ts"
+import { qNetwork } from "./network/qNetwork.ts"
+import { networkFields } from "./network/trunk.ts"
+import { needsChoices } from "./requirements.ts"
+import { learningFields, resolved } from "./rollout/fields.ts"
+import type { Model } from "./rollout/programs.ts"
+import { rolloutLearner } from "./rollout/RolloutLearner.ts"
+
+/**
+ * Synchronous n-step double Q-learning: many envs are played ε-greedily for a few steps, and the network learns from
+ * exactly those, without a replay memory (after Mnih et al. 2016, arXiv:1602.01783). What comes after the last step is
+ * worth what the target network says of the action that the network would choose (van Hasselt et al. 2015).
+ */
+export const DdqnConfig = Schema.Struct({
+  ...learningFields,
+  ...explorationFields,
+  ...networkFields,
+  activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
+  learningRate: withDefault(positive, 1e-3),
+  /** Env steps that each env takes between updates. */
+  nsteps: withDefault(positiveInt, 5),
+  /** 1 is the n-step return; less mixes it with shorter ones. */
+  lambda: withDefault(fraction, 1),
+  /** Env steps between two copies of the network into the target network. */
+  updateTargetFreq: withDefault(positiveInt, 1000),
+  /** Passes over each rollout, and the parts of each. */
+  epochs: withDefault(positiveInt, 1),
+  minibatches: withDefault(positiveInt, 1),
+  dueling: withDefault(Schema.Boolean, false),
+  adamEpsilon: withDefault(positive, 1e-8),
+  /** A memory is not for learners of action values. */
+  lstm: withDefault(Schema.Literals([0]), 0),
+})
+export type DdqnConfig = typeof DdqnConfig.Type
+
+const setup = (given: DdqnConfig, task: Task) => {
+  const config = resolved(given)
+  return Effect.flatMap(needsChoices("ddqn", task), (actions) =>
+    buildThen(
+      () => qNetwork({ ...config, observationSpace: task.observationSpace, actions }),
+      (network) => {
+        const model: Model = {
+          parameters: network.parameters,
+          noiseSize: 2,
+          memorySize: 0,
+          also: [],
+          act: ({ weights, target, observations, noise, exploration }) => {
+            const values = network.apply(weights, observations)
+            return {
+              actions: epsilonGreedy(values, noise, exploration),
+              values: valueOfAction(network.apply(target, observations), argMax(values)),
+            }
+          },
+          greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
+        }
+        return rolloutLearner(
+          {
+            name: "ddqn",
+            config,
+            model,
+            exploration: (step) => epsilonAt(config, step, task.totalSteps),
+            target: { everySteps: config.updateTargetFreq },
+            phases: [
+              {
+                name: "update",
+                epochs: config.epochs,
+                minibatches: config.minibatches,
+                maxGradNorm: config.maxGradNorm,
+                loss: ({ weights, column }) => {
+                  const values = valueOfAction(network.apply(weights, column("observations")), column("actions"))
+                  const loss = mean(huber(sub(values, stopGradient(column("targets")))))
+                  return { loss, metrics: { "losses/td_loss": loss, "losses/q_values": mean(values) } }
+                },
+                optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
+              },
+            ],
+          },
+          task,
+        )
+      },
+    ),
+  )
+}
+
+/**
+ * Double DQN without replay as a value, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: CartPole.env, numEnvs: 16, algorithm: Ddqn.make({ dueling: true }), totalSteps: 300_000 })
+ * ```
+ */
+export const { make } = define({ name: "ddqn", config: DdqnConfig, setup })

@@ -1,0 +1,102 @@
+import { Effect, Schema } from "effect"
+import { positive, positiveInt, withDefault } from "../config/fields.ts"
+import { abs, add, argMax, huber, max, mean, mul, oneHot, stopGradient, sub, sum } from "../graph/ops.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import { define, type Task } from "./Algorithm.ts"
+import { buildThen } from "./build.ts"
+import { epsilonAt, epsilonGreedy, explorationFields } from "./exploration.ts"
+import { type QNetwork, qNetwork } from "./network/qNetwork.ts"
+import { networkFields } from "./network/trunk.ts"
+import { descend, Prioritised, type ReplayBatch, replayFields, replayLearner } from "./replay/ReplayLearner.ts"
+import { needsChoices } from "./requirements.ts"
+
+/**
+ * Deep Q-learning from a replay memory (Mnih et al. 2015), with the improvements that Rainbow (Hessel et al. 2018,
+ * arXiv:1710.02298) gathers, each to be chosen: double Q-learning, dueling networks, prioritised replay, several steps.
+ */
+export const DqnConfig = Schema.Struct({
+  ...replayFields,
+  ...explorationFields,
+  ...networkFields,
+  hidden: withDefault(Schema.Array(positiveInt), [128, 128]),
+  activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
+  learningRate: withDefault(positive, 5e-4),
+  bufferSize: withDefault(positiveInt, 100_000),
+  batchSize: withDefault(positiveInt, 64),
+  trainEvery: withDefault(positiveInt, 4),
+  /** Env steps between two copies of the network into the target network. */
+  updateTargetFreq: withDefault(positiveInt, 1000),
+  /** The next action is chosen by the network and judged by the target network (van Hasselt et al. 2015). */
+  double: withDefault(Schema.Boolean, true),
+  dueling: withDefault(Schema.Boolean, false),
+  /** `{}` draws what surprised more often; null draws uniformly. */
+  prioritised: withDefault(Schema.NullOr(Prioritised), null),
+  adamEpsilon: withDefault(positive, 1e-8),
+})
+export type DqnConfig = typeof DqnConfig.Type
+
+/** Of each row's values, that of its action. */
+export const valueOfAction = (values: Tensor, actions: Tensor): Tensor =>
+  sum(mul(values, oneHot(actions, values.shape[1])), -1)
+
+/** E[w · huber(Q(s, a) − (r + γⁿ Q'(s', a')))]. */
+export const dqnLoss = (config: DqnConfig, network: QNetwork, batch: ReplayBatch) => {
+  const { actor, targets, observations, actions, rewards, nextObservations, discounts, importance } = batch
+  const after = network.apply(targets.actor.weights, nextObservations)
+  const best = config.double
+    ? valueOfAction(after, argMax(network.apply(actor.weights, nextObservations)))
+    : max(after, -1)
+  const aims = stopGradient(add(rewards, mul(discounts, best)))
+  const values = valueOfAction(network.apply(actor.weights, observations), actions)
+  const errors = sub(values, aims)
+  const rowLoss = huber(errors)
+  return {
+    loss: mean(importance === undefined ? rowLoss : mul(importance, rowLoss)),
+    errors: abs(errors),
+    metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
+  }
+}
+
+const setup = (config: DqnConfig, task: Task) =>
+  Effect.flatMap(needsChoices("dqn", task), (actions) =>
+    buildThen(
+      () => qNetwork({ ...config, observationSpace: task.observationSpace, actions }),
+      (network) =>
+        replayLearner(
+          {
+            name: "dqn",
+            config,
+            actor: network.parameters,
+            targets: ["actor"],
+            targetEvery: config.updateTargetFreq,
+            noise: { act: 2, learn: 0 },
+            act: ({ weights, observations, noise, exploration }) =>
+              epsilonGreedy(network.apply(weights, observations), noise, exploration),
+            greedy: (weights, observations) => argMax(network.apply(weights, observations)),
+            exploration: (step) => epsilonAt(config, step, task.totalSteps),
+            scalars: () => ({ learningRate: config.learningRate }),
+            learn: (batch) => {
+              const { loss, errors, metrics } = dqnLoss(config, network, batch)
+              const { states } = descend("actor", batch.actor, loss, {
+                learningRate: batch.scalar("learningRate"),
+                epsilon: config.adamEpsilon,
+                maxGradNorm: config.maxGradNorm,
+              })
+              return { states, metrics, errors }
+            },
+          },
+          task,
+        ),
+    ),
+  )
+
+/**
+ * DQN as a value, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * const rainbowish = Dqn.make({ dueling: true, prioritised: {}, nsteps: 3 })
+ * Train.run({ env: Acrobot.env, numEnvs: 4, algorithm: rainbowish, totalSteps: 100_000 })
+ * ```
+ */
+export const { make } = define({ name: "dqn", config: DqnConfig, setup })

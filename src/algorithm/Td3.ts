@@ -1,0 +1,156 @@
+import { Effect, Schema } from "effect"
+import { fraction, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
+import type { Box } from "../env/Space.ts"
+import { sizeOf } from "../env/Space.ts"
+import { normalFromUniform } from "../graph/distributions.ts"
+import { orthogonal } from "../graph/initialisers.ts"
+import { linear } from "../graph/layers.ts"
+import {
+  add,
+  clip,
+  equal,
+  mean,
+  minimum,
+  mul,
+  neg,
+  square,
+  state,
+  stopGradient,
+  sub,
+  tanh,
+  where,
+} from "../graph/ops.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import { define, type Task } from "./Algorithm.ts"
+import { buildThen } from "./build.ts"
+import { critic } from "./network/qNetwork.ts"
+import { scaledActions } from "./network/scaledActions.ts"
+import { type Declarations, networkFields, trunk, type Weights } from "./network/trunk.ts"
+import { descend, type Learnt, polyak, type ReplayBatch, replayFields, replayLearner } from "./replay/ReplayLearner.ts"
+import { needsBoundedBox } from "./requirements.ts"
+
+/**
+ * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): two critics of which the less
+ * hopeful counts, target actions blurred by noise, an actor that learns less often than its critics.
+ */
+export const Td3Config = Schema.Struct({
+  ...replayFields,
+  ...networkFields,
+  activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
+  learningRate: withDefault(positive, 1e-3),
+  /** How far the targets move towards their originals whenever the actor learns. */
+  tau: withDefault(fraction, 0.005),
+  /** Deviation of the noise on actions in play; of half the range of an action. */
+  explorationNoise: withDefault(nonNegative, 0.1),
+  /** The same of the noise on target actions, and where it is cut off. */
+  targetNoise: withDefault(nonNegative, 0.2),
+  targetNoiseClip: withDefault(nonNegative, 0.5),
+  /** Updates of the critics for one of the actor. */
+  policyDelay: withDefault(positiveInt, 2),
+})
+export type Td3Config = typeof Td3Config.Type
+
+interface Nets {
+  readonly actor: Declarations
+  readonly critic: Declarations
+  readonly actions: number
+  readonly scale: ReturnType<typeof scaledActions>
+  readonly act: (weights: Weights, observations: Tensor) => Tensor
+  readonly judge: (weights: Weights, observations: Tensor, actions: Tensor) => readonly [Tensor, Tensor]
+}
+
+const networks = (config: Td3Config, { observationSpace }: Task, actionSpace: Box): Nets => {
+  const actions = sizeOf(actionSpace)
+  const below = trunk("actor", observationSpace, config)
+  const head = linear(`actor.${below.depth}`, below.outputs, actions, orthogonal(0.01))
+  const critics = [
+    critic("critic1", observationSpace, actionSpace, config),
+    critic("critic2", observationSpace, actionSpace, config),
+  ]
+  return {
+    actor: { ...below.parameters, ...head.parameters },
+    critic: { ...critics[0].parameters, ...critics[1].parameters },
+    actions,
+    scale: scaledActions(actionSpace),
+    act: (weights, observations) => tanh(head.apply(weights, below.apply(weights, observations))),
+    judge: (weights, observations, taken) => [
+      critics[0].apply(weights, observations, taken),
+      critics[1].apply(weights, observations, taken),
+    ],
+  }
+}
+
+const learn = (config: Td3Config, { act, judge, scale }: Nets, batch: ReplayBatch): Learnt => {
+  const { actor, critic: critics, targets, observations, nextObservations, rewards, discounts, importance } = batch
+  const learningRate = batch.scalar("learningRate")
+  const { maxGradNorm, targetNoise, targetNoiseClip } = config
+
+  const blur = clip(mul(normalFromUniform(batch.noise), targetNoise), -targetNoiseClip, targetNoiseClip)
+  const nextAction = clip(add(act(targets.actor.weights, nextObservations), blur), -1, 1)
+  const [hope, doubt] = judge(targets.critic.weights, nextObservations, nextAction)
+  const aims = stopGradient(add(rewards, mul(discounts, minimum(hope, doubt))))
+  const [first, second] = judge(critics.weights, observations, scale.fromEnv(batch.actions))
+  const rowLoss = add(square(sub(first, aims)), square(sub(second, aims)))
+  const criticLoss = mean(importance === undefined ? rowLoss : mul(importance, rowLoss))
+  const criticStep = descend("critic", critics, criticLoss, { learningRate, maxGradNorm })
+
+  const [judged] = judge(critics.layout.tensorsOf(criticStep.next), observations, act(actor.weights, observations))
+  const actorLoss = neg(mean(judged))
+  const actorStep = descend("actor", actor, actorLoss, { learningRate, maxGradNorm })
+  const delayed: Learnt["states"] = {
+    ...actorStep.states,
+    ...polyak("actor", targets.actor, actorStep.next, config.tau),
+    ...polyak("critic", targets.critic, criticStep.next, config.tau),
+  }
+
+  // Counts 1 … delay; the actor and all targets move when it is full.
+  const count = state("updates", [])
+  const full = equal(count, config.policyDelay - 1)
+  return {
+    states: {
+      ...criticStep.states,
+      ...Object.fromEntries(
+        Object.entries(delayed).map(([key, { tensor, next }]) => [key, { tensor, next: where(full, next, tensor) }]),
+      ),
+      updates: { tensor: count, next: where(full, 0, add(count, 1)) },
+    },
+    metrics: { "losses/critic_loss": criticLoss, "losses/actor_loss": actorLoss, "losses/q_values": mean(first) },
+    errors: sub(minimum(first, second), aims),
+  }
+}
+
+const setup = (config: Td3Config, task: Task) =>
+  Effect.flatMap(needsBoundedBox("td3", task), (actionSpace) =>
+    buildThen(
+      () => networks(config, task, actionSpace),
+      (nets) =>
+        replayLearner(
+          {
+            name: "td3",
+            config,
+            actor: nets.actor,
+            critic: nets.critic,
+            targets: ["actor", "critic"],
+            noise: { act: 2 * nets.actions, learn: 2 * nets.actions },
+            act: ({ weights, observations, noise }) => {
+              const blur = mul(normalFromUniform(noise), config.explorationNoise)
+              return nets.scale.toEnv(clip(add(nets.act(weights, observations), blur), -1, 1))
+            },
+            greedy: (weights, observations) => nets.scale.toEnv(nets.act(weights, observations)),
+            scalars: () => ({ learningRate: config.learningRate }),
+            learn: (batch) => learn(config, nets, batch),
+          },
+          task,
+        ),
+    ),
+  )
+
+/**
+ * TD3 as a value, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: Pendulum.env, numEnvs: 1, algorithm: Td3.make({ batchSize: 128 }), totalSteps: 20_000 })
+ * ```
+ */
+export const { make } = define({ name: "td3", config: Td3Config, setup })

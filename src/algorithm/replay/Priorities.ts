@@ -1,0 +1,70 @@
+import type { NamedArrays } from "../Algorithm.ts"
+import { copyInto, namedVector } from "../learnerState.ts"
+import type { Stream } from "../../rng/Rng.ts"
+
+/**
+ * Places drawn in proportion to a priority (Schaul et al. 2015, arXiv:1511.05952), by a tree of sums: drawing and
+ * changing one take the logarithm of how many there are.
+ */
+export interface Priorities {
+  readonly set: (place: number, priority: number) => void
+  /** Gives a place the greatest priority so far, so that it is drawn at least once. */
+  readonly setNew: (place: number) => void
+  readonly clear: (place: number) => void
+  readonly get: (place: number) => number
+  readonly total: () => number
+  /** Draws places, one from each equal part of the total. */
+  readonly draw: (random: Stream, places: Int32Array) => void
+  readonly state: () => NamedArrays
+  readonly restore: (arrays: NamedArrays) => void
+}
+
+export const makePriorities = (capacity: number): Priorities => {
+  let leaves = 1
+  while (leaves < capacity) leaves *= 2
+  /** Node i has the children 2i and 2i + 1; the leaves are the second half. */
+  const sums = new Float64Array(2 * leaves)
+  const greatest = Float64Array.of(1)
+
+  const set = (place: number, priority: number): void => {
+    if (priority > greatest[0]) greatest[0] = priority
+    let node = leaves + place
+    sums[node] = priority
+    // From its children each time: differences would add up their rounding.
+    for (node >>= 1; node >= 1; node >>= 1) sums[node] = sums[2 * node] + sums[2 * node + 1]
+  }
+
+  const find = (mass: number): number => {
+    let left = mass
+    let node = 1
+    while (node < leaves) {
+      node *= 2
+      // Rounding must not lead to a place without priority.
+      if (left >= sums[node] && sums[node + 1] > 0) {
+        left -= sums[node]
+        node++
+      }
+    }
+    return node - leaves
+  }
+
+  return {
+    set,
+    setNew: (place) => set(place, greatest[0]),
+    clear: (place) => set(place, 0),
+    get: (place) => sums[leaves + place],
+    total: () => sums[1],
+    draw: (random, places) => {
+      const part = sums[1] / places.length
+      for (let index = 0; index < places.length; index++) {
+        places[index] = find((index + random.uniformDouble()) * part)
+      }
+    },
+    state: () => ({ priorities: namedVector(sums.slice(leaves)), greatestPriority: namedVector(greatest) }),
+    restore: (arrays) => {
+      copyInto(arrays, "priorities", sums.subarray(leaves))
+      copyInto(arrays, "greatestPriority", greatest)
+      for (let node = leaves - 1; node >= 1; node--) sums[node] = sums[2 * node] + sums[2 * node + 1]
+    },
+  }
+}

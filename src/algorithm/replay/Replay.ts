@@ -1,0 +1,228 @@
+import { copyInto, Misfit, namedVector } from "../learnerState.ts"
+import type { NamedArrays } from "../Algorithm.ts"
+import type { BatchEnv } from "../../env/BatchEnv.ts"
+import type { Stream } from "../../rng/Rng.ts"
+
+/**
+ * What was seen, a ring of moments: the newest `capacity` steps of N envs.
+ *
+ * A moment holds an env's observation, the action taken on it, the reward and how the step ended. What came next is the
+ * env's next moment, so nothing is kept twice, except where an episode ended: its final observation is kept beside.
+ * Everything of a moment but an image lies together, so that drawing one touches one place in memory.
+ */
+export interface Replay {
+  /** Transitions that can be drawn. */
+  readonly size: () => number
+  /** Keeps the observations that the envs show, before they are acted on. */
+  readonly see: (envs: BatchEnv) => void
+  /** Keeps what was done and what came of it; the envs now show the next observations. */
+  readonly add: (actions: Float32Array | Int32Array, envs: BatchEnv) => void
+  /** Draws transitions uniformly: their places, for `gather`. */
+  readonly draw: (random: Stream, places: Int32Array) => void
+  /** Copies transitions of up to n steps out of the ring. */
+  readonly gather: (places: Int32Array, into: Transitions) => void
+  /** The place that `add` fills next for the first env; those of the other envs follow it. */
+  readonly next: () => number
+  readonly capacity: number
+  readonly state: () => NamedArrays
+  readonly restore: (arrays: NamedArrays) => void
+}
+
+/** Where drawn transitions go, row after row. */
+export interface Transitions {
+  readonly observations: Float32Array
+  readonly actions: Float32Array | Int32Array
+  /** The discounted sum over the steps. */
+  readonly rewards: Float32Array
+  readonly nextObservations: Float32Array
+  /** What the value of the next observation counts: γⁿ, or 0 where the episode terminated. */
+  readonly discounts: Float32Array
+}
+
+export interface ReplayOptions {
+  readonly numEnvs: number
+  readonly observationSize: number
+  readonly actionSize: number
+  /** Transitions in all, at least; whole steps of all envs are kept. */
+  readonly capacity: number
+  readonly gamma: number
+  /** Steps that a transition spans. 1 by default. */
+  readonly nsteps?: number
+  /** Observations are images: kept as bytes for as long as all of their numbers are whole, 0 … 255. */
+  readonly images?: boolean
+}
+
+const terminatedFlag = 1
+const truncatedFlag = 2
+
+export const makeReplay = (options: ReplayOptions): Replay => {
+  const { numEnvs, observationSize: width, actionSize, gamma, nsteps = 1, images = false } = options
+  // One moment more than can be drawn: the newest has an observation, but nothing came of it yet.
+  const moments = Math.ceil(options.capacity / numEnvs) + nsteps
+  const places = moments * numEnvs
+  const rowWidth = (images ? 0 : width) + actionSize + 1
+  const before = images ? 0 : width
+  const rows = new Float32Array(places * rowWidth)
+  const endings = new Uint8Array(places)
+  let pixels: Uint8Array | Float32Array = new Uint8Array(images ? places * width : 0)
+  const finals = makeFinals(width)
+  /** The moment that is being filled, and how many before it are whole. */
+  let head = 0
+  let filled = 0
+  const discountPowers = Float64Array.from({ length: nsteps + 1 }, (_, n) => gamma ** n)
+
+  const writeObservation = (place: number, from: Float32Array, env: number): void => {
+    if (!images) {
+      for (let at = 0; at < width; at++) rows[place * rowWidth + at] = from[env * width + at]
+      return
+    }
+    const base = place * width
+    for (let at = 0; at < width; at++) {
+      const value = from[env * width + at]
+      pixels[base + at] = value
+      if (pixels[base + at] !== value && pixels instanceof Uint8Array) {
+        pixels = Float32Array.from(pixels)
+        pixels[base + at] = value
+      }
+    }
+  }
+
+  const readObservation = (place: number, into: Float32Array, row: number): void => {
+    const to = row * width
+    if (images) for (let at = 0, base = place * width; at < width; at++) into[to + at] = pixels[base + at]
+    else for (let at = 0, base = place * rowWidth; at < width; at++) into[to + at] = rows[base + at]
+  }
+
+  const see = (envs: BatchEnv): void => {
+    for (let env = 0; env < numEnvs; env++) writeObservation(head * numEnvs + env, envs.observations, env)
+  }
+
+  const add = (actions: Float32Array | Int32Array, envs: BatchEnv): void => {
+    const base = head * numEnvs
+    for (let env = 0; env < numEnvs; env++) {
+      const place = base + env
+      const at = place * rowWidth + before
+      for (let element = 0; element < actionSize; element++) rows[at + element] = actions[env * actionSize + element]
+      rows[at + actionSize] = envs.rewards[env]
+      if (endings[place] !== 0) finals.forget(place)
+      endings[place] = envs.terminated[env] !== 0 ? terminatedFlag : envs.truncated[env] !== 0 ? truncatedFlag : 0
+      // A terminal state's value is 0, whatever it looks like; one that was cut off at has a value.
+      if (endings[place] === truncatedFlag) finals.keep(place, envs.finalObservations, env)
+    }
+    head = head + 1 === moments ? 0 : head + 1
+    filled = Math.min(filled + 1, moments - 1)
+    see(envs)
+  }
+
+  const size = (): number => Math.max(0, filled - nsteps + 1) * numEnvs
+
+  const draw = (random: Stream, into: Int32Array): void => {
+    const oldest = (head - filled + moments) % moments
+    const count = size()
+    for (let index = 0; index < into.length; index++) {
+      const place = oldest * numEnvs + random.integer(count)
+      into[index] = place < places ? place : place - places
+    }
+  }
+
+  const gather = (drawn: Int32Array, into: Transitions): void => {
+    for (let row = 0; row < drawn.length; row++) {
+      let place = drawn[row]
+      readObservation(place, into.observations, row)
+      for (let element = 0; element < actionSize; element++) {
+        into.actions[row * actionSize + element] = rows[place * rowWidth + before + element]
+      }
+      let total = 0
+      let steps = 0
+      let ending = 0
+      for (; steps < nsteps && ending === 0; steps++) {
+        if (steps > 0) place = place + numEnvs < places ? place + numEnvs : place + numEnvs - places
+        total += discountPowers[steps] * rows[place * rowWidth + before + actionSize]
+        ending = endings[place]
+      }
+      into.rewards[row] = total
+      into.discounts[row] = ending === terminatedFlag ? 0 : discountPowers[steps]
+      if (ending === truncatedFlag) finals.read(place, into.nextObservations, row)
+      else
+        readObservation(
+          place + numEnvs < places ? place + numEnvs : place + numEnvs - places,
+          into.nextObservations,
+          row,
+        )
+    }
+  }
+
+  const state = (): NamedArrays => ({
+    position: namedVector(Int32Array.of(head, filled)),
+    rows: { shape: [places, rowWidth], data: rows },
+    endings: namedVector(endings),
+    ...(images ? { pixels: { shape: [places, width], data: pixels } } : {}),
+    ...finals.state(),
+  })
+
+  const restore = (arrays: NamedArrays): void => {
+    const position = new Int32Array(2)
+    copyInto(arrays, "position", position)
+    copyInto(arrays, "rows", rows)
+    copyInto(arrays, "endings", endings)
+    if (images) {
+      if (arrays.pixels?.data instanceof Float32Array) pixels = new Float32Array(places * width)
+      copyInto(arrays, "pixels", pixels)
+    }
+    finals.restore(arrays)
+    head = position[0]
+    filled = position[1]
+  }
+
+  return { size, see, add, draw, gather, next: () => head * numEnvs, capacity: places, state, restore }
+}
+
+/** Final observations by the place of their moment: few, so they are kept apart. */
+const makeFinals = (width: number) => {
+  const slots = new Map<number, number>()
+  const free: Array<number> = []
+  let contents = new Float32Array(16 * width)
+  return {
+    keep: (place: number, from: Float32Array, env: number): void => {
+      const slot = free.pop() ?? slots.size
+      if ((slot + 1) * width > contents.length) {
+        const larger = new Float32Array(contents.length * 2)
+        larger.set(contents)
+        contents = larger
+      }
+      for (let at = 0; at < width; at++) contents[slot * width + at] = from[env * width + at]
+      slots.set(place, slot)
+    },
+    forget: (place: number): void => {
+      const slot = slots.get(place)
+      if (slot === undefined) return
+      slots.delete(place)
+      free.push(slot)
+    },
+    read: (place: number, into: Float32Array, row: number): void => {
+      const slot = slots.get(place) ?? 0
+      for (let at = 0; at < width; at++) into[row * width + at] = contents[slot * width + at]
+    },
+    state: (): NamedArrays => {
+      const places = Int32Array.from(slots.keys())
+      const kept = new Float32Array(places.length * width)
+      for (let index = 0; index < places.length; index++) {
+        const slot = slots.get(places[index]) ?? 0
+        kept.set(contents.subarray(slot * width, (slot + 1) * width), index * width)
+      }
+      return { finalPlaces: namedVector(places), finals: { shape: [places.length, width], data: kept } }
+    },
+    restore: (arrays: NamedArrays): void => {
+      const places = arrays.finalPlaces?.data
+      const kept = arrays.finals?.data
+      if (!(places instanceof Int32Array) || !(kept instanceof Float32Array) || kept.length !== places.length * width) {
+        throw new Misfit(`"finalPlaces" and "finals" don't belong together`)
+      }
+      slots.clear()
+      free.length = 0
+      contents = new Float32Array(Math.max(16 * width, kept.length))
+      contents.set(kept)
+      for (let index = 0; index < places.length; index++) slots.set(places[index], index)
+    },
+  }
+}

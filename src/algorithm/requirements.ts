@@ -1,0 +1,23 @@
+import { Effect } from "effect"
+import { ConfigError } from "../config/Config.ts"
+import type { Box } from "../env/Space.ts"
+import type { Task } from "./Algorithm.ts"
+
+/** What an algorithm needs of a task's spaces, as errors that say so before the first step. */
+
+const unsuited = (algorithm: string, message: string): Effect.Effect<never, ConfigError> =>
+  Effect.fail(new ConfigError({ source: algorithm, key: "algorithm", message: `algorithm: ${algorithm} ${message}` }))
+
+/** The number of choices of a discrete action space. */
+export const needsChoices = (algorithm: string, { actionSpace }: Task): Effect.Effect<number, ConfigError> =>
+  actionSpace._tag === "Discrete"
+    ? Effect.succeed(actionSpace.n)
+    : unsuited(algorithm, "needs discrete actions; for real numbers there are sac, td3 and ppo")
+
+/** A continuous action space with finite bounds. */
+export const needsBoundedBox = (algorithm: string, { actionSpace }: Task): Effect.Effect<Box, ConfigError> =>
+  actionSpace._tag === "Discrete"
+    ? unsuited(algorithm, "needs actions that are real numbers; for choices there are dqn, ddqn and ppo")
+    : [...actionSpace.low, ...actionSpace.high].every(Number.isFinite)
+      ? Effect.succeed(actionSpace)
+      : unsuited(algorithm, "needs an action space with finite bounds; Wrapper.clipAction or rescaleAction can help")

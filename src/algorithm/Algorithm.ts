@@ -19,7 +19,7 @@ export interface Task {
 export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", { message: Schema.String }) {}
 
 export type LearnerError = AgentError | BackendError | EnvError
-export type SetupError = ConfigError | GraphError | BackendUnavailable | BackendError
+export type SetupError = AgentError | ConfigError | GraphError | BackendUnavailable | BackendError
 
 /** Means over one update, by the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
 export type Metrics = Readonly<Record<string, number>>

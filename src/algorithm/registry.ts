@@ -7,10 +7,14 @@ import * as Curiosity from "./Curiosity.ts"
 import * as Daac from "./Daac.ts"
 import * as Ddqn from "./Ddqn.ts"
 import * as Dqn from "./Dqn.ts"
+import * as Es from "./Es.ts"
 import * as Ppo from "./Ppo.ts"
+import * as Randal from "./Randal.ts"
 import * as Rnd from "./Rnd.ts"
 import * as Sac from "./Sac.ts"
 import * as Td3 from "./Td3.ts"
+import * as Unreal from "./Unreal.ts"
+import * as Vin from "./Vin.ts"
 
 const algorithms: Readonly<Record<string, () => Algorithm>> = {
   a2c: () => A2c.make(),
@@ -18,10 +22,14 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
   daac: () => Daac.make(),
   ddqn: () => Ddqn.make(),
   dqn: () => Dqn.make(),
+  es: () => Es.make(),
   ppo: () => Ppo.make(),
+  randal: () => Randal.make(),
   rnd: () => Rnd.make(),
   sac: () => Sac.make(),
   td3: () => Td3.make(),
+  unreal: () => Unreal.make(),
+  vin: () => Vin.make(),
 }
 
 /** A built-in algorithm with its defaults, by the name it goes by in a config. */

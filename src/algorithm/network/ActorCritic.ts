@@ -5,7 +5,8 @@ import { linear } from "../../graph/layers.ts"
 import { concat, constant, maximum, minimum, reshape, split } from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { memory, type Recall } from "./memory.ts"
-import { type Declarations, isImage, type NetworkConfig, trunk, type Weights } from "./trunk.ts"
+import { type Planning, planner } from "./valueIteration.ts"
+import { type Declarations, isImage, type NetworkConfig, type Trunk, trunk, type Weights } from "./trunk.ts"
 
 /**
  * An actor and a critic.
@@ -23,6 +24,9 @@ export interface ActorCritic {
   /** What the heads see: of the actor and of the critic, the same where they share a trunk. */
   readonly featureSize: number
   readonly features: (weights: Weights, observations: Tensor, recall?: Recall) => Features
+  /** What the actor sees of single observations, before it remembers anything. */
+  readonly glance: (weights: Weights, observations: Tensor) => Tensor
+  readonly glanceSize: number
   readonly heads: (weights: Weights, features: Features) => Heads
 }
 
@@ -44,6 +48,8 @@ export interface ActorCriticOptions extends NetworkConfig {
   readonly lstm: number
   /** Two networks, over images too. */
   readonly separate?: boolean
+  /** A planner in place of the trunk. */
+  readonly planning?: Planning | null
 }
 
 export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
@@ -61,6 +67,8 @@ export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
     memorySize: below.memorySize,
     featureSize: below.featureSize,
     features: below.features,
+    glance: below.seeing.apply,
+    glanceSize: below.seeing.outputs,
     heads: (weights, { actor, critic }) => {
       const preferences = actorHead.apply(weights, actor)
       const distribution =
@@ -78,6 +86,7 @@ interface Below {
   readonly criticHead: string
   readonly featureSize: number
   readonly memorySize: number
+  readonly seeing: Trunk
   readonly features: ActorCritic["features"]
   /** All parameters, in the order in which they are kept. */
   readonly around: (actor: Declarations, critic: Declarations, deviations: Declarations) => Declarations
@@ -96,6 +105,7 @@ const separateTrunks = (options: ActorCriticOptions): Below => {
     criticHead: `critic.${critic.seeing.depth}`,
     featureSize: actor.remembering?.outputs ?? actor.seeing.outputs,
     memorySize: 2 * memorySize,
+    seeing: actor.seeing,
     features: (weights, observations, recall) => {
       const seen = towers.map(({ seeing }) => seeing.apply(weights, observations))
       if (recall === undefined) return { actor: seen[0], critic: seen[1] }
@@ -120,13 +130,16 @@ const separateTrunks = (options: ActorCriticOptions): Below => {
 }
 
 const sharedTrunk = (options: ActorCriticOptions): Below => {
-  const shared = trunk("trunk", options.observationSpace, options)
+  const { observationSpace, planning = null } = options
+  const shared =
+    planning === null ? trunk("trunk", observationSpace, options) : planner("planner", observationSpace, planning)
   const remembers = options.lstm > 0 ? memory("memory", shared.outputs, options.lstm) : undefined
   return {
     actorHead: "actor",
     criticHead: "critic",
     featureSize: remembers?.outputs ?? shared.outputs,
     memorySize: remembers?.size ?? 0,
+    seeing: shared,
     features: (weights, observations, recall) => {
       const seen = shared.apply(weights, observations)
       if (remembers === undefined || recall === undefined) return { actor: seen, critic: seen }

@@ -3,6 +3,8 @@ import type { NamedArrays } from "../Algorithm.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import type { Stream } from "../../rng/Rng.ts"
 
+import { Frames } from "./Frames.ts"
+
 /**
  * What was seen, a ring of moments: the newest `capacity` steps of N envs.
  *
@@ -48,7 +50,7 @@ export interface ReplayOptions {
   readonly gamma: number
   /** Steps that a transition spans. 1 by default. */
   readonly nsteps?: number
-  /** Observations are images: kept as bytes for as long as all of their numbers are whole, 0 … 255. */
+  /** Observations are images, which are kept apart and in few bytes. */
   readonly images?: boolean
 }
 
@@ -64,7 +66,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
   const before = images ? 0 : width
   const rows = new Float32Array(places * rowWidth)
   const endings = new Uint8Array(places)
-  let pixels: Uint8Array | Float32Array = new Uint8Array(images ? places * width : 0)
+  const frames = images ? new Frames(places, width) : undefined
   const finals = makeFinals(width)
   /** The moment that is being filled, and how many before it are whole. */
   let head = 0
@@ -72,25 +74,14 @@ export const makeReplay = (options: ReplayOptions): Replay => {
   const discountPowers = Float64Array.from({ length: nsteps + 1 }, (_, n) => gamma ** n)
 
   const writeObservation = (place: number, from: Float32Array, env: number): void => {
-    if (!images) {
-      for (let at = 0; at < width; at++) rows[place * rowWidth + at] = from[env * width + at]
-      return
-    }
-    const base = place * width
-    for (let at = 0; at < width; at++) {
-      const value = from[env * width + at]
-      pixels[base + at] = value
-      if (pixels[base + at] !== value && pixels instanceof Uint8Array) {
-        pixels = Float32Array.from(pixels)
-        pixels[base + at] = value
-      }
-    }
+    if (frames !== undefined) return frames.write(place, from, env * width)
+    for (let at = 0; at < width; at++) rows[place * rowWidth + at] = from[env * width + at]
   }
 
   const readObservation = (place: number, into: Float32Array, row: number): void => {
     const to = row * width
-    if (images) for (let at = 0, base = place * width; at < width; at++) into[to + at] = pixels[base + at]
-    else for (let at = 0, base = place * rowWidth; at < width; at++) into[to + at] = rows[base + at]
+    if (frames !== undefined) return frames.read(place, into, to)
+    for (let at = 0, base = place * rowWidth; at < width; at++) into[to + at] = rows[base + at]
   }
 
   const see = (envs: BatchEnv): void => {
@@ -156,7 +147,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     position: namedVector(Int32Array.of(head, filled)),
     rows: { shape: [places, rowWidth], data: rows },
     endings: namedVector(endings),
-    ...(images ? { pixels: { shape: [places, width], data: pixels } } : {}),
+    ...frames?.state("frames"),
     ...finals.state(),
   })
 
@@ -165,10 +156,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     copyInto(arrays, "position", position)
     copyInto(arrays, "rows", rows)
     copyInto(arrays, "endings", endings)
-    if (images) {
-      if (arrays.pixels?.data instanceof Float32Array) pixels = new Float32Array(places * width)
-      copyInto(arrays, "pixels", pixels)
-    }
+    frames?.restore(arrays, "frames")
     finals.restore(arrays)
     head = position[0]
     filled = position[1]

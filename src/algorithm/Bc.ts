@@ -1,0 +1,158 @@
+import { Effect, Schema, type Scope } from "effect"
+import { Backend } from "../backend/Backend.ts"
+import { nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { sizeOf } from "../env/Space.ts"
+import { gradients } from "../graph/gradients.ts"
+import { cast, equal, input, mean, mul, neg, state, sub } from "../graph/ops.ts"
+import { adam, clipGlobalNorm } from "../graph/optimisers.ts"
+import { type Layout, layout } from "../graph/Parameters.ts"
+import type { ProgramSpec } from "../graph/Program.ts"
+import { stream } from "../rng/Rng.ts"
+import { AgentError, type Algorithm, define, type Learner, type SetupError, type Task } from "./Algorithm.ts"
+import { Averages } from "./Averages.ts"
+import { build } from "./build.ts"
+import type { Demonstrations } from "./Demonstrations.ts"
+import { learnerPolicy, type NamedVector, restoreState } from "./learnerState.ts"
+import { type ActorCritic, actorCritic, toEnvAction } from "./network/ActorCritic.ts"
+import { networkFields, type Weights } from "./network/trunk.ts"
+import { vinField } from "./network/valueIteration.ts"
+import { actionKind } from "./rollout/programs.ts"
+
+/**
+ * Behaviour cloning: the policy that makes the demonstrated actions likeliest. A step of such a training is a
+ * demonstrated step that was learnt from; the env is only played in validations.
+ */
+export const BcConfig = Schema.Struct({
+  ...networkFields,
+  ...vinField,
+  learningRate: withDefault(positive, 1e-3),
+  batchSize: withDefault(positiveInt, 64),
+  /** Keeps the policy from being surer than the demonstrations make it. */
+  entropyCoefficient: withDefault(nonNegative, 0),
+  maxGradNorm: withDefault(nonNegative, 0),
+})
+export type BcConfig = typeof BcConfig.Type
+
+const distributionOf = (network: ActorCritic, weights: Weights, observations: ReturnType<typeof input>) =>
+  network.heads(weights, network.features(weights, observations)).distribution
+
+const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec => {
+  const { batchSize, entropyCoefficient, maxGradNorm, learningRate } = config
+  const { names, size } = parameters
+  const theta = state("theta", [size])
+  const weights = parameters.tensorsOf(theta)
+  const { shape, dtype } = actionKind(task.actionSpace)
+  const observations = input("observations", [batchSize, sizeOf(task.observationSpace)])
+  const actions = input("actions", [batchSize, ...shape], dtype)
+  const distribution = distributionOf(network, weights, observations)
+  const unlikeliness = neg(mean(distribution.logProbability(actions)))
+  const entropy = mean(distribution.entropy())
+  const slopes = gradients(
+    sub(unlikeliness, mul(entropy, entropyCoefficient)),
+    names.map((name) => weights[name]),
+  )
+  const gradient = parameters.flatten(Object.fromEntries(names.map((name, index) => [name, slopes[index]])))
+  const clipped = maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient
+  const { next, moments } = adam({ size, learningRate }).update(theta, clipped)
+  const isDiscrete = task.actionSpace._tag === "Discrete"
+  return {
+    name: "bc.update",
+    inputs: { observations, actions },
+    state: { theta: { tensor: theta, next }, ...moments },
+    outputs: {
+      "losses/unlikeliness": unlikeliness,
+      "losses/entropy": entropy,
+      ...(isDiscrete ? { "charts/accuracy": mean(cast(equal(distribution.mode(), actions), "f32")) } : {}),
+    },
+  }
+}
+
+const policySpec = (network: ActorCritic, parameters: Layout, task: Task, count: number): ProgramSpec => {
+  const theta = state("theta", [parameters.size])
+  const observations = input("observations", [count, sizeOf(task.observationSpace)])
+  const distribution = distributionOf(network, parameters.tensorsOf(theta), observations)
+  return {
+    name: "bc.policy",
+    inputs: { observations },
+    state: { theta: { tensor: theta } },
+    outputs: { actions: toEnvAction(task.actionSpace, distribution.mode()) },
+  }
+}
+
+const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
+  Effect.fnUntraced(function* (
+    config: BcConfig,
+    task: Task,
+  ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
+    const width = sizeOf(task.observationSpace)
+    const actionSize = sizeOf(task.actionSpace)
+    const isDiscrete = task.actionSpace._tag === "Discrete"
+    const fits = observations.length === rows * width && actions.length === rows * actionSize
+    if (rows === 0 || !fits || isDiscrete !== actions instanceof Int32Array) {
+      const message = `bc: ${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`
+      return yield* new AgentError({ message })
+    }
+    const backend = yield* Backend
+    const network = yield* build(() => actorCritic({ ...task, ...config, lstm: 0 }))
+    const parameters = layout(network.parameters)
+    const spec = yield* build(() => updateSpec(config, network, parameters, task))
+    const update = yield* backend.compile(spec)
+    const kept = Object.keys(spec.state).filter((key) => key !== "theta")
+    yield* update.write("theta", parameters.initialise(stream(task.seed, "weights")))
+
+    const averages = new Averages()
+    const batches = Math.ceil(rows / config.batchSize)
+    const order = new Int32Array(rows)
+    /** Which pass `order` is of. */
+    let ordered = -1
+
+    /** The batch of this iteration: the demonstrations are gone through again and again, each time in another order. */
+    const fill = (iteration: number): void => {
+      const pass = Math.floor(iteration / batches)
+      if (pass !== ordered) stream(task.seed, "demonstrations", pass).permutation(order)
+      ordered = pass
+      const from = (iteration % batches) * config.batchSize
+      for (let row = 0; row < config.batchSize; row++) {
+        const shown = order[(from + row) % rows]
+        for (let at = 0; at < width; at++) update.feeds.observations[row * width + at] = observations[shown * width + at]
+        for (let at = 0; at < actionSize; at++) update.feeds.actions[row * actionSize + at] = actions[shown * actionSize + at]
+      }
+    }
+
+    return {
+      devices: { [update.name]: update.device },
+      rollout: (_envs, { iteration }) =>
+        Effect.sync(() => {
+          fill(iteration)
+          return config.batchSize
+        }),
+      update: () => Effect.map(update.run, () => averages.addResults(update)),
+      metrics: () => averages.take(),
+      policy: (count) =>
+        learnerPolicy(backend, () => policySpec(network, parameters, task, count), update.read("theta")),
+      weights: Effect.map(update.read("theta"), parameters.toNamed),
+      state: Effect.gen(function* () {
+        const optimizer: Record<string, NamedVector> = {}
+        for (const key of kept) optimizer[key] = { shape: spec.state[key].tensor.shape, data: yield* update.read(key) }
+        return { optimizer }
+      }),
+      restore: (weights, saved) =>
+        restoreState(function* (files) {
+          yield* update.write("theta", yield* files.weights(parameters, weights))
+          for (const key of kept) {
+            yield* update.write(key, yield* files.floats("optimizer", key, spec.state[key].tensor.shape))
+          }
+        }, saved),
+    }
+  })
+
+/**
+ * Behaviour cloning of demonstrations, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: CartPole.env, algorithm: Bc.make(shown, { hidden: [32] }), totalSteps: 50_000 })
+ * ```
+ */
+export const make = (demonstrations: Demonstrations, input: typeof BcConfig.Encoded = {}): Algorithm =>
+  define({ name: "bc", config: BcConfig, setup: learnFrom(demonstrations) }).make(input)

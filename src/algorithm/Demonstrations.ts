@@ -1,0 +1,105 @@
+/**
+ * What somebody did who knows how: observations, and the actions taken on them.
+ *
+ * @example
+ * ```ts
+ * const shown = Demonstrations.record(CartPole.env, {
+ *   episodes: 10,
+ *   policy: ([, , angle, spin]) => (angle + spin > 0 ? 1 : 0),
+ * })
+ * Train.run({ env: CartPole.env, algorithm: Bc.make(shown), totalSteps: 50_000, validation: { everySteps: 10_000 } })
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import * as Batch from "../env/Batch.ts"
+import type { Env } from "../env/Env.ts"
+import { sizeOf } from "../env/Space.ts"
+import { AgentError } from "./Algorithm.ts"
+
+export interface Demonstrations {
+  readonly rows: number
+  /** [rows, size] */
+  readonly observations: Float32Array
+  /** [rows], or [rows, size] of real numbers. */
+  readonly actions: Int32Array | Float32Array
+  /** Of whole episodes, where they are known. */
+  readonly returns: ReadonlyArray<number>
+}
+
+export interface RecordOptions {
+  readonly episodes: number
+  readonly policy: (observation: ReadonlyArray<number>) => number | ReadonlyArray<number>
+  /** 0 by default. */
+  readonly seed?: number
+  /** An episode is left after so many steps. 10,000 by default. */
+  readonly maxSteps?: number
+}
+
+/** Plays episodes by a policy and keeps what it did. Throws EnvError. */
+export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000 }: RecordOptions): Demonstrations => {
+  const seen: Array<number> = []
+  const done: Array<number> = []
+  const returns: Array<number> = []
+  const batch = Batch.make(env, 1, { autoReset: "disabled" })
+  const actions = env.actionSpace._tag === "Discrete" ? new Int32Array(1) : new Float32Array(sizeOf(env.actionSpace))
+  batch.reset(seed, "demonstrations")
+  for (let episode = 0; episode < episodes; episode++) {
+    if (episode > 0) batch.restart(Uint8Array.of(1))
+    let total = 0
+    for (let step = 0; step < maxSteps; step++) {
+      const observation = Array.from(batch.observations)
+      const action = policy(observation)
+      const numbers = typeof action === "number" ? [action] : action
+      for (let at = 0; at < actions.length; at++) actions[at] = numbers[at]
+      for (const number of observation) seen.push(number)
+      for (const number of actions) done.push(number)
+      batch.step(actions)
+      total += batch.rewards[0]
+      if ((batch.terminated[0] | batch.truncated[0]) !== 0) break
+    }
+    returns.push(total)
+  }
+  return {
+    rows: done.length / actions.length,
+    observations: Float32Array.from(seen),
+    actions: actions instanceof Int32Array ? Int32Array.from(done) : Float32Array.from(done),
+    returns,
+  }
+}
+
+const Trajectories = Schema.Array(
+  Schema.Struct({
+    trajectory: Schema.Array(
+      Schema.Struct({
+        observation: Schema.Array(Schema.Finite),
+        action: Schema.Union([Schema.Finite, Schema.Array(Schema.Finite)]),
+        reward: Schema.optionalKey(Schema.Finite),
+      }),
+    ),
+  }),
+)
+
+/** From JSON: a list of `{ trajectory: [{ observation: […], action: n | […], reward? }] }`, for the env's spaces. */
+export const fromJson = Effect.fnUntraced(function* (
+  env: Env,
+  text: string,
+): Effect.fn.Return<Demonstrations, AgentError> {
+  const trajectories = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Trajectories))(text).pipe(
+    Effect.mapError((error) => new AgentError({ message: `demonstrations: ${error.message.replace(/\s+/g, " ")}` })),
+  )
+  const [wide, actionSize] = [sizeOf(env.observationSpace), sizeOf(env.actionSpace)]
+  const steps = trajectories.flatMap(({ trajectory }) => trajectory)
+  for (const [row, { observation, action }] of steps.entries()) {
+    const actions = typeof action === "number" ? 1 : action.length
+    if (observation.length === wide && actions === actionSize) continue
+    const message = `demonstrations: step ${row} has ${observation.length} and ${actions} numbers as observation and action; ${env.id} has ${wide} and ${actionSize}`
+    return yield* new AgentError({ message })
+  }
+  const actions = steps.flatMap(({ action }) => action)
+  return {
+    rows: steps.length,
+    observations: Float32Array.from(steps.flatMap(({ observation }) => observation)),
+    actions: env.actionSpace._tag === "Discrete" ? Int32Array.from(actions) : Float32Array.from(actions),
+    returns: trajectories.map(({ trajectory }) => trajectory.reduce((sum, { reward = 0 }) => sum + reward, 0)),
+  }
+})

@@ -1,0 +1,28 @@
+import { Schema } from "effect"
+import { positiveInt, withDefault } from "../config/fields.ts"
+import { define } from "./Algorithm.ts"
+import { rndFields, rndLearner } from "./Rnd.ts"
+import { auxiliaryFields, auxiliaryTasks } from "./unreal/auxiliaryTasks.ts"
+
+/** RANDAL: RND's bonus for what is new and UNREAL's tasks beside, on one network. For images and discrete actions. */
+export const RandalConfig = Schema.Struct({
+  ...rndFields,
+  ...auxiliaryFields,
+  hidden: withDefault(Schema.Array(positiveInt), [128]),
+})
+export type RandalConfig = typeof RandalConfig.Type
+
+/**
+ * RANDAL as a value, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: PixelMaze.env, numEnvs: 32, algorithm: Randal.make(), totalSteps: 1_000_000 })
+ * ```
+ */
+export const { make } = define({
+  name: "randal",
+  config: RandalConfig,
+  setup: (config, task) =>
+    rndLearner("randal", config, task, (model) => auxiliaryTasks(config, model, task)),
+})

@@ -1,0 +1,44 @@
+import { Schema } from "effect"
+import { positive, positiveInt, withDefault } from "../config/fields.ts"
+import { a2cFields, a2cPhase } from "./A2c.ts"
+import { define, type Task } from "./Algorithm.ts"
+import { buildThen } from "./build.ts"
+import { actorCriticModel } from "./rollout/actorCriticModel.ts"
+import { resolved } from "./rollout/fields.ts"
+import { rolloutLearner } from "./rollout/RolloutLearner.ts"
+import { auxiliaryFields, auxiliaryTasks } from "./unreal/auxiliaryTasks.ts"
+
+/**
+ * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C, with `lstm` a remembering one, whose network also learns to
+ * control pixels, to foresee rewards and to value what it replays. For images and discrete actions.
+ */
+export const UnrealConfig = Schema.Struct({
+  ...a2cFields,
+  ...auxiliaryFields,
+  hidden: withDefault(Schema.Array(positiveInt), [128]),
+  nsteps: withDefault(positiveInt, 20),
+  learningRate: withDefault(positive, 7e-4),
+})
+export type UnrealConfig = typeof UnrealConfig.Type
+
+const setup = (given: UnrealConfig, task: Task) => {
+  const config = resolved(given)
+  return buildThen(
+    () => {
+      const model = actorCriticModel({ ...task, ...config })
+      return { model, auxiliary: auxiliaryTasks(config, model, task) }
+    },
+    ({ model, auxiliary }) =>
+      rolloutLearner({ name: "unreal", config, model, auxiliary, phases: [a2cPhase(config, model)] }, task),
+  )
+}
+
+/**
+ * UNREAL as a value, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: PixelMaze.env, numEnvs: 16, algorithm: Unreal.make({ lstm: 128 }), totalSteps: 500_000 })
+ * ```
+ */
+export const { make } = define({ name: "unreal", config: UnrealConfig, setup })

@@ -1,0 +1,46 @@
+import type { NamedArrays } from "../Algorithm.ts"
+import { copyInto } from "../learnerState.ts"
+
+/**
+ * Many observations of one size: as bytes for as long as all of their numbers are whole, 0 … 255 (as those of binary
+ * planes and of screens are), as float32 from the first other number on. A quarter of the memory, and nothing is lost.
+ */
+export class Frames {
+  private data: Uint8Array | Float32Array
+  private readonly width: number
+  private readonly count: number
+
+  constructor(count: number, width: number) {
+    this.count = count
+    this.width = width
+    this.data = new Uint8Array(count * width)
+  }
+
+  write(frame: number, from: Float32Array, offset: number): void {
+    const { width } = this
+    const base = frame * width
+    for (let at = 0; at < width; at++) {
+      const value = from[offset + at]
+      this.data[base + at] = value
+      if (this.data[base + at] !== value && this.data instanceof Uint8Array) {
+        this.data = Float32Array.from(this.data)
+        this.data[base + at] = value
+      }
+    }
+  }
+
+  read(frame: number, into: Float32Array, offset: number): void {
+    const { width, data } = this
+    const base = frame * width
+    for (let at = 0; at < width; at++) into[offset + at] = data[base + at]
+  }
+
+  state(name: string): NamedArrays {
+    return { [name]: { shape: [this.count, this.width], data: this.data } }
+  }
+
+  restore(arrays: NamedArrays, name: string): void {
+    if (arrays[name]?.data instanceof Float32Array) this.data = new Float32Array(this.count * this.width)
+    copyInto(arrays, name, this.data)
+  }
+}

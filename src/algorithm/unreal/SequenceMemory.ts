@@ -1,0 +1,152 @@
+import type { Stream } from "../../rng/Rng.ts"
+import type { NamedArrays } from "../Algorithm.ts"
+import { copyInto, namedVector } from "../learnerState.ts"
+import { Frames } from "../replay/Frames.ts"
+import { copy, type Rollout } from "../rollout/Rollout.ts"
+
+/** The last steps of every env, as sequences can be drawn from them. */
+export interface SequenceMemory {
+  /** Steps of each env that are kept. */
+  readonly filled: () => number
+  readonly remember: (rollout: Rollout) => void
+  /** Copies drawn sequences, one after another. */
+  readonly drawSequences: (random: Stream, into: Sequences) => void
+  /** Copies short histories and the sign of the reward that followed: half of them, where there are any, not zero. */
+  readonly drawRewards: (random: Stream, into: RewardFrames) => void
+  readonly state: () => NamedArrays
+  readonly restore: (arrays: NamedArrays) => void
+}
+
+export interface Sequences {
+  readonly count: number
+  readonly steps: number
+  /** [count, steps + 1, size]: the last one is what came after. */
+  readonly observations: Float32Array
+  /** [count, steps, …] */
+  readonly actions: Float32Array | Int32Array
+  readonly rewards: Float32Array
+  /** 0 where the episode ended with the step. */
+  readonly continues: Float32Array
+  /** [count, steps + 1]: 1 where an episode, or the sequence, begins. */
+  readonly fresh: Float32Array
+}
+
+export interface RewardFrames {
+  readonly count: number
+  /** Observations in a history. */
+  readonly length: number
+  /** [count, length, size] */
+  readonly observations: Float32Array
+  /** 0, + and − as 0, 1 and 2. */
+  readonly classes: Int32Array
+}
+
+export interface SequenceMemoryOptions {
+  readonly numEnvs: number
+  readonly observationSize: number
+  readonly actionSize: number
+  /** Steps of each env. */
+  readonly capacity: number
+}
+
+export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemory => {
+  const { numEnvs, observationSize: width, actionSize, capacity } = options
+  const places = capacity * numEnvs
+  const frames = new Frames(places, width)
+  const actions = new Float32Array(places * actionSize)
+  const rewards = new Float32Array(places)
+  const ended = new Uint8Array(places)
+  const position = Int32Array.of(0, 0)
+  const paying = new Int32Array(places)
+  const dull = new Int32Array(places)
+
+  /** The place of an env's step, counted from the oldest. */
+  const placeOf = (age: number, env: number): number =>
+    ((position[0] - position[1] + age + capacity) % capacity) * numEnvs + env
+
+  const remember = ({ steps, columns, rewards: paid, terminated, truncated }: Rollout): void => {
+    const observations = columns.observations
+    if (!(observations instanceof Float32Array)) throw new TypeError("observations are real numbers")
+    for (let t = 0; t < steps; t++) {
+      for (let env = 0; env < numEnvs; env++) {
+        const row = t * numEnvs + env
+        const place = position[0] * numEnvs + env
+        frames.write(place, observations, row * width)
+        copy(columns.actions, row * actionSize, actions, place * actionSize, actionSize)
+        rewards[place] = paid[row]
+        ended[place] = terminated[row] | truncated[row]
+      }
+      position[0] = (position[0] + 1) % capacity
+      position[1] = Math.min(position[1] + 1, capacity)
+    }
+  }
+
+  const drawSequences = (random: Stream, into: Sequences): void => {
+    for (let sequence = 0; sequence < into.count; sequence++) {
+      const env = random.integer(numEnvs)
+      const first = random.integer(position[1] - into.steps)
+      let begins = true
+      for (let step = 0; step <= into.steps; step++) {
+        const place = placeOf(first + step, env)
+        const seen = sequence * (into.steps + 1) + step
+        frames.read(place, into.observations, seen * width)
+        into.fresh[seen] = begins ? 1 : 0
+        begins = ended[place] !== 0
+        if (step === into.steps) break
+        const row = sequence * into.steps + step
+        copy(actions, place * actionSize, into.actions, row * actionSize, actionSize)
+        into.rewards[row] = rewards[place]
+        into.continues[row] = begins ? 0 : 1
+      }
+    }
+  }
+
+  const drawRewards = (random: Stream, into: RewardFrames): void => {
+    let pays = 0
+    let doesNot = 0
+    for (let age = into.length - 1; age < position[1]; age++) {
+      for (let env = 0; env < numEnvs; env++) {
+        const candidate = age * numEnvs + env
+        if (rewards[placeOf(age, env)] === 0) dull[doesNot++] = candidate
+        else paying[pays++] = candidate
+      }
+    }
+    for (let index = 0; index < into.count; index++) {
+      const wantsPay = random.uniform() < 0.5
+      const fromPaying = pays > 0 && (wantsPay || doesNot === 0)
+      const candidate = fromPaying ? paying[random.integer(pays)] : dull[random.integer(doesNot)]
+      const env = candidate % numEnvs
+      const age = (candidate - env) / numEnvs
+      const reward = rewards[placeOf(age, env)]
+      into.classes[index] = reward > 0 ? 1 : reward < 0 ? 2 : 0
+      // A history doesn't reach into the episode before: its first observation stands for those.
+      let earliest = age
+      while (earliest > age - into.length + 1 && ended[placeOf(earliest - 1, env)] === 0) earliest--
+      for (let back = 0; back < into.length; back++) {
+        const place = placeOf(Math.max(earliest, age - into.length + 1 + back), env)
+        frames.read(place, into.observations, (index * into.length + back) * width)
+      }
+    }
+  }
+
+  return {
+    filled: () => position[1],
+    remember,
+    drawSequences,
+    drawRewards,
+    state: () => ({
+      ...frames.state("frames"),
+      actions: { shape: [places, actionSize], data: actions },
+      rewards: namedVector(rewards),
+      ended: namedVector(ended),
+      position: namedVector(position),
+    }),
+    restore: (arrays) => {
+      frames.restore(arrays, "frames")
+      copyInto(arrays, "actions", actions)
+      copyInto(arrays, "rewards", rewards)
+      copyInto(arrays, "ended", ended)
+      copyInto(arrays, "position", position)
+    },
+  }
+}

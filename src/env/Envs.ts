@@ -15,8 +15,16 @@ import * as CartPole from "./classic/CartPole.ts"
 import * as MountainCar from "./classic/MountainCar.ts"
 import * as MountainCarContinuous from "./classic/MountainCarContinuous.ts"
 import * as Pendulum from "./classic/Pendulum.ts"
+import * as DoubleIntegrator from "./control/DoubleIntegrator.ts"
+import * as Lander from "./control/Lander.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
+import * as TicTacToe from "./games/TicTacToe.ts"
+import * as GridWorld from "./grid/GridWorld.ts"
+import * as KeyDoor from "./grid/KeyDoor.ts"
+import * as PixelMaze from "./grid/PixelMaze.ts"
+import * as Breakout from "./pixel/Breakout.ts"
+import * as Catch from "./pixel/Catch.ts"
 
 /** All built-in envs. A list of one's own works everywhere that this one does. */
 export const builtIn: ReadonlyArray<Env> = [
@@ -25,6 +33,20 @@ export const builtIn: ReadonlyArray<Env> = [
   MountainCar.env,
   MountainCarContinuous.env,
   Acrobot.env,
+  DoubleIntegrator.env,
+  Lander.env,
+  Lander.continuous,
+  Breakout.env,
+  Catch.env,
+  KeyDoor.small,
+  KeyDoor.env,
+  KeyDoor.large,
+  GridWorld.env,
+  GridWorld.large,
+  PixelMaze.env,
+  TicTacToe.env,
+  TicTacToe.optimal,
+  TicTacToe.selfPlay,
 ]
 
 /** The env of that name; an unknown one is an `EnvError` that says which is nearest. */

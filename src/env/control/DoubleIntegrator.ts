@@ -1,0 +1,80 @@
+/**
+ * A mass on a line that a force moves: bring it to the middle, and to rest. The simplest of continuous control tasks, and
+ * one whose best policy is known: a linear one, the LQR's.
+ *
+ * A state is [position, velocity], as is the observation; the action a force of at most 1. A step of 0.1 s costs
+ * x² + 0.1 v² + 0.1 u², an episode has 100 steps.
+ */
+import { make, type Env } from "../Env.ts"
+import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
+import type { Moved } from "../internal/dynamics.ts"
+import { box, type Box } from "../Space.ts"
+
+const tau = 0.1
+const farthest = 5
+const fastest = 5
+const strongest = 1
+
+const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
+
+/** One step of the mass, without a time limit. */
+export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): Moved => {
+  const force = clip(action[0], strongest)
+  const cost = state[0] * state[0] + 0.1 * state[1] * state[1] + 0.1 * force * force
+  const velocity = clip(state[1] + force * tau, fastest)
+  const position = clip(state[0] + velocity * tau, farthest)
+  const next = [position, velocity]
+  return { state: next, observation: next.map(Math.fround), reward: -cost * tau, terminated: false }
+}
+
+/**
+ * The gains of the best linear policy, u = −k · state, where the force isn't cut off: the fixed point of the discrete
+ * Riccati equation.
+ */
+export const gains = (): readonly [number, number] => {
+  // x' = x + τ v', v' = v + τ u
+  const [a12, b1, b2] = [tau, tau * tau, tau]
+  const [q1, q2, r] = [1, 0.1, 0.1]
+  let [p11, p12, p22] = [q1, 0, q2]
+  let k: readonly [number, number] = [0, 0]
+  for (let sweep = 0; sweep < 2000; sweep++) {
+    const pb1 = p11 * b1 + p12 * b2
+    const pb2 = p12 * b1 + p22 * b2
+    const s = r + b1 * pb1 + b2 * pb2
+    k = [pb1 / s, (a12 * pb1 + pb2) / s]
+    // P ← Q + Aᵀ P (A − B k)
+    const [c11, c12, c21, c22] = [1 - b1 * k[0], a12 - b1 * k[1], -b2 * k[0], 1 - b2 * k[1]]
+    const [d11, d12] = [p11 * c11 + p12 * c21, p11 * c12 + p12 * c22]
+    const d22 = p12 * c12 + p22 * c22
+    p11 = q1 + d11
+    p22 = q2 + a12 * d12 + d22
+    p12 = d12
+  }
+  return k
+}
+
+/** @example `Batch.make(DoubleIntegrator.env, 16)` */
+export const env: Env<ReadonlyArray<number>, Box> = make({
+  id: "DoubleIntegrator-v0",
+  observationSpace: box([-farthest, -fastest], [farthest, fastest]),
+  actionSpace: box(-strongest, strongest),
+  maxSteps: 100,
+  reset: (random): ReadonlyArray<number> => [random.between(-1, 1), random.between(-1, 1)],
+  observe: (state) => state,
+  step: (state, action) => dynamics(state, action),
+  renderText: ([position, velocity]) => {
+    const { put, line, write, text } = canvas(51, 5, { width: 10, height: 4 })
+    line({ x: -5, y: -0.8 }, { x: 5, y: -0.8 }, "─")
+    put(0, -0.8, "┴")
+    put(position, 0, "■")
+    write(0, 0, `position ${short(position)}  velocity ${short(velocity)}`)
+    return text()
+  },
+  renderSvg: ([position, velocity]) =>
+    svg("DoubleIntegrator-v0", 400, 120, [
+      stroke({ x: 10, y: 80 }, { x: 390, y: 80 }, palette.faint, 3),
+      stroke({ x: 200, y: 70 }, { x: 200, y: 90 }, palette.goal, 3),
+      disc({ x: 200 + 38 * position, y: 66 }, 12, palette.body),
+      caption(`position ${short(position)}, velocity ${short(velocity)}`),
+    ]),
+})

@@ -1,0 +1,145 @@
+/**
+ * A map to find a way on: obstacles, a goal and the agent, drawn anew for every episode so that there is a way. What a
+ * value-iteration network is for (Tamar et al. 2016). A point at the goal; a step costs 0.01, one into an obstacle 0.1
+ * and leaves the agent where it is.
+ *
+ * Actions: the eight neighbours, clockwise from up. Planes: obstacle, goal, agent.
+ */
+import type { Stream } from "../../rng/Rng.ts"
+import { EnvError } from "../EnvError.ts"
+import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
+import { palette } from "../internal/draw.ts"
+
+export interface Options {
+  /** Width and height; there is a wall around. 8 by default. */
+  readonly size?: number
+  /** The share of the places that is blocked. 0.25 by default. */
+  readonly density?: number
+  /** Steps before an episode is cut off. 4 × size by default. */
+  readonly maxSteps?: number
+}
+
+// Places in a state: then, place by place, 1 for an obstacle.
+const over = 0
+const agent = 1
+const goal = 2
+const cells = 3
+
+const rowStep = [-1, -1, 0, 1, 1, 1, 0, -1]
+const columnStep = [0, 1, 1, 1, 0, -1, -1, -1]
+
+const neighbour = (size: number, place: number, action: number): number => {
+  const row = Math.floor(place / size) + rowStep[action]
+  const column = (place % size) + columnStep[action]
+  return row < 0 || column < 0 || row >= size || column >= size ? -1 : row * size + column
+}
+
+/** Steps from every place to the goal; −1 where there is no way. `state` as the env has it. */
+export const distances = (state: Int32Array): Int32Array => {
+  const found = new Int32Array(state.length - cells).fill(-1)
+  const size = Math.sqrt(found.length)
+  const queue = [state[goal]]
+  found[state[goal]] = 0
+  for (const place of queue) {
+    for (let action = 0; action < rowStep.length; action++) {
+      const next = neighbour(size, place, action)
+      if (next < 0 || state[cells + next] !== 0 || found[next] >= 0) continue
+      found[next] = found[place] + 1
+      queue.push(next)
+    }
+  }
+  return found
+}
+
+/** The first of the actions that lead nearer to the goal. */
+export const optimalAction = (state: Int32Array): number => {
+  const ways = distances(state)
+  const size = Math.sqrt(ways.length)
+  return rowStep.findIndex((_, action) => {
+    const next = neighbour(size, state[agent], action)
+    return next >= 0 && ways[next] >= 0 && ways[next] < ways[state[agent]]
+  })
+}
+
+/** The state that an observation shows. */
+export const stateOf = (observation: ArrayLike<number>): Int32Array => {
+  const places = observation.length / 3
+  const state = new Int32Array(cells + places)
+  for (let place = 0; place < places; place++) {
+    state[cells + place] = observation[place]
+    if (observation[places + place] !== 0) state[goal] = place
+    if (observation[2 * places + place] !== 0) state[agent] = place
+  }
+  return state
+}
+
+const rulesFor = (size: number, density: number): Rules => {
+  const places = size * size
+  const onEdge = (place: number): boolean => {
+    const [row, column] = [Math.floor(place / size), place % size]
+    return row === 0 || column === 0 || row === size - 1 || column === size - 1
+  }
+  const draw = (state: Int32Array, at: number, random: Stream): boolean => {
+    for (let place = 0; place < places; place++) {
+      state[at + cells + place] = onEdge(place) || random.uniformDouble() < density ? 1 : 0
+    }
+    const free = (): number => {
+      let place: number
+      do place = random.integer(places)
+      while (onEdge(place))
+      state[at + cells + place] = 0
+      return place
+    }
+    state[at + goal] = free()
+    state[at + agent] = free()
+    // Not next to each other: there would be nothing to plan.
+    return distances(state.subarray(at, at + cells + places))[state[at + agent]] > 1
+  }
+  return {
+    stateSize: cells + places,
+    reset: (state, at, random) => {
+      while (!draw(state, at, random));
+    },
+    step: (state, at, action) => {
+      const to = neighbour(size, state[at + agent], action)
+      if (to < 0 || state[at + cells + to] !== 0) return -0.1
+      state[at + agent] = to
+      if (to !== state[at + goal]) return -0.01
+      state[at + over] = 1
+      return 1
+    },
+    show: (state, at, into, to) => {
+      for (let place = 0; place < places; place++) into[to + place] = state[at + cells + place]
+      into[to + places + state[at + goal]] = 1
+      into[to + 2 * places + state[at + agent]] = 1
+    },
+  }
+}
+
+/** @example `GridWorld.make({ size: 16, density: 0.3 })` */
+export const make = ({ size = 8, density = 0.25, maxSteps = 4 * size }: Options = {}): BoardEnv => {
+  const id = `GridWorld-${size}x${size}-v0`
+  if (!Number.isInteger(size) || size < 5) {
+    throw new EnvError({ env: id, message: `GridWorld: size ${size}; it must be a whole number of at least 5` })
+  }
+  if (!(density >= 0 && density <= 0.6)) {
+    throw new EnvError({ env: id, message: `GridWorld: density ${density}; it must be from 0 to 0.6` })
+  }
+  return boardEnv({
+    id,
+    planes: [
+      { name: "obstacle", letter: "█", colour: palette.ink },
+      { name: "goal", letter: "★", colour: palette.goal },
+      { name: "agent", letter: "☻", colour: palette.body },
+    ],
+    height: size,
+    width: size,
+    actions: rowStep.length,
+    maxSteps,
+    rules: rulesFor(size, density),
+  })
+}
+
+/** @example `Batch.make(GridWorld.env, 32)` */
+export const env: BoardEnv = make()
+export const large: BoardEnv = make({ size: 16 })

@@ -1,0 +1,114 @@
+/**
+ * A small maze seen as a coloured picture of 20 × 20 pixels: walls are white, the agent is blue, apples (a point each)
+ * are green and the goal (ten points, and the end) is red. Walls, apples, goal and agent are drawn anew for every
+ * episode, so that there is a way to each of them.
+ *
+ * Actions: up, down, left, right. Planes: red, green, blue.
+ */
+import type { Stream } from "../../rng/Rng.ts"
+import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
+
+const side = 10
+const pixels = 2
+const width = side * pixels
+const apples = 4
+const density = 0.2
+const applePoints = 1
+const goalPoints = 10
+
+// Places in a state: then, place by place, what is there.
+const over = 0
+const agent = 1
+const cells = 2
+const nothing = 0
+const wall = 1
+const apple = 2
+const goal = 3
+
+const step4 = [-side, side, -1, 1]
+
+/** The places that can be reached, the nearest first. (A wall is all around, so no step leaves the field.) */
+const reachable = (state: Int32Array, at: number, from: number): ReadonlyArray<number> => {
+  const seen = new Uint8Array(side * side)
+  const queue = [from]
+  seen[from] = 1
+  for (const place of queue) {
+    for (const step of step4) {
+      const next = place + step
+      if (seen[next] !== 0 || state[at + cells + next] === wall) continue
+      seen[next] = 1
+      queue.push(next)
+    }
+  }
+  return queue
+}
+
+const rules: Rules = {
+  stateSize: cells + side * side,
+  reset: (state, at, random) => {
+    while (!drawn(state, at, random));
+  },
+  step: (state, at, action) => {
+    const to = state[at + agent] + step4[action]
+    const found = state[at + cells + to]
+    if (found === wall) return 0
+    state[at + agent] = to
+    state[at + cells + to] = nothing
+    if (found === goal) state[at + over] = 1
+    return found === goal ? goalPoints : found === apple ? applePoints : 0
+  },
+  show: (state, at, into, to) => {
+    for (let place = 0; place < side * side; place++) {
+      const what = place === state[at + agent] ? -1 : state[at + cells + place]
+      if (what === nothing) continue
+      if (what === wall || what === goal) paint(into, to, 0, place)
+      if (what === wall || what === apple) paint(into, to, 1, place)
+      if (what === wall || what === -1) paint(into, to, 2, place)
+    }
+  },
+}
+
+const paint = (into: Float32Array, to: number, plane: number, place: number): void => {
+  const corner = to + plane * width * width + Math.floor(place / side) * pixels * width + (place % side) * pixels
+  for (let row = 0; row < pixels; row++) {
+    for (let column = 0; column < pixels; column++) into[corner + row * width + column] = 1
+  }
+}
+
+/** Draws a maze; says whether there is room enough in it. */
+const drawn = (state: Int32Array, at: number, random: Stream): boolean => {
+  for (let place = 0; place < side * side; place++) {
+    const [row, column] = [Math.floor(place / side), place % side]
+    const onEdge = row === 0 || column === 0 || row === side - 1 || column === side - 1
+    state[at + cells + place] = onEdge || random.uniformDouble() < density ? wall : nothing
+  }
+  const start = (1 + random.integer(side - 2)) * side + 1 + random.integer(side - 2)
+  state[at + agent] = start
+  state[at + cells + start] = nothing
+  const places = reachable(state, at, start).slice(1)
+  if (places.length < side * side * 0.4) return false
+  for (let index = 0; index <= apples; index++) {
+    // The goal is in the farther half.
+    const from = index === 0 ? places.length >> 1 : 0
+    let place: number
+    do place = places[from + random.integer(places.length - from)]
+    while (state[at + cells + place] !== nothing)
+    state[at + cells + place] = index === 0 ? goal : apple
+  }
+  return true
+}
+
+/** @example `Batch.make(PixelMaze.env, 16)` */
+export const env: BoardEnv = boardEnv({
+  id: "PixelMaze-v0",
+  planes: [
+    { name: "red", letter: "★", colour: "#e76f51" },
+    { name: "green", letter: "●", colour: "#2a9d8f" },
+    { name: "blue", letter: "█", colour: "#3d5a80" },
+  ],
+  height: width,
+  width,
+  actions: step4.length,
+  maxSteps: 200,
+  rules,
+})

@@ -1,0 +1,167 @@
+import type { Stream } from "../../rng/Rng.ts"
+import type { Snapshot } from "../BatchEnv.ts"
+import { type Env, make } from "../Env.ts"
+import { box, discrete, type Discrete } from "../Space.ts"
+import { canvas, palette, svg } from "./draw.ts"
+import { batchOf, copyFrom, type Columns, type Kernel } from "./episodes.ts"
+
+/**
+ * Games on a board: a state of a few whole numbers, changed in place, shown as planes of zeros and ones. The rules are
+ * written once; the pure env and the fast batch are both made of them.
+ */
+export interface Rules {
+  /** How many whole numbers a state has. The first says whether the game is over. */
+  readonly stateSize: number
+  /** Writes a first state; all numbers are zero before. */
+  readonly reset: (state: Int32Array, at: number, random: Stream) => void
+  /** Makes a move, sets the first number where that ends the game, and gives the reward. */
+  readonly step: (state: Int32Array, at: number, action: number, random: Stream) => number
+  /** Writes [planes, height, width] numbers; all are zero before. */
+  readonly show: (state: Int32Array, at: number, into: Float32Array, to: number) => void
+}
+
+export interface BoardGame {
+  readonly id: string
+  readonly planes: ReadonlyArray<Plane>
+  readonly height: number
+  readonly width: number
+  readonly actions: number
+  readonly maxSteps?: number
+  readonly rewardThreshold?: number
+  readonly rules: Rules
+}
+
+/** What a plane means, and how it is drawn: later planes lie on top; one without a letter isn't drawn. */
+export interface Plane {
+  readonly name: string
+  readonly letter: string
+  readonly colour: string
+}
+
+export type BoardEnv = Env<Int32Array, Discrete>
+
+export const boardEnv = (game: BoardGame): BoardEnv => {
+  const { id, planes, height, width, actions, rules } = game
+  const size = planes.length * height * width
+  const observe = (state: Int32Array): Float32Array => {
+    const seen = new Float32Array(size)
+    rules.show(state, 0, seen, 0)
+    return seen
+  }
+  const env: BoardEnv = make({
+    id,
+    observationSpace: box(0, 1, [planes.length, height, width]),
+    actionSpace: discrete(actions),
+    ...(game.maxSteps === undefined ? {} : { maxSteps: game.maxSteps }),
+    ...(game.rewardThreshold === undefined ? {} : { rewardThreshold: game.rewardThreshold }),
+    reset: (random) => {
+      const state = new Int32Array(rules.stateSize)
+      rules.reset(state, 0, random)
+      return state
+    },
+    observe,
+    step: (state, action, random) => {
+      const next = state.slice()
+      const reward = rules.step(next, 0, action, random)
+      return { state: next, reward, terminated: next[0] !== 0 }
+    },
+    renderText: (state) => drawText(game, observe(state)),
+    renderSvg: (state) => drawSvg(game, observe(state)),
+    batch: (numEnvs, options) => batchOf(env, numEnvs, options, (columns) => boardKernel(env, game, columns)),
+  })
+  return env
+}
+
+const boardKernel = (env: BoardEnv, { rules, planes, height, width }: BoardGame, columns: Columns): Kernel => {
+  const { numEnvs, observations, rewards, terminated } = columns
+  const { stateSize } = rules
+  const size = planes.length * height * width
+  const states = new Int32Array(numEnvs * stateSize)
+  const streams: Array<Stream> = []
+  const look = (index: number): void => {
+    observations.fill(0, index * size, (index + 1) * size)
+    rules.show(states, index * stateSize, observations, index * size)
+  }
+  return {
+    start: (index, random) => {
+      streams[index] = random
+      states.fill(0, index * stateSize, (index + 1) * stateSize)
+      rules.reset(states, index * stateSize, random)
+      look(index)
+    },
+    advance: (actions, waiting) => {
+      for (let index = 0; index < numEnvs; index++) {
+        if (waiting[index] !== 0) continue
+        const at = index * stateSize
+        rewards[index] = rules.step(states, at, actions[index], streams[index])
+        terminated[index] = states[at] !== 0 ? 1 : 0
+        look(index)
+      }
+    },
+    save: (): Snapshot => ({ states: states.slice(), positions: Float64Array.from(streams, ({ position }) => position) }),
+    load: (saved, streamOf) => {
+      copyFrom(env.id, saved, "states", states)
+      const positions = new Float64Array(numEnvs)
+      copyFrom(env.id, saved, "positions", positions)
+      for (let index = 0; index < numEnvs; index++) {
+        streams[index] = streamOf(index)
+        streams[index].position = positions[index]
+      }
+    },
+    renderText: (index) => env.renderText?.(states.slice(index * stateSize, (index + 1) * stateSize)) ?? "",
+    renderSvg: (index) => env.renderSvg?.(states.slice(index * stateSize, (index + 1) * stateSize)) ?? "",
+  }
+}
+
+const drawText = ({ planes, height, width }: BoardGame, seen: Float32Array): string => {
+  const { write, text } = canvas(2 * width, height, { width: 1, height: 1 })
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      const top = topAt(planes, seen, (plane) => (plane * height + y) * width + x)
+      write(2 * x, y, top?.letter ?? "·")
+    }
+  }
+  return text()
+}
+
+const topAt = (
+  planes: ReadonlyArray<Plane>,
+  seen: Float32Array,
+  place: (plane: number) => number,
+): Plane | undefined => planes.findLast(({ letter }, plane) => letter !== "" && seen[place(plane)] !== 0)
+
+const cell = 24
+
+const drawSvg = ({ id, planes, height, width }: BoardGame, seen: Float32Array): string => {
+  const squares: Array<string> = []
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      const top = topAt(planes, seen, (plane) => (plane * height + y) * width + x)
+      const colour = top?.colour ?? palette.paper
+      squares.push(
+        `<rect x="${x * cell}" y="${y * cell}" width="${cell - 1}" height="${cell - 1}" rx="2" fill="${colour}"/>`,
+      )
+    }
+  }
+  return svg(id, width * cell, height * cell, squares)
+}
+
+/** Marks a place on a plane. */
+export const mark = (
+  into: Float32Array,
+  to: number,
+  plane: number,
+  height: number,
+  width: number,
+  y: number,
+  x: number,
+): void => {
+  into[to + (plane * height + y) * width + x] = 1
+}
+
+/** With this probability, the action before is taken again (Machado et al. 2018); the state keeps it at `slot`. */
+export const sticky = (state: Int32Array, slot: number, action: number, probability: number, random: Stream): number => {
+  const taken = probability > 0 && random.uniformDouble() < probability ? state[slot] : action
+  state[slot] = taken
+  return taken
+}

@@ -1,0 +1,135 @@
+/**
+ * MinAtar's Breakout (Young and Tian 2019, arXiv:1903.03176): a ball that flies along diagonals, a paddle, three rows of
+ * bricks that come back when all are gone; a point a brick; it ends when the ball is missed. With a probability of 0.1
+ * the action before is taken again. There is no difficulty ramp in this game, and no time limit.
+ *
+ * Actions are MinAtar's minimal set: nothing, left, right. Planes of 10 × 10: paddle, ball, trail, brick. What was done
+ * last is forgotten between episodes, so that each can be replayed by itself; MinAtar carries it over.
+ */
+import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
+import { palette } from "../internal/draw.ts"
+
+const side = 10
+const firstBrickRow = 1
+const brickRows = 3
+
+// Places in a state.
+const over = 0
+const paddle = 1
+const ballX = 2
+const ballY = 3
+const direction = 4
+const lastX = 5
+const lastY = 6
+const struck = 7
+const lastAction = 8
+const bricks = 9
+
+/** Directions: up-left, up-right, down-right, down-left. What becomes of each at a wall, a ceiling, a corner. */
+const stepX = [-1, 1, 1, -1]
+const stepY = [-1, -1, 1, 1]
+const offWall = [1, 0, 3, 2]
+const offCeiling = [3, 2, 1, 0]
+const back = [2, 3, 0, 1]
+
+const rulesWith = (stickiness: number): Rules => ({
+  stateSize: bricks + brickRows * side,
+  reset: (state, at, random) => {
+    const fromRight = random.integer(2) === 1
+    state[at + paddle] = 4
+    state[at + ballX] = fromRight ? side - 1 : 0
+    state[at + ballY] = 3
+    state[at + direction] = fromRight ? 3 : 2
+    state[at + lastX] = state[at + ballX]
+    state[at + lastY] = state[at + ballY]
+    state.fill(1, at + bricks, at + bricks + brickRows * side)
+  },
+  step: (state, at, action, random) => {
+    const taken = sticky(state, at + lastAction, action, stickiness, random)
+    if (taken === 1) state[at + paddle] = Math.max(0, state[at + paddle] - 1)
+    else if (taken === 2) state[at + paddle] = Math.min(side - 1, state[at + paddle] + 1)
+
+    const fromX = state[at + ballX]
+    const fromY = state[at + ballY]
+    let heading = state[at + direction]
+    let x = fromX + stepX[heading]
+    let y = fromY + stepY[heading]
+    if (x < 0 || x >= side) {
+      x = Math.min(Math.max(x, 0), side - 1)
+      heading = offWall[heading]
+    }
+    let reward = 0
+    let striking = false
+    const brick = at + bricks + (y - firstBrickRow) * side + x
+    if (y < 0) {
+      y = 0
+      heading = offCeiling[heading]
+    } else if (y >= firstBrickRow && y < firstBrickRow + brickRows && state[brick] === 1) {
+      striking = true
+      // A ball that has just broken a brick flies through the next one.
+      if (state[at + struck] === 0) {
+        reward = 1
+        state[at + struck] = 1
+        state[brick] = 0
+        y = fromY
+        heading = offCeiling[heading]
+      }
+    } else if (y === side - 1) {
+      if (!anyBrick(state, at)) {
+        state.fill(1, at + bricks, at + bricks + brickRows * side)
+      }
+      if (fromX === state[at + paddle]) {
+        heading = offCeiling[heading]
+        y = fromY
+      } else if (x === state[at + paddle]) {
+        heading = back[heading]
+        y = fromY
+      } else {
+        state[at + over] = 1
+      }
+    }
+    if (!striking) state[at + struck] = 0
+    state[at + lastX] = fromX
+    state[at + lastY] = fromY
+    state[at + ballX] = x
+    state[at + ballY] = y
+    state[at + direction] = heading
+    return reward
+  },
+  show: (state, at, into, to) => {
+    mark(into, to, 0, side, side, side - 1, state[at + paddle])
+    mark(into, to, 1, side, side, state[at + ballY], state[at + ballX])
+    mark(into, to, 2, side, side, state[at + lastY], state[at + lastX])
+    const wall = to + (3 * side + firstBrickRow) * side
+    for (let brick = 0; brick < brickRows * side; brick++) into[wall + brick] = state[at + bricks + brick]
+  },
+})
+
+const anyBrick = (state: Int32Array, at: number): boolean => {
+  for (let brick = at + bricks; brick < at + bricks + brickRows * side; brick++) if (state[brick] !== 0) return true
+  return false
+}
+
+export interface Options {
+  /** How often the action before is taken again. 0.1 by default. */
+  readonly stickiness?: number
+}
+
+/** @example `Breakout.make({ stickiness: 0 })` */
+export const make = ({ stickiness = 0.1 }: Options = {}): BoardEnv =>
+  boardEnv({
+    id: "MinAtar/Breakout-v1",
+    planes: [
+      { name: "paddle", letter: "▬", colour: palette.body },
+      { name: "ball", letter: "●", colour: palette.pole },
+      { name: "trail", letter: "∘", colour: palette.faint },
+      { name: "brick", letter: "▓", colour: palette.goal },
+    ],
+    height: side,
+    width: side,
+    actions: 3,
+    rules: rulesWith(stickiness),
+  })
+
+/** @example `Batch.make(Breakout.env, 32)` */
+export const env: BoardEnv = make()

@@ -1,0 +1,89 @@
+/**
+ * Catch, in MinAtar's manner: balls fall through a field of 10 × 10, and a paddle at the bottom catches them. A ball
+ * caught is a point, one missed costs a point and ends the game. With a probability of 0.1 the action before is taken
+ * again. At first a ball falls when the one before has landed; with every five that were caught they come closer, up to
+ * one every four steps.
+ *
+ * Actions: left, stay, right. Planes: ball, paddle.
+ */
+import type { Stream } from "../../rng/Rng.ts"
+import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
+import { palette } from "../internal/draw.ts"
+
+const side = 10
+
+// Places in a state.
+const over = 0
+const paddle = 1
+const lastAction = 2
+const caught = 3
+const untilNext = 4
+/** For each row the column of its ball, counted from 1; 0 for none. */
+const balls = 5
+
+const catchesALevel = 5
+const closest = 4
+
+const rulesWith = (stickiness: number, ramps: boolean): Rules => {
+  const drop = (state: Int32Array, at: number, random: Stream): void => {
+    state[at + balls] = 1 + random.integer(side)
+    const level = ramps ? Math.floor(state[at + caught] / catchesALevel) : 0
+    state[at + untilNext] = Math.max(closest, side - 1 - level)
+  }
+  return {
+    stateSize: balls + side,
+    reset: (state, at, random) => {
+      state[at + paddle] = side >> 1
+      state[at + lastAction] = 1
+      drop(state, at, random)
+    },
+    step: (state, at, action, random) => {
+      const taken = sticky(state, at + lastAction, action, stickiness, random)
+      state[at + paddle] = Math.min(Math.max(state[at + paddle] + taken - 1, 0), side - 1)
+      for (let row = side - 1; row > 0; row--) state[at + balls + row] = state[at + balls + row - 1]
+      state[at + balls] = 0
+      const landed = state[at + balls + side - 1]
+      let reward = 0
+      if (landed !== 0) {
+        const isCaught = landed - 1 === state[at + paddle]
+        reward = isCaught ? 1 : -1
+        if (isCaught) state[at + caught]++
+        else state[at + over] = 1
+      }
+      if (--state[at + untilNext] === 0) drop(state, at, random)
+      return reward
+    },
+    show: (state, at, into, to) => {
+      for (let row = 0; row < side; row++) {
+        const column = state[at + balls + row]
+        if (column !== 0) mark(into, to, 0, side, side, row, column - 1)
+      }
+      mark(into, to, 1, side, side, side - 1, state[at + paddle])
+    },
+  }
+}
+
+export interface Options {
+  /** How often the action before is taken again. 0.1 by default. */
+  readonly stickiness?: number
+  /** Whether balls come closer with the score. True by default. */
+  readonly ramps?: boolean
+}
+
+/** @example `Catch.make({ stickiness: 0, ramps: false })` */
+export const make = ({ stickiness = 0.1, ramps = true }: Options = {}): BoardEnv =>
+  boardEnv({
+    id: "Catch-v0",
+    planes: [
+      { name: "ball", letter: "●", colour: palette.pole },
+      { name: "paddle", letter: "▬", colour: palette.body },
+    ],
+    height: side,
+    width: side,
+    actions: 3,
+    maxSteps: 1000,
+    rules: rulesWith(stickiness, ramps),
+  })
+
+/** @example `Batch.make(Catch.env, 32)` */
+export const env: BoardEnv = make()

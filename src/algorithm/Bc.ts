@@ -114,8 +114,10 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
       const from = (iteration % batches) * config.batchSize
       for (let row = 0; row < config.batchSize; row++) {
         const shown = order[(from + row) % rows]
-        for (let at = 0; at < width; at++) update.feeds.observations[row * width + at] = observations[shown * width + at]
-        for (let at = 0; at < actionSize; at++) update.feeds.actions[row * actionSize + at] = actions[shown * actionSize + at]
+        for (let at = 0; at < width; at++)
+          update.feeds.observations[row * width + at] = observations[shown * width + at]
+        for (let at = 0; at < actionSize; at++)
+          update.feeds.actions[row * actionSize + at] = actions[shown * actionSize + at]
       }
     }
 

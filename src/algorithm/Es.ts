@@ -37,7 +37,7 @@ export type EsConfig = typeof EsConfig.Type
 export const centredRanks = (scores: Float64Array): Float64Array => {
   const order = Array.from(scores.keys()).sort((a, b) => scores[a] - scores[b])
   const ranks = new Float64Array(scores.length)
-  for (let from = 0; from < order.length; ) {
+  for (let from = 0; from < order.length;) {
     let to = from
     while (to + 1 < order.length && scores[order[to + 1]] === scores[order[from]]) to++
     for (let at = from; at <= to; at++) {
@@ -99,7 +99,12 @@ const setup = Effect.fnUntraced(function* (
       const population = state("population", [numEnvs, size])
       const observations = input("observations", [numEnvs, inputs])
       const actions = decide(actionSpace, forward(population, shapes, observations, config.activation))
-      return { name: "es.act", inputs: { observations }, state: { population: { tensor: population } }, outputs: { actions } }
+      return {
+        name: "es.act",
+        inputs: { observations },
+        state: { population: { tensor: population } },
+        outputs: { actions },
+      }
     }),
   )
   const { actions } = act.results

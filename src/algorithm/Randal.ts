@@ -23,6 +23,5 @@ export type RandalConfig = typeof RandalConfig.Type
 export const { make } = define({
   name: "randal",
   config: RandalConfig,
-  setup: (config, task) =>
-    rndLearner("randal", config, task, (model) => auxiliaryTasks(config, model, task)),
+  setup: (config, task) => rndLearner("randal", config, task, (model) => auxiliaryTasks(config, model, task)),
 })

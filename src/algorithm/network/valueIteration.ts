@@ -34,7 +34,10 @@ export const vinField = {
 export const planner = (name: string, space: Box, planning: Planning): Trunk => {
   const { iterations, filters, actions, agentPlane } = planning
   if (!isImage(space) || agentPlane >= space.shape[0]) {
-    return fail("planner", `it needs a map [planes, height, width] that has a plane ${agentPlane}, found [${space.shape.join(", ")}]`)
+    return fail(
+      "planner",
+      `it needs a map [planes, height, width] that has a plane ${agentPlane}, found [${space.shape.join(", ")}]`,
+    )
   }
   const [planes, height, width] = space.shape
   const look = conv(`${name}.look`, planes, filters, { kernel: 3, padding: "same" })

@@ -86,10 +86,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCritic
   const changes = (observations: Tensor): Tensor => {
     const frames = reshape(observations, [sequences, (steps + 1) * size])
     const moved = abs(
-      sub(
-        slice(frames, [0, size], [sequences, steps * size]),
-        slice(frames, [0, 0], [sequences, steps * size]),
-      ),
+      sub(slice(frames, [0, size], [sequences, steps * size]), slice(frames, [0, 0], [sequences, steps * size])),
     )
     const whole = reshape(moved, [sequences * steps * channels, height, width])
     const even = slice(whole, [0, 0, 0], [sequences * steps * channels, high * cell, wide * cell])
@@ -190,7 +187,8 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCritic
           const random = stream(seed, "replay", iteration)
           const taken = feeds["replay.actions"]
           const classes = feeds["replay.classes"]
-          if (!(taken instanceof Int32Array) || !(classes instanceof Int32Array)) throw new TypeError("choices are whole")
+          if (!(taken instanceof Int32Array) || !(classes instanceof Int32Array))
+            throw new TypeError("choices are whole")
           memory.drawSequences(random, {
             count: sequences,
             steps,

@@ -52,15 +52,17 @@ export const valueOf = (board: ReadonlyArray<number>): number => {
   const key = board.join("")
   const before = known.get(key)
   if (before !== undefined) return before
-  const value = wins(board, 0, theirs) ? -1 : isFull(board, 0) ? 0 : Math.max(...movesOf(board).map(({ worth }) => worth))
+  const value = wins(board, 0, theirs)
+    ? -1
+    : isFull(board, 0)
+      ? 0
+      : Math.max(...movesOf(board).map(({ worth }) => worth))
   known.set(key, value)
   return value
 }
 
 const movesOf = (board: ReadonlyArray<number>) =>
-  board.flatMap((who, place) =>
-    who === 0 ? [{ place, worth: -valueOf(turned(board.with(place, mine))) }] : [],
-  )
+  board.flatMap((who, place) => (who === 0 ? [{ place, worth: -valueOf(turned(board.with(place, mine))) }] : []))
 
 const playRandomly = (board: ReadonlyArray<number>, random: Stream): number => {
   const free = movesOf(board)
@@ -148,7 +150,8 @@ export interface Options {
 }
 
 /** @example `TicTacToe.make({ opponent: "optimal" })` */
-export const make = ({ opponent = "random", id = "TicTacToe-v0" }: Options = {}): BoardEnv => game(id, against(opponent))
+export const make = ({ opponent = "random", id = "TicTacToe-v0" }: Options = {}): BoardEnv =>
+  game(id, against(opponent))
 
 /** Against an opponent that plays at random. */
 export const env: BoardEnv = make()

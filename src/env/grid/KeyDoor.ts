@@ -1,9 +1,9 @@
 /**
- * A maze with a key and a locked door, drawn anew for every episode. A wall splits the field; the agent and the key are
- * on one side of it, the goal is on the other. One walks onto the key to take it and, having it, into the door to open
- * it. The only reward is a point at the goal: nothing tells the way there.
+ * A maze with keys and locked doors, drawn anew for every episode. Walls split the field into rooms; the agent is in the
+ * first, the goal in the last, and in each room but the last there is a key. One walks onto a key to take it and, having
+ * it, into a door to open it, which uses it up. The only reward is a point at the goal: nothing tells the way there.
  *
- * Actions: up, down, left, right. Planes: wall, door, goal, key, agent, and one that is all ones while the key is held.
+ * Actions: up, down, left, right. Planes: wall, door, goal, key, agent, and one that is all ones while a key is held.
  */
 import { stream } from "../../rng/Rng.ts"
 import type { Stream } from "../../rng/Rng.ts"
@@ -14,6 +14,8 @@ import { EnvError } from "../EnvError.ts"
 export interface Options {
   /** Width and height, the walls around included. 8 by default. */
   readonly size?: number
+  /** Rooms, so a door and a key less. 2 by default. */
+  readonly rooms?: number
   /** Steps before an episode is cut off. 4 × size² by default. */
   readonly maxSteps?: number
   /** One layout for all episodes, drawn from this seed. Every episode has its own by default. */
@@ -21,59 +23,86 @@ export interface Options {
   readonly id?: string
 }
 
-// Places in a state.
+// Places in a state: then for each wall its column, its door and its key. A door that is open and a key that was taken
+// are at place 0, which is a corner.
 const over = 0
 const agent = 1
-const key = 2
-const door = 3
-const goal = 4
-const wall = 5
-const held = 6
-const opened = 7
+const goal = 2
+const held = 3
+const walls = 4
 
 const rowStep = [-1, 1, 0, 0]
 const columnStep = [0, 0, -1, 1]
 
-/** Places are numbered row by row; the split is a column of wall. */
-const rulesFor = (size: number, layoutSeed: number | undefined): Rules => {
-  const place = (row: number, column: number): number => row * size + column
+/** Places are numbered row by row; a wall is a column. */
+const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): Rules => {
+  const count = rooms - 1
+  const columns = walls
+  const doors = walls + count
+  const keys = doors + count
+  const openings = keys + count
   const inside = size - 2
+  const drawIn = (random: Stream, from: number, to: number): number =>
+    (1 + random.integer(inside)) * size + from + random.integer(to - from)
 
-  const layout = (state: Int32Array, at: number, random: Stream): void => {
-    const column = 2 + random.integer(size - 4)
-    state[at + wall] = column
-    state[at + door] = place(1 + random.integer(inside), column)
-    const left = column - 1
-    const right = size - 2 - column
-    state[at + key] = place(1 + random.integer(inside), 1 + random.integer(left))
-    do state[at + agent] = place(1 + random.integer(inside), 1 + random.integer(left))
-    while (state[at + agent] === state[at + key])
-    state[at + goal] = place(1 + random.integer(inside), column + 1 + random.integer(right))
+  /** Columns of walls, from left to right, each with a column between it and what is beside it. */
+  const split = (state: Int32Array, at: number, random: Stream): void => {
+    const spare = inside - count - rooms
+    for (let wall = 0; wall < count; wall++) state[at + columns + wall] = random.integer(spare + 1)
+    state.subarray(at + columns, at + columns + count).sort()
+    for (let wall = 0; wall < count; wall++) state[at + columns + wall] += 2 * (wall + 1)
   }
 
-  const isWall = (state: Int32Array, at: number, row: number, column: number): boolean =>
-    row === 0 ||
-    column === 0 ||
-    row === size - 1 ||
-    column === size - 1 ||
-    (column === state[at + wall] && place(row, column) !== state[at + door])
+  const layout = (state: Int32Array, at: number, random: Stream): void => {
+    split(state, at, random)
+    for (let wall = 0; wall < count; wall++) {
+      const column = state[at + columns + wall]
+      const before = wall === 0 ? 0 : state[at + columns + wall - 1]
+      state[at + doors + wall] = drawIn(random, column, column + 1)
+      state[at + openings + wall] = state[at + doors + wall]
+      state[at + keys + wall] = drawIn(random, before + 1, column)
+    }
+    do state[at + agent] = drawIn(random, 1, state[at + columns])
+    while (state[at + agent] === state[at + keys])
+    state[at + goal] = drawIn(random, state[at + columns + count - 1] + 1, size - 1)
+  }
+
+  const isWall = (state: Int32Array, at: number, row: number, column: number): boolean => {
+    if (row === 0 || column === 0 || row === size - 1 || column === size - 1) return true
+    for (let wall = 0; wall < count; wall++) {
+      if (state[at + columns + wall] === column) return state[at + openings + wall] !== row * size + column
+    }
+    return false
+  }
+
+  /** Which of some things is at a place; −1 for none. */
+  const thingAt = (state: Int32Array, things: number, place: number): number => {
+    for (let index = 0; index < count; index++) if (state[things + index] === place) return index
+    return -1
+  }
 
   return {
-    stateSize: 8,
+    stateSize: openings + count,
     reset: (state, at, random) =>
-      layout(state, at, layoutSeed === undefined ? random : stream(layoutSeed, "key-door", size)),
+      layout(state, at, layoutSeed === undefined ? random : stream(layoutSeed, "key-door", size, rooms)),
     step: (state, at, action) => {
       const from = state[at + agent]
       const row = Math.floor(from / size) + rowStep[action]
       const column = (from % size) + columnStep[action]
-      const to = place(row, column)
+      const to = row * size + column
       if (isWall(state, at, row, column)) return 0
-      if (to === state[at + door] && state[at + opened] === 0) {
+      const door = thingAt(state, at + doors, to)
+      if (door >= 0) {
         if (state[at + held] === 0) return 0
-        state[at + opened] = 1
+        state[at + held]--
+        state[at + doors + door] = 0
       }
       state[at + agent] = to
-      if (to === state[at + key]) state[at + held] = 1
+      const key = thingAt(state, at + keys, to)
+      if (key >= 0) {
+        state[at + held]++
+        state[at + keys + key] = 0
+      }
       if (to !== state[at + goal]) return 0
       state[at + over] = 1
       return 1
@@ -87,9 +116,11 @@ const rulesFor = (size: number, layoutSeed: number | undefined): Rules => {
       const put = (plane: number, where: number): void => {
         into[to + plane * size * size + where] = 1
       }
-      if (state[at + opened] === 0) put(1, state[at + door])
+      for (let wall = 0; wall < count; wall++) {
+        if (state[at + doors + wall] !== 0) put(1, state[at + doors + wall])
+        if (state[at + keys + wall] !== 0) put(3, state[at + keys + wall])
+      }
       put(2, state[at + goal])
-      if (state[at + held] === 0) put(3, state[at + key])
       put(4, state[at + agent])
       if (state[at + held] !== 0) into.fill(1, to + 5 * size * size, to + 6 * size * size)
     },
@@ -98,10 +129,16 @@ const rulesFor = (size: number, layoutSeed: number | undefined): Rules => {
 
 /** @example `KeyDoor.make({ size: 10 })` */
 export const make = (options: Options = {}): BoardEnv => {
-  const { size = 8, layoutSeed } = options
-  const { id = `KeyDoor-${size}x${size}-v0`, maxSteps = 4 * size * size } = options
-  if (!Number.isInteger(size) || size < 5) {
-    throw new EnvError({ env: id, message: `KeyDoor: size ${size}; it must be a whole number of at least 5` })
+  const { size = 8, rooms = 2, layoutSeed } = options
+  const named = rooms === 2 ? `${size}x${size}` : `${size}x${size}-${rooms}rooms`
+  const { id = `KeyDoor-${named}-v0`, maxSteps = 4 * size * size } = options
+  const least = 2 * rooms + 1
+  if (!Number.isInteger(rooms) || rooms < 2) {
+    throw new EnvError({ env: id, message: `KeyDoor: ${rooms} rooms; it must be a whole number of at least 2` })
+  }
+  if (!Number.isInteger(size) || size < least) {
+    const message = `KeyDoor: size ${size}; for ${rooms} rooms it must be a whole number of at least ${least}`
+    throw new EnvError({ env: id, message })
   }
   return boardEnv({
     id,
@@ -117,11 +154,12 @@ export const make = (options: Options = {}): BoardEnv => {
     width: size,
     actions: 4,
     maxSteps,
-    rules: rulesFor(size, layoutSeed),
+    rules: rulesFor(size, rooms, layoutSeed),
   })
 }
 
 /** @example `Batch.make(KeyDoor.env, 32)` */
 export const env: BoardEnv = make()
 export const small: BoardEnv = make({ size: 6 })
-export const large: BoardEnv = make({ size: 10 })
+/** Three rooms: play at random never gets to the goal. */
+export const large: BoardEnv = make({ size: 10, rooms: 3 })

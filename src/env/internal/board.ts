@@ -98,7 +98,10 @@ const boardKernel = (env: BoardEnv, { rules, planes, height, width }: BoardGame,
         look(index)
       }
     },
-    save: (): Snapshot => ({ states: states.slice(), positions: Float64Array.from(streams, ({ position }) => position) }),
+    save: (): Snapshot => ({
+      states: states.slice(),
+      positions: Float64Array.from(streams, ({ position }) => position),
+    }),
     load: (saved, streamOf) => {
       copyFrom(env.id, saved, "states", states)
       const positions = new Float64Array(numEnvs)
@@ -124,11 +127,8 @@ const drawText = ({ planes, height, width }: BoardGame, seen: Float32Array): str
   return text()
 }
 
-const topAt = (
-  planes: ReadonlyArray<Plane>,
-  seen: Float32Array,
-  place: (plane: number) => number,
-): Plane | undefined => planes.findLast(({ letter }, plane) => letter !== "" && seen[place(plane)] !== 0)
+const topAt = (planes: ReadonlyArray<Plane>, seen: Float32Array, place: (plane: number) => number): Plane | undefined =>
+  planes.findLast(({ letter }, plane) => letter !== "" && seen[place(plane)] !== 0)
 
 const cell = 24
 
@@ -160,7 +160,13 @@ export const mark = (
 }
 
 /** With this probability, the action before is taken again (Machado et al. 2018); the state keeps it at `slot`. */
-export const sticky = (state: Int32Array, slot: number, action: number, probability: number, random: Stream): number => {
+export const sticky = (
+  state: Int32Array,
+  slot: number,
+  action: number,
+  probability: number,
+  random: Stream,
+): number => {
   const taken = probability > 0 && random.uniformDouble() < probability ? state[slot] : action
   state[slot] = taken
   return taken

@@ -2,7 +2,7 @@
  * Catch, in MinAtar's manner: balls fall through a field of 10 × 10, and a paddle at the bottom catches them. A ball
  * caught is a point, one missed costs a point and ends the game. With a probability of 0.1 the action before is taken
  * again. At first a ball falls when the one before has landed; with every five that were caught they come closer, up to
- * one every four steps.
+ * one every four steps. Each falls where a paddle that caught the one before can get in time.
  *
  * Actions: left, stay, right. Planes: ball, paddle.
  */
@@ -18,22 +18,29 @@ const paddle = 1
 const lastAction = 2
 const caught = 3
 const untilNext = 4
+/** The column of the last ball that was let fall. */
+const dropped = 5
 /** For each row the column of its ball, counted from 1; 0 for none. */
-const balls = 5
+const balls = 6
 
 const catchesALevel = 5
 const closest = 4
 
 const rulesWith = (stickiness: number, ramps: boolean): Rules => {
   const drop = (state: Int32Array, at: number, random: Stream): void => {
-    state[at + balls] = 1 + random.integer(side)
     const level = ramps ? Math.floor(state[at + caught] / catchesALevel) : 0
-    state[at + untilNext] = Math.max(closest, side - 1 - level)
+    const gap = Math.max(closest, side - 1 - level)
+    state[at + untilNext] = gap
+    const lowest = Math.max(0, state[at + dropped] - gap + 1)
+    const highest = Math.min(side - 1, state[at + dropped] + gap - 1)
+    state[at + dropped] = lowest + random.integer(highest - lowest + 1)
+    state[at + balls] = 1 + state[at + dropped]
   }
   return {
     stateSize: balls + side,
     reset: (state, at, random) => {
       state[at + paddle] = side >> 1
+      state[at + dropped] = side >> 1
       state[at + lastAction] = 1
       drop(state, at, random)
     },

@@ -1,0 +1,238 @@
+import * as fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import { Frames } from "../src/algorithm/replay/Frames.ts"
+import { makePriorities } from "../src/algorithm/replay/Priorities.ts"
+import { makeReplay, type ReplayOptions } from "../src/algorithm/replay/Replay.ts"
+import * as Batch from "../src/env/Batch.ts"
+import type { BatchEnv } from "../src/env/BatchEnv.ts"
+import * as Env from "../src/env/Env.ts"
+import { box, discrete } from "../src/env/Space.ts"
+import { stream } from "../src/rng/Rng.ts"
+
+/** Every observation and reward of it is different, and it ends in both ways. */
+const clock = Env.make({
+  id: "clock",
+  observationSpace: box(0, 1e6, [2]),
+  actionSpace: discrete(5),
+  maxSteps: 7,
+  reset: (random) => ({ now: 1 + random.integer(1000) * 64, ends: random.integer(12) }),
+  observe: ({ now, ends }) => [now, ends],
+  step: ({ now, ends }, action) => ({
+    state: { now: now + 1, ends: ends - 1 },
+    reward: now + action / 8,
+    terminated: ends === 0,
+  }),
+})
+
+interface Step {
+  readonly observation: ReadonlyArray<number>
+  readonly action: number
+  readonly reward: number
+  readonly next: ReadonlyArray<number>
+  readonly terminated: boolean
+  readonly truncated: boolean
+}
+
+const rowOf = (all: Float32Array, index: number): ReadonlyArray<number> =>
+  Array.from(all.subarray(2 * index, 2 * index + 2))
+
+/** Plays on, into the replay and into plain lists, one an env. */
+const play = (envs: BatchEnv, replay: ReturnType<typeof makeReplay>, steps: number, seed: number) => {
+  const history = Array.from({ length: envs.numEnvs }, (): Array<Step> => [])
+  const random = stream(seed)
+  replay.see(envs)
+  for (let step = 0; step < steps; step++) {
+    const actions = Int32Array.from({ length: envs.numEnvs }, () => random.integer(5))
+    const before = Array.from(history.keys(), (index) => rowOf(envs.observations, index))
+    envs.step(actions)
+    replay.add(actions, envs)
+    for (const [index, list] of history.entries()) {
+      const ended = (envs.terminated[index] | envs.truncated[index]) !== 0
+      list.push({
+        observation: before[index],
+        action: actions[index],
+        reward: envs.rewards[index],
+        next: rowOf(ended ? envs.finalObservations : envs.observations, index),
+        terminated: envs.terminated[index] === 1,
+        truncated: envs.truncated[index] === 1,
+      })
+    }
+  }
+  return history
+}
+
+const makeBatch = (rows: number) => ({
+  observations: new Float32Array(2 * rows),
+  actions: new Int32Array(rows),
+  rewards: new Float32Array(rows),
+  nextObservations: new Float32Array(2 * rows),
+  discounts: new Float32Array(rows),
+})
+
+const gamma = 0.5
+const shapes = fc.record({
+  numEnvs: fc.integer({ min: 1, max: 4 }),
+  capacity: fc.integer({ min: 4, max: 60 }),
+  steps: fc.integer({ min: 1, max: 60 }),
+  nsteps: fc.integer({ min: 1, max: 4 }),
+  images: fc.boolean(),
+  seed: fc.nat({ max: 2 ** 31 }),
+})
+
+describe("a replay memory", () => {
+  it("gives back exactly the newest transitions, over several steps, ended as they ended", () => {
+    fc.assert(
+      fc.property(shapes, ({ numEnvs, capacity, steps, nsteps, images, seed }) => {
+        const options: ReplayOptions = { numEnvs, observationSize: 2, actionSize: 1, capacity, gamma, nsteps, images }
+        const envs = Batch.make(clock, numEnvs)
+        envs.reset(seed)
+        const replay = makeReplay(options)
+        const history = play(envs, replay, steps, seed)
+
+        const kept = Math.min(Math.ceil(capacity / numEnvs), Math.max(0, steps - nsteps + 1))
+        assert.strictEqual(replay.size(), kept * numEnvs)
+        if (kept === 0) return
+
+        // What a transition from each kept step must be, by the lists alone.
+        const expected = new Map<string, unknown>()
+        for (const list of history) {
+          for (let from = steps - nsteps + 1 - kept; from <= steps - nsteps; from++) {
+            let reward = 0
+            let at = from
+            for (let step = 0; step < nsteps; step++) {
+              at = from + step
+              reward += gamma ** step * list[at].reward
+              if (list[at].terminated || list[at].truncated) break
+            }
+            const { observation, action } = list[from]
+            const last = list[at]
+            expected.set(observation.join(), {
+              action,
+              reward: Math.fround(reward),
+              discount: last.terminated ? 0 : gamma ** (at - from + 1),
+              next: last.terminated ? [] : last.next,
+            })
+          }
+        }
+        const rows = 400
+        const batch = makeBatch(rows)
+        const places = new Int32Array(rows)
+        replay.draw(stream(seed, "draw"), places)
+        replay.gather(places, batch)
+        const drawn = new Set<string>()
+        for (let row = 0; row < rows; row++) {
+          const key = rowOf(batch.observations, row).join()
+          drawn.add(key)
+          const discount = batch.discounts[row]
+          assert.deepEqual(
+            {
+              action: batch.actions[row],
+              reward: batch.rewards[row],
+              discount,
+              // What comes after the end is nobody's business.
+              next: discount === 0 ? [] : rowOf(batch.nextObservations, row),
+            },
+            expected.get(key),
+          )
+        }
+        if (expected.size <= 30) assert.strictEqual(drawn.size, expected.size)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it("goes on from its saved state as if it had never stopped", () => {
+    fc.assert(
+      fc.property(shapes, ({ seed, steps, ...shape }) => {
+        const options: ReplayOptions = { ...shape, observationSize: 2, actionSize: 1, gamma }
+        const envs = Batch.make(clock, shape.numEnvs)
+        envs.reset(seed)
+        const first = makeReplay(options)
+        play(envs, first, steps, seed)
+        const second = makeReplay(options)
+        // Through copies: a checkpoint's arrays are not the replay's own.
+        second.restore(structuredClone(first.state()))
+        for (let more = 0; more < 10; more++) {
+          const actions = new Int32Array(shape.numEnvs).fill(more % 5)
+          envs.step(actions)
+          for (const replay of [first, second]) replay.add(actions, envs)
+        }
+        if (first.size() === 0) return
+        const [a, b] = [first, second].map((replay) => {
+          const places = new Int32Array(50)
+          replay.draw(stream(seed), places)
+          const batch = makeBatch(50)
+          replay.gather(places, batch)
+          return batch
+        })
+        assert.deepEqual(a, b)
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
+
+describe("frames", () => {
+  it("are kept to the bit, whether or not they are bytes", () => {
+    const numbers = fc.oneof(fc.integer({ min: 0, max: 255 }), fc.float({ noNaN: true, noDefaultInfinity: true }))
+    const rows = fc.array(fc.tuple(numbers, numbers, numbers), { minLength: 1, maxLength: 20 })
+    fc.assert(
+      fc.property(rows, (given) => {
+        const frames = new Frames(given.length, 3)
+        for (const [index, row] of given.entries()) frames.write(index, Float32Array.from(row), 0)
+        const again = new Frames(given.length, 3)
+        again.restore(frames.state("frames"), "frames")
+        const read = new Float32Array(3)
+        for (const [index, row] of given.entries()) {
+          for (const each of [frames, again]) {
+            each.read(index, read, 0)
+            // −0 is not a whole number from 0 to 255 to anyone but ===.
+            assert.deepEqual(
+              Array.from(read, (value) => value + 0),
+              Array.from(Float32Array.from(row), (value) => value + 0),
+            )
+          }
+        }
+      }),
+    )
+  })
+})
+
+describe("priorities", () => {
+  it("always add up, and never lead to a place that has none", () => {
+    const changes = fc.array(fc.tuple(fc.nat({ max: 36 }), fc.float({ min: 0, max: 1000, noNaN: true })), {
+      minLength: 1,
+      maxLength: 200,
+    })
+    fc.assert(
+      fc.property(changes, fc.nat({ max: 2 ** 31 }), (given, seed) => {
+        const priorities = makePriorities(37)
+        const plain = new Float64Array(37)
+        for (const [place, priority] of given) {
+          priorities.set(place, priority)
+          plain[place] = priority
+        }
+        const total = plain.reduce((a, b) => a + b)
+        assert.closeTo(priorities.total(), total, 1e-9 * Math.max(1, total))
+        if (total === 0) return
+        const places = new Int32Array(64)
+        priorities.draw(stream(seed), places)
+        for (const place of places) assert.isAbove(plain[place], 0)
+      }),
+    )
+  })
+
+  it("are drawn in proportion", () => {
+    const priorities = makePriorities(5)
+    const wanted = [1, 0, 3, 0.5, 5.5]
+    wanted.forEach((priority, place) => priorities.set(place, priority))
+    const counts = new Float64Array(5)
+    const places = new Int32Array(100)
+    const random = stream(7)
+    for (let draw = 0; draw < 200; draw++) {
+      priorities.draw(random, places)
+      for (const place of places) counts[place]++
+    }
+    for (let place = 0; place < 5; place++) assert.closeTo(counts[place] / 2000, wanted[place], 0.1)
+  })
+})

@@ -40,16 +40,23 @@ export type NamedArrays = Readonly<
 /** What learning needs beside the weights, as the files of a checkpoint: `optimizer`, `replay`, … */
 export type LearnerState = Readonly<Record<string, NamedArrays>>
 
-/** A compiled way to act without exploring, for validation and for deployment. */
+/** A compiled way to act, for validation and for deployment. */
 export interface Policy {
   /** Write numEnvs observations here … */
   readonly observations: Float32Array
+  /** … and, where actions are drawn, uniform numbers here, as many for each env … */
+  readonly noise: Float32Array | undefined
   /** … run this … */
   readonly program: Program
   /** … and read numEnvs actions here. */
   readonly actions: Float32Array | Int32Array
   /** Takes the learner's weights as they are now, and forgets what it remembers of episodes. */
   readonly refresh: Effect.Effect<void, BackendError>
+}
+
+export interface PolicyOptions {
+  /** Draws actions as in training, where there is anything to draw; the best one is taken by default. */
+  readonly sampled?: boolean
 }
 
 /** Where a run stands when an iteration starts. */
@@ -78,6 +85,7 @@ export interface Learner {
   /** How to act in a validation. A trainer that is to validate can't do without. */
   readonly policy?: (
     numEnvs: number,
+    options?: PolicyOptions,
   ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
   /** The policy's weights, by the names of their layers. */
   readonly weights: Effect.Effect<NamedTensors, BackendError>

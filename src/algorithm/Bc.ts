@@ -8,7 +8,15 @@ import { adam, clipGlobalNorm } from "../graph/optimisers.ts"
 import { type Layout, layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { stream } from "../rng/Rng.ts"
-import { AgentError, type Algorithm, define, type Learner, type SetupError, type Task } from "./Algorithm.ts"
+import {
+  AgentError,
+  type Algorithm,
+  define,
+  type Learner,
+  type PolicyOptions,
+  type SetupError,
+  type Task,
+} from "./Algorithm.ts"
 import { Averages } from "./Averages.ts"
 import { build } from "./build.ts"
 import type { Demonstrations } from "./Demonstrations.ts"
@@ -67,15 +75,24 @@ const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, 
   }
 }
 
-const policySpec = (network: ActorCritic, parameters: Layout, task: Task, count: number): ProgramSpec => {
+const policySpec = (
+  network: ActorCritic,
+  parameters: Layout,
+  task: Task,
+  count: number,
+  { sampled = false }: PolicyOptions = {},
+): ProgramSpec => {
   const theta = state("theta", [parameters.size])
   const observations = input("observations", [count, sizeOf(task.observationSpace)])
+  const noise = input("noise", [count, network.noiseSize])
   const distribution = distributionOf(network, parameters.tensorsOf(theta), observations)
   return {
     name: "bc.policy",
-    inputs: { observations },
+    inputs: { observations, ...(sampled ? { noise } : {}) },
     state: { theta: { tensor: theta } },
-    outputs: { actions: toEnvAction(task.actionSpace, distribution.mode()) },
+    outputs: {
+      actions: toEnvAction(task.actionSpace, sampled ? distribution.sample(noise) : distribution.mode()),
+    },
   }
 }
 
@@ -130,8 +147,8 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
         }),
       update: () => Effect.map(update.run, () => averages.addResults(update)),
       metrics: () => averages.take(),
-      policy: (count) =>
-        learnerPolicy(backend, () => policySpec(network, parameters, task, count), update.read("theta")),
+      policy: (count, options) =>
+        learnerPolicy(backend, () => policySpec(network, parameters, task, count, options), update.read("theta")),
       weights: Effect.map(update.read("theta"), parameters.toNamed),
       state: Effect.gen(function* () {
         const optimizer: Record<string, NamedVector> = {}

@@ -18,7 +18,7 @@ export const learnerPolicy = Effect.fnUntraced(function* (
   const spec = yield* build(specOf)
   const program = yield* backend.compile(spec)
   const { actions } = program.results
-  const { observations } = program.feeds
+  const { observations, noise } = program.feeds
   if (!(observations instanceof Float32Array) || actions instanceof Uint8Array) {
     return yield* Effect.die(new TypeError("a policy maps float32 observations to numbers"))
   }
@@ -27,7 +27,13 @@ export const learnerPolicy = Effect.fnUntraced(function* (
     yield* program.write("theta", yield* weights)
     for (const [name, { tensor }] of remembered) yield* program.write(name, new Float32Array(sizeOf(tensor.shape)))
   })
-  return { program, observations, actions, refresh } satisfies Policy
+  return {
+    program,
+    observations,
+    noise: noise instanceof Float32Array ? noise : undefined,
+    actions,
+    refresh,
+  } satisfies Policy
 })
 
 export type NamedVector = NamedArrays[string]

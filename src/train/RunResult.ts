@@ -19,6 +19,8 @@ export const RunResult = Schema.Struct({
   meanReturn: Schema.NullOr(Schema.Finite),
   /** The last validation. */
   validation: Schema.NullOr(ValidationSummary),
+  /** Validations that failed; run.log says why. */
+  failedValidations: Schema.Int,
   /** SHA-256 over the final weights and all scores. */
   digest: Schema.String,
   wallSeconds: Schema.Finite,

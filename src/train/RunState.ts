@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { ScoreHash } from "./ScoreHash.ts"
-import type { ValidationOutcome } from "./Validation.ts"
+import type { ValidationOutcome } from "./validation/Validator.ts"
 
 /** How many episodes the mean return that people watch is taken over. */
 const recentEpisodes = 100
@@ -23,6 +23,7 @@ export const SavedProgress = Schema.Struct({
   recentLengths: Schema.Array(Schema.Int),
   scoreHash: Schema.Tuple([Schema.Int, Schema.Int]),
   lastValidationStep: Schema.Int,
+  failedValidations: Schema.Int,
   lastCheckpointStep: Schema.Int,
   evaluations: Schema.Array(Evaluation),
   wallSeconds: Schema.Finite,
@@ -39,6 +40,7 @@ export class RunState {
   episodes = 0
   scoreSum = 0
   lastValidationStep = 0
+  failedValidations = 0
   lastCheckpointStep = 0
   /** Seconds spent before this process took over. */
   earlierSeconds = 0
@@ -106,6 +108,7 @@ export class RunState {
       recentLengths: this.recentLengths,
       scoreHash: this.hash.state,
       lastValidationStep: this.lastValidationStep,
+      failedValidations: this.failedValidations,
       lastCheckpointStep: this.lastCheckpointStep,
       evaluations: this.evaluations,
       wallSeconds,
@@ -122,6 +125,7 @@ export class RunState {
     state.recentLengths = [...saved.recentLengths]
     state.hash = new ScoreHash(saved.scoreHash)
     state.lastValidationStep = saved.lastValidationStep
+    state.failedValidations = saved.failedValidations
     state.lastCheckpointStep = saved.lastCheckpointStep
     state.evaluations = saved.evaluations
     state.earlierSeconds = saved.wallSeconds

@@ -14,6 +14,10 @@ export const ValidationSettings = Schema.Struct({
   episodes: withDefault(positiveInt, 20),
   /** An episode is cut off after so many steps, whatever the env says. */
   maxSteps: withDefault(positiveInt, 10_000),
+  /** Draws actions as in training instead of taking the best: for policies that must be unsure to get anywhere. */
+  sampled: withDefault(Schema.Boolean, false),
+  /** Other envs than that of the training: each plays its share of the episodes, at the same time as the others. */
+  envs: withDefault(Schema.Array(Schema.String), []),
 })
 
 export const CheckpointSettings = Schema.Struct({
@@ -48,33 +52,52 @@ export const Settings = Schema.Struct({
 })
 export type Settings = typeof Settings.Type
 
-/** What `Train.run` takes: the settings, with an env and an algorithm as values or by name. */
-export type TrainInput = Omit<typeof Settings.Encoded, "env" | "algorithm"> & {
+type Validation = NonNullable<(typeof Settings.Encoded)["validation"]>
+
+/** What `Train.run` takes: the settings, with envs and an algorithm as values or by name. */
+export type TrainInput = Omit<typeof Settings.Encoded, "env" | "algorithm" | "validation"> & {
   readonly env: Env | string
   readonly algorithm: Algorithm | string
+  readonly validation?: Omit<Validation, "envs"> & { readonly envs?: ReadonlyArray<Env | string> }
 }
 
 /** A training that can start: everything decoded, every name found. */
 export interface Plan {
   readonly settings: Settings
   readonly env: Env
+  /** Those that validations are played in; that of the training unless others were given. */
+  readonly validationEnvs: ReadonlyArray<Env>
   readonly algorithm: ConfiguredAlgorithm
   /** The effective config, as `config.yaml` holds it. */
   readonly effective: Plain
 }
 
-const knownEnv = (id: string, source: string): Effect.Effect<Env, ConfigError> =>
+const knownEnv = (id: string, key: string, source: string): Effect.Effect<Env, ConfigError> =>
   Effect.try({
     try: () => envById(id),
     catch: (error) => {
-      const message = `${source}: env: ${error instanceof Error ? error.message : String(error)}`
-      return new ConfigError({ source, key: "env", message })
+      const message = `${source}: ${key}: ${error instanceof Error ? error.message : String(error)}`
+      return new ConfigError({ source, key, message })
     },
   })
 
+/** Can a policy for one act in the other? */
+const looksLike = (one: Env, other: Env): boolean =>
+  one.observationSpace.shape.join() === other.observationSpace.shape.join() &&
+  JSON.stringify(one.actionSpace) === JSON.stringify(other.actionSpace)
+
+/** Every validation env must have an episode to play. */
+const checkShares = ({ validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
+  const { everySteps, episodes, envs } = validation
+  if (everySteps === 0 || episodes >= envs.length) return Effect.void
+  const key = "validation.episodes"
+  const message = `${source}: ${key}: ${episodes} episodes are too few for ${envs.length} validation envs, of which each plays at least one`
+  return Effect.fail(new ConfigError({ source, key, message }))
+}
+
 /** The values behind the names in a config, where code gave values. */
 export interface Values {
-  readonly env?: Env
+  readonly envs?: ReadonlyArray<Env>
   readonly algorithm?: Algorithm
 }
 
@@ -85,10 +108,18 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
   const from = { source: options.source, sources }
   const settings = yield* decode(Settings, value, from)
 
-  const env =
-    values.env !== undefined && values.env.id === settings.env
-      ? values.env
-      : yield* knownEnv(settings.env, sources.get("env") ?? options.source)
+  const envNamed = (id: string, key: string): Effect.Effect<Env, ConfigError> => {
+    const given = values.envs?.find((candidate) => candidate.id === id)
+    return given === undefined ? knownEnv(id, key, sources.get(key) ?? options.source) : Effect.succeed(given)
+  }
+  const env = yield* envNamed(settings.env, "env")
+  const others = yield* Effect.forEach(settings.validation.envs, (id) => envNamed(id, "validation.envs"))
+  const other = others.find((candidate) => !looksLike(candidate, env))
+  if (other !== undefined) {
+    const message = `${options.source}: validation.envs: ${other.id} has other observations or actions than ${env.id}, which is trained on`
+    return yield* new ConfigError({ source: options.source, key: "validation.envs", message })
+  }
+  yield* checkShares(settings, options.source)
 
   const { name, ...algorithmConfig } = settings.algorithm
   const named =
@@ -99,6 +130,7 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
   return {
     settings,
     env,
+    validationEnvs: others.length === 0 ? [env] : others,
     algorithm,
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
   }
@@ -124,18 +156,20 @@ const withAlgorithmTree = (config: Plain): Plain =>
     : { ...config, algorithm: { name: config.algorithm } }
 
 /** An input in code as config and values. */
-export const configOf = ({
-  env,
-  algorithm,
-  ...rest
-}: TrainInput): { readonly config: Plain; readonly values: Values } => ({
-  config: {
-    ...rest,
-    env: typeof env === "string" ? env : env.id,
-    algorithm: typeof algorithm === "string" ? { name: algorithm } : { name: algorithm.name, ...algorithm.input },
-  },
-  values: {
-    ...(typeof env === "string" ? {} : { env }),
-    ...(typeof algorithm === "string" ? {} : { algorithm }),
-  },
-})
+export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {
+  const { env, algorithm, validation, ...rest } = input
+  const { envs: others = [], ...validating } = validation ?? {}
+  const given = [env, ...others].filter((one) => typeof one !== "string")
+  const idOf = (one: Env | string): string => (typeof one === "string" ? one : one.id)
+  return {
+    config: {
+      ...rest,
+      env: idOf(env),
+      algorithm: typeof algorithm === "string" ? { name: algorithm } : { name: algorithm.name, ...algorithm.input },
+      ...(validation === undefined
+        ? {}
+        : { validation: { ...validating, ...(others.length === 0 ? {} : { envs: others.map(idOf) }) } }),
+    },
+    values: { envs: given, ...(typeof algorithm === "string" ? {} : { algorithm }) },
+  }
+}

@@ -9,12 +9,12 @@ import { Recorder } from "../record/Recorder.ts"
 import { resume, saveCheckpoint, startOver } from "./checkpointing.ts"
 import { attempt } from "../algorithm/drive.ts"
 import { digestOf } from "./digest.ts"
-import { trainingEnvs, validationEnvs } from "./envs.ts"
+import { trainingEnvs, validationBatches } from "./envs.ts"
 import type { RunResult } from "./RunResult.ts"
 import { type Evaluation, RunState } from "./RunState.ts"
 import { configOf, type Plan, plan, type TrainInput } from "./Settings.ts"
 import { type LoopError, supervise, type Training } from "./Trainer.ts"
-import { makeValidator, spreadOf } from "./Validation.ts"
+import { makeValidator, spreadOf } from "./validation/Validator.ts"
 
 export type TrainError = SetupError | LoopError
 
@@ -84,9 +84,9 @@ const execute = Effect.fnUntraced(function* (
 
   const validator =
     settings.validation.everySteps > 0 && policy !== undefined
-      ? makeValidator(
-          yield* attempt(() => validationEnvs(env, settings, envs)),
-          yield* policy(settings.validation.episodes),
+      ? yield* makeValidator(
+          yield* attempt(() => validationBatches(planned.validationEnvs, settings, envs)),
+          policy,
           settings.validation,
         )
       : undefined
@@ -115,6 +115,7 @@ const execute = Effect.fnUntraced(function* (
     meanScore: state.meanScore,
     meanReturn: state.meanReturn,
     validation: last === undefined ? null : summaryOf(last),
+    failedValidations: state.failedValidations,
     digest: yield* digestOf(yield* learner.weights, state.scoreHash),
     wallSeconds: yield* wallSeconds,
     stepsPerSecond: seconds > 0 ? (state.step - training.startedAtStep) / seconds : 0,

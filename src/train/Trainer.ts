@@ -8,7 +8,7 @@ import type { RunEvent } from "../record/RunEvent.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import type { RunState } from "./RunState.ts"
 import type { Settings } from "./Settings.ts"
-import type { Validator } from "./Validation.ts"
+import type { Validator } from "./validation/Validator.ts"
 
 /** What the loop works with: everything set up, nothing about how. */
 export interface Training {
@@ -122,23 +122,20 @@ const endedEpisodes = ({ envs, state, env }: Training, events: Array<RunEvent>):
   state.trim()
 }
 
-/** A validation whose env fails is reported, and the training goes on without its score. */
+/** A validation that fails is reported and counted, and the training goes on without its score. */
 const validate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
   const { validator, settings, state, recording } = training
   if (validator === undefined) return
-  const outcome = yield* validator
-    .validate(settings.seed, state.step)
-    .pipe(
-      Effect.catchTag("EnvError", (error) =>
-        recording
-          .emit([{ _tag: "Warning", message: `validation at step ${state.step} failed: ${error.message}` }])
-          .pipe(Effect.as(undefined)),
-      ),
-    )
-  if (outcome === undefined) {
-    state.lastValidationStep = state.step
-    return
-  }
+  const outcome = yield* validator.validate(settings.seed, state.step).pipe(
+    Effect.catch((error) => {
+      state.failedValidations++
+      state.lastValidationStep = state.step
+      return recording
+        .emit([{ _tag: "Warning", message: `validation at step ${state.step} failed: ${error.message}` }])
+        .pipe(Effect.as(undefined))
+    }),
+  )
+  if (outcome === undefined) return
   yield* Effect.uninterruptible(
     Effect.suspend(() => {
       state.addValidation(outcome)

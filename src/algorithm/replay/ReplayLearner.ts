@@ -4,7 +4,7 @@ import { ConfigError } from "../../config/Config.ts"
 import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { gradients } from "../../graph/gradients.ts"
-import { add, input, mul, state, sub } from "../../graph/ops.ts"
+import { add, constant, input, mul, state, sub } from "../../graph/ops.ts"
 import { adam, clipGlobalNorm } from "../../graph/optimisers.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
 import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
@@ -15,6 +15,7 @@ import {
   type Learner,
   type LearnerError,
   type NamedTensors,
+  type PolicyOptions,
   type Position,
   type SetupError,
   type Task,
@@ -170,14 +171,26 @@ const actSpec = ({ name, noise, act, exploration }: ReplayDefinition, layouts: L
   }
 }
 
-const policySpec = ({ name, greedy }: ReplayDefinition, layouts: Layouts, task: Task, numEnvs: number): ProgramSpec => {
+const policySpec = (
+  definition: ReplayDefinition,
+  layouts: Layouts,
+  task: Task,
+  numEnvs: number,
+  { sampled = false }: PolicyOptions = {},
+): ProgramSpec => {
+  const { name, greedy, act, noise: needs, exploration } = definition
   const { theta, weights } = netOf(layouts.actor, "theta")
   const observations = input("observations", [numEnvs, sizeOf(task.observationSpace)])
+  const noise = input("noise", [numEnvs, Math.max(1, needs.act)])
+  const draws = sampled && needs.act > 0
+  const actions = draws
+    ? act({ weights, observations, noise, exploration: constant(exploration?.(task.totalSteps) ?? 0) })
+    : greedy(weights, observations)
   return {
     name: `${name}.policy`,
-    inputs: { observations },
+    inputs: { observations, ...(draws ? { noise } : {}) },
     state: { theta: { tensor: theta } },
-    outputs: { actions: toEnvAction(task.actionSpace, greedy(weights, observations)) },
+    outputs: { actions: toEnvAction(task.actionSpace, actions) },
   }
 }
 
@@ -375,7 +388,8 @@ export const replayLearner = Effect.fnUntraced(function* (
     update: learn,
     metrics: () => averages.take(),
     ...(targetEvery === undefined ? {} : { target: { everySteps: targetEvery, update: Effect.asVoid(copyTargets) } }),
-    policy: (count) => learnerPolicy(backend, () => policySpec(definition, layouts, task, count), update.read("actor")),
+    policy: (count, options) =>
+      learnerPolicy(backend, () => policySpec(definition, layouts, task, count, options), update.read("actor")),
     weights: Effect.gen(function* () {
       let named: NamedTensors = {}
       for (const net of nets) named = { ...named, ...layouts[net].toNamed(yield* update.read(net)) }

@@ -74,6 +74,7 @@ export const rolloutLearner = Effect.fnUntraced(function* (
     fixed: bonus === undefined || bonus.fixed === undefined ? undefined : layoutOf(bonus.fixed),
     hasTarget: definition.target !== undefined,
     explores: definition.exploration !== undefined,
+    exploration: definition.exploration?.(task.totalSteps) ?? 0,
     steps: config.nsteps,
     sequence,
     rows: rowKindsOf(definition, task),
@@ -201,7 +202,8 @@ export const rolloutLearner = Effect.fnUntraced(function* (
             update: Effect.asVoid(Effect.flatMap(final.read("theta"), setTarget)),
           },
         }),
-    policy: (count) => learnerPolicy(backend, () => policySpec(blueprint, count), final.read("theta")),
+    policy: (count, options) =>
+      learnerPolicy(backend, () => policySpec(blueprint, count, options), final.read("theta")),
     weights: Effect.map(final.read("theta"), parameters.toNamed),
     state: Effect.gen(function* () {
       const optimizer: Record<string, ReturnType<typeof namedVector>> = {}

@@ -1,13 +1,13 @@
 import type { Space } from "../../env/Space.ts"
 import { sizeOf as sizeOfSpace } from "../../env/Space.ts"
 import { gradients } from "../../graph/gradients.ts"
-import { add, input, reshape, state, where } from "../../graph/ops.ts"
+import { add, constant, input, reshape, state, where } from "../../graph/ops.ts"
 import { fail } from "../../graph/ops/core.ts"
 import { clipGlobalNorm, type Optimiser } from "../../graph/optimisers.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { type DType, sizeOf, type Tensor } from "../../graph/Tensor.ts"
-import type { Task } from "../Algorithm.ts"
+import type { PolicyOptions, Task } from "../Algorithm.ts"
 import { toEnvAction } from "../network/ActorCritic.ts"
 import type { Recall } from "../network/memory.ts"
 import type { Declarations, Weights } from "../network/trunk.ts"
@@ -97,6 +97,8 @@ export interface Blueprint {
   readonly fixed: Layout | undefined
   readonly hasTarget: boolean
   readonly explores: boolean
+  /** The scalar that a policy explores by, where it draws its actions. */
+  readonly exploration?: number
   readonly steps: number
   /** Steps of a sequence, 1 without memory. */
   readonly sequence: number
@@ -158,28 +160,32 @@ export const actSpec = (blueprint: Blueprint): ProgramSpec => {
   }
 }
 
-/** The greedy policy, for validation and deployment. With memory, that is a state of the program. */
-export const policySpec = (blueprint: Blueprint, numEnvs: number): ProgramSpec => {
-  const { name, task, model, parameters } = blueprint
+/** A policy, for validation and deployment: greedy, or drawing its actions. With memory, that is a state of the program. */
+export const policySpec = (
+  blueprint: Blueprint,
+  numEnvs: number,
+  { sampled = false }: PolicyOptions = {},
+): ProgramSpec => {
+  const { name, task, model, parameters, exploration = 0 } = blueprint
   const theta = state("theta", [parameters.size])
   const observations = input("observations", [numEnvs, sizeOfSpace(task.observationSpace)])
+  const noise = input("noise", [numEnvs, model.noiseSize])
   const weights = parameters.tensorsOf(theta)
-  const common = { name: `${name}.policy`, inputs: { observations } }
-  if (model.memorySize === 0) {
-    const { actions } = model.greedy({ weights, observations })
-    return {
-      ...common,
-      state: { theta: { tensor: theta } },
-      outputs: { actions: toEnvAction(task.actionSpace, actions) },
-    }
-  }
-  const memory = state("memory", [numEnvs, model.memorySize])
+  const remembers = model.memorySize > 0
+  const memory = state("memory", [numEnvs, Math.max(1, model.memorySize)])
   const fresh = state("fresh", [numEnvs])
-  const { actions, memory: next = memory } = model.greedy({ weights, observations, recall: { state: memory, fresh } })
+  const seeing = { weights, observations, ...(remembers ? { recall: { state: memory, fresh } } : {}) }
+  const { actions, memory: next = memory } = sampled
+    ? model.act({ ...seeing, noise, exploration: constant(exploration), target: weights })
+    : model.greedy(seeing)
   return {
-    ...common,
-    // `fresh` stays zero: a policy begins with an empty memory, and plays one episode.
-    state: { theta: { tensor: theta }, memory: { tensor: memory, next }, fresh: { tensor: fresh } },
+    name: `${name}.policy`,
+    inputs: { observations, ...(sampled ? { noise } : {}) },
+    state: {
+      theta: { tensor: theta },
+      // `fresh` stays zero: a policy begins with an empty memory, and plays one episode.
+      ...(remembers ? { memory: { tensor: memory, next }, fresh: { tensor: fresh } } : {}),
+    },
     outputs: { actions: toEnvAction(task.actionSpace, actions) },
   }
 }

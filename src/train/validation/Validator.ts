@@ -1,0 +1,143 @@
+import { Effect, type Scope } from "effect"
+import type { Learner, LearnerError, Policy } from "../../algorithm/Algorithm.ts"
+import { attempt, drive } from "../../algorithm/drive.ts"
+import type { BatchEnv } from "../../env/BatchEnv.ts"
+import { stream } from "../../rng/Rng.ts"
+
+export interface ValidationEpisode {
+  readonly return: number
+  readonly length: number
+  readonly terminated: boolean
+  readonly truncated: boolean
+}
+
+export interface ValidationOutcome {
+  readonly episodes: ReadonlyArray<ValidationEpisode>
+  readonly meanReturn: number
+  /** Population standard deviation. */
+  readonly stdReturn: number
+}
+
+/**
+ * Plays a number of whole episodes and says how they went. Whatever the strategy, every episode is played in a lane of
+ * its own, so a short one counts no more than a long one; and it draws from streams addressed by its own number, so it
+ * goes the same way wherever and beside whatever it is played.
+ */
+export interface Validator {
+  readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
+}
+
+/** Episodes that are played together: `first` is the number of the first of them. */
+export interface Share {
+  readonly first: number
+  readonly count: number
+}
+
+/** Each env's share of the episodes: as many for each, and one more for the last ones: 7 for 3 are 2, 2 and 3. */
+export const shares = (episodes: number, envs: number): ReadonlyArray<Share> => {
+  const each = Math.floor(episodes / envs)
+  const extra = episodes % envs
+  return Array.from({ length: envs }, (_, index) => {
+    const before = Math.max(0, index - (envs - extra))
+    return { first: index * each + before, count: each + (index >= envs - extra ? 1 : 0) }
+  })
+}
+
+export interface ValidatorOptions {
+  readonly maxSteps: number
+  readonly sampled: boolean
+}
+
+/** A batch of lanes, the number of its first episode, and the learner's policy compiled for as many. */
+interface Lanes {
+  readonly envs: BatchEnv
+  readonly policy: Policy
+  readonly first: number
+}
+
+const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions) =>
+  Effect.fnUntraced(function* (
+    seed: number,
+    index: number,
+  ): Effect.fn.Return<ReadonlyArray<ValidationEpisode>, LearnerError> {
+    yield* policy.refresh
+    const { numEnvs } = envs
+    const { program, noise } = policy
+    const episodes = new Array<ValidationEpisode | undefined>(numEnvs)
+    const returns = new Float64Array(numEnvs)
+    const draws = Array.from({ length: noise === undefined ? 0 : numEnvs }, (_, lane) =>
+      stream(seed, "validation", index, first + lane, "actions"),
+    )
+    const width = (noise?.length ?? 0) / numEnvs
+    let running = numEnvs
+    let step = 0
+
+    const look = (): void => {
+      policy.observations.set(envs.observations)
+      if (noise !== undefined)
+        draws.forEach((random, lane) => random.fillUniform(noise, lane * width, (lane + 1) * width))
+    }
+
+    const advance = (): void => {
+      envs.step(policy.actions)
+      step++
+      for (let lane = 0; lane < numEnvs; lane++) {
+        if (episodes[lane] !== undefined) continue
+        returns[lane] += envs.rewards[lane]
+        const terminated = envs.terminated[lane] === 1
+        const truncated = envs.truncated[lane] === 1 || (!terminated && step >= maxSteps)
+        if (!terminated && !truncated) continue
+        episodes[lane] = { return: returns[lane], length: step, terminated, truncated }
+        running--
+      }
+    }
+
+    yield* attempt(() => envs.reset(seed, "validation", index))
+    while (running > 0) {
+      // In slices, so that an interruption need not wait for a long validation.
+      yield* drive(function* () {
+        for (let slice = 0; slice < 256 && running > 0; slice++) {
+          look()
+          yield program
+          advance()
+        }
+      })
+      yield* Effect.yieldNow
+    }
+    return episodes.filter((episode) => episode !== undefined)
+  })
+
+/** Batches that are played at the same time, each by a fiber with a policy of its own. */
+export const makeValidator = Effect.fnUntraced(function* (
+  batches: ReadonlyArray<{ readonly envs: BatchEnv; readonly first: number }>,
+  policyFor: NonNullable<Learner["policy"]>,
+  options: ValidatorOptions,
+): Effect.fn.Return<Validator, PolicyError, Scope.Scope> {
+  const players = yield* Effect.forEach(batches, ({ envs, first }) =>
+    Effect.map(policyFor(envs.numEnvs, { sampled: options.sampled }), (policy) =>
+      playAll({ envs, policy, first }, options),
+    ),
+  )
+  return {
+    validate: (seed, index) =>
+      Effect.forEach(players, (play) => play(seed, index), { concurrency: "unbounded" }).pipe(
+        Effect.map((played) => summarise(played.flat())),
+      ),
+  }
+})
+
+type PolicyError = Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>
+
+const summarise = (episodes: ReadonlyArray<ValidationEpisode>): ValidationOutcome => ({
+  episodes,
+  ...spreadOf(episodes.map((episode) => episode.return)),
+})
+
+/** Mean and population deviation. */
+export const spreadOf = (
+  returns: ReadonlyArray<number>,
+): { readonly meanReturn: number; readonly stdReturn: number } => {
+  const mean = returns.reduce((sum, value) => sum + value, 0) / returns.length
+  const variance = returns.reduce((sum, value) => sum + (value - mean) ** 2, 0) / returns.length
+  return { meanReturn: mean, stdReturn: Math.sqrt(variance) }
+}

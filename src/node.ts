@@ -59,6 +59,9 @@ export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavaila
   }
 }
 
+/** Threads for envs, where a training asks for `workers`. */
+export { layer as envPool } from "./env/pool/pool-node.ts"
+
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /** Runs in folders below `resultsDir`; time and commit are those of this moment unless given. */

@@ -6,7 +6,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { parse } from "yaml"
 import type { Override } from "../config/Config.ts"
 import { fromPath } from "../experiment/identifier.ts"
-import { backend, backendNames, recorder, runStore, terminalProgress } from "../node.ts"
+import { backend, backendNames, envPool, recorder, runStore, terminalProgress } from "../node.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { loadTraining, yamlOverrides } from "./loadTraining.ts"
@@ -78,6 +78,7 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
   let directory = resume
   const layers = Layer.mergeAll(
     backend(given.backend),
+    envPool,
     recorder(...(given.quiet ? [] : [terminalProgress])),
     runStore({
       resultsDir: given.resultsDir,

@@ -12,7 +12,7 @@
  * ```
  */
 import type { Stream } from "../rng/Rng.ts"
-import type { AutoReset, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
+import type { AutoReset, BatchArrays, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { describe, oneLine } from "./internal/describe.ts"
@@ -25,6 +25,8 @@ export interface Options {
   readonly autoReset?: AutoReset
   /** The number of the first env: with it, the envs of one batch can be shared out among several. 0 by default. */
   readonly firstIndex?: number
+  /** Where the batch is to keep what it hands out; its own arrays by default. */
+  readonly arrays?: BatchArrays
 }
 
 /**
@@ -40,10 +42,11 @@ export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv
 export const oneByOne = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
   batchOf(env, checkedCount(env, numEnvs), complete(env, options), (columns) => pureKernel(env, columns))
 
-const complete = (env: Env, { autoReset = "same-step", firstIndex = 0 }: Options): BatchOptions => ({
+const complete = (env: Env, { autoReset = "same-step", firstIndex = 0, arrays }: Options): BatchOptions => ({
   autoReset,
   firstIndex,
   maxSteps: env.maxSteps,
+  arrays,
 })
 
 const checkedCount = (env: Env, numEnvs: number): number => {

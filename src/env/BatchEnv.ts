@@ -20,6 +20,17 @@ export interface BatchOptions {
   readonly firstIndex: number
   /** Truncates at this many steps; no limit when left out. */
   readonly maxSteps?: number | undefined
+  /** Where the batch is to keep what it hands out, for who shares it with others; used where the lengths fit. */
+  readonly arrays?: BatchArrays | undefined
+}
+
+/** What a batch hands out, row after row. */
+export interface BatchArrays {
+  readonly observations: Float32Array
+  readonly finalObservations: Float32Array
+  readonly rewards: Float32Array
+  readonly terminated: Uint8Array
+  readonly truncated: Uint8Array
 }
 
 /**

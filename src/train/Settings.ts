@@ -14,6 +14,8 @@ export const ValidationSettings = Schema.Struct({
   episodes: withDefault(positiveInt, 20),
   /** An episode is cut off after so many steps, whatever the env says. */
   maxSteps: withDefault(positiveInt, 10_000),
+  /** Threads that step the validation envs, for heavy ones; 0 steps them where everything else is done. */
+  workers: withDefault(naturalInt, 0),
   /** Draws actions as in training instead of taking the best: for policies that must be unsure to get anywhere. */
   sampled: withDefault(Schema.Boolean, false),
   /** Other envs than that of the training: each plays its share of the episodes, at the same time as the others. */
@@ -37,6 +39,8 @@ export const NormalizeSettings = Schema.Struct({
 export const Settings = Schema.Struct({
   env: Schema.String,
   numEnvs: withDefault(positiveInt, 8),
+  /** Threads that step the envs, for heavy ones; 0 steps them where everything else is done. The result is the same. */
+  workers: withDefault(naturalInt, 0),
   totalSteps: positiveInt,
   seed: withDefault(Schema.Int, 1),
   name: withDefault(Schema.NonEmptyString, "run"),

@@ -48,7 +48,7 @@ const execute = Effect.fnUntraced(function* (
   const { settings, env, algorithm, effective } = planned
   const startedAtMillis = yield* Clock.currentTimeMillis
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
-  const envs = yield* attempt(() => trainingEnvs(env, settings, gamma))
+  const envs = yield* trainingEnvs(env, settings, gamma)
   const { observationSpace, actionSpace } = env
   const learner = yield* algorithm.setup({ ...settings, observationSpace, actionSpace })
   const { policy } = learner
@@ -85,7 +85,7 @@ const execute = Effect.fnUntraced(function* (
   const validator =
     settings.validation.everySteps > 0 && policy !== undefined
       ? yield* makeValidator(
-          yield* attempt(() => validationBatches(planned.validationEnvs, settings, envs)),
+          yield* validationBatches(planned.validationEnvs, settings, envs),
           policy,
           settings.validation,
         )

@@ -1,6 +1,9 @@
+import { Effect, type Scope } from "effect"
 import * as Batch from "../env/Batch.ts"
 import type { BatchEnv } from "../env/BatchEnv.ts"
 import type { Env } from "../env/Env.ts"
+import { EnvError } from "../env/EnvError.ts"
+import { EnvPool } from "../env/EnvPool.ts"
 import * as EpisodeLog from "../env/EpisodeLog.ts"
 import * as Normalise from "../env/Normalise.ts"
 import type { Settings } from "./Settings.ts"
@@ -9,20 +12,38 @@ import { shares } from "./validation/Validator.ts"
 /** The envs that are learnt from: a log of episodes in the env's own rewards, and what the agent is to see of them. */
 export type TrainingEnvs = BatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
 
-export const trainingEnvs = (env: Env, { numEnvs, normalize }: Settings, gamma: number): TrainingEnvs => {
-  const logged = EpisodeLog.record(Batch.make(env, numEnvs))
+export const trainingEnvs = Effect.fnUntraced(function* (
+  env: Env,
+  { numEnvs, normalize, workers }: Settings,
+  gamma: number,
+): Effect.fn.Return<TrainingEnvs, EnvError, Scope.Scope> {
+  const logged = EpisodeLog.record(yield* batchOf(env, numEnvs, workers))
   const seen = normalize.observations ? Normalise.observations(logged) : logged
   return normalize.rewards ? Normalise.rewards(seen, { gamma }) : seen
-}
+})
 
 /** A lane an episode; they see with the training's statistics and change nothing about them. */
 export const validationBatches = (
   envs: ReadonlyArray<Env>,
   { validation }: Settings,
   training: TrainingEnvs,
-): ReadonlyArray<{ readonly envs: BatchEnv; readonly first: number }> =>
-  shares(validation.episodes, envs.length).map(({ first, count }, index) => {
-    const batch = Batch.make(envs[index], count, { firstIndex: first })
-    const moments = training.observationMoments
-    return { first, envs: moments === undefined ? batch : Normalise.observations(batch, { moments, frozen: true }) }
-  })
+): Effect.Effect<ReadonlyArray<{ readonly envs: BatchEnv; readonly first: number }>, EnvError, Scope.Scope> =>
+  Effect.forEach(shares(validation.episodes, envs.length), ({ first, count }, index) =>
+    Effect.map(batchOf(envs[index], count, validation.workers, first), (batch) => {
+      const moments = training.observationMoments
+      return { first, envs: moments === undefined ? batch : Normalise.observations(batch, { moments, frozen: true }) }
+    }),
+  )
+
+const batchOf = (
+  env: Env,
+  numEnvs: number,
+  workers: number,
+  firstIndex = 0,
+): Effect.Effect<BatchEnv, EnvError, Scope.Scope> =>
+  workers === 0
+    ? Effect.try({
+        try: () => Batch.make(env, numEnvs, { firstIndex }),
+        catch: (error) => (error instanceof EnvError ? error : new EnvError({ env: env.id, message: String(error) })),
+      })
+    : Effect.flatMap(EnvPool, (pool) => pool.make(env, numEnvs, { workers, firstIndex }))

@@ -1,6 +1,6 @@
 import type { Stream } from "../../rng/Rng.ts"
 import { stream } from "../../rng/Rng.ts"
-import type { BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
+import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
 import { EnvError } from "../EnvError.ts"
 import { sizeOf } from "../Space.ts"
@@ -56,11 +56,11 @@ export const batchOf = (
   const limit = options.maxSteps ?? noLimit
   const { autoReset, firstIndex } = options
 
-  const observations = new Float32Array(numEnvs * observationSize)
-  const finalObservations = new Float32Array(numEnvs * observationSize)
-  const rewards = new Float32Array(numEnvs)
-  const terminated = new Uint8Array(numEnvs)
-  const truncated = new Uint8Array(numEnvs)
+  const { observations, finalObservations, rewards, terminated, truncated } = arraysFor(
+    numEnvs,
+    observationSize,
+    options.arrays,
+  )
   const episodes = new Int32Array(numEnvs)
   const elapsed = new Int32Array(numEnvs)
   /** Envs whose episode has ended and whose next one has not begun. */
@@ -214,6 +214,18 @@ export const batchOf = (
     restore,
   }
 }
+
+/** Those that were given where they fit (they are for what a wrapper around this batch hands out), else new ones. */
+const arraysFor = (numEnvs: number, size: number, given: BatchArrays | undefined): BatchArrays =>
+  given !== undefined && given.observations.length === numEnvs * size && given.rewards.length === numEnvs
+    ? given
+    : {
+        observations: new Float32Array(numEnvs * size),
+        finalObservations: new Float32Array(numEnvs * size),
+        rewards: new Float32Array(numEnvs),
+        terminated: new Uint8Array(numEnvs),
+        truncated: new Uint8Array(numEnvs),
+      }
 
 /** An error with its place in front. Step 0 is the reset. */
 export const errorAt = (

@@ -1,0 +1,205 @@
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads"
+import { Effect, Layer, type Scope } from "effect"
+import type { BatchEnv, Snapshot } from "../BatchEnv.ts"
+import type { Env } from "../Env.ts"
+import { EnvError } from "../EnvError.ts"
+import { EnvPool, type Place, placeOf, type PoolOptions } from "../EnvPool.ts"
+import { sizeOf } from "../Space.ts"
+import { bytesFor, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
+import { merge, part } from "./snapshots.ts"
+
+/**
+ * A pool of threads behind the face of an ordinary batch. Observations, rewards, flags and actions are in memory that all
+ * threads share; a step is a word written for each thread, and a wait until each has answered.
+ */
+
+interface Thread {
+  readonly worker: Worker
+  readonly port: MessagePort
+  readonly words: Int32Array
+  readonly first: number
+  readonly count: number
+  given: number
+}
+
+const entry = new URL(import.meta.url.endsWith(".ts") ? "./worker-node.ts" : "./worker-node.js", import.meta.url)
+
+const describeThread = ({ first, count }: Thread): string =>
+  count === 1 ? `the worker of env ${first}` : `the worker of envs ${first} to ${first + count - 1}`
+
+const give = (thread: Thread, what: number): void => {
+  Atomics.store(thread.words, control.command, what)
+  thread.given++
+  Atomics.store(thread.words, control.given, thread.given)
+  Atomics.notify(thread.words, control.given)
+}
+
+/** Waits until a thread has done what it was given, however long it takes it, up to the limit. */
+const answered = (env: Env, thread: Thread, seconds: number): void => {
+  const { words, given } = thread
+  const until = performance.now() + seconds * 1000
+  for (let look = 0; look < 2000 && Atomics.load(words, control.done) < given; look++);
+  while (Atomics.load(words, control.done) < given) {
+    const left = until - performance.now()
+    if (left <= 0) {
+      const message = `${env.id}: ${describeThread(thread)} has not answered for ${seconds} seconds`
+      throw new EnvError({ env: env.id, message })
+    }
+    Atomics.wait(words, control.done, Atomics.load(words, control.done), Math.min(left, 1000))
+  }
+  const state = Atomics.load(words, control.state)
+  if (state === condition.well) return
+  if (state === condition.gone) {
+    throw new EnvError({
+      env: env.id,
+      message: `${env.id}: ${describeThread(thread)} has ended: the env ended its process`,
+    })
+  }
+  throw failureOf(env, thread, receive(thread))
+}
+
+const receive = ({ port }: Thread): Reply => receiveMessageOnPort(port)?.message ?? {}
+
+/** The thread's error with the env's number in the whole batch, as it would have been in process. */
+const failureOf = (env: Env, { first }: Thread, { failure }: Reply): EnvError => {
+  if (failure === undefined) return new EnvError({ env: env.id, message: `${env.id}: a worker failed` })
+  if (failure.index === undefined) return new EnvError(failure)
+  const index = failure.index + first
+  return new EnvError({ ...failure, index, message: failure.message.replace(`env ${failure.index},`, `env ${index},`) })
+}
+
+const startThread = (place: Place, start: Start) =>
+  Effect.acquireRelease(
+    Effect.sync((): Thread => {
+      const { port1, port2 } = new MessageChannel()
+      const worker = new Worker(entry, {
+        workerData: { start: { ...start, place }, port: port2 },
+        transferList: [port2],
+      })
+      port1.unref()
+      const words = new Int32Array(start.control)
+      // Making its envs is the first thing that a thread is given to do.
+      Atomics.store(words, control.given, 1)
+      worker.on("error", () => {
+        // Out of memory, say: nobody in the thread could still tell.
+        Atomics.store(words, control.state, condition.gone)
+        Atomics.add(words, control.done, 1)
+        Atomics.notify(words, control.done)
+      })
+      return { worker, port: port1, words, first: start.first, count: start.count, given: 1 }
+    }),
+    ({ worker }) => Effect.promise(() => worker.terminate()),
+  )
+
+/** Threads come up while the event loop turns, so this is the one wait that must not block it. */
+const ready = (env: Env, thread: Thread): Effect.Effect<void, EnvError> =>
+  Effect.callback<void>((resume) => {
+    const { worker } = thread
+    for (const event of ["message", "error", "exit"]) worker.once(event, () => resume(Effect.void))
+  }).pipe(
+    Effect.andThen(attempt(() => answered(env, thread, 1))),
+    // From now on it keeps no process alive that has nothing else to do.
+    Effect.andThen(Effect.sync(() => thread.worker.unref())),
+  )
+
+const attempt = <A>(body: () => A): Effect.Effect<A, EnvError> =>
+  Effect.try({
+    try: body,
+    catch: (error) => (error instanceof EnvError ? error : new EnvError({ env: "", message: String(error) })),
+  })
+
+const make = Effect.fnUntraced(function* (
+  env: Env,
+  numEnvs: number,
+  options: PoolOptions,
+): Effect.fn.Return<BatchEnv, EnvError, Scope.Scope> {
+  const { autoReset = "same-step", firstIndex = 0, timeoutSeconds = 60 } = options
+  const place = placeOf(env)
+  if (place === undefined) {
+    const message = `${env.id}: workers can't find it; export it from its module as EnvPool.located(env, import.meta.url)`
+    return yield* new EnvError({ env: env.id, message })
+  }
+  const workers = Math.min(Math.max(1, options.workers), numEnvs)
+  const memory = new SharedArrayBuffer(bytesFor(env, numEnvs))
+  const bounds = Array.from({ length: workers + 1 }, (_, index) => Math.floor((index * numEnvs) / workers))
+  const threads = yield* Effect.forEach(bounds.slice(1), (end, index) =>
+    startThread(place, {
+      place,
+      total: numEnvs,
+      first: bounds[index],
+      count: end - bounds[index],
+      autoReset,
+      firstIndex,
+      memory,
+      control: new SharedArrayBuffer(4 * control.words),
+    }),
+  )
+  yield* Effect.forEach(threads, (thread) => ready(env, thread), { concurrency: "unbounded" })
+  return batchOver(env, numEnvs, { autoReset, timeoutSeconds, memory, threads })
+})
+
+interface Pool {
+  readonly autoReset: BatchEnv["autoReset"]
+  readonly timeoutSeconds: number
+  readonly memory: SharedArrayBuffer
+  readonly threads: ReadonlyArray<Thread>
+}
+
+const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memory, threads }: Pool): BatchEnv => {
+  const { actions, ...arrays } = viewsOf(memory, env, numEnvs, 0, numEnvs)
+  const actionSize = sizeOf(env.actionSpace)
+
+  /** All threads at once; the failure of the first in order is thrown when all have answered. */
+  const all = (what: number): void => {
+    for (const thread of threads) give(thread, what)
+    settle()
+  }
+  const settle = (): void => {
+    let failure: unknown
+    for (const thread of threads) {
+      try {
+        answered(env, thread, timeoutSeconds)
+      } catch (error) {
+        failure ??= error
+      }
+    }
+    if (failure !== undefined) throw failure
+  }
+  const ask = (request: (thread: Thread) => Request): void => {
+    for (const thread of threads) {
+      thread.port.postMessage(request(thread))
+      give(thread, command.message)
+    }
+    settle()
+  }
+
+  return {
+    id: env.id,
+    numEnvs,
+    autoReset,
+    observationSpace: env.observationSpace,
+    actionSpace: env.actionSpace,
+    observationSize: sizeOf(env.observationSpace),
+    actionSize,
+    ...arrays,
+    reset: (seed, ...path) => ask(() => ({ kind: "reset", seed, path })),
+    restart: (mask) => ask(({ first, count }) => ({ kind: "restart", mask: mask.slice(first, first + count) })),
+    step: (given) => {
+      if (given.length !== actions.length) {
+        const message = `${env.id}: step got ${given.length} numbers as actions; ${numEnvs} envs × ${actionSize} are ${actions.length}`
+        throw new EnvError({ env: env.id, message })
+      }
+      actions.set(given)
+      all(command.step)
+    },
+    snapshot: () => {
+      ask(() => ({ kind: "snapshot" }))
+      return merge(threads.map((thread): Snapshot => receive(thread).snapshot ?? {}))
+    },
+    restore: (snapshot) =>
+      ask(({ first, count }) => ({ kind: "restore", snapshot: part(snapshot, first, count, numEnvs) })),
+  }
+}
+
+/** Threads for whoever asks for workers. */
+export const layer: Layer.Layer<never> = Layer.succeed(EnvPool, { make })

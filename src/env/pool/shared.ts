@@ -1,0 +1,86 @@
+import { sizeOf } from "../Space.ts"
+import type { AutoReset, Snapshot } from "../BatchEnv.ts"
+import type { Env } from "../Env.ts"
+import type { Place } from "../EnvPool.ts"
+
+/** What the threads of a pool agree on: memory that all of them see, and what they tell each other. */
+
+export interface Arrays {
+  readonly observations: Float32Array
+  readonly finalObservations: Float32Array
+  readonly rewards: Float32Array
+  readonly terminated: Uint8Array
+  readonly truncated: Uint8Array
+  readonly actions: Float32Array | Int32Array
+}
+
+/** The slice of envs from `first` on, of a memory for `total`. */
+export const viewsOf = (
+  memory: SharedArrayBuffer,
+  env: Pick<Env, "observationSpace" | "actionSpace">,
+  total: number,
+  first: number,
+  count: number,
+): Arrays => {
+  const width = sizeOf(env.observationSpace)
+  const actionSize = sizeOf(env.actionSpace)
+  let offset = 0
+  const place = (each: number, bytes: number): readonly [number, number] => {
+    const from = offset + first * each * bytes
+    offset += total * each * bytes
+    return [from, count * each]
+  }
+  const [observations, final, rewards] = [place(width, 4), place(width, 4), place(1, 4)]
+  const [actions, terminated, truncated] = [place(actionSize, 4), place(1, 1), place(1, 1)]
+  return {
+    observations: new Float32Array(memory, ...observations),
+    finalObservations: new Float32Array(memory, ...final),
+    rewards: new Float32Array(memory, ...rewards),
+    actions:
+      env.actionSpace._tag === "Discrete" ? new Int32Array(memory, ...actions) : new Float32Array(memory, ...actions),
+    terminated: new Uint8Array(memory, ...terminated),
+    truncated: new Uint8Array(memory, ...truncated),
+  }
+}
+
+export const bytesFor = (env: Pick<Env, "observationSpace" | "actionSpace">, total: number): number =>
+  total * (8 * sizeOf(env.observationSpace) + 4 * sizeOf(env.actionSpace) + 6)
+
+/** Words of a worker's control memory: how many commands it was given, how many it has done, which, and its state. */
+export const control = { given: 0, done: 1, command: 2, state: 3, words: 4 } as const
+/** `step` needs no message; what any other command is, the message says. */
+export const command = { step: 0, message: 1 } as const
+/** What a worker that has done a command, or never will, says of itself. */
+export const condition = { well: 0, failed: 1, gone: 2 } as const
+
+export interface Start {
+  readonly place: Place
+  readonly total: number
+  readonly first: number
+  readonly count: number
+  readonly autoReset: AutoReset
+  readonly firstIndex: number
+  readonly memory: SharedArrayBuffer
+  readonly control: SharedArrayBuffer
+}
+
+export type Request =
+  | { readonly kind: "reset"; readonly seed: number; readonly path: ReadonlyArray<string | number> }
+  | { readonly kind: "restart"; readonly mask: Uint8Array }
+  | { readonly kind: "snapshot" }
+  | { readonly kind: "restore"; readonly snapshot: Snapshot }
+
+/** An EnvError, as it can be sent. */
+export interface Failure {
+  readonly env: string
+  readonly message: string
+  readonly index?: number
+  readonly episode?: number
+  readonly step?: number
+  readonly userStack?: string
+}
+
+export interface Reply {
+  readonly snapshot?: Snapshot
+  readonly failure?: Failure
+}

@@ -1,0 +1,64 @@
+import type { Snapshot } from "../BatchEnv.ts"
+import { fromText, toText } from "../internal/plainData.ts"
+
+/**
+ * Snapshots of parts of a batch as one of the whole, and back: what was saved under some number of workers goes on under
+ * any other, and under none. Columns hold an equal number of numbers for each env; the two that don't are known by name.
+ */
+
+const lastPart = (key: string): string => key.slice(key.lastIndexOf(".") + 1)
+const isOrigin = (key: string): boolean => lastPart(key) === "origin"
+const isText = (key: string, column: Snapshot[string]): column is Uint8Array =>
+  lastPart(key) === "states" && column instanceof Uint8Array
+
+const listOf = (column: Uint8Array): ReadonlyArray<unknown> => {
+  const states = fromText(new TextDecoder().decode(column))
+  return Array.isArray(states) ? states : []
+}
+
+const textOf = (states: ReadonlyArray<unknown>): Uint8Array => new TextEncoder().encode(toText(states))
+
+type Column = Snapshot[string]
+
+const emptyLike = (column: Column, length: number): Column =>
+  column instanceof Float64Array
+    ? new Float64Array(length)
+    : column instanceof Float32Array
+      ? new Float32Array(length)
+      : column instanceof Int32Array
+        ? new Int32Array(length)
+        : new Uint8Array(length)
+
+const joined = (columns: ReadonlyArray<Column>): Column => {
+  const all = emptyLike(
+    columns[0],
+    columns.reduce((length, column) => length + column.length, 0),
+  )
+  let offset = 0
+  for (const column of columns) {
+    all.set(column, offset)
+    offset += column.length
+  }
+  return all
+}
+
+export const merge = (parts: ReadonlyArray<Snapshot>): Snapshot =>
+  Object.fromEntries(
+    Object.entries(parts[0]).map(([key, first]) => {
+      if (isOrigin(key)) return [key, first]
+      const columns = parts.map((part) => part[key])
+      if (!isText(key, first)) return [key, joined(columns)]
+      return [key, textOf(columns.flatMap((column) => (isText(key, column) ? listOf(column) : [])))]
+    }),
+  )
+
+/** The part of a snapshot of `total` envs that is about `count` of them from `first` on. */
+export const part = (whole: Snapshot, first: number, count: number, total: number): Snapshot =>
+  Object.fromEntries(
+    Object.entries(whole).map(([key, column]) => {
+      if (isOrigin(key)) return [key, column]
+      if (isText(key, column)) return [key, textOf(listOf(column).slice(first, first + count))]
+      const each = column.length / total
+      return [key, column.slice(first * each, (first + count) * each)]
+    }),
+  )

@@ -47,8 +47,37 @@ describe("a strategy", () => {
             : worth(a.score) > worth(b.score)
         for (const { manifest: lost } of gone) for (const one of kept) assert.isTrue(better(one.manifest, lost))
       }),
+      { numRuns: 1000 },
     )
   })
+
+  it("keeps on disk exactly what it says, whatever the order of the scores", () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(score, { maxLength: 12 }), strategy, (scores, keeping) =>
+        inMemory((run) =>
+          Effect.gen(function* () {
+            let expected: ReadonlyArray<{ readonly step: number; readonly worth: number }> = []
+            for (const [index, one] of scores.entries()) {
+              const step = 10 * index
+              yield* Checkpoint.save(run, save(keeping, step, one))
+              const worth = keeping._tag === "LastN" || one === null || Number.isNaN(one) ? -Infinity : one
+              const all = [...expected, { step, worth }].sort((a, b) =>
+                a.worth === b.worth ? b.step - a.step : b.worth - a.worth,
+              )
+              const keepsAll = keeping._tag === "LastN" && keeping.keep === 0
+              // The one just written is what `latest` names: it stays until the next.
+              expected = keepsAll ? all : all.filter((each, rank) => rank < keeping.keep || each.step === step)
+              const names = (yield* run.list("checkpoints")).filter((name) => name.startsWith("ep_"))
+              assert.deepEqual(
+                names.toSorted(),
+                expected.map((each) => `ep_${String(each.step).padStart(6, "0")}`).toSorted(),
+              )
+            }
+          }),
+        ),
+      ),
+      { numRuns: 1000 },
+    ))
 
   it("never lets go of the checkpoint that latest names", () =>
     fc.assert(

@@ -10,8 +10,9 @@
  * ```
  */
 import { Schema } from "effect"
+import { numberKinds, type TensorArray } from "./numbers.ts"
 
-export type TensorArray = Float32Array | Float64Array | Int32Array | Uint8Array
+export type { TensorArray } from "./numbers.ts"
 
 export interface TensorEntry {
   readonly shape: ReadonlyArray<number>
@@ -25,14 +26,8 @@ export class SafetensorsError extends Schema.TaggedError<SafetensorsError>()("Sa
   message: Schema.String,
 }) {}
 
-const kinds = {
-  F64: { width: 8, read: (bytes: ArrayBuffer) => new Float64Array(bytes) },
-  F32: { width: 4, read: (bytes: ArrayBuffer) => new Float32Array(bytes) },
-  I32: { width: 4, read: (bytes: ArrayBuffer) => new Int32Array(bytes) },
-  U8: { width: 1, read: (bytes: ArrayBuffer) => new Uint8Array(bytes) },
-} as const
-
-const kindOf = (data: TensorArray): keyof typeof kinds =>
+/** What is written; more kinds are read. */
+const kindOf = (data: TensorArray): keyof typeof numberKinds =>
   data instanceof Float32Array
     ? "F32"
     : data instanceof Float64Array
@@ -45,7 +40,7 @@ const Size = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Header = Schema.Record(
   Schema.String,
   Schema.Struct({
-    dtype: Schema.Literals(["F64", "F32", "I32", "U8"]),
+    dtype: Schema.Literals(["F64", "I64", "F32", "I32", "F16", "BF16", "I16", "I8", "U8", "BOOL"]),
     shape: Schema.Array(Size),
     data_offsets: Schema.Tuple([Size, Size]),
   }),
@@ -69,7 +64,7 @@ const elements = (shape: ReadonlyArray<number>): number => shape.reduce((product
 export const encode = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Uint8Array => {
   const entries = Object.entries(tensors)
     .map(([name, { shape, data }]) => ({ name, shape, data, kind: kindOf(data) }))
-    .sort((a, b) => kinds[b.kind].width - kinds[a.kind].width || (a.name < b.name ? -1 : 1))
+    .sort((a, b) => numberKinds[b.kind].width - numberKinds[a.kind].width || (a.name < b.name ? -1 : 1))
   const described: Array<readonly [string, unknown]> = Object.keys(metadata).length > 0 ? [[metadataKey, metadata]] : []
   let size = 0
   for (const { name, shape, data, kind } of entries) {
@@ -105,14 +100,14 @@ export const decode = (bytes: Uint8Array): Tensors => {
   let end = 0
   const tensors = entries.map(([name, { dtype, shape, data_offsets }]) => {
     const [start, stop] = data_offsets
-    const size = elements(shape) * kinds[dtype].width
+    const size = elements(shape) * numberKinds[dtype].width
     if (start !== end) complain(`tensor "${name}" begins at ${start}, expected ${end}`)
     if (stop - start !== size) {
       complain(`tensor "${name}" has ${stop - start} bytes, its shape [${shape.join(", ")}] needs ${size}`)
     }
     if (stop > data.length) complain(`tensor "${name}" ends at ${stop}, beyond the ${data.length} bytes of data`)
     end = stop
-    return [name, { shape, data: kinds[dtype].read(new Uint8Array(data.subarray(start, stop)).buffer) }] as const
+    return [name, { shape, data: numberKinds[dtype].read(new Uint8Array(data.subarray(start, stop))) }] as const
   })
   if (end !== data.length) complain(`${data.length - end} bytes after the last tensor`)
   return Object.fromEntries(tensors)

@@ -79,7 +79,7 @@ describe("safetensors", () => {
     ["no object", file("[]"), `the header does not begin with "{"`],
     ["no JSON", file("{oops"), /^the header is not JSON: /],
     ["no description", file(`{"a":1}`), /^the header does not describe tensors: .*\["a"\]/],
-    ["an unknown kind", file(`{"a":${entry("[1]", "[0,2]", "BF16")}}`, [0, 0]), /"F64" \| "F32"/],
+    ["an unknown kind", file(`{"a":${entry("[1]", "[0,2]", "F8_E4M3")}}`, [0, 0]), /"F64" \| "I64"/],
     ["a negative size", file(`{"a":${entry("[-1]", "[0,4]")}}`, [0, 0, 0, 0]), /^the header does not describe tensors/],
     ["a fraction", file(`{"a":${entry("[1]", "[0,4.5]")}}`, [0, 0, 0, 0]), /^the header does not describe tensors/],
     [

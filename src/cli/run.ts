@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import { readdir } from "node:fs/promises"
 import { basename, extname, join } from "node:path"
-import { Cause, Effect, Exit, Layer, Option } from "effect"
+import { Cause, Effect, Exit, Layer, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { parse } from "yaml"
 import type { Override } from "../config/Config.ts"
@@ -10,6 +10,7 @@ import { backend, backendNames, envPool, recorder, runStore, terminalProgress } 
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { loadTraining, yamlOverrides } from "./loadTraining.ts"
+import { parseSeeds, runSeeds, timeVariable } from "./seeds.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
@@ -26,6 +27,15 @@ const flags = {
     Flag.withDescription("One setting, laid over all others; may be repeated"),
   ),
   seed: Flag.Int("seed").pipe(Flag.optional, Flag.withDescription("Where all randomness comes from")),
+  seeds: Flag.String("seeds").pipe(
+    Flag.withMetavar("1..10"),
+    Flag.optional,
+    Flag.withDescription("Several trainings side by side, one a seed, and their IQM with a bootstrap interval"),
+  ),
+  jobs: Flag.Int("jobs").pipe(
+    Flag.optional,
+    Flag.withDescription("With --seeds: how many at a time; as many as there are cores when left out"),
+  ),
   totalSteps: Flag.Int("total-steps").pipe(Flag.optional, Flag.withDescription("Env steps to train for")),
   backend: Flag.Literals("backend", backendNames).pipe(
     Flag.withDefault("auto" as const),
@@ -57,6 +67,10 @@ export const run = Command.make("run", flags, (given) => execute(given)).pipe(
       description: "With other settings",
     },
     {
+      command: "effect run examples/cartpole.ts --seeds 1..10",
+      description: "Ten seeds, and how sure one can be of their mean",
+    },
+    {
       command: "effect run examples/cartpole.ts --resume latest",
       description: "Go on where Ctrl-C or a crash left it",
     },
@@ -69,19 +83,63 @@ export const run = Command.make("run", flags, (given) => execute(given)).pipe(
 
 type Given = Command.Command.Config.Infer<typeof flags>
 
-const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, CommandError> {
+const execute = (given: Given): Effect.Effect<void, CommandError> =>
+  Option.match(given.seeds, { onNone: () => trainOnce(given), onSome: (seeds) => trainEach(given, seeds) })
+
+/** With each of several seeds; one that fails doesn't stop the others, and is reported at the end. */
+const trainEach = Effect.fnUntraced(function* (given: Given, text: string): Effect.fn.Return<void, CommandError> {
+  const conflict = Option.isSome(given.seed) ? "--seed" : Option.isSome(given.resume) ? "--resume" : undefined
+  if (conflict !== undefined) return yield* new UsageError({ message: `--seeds and ${conflict} don't go together` })
+  if (Option.isSome(given.jobs) && given.jobs.value < 1) {
+    return yield* new UsageError({ message: `--jobs ${given.jobs.value}: expected at least 1` })
+  }
+  const { metrics, failed } = yield* runSeeds({
+    seeds: yield* parseSeeds(text),
+    jobs: Option.getOrUndefined(given.jobs),
+    args: argumentsOf(given),
+    report: (line) => Effect.sync(() => void (given.quiet || process.stderr.write(`${line}\n`))),
+  })
+  if (given.json) process.stdout.write(`${JSON.stringify(metrics)}\n`)
+  else if (metrics.score !== null) {
+    const { iqm, low, high, mean, std, runs } = metrics.score
+    const digits = (value: number): string => value.toFixed(1)
+    process.stdout.write(
+      `IQM ${digits(iqm)} (95 %: ${digits(low)} to ${digits(high)}), mean ${digits(mean)} ± ${digits(std)} over ${runs} seeds\n`,
+    )
+  }
+  if (failed > 0) return yield* new SeedsFailed({ message: `${failed} of ${metrics.seeds.length} seeds failed` })
+})
+
+/** What was given, as one seed's training is given it. */
+const argumentsOf = (given: Given): ReadonlyArray<string> => {
+  const flag = (name: string, value: Option.Option<unknown>): ReadonlyArray<string> =>
+    Option.isNone(value) ? [] : [`--${name}`, String(value.value)]
+  return [
+    given.file,
+    ...flag("config", given.config),
+    ...given.set.flatMap((setting) => ["--set", setting]),
+    ...flag("total-steps", given.totalSteps),
+    ...flag("backend", Option.some(given.backend)),
+    ...flag("results-dir", Option.some(given.resultsDir)),
+    ...flag("name", given.name),
+  ]
+}
+
+const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, CommandError> {
   const name = Option.getOrElse(given.name, () => basename(given.file, extname(given.file)))
   const training = yield* loadTraining(given.file)
   const resume = yield* runToResume(given, name)
   const overrides = yield* overridesOf(given, resume)
 
   let directory = resume
+  const commonTime = process.env[timeVariable]
   const layers = Layer.mergeAll(
     backend(given.backend),
     envPool,
     recorder(...(given.quiet ? [] : [terminalProgress])),
     runStore({
       resultsDir: given.resultsDir,
+      ...(commonTime === undefined ? {} : { time: new Date(commonTime) }),
       onOpen: (opened) => Effect.sync(() => void (directory = opened)),
       ...(resume === undefined ? {} : { resume }),
     }),
@@ -101,7 +159,10 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
   else if (!given.quiet) process.stdout.write(summary(result))
 })
 
-type CommandError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
+/** Some of several seeds failed; what was wrong with each has been said. */
+class SeedsFailed extends Schema.TaggedError<SeedsFailed>()("SeedsFailed", { message: Schema.String }) {}
+
+type CommandError = SeedsFailed | UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
 
 /** The backend is part of what makes a run the same to the bit. */
 const resumeCommand = ({ file, backend: name, resultsDir }: Given, directory: string): string => {

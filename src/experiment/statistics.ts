@@ -1,0 +1,86 @@
+/**
+ * What is reported of several runs that differ in their seed alone: the interquartile mean, which neither a lucky run nor
+ * an unlucky one moves much, and how far it can be trusted (Agarwal et al. 2021, arXiv:2108.13264).
+ *
+ * @example
+ * ```ts
+ * interquartileMean([0, 480, 490, 500]) // 485
+ * aggregate([480, 490, 500, 210, 495]) // { iqm: 488.33, low: …, high: …, mean: 435, std: …, runs: 5 }
+ * ```
+ */
+import { Schema } from "effect"
+import { stream } from "../rng/Rng.ts"
+
+export const Aggregate = Schema.Struct({
+  runs: Schema.Int,
+  iqm: Schema.Finite,
+  /** A 95 % interval of the IQM, by resampling the runs. */
+  low: Schema.Finite,
+  high: Schema.Finite,
+  mean: Schema.Finite,
+  /** Population deviation. */
+  std: Schema.Finite,
+  median: Schema.Finite,
+})
+export type Aggregate = typeof Aggregate.Type
+
+const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
+
+/** The mean of what is left when a quarter is cut off at either end (of n values ⌊n / 4⌋ each). */
+export const interquartileMean = (values: ReadonlyArray<number>): number => {
+  const sorted = [...values].sort((a, b) => a - b)
+  const cut = Math.floor(sorted.length / 4)
+  return meanOf(sorted.slice(cut, sorted.length - cut))
+}
+
+const quantile = (sorted: ArrayLike<number>, share: number): number => {
+  const place = share * (sorted.length - 1)
+  const below = Math.floor(place)
+  const above = Math.min(below + 1, sorted.length - 1)
+  return sorted[below] + (place - below) * (sorted[above] - sorted[below])
+}
+
+/** An interval that holds a statistic of `values` with this confidence: percentiles over resamples, always the same ones. */
+export const bootstrap = (
+  values: ReadonlyArray<number>,
+  statistic: (values: ReadonlyArray<number>) => number,
+  { resamples = 2000, confidence = 0.95 }: { readonly resamples?: number; readonly confidence?: number } = {},
+): readonly [number, number] => {
+  const random = stream(0, "bootstrap", values.length)
+  const found = Float64Array.from({ length: resamples }, () =>
+    statistic(values.map(() => values[random.integer(values.length)])),
+  ).sort()
+  return [quantile(found, (1 - confidence) / 2), quantile(found, (1 + confidence) / 2)]
+}
+
+/** Throws a RangeError where there is nothing to aggregate. */
+export const aggregate = (values: ReadonlyArray<number>): Aggregate => {
+  if (values.length === 0) throw new RangeError("aggregate: there are no runs")
+  const [low, high] = bootstrap(values, interquartileMean)
+  const mean = meanOf(values)
+  const sorted = Float64Array.from(values).sort()
+  return {
+    runs: values.length,
+    iqm: interquartileMean(values),
+    low,
+    high,
+    mean,
+    std: Math.sqrt(meanOf(values.map((value) => (value - mean) ** 2))),
+    median: quantile(sorted, 0.5),
+  }
+}
+
+/** A learning curve's point, over the runs that have an evaluation there. */
+export const CurvePoint = Schema.Struct({ step: Schema.Int, ...Aggregate.fields })
+
+/** Curves of several runs as one: for each step that all of them were evaluated at. */
+export const aggregateCurves = (
+  curves: ReadonlyArray<ReadonlyArray<{ readonly step: number; readonly value: number }>>,
+): ReadonlyArray<typeof CurvePoint.Type> => {
+  const [first = [], ...others] = curves
+  return first.flatMap(({ step, value }) => {
+    const values = others.map((curve) => curve.find((point) => point.step === step)?.value)
+    const known = values.filter((one) => one !== undefined)
+    return known.length < values.length ? [] : [{ step, ...aggregate([value, ...known]) }]
+  })
+}

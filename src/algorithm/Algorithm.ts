@@ -5,6 +5,7 @@ import type { BatchEnv } from "../env/BatchEnv.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { Box, Space } from "../env/Space.ts"
 import type { GraphError } from "../graph/GraphError.ts"
+import type { Tensor } from "../graph/Tensor.ts"
 
 /** What an algorithm is to learn on: everything about the envs and the run that shapes its graphs. */
 export interface Task {
@@ -57,6 +58,10 @@ export interface Policy {
 export interface PolicyOptions {
   /** Draws actions as in training, where there is anything to draw; the best one is taken by default. */
   readonly sampled?: boolean
+  /** What is done to an env's observations before the policy sees them: in an exported policy, their normalisation. */
+  readonly see?: (observations: Tensor) => Tensor
+  /** What is remembered is handed in and out, instead of being kept: for who has no place to keep it. */
+  readonly memoryOutside?: boolean
 }
 
 /** Where a run stands when an iteration starts. */
@@ -87,6 +92,13 @@ export interface Learner {
     numEnvs: number,
     options?: PolicyOptions,
   ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
+  /**
+   * The policy for one observation as an ONNX model: `observations` in, `actions` out; with a memory also `memory` (zeros
+   * at an episode's start) in and `nextMemory` out.
+   */
+  readonly exportPolicy?: (
+    see?: (observations: Tensor) => Tensor,
+  ) => Effect.Effect<Uint8Array, GraphError | BackendError>
   /** The policy's weights, by the names of their layers. */
   readonly weights: Effect.Effect<NamedTensors, BackendError>
   /** All else that learning needs to go on bit for bit. */

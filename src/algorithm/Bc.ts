@@ -20,7 +20,7 @@ import {
 import { Averages } from "./Averages.ts"
 import { build } from "./build.ts"
 import type { Demonstrations } from "./Demonstrations.ts"
-import { learnerPolicy, type NamedVector, restoreState } from "./learnerState.ts"
+import { learnerPolicy, type NamedVector, onnxPolicy, restoreState } from "./learnerState.ts"
 import { type ActorCritic, actorCritic, toEnvAction } from "./network/ActorCritic.ts"
 import { networkFields, type Weights } from "./network/trunk.ts"
 import { vinField } from "./network/valueIteration.ts"
@@ -80,12 +80,12 @@ const policySpec = (
   parameters: Layout,
   task: Task,
   count: number,
-  { sampled = false }: PolicyOptions = {},
+  { sampled = false, see = (seen) => seen }: PolicyOptions = {},
 ): ProgramSpec => {
   const theta = state("theta", [parameters.size])
   const observations = input("observations", [count, sizeOf(task.observationSpace)])
   const noise = input("noise", [count, network.noiseSize])
-  const distribution = distributionOf(network, parameters.tensorsOf(theta), observations)
+  const distribution = distributionOf(network, parameters.tensorsOf(theta), see(observations))
   return {
     name: "bc.policy",
     inputs: { observations, ...(sampled ? { noise } : {}) },
@@ -149,6 +149,8 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
       metrics: () => averages.take(),
       policy: (count, options) =>
         learnerPolicy(backend, () => policySpec(network, parameters, task, count, options), update.read("theta")),
+      exportPolicy: (see = (seen) => seen) =>
+        onnxPolicy(() => policySpec(network, parameters, task, 1, { see }), update.read("theta")),
       weights: Effect.map(update.read("theta"), parameters.toNamed),
       state: Effect.gen(function* () {
         const optimizer: Record<string, NamedVector> = {}

@@ -6,13 +6,14 @@ import { type Space, sizeOf } from "../env/Space.ts"
 import { activations, mlp } from "../graph/layers.ts"
 import { add, argMax, input, matmul, reshape, slice, state } from "../graph/ops.ts"
 import { layout } from "../graph/Parameters.ts"
+import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
 import { stream } from "../rng/Rng.ts"
 import { define, type Learner, type SetupError, type Task } from "./Algorithm.ts"
 import { Averages } from "./Averages.ts"
 import { build } from "./build.ts"
 import { drive } from "./drive.ts"
-import { copyInto, learnerPolicy, namedVector, restoreState } from "./learnerState.ts"
+import { copyInto, learnerPolicy, namedVector, onnxPolicy, restoreState } from "./learnerState.ts"
 import { toEnvAction } from "./network/ActorCritic.ts"
 
 /**
@@ -146,6 +147,19 @@ const setup = Effect.fnUntraced(function* (
     }
   }
 
+  const currentWeights = Effect.sync(() => theta)
+  const policySpec = (count: number, see: (observations: Tensor) => Tensor = (seen) => seen): ProgramSpec => {
+    const weights = state("theta", [size])
+    const observations = input("observations", [count, inputs])
+    const answers = network.apply(parameters.tensorsOf(weights), see(observations))
+    return {
+      name: "es.policy",
+      inputs: { observations },
+      state: { theta: { tensor: weights } },
+      outputs: { actions: decide(actionSpace, answers) },
+    }
+  }
+
   return {
     devices: { [act.name]: act.device },
     rollout: Effect.fnUntraced(function* (envs, { iteration }) {
@@ -180,22 +194,8 @@ const setup = Effect.fnUntraced(function* (
         averages.add("losses/fitness", scores.reduce((sum, score) => sum + score, 0) / numEnvs)
       }),
     metrics: () => averages.take(),
-    policy: (count) =>
-      learnerPolicy(
-        backend,
-        () => {
-          const weights = state("theta", [size])
-          const observations = input("observations", [count, inputs])
-          const answers = network.apply(parameters.tensorsOf(weights), observations)
-          return {
-            name: "es.policy",
-            inputs: { observations },
-            state: { theta: { tensor: weights } },
-            outputs: { actions: decide(actionSpace, answers) },
-          }
-        },
-        Effect.sync(() => theta),
-      ),
+    policy: (count) => learnerPolicy(backend, () => policySpec(count), currentWeights),
+    exportPolicy: (see) => onnxPolicy(() => policySpec(1, see), currentWeights),
     weights: Effect.sync(() => parameters.toNamed(theta)),
     state: Effect.sync(() => ({
       optimizer: { first: namedVector(first), second: namedVector(second), updates: namedVector(updates) },

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { fraction, positive, withDefault } from "../config/fields.ts"
+import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
 import type { Box } from "../env/Space.ts"
 import { sizeOf } from "../env/Space.ts"
 import { type SquashedGaussian, squashedGaussian } from "../graph/distributions.ts"
@@ -37,6 +37,8 @@ import { needsBoundedBox } from "./requirements.ts"
 export const SacConfig = Schema.Struct({
   ...replayFields,
   ...networkFields,
+  /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
+  noiseRepeat: withDefault(positiveInt, 1),
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   learningRate: withDefault(positive, 3e-4),
   /** Of the critics; null is that of the actor. */

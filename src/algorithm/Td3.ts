@@ -36,6 +36,8 @@ import { needsBoundedBox } from "./requirements.ts"
 export const Td3Config = Schema.Struct({
   ...replayFields,
   ...networkFields,
+  /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
+  noiseRepeat: withDefault(positiveInt, 1),
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   learningRate: withDefault(positive, 1e-3),
   /** How far the targets move towards their originals whenever the actor learns. */

@@ -1,6 +1,8 @@
 import { Effect } from "effect"
 import type { Backend, BackendError } from "../backend/Backend.ts"
 import { EnvError } from "../env/EnvError.ts"
+import type { GraphError } from "../graph/GraphError.ts"
+import { toOnnx } from "../graph/onnx/export.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf } from "../graph/Tensor.ts"
@@ -37,6 +39,13 @@ export const learnerPolicy = Effect.fnUntraced(function* (
 })
 
 export type NamedVector = NamedArrays[string]
+
+/** A policy with its weights as an ONNX model. */
+export const onnxPolicy = (
+  specOf: () => ProgramSpec,
+  weights: Effect.Effect<Float32Array, BackendError>,
+): Effect.Effect<Uint8Array, GraphError | BackendError> =>
+  Effect.flatMap(weights, (theta) => build(() => toOnnx(specOf(), { weightsAsInitializers: { theta } })))
 
 export const namedVector = <A extends NamedArrays[string]["data"]>(
   data: A,

@@ -13,6 +13,8 @@
  * })
  * ```
  */
+import { clip as clipped, constant, mul, sub } from "../graph/ops.ts"
+import type { Tensor } from "../graph/Tensor.ts"
 import type { BatchEnv } from "./BatchEnv.ts"
 import { EnvError } from "./EnvError.ts"
 import { markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
@@ -89,6 +91,16 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
     snapshot: () => nestedSnapshot(batch, own),
     restore: (saved) => nestedRestore(batch, own, saved),
   }
+}
+
+/** What `observations` does with statistics as they are now, as graph: for a policy that is to go without them. */
+export const asGraph = (
+  { mean, variance }: RunningMoments,
+  { clip = 10, epsilon = 1e-8 }: Options = {},
+): ((observations: Tensor) => Tensor) => {
+  const scale = Float32Array.from(variance, (value) => 1 / Math.sqrt(value + epsilon))
+  const centre = Float32Array.from(mean)
+  return (observations) => clipped(mul(sub(observations, constant(centre)), constant(scale)), -clip, clip)
 }
 
 export interface RewardOptions extends Options {

@@ -4,6 +4,7 @@ import { attempt } from "../algorithm/drive.ts"
 import * as Checkpoints from "../checkpoint/Checkpoint.ts"
 import * as safetensors from "../checkpoint/safetensors.ts"
 import { type ConfigError, display, isPlain, type Plain, snakeCase } from "../config/Config.ts"
+import * as Normalise from "../env/Normalise.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
 import type { RunFiles } from "../experiment/RunStore.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
@@ -74,11 +75,24 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
         ]),
       ),
       "envs.safetensors": safetensors.encode(flat(envs.snapshot())),
+      ...(yield* exported(learner, envs)),
       "runtime.json": new TextEncoder().encode(JSON.stringify(runtime, null, 2)),
     },
   })
   return `checkpoints/${name}`
 })
+
+/** The policy for whoever wants to use it elsewhere, with what it sees the env's observations through. */
+const exported = (
+  { exportPolicy }: Learner,
+  { observationMoments }: TrainingEnvs,
+): Effect.Effect<Readonly<Record<string, Uint8Array>>, LearnerError> =>
+  exportPolicy === undefined
+    ? Effect.succeed({})
+    : exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments)).pipe(
+        Effect.map((model) => ({ "policy.onnx": model })),
+        Effect.catchTag("GraphError", (error) => Effect.die(error)),
+      )
 
 /** A 1-D tensor an array: how many rows it has is the env's business. */
 const flat = (snapshot: Snapshot): safetensors.Tensors =>

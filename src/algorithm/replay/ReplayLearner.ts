@@ -23,7 +23,7 @@ import {
 import { Averages } from "../Averages.ts"
 import { build } from "../build.ts"
 import { drive } from "../drive.ts"
-import { floatsOf, learnerPolicy, type NamedVector, restoreState } from "../learnerState.ts"
+import { floatsOf, learnerPolicy, type NamedVector, onnxPolicy, restoreState } from "../learnerState.ts"
 import { toEnvAction } from "../network/ActorCritic.ts"
 import { type Declarations, isImage, type Weights } from "../network/trunk.ts"
 import { randomActions } from "../randomActions.ts"
@@ -70,6 +70,7 @@ export interface ReplayConfig {
   readonly trainEvery: number
   readonly gradientSteps: number
   readonly nsteps: number
+  readonly noiseRepeat?: number
   readonly prioritised?: typeof Prioritised.Type | null
 }
 
@@ -176,11 +177,12 @@ const policySpec = (
   layouts: Layouts,
   task: Task,
   numEnvs: number,
-  { sampled = false }: PolicyOptions = {},
+  { sampled = false, see = (seen) => seen }: PolicyOptions = {},
 ): ProgramSpec => {
   const { name, greedy, act, noise: needs, exploration } = definition
   const { theta, weights } = netOf(layouts.actor, "theta")
-  const observations = input("observations", [numEnvs, sizeOf(task.observationSpace)])
+  const seen = input("observations", [numEnvs, sizeOf(task.observationSpace)])
+  const observations = see(seen)
   const noise = input("noise", [numEnvs, Math.max(1, needs.act)])
   const draws = sampled && needs.act > 0
   const actions = draws
@@ -188,7 +190,7 @@ const policySpec = (
     : greedy(weights, observations)
   return {
     name: `${name}.policy`,
-    inputs: { observations, ...(draws ? { noise } : {}) },
+    inputs: { observations: seen, ...(draws ? { noise } : {}) },
     state: { theta: { tensor: theta } },
     outputs: { actions: toEnvAction(task.actionSpace, actions) },
   }
@@ -304,7 +306,10 @@ export const replayLearner = Effect.fnUntraced(function* (
   if (gradientSteps > 1) for (let row = 0; row < rows; row++) update.feeds[indicesFeed][row] = row
   const acting = stream(seed, "act")
   const learning = stream(seed, "update")
-  const actNoise = new Float32Array(noise.act * stepsPerIteration)
+  const actNoise = new Float32Array(noise.act * numEnvs)
+  const hold = config.noiseRepeat ?? 1
+  /** Which draw is in `actNoise`. */
+  let lastDraw = -1
   const averages = new Averages()
 
   /** The newest moment can be drawn only once all steps of its transition are in; the one being filled never. */
@@ -366,16 +371,16 @@ export const replayLearner = Effect.fnUntraced(function* (
     rollout: (envs, { iteration, step }) =>
       drive(function* () {
         if (iteration === 0) replay.see(envs)
-        const random = acting.child(iteration)
-        random.fillUniform(actNoise)
         for (let t = 0; t < steps; t++) {
           const now = step + t * numEnvs
+          const draw = Math.floor((iteration * steps + t) / hold)
           if (now < learningStarts) {
-            randomActions(actionSpace, random, acted)
+            randomActions(actionSpace, acting.child("random", draw), acted)
           } else {
             act.feeds.observations.set(envs.observations)
-            for (let at = 0; at < noise.act * numEnvs; at++)
-              act.feeds.noise[at] = actNoise[t * noise.act * numEnvs + at]
+            if (draw !== lastDraw) acting.child(draw).fillUniform(actNoise)
+            lastDraw = draw
+            if (noise.act > 0) act.feeds.noise.set(actNoise)
             if (exploration !== undefined) act.feeds.exploration[0] = exploration(now)
             yield act
           }
@@ -390,6 +395,8 @@ export const replayLearner = Effect.fnUntraced(function* (
     ...(targetEvery === undefined ? {} : { target: { everySteps: targetEvery, update: Effect.asVoid(copyTargets) } }),
     policy: (count, options) =>
       learnerPolicy(backend, () => policySpec(definition, layouts, task, count, options), update.read("actor")),
+    exportPolicy: (see = (seen) => seen) =>
+      onnxPolicy(() => policySpec(definition, layouts, task, 1, { see }), update.read("actor")),
     weights: Effect.gen(function* () {
       let named: NamedTensors = {}
       for (const net of nets) named = { ...named, ...layouts[net].toNamed(yield* update.read(net)) }

@@ -39,6 +39,8 @@ export interface RolloutOptions {
   readonly task: Task
   readonly steps: number
   readonly noiseSize: number
+  /** Steps for which the same noise is used. */
+  readonly noiseRepeat: number
   readonly memorySize: number
   /** Steps of a sequence that begins with a stored memory. */
   readonly sequence: number
@@ -56,7 +58,7 @@ export interface RolloutOptions {
 const special = ["actions", "envActions", "nextMemory"]
 
 export const makeRollout = (options: RolloutOptions): Rollout => {
-  const { task, steps, noiseSize, memorySize, sequence, act, feeds } = options
+  const { task, steps, noiseSize, noiseRepeat, memorySize, sequence, act, feeds } = options
   const { numEnvs, seed } = task
   const rows = steps * numEnvs
   const actObservations = act.feeds.observations
@@ -99,7 +101,7 @@ export const makeRollout = (options: RolloutOptions): Rollout => {
   const beforeAct = (envs: BatchEnv, t: number): void => {
     copy(envs.observations, 0, actObservations, 0, numEnvs * width)
     copy(envs.observations, 0, observations, t * numEnvs * width, numEnvs * width)
-    copy(noise, t * numEnvs * noiseSize, act.feeds.noise, 0, numEnvs * noiseSize)
+    copy(noise, (t - (t % noiseRepeat)) * numEnvs * noiseSize, act.feeds.noise, 0, numEnvs * noiseSize)
     if (remembered === undefined) return
     const { memory, fresh, starts, freshRows } = remembered
     copy(memory, 0, act.feeds.memory, 0, memory.length)

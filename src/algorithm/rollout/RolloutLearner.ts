@@ -9,7 +9,7 @@ import { AgentError, type Learner, type LearnerError, type Position, type SetupE
 import { build } from "../build.ts"
 import { drive, type Steps } from "../drive.ts"
 import { Averages } from "../Averages.ts"
-import { floatsOf, learnerPolicy, namedVector, restoreState } from "../learnerState.ts"
+import { floatsOf, learnerPolicy, namedVector, onnxPolicy, restoreState } from "../learnerState.ts"
 import { type Auxiliary } from "./Auxiliary.ts"
 import { type Bonus, makeCuriosity } from "./Bonus.ts"
 import {
@@ -53,6 +53,7 @@ export interface RolloutConfig {
   readonly sequence: number
   readonly gamma: number
   readonly lambda: number
+  readonly noiseRepeat?: number
 }
 
 /** Sets such a learner up for a task: compiles its programs and draws its first weights. */
@@ -98,6 +99,7 @@ export const rolloutLearner = Effect.fnUntraced(function* (
     steps: config.nsteps,
     sequence,
     noiseSize: model.noiseSize,
+    noiseRepeat: config.noiseRepeat ?? 1,
     memorySize: model.memorySize,
     columns: Object.fromEntries(
       ["advantages", "targets", ...Object.keys(bonus?.columns ?? {})].map((key) => [
@@ -204,6 +206,8 @@ export const rolloutLearner = Effect.fnUntraced(function* (
         }),
     policy: (count, options) =>
       learnerPolicy(backend, () => policySpec(blueprint, count, options), final.read("theta")),
+    exportPolicy: (see = (seen) => seen) =>
+      onnxPolicy(() => policySpec(blueprint, 1, { see, memoryOutside: true }), final.read("theta")),
     weights: Effect.map(final.read("theta"), parameters.toNamed),
     state: Effect.gen(function* () {
       const optimizer: Record<string, ReturnType<typeof namedVector>> = {}

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { fraction, nonNegative, withDefault } from "../../config/fields.ts"
+import { fraction, nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { memoryFields, networkFields } from "../network/trunk.ts"
 
 /** What the configs of rollout learners have in common; those of actor-critics on top of `learningFields`. */
@@ -21,6 +21,8 @@ export const actorCriticFields = {
   ...learningFields,
   entropyCoefficient: withDefault(nonNegative, 0.01),
   valueCoefficient: withDefault(nonNegative, 0.5),
+  /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
+  noiseRepeat: withDefault(positiveInt, 1),
 }
 
 interface Choices {

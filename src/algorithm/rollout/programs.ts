@@ -164,7 +164,7 @@ export const actSpec = (blueprint: Blueprint): ProgramSpec => {
 export const policySpec = (
   blueprint: Blueprint,
   numEnvs: number,
-  { sampled = false }: PolicyOptions = {},
+  { sampled = false, memoryOutside = false, see = (seen) => seen }: PolicyOptions = {},
 ): ProgramSpec => {
   const { name, task, model, parameters, exploration = 0 } = blueprint
   const theta = state("theta", [parameters.size])
@@ -172,21 +172,29 @@ export const policySpec = (
   const noise = input("noise", [numEnvs, model.noiseSize])
   const weights = parameters.tensorsOf(theta)
   const remembers = model.memorySize > 0
-  const memory = state("memory", [numEnvs, Math.max(1, model.memorySize)])
-  const fresh = state("fresh", [numEnvs])
-  const seeing = { weights, observations, ...(remembers ? { recall: { state: memory, fresh } } : {}) }
+  const memoryShape = [numEnvs, Math.max(1, model.memorySize)]
+  const memory = memoryOutside ? input("memory", memoryShape) : state("memory", memoryShape)
+  // Always zero: a policy begins with an empty memory, and plays one episode.
+  const fresh = constant(new Float32Array(numEnvs), [numEnvs])
+  const seeing = {
+    weights,
+    observations: see(observations),
+    ...(remembers ? { recall: { state: memory, fresh } } : {}),
+  }
   const { actions, memory: next = memory } = sampled
     ? model.act({ ...seeing, noise, exploration: constant(exploration), target: weights })
     : model.greedy(seeing)
   return {
     name: `${name}.policy`,
-    inputs: { observations, ...(sampled ? { noise } : {}) },
+    inputs: { observations, ...(sampled ? { noise } : {}), ...(remembers && memoryOutside ? { memory } : {}) },
     state: {
       theta: { tensor: theta },
-      // `fresh` stays zero: a policy begins with an empty memory, and plays one episode.
-      ...(remembers ? { memory: { tensor: memory, next }, fresh: { tensor: fresh } } : {}),
+      ...(remembers && !memoryOutside ? { memory: { tensor: memory, next } } : {}),
     },
-    outputs: { actions: toEnvAction(task.actionSpace, actions) },
+    outputs: {
+      actions: toEnvAction(task.actionSpace, actions),
+      ...(remembers && memoryOutside ? { nextMemory: next } : {}),
+    },
   }
 }
 

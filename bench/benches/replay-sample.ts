@@ -4,6 +4,7 @@ import { makeReplay } from "../../src/algorithm/replay/Replay.ts"
 import { defineBench } from "../Bench.ts"
 
 const rows = 256
+const numEnvs = 100
 const capacity = 1_000_000
 
 export default defineBench({
@@ -12,12 +13,12 @@ export default defineBench({
   higherIsBetter: false,
   about: "Drawing and gathering 256 transitions of Pendulum out of a full memory of a million",
   run: async ({ time }) => {
-    const envs = Batch.make(Pendulum.env, 1000)
+    const envs = Batch.make(Pendulum.env, numEnvs)
     envs.reset(1, "bench")
-    const replay = makeReplay({ numEnvs: 1000, observationSize: 3, actionSize: 1, capacity, gamma: 0.99 })
-    const actions = new Float32Array(1000)
+    const replay = makeReplay({ numEnvs, observationSize: 3, actionSize: 1, capacity, gamma: 0.99 })
+    const actions = new Float32Array(numEnvs)
     replay.see(envs)
-    for (let step = 0; step < capacity / 1000; step++) {
+    for (let step = 0; step < capacity / numEnvs; step++) {
       envs.step(actions)
       replay.add(actions, envs)
     }

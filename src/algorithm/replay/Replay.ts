@@ -10,7 +10,8 @@ import { Frames } from "./Frames.ts"
  *
  * A moment holds an env's observation, the action taken on it, the reward and how the step ended. What came next is the
  * env's next moment, so nothing is kept twice, except where an episode ended: its final observation is kept beside.
- * Everything of a moment but an image lies together, so that drawing one touches one place in memory.
+ * Everything of a moment but an image lies together, and an env's moments follow each other, so that drawing a transition
+ * touches one place in memory.
  */
 export interface Replay {
   /** Transitions that can be drawn. */
@@ -23,8 +24,8 @@ export interface Replay {
   readonly draw: (random: Stream, places: Int32Array) => void
   /** Copies transitions of up to n steps out of the ring. */
   readonly gather: (places: Int32Array, into: Transitions) => void
-  /** The place that `add` fills next for the first env; those of the other envs follow it. */
-  readonly next: () => number
+  /** The place of an env's moment, so many steps before the one that is being filled. */
+  readonly placeOf: (env: number, back: number) => number
   readonly capacity: number
   readonly state: () => NamedArrays
   readonly restore: (arrays: NamedArrays) => void
@@ -62,15 +63,18 @@ export const makeReplay = (options: ReplayOptions): Replay => {
   // One moment more than can be drawn: the newest has an observation, but nothing came of it yet.
   const moments = Math.ceil(options.capacity / numEnvs) + nsteps
   const places = moments * numEnvs
-  const rowWidth = (images ? 0 : width) + actionSize + 1
+  const rowWidth = (images ? 0 : width) + actionSize + 2
   const before = images ? 0 : width
+  /** Of each moment: the observation, the action, the reward, how the step ended. */
   const rows = new Float32Array(places * rowWidth)
-  const endings = new Uint8Array(places)
+  const rewardAt = before + actionSize
+  const endingAt = rewardAt + 1
   const frames = images ? new Frames(places, width) : undefined
   const finals = makeFinals(width)
   /** The moment that is being filled, and how many before it are whole. */
   let head = 0
   let filled = 0
+  let uniform = new Float64Array(0)
   const discountPowers = Float64Array.from({ length: nsteps + 1 }, (_, n) => gamma ** n)
 
   const writeObservation = (place: number, from: Float32Array, env: number): void => {
@@ -85,20 +89,25 @@ export const makeReplay = (options: ReplayOptions): Replay => {
   }
 
   const see = (envs: BatchEnv): void => {
-    for (let env = 0; env < numEnvs; env++) writeObservation(head * numEnvs + env, envs.observations, env)
+    for (let env = 0; env < numEnvs; env++) writeObservation(env * moments + head, envs.observations, env)
   }
 
+  /** The env's next moment. */
+  const after = (place: number): number => ((place + 1) % moments === 0 ? place + 1 - moments : place + 1)
+
   const add = (actions: Float32Array | Int32Array, envs: BatchEnv): void => {
-    const base = head * numEnvs
     for (let env = 0; env < numEnvs; env++) {
-      const place = base + env
-      const at = place * rowWidth + before
-      for (let element = 0; element < actionSize; element++) rows[at + element] = actions[env * actionSize + element]
-      rows[at + actionSize] = envs.rewards[env]
-      if (endings[place] !== 0) finals.forget(place)
-      endings[place] = envs.terminated[env] !== 0 ? terminatedFlag : envs.truncated[env] !== 0 ? truncatedFlag : 0
+      const place = env * moments + head
+      const at = place * rowWidth
+      for (let element = 0; element < actionSize; element++) {
+        rows[at + before + element] = actions[env * actionSize + element]
+      }
+      rows[at + rewardAt] = envs.rewards[env]
+      if (rows[at + endingAt] === truncatedFlag) finals.forget(place)
+      const ending = envs.terminated[env] !== 0 ? terminatedFlag : envs.truncated[env] !== 0 ? truncatedFlag : 0
+      rows[at + endingAt] = ending
       // A terminal state's value is 0, whatever it looks like; one that was cut off at has a value.
-      if (endings[place] === truncatedFlag) finals.keep(place, envs.finalObservations, env)
+      if (ending === truncatedFlag) finals.keep(place, envs.finalObservations, env)
     }
     head = head + 1 === moments ? 0 : head + 1
     filled = Math.min(filled + 1, moments - 1)
@@ -109,44 +118,51 @@ export const makeReplay = (options: ReplayOptions): Replay => {
 
   const draw = (random: Stream, into: Int32Array): void => {
     const oldest = (head - filled + moments) % moments
-    const count = size()
+    const perEnv = Math.max(0, filled - nsteps + 1)
+    const count = perEnv * numEnvs
+    if (uniform.length !== into.length) uniform = new Float64Array(into.length)
+    random.fillUniform(uniform)
     for (let index = 0; index < into.length; index++) {
-      const place = oldest * numEnvs + random.integer(count)
-      into[index] = place < places ? place : place - places
+      // 53 random bits: no place is likelier than another by more than one part in 2⁵³ ÷ count.
+      const drawn = Math.floor(uniform[index] * count)
+      const env = numEnvs === 1 ? 0 : Math.floor(drawn / perEnv)
+      const moment = oldest + drawn - env * perEnv
+      into[index] = env * moments + (moment < moments ? moment : moment - moments)
     }
   }
 
   const gather = (drawn: Int32Array, into: Transitions): void => {
+    const { observations, actions, rewards, nextObservations, discounts } = into
+    // The endings first, in a loop so short that the waits for memory of many rows overlap: nearly half the time.
+    for (let row = 0; row < drawn.length; row++) discounts[row] = rows[drawn[row] * rowWidth + endingAt]
     for (let row = 0; row < drawn.length; row++) {
       let place = drawn[row]
-      readObservation(place, into.observations, row)
+      readObservation(place, observations, row)
+      let at = place * rowWidth
       for (let element = 0; element < actionSize; element++) {
-        into.actions[row * actionSize + element] = rows[place * rowWidth + before + element]
+        actions[row * actionSize + element] = rows[at + before + element]
       }
-      let total = 0
-      let steps = 0
-      let ending = 0
+      let total = rows[at + rewardAt]
+      let ending = discounts[row]
+      let steps = 1
       for (; steps < nsteps && ending === 0; steps++) {
-        if (steps > 0) place = place + numEnvs < places ? place + numEnvs : place + numEnvs - places
-        total += discountPowers[steps] * rows[place * rowWidth + before + actionSize]
-        ending = endings[place]
+        place = after(place)
+        at = place * rowWidth
+        total += discountPowers[steps] * rows[at + rewardAt]
+        ending = rows[at + endingAt]
       }
-      into.rewards[row] = total
-      into.discounts[row] = ending === terminatedFlag ? 0 : discountPowers[steps]
-      if (ending === truncatedFlag) finals.read(place, into.nextObservations, row)
-      else
-        readObservation(
-          place + numEnvs < places ? place + numEnvs : place + numEnvs - places,
-          into.nextObservations,
-          row,
-        )
+      rewards[row] = total
+      discounts[row] = ending === terminatedFlag ? 0 : discountPowers[steps]
+      if (ending === truncatedFlag) finals.read(place, nextObservations, row)
+      else readObservation(after(place), nextObservations, row)
     }
   }
+
+  const placeOf = (env: number, back: number): number => env * moments + ((head - back + moments) % moments)
 
   const state = (): NamedArrays => ({
     position: namedVector(Int32Array.of(head, filled)),
     rows: { shape: [places, rowWidth], data: rows },
-    endings: namedVector(endings),
     ...frames?.state("frames"),
     ...finals.state(),
   })
@@ -155,14 +171,13 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     const position = new Int32Array(2)
     copyInto(arrays, "position", position)
     copyInto(arrays, "rows", rows)
-    copyInto(arrays, "endings", endings)
     frames?.restore(arrays, "frames")
     finals.restore(arrays)
     head = position[0]
     filled = position[1]
   }
 
-  return { size, see, add, draw, gather, next: () => head * numEnvs, capacity: places, state, restore }
+  return { size, see, add, draw, gather, placeOf, capacity: places, state, restore }
 }
 
 /** Final observations by the place of their moment: few, so they are kept apart. */

@@ -315,12 +315,10 @@ export const replayLearner = Effect.fnUntraced(function* (
   /** The newest moment can be drawn only once all steps of its transition are in; the one being filled never. */
   const admit = (): void => {
     if (priorities === undefined) return
-    const head = replay.next()
-    const newest = head - config.nsteps * numEnvs
     const known = replay.size() > 0
     for (let env = 0; env < numEnvs; env++) {
-      priorities.clear(head + env)
-      if (known) priorities.setNew(newest < 0 ? newest + env + replay.capacity : newest + env)
+      priorities.clear(replay.placeOf(env, 0))
+      if (known) priorities.setNew(replay.placeOf(env, config.nsteps))
     }
   }
 

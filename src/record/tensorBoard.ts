@@ -7,6 +7,7 @@ import { writeHeader, writeScalars } from "./tfevents.ts"
 /** The sink that TensorBoard reads: `logs.tfevents`, with the metrics of every update and the mean of every validation. */
 export const tensorBoard: Sink = (run, about) =>
   Effect.gen(function* () {
+    if (about.config.logScalars === false) return { emit: () => Effect.void, flush: Effect.void }
     const path = "logs.tfevents"
     const log = yield* appender(run, path)
     if (!(yield* run.exists(path))) {

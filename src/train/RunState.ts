@@ -25,6 +25,8 @@ export const SavedProgress = Schema.Struct({
   lastValidationStep: Schema.Int,
   failedValidations: Schema.Int,
   lastCheckpointStep: Schema.Int,
+  lastCheckpointEpisode: Schema.Int,
+  lastRenderStep: Schema.Int,
   evaluations: Schema.Array(Evaluation),
   wallSeconds: Schema.Finite,
 })
@@ -42,6 +44,8 @@ export class RunState {
   lastValidationStep = 0
   failedValidations = 0
   lastCheckpointStep = 0
+  lastCheckpointEpisode = 0
+  lastRenderStep = 0
   /** Seconds spent before this process took over. */
   earlierSeconds = 0
   evaluations: ReadonlyArray<Evaluation> = []
@@ -110,6 +114,8 @@ export class RunState {
       lastValidationStep: this.lastValidationStep,
       failedValidations: this.failedValidations,
       lastCheckpointStep: this.lastCheckpointStep,
+      lastCheckpointEpisode: this.lastCheckpointEpisode,
+      lastRenderStep: this.lastRenderStep,
       evaluations: this.evaluations,
       wallSeconds,
     }
@@ -127,6 +133,8 @@ export class RunState {
     state.lastValidationStep = saved.lastValidationStep
     state.failedValidations = saved.failedValidations
     state.lastCheckpointStep = saved.lastCheckpointStep
+    state.lastCheckpointEpisode = saved.lastCheckpointEpisode
+    state.lastRenderStep = saved.lastRenderStep
     state.evaluations = saved.evaluations
     state.earlierSeconds = saved.wallSeconds
     return state

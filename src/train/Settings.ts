@@ -7,6 +7,7 @@ import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
 import { byId as envById } from "../env/Envs.ts"
 import { RunOptions } from "./RunOptions.ts"
+import { expand, type TrainerConfig } from "./TrainerConfig.ts"
 
 export const ValidationSettings = Schema.Struct({
   /** Validate whenever this many more env steps were taken; 0 never validates. */
@@ -25,7 +26,18 @@ export const ValidationSettings = Schema.Struct({
 export const CheckpointSettings = Schema.Struct({
   /** Save whenever this many more env steps were taken; 0 saves at the end only. */
   everySteps: withDefault(naturalInt, 0),
+  /** Save whenever this many more episodes have ended, too. */
+  everyEpisodes: withDefault(naturalInt, 0),
+  /** Save before the first step. */
+  onStart: withDefault(Schema.Boolean, false),
   strategy: withDefault(RetentionStrategy, { _tag: "LastN" as const, keep: 3 }),
+})
+
+export const RenderSettings = Schema.Struct({
+  /** Keep an episode to look at whenever this many more env steps were taken: a multiple of the validations'; 0 never does. */
+  everySteps: withDefault(naturalInt, 0),
+  /** Steps a second that the picture plays. */
+  speed: withDefault(positiveInt, 30),
 })
 
 export const NormalizeSettings = Schema.Struct({
@@ -48,7 +60,10 @@ export const Settings = Schema.Struct({
   algorithm: Schema.Record(Schema.String, Schema.Unknown),
   validation: withDefault(ValidationSettings, {}),
   checkpoint: withDefault(CheckpointSettings, {}),
+  render: withDefault(RenderSettings, {}),
   normalize: withDefault(NormalizeSettings, {}),
+  /** Whether TensorBoard gets anything. */
+  logScalars: withDefault(Schema.Boolean, true),
   /** Env steps between two records of how the learning goes; an iteration that takes more is recorded by itself. */
   recordEvery: withDefault(positiveInt, 256),
   /** Ends the training when a validation's mean return reaches this. */
@@ -59,7 +74,11 @@ export type Settings = typeof Settings.Type
 type Validation = NonNullable<(typeof Settings.Encoded)["validation"]>
 
 /** What `Train.run` takes: the settings, with envs and an algorithm as values or by name. */
-export type TrainInput = Omit<typeof Settings.Encoded, "env" | "algorithm" | "validation"> & {
+export type TrainInput = Omit<typeof Settings.Encoded, "env" | "algorithm" | "validation" | "totalSteps"> & {
+  /** May be left to `trainer`. */
+  readonly totalSteps?: number
+  /** Settings by their names in a flat block: see `TrainerConfig`. */
+  readonly trainer?: typeof TrainerConfig.Encoded
   readonly env: Env | string
   readonly algorithm: Algorithm | string
   readonly validation?: Omit<Validation, "envs"> & { readonly envs?: ReadonlyArray<Env | string> }
@@ -110,7 +129,8 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
   const options = yield* RunOptions
   const { value, sources } = overridden({ name: options.name, ...config }, options.overrides)
   const from = { source: options.source, sources }
-  const settings = yield* decode(Settings, value, from)
+  const expanded = yield* expand(value, from)
+  const settings = yield* decode(Settings, expanded, from)
 
   const envNamed = (id: string, key: string): Effect.Effect<Env, ConfigError> => {
     const given = values.envs?.find((candidate) => candidate.id === id)
@@ -124,6 +144,7 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
     return yield* new ConfigError({ source: options.source, key: "validation.envs", message })
   }
   yield* checkShares(settings, options.source)
+  yield* checkRendering(settings, options.source)
 
   const { name, ...algorithmConfig } = settings.algorithm
   const named =
@@ -158,6 +179,15 @@ const withAlgorithmTree = (config: Plain): Plain =>
   isPlain(config.algorithm) || config.algorithm === undefined
     ? config
     : { ...config, algorithm: { name: config.algorithm } }
+
+/** Episodes are kept of validations, so there must be one where one is to be kept. */
+const checkRendering = ({ render, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
+  const { everySteps } = render
+  if (everySteps === 0 || (validation.everySteps > 0 && everySteps % validation.everySteps === 0)) return Effect.void
+  const key = "render.every_steps"
+  const message = `${source}: ${key}: expected a multiple of validation.every_steps, ${validation.everySteps}, found ${everySteps}`
+  return Effect.fail(new ConfigError({ source, key, message }))
+}
 
 /** An input in code as config and values. */
 export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {

@@ -14,6 +14,7 @@ import type { RunResult } from "./RunResult.ts"
 import { type Evaluation, RunState } from "./RunState.ts"
 import { configOf, type Plan, plan, type TrainInput } from "./Settings.ts"
 import { type LoopError, supervise, type Training } from "./Trainer.ts"
+import { makeRenderer } from "./validation/rendering.ts"
 import { makeValidator, spreadOf } from "./validation/Validator.ts"
 
 export type TrainError = SetupError | LoopError
@@ -90,6 +91,13 @@ const execute = Effect.fnUntraced(function* (
           settings.validation,
         )
       : undefined
+  const renderer =
+    settings.render.everySteps > 0 && policy !== undefined
+      ? yield* makeRenderer(planned.validationEnvs[0], policy, envs.observationMoments, {
+          ...settings.render,
+          maxSteps: settings.validation.maxSteps,
+        })
+      : undefined
   const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
   const wallSeconds = Effect.map(secondsHere, (seconds) => state.earlierSeconds + seconds)
   const training: Training = {
@@ -98,6 +106,7 @@ const execute = Effect.fnUntraced(function* (
     env,
     envs,
     validator,
+    renderEpisode: renderer === undefined ? undefined : (step) => renderer(run, settings.seed, step),
     state,
     recording,
     startedAtMillis,

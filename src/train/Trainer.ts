@@ -17,6 +17,8 @@ export interface Training {
   readonly env: Env
   readonly envs: TrainingEnvs
   readonly validator: Validator | undefined
+  /** Keeps an episode to look at, and says where. */
+  readonly renderEpisode: ((step: number) => Effect.Effect<string, LearnerError | RunStoreError>) | undefined
   readonly state: RunState
   readonly recording: Recording
   readonly startedAtMillis: number
@@ -39,16 +41,17 @@ export const crossed = (last: number, step: number, every: number): boolean =>
 export const trainLoop = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
   const { settings, state } = training
   const { everySteps: validateEvery } = settings.validation
-  const { everySteps: saveEvery } = settings.checkpoint
+  const { onStart } = settings.checkpoint
+  if (onStart && state.step === 0) yield* Effect.uninterruptible(checkpoint(training))
 
   while (true) {
     const finished = state.step >= settings.totalSteps
     const owesLastValidation = finished && validateEvery > 0 && state.lastValidationStep < state.step
     if (owesLastValidation || crossed(state.lastValidationStep, state.step, validateEvery)) yield* validate(training)
+    if (crossed(state.lastRenderStep, state.step, settings.render.everySteps)) yield* render(training)
 
     const stopping = finished || reachedGoal(training)
-    if (stopping || crossed(state.lastCheckpointStep, state.step, saveEvery))
-      yield* Effect.uninterruptible(checkpoint(training))
+    if (stopping || owesCheckpoint(training)) yield* Effect.uninterruptible(checkpoint(training))
     if (stopping) return
 
     yield* Effect.uninterruptible(iterate(training))
@@ -89,7 +92,25 @@ const iterate = Effect.fnUntraced(function* (training: Training): Effect.fn.Retu
 const isDue = ({ settings, state }: Training): boolean =>
   state.step >= settings.totalSteps ||
   crossed(state.lastValidationStep, state.step, settings.validation.everySteps) ||
-  crossed(state.lastCheckpointStep, state.step, settings.checkpoint.everySteps)
+  owesCheckpoint({ settings, state })
+
+const owesCheckpoint = ({ settings, state }: Pick<Training, "settings" | "state">): boolean =>
+  crossed(state.lastCheckpointStep, state.step, settings.checkpoint.everySteps) ||
+  crossed(state.lastCheckpointEpisode, state.episodes, settings.checkpoint.everyEpisodes)
+
+/** An episode that can't be shown is no reason to stop. */
+const render = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
+  const { state, recording, renderEpisode } = training
+  state.lastRenderStep = state.step
+  if (renderEpisode === undefined) return
+  const told = renderEpisode(state.step).pipe(
+    Effect.map((path) => ({ _tag: "Note" as const, message: `an episode at step ${state.step} to look at: ${path}` })),
+    Effect.catchTag(["EnvError", "AgentError", "BackendError"], (error) =>
+      Effect.succeed({ _tag: "Warning" as const, message: `rendering at step ${state.step} failed: ${error.message}` }),
+    ),
+  )
+  yield* recording.emit([yield* told])
+})
 
 const charts = ({ state, startedAtStep }: Training, seconds: number): Record<string, number> => {
   const { meanReturn, meanLength } = state
@@ -151,6 +172,7 @@ const checkpoint = Effect.fnUntraced(function* ({
 }: Training): Effect.fn.Return<void, LoopError> {
   yield* recording.flush
   state.lastCheckpointStep = state.step
+  state.lastCheckpointEpisode = state.episodes
   const path = yield* saveCheckpoint
   yield* recording.emit([{ _tag: "CheckpointSaved", step: state.step, path }])
 })

@@ -1,0 +1,77 @@
+import { Effect, Schema } from "effect"
+import { type ConfigError, decode, isPlain, type Plain } from "../config/Config.ts"
+import { fraction, naturalInt, positiveInt, withDefault } from "../config/fields.ts"
+
+/**
+ * A synchronous multi-env trainer's settings in one flat block, by the names that people coming from other libraries
+ * know. Under the key `trainer` it says the same as the settings that it stands for:
+ *
+ * | here | there |
+ * | --- | --- |
+ * | `total_steps` | `total_steps` |
+ * | `validate_freq`, `num_val_episodes`, `max_val_steps` | `validation.every_steps`, `.episodes`, `.max_steps` |
+ * | `save_freq`, `render_freq`, `log_scalars` | `checkpoint.every_steps`, `render.every_steps`, `log_scalars` |
+ * | `train_mode`, `returns`, `nsteps`, `gamma`, `lambda_`, `update_target_freq` | the algorithm's own, where given |
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: CartPole.env, algorithm: A2c.make(), trainer: { totalSteps: 500_000, validateFreq: 50_000 } })
+ * ```
+ */
+export const TrainerConfig = Schema.Struct({
+  trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
+  returns: withDefault(Schema.Literals(["NSTEP", "GAE", "LAMBDA"]), "NSTEP"),
+  totalSteps: withDefault(positiveInt, 50_000_000),
+  nsteps: withDefault(positiveInt, 5),
+  gamma: withDefault(fraction, 0.99),
+  lambda: withDefault(fraction, 0.95),
+  /** 0 never validates. */
+  validateFreq: withDefault(naturalInt, 1_000_000),
+  numValEpisodes: withDefault(positiveInt, 50),
+  maxValSteps: withDefault(positiveInt, 10_000),
+  /** 0 saves at the end only. */
+  saveFreq: withDefault(naturalInt, 0),
+  /** Whether TensorBoard gets anything. */
+  logScalars: withDefault(Schema.Boolean, true),
+  /** 0 leaves it to the algorithm. */
+  updateTargetFreq: withDefault(naturalInt, 0),
+  /** A multiple of `validateFreq`; 0 never renders. */
+  renderFreq: withDefault(naturalInt, 0),
+})
+export type TrainerConfig = typeof TrainerConfig.Type
+
+/** Those that are the algorithm's business: its own defaults stand where nothing is said here. */
+const ofAlgorithm = ["trainMode", "returns", "nsteps", "gamma", "lambda", "updateTargetFreq"] as const
+
+const plainAt = (tree: Plain, key: string): Plain => {
+  const found = tree[key]
+  return isPlain(found) ? found : {}
+}
+
+/** A config with its `trainer` block worked into the settings that it stands for; what is said there itself wins. */
+export const expand = Effect.fnUntraced(function* (
+  config: Plain,
+  options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
+): Effect.fn.Return<Plain, ConfigError> {
+  const { trainer: given, ...rest } = config
+  if (given === undefined) return config
+  const trainer = yield* decode(TrainerConfig, given, { ...options, prefix: ["trainer"] })
+  const said = isPlain(given) ? given : {}
+  const algorithm = Object.fromEntries(
+    ofAlgorithm.filter((key) => key in said && trainer[key] !== 0).map((key) => [key, trainer[key]]),
+  )
+  return {
+    totalSteps: trainer.totalSteps,
+    logScalars: trainer.logScalars,
+    ...rest,
+    validation: {
+      everySteps: trainer.validateFreq,
+      episodes: trainer.numValEpisodes,
+      maxSteps: trainer.maxValSteps,
+      ...plainAt(rest, "validation"),
+    },
+    checkpoint: { everySteps: trainer.saveFreq, ...plainAt(rest, "checkpoint") },
+    render: { everySteps: trainer.renderFreq, ...plainAt(rest, "render") },
+    algorithm: { ...algorithm, ...plainAt(rest, "algorithm") },
+  }
+})

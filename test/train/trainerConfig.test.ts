@@ -1,0 +1,169 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { parse } from "yaml"
+import * as A2c from "../../src/algorithm/A2c.ts"
+import * as Ppo from "../../src/algorithm/Ppo.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import { RunStore } from "../../src/experiment/RunStore.ts"
+import { Recorder } from "../../src/record/Recorder.ts"
+import * as Train from "../../src/train/Train.ts"
+import { TrainerConfig } from "../../src/train/TrainerConfig.ts"
+import { keep, textOf } from "./inMemory.ts"
+
+const configOf = (kept: Effect.Success<ReturnType<typeof keep>>) => parse(textOf(kept, "config.yaml"))
+
+describe("TrainerConfig", () => {
+  it("has the defaults that its users know", () => {
+    assert.deepEqual(Schema.decodeSync(TrainerConfig)({}), {
+      trainMode: "nstep",
+      returns: "NSTEP",
+      totalSteps: 50_000_000,
+      nsteps: 5,
+      gamma: 0.99,
+      lambda: 0.95,
+      validateFreq: 1_000_000,
+      numValEpisodes: 50,
+      maxValSteps: 10_000,
+      saveFreq: 0,
+      logScalars: true,
+      updateTargetFreq: 0,
+      renderFreq: 0,
+    })
+  })
+
+  it.effect("stands for the settings that it names, which say more where they are given", () =>
+    Effect.gen(function* () {
+      const kept = yield* keep({
+        env: CartPole.env,
+        algorithm: A2c.make({ gamma: 0.9 }),
+        trainer: { totalSteps: 800, validateFreq: 400, numValEpisodes: 3, saveFreq: 200, nsteps: 8, gamma: 0.5 },
+        validation: { episodes: 2 },
+      })
+      const config = configOf(kept)
+      assert.strictEqual(config.total_steps, 800)
+      assert.deepInclude(config.validation, { every_steps: 400, episodes: 2, max_steps: 10_000 })
+      assert.strictEqual(config.checkpoint.every_steps, 200)
+      // What isn't said here is the algorithm's own: A2C's λ is 1.
+      assert.deepInclude(config.algorithm, { nsteps: 8, gamma: 0.9, lambda: 1 })
+      assert.isUndefined(config.trainer)
+      assert.strictEqual(kept.result.validation?.episodes, 2)
+    }),
+  )
+
+  it.effect("is read from YAML by its own names, λ's underscore included", () =>
+    Effect.gen(function* () {
+      const text = `
+env: CartPole-v1
+algorithm: a2c
+trainer: { total_steps: 400, lambda_: 0.9, train_mode: onestep, validate_freq: 0, returns: LAMBDA }
+`
+      const kept = yield* keepYaml(parse(text))
+      assert.deepInclude(kept, { lambda: 0.9, train_mode: "onestep", returns: "LAMBDA" })
+    }),
+  )
+
+  it.effect("refuses what it does not know, and what cannot be, by name", () =>
+    Effect.gen(function* () {
+      const base = { env: CartPole.env, algorithm: A2c.make() }
+      const misspelt = yield* Effect.flip(keep({ ...base, trainer: Object({ validateFreqq: 3 }) }))
+      assert.include(misspelt.message, 'unknown key "trainer.validate_freqq"; did you mean "validate_freq"?')
+      const negative = yield* Effect.flip(keep({ ...base, trainer: { nsteps: 0 } }))
+      assert.include(negative.message, "trainer.nsteps")
+      const odd = yield* Effect.flip(
+        keep({ ...base, trainer: { validateFreq: 400, renderFreq: 600, totalSteps: 800 } }),
+      )
+      assert.include(odd.message, "render.every_steps: expected a multiple of validation.every_steps, 400, found 600")
+    }),
+  )
+})
+
+const keepYaml = (config: unknown) =>
+  Effect.gen(function* () {
+    const store = RunStore.memory()
+    const { runDir } = yield* Train.fromConfig(config).pipe(
+      Effect.provide(Layer.mergeAll(Wasm.layer, store.layer, Recorder.layerSilent)),
+    )
+    return parse(new TextDecoder().decode(store.files.get(`${runDir}/config.yaml`))).algorithm
+  })
+
+describe("one step at a time", () => {
+  it.effect("is the same as rollouts of one step", () =>
+    Effect.gen(function* () {
+      const base = { env: CartPole.env, totalSteps: 400 }
+      const one = yield* keep({ ...base, algorithm: A2c.make({ trainMode: "onestep", nsteps: 20 }) })
+      const short = yield* keep({ ...base, algorithm: A2c.make({ nsteps: 1 }) })
+      assert.strictEqual(one.result.digest, short.result.digest)
+    }),
+  )
+
+  it.effect("NSTEP is LAMBDA with λ = 1, and GAE's targets are LAMBDA's", () =>
+    Effect.gen(function* () {
+      const digestOf = (settings: Parameters<typeof A2c.make>[0]) =>
+        Effect.map(
+          keep({ env: CartPole.env, totalSteps: 400, algorithm: A2c.make(settings) }),
+          (kept) => kept.result.digest,
+        )
+      assert.strictEqual(yield* digestOf({ returns: "NSTEP", lambda: 0.5 }), yield* digestOf({ lambda: 1 }))
+      assert.strictEqual(yield* digestOf({ returns: "LAMBDA", lambda: 0.5 }), yield* digestOf({ lambda: 0.5 }))
+      assert.notStrictEqual(yield* digestOf({ lambda: 0.5 }), yield* digestOf({ lambda: 1 }))
+    }),
+  )
+})
+
+describe("a rendered episode", () => {
+  it.effect("is a moving picture and a trajectory of the validation's first episode", () =>
+    Effect.gen(function* () {
+      const kept = yield* keep({
+        env: CartPole.env,
+        algorithm: Ppo.make({ nsteps: 32 }),
+        totalSteps: 1024,
+        normalize: { observations: true },
+        validation: { everySteps: 256, episodes: 3 },
+        render: { everySteps: 512 },
+      })
+      const folders = [...kept.files.keys()].filter((path) => path.startsWith("steps/")).toSorted()
+      assert.deepEqual(folders, [
+        "steps/000000000000512/episode.svg",
+        "steps/000000000000512/trajectories.json",
+        "steps/000000000001024/episode.svg",
+        "steps/000000000001024/trajectories.json",
+      ])
+      const [{ trajectory }] = JSON.parse(textOf(kept, "steps/000000000001024/trajectories.json"))
+      const validation = kept.events.findLast((event) => event._tag === "ValidationEnded")
+      assert.strictEqual(trajectory.length, validation?.episodes[0].length)
+      assert.isTrue(trajectory.at(-1).terminated)
+      assert.strictEqual(trajectory[0].observation.length, 4)
+      const picture = textOf(kept, "steps/000000000001024/episode.svg")
+      assert.strictEqual(picture.match(/<animate /g)?.length, trajectory.length)
+      // Without it the training is the same.
+      const plain = yield* keep({
+        env: CartPole.env,
+        algorithm: Ppo.make({ nsteps: 32 }),
+        totalSteps: 1024,
+        normalize: { observations: true },
+        validation: { everySteps: 256, episodes: 3 },
+      })
+      assert.strictEqual(plain.result.digest, kept.result.digest)
+    }),
+  )
+})
+
+describe("checkpoints", () => {
+  it.effect("are saved before the first step, and by episodes, where that is asked for", () =>
+    Effect.gen(function* () {
+      const kept = yield* keep({
+        env: CartPole.env,
+        algorithm: A2c.make(),
+        totalSteps: 800,
+        checkpoint: { onStart: true, everyEpisodes: 10, strategy: { _tag: "LastN", keep: 0 } },
+      })
+      const saved = kept.events.flatMap((event) => (event._tag === "CheckpointSaved" ? [event.step] : []))
+      assert.strictEqual(saved[0], 0)
+      assert.strictEqual(saved.at(-1), 800)
+      const ends = kept.events.flatMap((event) => (event._tag === "EpisodeEnded" ? [event.step] : []))
+      const tenths = ends.filter((_, index) => index % 10 === 9).map((step) => 40 * Math.ceil(step / 40))
+      assert.deepEqual([...new Set(saved.slice(1))], [...new Set([...tenths, 800])])
+    }),
+  )
+})

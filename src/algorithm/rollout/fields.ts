@@ -1,10 +1,11 @@
 import { Schema } from "effect"
-import { fraction, nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
+import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { memoryFields, networkFields } from "../network/trunk.ts"
 
 /** What the configs of rollout learners have in common; those of actor-critics on top of `learningFields`. */
 export const learningFields = {
-  gamma: withDefault(fraction, 0.99),
+  /** Below zero in a game against oneself, where what comes next is the other's: see `TicTacToe.selfPlay`. */
+  gamma: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: -1, maximum: 1 })), 0.99),
   /** Gradients are scaled down to this global norm; 0 leaves them alone. */
   maxGradNorm: withDefault(nonNegative, 0.5),
   /** `linear` anneals the learning rate to zero over the run. */

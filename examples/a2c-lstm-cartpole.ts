@@ -1,0 +1,12 @@
+// A pole whose speeds can't be seen: A2C with a memory finds them out by itself.
+//   npx effect run examples/a2c-lstm-cartpole.ts --seed 1
+import { A2c, CartPole, Train, Wrapper } from "effect-rl"
+
+export default Train.run({
+  env: Wrapper.keepObservations(CartPole.env, [0, 2]),
+  numEnvs: 16,
+  algorithm: A2c.make({ lstm: 64, hidden: [64], nsteps: 16, lambda: 0.95, learningRate: 1e-3 }),
+  normalize: { observations: true },
+  totalSteps: 1_000_000,
+  validation: { everySteps: 200_000, episodes: 20 },
+})

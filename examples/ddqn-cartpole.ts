@@ -1,0 +1,11 @@
+// Synchronous double Q-learning without a replay memory: λ-returns of short rollouts, a few passes over each.
+//   npx effect run examples/ddqn-cartpole.ts --seed 1
+import { CartPole, Ddqn, Train } from "effect-rl"
+
+export default Train.run({
+  env: CartPole.env,
+  numEnvs: 16,
+  algorithm: Ddqn.make({ lambda: 0.9, nsteps: 16, epochs: 4, minibatches: 4, updateTargetFreq: 512 }),
+  totalSteps: 300_000,
+  validation: { everySteps: 50_000, episodes: 20 },
+})

@@ -1,0 +1,11 @@
+// PPO swings an acrobot up.
+//   npx effect run examples/ppo-acrobot.ts --seed 1
+import { Acrobot, Ppo, Train } from "effect-rl"
+
+export default Train.run({
+  env: Acrobot.env,
+  numEnvs: 16,
+  algorithm: Ppo.make({ learningRate: 1e-3 }),
+  totalSteps: 200_000,
+  validation: { everySteps: 50_000, episodes: 20 },
+})

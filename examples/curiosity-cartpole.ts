@@ -6,6 +6,7 @@ export default Train.run({
   env: CartPole.env,
   numEnvs: 16,
   algorithm: Curiosity.make({ learningRate: 1e-3, nsteps: 16, lambda: 0.95 }),
-  totalSteps: 300_000,
-  validation: { everySteps: 50_000, episodes: 20 },
+  normalize: { rewards: true },
+  totalSteps: 600_000,
+  validation: { everySteps: 100_000, episodes: 20 },
 })

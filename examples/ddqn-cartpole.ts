@@ -5,7 +5,15 @@ import { CartPole, Ddqn, Train } from "effect-rl"
 export default Train.run({
   env: CartPole.env,
   numEnvs: 16,
-  algorithm: Ddqn.make({ lambda: 0.9, nsteps: 16, epochs: 4, minibatches: 4, updateTargetFreq: 512 }),
-  totalSteps: 300_000,
-  validation: { everySteps: 50_000, episodes: 20 },
+  algorithm: Ddqn.make({
+    lambda: 0.9,
+    nsteps: 16,
+    epochs: 4,
+    minibatches: 4,
+    updateTargetFreq: 512,
+    hidden: [128, 128],
+    maxGradNorm: 10,
+  }),
+  totalSteps: 600_000,
+  validation: { everySteps: 100_000, episodes: 20 },
 })

@@ -6,6 +6,6 @@ export default Train.run({
   env: Acrobot.env,
   numEnvs: 16,
   algorithm: Ppo.make({ learningRate: 1e-3 }),
-  totalSteps: 200_000,
-  validation: { everySteps: 50_000, episodes: 20 },
+  totalSteps: 400_000,
+  validation: { everySteps: 100_000, episodes: 20 },
 })

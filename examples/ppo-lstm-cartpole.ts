@@ -13,7 +13,7 @@ export default Train.run({
     entropyCoefficient: 0,
     clipValue: false,
   }),
-  normalize: { observations: true },
+  normalize: { observations: true, rewards: true },
   totalSteps: 200_000,
   validation: { everySteps: 50_000, episodes: 20 },
 })

@@ -1,0 +1,121 @@
+import { effect } from "../cli/effect.ts"
+import { must, type Proof } from "./Proof.ts"
+
+/** Every algorithm learns its benchmark: each example as it stands, with several seeds. */
+
+interface Outcome {
+  readonly scores: ReadonlyArray<number>
+  readonly steps: number
+  /** The longest. */
+  readonly seconds: number
+}
+
+const train = async (
+  folder: string,
+  example: string,
+  seeds: string,
+  args: ReadonlyArray<string> = [],
+): Promise<Outcome> => {
+  const jobs = process.env.PROVE_JOBS ?? "1"
+  const command = ["run", `examples/${example}.ts`, "--seeds", seeds, "--jobs", jobs, "--results-dir", folder]
+  const outcome = await effect([...command, "--quiet", "--json", ...args])
+  must(outcome.code === 0, outcome.stderr)
+  const metrics: {
+    readonly seeds: ReadonlyArray<{ readonly score: number; readonly steps: number; readonly wall_seconds: number }>
+  } = JSON.parse(outcome.stdout)
+  return {
+    scores: metrics.seeds.map(({ score }) => score),
+    steps: metrics.seeds[0].steps,
+    seconds: Math.max(...metrics.seeds.map(({ wall_seconds: seconds }) => seconds)),
+  }
+}
+
+const digits = (scores: ReadonlyArray<number>): string =>
+  scores.map((score) => score.toFixed(Math.abs(score) < 10 ? 2 : 1)).join(", ")
+
+const seen = ({ scores, steps, seconds }: Outcome): string =>
+  `${digits(scores)} after ${steps.toLocaleString("en")} steps, at most ${seconds.toFixed(1)} s`
+
+const reaches = (example: string, atLeast: number, what: string, seeds = "1..5"): Proof => ({
+  name: example,
+  claim: `examples/${example}.ts: ${what}, seeds ${seeds.replace("..", " to ")}`,
+  run: async (folder) => {
+    const outcome = await train(folder, example, seeds)
+    must(
+      outcome.scores.every((score) => score >= atLeast),
+      `returns ${seen(outcome)}`,
+    )
+    return seen(outcome)
+  },
+})
+
+const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
+
+/** Two ways to train, of which one must be ahead of the other. */
+const ahead = (
+  name: string,
+  claim: string,
+  one: readonly [string, ReadonlyArray<string>],
+  other: readonly [string, ReadonlyArray<string>],
+  holds: (one: ReadonlyArray<number>, other: ReadonlyArray<number>) => boolean,
+): Proof => ({
+  name,
+  claim,
+  run: async (folder) => {
+    const first = await train(`${folder}/one`, one[0], "1..5", one[1])
+    const second = await train(`${folder}/other`, other[0], "1..5", other[1])
+    const text = `${seen(first)}; against ${seen(second)}`
+    must(holds(first.scores, second.scores), text)
+    return text
+  },
+})
+
+export const learning: ReadonlyArray<Proof> = [
+  reaches("cartpole", 475, "at least 475 over 20 validation episodes", "1..10"),
+  reaches("pendulum", -300, "above −300 within 300,000 steps"),
+  reaches("own-env", 5, "learns: mean return at least 5", "1..3"),
+  reaches("a2c-cartpole", 475, "at least 475"),
+  reaches("ddqn-cartpole", 475, "at least 475"),
+  reaches("dqn-acrobot", -100, "at least −100"),
+  reaches("ppo-acrobot", -100, "at least −100"),
+  reaches("sac-pendulum", -200, "at least −200 within 20,000 steps"),
+  reaches("td3-pendulum", -200, "at least −200 within 20,000 steps"),
+  reaches("ppo-mountaincar", 90, "at least 90"),
+  reaches("sac-mountaincar", 90, "at least 90"),
+  reaches("a2c-lstm-cartpole", 400, "without seeing velocities at least 400"),
+  reaches("ppo-lstm-cartpole", 400, "without seeing velocities at least 400"),
+  reaches("daac-cartpole", 475, "at least 475"),
+  reaches("curiosity-cartpole", 475, "at least 475"),
+  reaches("es-cartpole", 475, "at least 475"),
+  reaches("bc-cartpole", 475, "at least 475"),
+  reaches("tictactoe", -0.02, "draws with who never loses, after playing itself alone"),
+  reaches("ppo-breakout", 10, "10 and more within 2,000,000 steps"),
+  reaches("ddqn-breakout", 10, "10 and more within 2,000,000 steps"),
+  ahead(
+    "rnd-keydoor",
+    "RND solves the key-door maze (mean return at least 0.8), PPO without its bonus stays at 0",
+    ["rnd-keydoor", []],
+    ["rnd-keydoor", ["--set", "algorithm.intrinsic_coefficient=0"]],
+    (rnd, ppo) => meanOf(rnd) >= 0.8 && ppo.every((score) => score === 0),
+  ),
+  ahead(
+    "vin-gridworld",
+    "a value-iteration network solves unseen gridworlds (0.9 of at most 0.98), a plain conv net does not (below 0.8)",
+    ["vin-gridworld", []],
+    ["vin-gridworld", ["--set", "algorithm.planning=null", "--set", "algorithm.hidden=[64]"]],
+    (planning, plain) => planning.every((score) => score >= 0.9) && plain.every((score) => score < 0.8),
+  ),
+  ahead(
+    "unreal-maze",
+    "UNREAL is ahead of A2C (the same without its tasks) at equal steps on the pixel maze, in the mean of five seeds",
+    ["unreal-maze", []],
+    [
+      "unreal-maze",
+      ["pixel_control", "reward_prediction", "value_replay"].flatMap((task) => [
+        "--set",
+        `algorithm.${task}_coefficient=0`,
+      ]),
+    ],
+    (unreal, a2c) => meanOf(unreal) > meanOf(a2c),
+  ),
+]

@@ -35,8 +35,6 @@ export const DdqnConfig = Schema.Struct({
   minibatches: withDefault(positiveInt, 1),
   dueling: withDefault(Schema.Boolean, false),
   adamEpsilon: withDefault(positive, 1e-8),
-  /** A memory is not for learners of action values. */
-  lstm: withDefault(Schema.Literals([0]), 0),
 })
 export type DdqnConfig = typeof DdqnConfig.Type
 

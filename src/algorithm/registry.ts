@@ -35,6 +35,10 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
 /** A built-in algorithm with its defaults, by the name it goes by in a config. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   if (Object.hasOwn(algorithms, name)) return Effect.sync(algorithms[name])
+  if (name === "bc") {
+    const message = `${source}: bc learns from demonstrations, which a config can't hold: make it in code, with Bc.make(shown)`
+    return Effect.fail(new ConfigError({ source, key: "algorithm", message }))
+  }
   const names = Object.keys(algorithms)
   const suggestion = closest(name, names)
   const hint = suggestion === undefined ? `known: ${names.join(", ")}` : `did you mean "${suggestion}"?`

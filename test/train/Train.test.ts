@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer } from "effect"
+import { Effect, type Layer, Schema } from "effect"
 import { parse } from "yaml"
+import * as Algorithm from "../../src/algorithm/Algorithm.ts"
 import * as A2c from "../../src/algorithm/A2c.ts"
 import * as Ppo from "../../src/algorithm/Ppo.ts"
 import type { Backend, BackendUnavailable } from "../../src/backend/Backend.ts"
@@ -223,4 +224,31 @@ describe("crossed", () => {
     assert.isTrue(crossed(100, 350, 100))
     assert.isFalse(crossed(0, 1000, 0))
   })
+})
+
+describe("an algorithm without a policy", () => {
+  const { make } = Algorithm.define({
+    name: "idle",
+    config: Schema.Struct({}),
+    setup: () =>
+      Effect.succeed({
+        devices: {},
+        rollout: () => Effect.succeed(100),
+        update: () => Effect.void,
+        metrics: () => ({}),
+        weights: Effect.succeed({}),
+        state: Effect.succeed({}),
+        restore: () => Effect.void,
+      }),
+  })
+  const input = { env: CartPole.env, algorithm: make(), totalSteps: 1000 }
+
+  it.effect("is trained, but a validation is refused before the first step, naming the hook that is missing", () =>
+    Effect.gen(function* () {
+      const { result } = yield* keep(input)
+      assert.strictEqual(result.steps, 1000)
+      const error = yield* Effect.flip(keep({ ...input, validation: { everySteps: 500 } }))
+      assert.include(error.message, 'algorithm "idle" can\'t be validated: it lacks the hook "policy"')
+    }),
+  )
 })

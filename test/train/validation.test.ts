@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { Policy } from "../../src/algorithm/Algorithm.ts"
 import * as A2c from "../../src/algorithm/A2c.ts"
 import * as Ppo from "../../src/algorithm/Ppo.ts"

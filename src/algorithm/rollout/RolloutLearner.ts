@@ -50,7 +50,8 @@ export interface RolloutConfig {
   readonly schedule: "constant" | "linear"
   /** Env steps that each env takes between updates. */
   readonly nsteps: number
-  readonly sequence: number
+  /** Steps of a sequence, where the model has a memory; 0 is the whole rollout. */
+  readonly sequence?: number
   readonly gamma: number
   readonly lambda: number
   readonly noiseRepeat?: number
@@ -259,7 +260,8 @@ const checkedSequence = (
 ): Effect.Effect<number, ConfigError> => {
   const wrong = (key: string, text: string) =>
     Effect.fail(new ConfigError({ source: name, key: `algorithm.${key}`, message: `algorithm.${key}: ${text}` }))
-  const sequence = model.memorySize === 0 ? 1 : config.sequence === 0 ? config.nsteps : config.sequence
+  const { nsteps, sequence: asked = 0 } = config
+  const sequence = model.memorySize === 0 ? 1 : asked === 0 ? nsteps : asked
   if (config.nsteps % sequence !== 0) {
     return wrong("sequence", `expected a divisor of the rollout's ${config.nsteps} steps, found ${sequence}`)
   }

@@ -15,11 +15,11 @@ export const learningFields = {
   /** `onestep` learns after every step of the envs, whatever `nsteps` says. */
   trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
   ...networkFields,
-  ...memoryFields,
 }
 
 export const actorCriticFields = {
   ...learningFields,
+  ...memoryFields,
   entropyCoefficient: withDefault(nonNegative, 0.01),
   valueCoefficient: withDefault(nonNegative, 0.5),
   /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */

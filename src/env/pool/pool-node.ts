@@ -49,13 +49,15 @@ const answered = (env: Env, thread: Thread, seconds: number): void => {
   }
   const state = Atomics.load(words, control.state)
   if (state === condition.well) return
-  if (state === condition.gone) {
+  const reply = receive(thread)
+  // One that could not even begin says why before it ends.
+  if (state === condition.gone && reply.failure === undefined) {
     throw new EnvError({
       env: env.id,
       message: `${env.id}: ${describeThread(thread)} has ended: the env ended its process`,
     })
   }
-  throw failureOf(env, thread, receive(thread))
+  throw failureOf(env, thread, reply)
 }
 
 const receive = ({ port }: Thread): Reply => receiveMessageOnPort(port)?.message ?? {}

@@ -7,7 +7,9 @@ import { buildThen } from "./build.ts"
 import { epsilonAt, epsilonGreedy, explorationFields } from "./exploration.ts"
 import { type QNetwork, qNetwork } from "./network/qNetwork.ts"
 import { networkFields } from "./network/trunk.ts"
-import { descend, Prioritised, type ReplayBatch, replayFields, replayLearner } from "./replay/ReplayLearner.ts"
+import { Prioritised, type ReplayBatch, replayFields } from "./replay/definition.ts"
+import { descend } from "./replay/programs.ts"
+import { replayLearner } from "./replay/ReplayLearner.ts"
 import { needsChoices } from "./requirements.ts"
 
 /**

@@ -27,7 +27,9 @@ import { buildThen } from "./build.ts"
 import { critic } from "./network/qNetwork.ts"
 import { scaledActions } from "./network/scaledActions.ts"
 import { type Declarations, networkFields, trunk, type Weights } from "./network/trunk.ts"
-import { descend, type Learnt, polyak, type ReplayBatch, replayFields, replayLearner } from "./replay/ReplayLearner.ts"
+import { type Learnt, type ReplayBatch, replayFields } from "./replay/definition.ts"
+import { descend, polyak } from "./replay/programs.ts"
+import { replayLearner } from "./replay/ReplayLearner.ts"
 import { needsBoundedBox } from "./requirements.ts"
 
 /**

@@ -1,21 +1,15 @@
-import { Effect, Schema, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
-import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
-import { gradients } from "../../graph/gradients.ts"
-import { add, constant, input, mul, state, sub } from "../../graph/ops.ts"
-import { adam, clipGlobalNorm } from "../../graph/optimisers.ts"
-import { type Layout, layout } from "../../graph/Parameters.ts"
-import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import { layout } from "../../graph/Parameters.ts"
+import { indicesFeed } from "../../graph/Program.ts"
 import { stream } from "../../rng/Rng.ts"
 import {
   AgentError,
   type Learner,
   type LearnerError,
   type NamedTensors,
-  type PolicyOptions,
   type Position,
   type SetupError,
   type Task,
@@ -24,226 +18,12 @@ import { Averages } from "../Averages.ts"
 import { build } from "../build.ts"
 import { drive } from "../drive.ts"
 import { floatsOf, learnerPolicy, type NamedVector, onnxPolicy, restoreState } from "../learnerState.ts"
-import { toEnvAction } from "../network/ActorCritic.ts"
-import { type Declarations, isImage, type Weights } from "../network/trunk.ts"
+import { isImage } from "../network/trunk.ts"
 import { randomActions } from "../randomActions.ts"
+import { type ReplayDefinition, targetOf } from "./definition.ts"
 import { makePriorities } from "./Priorities.ts"
+import { actSpec, errorsOutput, policySpec, updateSpec } from "./programs.ts"
 import { makeReplay } from "./Replay.ts"
-
-/**
- * What DQN, SAC and TD3 share: act, keep what was seen in a replay memory, and learn from batches drawn from it. They
- * differ in how they act and in what they learn from a batch.
- */
-export const replayFields = {
-  gamma: withDefault(fraction, 0.99),
-  /** Transitions that are remembered. */
-  bufferSize: withDefault(positiveInt, 1_000_000),
-  /** Transitions that an update learns from. */
-  batchSize: withDefault(positiveInt, 256),
-  /** Env steps before the first update; they are played at random. */
-  learningStarts: withDefault(naturalInt, 1000),
-  /** Env steps between updates, over all envs; rounded up to whole steps of all of them. */
-  trainEvery: withDefault(positiveInt, 1),
-  /** Updates each time. */
-  gradientSteps: withDefault(positiveInt, 1),
-  /** Rewards in a transition before the value takes over. */
-  nsteps: withDefault(positiveInt, 1),
-  /** Gradients are scaled down to this global norm; 0 leaves them alone. */
-  maxGradNorm: withDefault(nonNegative, 0),
-}
-
-/** Prioritised replay (Schaul et al. 2015, arXiv:1511.05952). */
-export const Prioritised = Schema.Struct({
-  /** 0 draws uniformly, 1 in proportion to the error. */
-  alpha: withDefault(fraction, 0.6),
-  /** How far the bias that this brings is made up for at first; all the way at the end of the run. */
-  beta: withDefault(fraction, 0.4),
-  /** Added to every error. */
-  epsilon: withDefault(positive, 1e-6),
-})
-
-export interface ReplayConfig {
-  readonly gamma: number
-  readonly bufferSize: number
-  readonly batchSize: number
-  readonly learningStarts: number
-  readonly trainEvery: number
-  readonly gradientSteps: number
-  readonly nsteps: number
-  readonly noiseRepeat?: number
-  readonly prioritised?: typeof Prioritised.Type | null
-}
-
-export interface ReplayDefinition {
-  readonly name: string
-  readonly config: ReplayConfig
-  /** What acts. */
-  readonly actor: Declarations
-  /** What only learns beside it. */
-  readonly critic?: Declarations
-  /** Which of the two have a second, slower copy. */
-  readonly targets: ReadonlyArray<"actor" | "critic">
-  /** Uniform numbers that acting takes an env, and that learning takes a row. */
-  readonly noise: { readonly act: number; readonly learn: number }
-  readonly act: (at: ActingOnce) => Tensor
-  readonly greedy: (weights: Weights, observations: Tensor) => Tensor
-  readonly learn: (batch: ReplayBatch) => Learnt
-  /** First values of states that `learn` keeps, where they aren't zero. */
-  readonly initial?: Readonly<Record<string, Float32Array>>
-  /** The scalar that `act` explores by, after so many env steps. */
-  readonly exploration?: (step: number) => number
-  /** How often the copies are made equal to their originals, in env steps; without it `learn` moves them. */
-  readonly targetEvery?: number
-  /** Scalars that an update is fed, after so many env steps: learning rates. */
-  readonly scalars: (step: number) => Readonly<Record<string, number>>
-}
-
-export interface ActingOnce {
-  readonly weights: Weights
-  readonly observations: Tensor
-  readonly noise: Tensor
-  readonly exploration: Tensor
-}
-
-/** A network as its flat vector of parameters, and those by name. */
-export interface Net {
-  readonly layout: Layout
-  readonly theta: Tensor
-  readonly weights: Weights
-}
-
-/** A drawn batch as `learn` sees it. */
-export interface ReplayBatch {
-  readonly actor: Net
-  readonly critic: Net
-  readonly targets: { readonly actor: Net; readonly critic: Net }
-  readonly rows: number
-  readonly observations: Tensor
-  /** As the env took them. */
-  readonly actions: Tensor
-  readonly rewards: Tensor
-  readonly nextObservations: Tensor
-  /** What the next observation's value counts. */
-  readonly discounts: Tensor
-  /** How much each row counts, where rows are drawn by priority. */
-  readonly importance: Tensor | undefined
-  readonly noise: Tensor
-  readonly scalar: (name: string) => Tensor
-}
-
-export interface Learnt {
-  /** `actor`, `critic`, what optimisers keep, and the targets where `learn` moves them. */
-  readonly states: Readonly<Record<string, { readonly tensor: Tensor; readonly next: Tensor }>>
-  readonly metrics: Readonly<Record<string, Tensor>>
-  /** How wrong each row was: its next priority. */
-  readonly errors?: Tensor
-}
-
-/** The names of the networks' states in an update program. */
-export const targetOf = (net: "actor" | "critic"): string => `target.${net}`
-
-interface Layouts {
-  readonly actor: Layout
-  readonly critic: Layout
-}
-
-const netOf = (parameters: Layout, name: string): Net => {
-  const theta = state(name, [parameters.size])
-  return { layout: parameters, theta, weights: parameters.tensorsOf(theta) }
-}
-
-const errorsOutput = "errors"
-
-const actSpec = ({ name, noise, act, exploration }: ReplayDefinition, layouts: Layouts, task: Task): ProgramSpec => {
-  const { theta, weights } = netOf(layouts.actor, "actor")
-  const observations = input("observations", [task.numEnvs, sizeOf(task.observationSpace)])
-  const uniform = input("noise", [task.numEnvs, Math.max(1, noise.act)])
-  const explore = input("exploration", [])
-  const actions = act({ weights, observations, noise: uniform, exploration: explore })
-  return {
-    name: `${name}.act`,
-    inputs: {
-      observations,
-      ...(noise.act === 0 ? {} : { noise: uniform }),
-      ...(exploration === undefined ? {} : { exploration: explore }),
-    },
-    state: { actor: { tensor: theta } },
-    outputs: { actions: toEnvAction(task.actionSpace, actions) },
-  }
-}
-
-const policySpec = (
-  definition: ReplayDefinition,
-  layouts: Layouts,
-  task: Task,
-  numEnvs: number,
-  { sampled = false, see = (seen) => seen }: PolicyOptions = {},
-): ProgramSpec => {
-  const { name, greedy, act, noise: needs, exploration } = definition
-  const { theta, weights } = netOf(layouts.actor, "theta")
-  const seen = input("observations", [numEnvs, sizeOf(task.observationSpace)])
-  const observations = see(seen)
-  const noise = input("noise", [numEnvs, Math.max(1, needs.act)])
-  const draws = sampled && needs.act > 0
-  const actions = draws
-    ? act({ weights, observations, noise, exploration: constant(exploration?.(task.totalSteps) ?? 0) })
-    : greedy(weights, observations)
-  return {
-    name: `${name}.policy`,
-    inputs: { observations: seen, ...(draws ? { noise } : {}) },
-    state: { theta: { tensor: theta } },
-    outputs: { actions: toEnvAction(task.actionSpace, actions) },
-  }
-}
-
-const updateSpec = (definition: ReplayDefinition, layouts: Layouts, task: Task): ProgramSpec => {
-  const { name, config, noise, learn, scalars, targets } = definition
-  const { batchSize: rows, gradientSteps } = config
-  const width = sizeOf(task.observationSpace)
-  const nets = { actor: netOf(layouts.actor, "actor"), critic: netOf(layouts.critic, "critic") }
-  const slow = {
-    actor: netOf(layouts.actor, targetOf("actor")),
-    critic: netOf(layouts.critic, targetOf("critic")),
-  }
-  const gathered = {
-    observations: input("observations", [rows, width]),
-    actions:
-      task.actionSpace._tag === "Discrete"
-        ? input("actions", [rows], "i32")
-        : input("actions", [rows, sizeOf(task.actionSpace)]),
-    rewards: input("rewards", [rows]),
-    nextObservations: input("nextObservations", [rows, width]),
-    discounts: input("discounts", [rows]),
-  }
-  const importance = input("importance", [rows])
-  const uniform = input("updateNoise", [rows, Math.max(1, noise.learn)])
-  const fed = Object.fromEntries(Object.keys(scalars(0)).map((key) => [key, input(key, [])]))
-  const { states, metrics, errors } = learn({
-    ...gathered,
-    ...nets,
-    targets: slow,
-    rows,
-    importance: config.prioritised ? importance : undefined,
-    noise: uniform,
-    scalar: (key) => fed[key],
-  })
-  const inputs = {
-    ...gathered,
-    ...(config.prioritised ? { importance } : {}),
-    ...(noise.learn === 0 ? {} : { updateNoise: uniform }),
-  }
-  return {
-    name: `${name}.update`,
-    inputs: { ...inputs, ...fed },
-    state: { ...Object.fromEntries(targets.map((net) => [targetOf(net), { tensor: slow[net].theta }])), ...states },
-    outputs: { ...metrics, ...(errors !== undefined && config.prioritised ? { [errorsOutput]: errors } : {}) },
-    ...(gradientSteps === 1
-      ? {}
-      : {
-          minibatches: { rows: rows * gradientSteps, batch: rows, count: gradientSteps, gathered: Object.keys(inputs) },
-        }),
-  }
-}
 
 /** Sets such a learner up for a task. */
 export const replayLearner = Effect.fnUntraced(function* (
@@ -416,33 +196,4 @@ export const replayLearner = Effect.fnUntraced(function* (
         yield* followWeights
       }, saved),
   }
-})
-
-/** A network's next parameters by a loss, and what its optimiser keeps. */
-export const descend = (
-  name: string,
-  { layout: parameters, theta, weights }: Net,
-  loss: Tensor,
-  { learningRate, epsilon = 1e-8, maxGradNorm = 0 }: DescentOptions,
-): { readonly next: Tensor; readonly states: Learnt["states"] } => {
-  const { names, size } = parameters
-  const slopes = gradients(
-    loss,
-    names.map((key) => weights[key]),
-  )
-  const gradient = parameters.flatten(Object.fromEntries(names.map((key, index) => [key, slopes[index]])))
-  const clipped = maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient
-  const { next, moments } = adam({ name: `${name}.adam`, size, learningRate, epsilon }).update(theta, clipped)
-  return { next, states: { [name]: { tensor: theta, next }, ...moments } }
-}
-
-interface DescentOptions {
-  readonly learningRate: Tensor
-  readonly epsilon?: number
-  readonly maxGradNorm?: number
-}
-
-/** A slow copy moved a little towards its original: τ θ + (1 − τ) θ'. */
-export const polyak = (net: "actor" | "critic", { theta }: Net, original: Tensor, tau: number): Learnt["states"] => ({
-  [targetOf(net)]: { tensor: theta, next: add(theta, mul(sub(original, theta), tau)) },
 })

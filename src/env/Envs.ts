@@ -20,6 +20,7 @@ import * as Lander from "./control/Lander.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
+import * as ApplePicker from "./grid/ApplePicker.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
 import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
@@ -44,6 +45,8 @@ export const builtIn: ReadonlyArray<Env> = [
   GridWorld.env,
   GridWorld.large,
   PixelMaze.env,
+  ApplePicker.env,
+  ApplePicker.deterministic,
   TicTacToe.env,
   TicTacToe.optimal,
   TicTacToe.selfPlay,

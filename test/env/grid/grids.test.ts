@@ -1,6 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import type { Env } from "../../../src/env/Env.ts"
+import * as ApplePicker from "../../../src/env/grid/ApplePicker.ts"
 import * as GridWorld from "../../../src/env/grid/GridWorld.ts"
 import * as KeyDoor from "../../../src/env/grid/KeyDoor.ts"
 import * as PixelMaze from "../../../src/env/grid/PixelMaze.ts"
@@ -140,5 +141,41 @@ describe("PixelMaze-v0", () => {
     const goal = env.step(beside(3), 3, stream(0))
     assert.strictEqual(goal.reward, 10)
     assert.isTrue(goal.terminated)
+  })
+})
+
+describe("ApplePicker", () => {
+  it("gives a point an apple, and is over with the last one", () => {
+    const env = ApplePicker.make({ size: 8, apples: 2 })
+    for (let seed = 0; seed < 20; seed++) {
+      const random = stream(seed)
+      let state = env.reset(random)
+      assert.strictEqual(
+        state.slice(3).reduce((a, b) => a + b),
+        2,
+      )
+      let total = 0
+      for (let over = false; !over;) {
+        const moved = env.step(state, random.integer(4), random)
+        total += moved.reward
+        over = moved.terminated
+        state = moved.state
+      }
+      assert.strictEqual(total, 2)
+      assert.strictEqual(state[2], 0)
+    }
+  })
+
+  it("begins every episode alike where it is deterministic, and another each time where not", () => {
+    const { env, deterministic } = ApplePicker
+    assert.deepEqual(deterministic.reset(stream(1)), deterministic.reset(stream(2)))
+    assert.notDeepEqual(env.reset(stream(1)), env.reset(stream(2)))
+    assert.deepEqual(env.observationSpace.shape, [3, 84, 84])
+    assert.strictEqual(env.reset(stream(1))[2], 100)
+    assert.strictEqual(deterministic.reset(stream(1))[2], 20)
+  })
+
+  it("refuses more apples than there is room for", () => {
+    assert.throws(() => ApplePicker.make({ size: 8, apples: 17 }), /17 apples; there is room for 1 to 16/)
   })
 })

@@ -1,0 +1,107 @@
+/**
+ * ApplePicker-v0 and ApplePickerDeterministic-v0: pick all apples of an orchard. After the envs of those names by J. Hare
+ * (github.com/jhare96/apple_picker), with an orchard of our own.
+ *
+ * The orchard has 84 × 84 places and hedges with gaps in them. Actions: up, down, left, right; a move into a hedge or over
+ * the edge does nothing. An apple that is walked onto is a point, and the last one ends the episode; 5,000 steps cut it off.
+ * In `ApplePicker-v0` each episode draws the places of 100 apples and of the agent; `ApplePickerDeterministic-v0` has 20
+ * apples, and begins each episode alike. Planes: agent, apple, hedge.
+ */
+import { stream, type Stream } from "../../rng/Rng.ts"
+import { EnvError } from "../EnvError.ts"
+import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
+import { palette } from "../internal/draw.ts"
+
+export interface Options {
+  /** Width and height, 8 at least. 84 by default. */
+  readonly size?: number
+  /** 100 by default; 20 where all episodes are alike. */
+  readonly apples?: number
+  /** One layout for all episodes, drawn from this seed. Every episode has its own by default. */
+  readonly layoutSeed?: number
+  readonly id?: string
+}
+
+// Places in a state: then, place by place, 1 for an apple.
+const over = 0
+const agent = 1
+const left = 2
+const apples = 3
+
+const rowStep = [-1, 1, 0, 0]
+const columnStep = [0, 0, -1, 1]
+
+/** A hedge every six rows, with a gap of two places every twelve. */
+const isHedge = (row: number, column: number): boolean => row % 6 === 3 && column % 12 !== 5 && column % 12 !== 6
+
+const rulesFor = (size: number, count: number, layoutSeed: number | undefined): Rules => {
+  const places = size * size
+  const hedges = Uint8Array.from({ length: places }, (_, place) =>
+    isHedge(Math.floor(place / size), place % size) ? 1 : 0,
+  )
+  const layout = (state: Int32Array, at: number, random: Stream): void => {
+    const free = (): number => {
+      let place: number
+      do place = random.integer(places)
+      while (hedges[place] === 1 || state[at + apples + place] === 1 || place === state[at + agent])
+      return place
+    }
+    state[at + agent] = -1
+    state[at + agent] = free()
+    state[at + left] = count
+    for (let apple = 0; apple < count; apple++) state[at + apples + free()] = 1
+  }
+  return {
+    stateSize: apples + places,
+    reset: (state, at, random) =>
+      layout(state, at, layoutSeed === undefined ? random : stream(layoutSeed, "apple-picker", size)),
+    step: (state, at, action) => {
+      const row = Math.floor(state[at + agent] / size) + rowStep[action]
+      const column = (state[at + agent] % size) + columnStep[action]
+      const to = row * size + column
+      if (row < 0 || column < 0 || row >= size || column >= size || hedges[to] === 1) return 0
+      state[at + agent] = to
+      if (state[at + apples + to] === 0) return 0
+      state[at + apples + to] = 0
+      if (--state[at + left] === 0) state[at + over] = 1
+      return 1
+    },
+    show: (state, at, into, to) => {
+      into[to + state[at + agent]] = 1
+      for (let place = 0; place < places; place++) {
+        into[to + places + place] = state[at + apples + place]
+        into[to + 2 * places + place] = hedges[place]
+      }
+    },
+  }
+}
+
+/** @example `ApplePicker.make({ size: 21, apples: 10 })` */
+export const make = (options: Options = {}): BoardEnv => {
+  const { size = 84, layoutSeed } = options
+  const { apples: count = layoutSeed === undefined ? 100 : 20, id = "ApplePicker-v0" } = options
+  if (!Number.isInteger(size) || size < 8) {
+    throw new EnvError({ env: id, message: `ApplePicker: size ${size}; it must be a whole number of at least 8` })
+  }
+  const room = Math.floor((size * size) / 4)
+  if (!Number.isInteger(count) || count < 1 || count > room) {
+    throw new EnvError({ env: id, message: `ApplePicker: ${count} apples; there is room for 1 to ${room}` })
+  }
+  return boardEnv({
+    id,
+    planes: [
+      { name: "agent", letter: "☻", colour: palette.body },
+      { name: "apple", letter: "●", colour: palette.pole },
+      { name: "hedge", letter: "▒", colour: palette.goal },
+    ],
+    height: size,
+    width: size,
+    actions: rowStep.length,
+    maxSteps: 5000,
+    rules: rulesFor(size, count, layoutSeed),
+  })
+}
+
+/** @example `Batch.make(ApplePicker.env, 16)` */
+export const env: BoardEnv = make()
+export const deterministic: BoardEnv = make({ layoutSeed: 0, id: "ApplePickerDeterministic-v0" })

@@ -12,13 +12,13 @@ import { stream } from "../src/rng/Rng.ts"
 /** Every observation and reward of it is different, and it ends in both ways. */
 const clock = Env.make({
   id: "clock",
-  observationSpace: box(0, 1e6, [2]),
+  observationSpace: box(0, 1e7, [3]),
   actionSpace: discrete(5),
   maxSteps: 7,
-  reset: (random) => ({ now: 1 + random.integer(1000) * 64, ends: random.integer(12) }),
-  observe: ({ now, ends }) => [now, ends],
-  step: ({ now, ends }, action) => ({
-    state: { now: now + 1, ends: ends - 1 },
+  reset: (random) => ({ now: 1 + random.integer(1000) * 64, ends: random.integer(12), name: random.integer(2 ** 23) }),
+  observe: ({ now, ends, name }) => [now, ends, name],
+  step: ({ now, ends, name }, action) => ({
+    state: { now: now + 1, ends: ends - 1, name },
     reward: now + action / 8,
     terminated: ends === 0,
   }),
@@ -34,7 +34,7 @@ interface Step {
 }
 
 const rowOf = (all: Float32Array, index: number): ReadonlyArray<number> =>
-  Array.from(all.subarray(2 * index, 2 * index + 2))
+  Array.from(all.subarray(3 * index, 3 * index + 3))
 
 /** Plays on, into the replay and into plain lists, one an env. */
 const play = (envs: BatchEnv, replay: ReturnType<typeof makeReplay>, steps: number, seed: number) => {
@@ -62,10 +62,10 @@ const play = (envs: BatchEnv, replay: ReturnType<typeof makeReplay>, steps: numb
 }
 
 const makeBatch = (rows: number) => ({
-  observations: new Float32Array(2 * rows),
+  observations: new Float32Array(3 * rows),
   actions: new Int32Array(rows),
   rewards: new Float32Array(rows),
-  nextObservations: new Float32Array(2 * rows),
+  nextObservations: new Float32Array(3 * rows),
   discounts: new Float32Array(rows),
 })
 
@@ -83,7 +83,7 @@ describe("a replay memory", () => {
   it("gives back exactly the newest transitions, over several steps, ended as they ended", () => {
     fc.assert(
       fc.property(shapes, ({ numEnvs, capacity, steps, nsteps, images, seed }) => {
-        const options: ReplayOptions = { numEnvs, observationSize: 2, actionSize: 1, capacity, gamma, nsteps, images }
+        const options: ReplayOptions = { numEnvs, observationSize: 3, actionSize: 1, capacity, gamma, nsteps, images }
         const envs = Batch.make(clock, numEnvs)
         envs.reset(seed)
         const replay = makeReplay(options)
@@ -144,7 +144,7 @@ describe("a replay memory", () => {
   it("goes on from its saved state as if it had never stopped", () => {
     fc.assert(
       fc.property(shapes, ({ seed, steps, ...shape }) => {
-        const options: ReplayOptions = { ...shape, observationSize: 2, actionSize: 1, gamma }
+        const options: ReplayOptions = { ...shape, observationSize: 3, actionSize: 1, gamma }
         const envs = Batch.make(clock, shape.numEnvs)
         envs.reset(seed)
         const first = makeReplay(options)

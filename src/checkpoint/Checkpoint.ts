@@ -13,12 +13,22 @@
  * })
  * const { name, files, skipped } = yield* Checkpoint.load(run, "latest")
  * ```
+ *
+ * A file that is better not in memory as a whole may be given part by part, and is got back so by `open`:
+ *
+ * @example
+ * ```ts
+ * yield* Checkpoint.save(run, { ...checkpoint, files: { "replay.safetensors": Safetensors.encodeParts(replay) } })
+ * const { files } = yield* Checkpoint.open(run, "latest")
+ * yield* Stream.runForEach(files["replay.safetensors"].stream, (part) => take(part))
+ * ```
  */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Stream } from "effect"
 import { naturalInt, positiveInt } from "../config/fields.ts"
+import type { Contents } from "../experiment/FileTree.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
-import { sha256 } from "../experiment/sha256.ts"
+import { sha256, Sha256 } from "../experiment/sha256.ts"
 
 /** A checkpoint that cannot be used: which file, and what is wrong with it. */
 export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {
@@ -41,6 +51,7 @@ const Manifest = Schema.Struct({
   files: Schema.Record(Schema.String, Schema.Struct({ sha256: Schema.String, bytes: Schema.Int })),
 })
 type Manifest = typeof Manifest.Type
+type Description = Manifest["files"][string]
 const decodeManifest = Schema.decodeUnknownEffect(Schema.fromJsonString(Manifest))
 
 export interface NewCheckpoint {
@@ -51,15 +62,26 @@ export interface NewCheckpoint {
   /** The validation score at this step, if there was one. */
   readonly score: number | null
   readonly strategy: RetentionStrategy
-  readonly files: Readonly<Record<string, Uint8Array>>
+  /** Bytes, or an iterable of parts, which is gone through once. */
+  readonly files: Readonly<Record<string, Contents>>
 }
 
-export interface Loaded {
+interface Found<File> {
   readonly name: string
-  readonly files: Readonly<Record<string, Uint8Array>>
+  readonly files: Readonly<Record<string, File>>
   /** Newer ones that were damaged. */
   readonly skipped: ReadonlyArray<{ readonly name: string; readonly reason: string }>
 }
+
+export interface Loaded extends Found<Uint8Array> {}
+
+/** A file that was found intact, and is to be read in parts. */
+export interface OpenedFile {
+  readonly bytes: number
+  readonly stream: Stream.Stream<Uint8Array, RunStoreError>
+}
+
+export interface Opened extends Found<OpenedFile> {}
 
 const folder = "checkpoints"
 const manifestFile = "manifest.json"
@@ -71,19 +93,40 @@ export const save = Effect.fnUntraced(function* (
   checkpoint: NewCheckpoint,
 ): Effect.fn.Return<void, RunStoreError> {
   const { name, step, strategy, files } = checkpoint
-  const digests = yield* Effect.forEach(
-    Object.entries(files),
-    ([file, bytes]) => Effect.map(sha256(bytes), (digest) => [file, { sha256: digest, bytes: bytes.length }] as const),
-    { concurrency: "unbounded" },
-  )
+  const described = new Map<string, Description>()
+  const contents: Record<string, Contents> = {}
+  for (const [file, given] of Object.entries(files)) {
+    if (given instanceof Uint8Array) described.set(file, { sha256: yield* sha256(given), bytes: given.length })
+    contents[file] = given instanceof Uint8Array ? given : describing(given, (found) => described.set(file, found))
+  }
   const score = checkpoint.score !== null && Number.isFinite(checkpoint.score) ? checkpoint.score : null
-  const manifest: Manifest = { step, score, files: Object.fromEntries(digests) }
-  const manifestBytes = new TextEncoder().encode(jsonText(manifest))
-  yield* run.writeDirectory(`${folder}/${name}`, { ...files, [manifestFile]: manifestBytes })
+  const manifest = () => {
+    const inOrder = Object.keys(files).flatMap((file) => {
+      const found = described.get(file)
+      return found === undefined ? [] : [[file, found] as const]
+    })
+    const value: Manifest = { step, score, files: Object.fromEntries(inOrder) }
+    return { [manifestFile]: new TextEncoder().encode(jsonText(value)) }
+  }
+  // Where all is known, the manifest's flush is shared with the others'.
+  yield* described.size === Object.keys(files).length
+    ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
+    : run.writeDirectory(`${folder}/${name}`, contents, manifest)
   yield* run.link(`${folder}/latest`, name)
   yield* run.write(`${folder}/latest.json`, jsonText({ path: name }))
   yield* prune(run, strategy, name)
 })
+
+/** The same parts, and what they were when the last has gone by. */
+function* describing(parts: Iterable<Uint8Array>, done: (found: Description) => void): Generator<Uint8Array> {
+  const hash = new Sha256()
+  for (const part of parts) {
+    hash.update(part)
+    yield part
+  }
+  const bytes = hash.size
+  done({ sha256: hash.hex(), bytes })
+}
 
 /** A checkpoint's name as far as `list` tells: neither a temporary one nor a pointer. */
 const isName = (name: string): boolean => !name.startsWith(".") && name !== "latest" && name !== "latest.json"
@@ -136,30 +179,53 @@ const readManifest = Effect.fnUntraced(function* (
   )
 })
 
+/** How a file is read and checked against what the manifest says of it. */
+type ReadFile<File> = (
+  run: RunFiles,
+  path: string,
+  expected: Description,
+) => Effect.Effect<File, CheckpointError | RunStoreError>
+
+const differs = (run: RunFiles, path: string, expected: Description, bytes: number, digest: string) =>
+  bytes === expected.bytes
+    ? digest === expected.sha256
+      ? undefined
+      : damagedAt(run, path, "its contents do not match the manifest's digest")
+    : damagedAt(run, path, `expected ${expected.bytes} bytes, found ${bytes}`)
+
+const readWhole: ReadFile<Uint8Array> = Effect.fnUntraced(function* (run, path, expected) {
+  const bytes = yield* run.read(path)
+  const damage = differs(run, path, expected, bytes.length, yield* sha256(bytes))
+  return damage === undefined ? bytes : yield* damage
+})
+
+const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path, expected) {
+  const hash = new Sha256()
+  const stream = run.stream(path)
+  yield* Stream.runForEach(stream, (part) => Effect.sync(() => hash.update(part)))
+  const bytes = hash.size
+  const damage = differs(run, path, expected, bytes, hash.hex())
+  return damage === undefined ? { bytes, stream } : yield* damage
+})
+
 /** A checkpoint's files, every one checked against the manifest. */
-const readIntact = Effect.fnUntraced(function* (
+const readIntact = Effect.fnUntraced(function* <File>(
   run: RunFiles,
   name: string,
-): Effect.fn.Return<Readonly<Record<string, Uint8Array>>, CheckpointError | RunStoreError> {
+  readFile: ReadFile<File>,
+): Effect.fn.Return<Readonly<Record<string, File>>, CheckpointError | RunStoreError> {
   const manifest = yield* readManifest(run, name)
   const found = yield* run.list(`${folder}/${name}`)
   const extra = found.find((file) => file !== manifestFile && !Object.hasOwn(manifest.files, file))
   if (extra !== undefined) {
     return yield* damagedAt(run, `${folder}/${name}/${extra}`, "it is not in the checkpoint's manifest")
   }
-  const files: Record<string, Uint8Array> = {}
+  const files: Record<string, File> = {}
   for (const [file, expected] of Object.entries(manifest.files)) {
     const path = `${folder}/${name}/${file}`
     // Also what keeps a manifest from naming a file elsewhere.
     if (!found.includes(file)) return yield* damagedAt(run, path, "it is missing")
-    const bytes = yield* run.read(path)
-    if (bytes.length !== expected.bytes) {
-      return yield* damagedAt(run, path, `expected ${expected.bytes} bytes, found ${bytes.length}`)
-    }
-    if ((yield* sha256(bytes)) !== expected.sha256) {
-      return yield* damagedAt(run, path, "its contents do not match the manifest's digest")
-    }
-    files[file] = bytes
+    files[file] = yield* readFile(run, path, expected)
   }
   return files
 })
@@ -168,21 +234,29 @@ const readIntact = Effect.fnUntraced(function* (
  * The named checkpoint, which must be intact; or, for `latest`, the newest intact one, with the reasons why newer ones
  * were passed over. Where all are damaged, the failure is that of the newest.
  */
-export const load = Effect.fnUntraced(function* (
+export const load = (run: RunFiles, wanted: string): Effect.Effect<Loaded, CheckpointError | RunStoreError> =>
+  find(run, wanted, readWhole)
+
+/** The same, found intact in as much memory as a part takes; its files are then to be read in parts. */
+export const open = (run: RunFiles, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
+  find(run, wanted, readParts)
+
+const find = Effect.fnUntraced(function* <File>(
   run: RunFiles,
   wanted: string,
-): Effect.fn.Return<Loaded, CheckpointError | RunStoreError> {
+  readFile: ReadFile<File>,
+): Effect.fn.Return<Found<File>, CheckpointError | RunStoreError> {
   yield* run.repair(folder)
   if (wanted !== "latest") {
     const names = yield* namesIn(run)
-    if (names.includes(wanted)) return { name: wanted, files: yield* readIntact(run, wanted), skipped: [] }
+    if (names.includes(wanted)) return { name: wanted, files: yield* readIntact(run, wanted, readFile), skipped: [] }
     const known = names.length === 0 ? "there are none" : `there are ${names.join(", ")}`
     return yield* damagedAt(run, `${folder}/${wanted}`, `there is no such checkpoint; ${known}`)
   }
   const skipped: Array<{ readonly name: string; readonly reason: string }> = []
   let first: CheckpointError | undefined
   for (const name of yield* newestFirst(run)) {
-    const files = yield* readIntact(run, name).pipe(
+    const files = yield* readIntact(run, name, readFile).pipe(
       Effect.catchTag("CheckpointError", (error) =>
         Effect.sync(() => {
           first ??= error

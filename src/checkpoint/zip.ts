@@ -1,52 +1,140 @@
-/** As much of the zip format as PyTorch writes: files that are stored, not compressed. */
+/**
+ * The zip archives that `torch.save` writes, read: entries that are stored as they are, small ones and zip64. What is
+ * compressed or encrypted is refused; nothing is unpacked, so that no file is larger here than it is on disk.
+ *
+ * @example
+ * ```ts
+ * const entries = readStoredZip(bytes)
+ * entries.get("archive/data.pkl") // a part of `bytes`, not a copy
+ * ```
+ */
+import { refuse } from "./TorchError.ts"
 
-export class ZipError extends Error {}
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-const endOfDirectory = 0x06054b50
-const directoryEntry = 0x02014b50
-const localHeader = 0x04034b50
-const wide = 0xffffffff
-
-/** The files of an archive, by their names; views of its bytes. Throws a ZipError. */
-export const readZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array> => {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const need = (from: number, length: number, what: string): void => {
-    if (from < 0 || from + length > bytes.length)
-      throw new ZipError(`${what} at ${from} is beyond the file's ${bytes.length} bytes`)
+/** The entries by name. Throws a TorchError. */
+export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array> => {
+  const reader = readerOf(bytes)
+  const directory = findDirectory(reader)
+  const entries = new Map<string, Uint8Array>()
+  let at = directory.offset
+  for (let index = 0; index < directory.entries; index++) {
+    const entry = readEntry(reader, at)
+    if (entries.has(entry.name)) refuse(`the archive has "${entry.name}" twice`, at)
+    entries.set(entry.name, entry.contents)
+    at = entry.next
   }
-  const end = findEnd(view)
-  const count = view.getUint16(end + 10, true)
-  let at = view.getUint32(end + 16, true)
-  const files = new Map<string, Uint8Array>()
-  const text = new TextDecoder()
-  for (let index = 0; index < count; index++) {
-    need(at, 46, `entry ${index} of the directory`)
-    if (view.getUint32(at, true) !== directoryEntry)
-      throw new ZipError(`there is no entry ${index} of the directory at ${at}`)
-    const method = view.getUint16(at + 10, true)
-    const compressed = view.getUint32(at + 20, true)
-    const size = view.getUint32(at + 24, true)
-    const [nameLength, extraLength, remarkLength] = [28, 30, 32].map((offset) => view.getUint16(at + offset, true))
-    const local = view.getUint32(at + 42, true)
-    need(at + 46, nameLength, "a name")
-    const name = text.decode(bytes.subarray(at + 46, at + 46 + nameLength))
-    if (method !== 0 || compressed !== size)
-      throw new ZipError(`"${name}" is compressed; PyTorch stores its files as they are`)
-    if (size === wide || local === wide)
-      throw new ZipError(`"${name}" is larger than 4 GB; a sharded file has smaller parts`)
-    need(local, 30, `the header of "${name}"`)
-    if (view.getUint32(local, true) !== localHeader) throw new ZipError(`"${name}" has no header at ${local}`)
-    const from = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true)
-    need(from, size, `"${name}"`)
-    files.set(name, bytes.subarray(from, from + size))
-    at += 46 + nameLength + extraLength + remarkLength
-  }
-  return files
+  if (at !== directory.offset + directory.size) refuse("the archive's directory has another size than it says", at)
+  return entries
 }
 
-/** The record that says where the directory is: at the end, before a remark of at most 65,535 bytes. */
-const findEnd = (view: DataView): number => {
-  const last = view.byteLength - 22
-  for (let at = last; at >= Math.max(0, last - 0xffff); at--) if (view.getUint32(at, true) === endOfDirectory) return at
-  throw new ZipError("it is no zip archive: the directory's end is missing")
+interface Reader {
+  readonly size: number
+  readonly u16: (at: number) => number
+  readonly u32: (at: number) => number
+  readonly u64: (at: number) => number
+  readonly slice: (at: number, size: number) => Uint8Array
+  readonly text: (at: number, size: number) => string
+}
+
+const readerOf = (bytes: Uint8Array): Reader => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const checked = (at: number, size: number): number =>
+    at >= 0 && at + size <= bytes.length ? at : refuse(`the archive ends before ${size} bytes at ${at}`, at)
+  const slice = (at: number, size: number) => bytes.subarray(checked(at, size), at + size)
+  return {
+    size: bytes.length,
+    u16: (at) => view.getUint16(checked(at, 2), true),
+    u32: (at) => view.getUint32(checked(at, 4), true),
+    u64: (at) => {
+      const value = Number(view.getBigUint64(checked(at, 8), true))
+      return Number.isSafeInteger(value) ? value : refuse(`the archive speaks of ${value} bytes`, at)
+    },
+    slice,
+    text: (at, size) => {
+      try {
+        return utf8.decode(slice(at, size))
+      } catch {
+        return refuse("a name in the archive is not UTF-8", at)
+      }
+    },
+  }
+}
+
+interface Directory {
+  readonly entries: number
+  readonly size: number
+  readonly offset: number
+}
+
+const endSize = 22
+const largestComment = 0xffff
+
+/** By the record at the very end, after which there is only a comment. */
+const findDirectory = (reader: Reader): Directory => {
+  for (let at = reader.size - endSize; at >= Math.max(0, reader.size - endSize - largestComment); at--) {
+    if (reader.u32(at) !== 0x06054b50 || at + endSize + reader.u16(at + 20) !== reader.size) continue
+    const small = { entries: reader.u16(at + 10), size: reader.u32(at + 12), offset: reader.u32(at + 16) }
+    const isSmall = small.entries < 0xffff && small.size < 0xffffffff && small.offset < 0xffffffff
+    if (isSmall || at < 20 || reader.u32(at - 20) !== 0x07064b50) return small
+    const large = reader.u64(at - 20 + 8)
+    if (reader.u32(large) !== 0x06064b50) return refuse("the archive's zip64 record is not where it should be", large)
+    return { entries: reader.u64(large + 32), size: reader.u64(large + 40), offset: reader.u64(large + 48) }
+  }
+  return refuse("it is no zip archive, or one that was cut short: the record at its end is missing")
+}
+
+/** An entry of the directory, with the contents it points to. */
+const readEntry = (reader: Reader, at: number) => {
+  if (reader.u32(at) !== 0x02014b50) return refuse("the archive's directory is damaged", at)
+  const flags = reader.u16(at + 8)
+  const method = reader.u16(at + 10)
+  const crc = reader.u32(at + 16)
+  const nameSize = reader.u16(at + 28)
+  const extraSize = reader.u16(at + 30)
+  const name = reader.text(at + 46, nameSize)
+  const next = at + 46 + nameSize + extraSize + reader.u16(at + 32)
+  if ((flags & 1) !== 0) refuse(`"${name}" is encrypted`, at)
+  if (method !== 0) refuse(`"${name}" is compressed (method ${method}); torch.save writes its files uncompressed`, at)
+
+  // Numbers that do not fit in 32 bits stand in the extra field, in this order.
+  let wide = extraField(reader, at + 46 + nameSize, extraSize)
+  const number = (value: number): number => {
+    if (value !== 0xffffffff) return value
+    if (wide === undefined) return refuse(`"${name}" lacks its zip64 field`, at)
+    wide += 8
+    return reader.u64(wide - 8)
+  }
+  const size = number(reader.u32(at + 24))
+  const stored = number(reader.u32(at + 20))
+  const header = number(reader.u32(at + 42))
+  if (stored !== size) refuse(`"${name}" has ${size} bytes, of which ${stored} are stored`, at)
+
+  if (reader.u32(header) !== 0x04034b50) refuse(`"${name}" is not where the archive's directory says`, header)
+  const nameAgain = reader.u16(header + 26)
+  if (reader.text(header + 30, nameAgain) !== name) refuse(`"${name}" has another name at its contents`, header)
+  const contents = reader.slice(header + 30 + nameAgain + reader.u16(header + 28), size)
+  // Torch can leave the sum out, which is then 0.
+  if (crc !== 0 && crc32(contents) !== crc) refuse(`the contents of "${name}" do not match their CRC-32`, header)
+  return { name, contents, next }
+}
+
+/** Where the zip64 numbers begin. */
+const extraField = (reader: Reader, start: number, size: number): number | undefined => {
+  for (let at = start; at + 4 <= start + size; at += 4 + reader.u16(at + 2)) {
+    if (reader.u16(at) === 1) return at + 4
+  }
+  return undefined
+}
+
+const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte
+  for (let bit = 0; bit < 8; bit++) rest = (rest >>> 1) ^ (rest & 1 ? 0xedb88320 : 0)
+  return rest
+})
+
+const crc32 = (bytes: Uint8Array): number => {
+  let sum = 0xffffffff
+  for (let index = 0; index < bytes.length; index++) sum = (sum >>> 8) ^ crcTable[(sum ^ bytes[index]) & 0xff]
+  return ~sum >>> 0
 }

@@ -4,13 +4,24 @@
  *
  * Temporary names begin with a dot: `.NAME.tmp` is on its way in or out, `.NAME.old` makes room for a new NAME.
  */
-import { Effect, FileSystem, Path, type PlatformError, Scope } from "effect"
+import { Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
+
+/**
+ * What a file is to hold: bytes, or bytes that are made part by part as they are written. A part is done with when the
+ * next one is asked for, so that one buffer may serve for all.
+ */
+export type Contents = Uint8Array | Iterable<Uint8Array>
+
+export const partsOf = (contents: Contents): Iterable<Uint8Array> =>
+  contents instanceof Uint8Array ? [contents] : contents
 
 export interface FileTree {
   /** For people. */
   readonly root: string
   readonly read: (path: string) => Effect.Effect<Uint8Array, RunStoreError>
+  /** The same in parts, for files that are better not in memory as a whole. */
+  readonly stream: (path: string) => Stream.Stream<Uint8Array, RunStoreError>
   readonly readText: (path: string) => Effect.Effect<string, RunStoreError>
   readonly write: (path: string, contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
   /** Adds to the end; not atomic: a reader may meet half a line at the end of a file. */
@@ -26,10 +37,14 @@ export interface FileTree {
   readonly list: (path: string) => Effect.Effect<ReadonlyArray<string>, RunStoreError>
   /** A file or a folder with all in it, all or nothing; nothing happens where there is none. */
   readonly remove: (path: string) => Effect.Effect<void, RunStoreError>
-  /** A new folder with these files, all or nothing; one that is in the way is replaced. */
+  /**
+   * A new folder with these files, all or nothing; one that is in the way is replaced. `last` is asked for more files when
+   * these are written: for what is only known then.
+   */
   readonly writeDirectory: (
     path: string,
-    files: Readonly<Record<string, Uint8Array>>,
+    files: Readonly<Record<string, Contents>>,
+    last?: () => Readonly<Record<string, Uint8Array>>,
   ) => Effect.Effect<void, RunStoreError>
   /** Makes `path` a symbolic link to its sibling `target`, replacing one that is there, atomically. */
   readonly link: (path: string, target: string) => Effect.Effect<void, RunStoreError>
@@ -77,9 +92,13 @@ export const onDisk = Effect.fnUntraced(function* (
       Effect.ignore,
     )
 
-  const writeSynced = (file: string, bytes: Uint8Array) =>
+  const writeSynced = (file: string, contents: Contents) =>
     Effect.scoped(
-      Effect.flatMap(fs.open(file, { flag: "w" }), (handle) => Effect.andThen(handle.writeAll(bytes), handle.sync)),
+      Effect.gen(function* () {
+        const handle = yield* fs.open(file, { flag: "w" })
+        for (const part of partsOf(contents)) yield* handle.writeAll(part)
+        yield* handle.sync
+      }),
     )
 
   const erase = (file: string) => fs.remove(file, { recursive: true, force: true })
@@ -118,6 +137,8 @@ export const onDisk = Effect.fnUntraced(function* (
   return {
     root,
     read: (relative) => doing("read", relative, fs.readFile(at(relative))),
+    stream: (relative) =>
+      Stream.mapError(fs.stream(at(relative)), (error) => runStoreError("read", at(relative), error)),
     readText: (relative) => doing("read", relative, fs.readFileString(at(relative))),
     write: (relative, contents) =>
       doing(
@@ -153,7 +174,7 @@ export const onDisk = Effect.fnUntraced(function* (
         ),
       ),
     remove: (relative) => doing("remove", relative, remove(at(relative))),
-    writeDirectory: (relative, files) =>
+    writeDirectory: (relative, files, last = () => ({})) =>
       doing(
         "write",
         relative,
@@ -163,12 +184,17 @@ export const onDisk = Effect.fnUntraced(function* (
           const temporary = hidden(final, "tmp")
           yield* erase(temporary)
           yield* fs.makeDirectory(temporary, { recursive: true })
-          yield* Effect.forEach(
-            Object.entries(files),
-            ([name, bytes]) => writeSynced(path.join(temporary, name), bytes),
-            // Flushes that wait together share the disk's time.
-            { concurrency: "unbounded", discard: true },
-          ).pipe(Effect.onError(() => Effect.ignore(erase(temporary))))
+          const writeAll = (some: Readonly<Record<string, Contents>>) =>
+            Effect.forEach(
+              Object.entries(some),
+              ([name, contents]) => writeSynced(path.join(temporary, name), contents),
+              // Flushes that wait together share the disk's time.
+              { concurrency: "unbounded", discard: true },
+            )
+          yield* writeAll(files).pipe(
+            Effect.andThen(Effect.suspend(() => writeAll(last()))),
+            Effect.onError(() => Effect.ignore(erase(temporary))),
+          )
           yield* syncDirectory(temporary)
           const replaces = yield* fs.exists(final)
           const old = hidden(final, "old")

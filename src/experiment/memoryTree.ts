@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { bytesOf, type FileTree } from "./FileTree.ts"
+import { Effect, Stream } from "effect"
+import { bytesOf, type Contents, type FileTree, partsOf } from "./FileTree.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 
 /** Bytes with more after them, in the room that is left behind them where it suffices. */
@@ -10,6 +10,13 @@ const extended = (bytes: Uint8Array, more: Uint8Array): Uint8Array => {
   if (!roomy) after.set(bytes)
   after.set(more, bytes.length)
   return after
+}
+
+/** A copy of what a file is to hold. */
+const joined = (contents: Contents): Uint8Array => {
+  let bytes: Uint8Array = new Uint8Array(0)
+  for (const part of partsOf(contents)) bytes = extended(bytes, part)
+  return bytes.slice()
 }
 
 /** A tree in memory: `root/path` to bytes, in a map that several trees may share. A link is a file that holds a name. */
@@ -34,6 +41,7 @@ export const inMemory = (root: string, files: Map<string, Uint8Array>): FileTree
   return {
     root,
     read: (path) => Effect.map(bytesAt("read", path), (bytes) => bytes.slice()),
+    stream: (path) => Stream.fromEffect(Effect.map(bytesAt("read", path), (bytes) => bytes.slice())),
     readText: (path) => Effect.map(bytesAt("read", path), (bytes) => new TextDecoder().decode(bytes)),
     write: (path, contents) => Effect.sync(() => void files.set(at(path), bytesOf(contents).slice())),
     append,
@@ -54,10 +62,12 @@ export const inMemory = (root: string, files: Map<string, Uint8Array>): FileTree
         return [...new Set(below.map((key) => key.slice(prefix.length).split("/")[0]))].sort()
       }),
     remove: (path) => Effect.sync(() => removeNow(path)),
-    writeDirectory: (path, contents) =>
+    writeDirectory: (path, contents, last = () => ({})) =>
       Effect.sync(() => {
+        const written = Object.entries(contents).map(([name, given]) => [name, joined(given)] as const)
+        const rest = Object.entries(last()).map(([name, given]) => [name, joined(given)] as const)
         removeNow(path)
-        for (const [name, bytes] of Object.entries(contents)) files.set(at(`${path}/${name}`), bytes.slice())
+        for (const [name, bytes] of [...written, ...rest]) files.set(at(`${path}/${name}`), bytes)
       }),
     link: (path, target) => Effect.sync(() => void files.set(at(path), bytesOf(target))),
     target: (path) =>

@@ -69,10 +69,7 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     files: {
       "weights.safetensors": safetensors.encode(yield* learner.weights),
       ...Object.fromEntries(
-        Object.entries(yield* learner.state).map(([stem, arrays]) => [
-          `${stem}.safetensors`,
-          safetensors.encode(arrays),
-        ]),
+        Object.entries(yield* learner.state).map(([stem, arrays]) => [`${stem}.safetensors`, contentsOf(arrays)]),
       ),
       "envs.safetensors": safetensors.encode(flat(envs.snapshot())),
       ...(yield* exported(learner, envs)),
@@ -81,6 +78,14 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
   })
   return `checkpoints/${name}`
 })
+
+/** Above this, a file is written straight from the arrays: a replay memory has no room for a copy of itself. */
+const largeBytes = 32 * 1024 * 1024
+
+const contentsOf = (arrays: safetensors.Tensors): Checkpoints.NewCheckpoint["files"][string] => {
+  const bytes = Object.values(arrays).reduce((sum, tensor) => sum + safetensors.byteLength(tensor), 0)
+  return bytes > largeBytes ? safetensors.encodeParts(arrays) : safetensors.encode(arrays)
+}
 
 /** The policy for whoever wants to use it elsewhere, with what it sees the env's observations through. */
 const exported = (

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type FileSystem } from "effect"
+import { Effect, Exit, type FileSystem, Stream } from "effect"
 import * as Checkpoint from "../../src/checkpoint/Checkpoint.ts"
+import * as Safetensors from "../../src/checkpoint/safetensors.ts"
 import type { RunFiles } from "../../src/experiment/RunStore.ts"
 import { disk, memoryRun, temporaryRun } from "../experiment/disk.ts"
 
@@ -19,6 +20,15 @@ const save = (
     strategy: options.strategy ?? all,
     files: { "weights.safetensors": text(`weights ${step}`), "runtime.json": text(`{"step":${step}}`) },
   })
+
+/** So many parts of 64 kB, all in one buffer: each is gone when the next is asked for. */
+function* inOneBuffer(parts: number): Generator<Uint8Array> {
+  const buffer = new Uint8Array(65536)
+  for (let part = 1; part <= parts; part++) yield buffer.fill(part)
+}
+
+const saveParts = (run: RunFiles, name: string, parts: Iterable<Uint8Array>) =>
+  Checkpoint.save(run, { name, step: 1, score: null, strategy: all, files: { "a.json": text("{}"), replay: parts } })
 
 const names = (run: RunFiles) => run.list("checkpoints")
 
@@ -64,6 +74,53 @@ for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory
             "runtime.json": { sha256: "e480084f1920a277771bdd38f16b8e4b603f632c58f4ef56dbcb94a37ffada2c", bytes: 11 },
           },
         })
+      }))
+
+    test("take and give files part by part, in as much memory as a part", (run) =>
+      Effect.gen(function* () {
+        yield* saveParts(run, "ep_000001", inOneBuffer(40))
+        const { files, skipped } = yield* Checkpoint.open(run, "latest")
+        assert.deepEqual(skipped, [])
+        assert.deepEqual(Object.keys(files), ["a.json", "replay"])
+        assert.strictEqual(files.replay.bytes, 40 * 65536)
+        let at = 0
+        yield* Stream.runForEach(files.replay.stream, (part) =>
+          Effect.sync(() => {
+            if (run.directory.startsWith("/")) assert.isAtMost(part.length, 65536)
+            for (const byte of part) if (byte !== 1 + Math.floor(at++ / 65536)) assert.fail(`byte ${at - 1} is ${byte}`)
+          }),
+        )
+        assert.strictEqual(at, 40 * 65536)
+        // And as any other, with the manifest that a file given as a whole would have.
+        const { files: whole } = yield* Checkpoint.load(run, "ep_000001")
+        const manifest = yield* run.readText("checkpoints/ep_000001/manifest.json")
+        yield* Checkpoint.save(run, { name: "ep_000001", step: 1, score: null, strategy: all, files: whole })
+        assert.strictEqual(yield* run.readText("checkpoints/ep_000001/manifest.json"), manifest)
+      }))
+
+    test("take tensors part by part", (run) =>
+      Effect.gen(function* () {
+        const tensors = {
+          states: { shape: [1000, 4], data: Float32Array.from({ length: 4000 }, (_, index) => index) },
+          actions: { shape: [1000], data: Int32Array.from({ length: 1000 }, (_, index) => -index) },
+        }
+        yield* saveParts(run, "ep_000001", Safetensors.encodeParts(tensors))
+        const { files } = yield* Checkpoint.load(run, "latest")
+        assert.deepEqual(Safetensors.decode(files.replay), tensors)
+        assert.deepEqual(files.replay, Safetensors.encode(tensors))
+      }))
+
+    test("whose parts cannot be made are not there at all", (run) =>
+      Effect.gen(function* () {
+        yield* save(run, 0)
+        function* failing() {
+          yield* inOneBuffer(2)
+          throw new Error("no more")
+        }
+        const exit = yield* Effect.exit(saveParts(run, "ep_000001", failing()))
+        assert.isTrue(Exit.isFailure(exit))
+        assert.deepEqual(yield* names(run), ["ep_000000", "latest", "latest.json"])
+        assert.strictEqual((yield* Checkpoint.load(run, "latest")).name, "ep_000000")
       }))
 
     test("can be saved again under their name", (run) =>
@@ -137,9 +194,11 @@ for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory
           assert.strictEqual(error._tag, "CheckpointError")
           assert.include(error.message, message)
           assert.include(error.message, `${run.directory}/checkpoints/ep_000020/`)
-          const { name, skipped } = yield* Checkpoint.load(run, "latest")
-          assert.strictEqual(name, "ep_000010")
-          assert.deepEqual(skipped, [{ name: "ep_000020", reason: error.message }])
+          for (const read of [Checkpoint.load, Checkpoint.open]) {
+            const { name, skipped } = yield* read(run, "latest")
+            assert.strictEqual(name, "ep_000010")
+            assert.deepEqual(skipped, [{ name: "ep_000020", reason: error.message }])
+          }
         }))
     }
 

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { sha256 } from "../../src/experiment/sha256.ts"
+import { sha256, Sha256 } from "../../src/experiment/sha256.ts"
 
 it.effect("SHA-256 is that of the standard's examples", () =>
   Effect.gen(function* () {
@@ -9,5 +9,17 @@ it.effect("SHA-256 is that of the standard's examples", () =>
     assert.strictEqual(yield* digest("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
     // A view into a larger buffer is hashed as a view.
     assert.strictEqual(yield* sha256(new TextEncoder().encode("xabcx").subarray(1, 4)), yield* digest("abc"))
+  }),
+)
+
+it.effect("SHA-256 of parts is that of the whole, whatever its length and wherever it is parted", () =>
+  Effect.gen(function* () {
+    for (let size = 0; size <= 200; size++) {
+      const bytes = Uint8Array.from({ length: size }, (_, index) => (index * 167 + size) & 255)
+      const hash = new Sha256()
+      for (let at = 0; at < size; at += 1 + (size % 97)) hash.update(bytes.subarray(at, at + 1 + (size % 97)))
+      assert.strictEqual(hash.size, size)
+      assert.strictEqual(hash.hex(), yield* sha256(bytes), `${size} bytes`)
+    }
   }),
 )

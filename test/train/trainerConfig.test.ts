@@ -3,13 +3,16 @@ import { Effect, Layer, Schema } from "effect"
 import { parse } from "yaml"
 import * as A2c from "../../src/algorithm/A2c.ts"
 import * as Ppo from "../../src/algorithm/Ppo.ts"
+import * as Sac from "../../src/algorithm/Sac.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import { RunStore } from "../../src/experiment/RunStore.ts"
 import { Recorder } from "../../src/record/Recorder.ts"
 import * as Train from "../../src/train/Train.ts"
 import { TrainerConfig } from "../../src/train/TrainerConfig.ts"
 import { keep, textOf } from "./inMemory.ts"
+import { resumable } from "./resumable.ts"
 
 const configOf = (kept: Effect.Success<ReturnType<typeof keep>>) => parse(textOf(kept, "config.yaml"))
 
@@ -164,6 +167,23 @@ describe("checkpoints", () => {
       const ends = kept.events.flatMap((event) => (event._tag === "EpisodeEnded" ? [event.step] : []))
       const tenths = ends.filter((_, index) => index % 10 === 9).map((step) => 40 * Math.ceil(step / 40))
       assert.deepEqual([...new Set(saved.slice(1))], [...new Set([...tenths, 800])])
+    }),
+  )
+})
+
+describe("a replay memory too large for a copy of itself", () => {
+  it.effect("is saved straight from its arrays, and resumed from", () =>
+    Effect.gen(function* () {
+      const { whole, resumed } = yield* resumable(
+        {
+          env: Pendulum.env,
+          numEnvs: 1,
+          algorithm: Sac.make({ hidden: [8], batchSize: 16, learningStarts: 20, bufferSize: 2_000_000 }),
+          totalSteps: 120,
+        },
+        60,
+      )
+      assert.strictEqual(resumed.digest, whole.digest)
     }),
   )
 })

@@ -1,0 +1,43 @@
+/**
+ * The first name that stands twice in one object of a JSON text, which must be JSON. `JSON.parse` takes the last of the
+ * two without a word, other readers the first: a file with both is read differently by each.
+ *
+ * @example
+ * ```ts
+ * repeatedKey(`{"a":{"b":1},"b":{"c":1,"c":2}}`) // "c"
+ * ```
+ */
+export const repeatedKey = (text: string): string | undefined => {
+  /** The names of each object that is open; undefined for a list. */
+  const open: Array<Set<string> | undefined> = []
+  /** A string was just read that is a name if a colon follows. */
+  let last = ""
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]
+    if (character === "{") open.push(new Set())
+    else if (character === "[") open.push(undefined)
+    else if (character === "}" || character === "]") open.pop()
+    else if (character === `"`) {
+      const end = endOfString(text, at)
+      last = text.slice(at, end + 1)
+      at = end
+    } else if (character === ":") {
+      // The same name may be written with different escapes.
+      const name: unknown = JSON.parse(last)
+      const names = open.at(-1)
+      if (typeof name !== "string" || names === undefined) continue
+      if (names.has(name)) return name
+      names.add(name)
+    }
+  }
+  return undefined
+}
+
+/** Where the string that begins at a quote has its other quote. */
+const endOfString = (text: string, start: number): number => {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === "\\") at++
+    else if (text[at] === `"`) return at
+  }
+  return text.length
+}

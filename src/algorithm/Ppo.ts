@@ -20,9 +20,14 @@ import {
 } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { type ConfiguredAlgorithm, define, type Task } from "./Algorithm.ts"
 import { buildThen } from "./build.ts"
-import { type ActorCriticModel, actorCriticModel, type Evaluated } from "./rollout/actorCriticModel.ts"
+import {
+  type ActorCriticModel,
+  actorCriticModel,
+  type ActorCriticModelOptions,
+  type Evaluated,
+} from "./rollout/actorCriticModel.ts"
 import { actorCriticFields, resolved } from "./rollout/fields.ts"
 import type { Loss, Minibatch, Phase } from "./rollout/programs.ts"
 import { rolloutLearner } from "./rollout/RolloutLearner.ts"
@@ -125,13 +130,18 @@ export const ppoPhase = (config: PpoConfig, loss: (batch: Minibatch) => Loss): P
   optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
 })
 
-const setup = (config: PpoConfig, task: Task) => {
-  const chosen = resolved(config)
+/** PPO for a task, on whatever network the config describes. */
+export const ppoLearner = (
+  name: string,
+  given: PpoConfig & Pick<ActorCriticModelOptions, "planning">,
+  task: Task,
+): ReturnType<ConfiguredAlgorithm["setup"]> => {
+  const config = resolved(given)
   const phaseOf = (model: ActorCriticModel) =>
-    ppoPhase(chosen, (batch) => ppoLoss(chosen, batch, model.evaluate(batch)))
+    ppoPhase(config, (batch) => ppoLoss(config, batch, model.evaluate(batch)))
   return buildThen(
-    () => actorCriticModel({ ...task, ...chosen }),
-    (model) => rolloutLearner({ name: "ppo", config: chosen, model, phases: [phaseOf(model)] }, task),
+    () => actorCriticModel({ ...task, ...config }),
+    (model) => rolloutLearner({ name, config, model, phases: [phaseOf(model)] }, task),
   )
 }
 
@@ -143,4 +153,8 @@ const setup = (config: PpoConfig, task: Task) => {
  * Train.run({ env: CartPole.env, algorithm: Ppo.make({ learningRate: 1e-3 }), totalSteps: 100_000 })
  * ```
  */
-export const { make } = define({ name: "ppo", config: PpoConfig, setup })
+export const { make } = define({
+  name: "ppo",
+  config: PpoConfig,
+  setup: (config, task) => ppoLearner("ppo", config, task),
+})

@@ -1,12 +1,8 @@
 import { Schema } from "effect"
 import { positive, positiveInt, withDefault } from "../config/fields.ts"
-import { define, type Task } from "./Algorithm.ts"
-import { buildThen } from "./build.ts"
+import { define } from "./Algorithm.ts"
 import { Planning } from "./network/valueIteration.ts"
-import { ppoFields, ppoLoss, ppoPhase } from "./Ppo.ts"
-import { actorCriticModel } from "./rollout/actorCriticModel.ts"
-import { resolved } from "./rollout/fields.ts"
-import { rolloutLearner } from "./rollout/RolloutLearner.ts"
+import { ppoFields, ppoLearner } from "./Ppo.ts"
 
 /**
  * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO: for maps [planes, height, width] on
@@ -20,23 +16,6 @@ export const VinConfig = Schema.Struct({
 })
 export type VinConfig = typeof VinConfig.Type
 
-const setup = (given: VinConfig, task: Task) => {
-  const config = resolved(given)
-  return buildThen(
-    () => actorCriticModel({ ...task, ...config }),
-    (model) =>
-      rolloutLearner(
-        {
-          name: "vin",
-          config,
-          model,
-          phases: [ppoPhase(config, (batch) => ppoLoss(config, batch, model.evaluate(batch)))],
-        },
-        task,
-      ),
-  )
-}
-
 /**
  * A planning PPO as a value, with any of its settings changed.
  *
@@ -45,4 +24,8 @@ const setup = (given: VinConfig, task: Task) => {
  * Train.run({ env: GridWorld.env, numEnvs: 16, algorithm: Vin.make({ planning: { iterations: 20 } }), totalSteps: 500_000 })
  * ```
  */
-export const { make } = define({ name: "vin", config: VinConfig, setup })
+export const { make } = define({
+  name: "vin",
+  config: VinConfig,
+  setup: (config, task) => ppoLearner("vin", config, task),
+})

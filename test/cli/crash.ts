@@ -10,13 +10,18 @@ export interface Campaign {
   readonly runDir: string
 }
 
-/** The folders of all runs below one. */
-export const runsIn = (results: string): ReadonlyArray<string> =>
-  existsSync(results)
-    ? readdirSync(results, { recursive: true, encoding: "utf8" })
-        .filter((path) => path.endsWith("config.yaml"))
-        .map((path) => join(results, path, ".."))
-    : []
+/** The folders of all runs below one: {TIME}/{HEADING}/{CONFIG}/{SEED}. What is in a run comes and goes while it runs. */
+export const runsIn = (results: string): ReadonlyArray<string> => {
+  let folders = existsSync(results) ? [results] : []
+  for (let depth = 0; depth < 4; depth++) {
+    folders = folders.flatMap((folder) =>
+      readdirSync(folder, { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map((entry) => join(folder, entry.name)),
+    )
+  }
+  return folders.filter((folder) => existsSync(join(folder, "config.yaml")))
+}
 
 /**
  * Starts a training and kills it after each of the delays (milliseconds since its first checkpoint), resuming it every

@@ -8,7 +8,7 @@ export default Train.run({
   env: KeyDoor.make({ size: 12, rooms: 4, layoutSeed: 1, maxSteps: 200 }),
   numEnvs: 32,
   algorithm: Rnd.make({ hidden: [128], learningRate: 5e-4, minibatches: 8, predictionShare: 0.25 }),
-  totalSteps: 300_000,
+  totalSteps: 500_000,
   // A policy that is never in doubt would walk into the same wall for ever, until it has learnt the way.
-  validation: { everySteps: 50_000, episodes: 20, sampled: true },
+  validation: { everySteps: 100_000, episodes: 20, sampled: true },
 })

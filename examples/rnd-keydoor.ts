@@ -1,5 +1,5 @@
 // Four rooms, three keys, one point at the very end: play at random gets there once in two thousand times. RND is paid for
-// what is new on the way, and finds it; without that pay (the second line) it is PPO, and stays at nothing.
+// what is new on the way; the second line is the same without that pay, to compare.
 //   npx effect run examples/rnd-keydoor.ts --seed 1
 //   npx effect run examples/rnd-keydoor.ts --seed 1 --set algorithm.intrinsic_coefficient=0
 import { KeyDoor, Rnd, Train } from "effect-rl"

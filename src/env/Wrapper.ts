@@ -111,6 +111,8 @@ export const keepObservations = <State, A extends Space>(
   const space = box(pick(low), pick(high))
   return {
     ...env,
+    // Another name, so that a config that holds it never stands for the env that shows everything.
+    id: `${env.id}[${elements.join(",")}]`,
     observationSpace: space,
     observe: (state) => pick(env.observe(state)),
     batch: (numEnvs, options) => {

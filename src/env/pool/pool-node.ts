@@ -45,7 +45,10 @@ const answered = (env: Env, thread: Thread, seconds: number): void => {
       const message = `${env.id}: ${describeThread(thread)} has not answered for ${seconds} seconds`
       throw new EnvError({ env: env.id, message })
     }
-    Atomics.wait(words, control.done, Atomics.load(words, control.done), Math.min(left, 1000))
+    // The value that was looked at, not a newer one: an answer in between must not be slept through.
+    const seen = Atomics.load(words, control.done)
+    if (seen >= given || Atomics.load(words, control.state) === condition.gone) break
+    Atomics.wait(words, control.done, seen, Math.min(left, 1000))
   }
   const state = Atomics.load(words, control.state)
   if (state === condition.well) return

@@ -2,8 +2,8 @@
  * Where the envs of a batch are stepped: here, or shared out among worker threads (heavy envs: a step of them must cost
  * more than waking a thread).
  *
- * A function can't be sent to a thread, so a worker imports the env by itself: a built-in one by its id, one's own from
- * the module that exports it, which `located` says.
+ * A function can't be sent to a thread, so a worker imports the env by itself: a built-in one, also with options or wrapped, as
+ * a config would say it; one's own from the module that exports it, which `located` says.
  *
  * @example
  * ```ts
@@ -15,7 +15,8 @@ import { Context, Effect, type Scope } from "effect"
 import type { AutoReset, BatchEnv } from "./BatchEnv.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
-import { builtIn } from "./Envs.ts"
+import { saidOf } from "./Envs.ts"
+import type { Said } from "./recipe.ts"
 
 export interface PoolOptions {
   /** Threads. */
@@ -26,10 +27,11 @@ export interface PoolOptions {
   readonly timeoutSeconds?: number
 }
 
-/** How a worker finds an env: among the built-in ones, or as an export of a module. */
+/** How a worker finds an env: as an export of a module, or as a config says it. */
 export interface Place {
   readonly id: string
   readonly module?: string
+  readonly said?: Said
 }
 
 const modules = new WeakMap<Env, string>()
@@ -41,11 +43,12 @@ export const located = <E extends Env>(env: E, module: string): E => {
   return copy
 }
 
-/** Where a worker finds an env; undefined for one that only this thread has, as every wrapped one is at first. */
+/** Where a worker finds an env; undefined for one that only this thread has. */
 export const placeOf = (env: Env): Place | undefined => {
   const module = modules.get(env)
   if (module !== undefined) return { id: env.id, module }
-  return builtIn.includes(env) ? { id: env.id } : undefined
+  const said = saidOf(env)
+  return said === undefined ? undefined : { id: env.id, said }
 }
 
 export interface EnvPoolService {

@@ -26,6 +26,7 @@ import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
+import { recipeOf, type Said } from "./recipe.ts"
 
 /** All built-in envs. A list of one's own works everywhere that this one does. */
 export const builtIn: ReadonlyArray<Env> = [
@@ -51,6 +52,9 @@ export const builtIn: ReadonlyArray<Env> = [
   TicTacToe.optimal,
   TicTacToe.selfPlay,
 ]
+
+/** An env as a config says it; undefined for one that only code has. */
+export const saidOf = (env: Env): Said | undefined => recipeOf(env) ?? (builtIn.includes(env) ? env.id : undefined)
 
 /** The env of that name; an unknown one is an `EnvError` that says which is nearest. */
 export const byId = (id: string, known: ReadonlyArray<Env> = builtIn): Env => {

@@ -15,15 +15,21 @@ import type { Stream } from "../rng/Rng.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
+import { saidOf } from "./Envs.ts"
+import { wrapRecipe } from "./recipe.ts"
 import { box, type Box, type Space } from "./Space.ts"
 
 const invalid = (env: Env, message: string): EnvError => new EnvError({ env: env.id, message: `${env.id}: ${message}` })
+
+/** What a config says of a wrapped env, where it can say the one within: then the wrapper around it, with its options. */
+const again = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E =>
+  wrapRecipe(wrapped, saidOf(env), name, options)
 
 /** Truncates after `steps` steps, or after the env's own limit where that is shorter. */
 export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: number): Env<State, A> => {
   if (!Number.isInteger(steps) || steps < 1)
     throw invalid(env, `timeLimit: ${steps} steps; it must be a whole number of at least 1`)
-  return { ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }
+  return again(env, { ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }, "TimeLimit", { steps })
 }
 
 /**
@@ -33,7 +39,8 @@ export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: num
 export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
   const { low, high, shape } = env.actionSpace
   const space = box(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, shape)
-  return withAction(env, space, (value, element) => Math.min(Math.max(value, low[element]), high[element]))
+  const clipped = withAction(env, space, (value, element) => Math.min(Math.max(value, low[element]), high[element]))
+  return again(env, clipped, "ClipAction", {})
 }
 
 /** The env's actions seen as numbers from `low` to `high`, stretched to its own bounds, which must be finite. */
@@ -42,12 +49,13 @@ export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): 
   if (![...inner.low, ...inner.high].every(Number.isFinite))
     throw invalid(env, "rescaleAction: the action space has no finite bounds")
   if (!(low < high)) throw invalid(env, `rescaleAction: low ${low} is not below high ${high}`)
-  return withAction(
+  const rescaled = withAction(
     env,
     box(low, high, inner.shape),
     (value, element) =>
       inner.low[element] + ((inner.high[element] - inner.low[element]) * (value - low)) / (high - low),
   )
+  return again(env, rescaled, "RescaleAction", { low, high })
 }
 
 /** Actions are float32 in a batch, so they are here. */
@@ -73,13 +81,19 @@ const withAction = <State>(
 /** Rewards cut off at `low` and `high`. */
 export const clipReward = <State, A extends Space>(env: Env<State, A>, low = -1, high = 1): Env<State, A> => {
   if (!(low <= high)) throw invalid(env, `clipReward: low ${low} is not ≤ high ${high}`)
-  return withReward(env, (reward) => Math.min(Math.max(reward, low), high))
+  const clipped = withReward(env, (reward) => Math.min(Math.max(reward, low), high))
+  return again(env, clipped, "ClipReward", { low, high })
 }
 
 /** Rewards times a factor. */
 export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: number): Env<State, A> => {
   if (!Number.isFinite(factor)) throw invalid(env, `scaleReward: the factor is ${factor}`)
-  return withReward(env, (reward) => reward * factor)
+  return again(
+    env,
+    withReward(env, (reward) => reward * factor),
+    "ScaleReward",
+    { factor },
+  )
 }
 
 /** Rewards are float32 in a batch, so they are here. */
@@ -109,7 +123,7 @@ export const keepObservations = <State, A extends Space>(
     throw invalid(env, `keepObservations: an observation has the elements 0 … ${low.length - 1}, not ${wrong}`)
   const pick = (all: ArrayLike<number>): ReadonlyArray<number> => elements.map((element) => all[element])
   const space = box(pick(low), pick(high))
-  return {
+  const partly: Env<State, A> = {
     ...env,
     // Another name, so that a config that holds it never stands for the env that shows everything.
     id: `${env.id}[${elements.join(",")}]`,
@@ -120,6 +134,7 @@ export const keepObservations = <State, A extends Space>(
       return inner === undefined ? undefined : selectObservations(inner, space, elements)
     },
   }
+  return again(env, partly, "KeepObservations", { elements })
 }
 
 /** A state with what a wrapper remembers beside it. */
@@ -154,7 +169,7 @@ export const frameStack = <State, A extends Space>(env: Env<State, A>, size: num
   const { low, high, shape } = env.observationSpace
   const repeat = (bounds: ReadonlyArray<number>) => Array.from({ length: size }, () => bounds).flat()
   const see = (state: State): ReadonlyArray<number> => Array.from(env.observe(state))
-  return around<State, Stacked<State>, A>(env, {
+  const stacked = around<State, Stacked<State>, A>(env, {
     observationSpace: box(repeat(low), repeat(high), [size, ...shape]),
     reset: (random) => {
       const inner = env.reset(random)
@@ -167,6 +182,7 @@ export const frameStack = <State, A extends Space>(env: Env<State, A>, size: num
       return { ...transition, state: { inner: transition.state, frames: [...frames.slice(1), see(transition.state)] } }
     },
   })
+  return again(env, stacked, "FrameStack", { size })
 }
 
 export interface Sticky<State, A extends Space> extends Around<State> {
@@ -180,7 +196,7 @@ export const stickyActions = <State, A extends Space>(
 ): Env<Sticky<State, A>, A> => {
   if (!(probability >= 0 && probability < 1))
     throw invalid(env, `stickyActions: probability ${probability} is not in [0, 1)`)
-  return around<State, Sticky<State, A>, A>(env, {
+  const sticky = around<State, Sticky<State, A>, A>(env, {
     reset: (random) => ({ inner: env.reset(random), last: null }),
     observe: ({ inner }) => env.observe(inner),
     step: ({ inner, last }, action, random) => {
@@ -189,6 +205,7 @@ export const stickyActions = <State, A extends Space>(
       return { ...transition, state: { inner: transition.state, last: taken } }
     },
   })
+  return again(env, sticky, "StickyActions", { probability })
 }
 
 /** Episodes begin after 1 to `most` steps of doing nothing; should one end meanwhile, it starts over and goes on. */
@@ -200,7 +217,7 @@ export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: Act
     return terminated || truncated === true ? env.reset(random) : next
   }
   const { batch: _, ...rest } = env
-  return {
+  const started: Env<State, A> = {
     ...rest,
     reset: (random) => {
       let state = env.reset(random)
@@ -208,4 +225,5 @@ export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: Act
       return state
     },
   }
+  return again(env, started, "NoopStarts", { noop: typeof noop === "number" ? noop : Array.from(noop), most })
 }

@@ -1,13 +1,18 @@
-import { Effect, Schema } from "effect"
+import { Effect, Equal, Schema } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
 import { byName as algorithmByName } from "../algorithm/registry.ts"
 import { RetentionStrategy } from "../checkpoint/Checkpoint.ts"
 import { applyOverrides, ConfigError, decode, isPlain, type Override, type Plain } from "../config/Config.ts"
 import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
-import { byId as envById } from "../env/Envs.ts"
+import { saidOf } from "../env/Envs.ts"
+import { fromConfig, spelledOut } from "../env/fromConfig.ts"
+import type { Said } from "../env/recipe.ts"
 import { RunOptions } from "./RunOptions.ts"
 import { expand, type TrainerConfig } from "./TrainerConfig.ts"
+
+/** An env by its id, or by its name with options. */
+const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)])
 
 export const ValidationSettings = Schema.Struct({
   /** Validate whenever this many more env steps were taken; 0 never validates. */
@@ -20,7 +25,7 @@ export const ValidationSettings = Schema.Struct({
   /** Draws actions as in training instead of taking the best: for policies that must be unsure to get anywhere. */
   sampled: withDefault(Schema.Boolean, false),
   /** Other envs than that of the training: each plays its share of the episodes, at the same time as the others. */
-  envs: withDefault(Schema.Array(Schema.String), []),
+  envs: withDefault(Schema.Array(EnvSetting), []),
 })
 
 export const CheckpointSettings = Schema.Struct({
@@ -49,7 +54,7 @@ export const NormalizeSettings = Schema.Struct({
 
 /** Everything about a training but the env and the algorithm themselves. */
 export const Settings = Schema.Struct({
-  env: Schema.String,
+  env: EnvSetting,
   numEnvs: withDefault(positiveInt, 8),
   /** Threads that step the envs, for heavy ones; 0 steps them where everything else is done. The result is the same. */
   workers: withDefault(naturalInt, 0),
@@ -95,15 +100,6 @@ export interface Plan {
   readonly effective: Plain
 }
 
-const knownEnv = (id: string, key: string, source: string): Effect.Effect<Env, ConfigError> =>
-  Effect.try({
-    try: () => envById(id),
-    catch: (error) => {
-      const message = `${source}: ${key}: ${error instanceof Error ? error.message : String(error)}`
-      return new ConfigError({ source, key, message })
-    },
-  })
-
 /** Can a policy for one act in the other? */
 const looksLike = (one: Env, other: Env): boolean =>
   one.observationSpace.shape.join() === other.observationSpace.shape.join() &&
@@ -120,7 +116,9 @@ const checkShares = ({ validation }: Settings, source: string): Effect.Effect<vo
 
 /** The values behind the names in a config, where code gave values. */
 export interface Values {
-  readonly envs?: ReadonlyArray<Env>
+  readonly env?: Env
+  /** In the places that they have in `validation.envs`. */
+  readonly validationEnvs?: ReadonlyArray<Env | undefined>
   readonly algorithm?: Algorithm
 }
 
@@ -132,12 +130,16 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
   const expanded = yield* expand(value, from)
   const settings = yield* decode(Settings, expanded, from)
 
-  const envNamed = (id: string, key: string): Effect.Effect<Env, ConfigError> => {
-    const given = values.envs?.find((candidate) => candidate.id === id)
-    return given === undefined ? knownEnv(id, key, sources.get(key) ?? options.source) : Effect.succeed(given)
+  const { env: givenEnv, validationEnvs: givenOthers = [] } = values
+  /** The values that code gave, wherever the config still says them; the one in the same place before others. */
+  const envSaid = (said: Said, given: ReadonlyArray<Env | undefined>, key: string): Effect.Effect<Env, ConfigError> => {
+    const value = given.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), said))
+    return value === undefined ? fromConfig(said, { ...from, prefix: key.split(".") }) : Effect.succeed(value)
   }
-  const env = yield* envNamed(settings.env, "env")
-  const others = yield* Effect.forEach(settings.validation.envs, (id) => envNamed(id, "validation.envs"))
+  const env = yield* envSaid(settings.env, [givenEnv, ...givenOthers], "env")
+  const others = yield* Effect.forEach(settings.validation.envs, (said, index) =>
+    envSaid(said, [givenOthers[index], ...givenOthers, givenEnv], "validation.envs"),
+  )
   const other = others.find((candidate) => !looksLike(candidate, env))
   if (other !== undefined) {
     const message = `${options.source}: validation.envs: ${other.id} has other observations or actions than ${env.id}, which is trained on`
@@ -161,24 +163,26 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
   }
 })
 
-/** One override after another; one that names another algorithm leaves that of the code, and its settings, behind. */
+/** One override after another; one that names another algorithm or env leaves that of the code, and its settings, behind. */
 const overridden = (config: Plain, overrides: ReadonlyArray<Override>): ReturnType<typeof applyOverrides> => {
-  let value = withAlgorithmTree(config)
+  let value = withTrees(config)
   for (const override of overrides) {
-    const before = value.algorithm
-    value = withAlgorithmTree(applyOverrides(value, [override]).value)
-    const after = value.algorithm
-    if (isPlain(before) && isPlain(after) && before.name !== after.name)
-      value = { ...value, algorithm: { name: after.name } }
+    const before = value
+    value = withTrees(applyOverrides(value, [override]).value)
+    for (const key of ["algorithm", "env"]) {
+      const [was, is] = [before[key], value[key]]
+      if (isPlain(was) && isPlain(is) && was.name !== is.name) value = { ...value, [key]: { name: is.name } }
+    }
   }
   return { value, sources: applyOverrides(config, overrides).sources }
 }
 
-/** `algorithm: a2c` means the algorithm of that name with its own defaults. */
-const withAlgorithmTree = (config: Plain): Plain =>
-  isPlain(config.algorithm) || config.algorithm === undefined
-    ? config
-    : { ...config, algorithm: { name: config.algorithm } }
+/** `algorithm: a2c` means the algorithm of that name with its own defaults; an env with options is spelled out as well. */
+const withTrees = (config: Plain): Plain => ({
+  ...config,
+  ...(config.env === undefined ? {} : { env: spelledOut(config.env) }),
+  ...(config.algorithm === undefined || isPlain(config.algorithm) ? {} : { algorithm: { name: config.algorithm } }),
+})
 
 /** Episodes are kept of validations, so there must be one where one is to be kept. */
 const checkRendering = ({ render, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
@@ -189,21 +193,28 @@ const checkRendering = ({ render, validation }: Settings, source: string): Effec
   return Effect.fail(new ConfigError({ source, key, message }))
 }
 
+/** What a config says of an env in code: all that makes it, or the name that its author gave it. */
+const inConfig = (env: Env): Said => saidOf(env) ?? env.id
+
 /** An input in code as config and values. */
 export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {
   const { env, algorithm, validation, ...rest } = input
   const { envs: others = [], ...validating } = validation ?? {}
-  const given = [env, ...others].filter((one) => typeof one !== "string")
-  const idOf = (one: Env | string): string => (typeof one === "string" ? one : one.id)
+  const said = (one: Env | string): Said => (typeof one === "string" ? one : inConfig(one))
+  const valueOf = (one: Env | string): Env | undefined => (typeof one === "string" ? undefined : one)
   return {
     config: {
       ...rest,
-      env: idOf(env),
+      env: said(env),
       algorithm: typeof algorithm === "string" ? { name: algorithm } : { name: algorithm.name, ...algorithm.input },
       ...(validation === undefined
         ? {}
-        : { validation: { ...validating, ...(others.length === 0 ? {} : { envs: others.map(idOf) }) } }),
+        : { validation: { ...validating, ...(others.length === 0 ? {} : { envs: others.map(said) }) } }),
     },
-    values: { envs: given, ...(typeof algorithm === "string" ? {} : { algorithm }) },
+    values: {
+      ...(typeof env === "string" ? {} : { env }),
+      validationEnvs: others.map(valueOf),
+      ...(typeof algorithm === "string" ? {} : { algorithm }),
+    },
   }
 }

@@ -9,8 +9,11 @@
  *
  * Actions: the nine places. Planes of 3 × 3: mine, the other's.
  */
+import { Schema } from "effect"
 import type { Stream } from "../../rng/Rng.ts"
-import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
+import { EnvError } from "../EnvError.ts"
+import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
+import { describe } from "../internal/describe.ts"
 import { palette } from "../internal/draw.ts"
 
 // Places in a state: then the nine places, 1 for who moves next (the agent, against an opponent), 2 for the other.
@@ -77,6 +80,16 @@ const playOptimally = (board: ReadonlyArray<number>, random: Stream): number => 
   return good[random.integer(good.length)].place
 }
 
+/** Somebody's own opponent may be wrong; a stone beside the board would be in another game. */
+const checked =
+  (opponent: Exclude<Opponent, string>) =>
+  (board: ReadonlyArray<number>, random: Stream): number => {
+    const place = opponent(board, random)
+    if (board[place] === 0) return place
+    const message = `TicTacToe: the opponent played ${describe(place)} on the board ${board.join("")}; expected the number of a free place, 0 to 8`
+    throw new EnvError({ env: "TicTacToe", message })
+  }
+
 const boardAt = (state: Int32Array, at: number): ReadonlyArray<number> =>
   Array.from(state.subarray(at + cells, at + cells + places))
 
@@ -100,7 +113,7 @@ const put = (state: Int32Array, at: number, place: number, who: number): number 
 }
 
 const against = (opponent: Opponent): Rules => {
-  const choose = opponent === "random" ? playRandomly : opponent === "optimal" ? playOptimally : opponent
+  const choose = opponent === "random" ? playRandomly : opponent === "optimal" ? playOptimally : checked(opponent)
   const answer = (state: Int32Array, at: number, random: Stream): number =>
     -put(state, at, choose(turned(boardAt(state, at)), random), theirs)
   return {
@@ -130,9 +143,10 @@ const bothSides: Rules = {
   show,
 }
 
-const game = (id: string, rules: Rules): BoardEnv =>
+const game = (id: string, rules: Rules, recipe?: BoardGame["recipe"]): BoardEnv =>
   boardEnv({
     id,
+    ...(recipe === undefined ? {} : { recipe }),
     planes: [
       { name: "mine", letter: "×", colour: palette.body },
       { name: "theirs", letter: "○", colour: palette.pole },
@@ -143,15 +157,24 @@ const game = (id: string, rules: Rules): BoardEnv =>
     rules,
   })
 
-export interface Options {
+/** What a config can say of it. */
+export const Options = Schema.Struct({
+  opponent: Schema.optionalKey(Schema.Literals(["random", "optimal"])),
+  id: Schema.optionalKey(Schema.NonEmptyString),
+})
+export type Options = Omit<typeof Options.Type, "opponent"> & {
   /** A function is given a board of nine numbers (0 free, 1 its own, 2 the other's) and names a free place. */
   readonly opponent?: Opponent
-  readonly id?: string
 }
 
 /** @example `TicTacToe.make({ opponent: "optimal" })` */
-export const make = ({ opponent = "random", id = "TicTacToe-v0" }: Options = {}): BoardEnv =>
-  game(id, against(opponent))
+export const make = (options: Options = {}): BoardEnv => {
+  const { opponent = "random" } = options
+  const isOwn = typeof opponent === "function"
+  // One's own opponent is no part of any config, so it must not go by the name of what a config can say.
+  const { id = isOwn ? "TicTacToeOwnOpponent-v0" : "TicTacToe-v0" } = options
+  return game(id, against(opponent), isOwn ? undefined : { name: "TicTacToe", options })
+}
 
 /** Against an opponent that plays at random. */
 export const env: BoardEnv = make()

@@ -7,20 +7,23 @@
  * In `ApplePicker-v0` each episode draws the places of 100 apples and of the agent; `ApplePickerDeterministic-v0` has 20
  * apples, and begins each episode alike. Planes: agent, apple, hedge.
  */
+import { Schema } from "effect"
+import { positiveInt } from "../../config/fields.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 
-export interface Options {
+export const Options = Schema.Struct({
   /** Width and height, 8 at least. 84 by default. */
-  readonly size?: number
+  size: Schema.optionalKey(positiveInt),
   /** 100 by default; 20 where all episodes are alike. */
-  readonly apples?: number
+  apples: Schema.optionalKey(positiveInt),
   /** One layout for all episodes, drawn from this seed. Every episode has its own by default. */
-  readonly layoutSeed?: number
-  readonly id?: string
-}
+  layoutSeed: Schema.optionalKey(Schema.Int),
+  id: Schema.optionalKey(Schema.NonEmptyString),
+})
+export type Options = typeof Options.Type
 
 // Places in a state: then, place by place, 1 for an apple.
 const over = 0
@@ -89,6 +92,7 @@ export const make = (options: Options = {}): BoardEnv => {
   }
   return boardEnv({
     id,
+    recipe: { name: "ApplePicker", options },
     planes: [
       { name: "agent", letter: "☻", colour: palette.body },
       { name: "apple", letter: "●", colour: palette.pole },

@@ -5,19 +5,22 @@
  *
  * Actions: the eight neighbours, clockwise from up. Planes: obstacle, goal, agent.
  */
+import { Schema } from "effect"
+import { fraction, positiveInt } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 
-export interface Options {
+export const Options = Schema.Struct({
   /** Width and height; there is a wall around. 8 by default. */
-  readonly size?: number
+  size: Schema.optionalKey(positiveInt),
   /** The share of the places that is blocked. 0.25 by default. */
-  readonly density?: number
+  density: Schema.optionalKey(fraction),
   /** Steps before an episode is cut off. 4 × size by default. */
-  readonly maxSteps?: number
-}
+  maxSteps: Schema.optionalKey(positiveInt),
+})
+export type Options = typeof Options.Type
 
 // Places in a state: then, place by place, 1 for an obstacle.
 const over = 0
@@ -117,7 +120,8 @@ const rulesFor = (size: number, density: number): Rules => {
 }
 
 /** @example `GridWorld.make({ size: 16, density: 0.3 })` */
-export const make = ({ size = 8, density = 0.25, maxSteps = 4 * size }: Options = {}): BoardEnv => {
+export const make = (options: Options = {}): BoardEnv => {
+  const { size = 8, density = 0.25, maxSteps = 4 * size } = options
   const id = `GridWorld-${size}x${size}-v0`
   if (!Number.isInteger(size) || size < 5) {
     throw new EnvError({ env: id, message: `GridWorld: size ${size}; it must be a whole number of at least 5` })
@@ -127,6 +131,7 @@ export const make = ({ size = 8, density = 0.25, maxSteps = 4 * size }: Options 
   }
   return boardEnv({
     id,
+    recipe: { name: "GridWorld", options },
     planes: [
       { name: "obstacle", letter: "█", colour: palette.ink },
       { name: "goal", letter: "★", colour: palette.goal },

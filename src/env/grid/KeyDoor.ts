@@ -5,23 +5,26 @@
  *
  * Actions: up, down, left, right. Planes: wall, door, goal, key, agent, and one that is all ones while a key is held.
  */
+import { Schema } from "effect"
+import { positiveInt } from "../../config/fields.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { boardEnv, type BoardEnv, mark, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { EnvError } from "../EnvError.ts"
 
-export interface Options {
+export const Options = Schema.Struct({
   /** Width and height, the walls around included. 8 by default. */
-  readonly size?: number
+  size: Schema.optionalKey(positiveInt),
   /** Rooms, so a door and a key less. 2 by default. */
-  readonly rooms?: number
+  rooms: Schema.optionalKey(positiveInt),
   /** Steps before an episode is cut off. 4 × size² by default. */
-  readonly maxSteps?: number
+  maxSteps: Schema.optionalKey(positiveInt),
   /** One layout for all episodes, drawn from this seed. Every episode has its own by default. */
-  readonly layoutSeed?: number
-  readonly id?: string
-}
+  layoutSeed: Schema.optionalKey(Schema.Int),
+  id: Schema.optionalKey(Schema.NonEmptyString),
+})
+export type Options = typeof Options.Type
 
 // Places in a state: then for each wall its column, its door and its key. A door that is open and a key that was taken
 // are at place 0, which is a corner.
@@ -142,6 +145,7 @@ export const make = (options: Options = {}): BoardEnv => {
   }
   return boardEnv({
     id,
+    recipe: { name: "KeyDoor", options },
     planes: [
       { name: "wall", letter: "█", colour: palette.ink },
       { name: "door", letter: "╫", colour: palette.pole },

@@ -1,6 +1,7 @@
 import type { Stream } from "../../rng/Rng.ts"
 import type { Snapshot } from "../BatchEnv.ts"
 import { type Env, make } from "../Env.ts"
+import { withRecipe } from "../recipe.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
 import { canvas, palette, svg } from "./draw.ts"
 import { batchOf, copyFrom, type Columns, type Kernel } from "./episodes.ts"
@@ -22,6 +23,8 @@ export interface Rules {
 
 export interface BoardGame {
   readonly id: string
+  /** Whose options say all about it, so that a config can. */
+  readonly recipe?: { readonly name: string; readonly options: object }
   readonly planes: ReadonlyArray<Plane>
   readonly height: number
   readonly width: number
@@ -69,7 +72,7 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
     renderSvg: (state) => drawSvg(game, observe(state)),
     batch: (numEnvs, options) => batchOf(env, numEnvs, options, (columns) => boardKernel(env, game, columns)),
   })
-  return env
+  return game.recipe === undefined ? env : withRecipe(env, game.recipe.name, game.recipe.options)
 }
 
 const boardKernel = (env: BoardEnv, { rules, planes, height, width }: BoardGame, columns: Columns): Kernel => {

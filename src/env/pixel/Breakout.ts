@@ -6,6 +6,8 @@
  * Actions are MinAtar's minimal set: nothing, left, right. Planes of 10 × 10: paddle, ball, trail, brick. What was done
  * last is forgotten between episodes, so that each can be replayed by itself; MinAtar carries it over.
  */
+import { Schema } from "effect"
+import { fraction } from "../../config/fields.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 
@@ -110,15 +112,17 @@ const anyBrick = (state: Int32Array, at: number): boolean => {
   return false
 }
 
-export interface Options {
+export const Options = Schema.Struct({
   /** How often the action before is taken again. 0.1 by default. */
-  readonly stickiness?: number
-}
+  stickiness: Schema.optionalKey(fraction),
+})
+export type Options = typeof Options.Type
 
 /** @example `Breakout.make({ stickiness: 0 })` */
-export const make = ({ stickiness = 0.1 }: Options = {}): BoardEnv =>
+export const make = (options: Options = {}): BoardEnv =>
   boardEnv({
     id: "MinAtar/Breakout-v1",
+    recipe: { name: "Breakout", options },
     planes: [
       { name: "paddle", letter: "▬", colour: palette.body },
       { name: "ball", letter: "●", colour: palette.pole },
@@ -128,7 +132,7 @@ export const make = ({ stickiness = 0.1 }: Options = {}): BoardEnv =>
     height: side,
     width: side,
     actions: 3,
-    rules: rulesWith(stickiness),
+    rules: rulesWith(options.stickiness ?? 0.1),
   })
 
 /** @example `Batch.make(Breakout.env, 32)` */

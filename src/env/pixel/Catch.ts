@@ -6,6 +6,8 @@
  *
  * Actions: left, stay, right. Planes: ball, paddle.
  */
+import { Schema } from "effect"
+import { fraction } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
@@ -70,17 +72,19 @@ const rulesWith = (stickiness: number, ramps: boolean): Rules => {
   }
 }
 
-export interface Options {
+export const Options = Schema.Struct({
   /** How often the action before is taken again. 0.1 by default. */
-  readonly stickiness?: number
+  stickiness: Schema.optionalKey(fraction),
   /** Whether balls come closer with the score. True by default. */
-  readonly ramps?: boolean
-}
+  ramps: Schema.optionalKey(Schema.Boolean),
+})
+export type Options = typeof Options.Type
 
 /** @example `Catch.make({ stickiness: 0, ramps: false })` */
-export const make = ({ stickiness = 0.1, ramps = true }: Options = {}): BoardEnv =>
+export const make = (options: Options = {}): BoardEnv =>
   boardEnv({
     id: "Catch-v0",
+    recipe: { name: "Catch", options },
     planes: [
       { name: "ball", letter: "●", colour: palette.pole },
       { name: "paddle", letter: "▬", colour: palette.body },
@@ -89,7 +93,7 @@ export const make = ({ stickiness = 0.1, ramps = true }: Options = {}): BoardEnv
     width: side,
     actions: 3,
     maxSteps: 1000,
-    rules: rulesWith(stickiness, ramps),
+    rules: rulesWith(options.stickiness ?? 0.1, options.ramps ?? true),
   })
 
 /** @example `Batch.make(Catch.env, 32)` */

@@ -20,6 +20,10 @@ interface Thread {
   readonly first: number
   readonly count: number
   given: number
+  /** Why it is given nothing any more. */
+  lost: string | undefined
+  /** Until it can be given something, or never will. */
+  readonly up: Promise<void>
 }
 
 const entry = new URL(import.meta.url.endsWith(".ts") ? "./worker-node.ts" : "./worker-node.js", import.meta.url)
@@ -28,6 +32,8 @@ const describeThread = ({ first, count }: Thread): string =>
   count === 1 ? `the worker of env ${first}` : `the worker of envs ${first} to ${first + count - 1}`
 
 const give = (thread: Thread, what: number): void => {
+  // What it was given last may still be under way, with the same words.
+  if (thread.lost !== undefined) return
   Atomics.store(thread.words, control.command, what)
   thread.given++
   Atomics.store(thread.words, control.given, thread.given)
@@ -37,33 +43,43 @@ const give = (thread: Thread, what: number): void => {
 /** Waits until a thread has done what it was given, however long it takes it, up to the limit. */
 const answered = (env: Env, thread: Thread, seconds: number): void => {
   const { words, given } = thread
+  if (thread.lost !== undefined) throw new EnvError({ env: env.id, message: thread.lost })
+  const lose = (how: string): never => {
+    thread.lost = `${env.id}: ${describeThread(thread)} ${how}`
+    throw new EnvError({ env: env.id, message: thread.lost })
+  }
   const until = performance.now() + seconds * 1000
   for (let look = 0; look < 2000 && Atomics.load(words, control.done) < given; look++);
   while (Atomics.load(words, control.done) < given) {
     const left = until - performance.now()
-    if (left <= 0) {
-      const message = `${env.id}: ${describeThread(thread)} has not answered for ${seconds} seconds`
-      throw new EnvError({ env: env.id, message })
-    }
+    if (left <= 0) lose(`has not answered for ${seconds} seconds`)
     // The value that was looked at, not a newer one: an answer in between must not be slept through.
     const seen = Atomics.load(words, control.done)
-    if (seen >= given || Atomics.load(words, control.state) === condition.gone) break
-    Atomics.wait(words, control.done, seen, Math.min(left, 1000))
+    if (seen >= given) break
+    if (Atomics.load(words, control.ended) !== 0) {
+      // It may have answered, and ended after that.
+      if (Atomics.load(words, control.done) >= given) break
+      lose("has ended: the env ended its process")
+    }
+    // Its end may fall just before this, and wakes nobody then: so never for long.
+    Atomics.wait(words, control.done, seen, Math.min(left, 100))
   }
-  const state = Atomics.load(words, control.state)
-  if (state === condition.well) return
-  const reply = receive(thread)
-  // One that could not even begin says why before it ends.
-  if (state === condition.gone && reply.failure === undefined) {
-    throw new EnvError({
-      env: env.id,
-      message: `${env.id}: ${describeThread(thread)} has ended: the env ended its process`,
-    })
-  }
-  throw failureOf(env, thread, reply)
+  if (Atomics.load(words, control.state) !== condition.well) throw failureOf(env, thread, receive(thread))
 }
 
-const receive = ({ port }: Thread): Reply => receiveMessageOnPort(port)?.message ?? {}
+/** What the thread said to the last command; what it said too late to earlier ones is let go. */
+const receive = ({ port, given }: Thread): Reply => {
+  for (;;) {
+    const reply: Reply | undefined = receiveMessageOnPort(port)?.message
+    if (reply === undefined || reply.command === given) return reply ?? { command: given }
+  }
+}
+
+const snapshotOf = (env: Env, thread: Thread): Snapshot => {
+  const { snapshot } = receive(thread)
+  if (snapshot !== undefined) return snapshot
+  throw new EnvError({ env: env.id, message: `${env.id}: ${describeThread(thread)} gave no snapshot` })
+}
 
 /** The thread's error with the env's number in the whole batch, as it would have been in process. */
 const failureOf = (env: Env, { first }: Thread, { failure }: Reply): EnvError => {
@@ -85,23 +101,19 @@ const startThread = (place: Place, start: Start) =>
       const words = new Int32Array(start.control)
       // Making its envs is the first thing that a thread is given to do.
       Atomics.store(words, control.given, 1)
-      worker.on("error", () => {
-        // Out of memory, say: nobody in the thread could still tell.
-        Atomics.store(words, control.state, condition.gone)
-        Atomics.add(words, control.done, 1)
-        Atomics.notify(words, control.done)
+      // Out of memory, say: nobody in the thread could still tell.
+      for (const end of ["error", "exit"]) worker.on(end, () => void Atomics.store(words, control.ended, 1))
+      const up = new Promise<void>((resolve) => {
+        for (const event of ["message", "error", "exit"]) worker.once(event, () => resolve())
       })
-      return { worker, port: port1, words, first: start.first, count: start.count, given: 1 }
+      return { worker, port: port1, words, first: start.first, count: start.count, given: 1, lost: undefined, up }
     }),
     ({ worker }) => Effect.promise(() => worker.terminate()),
   )
 
 /** Threads come up while the event loop turns, so this is the one wait that must not block it. */
 const ready = (env: Env, thread: Thread): Effect.Effect<void, EnvError> =>
-  Effect.callback<void>((resume) => {
-    const { worker } = thread
-    for (const event of ["message", "error", "exit"]) worker.once(event, () => resume(Effect.void))
-  }).pipe(
+  Effect.promise(() => thread.up).pipe(
     Effect.andThen(attempt(() => answered(env, thread, 1))),
     // From now on it keeps no process alive that has nothing else to do.
     Effect.andThen(Effect.sync(() => thread.worker.unref())),
@@ -172,7 +184,7 @@ const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memor
   }
   const ask = (request: (thread: Thread) => Request): void => {
     for (const thread of threads) {
-      thread.port.postMessage(request(thread))
+      if (thread.lost === undefined) thread.port.postMessage(request(thread))
       give(thread, command.message)
     }
     settle()
@@ -199,7 +211,7 @@ const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memor
     },
     snapshot: () => {
       ask(() => ({ kind: "snapshot" }))
-      return merge(threads.map((thread): Snapshot => receive(thread).snapshot ?? {}))
+      return merge(threads.map((thread) => snapshotOf(env, thread)))
     },
     restore: (snapshot) =>
       ask(({ first, count }) => ({ kind: "restore", snapshot: part(snapshot, first, count, numEnvs) })),

@@ -46,12 +46,15 @@ export const viewsOf = (
 export const bytesFor = (env: Pick<Env, "observationSpace" | "actionSpace">, total: number): number =>
   total * (8 * sizeOf(env.observationSpace) + 4 * sizeOf(env.actionSpace) + 6)
 
-/** Words of a worker's control memory: how many commands it was given, how many it has done, which, and its state. */
-export const control = { given: 0, done: 1, command: 2, state: 3, words: 4 } as const
+/**
+ * Words of a worker's control memory: how many commands it was given, how many it has done, which it is to do, how the
+ * last one went, and whether the thread has ended.
+ */
+export const control = { given: 0, done: 1, command: 2, state: 3, ended: 4, words: 5 } as const
 /** `step` needs no message; what any other command is, the message says. */
 export const command = { step: 0, message: 1 } as const
-/** What a worker that has done a command, or never will, says of itself. */
-export const condition = { well: 0, failed: 1, gone: 2 } as const
+/** How a command went. */
+export const condition = { well: 0, failed: 1 } as const
 
 export interface Start {
   readonly place: Place
@@ -81,6 +84,8 @@ export interface Failure {
 }
 
 export interface Reply {
+  /** Which command it answers; an answer that nobody waited for must not pass for the next one's. */
+  readonly command: number
   readonly snapshot?: Snapshot
   readonly failure?: Failure
 }

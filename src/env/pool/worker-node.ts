@@ -1,10 +1,11 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
+import { Effect } from "effect"
 import * as Batch from "../Batch.ts"
 import type { BatchEnv } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
 import { EnvError } from "../EnvError.ts"
 import { type Place, placeOf } from "../EnvPool.ts"
-import { builtIn, byId } from "../Envs.ts"
+import { fromConfig } from "../fromConfig.ts"
 import {
   type Arrays,
   command,
@@ -29,13 +30,16 @@ const answer = (state: number): void => {
 }
 
 // Whoever waits for this thread must hear of its end, which no event can tell while it waits.
-process.on("exit", () => answer(condition.gone))
+process.on("exit", () => {
+  Atomics.store(words, control.ended, 1)
+  Atomics.notify(words, control.done)
+})
 
 const isEnv = (value: unknown): value is Env =>
   typeof value === "object" && value !== null && "id" in value && "observe" in value && "step" in value
 
-const find = async ({ id, module }: Place): Promise<Env> => {
-  if (module === undefined) return byId(id, builtIn)
+const find = async ({ id, module, said }: Place): Promise<Env> => {
+  if (module === undefined) return Effect.runSync(fromConfig(said, { source: "worker" }))
   const exported: unknown = await import(module)
   const values = typeof exported === "object" && exported !== null ? Object.values(exported) : []
   // A namespace of an env's module has the env one level down.
@@ -66,9 +70,14 @@ const failureOf = (error: unknown): Failure => {
   }
 }
 
+/** To the command that is under way. */
+const reply = (content: Omit<Reply, "command">): void => {
+  const message: Reply = { command: Atomics.load(words, control.done) + 1, ...content }
+  port.postMessage(message)
+}
+
 const fail = (error: unknown): void => {
-  const reply: Reply = { failure: failureOf(error) }
-  port.postMessage(reply)
+  reply({ failure: failureOf(error) })
   answer(condition.failed)
 }
 
@@ -97,10 +106,8 @@ const obey = (batch: BatchEnv, arrays: Arrays): void => {
     case "restore":
       batch.restore(request.snapshot)
       return
-    case "snapshot": {
-      const reply: Reply = { snapshot: batch.snapshot() }
-      port.postMessage(reply)
-    }
+    case "snapshot":
+      reply({ snapshot: batch.snapshot() })
   }
 }
 

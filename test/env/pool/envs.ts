@@ -56,3 +56,20 @@ export const leaver = breaking("leaver", () => process.exit(3))
 export const looper = breaking("looper", () => {
   for (;;);
 })
+
+/** A state that can't be saved after the action 1. */
+export const hoarder = located(
+  Env.make({
+    id: "hoarder",
+    observationSpace: box(0, 100),
+    actionSpace: discrete(2),
+    reset: (): { readonly step: number; readonly kept?: () => void } => ({ step: 0 }),
+    observe: ({ step }) => [step],
+    step: ({ step }, action) => ({
+      state: { step: step + 1, ...(action === 1 ? { kept: () => {} } : {}) },
+      reward: 1,
+      terminated: false,
+    }),
+  }),
+  import.meta.url,
+)

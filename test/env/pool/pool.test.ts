@@ -7,13 +7,14 @@ import type { AutoReset, BatchEnv } from "../../../src/env/BatchEnv.ts"
 import * as CartPole from "../../../src/env/classic/CartPole.ts"
 import type { Env } from "../../../src/env/Env.ts"
 import { EnvPool, type PoolOptions } from "../../../src/env/EnvPool.ts"
+import * as KeyDoor from "../../../src/env/grid/KeyDoor.ts"
 import * as Breakout from "../../../src/env/pixel/Breakout.ts"
 import * as Wrapper from "../../../src/env/Wrapper.ts"
 import * as pool from "../../../src/env/pool/pool-node.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 import { keep } from "../../train/inMemory.ts"
 import { resumable } from "../../train/resumable.ts"
-import { blindPole, drunkard, leaver, looper, thrower } from "./envs.ts"
+import { blindPole, drunkard, hoarder, leaver, looper, thrower } from "./envs.ts"
 
 const pooled = (env: Env, numEnvs: number, options: PoolOptions) =>
   Effect.flatMap(EnvPool, ({ make }) => make(env, numEnvs, options)).pipe(Effect.provide(pool.layer))
@@ -48,7 +49,8 @@ const advance = (envs: BatchEnv, step: number) => {
 }
 
 const modes: ReadonlyArray<AutoReset> = ["same-step", "next-step", "disabled"]
-const envs: ReadonlyArray<Env> = [CartPole.env, Breakout.env, drunkard, blindPole]
+const corridor = Wrapper.timeLimit(KeyDoor.make({ size: 7, rooms: 3, layoutSeed: 2 }), 9)
+const envs: ReadonlyArray<Env> = [CartPole.env, Breakout.env, corridor, drunkard, blindPole]
 
 describe("a pool of worker threads", () => {
   for (const env of envs) {
@@ -127,6 +129,33 @@ describe("a pool of worker threads", () => {
     Effect.gen(function* () {
       assert.match(yield* broken(looper, 0.3), /looper: the worker of envs 2 to 3 has not answered for 0.3 seconds/)
     }),
+  )
+
+  it.effect("gives nothing more to one that did not answer", () =>
+    Effect.gen(function* () {
+      const batch = yield* pooled(looper, 2, { workers: 1, timeoutSeconds: 0.3 })
+      batch.reset(1)
+      for (let step = 0; step < 3; step++) batch.step(Int32Array.of(0, 0))
+      for (const body of [() => batch.step(Int32Array.of(1, 1)), () => batch.snapshot(), () => batch.reset(2)])
+        assert.throws(body, /looper: the worker of envs 0 to 1 has not answered for 0\.3 seconds/)
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("takes no answer that was left lying for that to what it asked next", () =>
+    Effect.gen(function* () {
+      const batch = yield* pooled(hoarder, 2, { workers: 2 })
+      batch.reset(1)
+      batch.step(Int32Array.of(1, 0))
+      // The first can't be saved; what the second says meanwhile is of no use any more.
+      assert.throws(() => batch.snapshot(), /hoarder/)
+      batch.reset(1)
+      batch.step(Int32Array.of(0, 0))
+      batch.step(Int32Array.of(0, 0))
+      const here = Batch.make(hoarder, 2)
+      here.reset(1)
+      for (let step = 0; step < 2; step++) here.step(Int32Array.of(0, 0))
+      assert.deepEqual(batch.snapshot(), here.snapshot())
+    }).pipe(Effect.scoped),
   )
 
   it.effect("refuses an env that only this thread has, and says what to do", () =>

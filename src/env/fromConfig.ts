@@ -1,0 +1,110 @@
+/**
+ * Envs from what a config says: `env: CartPole-v1`, `env: { name: KeyDoor, size: 12 }`, and wrappers around either,
+ * `env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`.
+ */
+import { Effect, Schema } from "effect"
+import { closest } from "../config/closest.ts"
+import { ConfigError, decode, isPlain, type DecodeOptions } from "../config/Config.ts"
+import { fraction, positiveInt } from "../config/fields.ts"
+import type { Env } from "./Env.ts"
+import { EnvError } from "./EnvError.ts"
+import { builtIn, byId } from "./Envs.ts"
+import * as TicTacToe from "./games/TicTacToe.ts"
+import * as ApplePicker from "./grid/ApplePicker.ts"
+import * as GridWorld from "./grid/GridWorld.ts"
+import * as KeyDoor from "./grid/KeyDoor.ts"
+import * as Breakout from "./pixel/Breakout.ts"
+import * as Catch from "./pixel/Catch.ts"
+import { recipeOf, type Said } from "./recipe.ts"
+import type { Box } from "./Space.ts"
+import * as Wrapper from "./Wrapper.ts"
+
+/** How an env of some name is made of its options. */
+type Maker = (options: unknown, from: DecodeOptions) => Effect.Effect<Env, ConfigError>
+
+const maker =
+  <S extends Schema.Codec<unknown, unknown>>(schema: S, make: (options: S["Type"]) => Env): Maker =>
+  (options, from) =>
+    Effect.flatMap(decode(schema, options, from), (decoded) => trying(() => make(decoded), from))
+
+/** One with another env within, under the key `env`. */
+const wrapper =
+  <S extends Schema.Codec<unknown, unknown>>(schema: S, make: (env: Env, options: S["Type"]) => Env): Maker =>
+  (options, from) => {
+    const { env: inner, ...own } = isPlain(options) ? options : {}
+    const within = { ...from, prefix: [...(from.prefix ?? []), "env"] }
+    return Effect.flatMap(fromConfig(inner, within), (env) =>
+      Effect.flatMap(decode(schema, own, from), (decoded) => trying(() => make(env, decoded), from)),
+    )
+  }
+
+const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, ConfigError> =>
+  Effect.try({
+    try: make,
+    catch: (error) => wrong(from, error instanceof Error ? error.message : String(error)),
+  })
+
+/** The source that set this key or one above it, else that of the whole config. */
+const wrong = ({ source, sources, prefix = [] }: DecodeOptions, text: string): ConfigError => {
+  const key = prefix.join(".")
+  const by = sources?.get(key) ?? source
+  return new ConfigError({ source: by, key, message: `${by}: ${key}: ${text}` })
+}
+
+const isContinuous = (env: Env): env is Env<unknown, Box> => env.actionSpace._tag === "Box"
+
+const continuous = (env: Env): Env<unknown, Box> => {
+  if (isContinuous(env)) return env
+  throw new EnvError({ env: env.id, message: `the actions of ${env.id} are discrete` })
+}
+
+const makers: Readonly<Record<string, Maker>> = {
+  KeyDoor: maker(KeyDoor.Options, KeyDoor.make),
+  GridWorld: maker(GridWorld.Options, GridWorld.make),
+  ApplePicker: maker(ApplePicker.Options, ApplePicker.make),
+  Breakout: maker(Breakout.Options, Breakout.make),
+  Catch: maker(Catch.Options, Catch.make),
+  TicTacToe: maker(TicTacToe.Options, TicTacToe.make),
+  TimeLimit: wrapper(Schema.Struct({ steps: positiveInt }), (env, { steps }) => Wrapper.timeLimit(env, steps)),
+  ClipAction: wrapper(Schema.Struct({}), (env) => Wrapper.clipAction(continuous(env))),
+  RescaleAction: wrapper(Schema.Struct({ low: Schema.Finite, high: Schema.Finite }), (env, { low, high }) =>
+    Wrapper.rescaleAction(continuous(env), low, high),
+  ),
+  ClipReward: wrapper(Schema.Struct({ low: Schema.Number, high: Schema.Number }), (env, { low, high }) =>
+    Wrapper.clipReward(env, low, high),
+  ),
+  ScaleReward: wrapper(Schema.Struct({ factor: Schema.Finite }), (env, { factor }) => Wrapper.scaleReward(env, factor)),
+  KeepObservations: wrapper(Schema.Struct({ elements: Schema.Array(Schema.Int) }), (env, { elements }) =>
+    Wrapper.keepObservations(env, elements),
+  ),
+  FrameStack: wrapper(Schema.Struct({ size: positiveInt }), (env, { size }) => Wrapper.frameStack(env, size)),
+  StickyActions: wrapper(Schema.Struct({ probability: fraction }), (env, { probability }) =>
+    Wrapper.stickyActions(env, probability),
+  ),
+  NoopStarts: wrapper(
+    Schema.Struct({ noop: Schema.Union([Schema.Int, Schema.Array(Schema.Finite)]), most: positiveInt }),
+    (env, { noop, most }) => Wrapper.noopStarts(env, noop, most),
+  ),
+}
+
+/** The env that a config says. */
+export const fromConfig = (said: unknown, from: DecodeOptions): Effect.Effect<Env, ConfigError> => {
+  if (typeof said === "string") return trying(() => byId(said), from)
+  if (!isPlain(said)) return Effect.fail(wrong(from, `expected an env's id, or its name with options`))
+  const { name, ...options } = said
+  const make = typeof name === "string" ? makers[name] : undefined
+  if (make !== undefined) return make(options, from)
+  const names = Object.keys(makers)
+  const near = typeof name === "string" ? closest(name, names) : undefined
+  const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
+  return Effect.fail(wrong({ ...from, prefix: [...(from.prefix ?? []), "name"] }, `unknown env "${name}"; ${hint}`))
+}
+
+/** A built-in env with options as name and options, so that single ones can be laid over. */
+export const spelledOut = (said: unknown): unknown =>
+  typeof said === "string" ? (recipeOfBuiltIn(said) ?? (said in makers ? { name: said } : said)) : said
+
+const recipeOfBuiltIn = (id: string): Said | undefined => {
+  const env = builtIn.find((candidate) => candidate.id === id)
+  return env === undefined ? undefined : recipeOf(env)
+}

@@ -1,0 +1,110 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { parse, stringify } from "yaml"
+import { isPlain, toCamelCase, toSnakeCase } from "../../src/config/Config.ts"
+import * as Batch from "../../src/env/Batch.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Pendulum from "../../src/env/classic/Pendulum.ts"
+import type * as Env from "../../src/env/Env.ts"
+import { builtIn, saidOf } from "../../src/env/Envs.ts"
+import { fromConfig } from "../../src/env/fromConfig.ts"
+import * as TicTacToe from "../../src/env/games/TicTacToe.ts"
+import * as ApplePicker from "../../src/env/grid/ApplePicker.ts"
+import * as GridWorld from "../../src/env/grid/GridWorld.ts"
+import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
+import * as Breakout from "../../src/env/pixel/Breakout.ts"
+import * as Catch from "../../src/env/pixel/Catch.ts"
+import * as Wrapper from "../../src/env/Wrapper.ts"
+
+const made: ReadonlyArray<Env.Env> = [
+  ...builtIn,
+  KeyDoor.make({ size: 12, rooms: 4, layoutSeed: 1, maxSteps: 200 }),
+  GridWorld.make({ size: 9, density: 0.1 }),
+  ApplePicker.make({ size: 12, apples: 3, layoutSeed: 4 }),
+  Breakout.make({ stickiness: 0 }),
+  Catch.make({ stickiness: 0.5, ramps: false }),
+  TicTacToe.make({ opponent: "optimal" }),
+  Wrapper.timeLimit(CartPole.env, 7),
+  Wrapper.clipAction(Pendulum.env),
+  Wrapper.rescaleAction(Pendulum.env, -2, 3),
+  Wrapper.clipReward(Wrapper.scaleReward(Pendulum.env, 0.1), -1),
+  Wrapper.keepObservations(CartPole.env, [2, 0]),
+  Wrapper.frameStack(CartPole.env, 3),
+  Wrapper.stickyActions(Breakout.make({ stickiness: 0 }), 0.4),
+  Wrapper.noopStarts(Pendulum.env, [0], 5),
+]
+
+/** What an env does in some steps, as numbers. */
+const course = (env: Env.Env): ReadonlyArray<unknown> => {
+  const batch = Batch.make(env, 3)
+  batch.reset(5, "env")
+  const discrete = env.actionSpace._tag === "Discrete"
+  const seen: Array<unknown> = [env.id, env.observationSpace, env.actionSpace]
+  for (let step = 0; step < 60; step++) {
+    const number = (index: number): number => (discrete ? (step * 7 + index) % 2 : Math.sin(step + index))
+    const actions = Array.from({ length: 3 * batch.actionSize }, (_, index) => number(index))
+    batch.step(discrete ? Int32Array.from(actions) : Float32Array.from(actions))
+    seen.push([...batch.observations], [...batch.rewards], [...batch.terminated], [...batch.truncated])
+  }
+  return seen
+}
+
+const messageOf = (said: unknown) =>
+  Effect.map(Effect.flip(fromConfig(said, { source: "conf.yaml", prefix: ["env"] })), ({ message }) => message)
+
+describe("an env that a config says", () => {
+  it.effect("is the env that code made, through YAML and back", () =>
+    Effect.forEach(made, (env) =>
+      Effect.gen(function* () {
+        const said = saidOf(env)
+        const read: unknown = toCamelCase(parse(stringify(toSnakeCase(said))))
+        const again = yield* fromConfig(read, { source: "conf.yaml", prefix: ["env"] })
+        assert.deepEqual(course(again), course(env), JSON.stringify(said))
+      }),
+    ),
+  )
+
+  it("tells envs of the same id apart", () => {
+    const said = [Breakout.env, Breakout.make({ stickiness: 0 }), Wrapper.timeLimit(Breakout.env, 9)].map(saidOf)
+    assert.strictEqual(new Set(said.map((one) => JSON.stringify(one))).size, 3)
+    assert.deepEqual(said[2], { name: "TimeLimit", steps: 9, env: { name: "Breakout" } })
+  })
+
+  it("is nothing where code has a hand in it", () => {
+    const own = { ...KeyDoor.env, step: KeyDoor.env.step }
+    assert.isUndefined(saidOf(own))
+    assert.isUndefined(saidOf(Wrapper.timeLimit(own, 5)))
+    assert.isUndefined(saidOf(TicTacToe.make({ opponent: (board) => board.indexOf(0) })))
+    assert.isFalse(builtIn.some(({ id }) => id === TicTacToe.make({ opponent: () => 0 }).id))
+  })
+
+  it.effect("is an error that says where, when it is wrong", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(
+        yield* messageOf({ name: "KeyDor" }),
+        'conf.yaml: env.name: unknown env "KeyDor"; did you mean "KeyDoor"?',
+      )
+      assert.match(yield* messageOf("CartPole"), /^conf\.yaml: env: unknown env "CartPole"; did you mean "CartPole-v1"/)
+      assert.match(yield* messageOf({ name: "KeyDoor", sise: 3 }), /unknown key "env\.sise"; did you mean "size"\?/)
+      assert.match(yield* messageOf({ name: "KeyDoor", size: 4 }), /^conf\.yaml: env: KeyDoor: size 4; for 2 rooms/)
+      assert.match(yield* messageOf({ name: "KeyDoor", size: "x" }), /env\.size: expected/)
+      assert.match(yield* messageOf({ name: "ScaleReward", factor: 2, env: "Pendulm-v1" }), /^conf\.yaml: env\.env: /)
+      assert.match(yield* messageOf({ name: "ClipAction", env: "CartPole-v1" }), /are discrete/)
+      assert.match(yield* messageOf(3), /env: expected an env's id/)
+    }),
+  )
+})
+
+describe("an opponent of one's own", () => {
+  it("may only take a place that is free", () => {
+    for (const opponent of [() => 9, () => 0.5, () => -1, (board: ReadonlyArray<number>) => board.findIndex(Boolean)]) {
+      const env = TicTacToe.make({ opponent })
+      const batch = Batch.make(env, 2)
+      assert.throws(() => {
+        batch.reset(1, "env")
+        for (let step = 0; step < 9; step++) batch.step(Int32Array.of(step, step))
+      }, /the opponent played .* expected the number of a free place/)
+    }
+    assert.isTrue(isPlain(saidOf(TicTacToe.env)))
+  })
+})

@@ -1,0 +1,71 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { parse } from "yaml"
+import * as Ppo from "../../src/algorithm/Ppo.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
+import * as Breakout from "../../src/env/pixel/Breakout.ts"
+import * as Wrapper from "../../src/env/Wrapper.ts"
+import { RunStore } from "../../src/experiment/RunStore.ts"
+import { Recorder } from "../../src/record/Recorder.ts"
+import { RunOptions } from "../../src/train/RunOptions.ts"
+import * as Train from "../../src/train/Train.ts"
+import { keep, textOf } from "./inMemory.ts"
+import { resumable } from "./resumable.ts"
+
+const short = { numEnvs: 2, totalSteps: 64, algorithm: Ppo.make({ nsteps: 16, minibatches: 1, epochs: 1 }) }
+
+const withOverrides = (input: Parameters<typeof Train.run>[0], set: Readonly<Record<string, unknown>>) => {
+  const overrides = Object.entries(set).map(([path, value]) => ({ path, value, source: "--set" }))
+  return Train.run(input).pipe(
+    Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.memory().layer, Recorder.layerSilent)),
+    Effect.provideService(RunOptions, { overrides, source: "train.ts", name: "run" }),
+  )
+}
+
+describe("the envs of a training", () => {
+  it.effect("are those that code gave, also where another goes by the same id", () =>
+    Effect.gen(function* () {
+      const endless = Wrapper.timeLimit(CartPole.env, 3)
+      const validation = { everySteps: 32, episodes: 4 }
+      const { result } = yield* keep({ ...short, env: CartPole.env, validation: { ...validation, envs: [endless] } })
+      assert.strictEqual(result.validation?.meanReturn, 3)
+      const other = yield* keep({ ...short, env: endless, validation: { ...validation, envs: [CartPole.env] } })
+      assert.isAbove(other.result.validation?.meanReturn ?? 0, 3)
+    }),
+  )
+
+  it.effect("are in config.yaml with all that makes them, which repeats the run", () =>
+    Effect.gen(function* () {
+      const env = Wrapper.timeLimit(KeyDoor.make({ size: 7, layoutSeed: 3 }), 20)
+      const validation = { everySteps: 32, episodes: 4, envs: [KeyDoor.make({ size: 7 })] }
+      const run = yield* keep({ ...short, env, validation })
+      const config = parse(textOf(run, "config.yaml"))
+      assert.deepEqual(config.env, { name: "TimeLimit", steps: 20, env: { name: "KeyDoor", size: 7, layout_seed: 3 } })
+      const again = yield* Train.fromConfig(config).pipe(
+        Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.memory().layer, Recorder.layerSilent)),
+      )
+      assert.strictEqual(again.digest, run.result.digest)
+    }),
+  )
+
+  it.effect("take single options from the launcher", () =>
+    Effect.gen(function* () {
+      const input = { ...short, env: KeyDoor.env, validation: { everySteps: 64, episodes: 2 } }
+      const set = yield* withOverrides(input, { "env.max_steps": 5, "env.size": 6 })
+      const code = yield* keep({ ...input, env: KeyDoor.make({ size: 6, maxSteps: 5 }) })
+      assert.strictEqual(set.digest, code.result.digest)
+      const { message } = yield* Effect.flip(withOverrides(input, { "env.max_step": 5 }))
+      assert.match(message, /^--set: unknown key "env\.max_step"; did you mean "max_steps"\?/)
+    }),
+  )
+
+  it.effect("must be the same ones when a run goes on", () =>
+    Effect.gen(function* () {
+      const input = { ...short, env: Breakout.env }
+      const error = yield* Effect.flip(resumable(input, 32, { env: Breakout.make({ stickiness: 0 }) }))
+      assert.match(error.message, /the run was saved with env\.stickiness = nothing, and would now go on with 0/)
+    }),
+  )
+})

@@ -1,5 +1,6 @@
+import { Effect } from "effect"
 import type { Program } from "../backend/Backend.ts"
-import type { Metrics } from "./Algorithm.ts"
+import { AgentError, type Metrics } from "./Algorithm.ts"
 
 /** Means of an update's metrics, over as many updates as there were since they were last taken. */
 export class Averages {
@@ -33,9 +34,12 @@ export class Averages {
     }
   }
 
-  /** The first number that was added and is none. */
-  firstNotFinite(): { readonly name: string; readonly value: number } | undefined {
-    return this.broken
+  /** Fails once anything that was added is no finite number; `when` is for the message. */
+  checkFinite(when: string): Effect.Effect<void, AgentError> {
+    if (this.broken === undefined) return Effect.void
+    const { name, value } = this.broken
+    const message = `${when}: ${name} is ${value}: the training has diverged; a lower learning rate may help`
+    return Effect.fail(new AgentError({ message }))
   }
 
   take(): Metrics {

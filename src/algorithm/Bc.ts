@@ -34,6 +34,8 @@ export const BcConfig = Schema.Struct({
   ...networkFields,
   ...vinField,
   learningRate: withDefault(positive, 1e-3),
+  /** `linear` takes the learning rate down to 0 at the end of the run. */
+  schedule: withDefault(Schema.Literals(["constant", "linear"]), "constant"),
   batchSize: withDefault(positiveInt, 64),
   /** Keeps the policy from being surer than the demonstrations make it. */
   entropyCoefficient: withDefault(nonNegative, 0),
@@ -45,7 +47,8 @@ const distributionOf = (network: ActorCritic, weights: Weights, observations: Re
   network.heads(weights, network.features(weights, observations)).distribution
 
 const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec => {
-  const { batchSize, entropyCoefficient, maxGradNorm, learningRate } = config
+  const { batchSize, entropyCoefficient, maxGradNorm } = config
+  const learningRate = input("learningRate", [])
   const { names, size } = parameters
   const theta = state("theta", [size])
   const weights = parameters.tensorsOf(theta)
@@ -65,7 +68,7 @@ const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, 
   const isDiscrete = task.actionSpace._tag === "Discrete"
   return {
     name: "bc.update",
-    inputs: { observations, actions },
+    inputs: { observations, actions, learningRate },
     state: { theta: { tensor: theta, next }, ...moments },
     outputs: {
       "losses/unlikeliness": unlikeliness,
@@ -145,7 +148,13 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
           fill(iteration)
           return config.batchSize
         }),
-      update: () => Effect.map(update.run, () => averages.addResults(update)),
+      update: Effect.fnUntraced(function* ({ iteration, step }) {
+        const left = config.schedule === "linear" ? Math.max(0, 1 - step / task.totalSteps) : 1
+        update.feeds.learningRate[0] = config.learningRate * left
+        yield* update.run
+        averages.addResults(update)
+        yield* averages.checkFinite(`update ${iteration + 1}`)
+      }),
       metrics: () => averages.take(),
       policy: (count, options) =>
         learnerPolicy(backend, () => policySpec(network, parameters, task, count, options), update.read("theta")),

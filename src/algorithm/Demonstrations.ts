@@ -13,6 +13,8 @@
 import { Effect, Schema } from "effect"
 import * as Batch from "../env/Batch.ts"
 import type { Env } from "../env/Env.ts"
+import { EnvError } from "../env/EnvError.ts"
+import { describe } from "../env/internal/describe.ts"
 import { sizeOf } from "../env/Space.ts"
 import { AgentError } from "./Algorithm.ts"
 
@@ -50,6 +52,11 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
       const observation = Array.from(batch.observations)
       const action = policy(observation)
       const numbers = typeof action === "number" ? [action] : action
+      const problem = problemOf(env, numbers)
+      if (problem !== undefined) {
+        const message = `demonstrations: episode ${episode}, step ${step + 1}: ${problem}`
+        throw new EnvError({ env: env.id, message, episode, step: step + 1 })
+      }
       for (let at = 0; at < actions.length; at++) actions[at] = numbers[at]
       for (const number of observation) seen.push(number)
       for (const number of actions) done.push(number)
@@ -65,6 +72,20 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
     actions: actions instanceof Int32Array ? Int32Array.from(done) : Float32Array.from(done),
     returns,
   }
+}
+
+/** What keeps these numbers from being an action of the env. */
+const problemOf = ({ id, actionSpace }: Env, numbers: ReadonlyArray<number>): string | undefined => {
+  const size = sizeOf(actionSpace)
+  if (numbers.length !== size) return `an action of ${id} has ${size} numbers, found ${describe(numbers)}`
+  if (actionSpace._tag === "Discrete") {
+    const [choice] = numbers
+    const isChoice = Number.isInteger(choice) && choice >= 0 && choice < actionSpace.n
+    return isChoice ? undefined : `an action of ${id} is a whole number from 0 to ${actionSpace.n - 1}, found ${choice}`
+  }
+  return numbers.every(Number.isFinite)
+    ? undefined
+    : `an action of ${id} is of finite numbers, found [${numbers.join(", ")}]`
 }
 
 const Trajectories = Schema.Array(
@@ -87,13 +108,14 @@ export const fromJson = Effect.fnUntraced(function* (
   const trajectories = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Trajectories))(text).pipe(
     Effect.mapError((error) => new AgentError({ message: `demonstrations: ${error.message.replace(/\s+/g, " ")}` })),
   )
-  const [wide, actionSize] = [sizeOf(env.observationSpace), sizeOf(env.actionSpace)]
+  const wide = sizeOf(env.observationSpace)
   const steps = trajectories.flatMap(({ trajectory }) => trajectory)
   for (const [row, { observation, action }] of steps.entries()) {
-    const actions = typeof action === "number" ? 1 : action.length
-    if (observation.length === wide && actions === actionSize) continue
-    const message = `demonstrations: step ${row} has ${observation.length} and ${actions} numbers as observation and action; ${env.id} has ${wide} and ${actionSize}`
-    return yield* new AgentError({ message })
+    const problem =
+      observation.length === wide
+        ? problemOf(env, typeof action === "number" ? [action] : action)
+        : `an observation of ${env.id} has ${wide} numbers, found ${observation.length}`
+    if (problem !== undefined) return yield* new AgentError({ message: `demonstrations: step ${row}: ${problem}` })
   }
   const actions = steps.flatMap(({ action }) => action)
   return {

@@ -162,6 +162,7 @@ const setup = Effect.fnUntraced(function* (
 
   return {
     devices: { [act.name]: act.device },
+    playsOneEpisodeEach: true,
     rollout: Effect.fnUntraced(function* (envs, { iteration }) {
       vary(iteration)
       yield* act.write("population", population)

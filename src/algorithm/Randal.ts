@@ -1,8 +1,8 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { positiveInt, withDefault } from "../config/fields.ts"
 import { define } from "./Algorithm.ts"
 import { rndFields, rndLearner } from "./Rnd.ts"
-import { auxiliaryFields, auxiliaryTasks } from "./unreal/auxiliaryTasks.ts"
+import { auxiliaryFields, auxiliaryTasks, checkReplay } from "./unreal/auxiliaryTasks.ts"
 
 /** RANDAL: RND's bonus for what is new and UNREAL's tasks beside, on one network. For images and discrete actions. */
 export const RandalConfig = Schema.Struct({
@@ -23,5 +23,9 @@ export type RandalConfig = typeof RandalConfig.Type
 export const { make } = define({
   name: "randal",
   config: RandalConfig,
-  setup: (config, task) => rndLearner("randal", config, task, (model) => auxiliaryTasks(config, model, task)),
+  setup: (config, task) =>
+    Effect.andThen(
+      checkReplay("randal", config),
+      rndLearner("randal", config, task, (model) => auxiliaryTasks(config, model, task)),
+    ),
 })

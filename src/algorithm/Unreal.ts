@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { positive, positiveInt, withDefault } from "../config/fields.ts"
 import { a2cFields, a2cPhase } from "./A2c.ts"
 import { define, type Task } from "./Algorithm.ts"
@@ -6,7 +6,7 @@ import { buildThen } from "./build.ts"
 import { actorCriticModel } from "./rollout/actorCriticModel.ts"
 import { resolved } from "./rollout/fields.ts"
 import { rolloutLearner } from "./rollout/RolloutLearner.ts"
-import { auxiliaryFields, auxiliaryTasks } from "./unreal/auxiliaryTasks.ts"
+import { auxiliaryFields, auxiliaryTasks, checkReplay } from "./unreal/auxiliaryTasks.ts"
 
 /**
  * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C, with `lstm` a remembering one, whose network also learns to
@@ -23,13 +23,16 @@ export type UnrealConfig = typeof UnrealConfig.Type
 
 const setup = (given: UnrealConfig, task: Task) => {
   const config = resolved(given)
-  return buildThen(
-    () => {
-      const model = actorCriticModel({ ...task, ...config })
-      return { model, auxiliary: auxiliaryTasks(config, model, task) }
-    },
-    ({ model, auxiliary }) =>
-      rolloutLearner({ name: "unreal", config, model, auxiliary, phases: [a2cPhase(config, model)] }, task),
+  return Effect.andThen(
+    checkReplay("unreal", config),
+    buildThen(
+      () => {
+        const model = actorCriticModel({ ...task, ...config })
+        return { model, auxiliary: auxiliaryTasks(config, model, task) }
+      },
+      ({ model, auxiliary }) =>
+        rolloutLearner({ name: "unreal", config, model, auxiliary, phases: [a2cPhase(config, model)] }, task),
+    ),
   )
 }
 

@@ -39,11 +39,20 @@ export interface SeedsOptions {
 /** Where the folders of runs that belong together get their common time from. */
 export const timeVariable = "EFFECT_RL_TIME"
 
-interface Ended {
+interface Finished {
   readonly seed: number
-  readonly result?: RunResult
-  readonly problem?: string
+  readonly result: RunResult
+  readonly curve: ReadonlyArray<{ readonly step: number; readonly value: number }>
 }
+
+interface Failed {
+  readonly seed: number
+  readonly problem: string
+}
+
+type Ended = Finished | Failed
+
+const isFinished = (ended: Ended): ended is Finished => "result" in ended
 
 export const runSeeds = Effect.fnUntraced(function* ({ seeds, jobs, args, report }: SeedsOptions) {
   const time = new Date().toISOString()
@@ -52,15 +61,14 @@ export const runSeeds = Effect.fnUntraced(function* ({ seeds, jobs, args, report
     (seed) => Effect.tap(trainOne(seed, args, time), (one) => report(lineOf(one))),
     { concurrency: jobs ?? Math.max(1, availableParallelism()) },
   )
-  const finished = ended.flatMap(({ result }) => (result === undefined ? [] : [result]))
-  const failed = ended.filter(({ result }) => result === undefined)
-  const metrics = yield* summarise(ended, finished)
+  const finished = ended.filter(isFinished)
+  const metrics = summarise(ended, finished)
   if (finished.length > 0) {
-    const folder = dirname(finished[0].runDir)
+    const folder = dirname(finished[0].result.runDir)
     yield* Effect.promise(() => writeWhole(join(folder, "metrics.json"), `${JSON.stringify(metrics, null, 2)}\n`))
     yield* report(`${folder}/metrics.json`)
   }
-  return { metrics, failed: failed.length }
+  return { metrics, failed: ended.length - finished.length }
 })
 
 /** Whoever reads the file meanwhile sees the old one or the new one. */
@@ -71,62 +79,78 @@ const writeWhole = async (path: string, text: string): Promise<void> => {
 
 const scoreOf = ({ validation, meanReturn }: RunResult): number | null => validation?.meanReturn ?? meanReturn
 
-const lineOf = ({ seed, result, problem }: Ended): string => {
-  if (result === undefined) return `seed ${seed}: failed: ${problem ?? ""}`
+const lineOf = (ended: Ended): string => {
+  if (!isFinished(ended)) return `seed ${ended.seed}: failed: ${ended.problem}`
+  const { seed, result } = ended
   const score = scoreOf(result)
   return `seed ${seed}: ${score === null ? "no score" : score.toFixed(1)} after ${result.steps} steps in ${result.wallSeconds.toFixed(1)} s  ${result.runDir}`
 }
 
 /** The score is that of the last validation; without any, the mean return of the last episodes. */
-const summarise = Effect.fnUntraced(function* (ended: ReadonlyArray<Ended>, finished: ReadonlyArray<RunResult>) {
-  const scores = finished.map(scoreOf).filter((score) => score !== null)
-  const curves = yield* Effect.forEach(finished, ({ runDir }) =>
-    Effect.promise(() => readFile(join(runDir, "return.json"), "utf8")).pipe(
-      Effect.flatMap(decodeReturnFile),
-      Effect.map((records) => records.map(({ step, returns_mean: value }) => ({ step, value }))),
-      Effect.orDie,
-    ),
-  )
+const summarise = (ended: ReadonlyArray<Ended>, finished: ReadonlyArray<Finished>) => {
+  const scores = finished.map(({ result }) => scoreOf(result)).filter((score) => score !== null)
+  const curves = finished.map(({ curve }) => curve)
   return {
-    seeds: ended.map(({ seed, result, problem }) => ({
-      seed,
-      ...(result === undefined
-        ? { failed: problem ?? "" }
-        : { score: scoreOf(result), steps: result.steps, wall_seconds: result.wallSeconds, digest: result.digest }),
-    })),
+    seeds: ended.map((one) => {
+      if (!isFinished(one)) return { seed: one.seed, failed: one.problem }
+      const { seed, result } = one
+      return {
+        seed,
+        score: scoreOf(result),
+        steps: result.steps,
+        wall_seconds: result.wallSeconds,
+        digest: result.digest,
+      }
+    }),
     score: scores.length === 0 ? null : aggregate(scores),
     curve: curves.length === 0 ? [] : aggregateCurves(curves),
   }
-})
+}
 
-/** One training; that it failed is a result. An interruption is passed on, and waited for: it saves first. */
+/** One training; that it failed, in whatever way, is a result. */
 const trainOne = (seed: number, args: ReadonlyArray<string>, time: string): Effect.Effect<Ended> =>
-  Effect.callback((resume) => {
-    const child = spawn(
-      process.execPath,
-      [process.argv[1], "run", ...args, "--seed", String(seed), "--json", "--quiet"],
-      {
-        stdio: ["ignore", "pipe", "pipe"],
-        env: { ...process.env, [timeVariable]: time },
-      },
+  Effect.gen(function* () {
+    const line = (yield* outputOf(seed, args, time)).trim().split("\n").at(-1) ?? ""
+    const result = yield* decodeResult(line)
+    const records = yield* Effect.flatMap(
+      Effect.tryPromise(() => readFile(join(result.runDir, "return.json"), "utf8")),
+      decodeReturnFile,
     )
+    return { seed, result, curve: records.map(({ step, returns_mean: value }) => ({ step, value })) }
+  }).pipe(Effect.catch((error) => Effect.succeed({ seed, problem: oneLine(error.message) })))
+
+class ChildFailed extends Schema.TaggedError<ChildFailed>()("ChildFailed", { message: Schema.String }) {}
+
+/** What a process of its own says on stdout. An interruption is passed on to it, and waited for: it saves first. */
+const outputOf = (seed: number, args: ReadonlyArray<string>, time: string): Effect.Effect<string, ChildFailed> =>
+  Effect.callback((resume) => {
+    const command = [process.argv[1], "run", ...args, "--seed", String(seed), "--json", "--quiet"]
+    const child = spawn(process.execPath, command, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, [timeVariable]: time },
+    })
     let stdout = ""
     let stderr = ""
-    child.stdout.on("data", (chunk) => (stdout += String(chunk)))
-    child.stderr.on("data", (chunk) => (stderr += String(chunk)))
-    const closed = new Promise<void>((resolve) => child.on("close", () => resolve()))
-    child.on("close", (code) => {
-      if (code === 0) {
-        const line = stdout.trim().split("\n").at(-1) ?? ""
-        resume(Effect.map(Effect.orDie(decodeResult(line)), (result) => ({ seed, result })))
-      } else {
-        resume(Effect.succeed({ seed, problem: stderr.trim().replace(/\s*\n\s*/g, "; ") || `exit code ${code}` }))
-      }
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text))
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
+    const fail = (message: string): void => resume(Effect.fail(new ChildFailed({ message })))
+    const closed = new Promise<void>((resolve) => {
+      child.once("error", (error) => {
+        fail(error.message)
+        resolve()
+      })
+      child.once("close", (code, signal) => {
+        if (code === 0) resume(Effect.succeed(stdout))
+        else fail(stderr.trim() || (signal === null ? `exit code ${code}` : `ended by ${signal}`))
+        resolve()
+      })
     })
     return Effect.andThen(
       Effect.sync(() => child.kill("SIGINT")),
       Effect.promise(() => closed),
     )
   })
+
+const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, "; ")
 
 const decodeResult = Schema.decodeUnknownEffect(Schema.fromJsonString(RunResult))

@@ -147,6 +147,7 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
   }
   yield* checkShares(settings, options.source)
   yield* checkRendering(settings, options.source)
+  yield* checkGoal(settings, options.source)
 
   const { name, ...algorithmConfig } = settings.algorithm
   const named =
@@ -190,6 +191,14 @@ const checkRendering = ({ render, validation }: Settings, source: string): Effec
   if (everySteps === 0 || (validation.everySteps > 0 && everySteps % validation.everySteps === 0)) return Effect.void
   const key = "render.every_steps"
   const message = `${source}: ${key}: expected a multiple of validation.every_steps, ${validation.everySteps}, found ${everySteps}`
+  return Effect.fail(new ConfigError({ source, key, message }))
+}
+
+/** A goal that nobody measures would never be reached. */
+const checkGoal = ({ stopAtReturn, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
+  if (stopAtReturn === null || validation.everySteps > 0) return Effect.void
+  const key = "stop_at_return"
+  const message = `${source}: ${key}: only validations tell whether ${stopAtReturn} is reached; set validation.every_steps`
   return Effect.fail(new ConfigError({ source, key, message }))
 }
 

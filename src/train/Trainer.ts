@@ -121,9 +121,11 @@ const charts = ({ state, startedAtStep }: Training, seconds: number): Record<str
 }
 
 /** Counts the episodes that ended in the last collect, and tells of them. */
-const endedEpisodes = ({ envs, state, env }: Training, events: Array<RunEvent>): void => {
+const endedEpisodes = ({ envs, state, env, learner }: Training, events: Array<RunEvent>): void => {
   const { episodes, numEnvs } = envs
+  const played = learner.playsOneEpisodeEach === true ? new Uint8Array(numEnvs) : undefined
   for (let at = 0; at < episodes.length; at++) {
+    if (played !== undefined && played[episodes.envs[at]]++ > 0) continue
     const total = episodes.returns[at]
     const length = episodes.lengths[at]
     const truncated = episodes.truncated[at] === 1

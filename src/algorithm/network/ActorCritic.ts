@@ -2,6 +2,7 @@ import { type Box, sizeOf, type Space } from "../../env/Space.ts"
 import { categorical, diagonalGaussian, type Distribution } from "../../graph/distributions.ts"
 import { orthogonal, zeros } from "../../graph/initialisers.ts"
 import { linear } from "../../graph/layers.ts"
+import { fail } from "../../graph/ops/core.ts"
 import { concat, constant, maximum, minimum, reshape, split } from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { memory, type Recall } from "./memory.ts"
@@ -12,8 +13,8 @@ import { type Declarations, isImage, type NetworkConfig, type Trunk, trunk, type
  * An actor and a critic.
  *
  * Over vectors they share nothing, not even a memory: a critic's errors are much larger than an actor's at first, and
- * would shape what both see. Over images they are two heads on one trunk, and on one memory. The last layer of the actor starts near zero (orthogonal, gain 0.01), so that the first policy is nearly
- * uniform; the critic's with gain 1; all others with √2.
+ * would shape what both see. Over images they are two heads on one trunk, and on one memory. The
+ * last layer of the actor starts near zero (orthogonal, gain 0.01), so that the first policy is nearly uniform; the critic's with gain 1; all others with √2.
  */
 export interface ActorCritic {
   readonly parameters: Declarations
@@ -56,6 +57,12 @@ export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
   const { observationSpace, actionSpace, separate = false } = options
   const outputs = actionSpace._tag === "Discrete" ? actionSpace.n : sizeOf(actionSpace)
   const shares = isImage(observationSpace) && !separate
+  if (options.planning && !shares) {
+    fail(
+      "planning",
+      `a planner is one trunk below both heads, over maps [planes, height, width], found ${separate ? "two trunks" : `[${observationSpace.shape.join(", ")}]`}`,
+    )
+  }
   const below = shares ? sharedTrunk(options) : separateTrunks(options)
   const actorHead = linear(below.actorHead, below.featureSize, outputs, orthogonal(0.01))
   const criticHead = linear(below.criticHead, below.featureSize, 1, orthogonal(1))

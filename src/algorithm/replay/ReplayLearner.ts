@@ -6,7 +6,6 @@ import { layout } from "../../graph/Parameters.ts"
 import { indicesFeed } from "../../graph/Program.ts"
 import { stream } from "../../rng/Rng.ts"
 import {
-  AgentError,
   type Learner,
   type LearnerError,
   type NamedTensors,
@@ -132,11 +131,7 @@ export const replayLearner = Effect.fnUntraced(function* (
     for (const key of Object.keys(fed)) update.feeds[key][0] = fed[key]
     yield* update.run
     averages.addResults(update, errorsOutput)
-    const diverged = averages.firstNotFinite()
-    if (diverged !== undefined) {
-      const message = `step ${step}: ${diverged.name} is ${diverged.value}: the training has diverged; a lower learning rate may help`
-      return yield* new AgentError({ message })
-    }
+    yield* averages.checkFinite(`step ${step}`)
     if (priorities !== undefined) {
       const errors = update.results[errorsOutput]
       for (let row = 0; row < rows; row++) priorities.set(places[row], (Math.abs(errors[row]) + epsilon) ** alpha)

@@ -155,7 +155,7 @@ export const makeCuriosity = Effect.fnUntraced(function* (
         values: floatsOf(columns, "bonusValues"),
         lastValues: rollout.last.bonusValues,
         terminated: episodic ? rollout.terminated : none,
-        ...(episodic ? { truncated: rollout.truncated } : {}),
+        ...(episodic ? { truncated: rollout.truncated, truncatedValues: rollout.atCuts.bonusValues } : {}),
         gamma,
         lambda,
         out: intrinsicAdvantages,

@@ -18,8 +18,8 @@ export interface Rollout {
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
-  /** Of the final observation, where truncated. */
-  readonly truncatedValues: Float32Array
+  /** What the act program says of the final observation, where truncated, by its results' names. */
+  readonly atCuts: Readonly<Record<string, Float32Array>>
   readonly cuts: () => number
   /** What the act program says of the observations after the last row, by its results' names. */
   readonly last: Readonly<Record<string, Float32Array>>
@@ -76,7 +76,12 @@ export const makeRollout = (options: RolloutOptions): Rollout => {
   const discrete = feeds.actions instanceof Int32Array ? feeds.actions : new Int32Array(isDiscrete ? rows : 0)
   const actions = isDiscrete ? discrete : floats("actions", actionWidth)
   const said = Object.keys(act.results).filter((name) => !special.includes(name))
-  const told = said.map((name) => ({ from: act.results[name], to: floats(name, 1), last: new Float32Array(numEnvs) }))
+  const told = said.map((name) => ({
+    from: act.results[name],
+    to: floats(name, 1),
+    last: new Float32Array(numEnvs),
+    atCuts: new Float32Array(rows),
+  }))
   const further = Object.entries(options.columns).map(([name, size]) => [name, floats(name, size)] as const)
   const nextObservations = further.find(([name]) => name === "nextObservations")?.[1]
 
@@ -84,7 +89,6 @@ export const makeRollout = (options: RolloutOptions): Rollout => {
   const rewards = new Float32Array(rows)
   const terminated = new Uint8Array(rows)
   const truncated = new Uint8Array(rows)
-  const truncatedValues = new Float32Array(rows)
   const cut = new CutRows(width + memorySize, Math.max(16, numEnvs))
   const remembered =
     memorySize === 0
@@ -147,7 +151,9 @@ export const makeRollout = (options: RolloutOptions): Rollout => {
     return count
   }
   const afterCutValues = (from: number, count: number): void => {
-    for (let index = 0; index < count; index++) truncatedValues[cut.rows[from + index]] = act.results.values[index]
+    for (const { from: results, atCuts } of told) {
+      for (let index = 0; index < count; index++) atCuts[cut.rows[from + index]] = results[index]
+    }
   }
 
   const beforeLast = (envs: BatchEnv): void => {
@@ -171,7 +177,7 @@ export const makeRollout = (options: RolloutOptions): Rollout => {
     rewards,
     terminated,
     truncated,
-    truncatedValues,
+    atCuts: Object.fromEntries(said.map((name, index) => [name, told[index].atCuts])),
     cuts: () => cut.count,
     last: Object.fromEntries(said.map((name, index) => [name, told[index].last])),
     remembered,

@@ -5,7 +5,7 @@ import { sizeOf } from "../../env/Space.ts"
 import { indicesFeed } from "../../graph/Program.ts"
 import { gae } from "../../returns/gae.ts"
 import { stream } from "../../rng/Rng.ts"
-import { AgentError, type Learner, type LearnerError, type Position, type SetupError, type Task } from "../Algorithm.ts"
+import { type Learner, type LearnerError, type Position, type SetupError, type Task } from "../Algorithm.ts"
 import { build } from "../build.ts"
 import { drive, type Steps } from "../drive.ts"
 import { Averages } from "../Averages.ts"
@@ -139,9 +139,9 @@ export const rolloutLearner = Effect.fnUntraced(function* (
   const values = floatsOf(rollout.columns, "values")
 
   const estimate = (): void => {
-    const { rewards, terminated, truncated, truncatedValues, last } = rollout
+    const { rewards, terminated, truncated, atCuts, last } = rollout
     const { gamma, lambda } = config
-    const cut = rollout.cuts() > 0 ? { truncated, truncatedValues } : {}
+    const cut = rollout.cuts() > 0 ? { truncated, truncatedValues: atCuts.values } : {}
     gae({ rewards, values, lastValues: last.values, terminated, ...cut, gamma, lambda, out: advantages, targets })
   }
 
@@ -174,11 +174,7 @@ export const rolloutLearner = Effect.fnUntraced(function* (
       const following = updates[index + 1]?.program
       if (following !== undefined) yield* following.write("theta", yield* program.read("theta"))
     }
-    const diverged = averages.firstNotFinite()
-    if (diverged !== undefined) {
-      const message = `update ${iteration + 1}: ${diverged.name} is ${diverged.value}: the training has diverged; a lower learning_rate may help`
-      return yield* new AgentError({ message })
-    }
+    yield* averages.checkFinite(`update ${iteration + 1}`)
     yield* setWeights(yield* final.read("theta"), final)
     averages.add("losses/explained_variance", explainedVariance(values, targets))
     averages.addAll(curiosity?.metrics())

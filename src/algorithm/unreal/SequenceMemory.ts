@@ -27,6 +27,8 @@ export interface Sequences {
   readonly rewards: Float32Array
   /** 0 where the episode ended with the step. */
   readonly continues: Float32Array
+  /** 0 where what follows is cut off by a truncation, so that nobody knows what the step was worth. */
+  readonly known: Float32Array
   /** [count, steps + 1]: 1 where an episode, or the sequence, begins. */
   readonly fresh: Float32Array
 }
@@ -40,6 +42,10 @@ export interface RewardFrames {
   /** 0, + and − as 0, 1 and 2. */
   readonly classes: Int32Array
 }
+
+// How an episode ended with a step, if it did.
+const terminal = 1
+const cut = 2
 
 export interface SequenceMemoryOptions {
   readonly numEnvs: number
@@ -74,7 +80,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
         frames.write(place, observations, row * width)
         copy(columns.actions, row * actionSize, actions, place * actionSize, actionSize)
         rewards[place] = paid[row]
-        ended[place] = terminated[row] | truncated[row]
+        ended[place] = terminated[row] !== 0 ? terminal : truncated[row] !== 0 ? cut : 0
       }
       position[0] = (position[0] + 1) % capacity
       position[1] = Math.min(position[1] + 1, capacity)
@@ -97,6 +103,12 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
         copy(actions, place * actionSize, into.actions, row * actionSize, actionSize)
         into.rewards[row] = rewards[place]
         into.continues[row] = begins ? 0 : 1
+      }
+      let known = 1
+      for (let step = into.steps - 1; step >= 0; step--) {
+        const end = ended[placeOf(first + step, env)]
+        if (end !== 0) known = end === cut ? 0 : 1
+        into.known[sequence * into.steps + step] = known
       }
     }
   }

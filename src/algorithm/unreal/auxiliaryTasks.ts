@@ -1,3 +1,5 @@
+import { Effect } from "effect"
+import { ConfigError } from "../../config/Config.ts"
 import { fraction, nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { categorical } from "../../graph/distributions.ts"
@@ -8,7 +10,9 @@ import {
   add,
   concat,
   constant,
+  div,
   max,
+  maximum,
   mean,
   mul,
   neg,
@@ -60,6 +64,18 @@ export interface AuxiliaryConfig {
 
 const history = 3
 const signs = 3
+
+/** Steps of each env that must be there before anything can be drawn. */
+const leastFilled = ({ replaySteps }: AuxiliaryConfig): number => Math.max(replaySteps, history) + 1
+
+/** A memory that can never hold a sequence would silently leave all tasks out. */
+export const checkReplay = (name: string, config: AuxiliaryConfig): Effect.Effect<void, ConfigError> => {
+  const least = leastFilled(config)
+  if (config.replaySize >= least) return Effect.void
+  const key = "algorithm.replay_size"
+  const message = `${key}: expected at least ${least}, for sequences of ${config.replaySteps} steps, found ${config.replaySize}`
+  return Effect.fail(new ConfigError({ source: name, key, message }))
+}
 
 export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCriticModel, task: Task): Auxiliary => {
   const { observationSpace, actionSpace, numEnvs } = task
@@ -116,6 +132,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCritic
     const taken = given("replay.actions", [sequences * steps], "i32")
     const rewards = given("replay.rewards", [sequences, steps, 1])
     const continues = given("replay.continues", [sequences, steps, 1])
+    const known = given("replay.known", [sequences, steps, 1])
     const fresh = given("replay.fresh", [sequences * (steps + 1)])
     const state = constant(new Float32Array(sequences * Math.max(1, network.memorySize)), [
       sequences,
@@ -132,9 +149,11 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCritic
         reshape(slice(each, [0, steps, 0], [sequences, 1, columns]), [sequences, columns]),
       ]
     }
+    const knownRows = maximum(sum(known), 1)
+    const meanOfKnown = (errors: Tensor): Tensor => div(sum(mul(mean(errors, 2, { keepDims: true }), known)), knownRows)
     const [values, lastValue] = split(value)
     const valueAims = returnsOf(rewards, continues, stopGradient(lastValue), config.gamma)
-    const valueLoss = mean(square(sub(values, valueAims)))
+    const valueLoss = meanOfKnown(square(sub(values, valueAims)))
 
     const preference = reshape(advantages.apply(weights, features.actor), [sequences * (steps + 1), actions, cells])
     const centre = mean(preference, 1, { keepDims: true })
@@ -152,7 +171,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCritic
       ),
       1,
     )
-    const controlLoss = mean(square(sub(reshape(chosen, [sequences, steps, cells]), controlAims)))
+    const controlLoss = meanOfKnown(square(sub(reshape(chosen, [sequences, steps, cells]), controlAims)))
 
     const frames = given("replay.frames", [sequences * history, size])
     const classes = given("replay.classes", [sequences], "i32")
@@ -181,7 +200,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCritic
       return {
         remember: () => memory.remember(rollout),
         prepare: (iteration, feeds) => {
-          const ready = memory.filled() > Math.max(steps, history)
+          const ready = memory.filled() >= leastFilled(config)
           feeds["replay.present"][0] = ready ? 1 : 0
           if (!ready) return
           const random = stream(seed, "replay", iteration)
@@ -196,6 +215,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCritic
             actions: taken,
             rewards: floatsOf(feeds, "replay.rewards"),
             continues: floatsOf(feeds, "replay.continues"),
+            known: floatsOf(feeds, "replay.known"),
             fresh: floatsOf(feeds, "replay.fresh"),
           })
           memory.drawRewards(random, {

@@ -81,8 +81,13 @@ export interface Learner {
   readonly devices: Readonly<Record<string, string>>
   /** Acts in the envs, keeps what was seen, and says how many env steps it took, over all envs. */
   readonly rollout: (envs: BatchEnv, position: Position) => Effect.Effect<number, LearnerError>
-  /** A rollout is an episode of every env: what one goes on to play until the last has ended doesn't count. */
-  readonly playsOneEpisodeEach?: boolean
+  /**
+   * What a rollout plays, where that isn't simply some steps: an episode of every env (what one goes on to play until the
+   * last has ended doesn't count), or nothing, because it learns from `data`.
+   */
+  readonly plays?: "one episode each" | "nothing"
+  /** What it learns from beside the envs: a run can only go on with the same. */
+  readonly data?: NamedArrays
   /** Learns from what is kept. */
   readonly update: (position: Position) => Effect.Effect<void, LearnerError>
   /** Means over the updates since the last call. */

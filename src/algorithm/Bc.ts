@@ -20,7 +20,7 @@ import {
 import { Averages } from "./Averages.ts"
 import { build } from "./build.ts"
 import type { Demonstrations } from "./Demonstrations.ts"
-import { learnerPolicy, type NamedVector, onnxPolicy, restoreState } from "./learnerState.ts"
+import { learnerPolicy, type NamedVector, namedVector, onnxPolicy, restoreState } from "./learnerState.ts"
 import { type ActorCritic, actorCritic, toEnvAction } from "./network/ActorCritic.ts"
 import { networkFields, type Weights } from "./network/trunk.ts"
 import { vinField } from "./network/valueIteration.ts"
@@ -108,7 +108,8 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
     const actionSize = sizeOf(task.actionSpace)
     const isDiscrete = task.actionSpace._tag === "Discrete"
     const fits = observations.length === rows * width && actions.length === rows * actionSize
-    if (rows === 0 || !fits || isDiscrete !== actions instanceof Int32Array) {
+    if (rows === 0) return yield* new AgentError({ message: "bc: there are no demonstrated steps to learn from" })
+    if (!fits || isDiscrete !== actions instanceof Int32Array) {
       const message = `bc: ${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`
       return yield* new AgentError({ message })
     }
@@ -143,6 +144,8 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
 
     return {
       devices: { [update.name]: update.device },
+      plays: "nothing",
+      data: { observations: namedVector(observations), actions: namedVector(actions) },
       rollout: (_envs, { iteration }) =>
         Effect.sync(() => {
           fill(iteration)

@@ -18,8 +18,10 @@ import { rolloutLearner } from "./rollout/RolloutLearner.ts"
  * which also predicts advantages (they say less about the level's looks than values do), and learns in one pass; the
  * critic has another, and learns in many.
  */
+// The critic has its own weights and its own phase: nothing is clipped or weighed there.
+const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, ...fields } = ppoFields
 export const DaacConfig = Schema.Struct({
-  ...ppoFields,
+  ...fields,
   /** Passes of the policy over each rollout. */
   epochs: withDefault(positiveInt, 1),
   minibatches: withDefault(positiveInt, 8),

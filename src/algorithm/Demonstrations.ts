@@ -11,6 +11,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
+import { oneLine } from "../config/text.ts"
 import * as Batch from "../env/Batch.ts"
 import type { Env } from "../env/Env.ts"
 import { EnvError } from "../env/EnvError.ts"
@@ -106,7 +107,7 @@ export const fromJson = Effect.fnUntraced(function* (
   text: string,
 ): Effect.fn.Return<Demonstrations, AgentError> {
   const trajectories = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Trajectories))(text).pipe(
-    Effect.mapError((error) => new AgentError({ message: `demonstrations: ${error.message.replace(/\s+/g, " ")}` })),
+    Effect.mapError((error) => new AgentError({ message: `demonstrations: ${oneLine(error.message)}` })),
   )
   const wide = sizeOf(env.observationSpace)
   const steps = trajectories.flatMap(({ trajectory }) => trajectory)

@@ -162,7 +162,7 @@ const setup = Effect.fnUntraced(function* (
 
   return {
     devices: { [act.name]: act.device },
-    playsOneEpisodeEach: true,
+    plays: "one episode each",
     rollout: Effect.fnUntraced(function* (envs, { iteration }) {
       vary(iteration)
       yield* act.write("population", population)

@@ -64,7 +64,7 @@ type Said = Pick<Evaluated, "distribution" | "value">
 
 /** L_clip − c_e H: what becomes of the policy, over one minibatch of which the current weights say what is given. */
 export const ppoPolicyLoss = (
-  config: PpoConfig,
+  config: Pick<PpoConfig, "clip" | "normalizeAdvantages" | "entropyCoefficient" | "targetKl">,
   batch: Pick<Minibatch, "column">,
   { distribution }: Pick<Said, "distribution">,
 ): Loss => {

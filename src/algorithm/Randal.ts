@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { positiveInt, withDefault } from "../config/fields.ts"
 import { define } from "./Algorithm.ts"
 import { rndFields, rndLearner } from "./Rnd.ts"
-import { auxiliaryFields, auxiliaryTasks, checkReplay } from "./unreal/auxiliaryTasks.ts"
+import { auxiliaryFields, auxiliaryTasks, checkTasks } from "./unreal/auxiliaryTasks.ts"
 
 /** RANDAL: RND's bonus for what is new and UNREAL's tasks beside, on one network. For images and discrete actions. */
 export const RandalConfig = Schema.Struct({
@@ -25,7 +25,7 @@ export const { make } = define({
   config: RandalConfig,
   setup: (config, task) =>
     Effect.andThen(
-      checkReplay("randal", config),
+      checkTasks("randal", config, task),
       rndLearner("randal", config, task, (model) => auxiliaryTasks(config, model, task)),
     ),
 })

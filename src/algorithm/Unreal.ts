@@ -6,7 +6,7 @@ import { buildThen } from "./build.ts"
 import { actorCriticModel } from "./rollout/actorCriticModel.ts"
 import { resolved } from "./rollout/fields.ts"
 import { rolloutLearner } from "./rollout/RolloutLearner.ts"
-import { auxiliaryFields, auxiliaryTasks, checkReplay } from "./unreal/auxiliaryTasks.ts"
+import { auxiliaryFields, auxiliaryTasks, checkTasks } from "./unreal/auxiliaryTasks.ts"
 
 /**
  * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C, with `lstm` a remembering one, whose network also learns to
@@ -24,7 +24,7 @@ export type UnrealConfig = typeof UnrealConfig.Type
 const setup = (given: UnrealConfig, task: Task) => {
   const config = resolved(given)
   return Effect.andThen(
-    checkReplay("unreal", config),
+    checkTasks("unreal", config, task),
     buildThen(
       () => {
         const model = actorCriticModel({ ...task, ...config })

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { positive, positiveInt, withDefault } from "../config/fields.ts"
+import { positive, withDefault } from "../config/fields.ts"
 import { define } from "./Algorithm.ts"
 import { Planning } from "./network/valueIteration.ts"
 import { ppoFields, ppoLearner } from "./Ppo.ts"
@@ -8,13 +8,16 @@ import { ppoFields, ppoLearner } from "./Ppo.ts"
  * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO: for maps [planes, height, width] on
  * which a way has to be found. (`Bc.make(shown, { planning: {} })` teaches the same network by demonstrations.)
  */
+// The planner stands where those would.
+const { hidden: _hidden, activation: _activation, convolutions: _convolutions, ...fields } = ppoFields
 export const VinConfig = Schema.Struct({
-  ...ppoFields,
+  ...fields,
   planning: withDefault(Planning, {}),
-  hidden: withDefault(Schema.Array(positiveInt), []),
   learningRate: withDefault(positive, 1e-3),
 })
 export type VinConfig = typeof VinConfig.Type
+
+const noTrunk = { hidden: [], activation: "relu", convolutions: null } as const
 
 /**
  * A planning PPO as a value, with any of its settings changed.
@@ -27,5 +30,5 @@ export type VinConfig = typeof VinConfig.Type
 export const { make } = define({
   name: "vin",
   config: VinConfig,
-  setup: (config, task) => ppoLearner("vin", config, task),
+  setup: (config, task) => ppoLearner("vin", { ...config, ...noTrunk }, task),
 })

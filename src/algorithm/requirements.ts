@@ -14,6 +14,15 @@ export const needsChoices = (algorithm: string, { actionSpace }: Task): Effect.E
     ? Effect.succeed(actionSpace.n)
     : unsuited(algorithm, "needs discrete actions; for real numbers there are sac, td3 and ppo")
 
+/** Images and choices: where there is something to see and to do for tasks about pixels. */
+export const needsImagesAndChoices = (algorithm: string, task: Task): Effect.Effect<void, ConfigError> =>
+  task.observationSpace.shape.length === 3
+    ? Effect.asVoid(needsChoices(algorithm, task))
+    : unsuited(
+        algorithm,
+        `needs images [channels, height, width], found observations of [${task.observationSpace.shape.join(", ")}]`,
+      )
+
 /** A continuous action space with finite bounds. */
 export const needsBoundedBox = (algorithm: string, { actionSpace }: Task): Effect.Effect<Box, ConfigError> =>
   actionSpace._tag === "Discrete"

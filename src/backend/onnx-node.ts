@@ -3,6 +3,7 @@ import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect, Layer, type Scope } from "effect"
 import type { Tensor as OrtTensor } from "onnxruntime-common"
+import { messageOf } from "../config/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import {
   changing,
@@ -88,8 +89,6 @@ const reasonOf = (text: string): string =>
       .split(/(?<=[.a-z]) (?=Failed to )/)
       .at(-1) ?? text
   ).replace(/\.$/, "")
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 interface Session {
   loadModel(buffer: ArrayBuffer, byteOffset: number, byteLength: number, options: object): void

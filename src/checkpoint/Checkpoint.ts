@@ -24,6 +24,7 @@
  * ```
  */
 import { Effect, Schema, Stream } from "effect"
+import { oneLine } from "../config/text.ts"
 import { naturalInt, positiveInt } from "../config/fields.ts"
 import type { Contents } from "../experiment/FileTree.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
@@ -175,7 +176,7 @@ const readManifest = Effect.fnUntraced(function* (
   const path = `${folder}/${name}/${manifestFile}`
   if (!(yield* run.exists(path))) return yield* damagedAt(run, path, "it is missing")
   return yield* Effect.mapError(decodeManifest(yield* run.readText(path)), (error) =>
-    damagedAt(run, path, `it is no manifest (${error.message.replace(/\s+/g, " ")})`),
+    damagedAt(run, path, `it is no manifest (${oneLine(error.message)})`),
   )
 })
 

@@ -13,6 +13,7 @@
  * ```
  */
 import { Schema } from "effect"
+import { messageOf } from "../config/text.ts"
 import { codecs, type Dtype, dtypeOf, dtypes, elements, type TensorArray } from "./dtypes.ts"
 import { repeatedKey } from "./repeatedKey.ts"
 
@@ -166,7 +167,6 @@ const checked = <A>(read: () => A, what: string): A => {
   try {
     return read()
   } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/\s*\n\s*/g, "; ") : String(error)
-    return complain(`${what}: ${why}`)
+    return complain(`${what}: ${messageOf(error)}`)
   }
 }

@@ -9,6 +9,7 @@
  * ```
  */
 import { Schema } from "effect"
+import { messageOf } from "../config/text.ts"
 import { byteLength, encode, SafetensorsError, type Tensors } from "./safetensors.ts"
 
 export interface ShardOptions {
@@ -87,8 +88,7 @@ const weightMapIn = (bytes: Uint8Array): Readonly<Record<string, string>> => {
   try {
     return decodeIndex(new TextDecoder("utf-8", { fatal: true }).decode(bytes)).weight_map
   } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/\s*\n\s*/g, "; ") : String(error)
-    throw new ShardIndexError({ message: `it is no index: ${why}` })
+    throw new ShardIndexError({ message: `it is no index: ${messageOf(error)}` })
   }
 }
 

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { LineCounter, parseDocument } from "yaml"
 import type { Override } from "../config/Config.ts"
 import { isPlain } from "../config/Config.ts"
+import { messageOf, oneLine } from "../config/text.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { fromConfig, type Run, type TrainError } from "../train/Train.ts"
 import { UsageError } from "./UsageError.ts"
@@ -79,7 +80,7 @@ const whatAndWhere = (error: unknown): string => {
     .find((found) => found !== undefined && !found.includes("/node_modules/"))
   const where =
     place === undefined ? "" : ` (${fileURLToPath(place.replace(/:\d+$/, ""))}${/:\d+$/.exec(place)?.[0] ?? ""})`
-  return `${error.name}: ${error.message.replace(/\s*\n\s*/g, " ")}${where}`
+  return `${error.name}: ${oneLine(error.message)}${where}`
 }
 
 /** A YAML file as plain data. */
@@ -94,8 +95,10 @@ export const yamlOverrides = Effect.fnUntraced(function* (
   if (!isPlain(value)) return yield* new UsageError({ message: `${file}: expected keys and values` })
   const overrides: Array<Override> = []
   const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
-    if (isPlain(tree) && !("_tag" in tree)) {
-      for (const [key, item] of Object.entries(tree)) walk(item, [...path, key])
+    if (isPlain(tree) && !("_tag" in tree) && Object.keys(tree).length > 0) {
+      // Another name leaves the settings of the one before behind, so it comes first.
+      const keys = Object.keys(tree).sort((a, b) => Number(b === "name") - Number(a === "name"))
+      for (const key of keys) walk(tree[key], [...path, key])
       return
     }
     overrides.push({ path: path.join("."), value: tree, source: `${file}:${lineOf(path)}` })
@@ -113,7 +116,7 @@ const parseYaml = Effect.fnUntraced(function* (file: string): Effect.fn.Return<P
   if (!existsSync(file)) return yield* new UsageError({ message: `${file}: there is no such file` })
   const text = yield* Effect.tryPromise({
     try: () => readFile(file, "utf8"),
-    catch: (error) => new UsageError({ message: `${file}: ${error instanceof Error ? error.message : String(error)}` }),
+    catch: (error) => new UsageError({ message: `${file}: ${messageOf(error)}` }),
   })
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines })

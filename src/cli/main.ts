@@ -2,6 +2,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Option } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
+import { messageOf, oneLine } from "../config/text.ts"
 import manifest from "../../package.json" with { type: "json" }
 import { run } from "./run.ts"
 
@@ -31,7 +32,7 @@ const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error === undefined) return Cause.hasInterrupts(cause) ? undefined : Cause.pretty(cause)
   if (CliError.isCliError(error)) return usage(error)
-  return oneLine(error instanceof Error ? error.message : String(error))
+  return messageOf(error)
 }
 
 const usage = (error: CliError.CliError): string =>
@@ -41,8 +42,6 @@ const usage = (error: CliError.CliError): string =>
 const presenter: CliOutput.Presenter = {
   present: (output) => (output._tag === "InvalidInvocation" ? Effect.void : CliOutput.defaultPresenter.present(output)),
 }
-
-const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, "; ")
 
 const report = (exit: Exit.Exit<unknown, unknown>): void => {
   if (Exit.isSuccess(exit)) return

@@ -222,7 +222,13 @@ const setting = (text: string): Effect.Effect<Override, UsageError> => {
 
 /** YAML spells these .nan and .inf; people don't. */
 const asNumber = (text: string): number | undefined =>
-  ({ NaN: NaN, nan: NaN, Infinity: Infinity, inf: Infinity, "-Infinity": -Infinity, "-inf": -Infinity })[text]
+  /^nan$/i.test(text)
+    ? NaN
+    : /^[-+]?inf(inity)?$/i.test(text)
+      ? text.startsWith("-")
+        ? -Infinity
+        : Infinity
+      : undefined
 
 const runToResume = Effect.fnUntraced(function* (
   given: Given,
@@ -236,27 +242,28 @@ const runToResume = Effect.fnUntraced(function* (
     }
     return wanted
   }
-  const newest = yield* Effect.promise(() => newestUnfinished(given.resultsDir, name))
-  if (newest === undefined) {
-    return yield* new UsageError({
-      message: `--resume latest: there is no unfinished run named ${name} in ${given.resultsDir}`,
-    })
-  }
-  return newest
+  const unfinished = yield* Effect.promise(() => unfinishedRuns(given.resultsDir))
+  const newest = unfinished.find((run) => fromPath(run)?.name === name)
+  if (newest !== undefined) return newest
+  const [other] = unfinished
+  const hint = other === undefined ? "" : `; the newest unfinished one is ${other}`
+  const message = `--resume latest: there is no unfinished run named ${name} in ${given.resultsDir}${hint}`
+  return yield* new UsageError({ message })
 })
 
-const newestUnfinished = async (resultsDir: string, name: string): Promise<string | undefined> => {
+/** The newest first. */
+const unfinishedRuns = async (resultsDir: string): Promise<ReadonlyArray<string>> => {
   const names = async (directory: string): Promise<ReadonlyArray<string>> =>
     (await readdir(directory).catch(() => []))
       .sort()
       .reverse()
       .map((entry) => join(directory, entry))
+  const found: Array<string> = []
   for (const time of await names(resultsDir))
     for (const heading of await names(time))
       for (const config of await names(heading))
         for (const run of await names(config)) {
-          const matches = fromPath(run)?.name === name
-          if (matches && existsSync(join(run, "config.yaml")) && !existsSync(join(run, "return.json"))) return run
+          if (existsSync(join(run, "config.yaml")) && !existsSync(join(run, "return.json"))) found.push(run)
         }
-  return undefined
+  return found
 }

@@ -3,6 +3,7 @@ import { readFile, rename, writeFile } from "node:fs/promises"
 import { availableParallelism } from "node:os"
 import { dirname, join } from "node:path"
 import { Effect, Schema } from "effect"
+import { oneLine } from "../config/text.ts"
 import { decodeReturnFile } from "../experiment/evaluation.ts"
 import { aggregate, aggregateCurves } from "../experiment/statistics.ts"
 import { RunResult } from "../train/RunResult.ts"
@@ -145,12 +146,11 @@ const outputOf = (seed: number, args: ReadonlyArray<string>, time: string): Effe
         resolve()
       })
     })
-    return Effect.andThen(
-      Effect.sync(() => child.kill("SIGINT")),
-      Effect.promise(() => closed),
+    return Effect.sync(() => child.kill("SIGINT")).pipe(
+      Effect.andThen(Effect.promise(() => closed)),
+      // How to go on with it.
+      Effect.andThen(Effect.sync(() => void process.stderr.write(stderr))),
     )
   })
-
-const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, "; ")
 
 const decodeResult = Schema.decodeUnknownEffect(Schema.fromJsonString(RunResult))

@@ -123,6 +123,15 @@ const configError = (
   })
 }
 
+/** An error about what only showed when a config was put to use, with who set the key. */
+export const blamed = (
+  { key, message }: ConfigError,
+  { source, sources }: Pick<DecodeOptions, "source" | "sources">,
+): ConfigError => {
+  const by = nearestSource(sources, key.split(".").map(camelCase)) ?? source
+  return new ConfigError({ source: by, key, message: `${by}: ${message}` })
+}
+
 const nearestSource = (
   sources: ReadonlyMap<string, string> | undefined,
   path: ReadonlyArray<string>,

@@ -3,6 +3,7 @@
  * `env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`.
  */
 import { Effect, Schema } from "effect"
+import { messageOf } from "../config/text.ts"
 import { closest } from "../config/closest.ts"
 import { ConfigError, decode, isPlain, type DecodeOptions } from "../config/Config.ts"
 import { fraction, positiveInt } from "../config/fields.ts"
@@ -41,7 +42,7 @@ const wrapper =
 const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, ConfigError> =>
   Effect.try({
     try: make,
-    catch: (error) => wrong(from, error instanceof Error ? error.message : String(error)),
+    catch: (error) => wrong(from, messageOf(error)),
   })
 
 /** The source that set this key or one above it, else that of the whole config. */

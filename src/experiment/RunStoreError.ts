@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { oneLine } from "../config/text.ts"
 
 /** A file that could not be written, read or found: which one, and what the system said. */
 export class RunStoreError extends Schema.TaggedError<RunStoreError>()("RunStoreError", {
@@ -44,6 +45,6 @@ export const runStoreError = (operation: string, path: string, error: PlatformFa
   return new RunStoreError({
     path,
     operation,
-    message: `cannot ${operation} ${path}: ${said.replace(/\s*\n\s*/g, " ")}`,
+    message: `cannot ${operation} ${path}: ${oneLine(said)}`,
   })
 }

@@ -98,6 +98,8 @@ export interface Plan {
   readonly algorithm: ConfiguredAlgorithm
   /** The effective config, as `config.yaml` holds it. */
   readonly effective: Plain
+  /** Who said what, for errors. */
+  readonly from: { readonly source: string; readonly sources: ReadonlyMap<string, string> }
 }
 
 /** Can a policy for one act in the other? */
@@ -125,10 +127,10 @@ export interface Values {
 /** Lays the launcher's overrides over a config, checks everything, finds the env and the algorithm. */
 export const plan = Effect.fnUntraced(function* (config: Plain, values: Values): Effect.fn.Return<Plan, ConfigError> {
   const options = yield* RunOptions
-  const { value, sources } = overridden({ name: options.name, ...config }, options.overrides)
+  const said = overridden({ name: options.name, ...config }, options.overrides)
+  const { value, sources } = yield* expand(said.value, { source: options.source, sources: said.sources })
   const from = { source: options.source, sources }
-  const expanded = yield* expand(value, from)
-  const settings = yield* decode(Settings, expanded, from)
+  const settings = yield* decode(Settings, value, from)
 
   const { env: givenEnv, validationEnvs: givenOthers = [] } = values
   /** The values that code gave, wherever the config still says them; the one in the same place before others. */
@@ -161,6 +163,7 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
     validationEnvs: others.length === 0 ? [env] : others,
     algorithm,
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
+    from,
   }
 })
 

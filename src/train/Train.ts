@@ -1,8 +1,8 @@
 import { Clock, Effect, type Scope } from "effect"
 import { stringify } from "yaml"
-import type { SetupError } from "../algorithm/Algorithm.ts"
+import type { Learner, SetupError } from "../algorithm/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
-import { ConfigError, isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
+import { blamed, ConfigError, isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { encodeReturnFile } from "../experiment/evaluation.ts"
 import { RunStore } from "../experiment/RunStore.ts"
 import { Recorder } from "../record/Recorder.ts"
@@ -51,9 +51,27 @@ const execute = Effect.fnUntraced(function* (
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
   const envs = yield* trainingEnvs(env, settings, gamma)
   const { observationSpace, actionSpace } = env
-  const learner = yield* algorithm.setup({ ...settings, observationSpace, actionSpace })
+  const learner = yield* algorithm
+    .setup({ ...settings, observationSpace, actionSpace })
+    .pipe(Effect.catchTag("ConfigError", (error) => Effect.fail(blamed(error, planned.from))))
+  const problem = misfit(planned, learner)
+  if (problem !== undefined) return yield* blamed(problem, planned.from)
   const { policy } = learner
-  if (settings.validation.everySteps > 0 && policy === undefined) return yield* lacksPolicy(algorithm.name)
+  const validator =
+    settings.validation.everySteps > 0 && policy !== undefined
+      ? yield* makeValidator(
+          yield* validationBatches(planned.validationEnvs, settings, envs),
+          policy,
+          settings.validation,
+        )
+      : undefined
+  const renderer =
+    settings.render.everySteps > 0 && policy !== undefined
+      ? yield* makeRenderer(planned.validationEnvs[0], policy, envs.observationMoments, {
+          ...settings.render,
+          maxSteps: settings.validation.maxSteps,
+        })
+      : undefined
 
   // Only what can be set up leaves a folder behind.
   const run = yield* (yield* RunStore).open({
@@ -83,21 +101,6 @@ const execute = Effect.fnUntraced(function* (
   const recording = yield* (yield* Recorder).start(run, about)
   yield* recording.emit([about, ...(resumed?.warnings ?? []).map((message) => ({ _tag: "Warning" as const, message }))])
 
-  const validator =
-    settings.validation.everySteps > 0 && policy !== undefined
-      ? yield* makeValidator(
-          yield* validationBatches(planned.validationEnvs, settings, envs),
-          policy,
-          settings.validation,
-        )
-      : undefined
-  const renderer =
-    settings.render.everySteps > 0 && policy !== undefined
-      ? yield* makeRenderer(planned.validationEnvs[0], policy, envs.observationMoments, {
-          ...settings.render,
-          maxSteps: settings.validation.maxSteps,
-        })
-      : undefined
   const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
   const wallSeconds = Effect.map(secondsHere, (seconds) => state.earlierSeconds + seconds)
   const training: Training = {
@@ -136,12 +139,21 @@ const execute = Effect.fnUntraced(function* (
   return result
 })
 
-const lacksPolicy = (name: string): ConfigError =>
-  new ConfigError({
-    source: name,
-    key: "validation.every_steps",
-    message: `validation.every_steps: algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`,
-  })
+/** What the settings ask of a learner that it can't do. */
+const misfit = ({ settings }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
+  const name = String(settings.algorithm.name)
+  const wrong = (key: string, text: string): ConfigError =>
+    new ConfigError({ source: name, key, message: `${key}: ${text}` })
+  if (settings.validation.everySteps > 0 && policy === undefined) {
+    return wrong(
+      "validation.every_steps",
+      `algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`,
+    )
+  }
+  const normalized = (["observations", "rewards"] as const).find((key) => settings.normalize[key])
+  if (plays !== "nothing" || normalized === undefined) return undefined
+  return wrong(`normalize.${normalized}`, `algorithm "${name}" plays no env, so there is nothing to normalise by`)
+}
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 

@@ -95,13 +95,16 @@ const isDue = ({ settings, state }: Training): boolean =>
   owesCheckpoint({ settings, state })
 
 const owesCheckpoint = ({ settings, state }: Pick<Training, "settings" | "state">): boolean =>
+  // The best can only be told apart, and kept, where there is one to every score.
+  (settings.checkpoint.strategy._tag === "TopKValidation" &&
+    state.scoreHere !== null &&
+    state.lastCheckpointStep < state.step) ||
   crossed(state.lastCheckpointStep, state.step, settings.checkpoint.everySteps) ||
   crossed(state.lastCheckpointEpisode, state.episodes, settings.checkpoint.everyEpisodes)
 
 /** An episode that can't be shown is no reason to stop. */
 const render = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
   const { state, recording, renderEpisode } = training
-  state.lastRenderStep = state.step
   if (renderEpisode === undefined) return
   const told = renderEpisode(state.step).pipe(
     Effect.map((path) => ({ _tag: "Note" as const, message: `an episode at step ${state.step} to look at: ${path}` })),
@@ -109,7 +112,10 @@ const render = Effect.fnUntraced(function* (training: Training): Effect.fn.Retur
       Effect.succeed({ _tag: "Warning" as const, message: `rendering at step ${state.step} failed: ${error.message}` }),
     ),
   )
-  yield* recording.emit([yield* told])
+  const event = yield* told
+  // Not before: one that is interrupted is done again by who goes on.
+  state.lastRenderStep = state.step
+  yield* recording.emit([event])
 })
 
 const charts = ({ state, startedAtStep }: Training, seconds: number): Record<string, number> => {
@@ -123,7 +129,7 @@ const charts = ({ state, startedAtStep }: Training, seconds: number): Record<str
 /** Counts the episodes that ended in the last collect, and tells of them. */
 const endedEpisodes = ({ envs, state, env, learner }: Training, events: Array<RunEvent>): void => {
   const { episodes, numEnvs } = envs
-  const played = learner.playsOneEpisodeEach === true ? new Uint8Array(numEnvs) : undefined
+  const played = learner.plays === "one episode each" ? new Uint8Array(numEnvs) : undefined
   for (let at = 0; at < episodes.length; at++) {
     if (played !== undefined && played[episodes.envs[at]]++ > 0) continue
     const total = episodes.returns[at]
@@ -192,7 +198,8 @@ const concludeRun = Effect.fnUntraced(function* (
     recording.emit([{ _tag: "RunEnded", step: state.step, episodes: state.episodes, reason, message }])
 
   if (Exit.isSuccess(exit)) return yield* ended("finished", null)
-  if (Cause.hasInterrupts(exit.cause)) {
+  // With a failure beside it, the iteration was left half done, and a checkpoint of that could not be resumed.
+  if (Cause.hasInterruptsOnly(exit.cause)) {
     // Nobody may be told that it can be resumed when that could not be saved.
     yield* Effect.tapError(checkpoint(training), (error) => Effect.ignore(ended("failed", error.message)))
     return yield* ended("interrupted", null)

@@ -52,15 +52,23 @@ const plainAt = (tree: Plain, key: string): Plain => {
 export const expand = Effect.fnUntraced(function* (
   config: Plain,
   options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
-): Effect.fn.Return<Plain, ConfigError> {
+): Effect.fn.Return<Expanded, ConfigError> {
   const { trainer: given, ...rest } = config
-  if (given === undefined) return config
+  if (given === undefined) return { value: config, sources: options.sources }
   const trainer = yield* decode(TrainerConfig, given, { ...options, prefix: ["trainer"] })
   const said = isPlain(given) ? given : {}
   const algorithm = Object.fromEntries(
-    ofAlgorithm.filter((key) => key in said && trainer[key] !== 0).map((key) => [key, trainer[key]]),
+    ofAlgorithm
+      .filter((key) => key in said && !(key === "updateTargetFreq" && trainer[key] === 0))
+      .map((key) => [key, trainer[key]]),
   )
-  return {
+  // Who is to blame for a setting is who set it here.
+  const sources = new Map(options.sources)
+  for (const key of Object.keys(algorithm)) {
+    const source = options.sources.get(`trainer.${key}`) ?? options.sources.get("trainer")
+    if (source !== undefined && !sources.has(`algorithm.${key}`)) sources.set(`algorithm.${key}`, source)
+  }
+  const value = {
     totalSteps: trainer.totalSteps,
     logScalars: trainer.logScalars,
     ...rest,
@@ -74,4 +82,10 @@ export const expand = Effect.fnUntraced(function* (
     render: { everySteps: trainer.renderFreq, ...plainAt(rest, "render") },
     algorithm: { ...algorithm, ...plainAt(rest, "algorithm") },
   }
+  return { value, sources }
 })
+
+export interface Expanded {
+  readonly value: Plain
+  readonly sources: ReadonlyMap<string, string>
+}

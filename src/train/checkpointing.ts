@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { messageOf, oneLine } from "../config/text.ts"
 import type { Learner, LearnerError, NamedTensors } from "../algorithm/Algorithm.ts"
 import { attempt } from "../algorithm/drive.ts"
 import * as Checkpoints from "../checkpoint/Checkpoint.ts"
@@ -9,6 +10,7 @@ import type { Snapshot } from "../env/BatchEnv.ts"
 import type { RunFiles } from "../experiment/RunStore.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import type { TrainingEnvs } from "./envs.ts"
+import { digestOfArrays } from "./digest.ts"
 import { RunState, SavedProgress } from "./RunState.ts"
 import type { Plan } from "./Settings.ts"
 
@@ -29,16 +31,23 @@ const Runtime = Schema.Struct({
  * What must be the same for a resumed run to be the same run. When it validates and saves may change, and how long it
  * goes: but an annealed learning rate follows the total, so a longer run is then not the one it would have been.
  */
-const sharedSettings = ({ settings, effective, env }: Plan): Plain => ({
-  env: settings.env,
-  maxSteps: env.maxSteps ?? null,
-  observations: env.observationSpace.shape,
-  actions: env.actionSpace,
-  numEnvs: settings.numEnvs,
-  seed: settings.seed,
-  normalize: settings.normalize,
-  algorithm: effective.algorithm,
-})
+const sharedSettings = ({ plan, learner }: Pick<Saving, "plan" | "learner">): Effect.Effect<Plain> => {
+  const { settings, effective, env } = plan
+  const shared = {
+    env: settings.env,
+    maxSteps: env.maxSteps ?? null,
+    observations: env.observationSpace.shape,
+    actions: env.actionSpace,
+    numEnvs: settings.numEnvs,
+    seed: settings.seed,
+    normalize: settings.normalize,
+    algorithm: effective.algorithm,
+  }
+  const { data } = learner
+  return data === undefined
+    ? Effect.succeed(shared)
+    : Effect.map(digestOfArrays(data), (digest) => ({ ...shared, data: digest }))
+}
 
 export interface Saving {
   readonly plan: Plan
@@ -57,7 +66,7 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
   const runtime: typeof Runtime.Encoded = {
     progress: state.save(yield* saving.wallSeconds),
     appendedSizes: yield* run.appendedSizes,
-    settings: sharedSettings(plan),
+    settings: yield* sharedSettings(saving),
     devices: learner.devices,
   }
   const name = `step_${String(state.step).padStart(15, "0")}`
@@ -130,13 +139,13 @@ export const resume = Effect.fnUntraced(function* (
   const tensors = (file: string): Effect.Effect<safetensors.Tensors, Checkpoints.CheckpointError> =>
     Effect.try({
       try: () => safetensors.decode(files[file]),
-      catch: (error) => damaged(run, `${path}/${file}`, error instanceof Error ? error.message : String(error)),
+      catch: (error) => damaged(run, `${path}/${file}`, messageOf(error)),
     })
 
   const runtime = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Runtime))(
     new TextDecoder().decode(files["runtime.json"]),
   ).pipe(Effect.mapError((error) => damaged(run, `${path}/runtime.json`, oneLine(error.message))))
-  const difference = firstDifference(sharedSettings(plan), runtime.settings)
+  const difference = firstDifference(yield* sharedSettings({ plan, learner }), runtime.settings)
   if (difference !== undefined) {
     const { key, now, then } = difference
     const message = `${run.directory}: the run was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`
@@ -168,8 +177,6 @@ export const resume = Effect.fnUntraced(function* (
 
 const damaged = (run: RunFiles, path: string, message: string): Checkpoints.CheckpointError =>
   new Checkpoints.CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
-
-const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, "; ")
 
 const floats = (tensors: safetensors.Tensors): NamedTensors =>
   Object.fromEntries(

@@ -1,25 +1,29 @@
 import type { Effect } from "effect"
-import type { NamedTensors } from "../algorithm/Algorithm.ts"
+import type { NamedArrays, NamedTensors } from "../algorithm/Algorithm.ts"
 import { sha256 } from "../experiment/sha256.ts"
 
 /** SHA-256 over the final weights, by name, and the running hash of all scores: equal digests mean equal runs. */
-export const digestOf = (weights: NamedTensors, scores: readonly [number, number]): Effect.Effect<string> => {
-  const encoder = new TextEncoder()
-  const parts = Object.keys(weights)
+export const digestOf = (weights: NamedTensors, scores: readonly [number, number]): Effect.Effect<string> =>
+  sha256(joined([...partsOf(weights), new Uint8Array(Uint32Array.from(scores).buffer)]))
+
+/** SHA-256 over arrays, by name. */
+export const digestOfArrays = (arrays: NamedArrays): Effect.Effect<string> => sha256(joined(partsOf(arrays)))
+
+const partsOf = (arrays: NamedArrays): ReadonlyArray<Uint8Array> =>
+  Object.keys(arrays)
     .sort()
     .flatMap((name) => {
-      const { shape, data } = weights[name]
-      return [
-        encoder.encode(`${name}[${shape.join(",")}]`),
-        new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
-      ]
+      const { shape, data } = arrays[name]
+      const heading = new TextEncoder().encode(`${name}[${shape.join(",")}]`)
+      return [heading, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)]
     })
-  parts.push(new Uint8Array(Uint32Array.from(scores).buffer))
+
+const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0))
   let offset = 0
   for (const part of parts) {
     all.set(part, offset)
     offset += part.length
   }
-  return sha256(all)
+  return all
 }

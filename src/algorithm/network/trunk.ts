@@ -12,6 +12,7 @@ import type { Tensor } from "../../graph/Tensor.ts"
 export const networkFields = {
   /** Hidden layers; for images, those after the convolutions. */
   hidden: withDefault(Schema.Array(positiveInt), [64, 64]),
+  /** Of vectors; images are learnt with rectifiers throughout. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
   /** For image observations [channels, height, width]; null chooses by the image's size. */
   convolutions: withDefault(
@@ -58,7 +59,7 @@ export const isImage = (space: Box): boolean => space.shape.length === 3
 const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
   size <= 12
     ? [{ filters: 16, kernel: 3, stride: 1 }]
-    : size <= 32
+    : size < 36
       ? [
           { filters: 16, kernel: 4, stride: 2 },
           { filters: 32, kernel: 3, stride: 1 },

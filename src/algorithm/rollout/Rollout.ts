@@ -85,7 +85,9 @@ export const makeRollout = (options: RolloutOptions): Rollout => {
   const further = Object.entries(options.columns).map(([name, size]) => [name, floats(name, size)] as const)
   const nextObservations = further.find(([name]) => name === "nextObservations")?.[1]
 
-  const noise = new Float32Array(rows * noiseSize)
+  /** Of the whole rollout; of one step where it is held for several, which may begin in the rollout before. */
+  const noise = new Float32Array(noiseRepeat === 1 ? rows * noiseSize : numEnvs * noiseSize)
+  let heldDraw = -1
   const rewards = new Float32Array(rows)
   const terminated = new Uint8Array(rows)
   const truncated = new Uint8Array(rows)
@@ -102,10 +104,22 @@ export const makeRollout = (options: RolloutOptions): Rollout => {
           freshRows: new Float32Array(rows),
         }
 
+  const drawNoise = (iteration: number, t: number): void => {
+    const size = numEnvs * noiseSize
+    if (noiseRepeat === 1) {
+      if (t === 0) stream(seed, "act", iteration).fillUniform(noise)
+      copy(noise, t * size, act.feeds.noise, 0, size)
+      return
+    }
+    const draw = Math.floor((iteration * steps + t) / noiseRepeat)
+    if (draw !== heldDraw) stream(seed, "act", draw).fillUniform(noise)
+    heldDraw = draw
+    copy(noise, 0, act.feeds.noise, 0, size)
+  }
+
   const beforeAct = (envs: BatchEnv, t: number): void => {
     copy(envs.observations, 0, actObservations, 0, numEnvs * width)
     copy(envs.observations, 0, observations, t * numEnvs * width, numEnvs * width)
-    copy(noise, (t - (t % noiseRepeat)) * numEnvs * noiseSize, act.feeds.noise, 0, numEnvs * noiseSize)
     if (remembered === undefined) return
     const { memory, fresh, starts, freshRows } = remembered
     copy(memory, 0, act.feeds.memory, 0, memory.length)
@@ -183,8 +197,8 @@ export const makeRollout = (options: RolloutOptions): Rollout => {
     remembered,
     collect: function* (envs, iteration) {
       cut.clear()
-      stream(seed, "act", iteration).fillUniform(noise)
       for (let t = 0; t < steps; t++) {
+        drawNoise(iteration, t)
         beforeAct(envs, t)
         yield act
         afterAct(envs, t)

@@ -257,6 +257,8 @@ const checkedSequence = (
   const wrong = (key: string, text: string) =>
     Effect.fail(new ConfigError({ source: name, key: `algorithm.${key}`, message: `algorithm.${key}: ${text}` }))
   const { nsteps, sequence: asked = 0 } = config
+  if (asked > 0 && model.memorySize === 0)
+    return wrong("sequence", `${asked} steps of a memory, but algorithm.lstm is 0`)
   const sequence = model.memorySize === 0 ? 1 : asked === 0 ? nsteps : asked
   if (config.nsteps % sequence !== 0) {
     return wrong("sequence", `expected a divisor of the rollout's ${config.nsteps} steps, found ${sequence}`)

@@ -3,7 +3,6 @@ import { ConfigError } from "../../config/Config.ts"
 import { fraction, nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { categorical } from "../../graph/distributions.ts"
-import { GraphError } from "../../graph/GraphError.ts"
 import { linear } from "../../graph/layers.ts"
 import {
   abs,
@@ -24,6 +23,7 @@ import {
   sub,
   sum,
 } from "../../graph/ops.ts"
+import { fail } from "../../graph/ops/core.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Task } from "../Algorithm.ts"
@@ -31,6 +31,7 @@ import type { ActorCriticModel } from "../rollout/actorCriticModel.ts"
 import type { Auxiliary } from "../rollout/Auxiliary.ts"
 import type { Loss, Minibatch } from "../rollout/programs.ts"
 import { floatsOf } from "../learnerState.ts"
+import { needsImagesAndChoices } from "../requirements.ts"
 import { makeSequenceMemory } from "./SequenceMemory.ts"
 
 /**
@@ -68,29 +69,34 @@ const signs = 3
 /** Steps of each env that must be there before anything can be drawn. */
 const leastFilled = ({ replaySteps }: AuxiliaryConfig): number => Math.max(replaySteps, history) + 1
 
-/** A memory that can never hold a sequence would silently leave all tasks out. */
-export const checkReplay = (name: string, config: AuxiliaryConfig): Effect.Effect<void, ConfigError> => {
+/** What the tasks need of an env and of their settings. */
+export const checkTasks = Effect.fnUntraced(function* (
+  name: string,
+  config: AuxiliaryConfig,
+  task: Task,
+): Effect.fn.Return<void, ConfigError> {
+  yield* needsImagesAndChoices(name, task)
+  const wrong = (key: string, message: string): ConfigError =>
+    new ConfigError({ source: name, key, message: `${key}: ${message}` })
+  // A memory that can never hold a sequence would silently leave all tasks out.
   const least = leastFilled(config)
-  if (config.replaySize >= least) return Effect.void
-  const key = "algorithm.replay_size"
-  const message = `${key}: expected at least ${least}, for sequences of ${config.replaySteps} steps, found ${config.replaySize}`
-  return Effect.fail(new ConfigError({ source: name, key, message }))
-}
+  if (config.replaySize < least) {
+    const expected = `expected at least ${least}, for sequences of ${config.replaySteps} steps, found ${config.replaySize}`
+    return yield* wrong("algorithm.replay_size", expected)
+  }
+  const [, height, width] = task.observationSpace.shape
+  if (config.cell > Math.min(height, width)) {
+    return yield* wrong("algorithm.cell", `expected at most the image's ${height} × ${width}, found ${config.cell}`)
+  }
+})
 
 export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCriticModel, task: Task): Auxiliary => {
   const { observationSpace, actionSpace, numEnvs } = task
   const { replaySteps: steps, cell } = config
-  if (observationSpace.shape.length !== 3 || actionSpace._tag !== "Discrete") {
-    const message = "UNREAL's tasks need images [channels, height, width] and discrete actions"
-    throw new GraphError({ op: "unreal", message, shapes: [[...observationSpace.shape]], where: "" })
-  }
+  if (actionSpace._tag !== "Discrete") return fail("unreal", "the tasks need discrete actions")
   const [channels, height, width] = observationSpace.shape
   const [high, wide] = [Math.floor(height / cell), Math.floor(width / cell)]
   const cells = high * wide
-  if (cells === 0) {
-    const message = `a cell of ${cell} × ${cell} is larger than the image of ${height} × ${width}`
-    throw new GraphError({ op: "unreal", message, shapes: [[...observationSpace.shape]], where: "" })
-  }
   const size = sizeOf(observationSpace)
   const actions = actionSpace.n
   const sequences = numEnvs

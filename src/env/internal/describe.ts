@@ -6,5 +6,3 @@ export const describe = (value: unknown): string => {
   const text = JSON.stringify(value) ?? `a ${typeof value}`
   return text.length > 60 ? `${text.slice(0, 57)}…` : text
 }
-
-export const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, " ").trim()

@@ -1,5 +1,5 @@
 // The same kind of pipeline composed in code: no files, no command, one's own recorder.
-//   node examples/custom-layers.ts
+//   npx node examples/custom-layers.ts
 import { Effect, Layer } from "effect"
 import { CartPole, Ppo, Recorder, RunStore, type Sink, Train, Wasm } from "effect-rl"
 

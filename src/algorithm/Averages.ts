@@ -38,7 +38,7 @@ export class Averages {
   checkFinite(when: string): Effect.Effect<void, AgentError> {
     if (this.broken === undefined) return Effect.void
     const { name, value } = this.broken
-    const message = `${when}: ${name} is ${value}: the training has diverged; a lower learning rate may help`
+    const message = `${when}: ${name} is ${value}: the training has diverged; a lower learning_rate may help`
     return Effect.fail(new AgentError({ message }))
   }
 

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
-import { extname, resolve } from "node:path"
+import { basename, extname, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect } from "effect"
 import { LineCounter, parseDocument } from "yaml"
@@ -18,7 +18,9 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
   const extension = extname(path)
   if (extension === ".yaml" || extension === ".yml") return fromConfig(yield* readYaml(file))
   if (![".ts", ".mts", ".js", ".mjs"].includes(extension)) {
-    return yield* new UsageError({ message: `${file}: expected a .ts, .js or .yaml file` })
+    const isRun = existsSync(resolve(path, "config.yaml"))
+    const hint = isRun ? `; it is a run: repeat it with ${file}/config.yaml, go on with it by --resume ${file}` : ""
+    return yield* new UsageError({ message: `${file}: expected a .ts, .js or .yaml file${hint}` })
   }
   const loaded = yield* Effect.tryPromise({
     try: () => importModule(pathToFileURL(path).href),
@@ -44,10 +46,12 @@ const importModule = async (href: string): Promise<unknown> => {
     return await import(href)
   } catch (error) {
     if (codeOf(error) !== "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") throw error
-    const { tsImport } = await import("tsx/esm/api").catch(() => {
+    const { register } = await import("tsx/esm/api").catch(() => {
       throw error
     })
-    return await tsImport(href, import.meta.url)
+    // For this process: a copy of the library in a world of its own would not know the graphs of the other.
+    register()
+    return await import(`${href}?compiled`)
   }
 }
 
@@ -74,13 +78,27 @@ const kindOf = (value: unknown): string => {
 /** One line: the error, and the place in the user's own files where it happened. */
 const whatAndWhere = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
-  const place = (error.stack ?? "")
+  const place = placeIn(error.stack)
+  return `${error.name}: ${oneLine(error.message)}${place === undefined ? "" : ` (${place})`}${missingExtension(error)}`
+}
+
+/** The first line of a stack that is in the user's own files. */
+export const placeIn = (stack = ""): string | undefined => {
+  const place = stack
     .split("\n")
-    .map((line) => /(file:\/\/[^\s)]+:\d+)/.exec(line)?.[1])
-    .find((found) => found !== undefined && !found.includes("/node_modules/"))
-  const where =
-    place === undefined ? "" : ` (${fileURLToPath(place.replace(/:\d+$/, ""))}${/:\d+$/.exec(place)?.[0] ?? ""})`
-  return `${error.name}: ${oneLine(error.message)}${where}`
+    .map((line) => /(file:\/\/[^\s)]+:\d+)(?::\d+)?\)?$/.exec(line)?.[1])
+    .find((found) => found !== undefined && !found.includes("/node_modules/") && !found.startsWith(library))
+  if (place === undefined) return undefined
+  return `${fileURLToPath(place.replace(/:\d+$/, "").replace(/\?.*$/, ""))}${/:\d+$/.exec(place)?.[0] ?? ""}`
+}
+
+const library = new URL("../", import.meta.url).href
+
+/** Node wants the whole name of a file that is imported. */
+const missingExtension = (error: Error): string => {
+  if (codeOf(error) !== "ERR_MODULE_NOT_FOUND" || !("url" in error) || typeof error.url !== "string") return ""
+  const path = fileURLToPath(error.url).replace(/\.js$/, "")
+  return existsSync(`${path}.ts`) ? `; did you mean ${basename(path)}.ts?` : ""
 }
 
 /** A YAML file as plain data. */

@@ -4,6 +4,7 @@ import { Cause, Effect, Exit, Option } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import { messageOf, oneLine } from "../config/text.ts"
 import manifest from "../../package.json" with { type: "json" }
+import { placeIn } from "./loadTraining.ts"
 import { run } from "./run.ts"
 
 const effect = Command.make("effect").pipe(
@@ -32,7 +33,10 @@ const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error === undefined) return Cause.hasInterrupts(cause) ? undefined : Cause.pretty(cause)
   if (CliError.isCliError(error)) return usage(error)
-  return messageOf(error)
+  // Where in the user's code, when that is what threw.
+  const stack = typeof error === "object" && error !== null && "userStack" in error ? error.userStack : undefined
+  const place = typeof stack === "string" ? placeIn(stack) : undefined
+  return `${messageOf(error)}${place === undefined ? "" : ` (${place})`}`
 }
 
 const usage = (error: CliError.CliError): string =>

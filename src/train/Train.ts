@@ -12,7 +12,8 @@ import { digestOf } from "./digest.ts"
 import { trainingEnvs, validationBatches } from "./envs.ts"
 import type { RunResult } from "./RunResult.ts"
 import { type Evaluation, RunState } from "./RunState.ts"
-import { configOf, type Plan, plan, type TrainInput } from "./Settings.ts"
+import { configOf, type Plan, plan } from "./plan.ts"
+import type { TrainInput } from "./Settings.ts"
 import { type LoopError, supervise, type Training } from "./Trainer.ts"
 import { makeRenderer } from "./validation/rendering.ts"
 import { makeValidator, spreadOf } from "./validation/Validator.ts"
@@ -79,10 +80,17 @@ const execute = Effect.fnUntraced(function* (
     population: { environment: env.id, algorithm: algorithm.name },
     seed: settings.seed,
   })
-  const goesOn = run.resumed && !(yield* startOver(run))
+  const startsOver = run.resumed && (yield* startOver(run))
+  const goesOn = run.resumed && !startsOver
   const resumed = goesOn ? yield* resume(planned, run, learner, envs) : undefined
   const state = resumed?.state ?? new RunState()
-  if (resumed === undefined) yield* attempt(() => envs.reset(settings.seed, "env"))
+  if (resumed === undefined) {
+    yield* attempt(() => {
+      envs.reset(settings.seed, "env")
+      // A state that can't be saved is better known now than when hours of training are to be.
+      envs.snapshot()
+    })
+  }
   if (state.step < settings.totalSteps) for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
   yield* run.write("config.yaml", bytesOf(stringify(toSnakeCase(effective))))
 
@@ -99,7 +107,18 @@ const execute = Effect.fnUntraced(function* (
     config: effective,
   }
   const recording = yield* (yield* Recorder).start(run, about)
-  yield* recording.emit([about, ...(resumed?.warnings ?? []).map((message) => ({ _tag: "Warning" as const, message }))])
+  const notes = [
+    ...planned.notes,
+    ...(startsOver ? ["it had not saved anything yet, so it starts over"] : []),
+    ...(goesOn && state.step >= settings.totalSteps
+      ? [`it is finished; with more --total-steps than ${settings.totalSteps} it would go on`]
+      : []),
+  ]
+  yield* recording.emit([
+    about,
+    ...notes.map((message) => ({ _tag: "Note" as const, message })),
+    ...(resumed?.warnings ?? []).map((message) => ({ _tag: "Warning" as const, message })),
+  ])
 
   const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
   const wallSeconds = Effect.map(secondsHere, (seconds) => state.earlierSeconds + seconds)

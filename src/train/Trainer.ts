@@ -7,12 +7,12 @@ import type { Recording } from "../record/Recorder.ts"
 import type { RunEvent } from "../record/RunEvent.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import type { RunState } from "./RunState.ts"
-import type { Settings } from "./Settings.ts"
+import type { Decided } from "./plan.ts"
 import type { Validator } from "./validation/Validator.ts"
 
 /** What the loop works with: everything set up, nothing about how. */
 export interface Training {
-  readonly settings: Settings
+  readonly settings: Decided
   readonly learner: Learner
   readonly env: Env
   readonly envs: TrainingEnvs

@@ -12,7 +12,7 @@ import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import { digestOfArrays } from "./digest.ts"
 import { RunState, SavedProgress } from "./RunState.ts"
-import type { Plan } from "./Settings.ts"
+import type { Plan } from "./plan.ts"
 
 /**
  * A training as files, and back. A checkpoint holds the weights, the optimiser's state, every env in the middle of its

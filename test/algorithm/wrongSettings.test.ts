@@ -34,7 +34,10 @@ describe("settings that can't be followed", () => {
           env: PixelMaze.env,
           algorithm: algorithm.make({ replaySize: 20, replaySteps: 20 }),
         })
-        assert.strictEqual(message, "Train.run: algorithm.replay_size: expected at least 21, for sequences of 20 steps, found 20")
+        assert.strictEqual(
+          message,
+          "Train.run: algorithm.replay_size: expected at least 21, for sequences of 20 steps, found 20",
+        )
       }
     }),
   )

@@ -139,7 +139,7 @@ describe("an env's mistakes", () => {
     })
     for (let step = 1; step < 1000; step++) envs.step(new Int32Array(2))
     const error = envError(() => envs.step(new Int32Array(2)))
-    assert.strictEqual(error.message, "counter: env 1, episode 0, step 1000: step threw RangeError: out of range")
+    assert.strictEqual(error.message, "counter: env 1, episode 0, step 1000: step threw RangeError: out of; range")
     assert.deepInclude({ ...error }, { env: "counter", index: 1, episode: 0, step: 1000 })
     assert.include(error.userStack ?? "", "Batch.test.ts")
   })

@@ -35,7 +35,7 @@ describe("Train.run", () => {
 
   it.effect("records several short iterations as one, and never lets that pass over a validation", () =>
     Effect.gen(function* () {
-      const every = { recordEvery: 300, validation: { everySteps: 512, episodes: 1 } }
+      const every = { recordEvery: 300, validation: { everySteps: 512, episodes: 1 }, checkpoint: { everySteps: 0 } }
       const grouped = yield* keep({ ...short, ...every })
       const steps = grouped.events.flatMap((event) => (event._tag === "UpdateApplied" ? [event.step] : []))
       assert.deepStrictEqual(steps, [384, 512, 896, 1024])

@@ -183,3 +183,78 @@ describe("a training that can't be set up", () => {
     }),
   )
 })
+
+describe("a training about which nothing is said of checkpoints", () => {
+  it.effect("saves ten times", () =>
+    Effect.gen(function* () {
+      const { events } = yield* keep({ ...short, totalSteps: 640, algorithm: Ppo.make(ppo) })
+      const saved = events.flatMap((event) => (event._tag === "CheckpointSaved" ? [event.step] : []))
+      assert.deepEqual(
+        saved,
+        Array.from({ length: 10 }, (_, index) => 64 * (index + 1)),
+      )
+    }),
+  )
+})
+
+describe("what should be known before a training starts", () => {
+  const noteOf = (input: Input) =>
+    Effect.map(keep(input), ({ events }) => events.flatMap((event) => (event._tag === "Note" ? [event.message] : [])))
+
+  it.effect("is noted: an env that can't be drawn", () =>
+    Effect.gen(function* () {
+      const { renderSvg: _renderSvg, ...undrawn } = CartPole.env
+      const validation = { everySteps: 32, episodes: 1 }
+      const notes = yield* noteOf({
+        ...short,
+        env: { ...undrawn, id: "plain" },
+        algorithm: Ppo.make(ppo),
+        validation,
+        render: { everySteps: 64 },
+      })
+      assert.include(notes, "plain can't be drawn (it has no renderSvg): of its episodes only trajectories are kept")
+    }),
+  )
+
+  it.effect("is an error: a state that can't be saved, an env that is none", () =>
+    Effect.gen(function* () {
+      const unsaved = {
+        ...CartPole.env,
+        id: "unsaved",
+        batch: () => undefined,
+        reset: () => () => 0,
+        observe: () => [0, 0, 0, 0],
+      }
+      const { message } = yield* Effect.flip(keep({ ...short, env: unsaved, algorithm: Ppo.make(ppo) }))
+      assert.match(message, /unsaved: a snapshot needs a state of plain data/)
+      const untyped: { readonly env: Input["env"] } = JSON.parse('{ "env": { "env": {} } }')
+      const { message: none } = yield* Effect.flip(keep({ ...short, ...untyped, algorithm: Ppo.make(ppo) }))
+      assert.strictEqual(
+        none,
+        "Train.run: env: expected an env, as Env.make gives, or the id of one, found a module; did you mean its .env?",
+      )
+    }),
+  )
+
+  it.effect("is noted: a run that is finished already", () =>
+    Effect.gen(function* () {
+      const store = RunStore.memory()
+      const input: Input = { ...short, algorithm: Ppo.make(ppo) }
+      const layers = (layer: Layer.Layer<RunStore>) => Layer.mergeAll(Wasm.layer, layer, Recorder.layerSilent)
+      const { runDir } = yield* Train.run(input).pipe(Effect.provide(layers(store.layer)))
+      const again = RunStore.memory({ files: store.files, resume: runDir })
+      const notes: Array<string> = []
+      const noting = Recorder.layer(() =>
+        Effect.succeed({
+          emit: (events) =>
+            Effect.sync(() => {
+              for (const event of events) if (event._tag === "Note") notes.push(event.message)
+            }),
+          flush: Effect.void,
+        }),
+      )
+      yield* Train.run(input).pipe(Effect.provide(Layer.mergeAll(Wasm.layer, again.layer, noting)))
+      assert.deepEqual(notes, ["it is finished; with more --total-steps than 64 it would go on"])
+    }),
+  )
+})

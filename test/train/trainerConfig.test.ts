@@ -159,7 +159,7 @@ describe("checkpoints", () => {
         env: CartPole.env,
         algorithm: A2c.make(),
         totalSteps: 800,
-        checkpoint: { onStart: true, everyEpisodes: 10, strategy: { _tag: "LastN", keep: 0 } },
+        checkpoint: { everySteps: 0, onStart: true, everyEpisodes: 10, strategy: { _tag: "LastN", keep: 0 } },
       })
       const saved = kept.events.flatMap((event) => (event._tag === "CheckpointSaved" ? [event.step] : []))
       assert.strictEqual(saved[0], 0)

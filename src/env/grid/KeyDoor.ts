@@ -3,7 +3,8 @@
  * first, the goal in the last, and in each room but the last there is a key. One walks onto a key to take it and, having
  * it, into a door to open it, which uses it up. The only reward is a point at the goal: nothing tells the way there.
  *
- * Actions: up, down, left, right. Planes: wall, door, goal, key, agent, and one that is all ones while a key is held.
+ * Actions: up, down, left, right. Planes: wall, door, goal, key (one that is held is where the agent is), agent. (A plane
+ * that is all ones while a key is held would outweigh all else for who looks for what is new.)
  */
 import { Schema } from "effect"
 import { positiveInt } from "../../config/fields.ts"
@@ -125,7 +126,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
       }
       put(2, state[at + goal])
       put(4, state[at + agent])
-      if (state[at + held] !== 0) into.fill(1, to + 5 * size * size, to + 6 * size * size)
+      if (state[at + held] !== 0) put(3, state[at + agent])
     },
   }
 }
@@ -152,7 +153,6 @@ export const make = (options: Options = {}): BoardEnv => {
       { name: "goal", letter: "★", colour: palette.goal },
       { name: "key", letter: "⚷", colour: palette.joint },
       { name: "agent", letter: "☻", colour: palette.body },
-      { name: "held", letter: "", colour: "" },
     ],
     height: size,
     width: size,

@@ -1,0 +1,195 @@
+import { Effect, Equal } from "effect"
+import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
+import { byName as algorithmByName } from "../algorithm/registry.ts"
+import { applyOverrides, ConfigError, decode, isPlain, type Override, type Plain } from "../config/Config.ts"
+import type { Env } from "../env/Env.ts"
+import { saidOf } from "../env/Envs.ts"
+import { fromConfig, spelledOut } from "../env/fromConfig.ts"
+import { describe } from "../env/internal/describe.ts"
+import type { Said } from "../env/recipe.ts"
+import { RunOptions } from "./RunOptions.ts"
+import { Settings, type TrainInput } from "./Settings.ts"
+import { expand } from "./TrainerConfig.ts"
+
+/** Settings in which nothing is left open. */
+export type Decided = Omit<Settings, "checkpoint"> & {
+  readonly checkpoint: Omit<Settings["checkpoint"], "everySteps"> & { readonly everySteps: number }
+}
+
+/** A training that can start: everything decoded, every name found. */
+export interface Plan {
+  readonly settings: Decided
+  readonly env: Env
+  /** Those that validations are played in; that of the training unless others were given. */
+  readonly validationEnvs: ReadonlyArray<Env>
+  readonly algorithm: ConfiguredAlgorithm
+  /** The effective config, as `config.yaml` holds it. */
+  readonly effective: Plain
+  /** What people should know before it starts. */
+  readonly notes: ReadonlyArray<string>
+  /** Who said what, for errors. */
+  readonly from: { readonly source: string; readonly sources: ReadonlyMap<string, string> }
+}
+
+/** Can a policy for one act in the other? */
+const looksLike = (one: Env, other: Env): boolean =>
+  one.observationSpace.shape.join() === other.observationSpace.shape.join() &&
+  JSON.stringify(one.actionSpace) === JSON.stringify(other.actionSpace)
+
+/** Every validation env must have an episode to play. */
+const checkShares = ({ validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
+  const { everySteps, episodes, envs } = validation
+  if (everySteps === 0 || episodes >= envs.length) return Effect.void
+  const key = "validation.episodes"
+  const message = `${source}: ${key}: ${episodes} episodes are too few for ${envs.length} validation envs, of which each plays at least one`
+  return Effect.fail(new ConfigError({ source, key, message }))
+}
+
+/** The values behind the names in a config, where code gave values. */
+export interface Values {
+  readonly env?: Env
+  /** In the places that they have in `validation.envs`. */
+  readonly validationEnvs?: ReadonlyArray<Env | undefined>
+  readonly algorithm?: Algorithm
+}
+
+/** Lays the launcher's overrides over a config, checks everything, finds the env and the algorithm. */
+export const plan = Effect.fnUntraced(function* (config: Plain, values: Values): Effect.fn.Return<Plan, ConfigError> {
+  const options = yield* RunOptions
+  const unfit = [values.env, ...(values.validationEnvs ?? [])].map(problemOf).find((problem) => problem !== undefined)
+  if (unfit !== undefined) {
+    return yield* new ConfigError({ source: options.source, key: "env", message: `${options.source}: env: ${unfit}` })
+  }
+  const said = overridden({ name: options.name, ...config }, options.overrides)
+  const { value, sources } = yield* expand(said.value, { source: options.source, sources: said.sources })
+  const from = { source: options.source, sources }
+  const decoded = yield* decode(Settings, value, from)
+  const { checkpoint } = decoded
+  const everySteps = checkpoint.everySteps ?? Math.ceil(decoded.totalSteps / 10)
+  const settings = { ...decoded, checkpoint: { ...checkpoint, everySteps } }
+
+  const { env: givenEnv, validationEnvs: givenOthers = [] } = values
+  /** The values that code gave, wherever the config still says them; the one in the same place before others. */
+  const envSaid = (said: Said, given: ReadonlyArray<Env | undefined>, key: string): Effect.Effect<Env, ConfigError> => {
+    const value = given.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), said))
+    return value === undefined ? fromConfig(said, { ...from, prefix: key.split(".") }) : Effect.succeed(value)
+  }
+  const env = yield* envSaid(settings.env, [givenEnv, ...givenOthers], "env")
+  const others = yield* Effect.forEach(settings.validation.envs, (said, index) =>
+    envSaid(said, [givenOthers[index], ...givenOthers, givenEnv], "validation.envs"),
+  )
+  const other = others.find((candidate) => !looksLike(candidate, env))
+  if (other !== undefined) {
+    const message = `${options.source}: validation.envs: ${other.id} has other observations or actions than ${env.id}, which is trained on`
+    return yield* new ConfigError({ source: options.source, key: "validation.envs", message })
+  }
+  yield* checkShares(settings, options.source)
+  yield* checkRendering(settings, options.source)
+  yield* checkGoal(settings, options.source)
+
+  const { name, ...algorithmConfig } = settings.algorithm
+  const named =
+    values.algorithm !== undefined && values.algorithm.name === name
+      ? values.algorithm
+      : yield* algorithmByName(String(name), sources.get("algorithm") ?? options.source)
+  const algorithm = yield* named.configure(algorithmConfig, from)
+  return {
+    settings,
+    env,
+    validationEnvs: others.length === 0 ? [env] : others,
+    algorithm,
+    notes: [...switched(config, settings, sources), ...undrawn(settings, env)],
+    effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
+    from,
+  }
+})
+
+/** What is no env, though code gave it as one. */
+const problemOf = (env: Env | undefined): string | undefined => {
+  const given: unknown = env
+  if (given === undefined) return undefined
+  const has = (key: string): boolean => typeof given === "object" && given !== null && key in given
+  if (has("reset") && has("observe") && has("step")) return undefined
+  const hint = has("env") ? "; did you mean its .env?" : ""
+  return `expected an env, as Env.make gives, or the id of one, found ${has("env") ? "a module" : describe(given)}${hint}`
+}
+
+/** A file of settings (that of a run which goes on, say) may be about something else than the code that it is laid over. */
+const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
+  const nameOf = (said: unknown): string => String(isPlain(said) ? said.name : said)
+  return (["env", "algorithm"] as const).flatMap((key) => {
+    if (code[key] === undefined) return []
+    const [was, is] = [nameOf(spelledOut(code[key])), nameOf(settings[key])]
+    const source = sources.get(key) ?? sources.get(`${key}.name`) ?? ""
+    return was === is || source.startsWith("--") ? [] : [`${key} is ${is}, from ${source}; the code says ${was}`]
+  })
+}
+
+const undrawn = ({ render }: Settings, env: Env): ReadonlyArray<string> =>
+  render.everySteps > 0 && env.renderSvg === undefined
+    ? [`${env.id} can't be drawn (it has no renderSvg): of its episodes only trajectories are kept`]
+    : []
+
+/** One override after another; one that names another algorithm or env leaves that of the code, and its settings, behind. */
+const overridden = (config: Plain, overrides: ReadonlyArray<Override>): ReturnType<typeof applyOverrides> => {
+  let value = withTrees(config)
+  for (const override of overrides) {
+    const before = value
+    value = withTrees(applyOverrides(value, [override]).value)
+    for (const key of ["algorithm", "env"]) {
+      const [was, is] = [before[key], value[key]]
+      if (isPlain(was) && isPlain(is) && was.name !== is.name) value = { ...value, [key]: { name: is.name } }
+    }
+  }
+  return { value, sources: applyOverrides(config, overrides).sources }
+}
+
+/** `algorithm: a2c` means the algorithm of that name with its own defaults; an env with options is spelled out as well. */
+const withTrees = (config: Plain): Plain => ({
+  ...config,
+  ...(config.env === undefined ? {} : { env: spelledOut(config.env) }),
+  ...(config.algorithm === undefined || isPlain(config.algorithm) ? {} : { algorithm: { name: config.algorithm } }),
+})
+
+/** Episodes are kept of validations, so there must be one where one is to be kept. */
+const checkRendering = ({ render, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
+  const { everySteps } = render
+  if (everySteps === 0 || (validation.everySteps > 0 && everySteps % validation.everySteps === 0)) return Effect.void
+  const key = "render.every_steps"
+  const message = `${source}: ${key}: expected a multiple of validation.every_steps, ${validation.everySteps}, found ${everySteps}`
+  return Effect.fail(new ConfigError({ source, key, message }))
+}
+
+/** A goal that nobody measures would never be reached. */
+const checkGoal = ({ stopAtReturn, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
+  if (stopAtReturn === null || validation.everySteps > 0) return Effect.void
+  const key = "stop_at_return"
+  const message = `${source}: ${key}: only validations tell whether ${stopAtReturn} is reached; set validation.every_steps`
+  return Effect.fail(new ConfigError({ source, key, message }))
+}
+
+/** What a config says of an env in code: all that makes it, or the name that its author gave it. */
+const inConfig = (env: Env): Said => saidOf(env) ?? env.id
+
+/** An input in code as config and values. */
+export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {
+  const { env, algorithm, validation, ...rest } = input
+  const { envs: others = [], ...validating } = validation ?? {}
+  const said = (one: Env | string): Said => (typeof one === "string" ? one : inConfig(one))
+  const valueOf = (one: Env | string): Env | undefined => (typeof one === "string" ? undefined : one)
+  return {
+    config: {
+      ...rest,
+      env: said(env),
+      algorithm: typeof algorithm === "string" ? { name: algorithm } : { name: algorithm.name, ...algorithm.input },
+      ...(validation === undefined
+        ? {}
+        : { validation: { ...validating, ...(others.length === 0 ? {} : { envs: others.map(said) }) } }),
+    },
+    values: {
+      ...(typeof env === "string" ? {} : { env }),
+      validationEnvs: others.map(valueOf),
+      ...(typeof algorithm === "string" ? {} : { algorithm }),
+    },
+  }
+}

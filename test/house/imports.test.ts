@@ -19,6 +19,7 @@ const order = [
   "algorithm",
   "experiment",
   "checkpoint",
+  "export",
   "record",
   "train",
   "runs",

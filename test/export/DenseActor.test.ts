@@ -1,0 +1,243 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Algorithm, NamedTensors } from "../../src/algorithm/Algorithm.ts"
+import * as Ppo from "../../src/algorithm/Ppo.ts"
+import * as Sac from "../../src/algorithm/Sac.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Pendulum from "../../src/env/classic/Pendulum.ts"
+import type { Env } from "../../src/env/Env.ts"
+import * as Normalise from "../../src/env/Normalise.ts"
+import { make as moments } from "../../src/env/RunningMoments.ts"
+import { sizeOf } from "../../src/env/Space.ts"
+import {
+  checkExport,
+  type DenseActor,
+  evaluate,
+  exampleOf,
+  ExportError,
+  layer,
+  outputSize,
+} from "../../src/export/DenseActor.ts"
+import { evaluate as evaluateGraph } from "../../src/graph/evaluate.ts"
+import { mlp } from "../../src/graph/layers.ts"
+import { constant } from "../../src/graph/ops.ts"
+import { layout } from "../../src/graph/Parameters.ts"
+import { stream } from "../../src/rng/Rng.ts"
+import { activations, drawn, squashed } from "./actors.ts"
+
+const close = (found: ArrayLike<number>, expected: ArrayLike<number>, tolerance: number): void => {
+  assert.strictEqual(found.length, expected.length)
+  for (let index = 0; index < expected.length; index++) assert.closeTo(found[index], expected[index], tolerance)
+}
+
+/** Two inputs, two hidden units of which the second is off for the first row, one output. */
+const small: DenseActor = {
+  inputs: 2,
+  layers: [
+    { weights: Float32Array.of(1, 2, 3, -4), biases: Float32Array.of(0.5, 0), activation: "relu" },
+    { weights: Float32Array.of(2, 10), biases: Float32Array.of(1), activation: "identity" },
+  ],
+}
+
+describe("a dense policy", () => {
+  it("is a row of weights for each output, biases and activations, for one row after another", () => {
+    // relu(1 + 2 + 0.5) = 3.5, relu(3 − 4) = 0; then relu(2 − 2 + 0.5) = 0.5, relu(6 + 4) = 10.
+    assert.deepEqual(evaluate(small, Float32Array.of(1, 1, 2, -1)), Float32Array.of(8, 102))
+  })
+
+  it("sees inputs minus their mean, by their deviation, within the limit", () => {
+    const normalisation = { mean: Float32Array.of(1, 3), deviation: Float32Array.of(2, 0.5), clip: 4 }
+    const seen = {
+      inputs: 2,
+      normalisation,
+      layers: [{ weights: Float32Array.of(1, 0, 0, 1), biases: new Float32Array(2), activation: "identity" }],
+    } as const
+    assert.deepEqual(evaluate(seen, Float32Array.of(0, 4, 99, -99)), Float32Array.of(-0.5, 2, 4, -4))
+  })
+
+  it("that samples and squashes takes tanh of the first half", () => {
+    const layers = [
+      { weights: Float32Array.of(1, 2, 3, 4), biases: new Float32Array(4), activation: "identity" },
+    ] as const
+    const actor: DenseActor = { inputs: 1, layers, head: "sample_and_squash" }
+    assert.strictEqual(outputSize(actor), 2)
+    assert.deepEqual(evaluate(actor, Float32Array.of(0.5)), Float32Array.of(Math.tanh(0.5), Math.tanh(1)))
+  })
+
+  it("computes what a graph's network does, with each activation, from the weights by name", () => {
+    for (const activation of activations) {
+      if (activation === "identity") continue
+      const net = mlp("net", { sizes: [5, 16, 16, 3], activation })
+      const parameters = layout(net.parameters)
+      const theta = parameters.initialise(stream(4)).map((weight) => weight + 0.1)
+      const named = parameters.toNamed(theta)
+      const actor: DenseActor = {
+        inputs: 5,
+        layers: [0, 1, 2].map((index) => layer(named, [`net.${index}`], index === 2 ? "identity" : activation)),
+      }
+      const rows = drawn(10 * 5, 3)
+      const [expected] = evaluateGraph([net.apply(parameters.tensorsOf(constant(theta)), constant(rows, [10, 5]))])
+      close(evaluate(actor, rows), expected, 2e-5)
+    }
+  })
+
+  it("normalises as an env's normalisation of observations does", () => {
+    const seen = moments(3)
+    seen.update(drawn(30, 5))
+    const rows = drawn(30, 40)
+    const actor: DenseActor = {
+      inputs: 3,
+      normalisation: {
+        mean: Float32Array.from(seen.mean),
+        deviation: Float32Array.from(seen.variance, (value) => Math.sqrt(value + 1e-8)),
+        clip: 10,
+      },
+      layers: [
+        { weights: Float32Array.of(1, 0, 0, 0, 1, 0, 0, 0, 1), biases: new Float32Array(3), activation: "identity" },
+      ],
+    }
+    const [expected] = evaluateGraph([Normalise.asGraph(seen)(constant(rows, [10, 3]))])
+    assert.include([...expected], 10)
+    close(evaluate(actor, rows), expected, 1e-5)
+  })
+})
+
+const refused = (make: () => unknown): string => {
+  try {
+    make()
+  } catch (error) {
+    assert.instanceOf(error, ExportError)
+    return error.message
+  }
+  return assert.fail("it was taken")
+}
+
+describe("what is no dense policy is refused in words", () => {
+  const example = exampleOf(small, Float32Array.of(1, 1))
+  const [first, last] = small.layers
+  const [mean, deviation] = [Float32Array.of(0, 0), Float32Array.of(1, 1)]
+  const cases: ReadonlyArray<readonly [string, DenseActor]> = [
+    ["a policy cannot have 0 inputs", { ...small, inputs: 0 }],
+    ["a policy needs at least one layer", { ...small, layers: [] }],
+    ["layer 1 has no outputs", { ...small, layers: [first, { ...last, biases: new Float32Array(0) }] }],
+    ["layer 0 has 4 weights, [2, 3] needs 6", { ...small, inputs: 3 }],
+    ["layer 1 has 2 weights, [1, 1] needs 1", { inputs: 2, layers: [{ ...last }, last] }],
+    [
+      "layer 0's weights have the number NaN",
+      { ...small, layers: [{ ...first, weights: Float32Array.of(1, NaN, 3, 4) }, last] },
+    ],
+    [
+      "layer 1's biases have the number Infinity",
+      { ...small, layers: [first, { ...last, biases: Float32Array.of(Infinity) }] },
+    ],
+    [
+      "sample_and_squash takes a mean and a deviation for each action, found 1 outputs",
+      { ...small, head: "sample_and_squash" },
+    ],
+    [
+      "the normalisation is of 1 and 2 numbers, the input has 2",
+      { ...small, normalisation: { mean: Float32Array.of(0), deviation } },
+    ],
+    [
+      "the normalisation's factors have the number Infinity",
+      { ...small, normalisation: { mean, deviation: Float32Array.of(1, 0) } },
+    ],
+    [
+      "a deviation of the normalisation is not above 0",
+      { ...small, normalisation: { mean, deviation: Float32Array.of(1, -1) } },
+    ],
+    ["inputs cannot be cut off at ± 0", { ...small, normalisation: { mean, deviation, clip: 0 } }],
+  ]
+  for (const [message, actor] of cases) {
+    it(message, () =>
+      assert.strictEqual(
+        refused(() => checkExport(actor, example)),
+        message,
+      ),
+    )
+  }
+
+  it("and so is an example that does not fit, or rows that are none", () => {
+    const message = "the example has 2 numbers in and 2 out, 1 rows of it need 1"
+    assert.strictEqual(
+      refused(() => checkExport(small, { ...example, output: new Float32Array(2) })),
+      message,
+    )
+    assert.include(
+      refused(() => checkExport(small, exampleOf(small, new Float32Array(0)))),
+      "0 rows",
+    )
+    assert.strictEqual(
+      refused(() => evaluate(small, new Float32Array(3))),
+      "3 numbers are no rows of 2 inputs",
+    )
+    assert.strictEqual(checkExport(squashed, exampleOf(squashed, drawn(6))), 2)
+  })
+
+  it("and so are layers that are not there, or do not stand side by side", () => {
+    const named: NamedTensors = {
+      "a.weight": { shape: [2, 1], data: new Float32Array(2) },
+      "a.bias": { shape: [1], data: new Float32Array(1) },
+      "b.weight": { shape: [1, 1], data: new Float32Array(1) },
+      "b.bias": { shape: [1], data: new Float32Array(1) },
+      "image.weight": { shape: [1, 1, 3, 3], data: new Float32Array(9) },
+      "image.bias": { shape: [1], data: new Float32Array(1) },
+    }
+    assert.strictEqual(
+      refused(() => layer(named, ["c"], "relu")),
+      `there is no layer "c" among the weights`,
+    )
+    assert.strictEqual(
+      refused(() => layer(named, ["image"], "relu")),
+      `"image" is no dense layer`,
+    )
+    assert.strictEqual(
+      refused(() => layer(named, ["a", "b"], "relu")),
+      "layers side by side need the same inputs: a, b",
+    )
+  })
+})
+
+/** A policy of a learner that learnt nothing yet: 40 observations, what it does, and its weights. */
+const policyOf = (env: Env, algorithm: Algorithm) =>
+  Effect.gen(function* () {
+    const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+    const { observationSpace, actionSpace } = env
+    const task = { observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5 }
+    const learner = yield* configured.setup(task)
+    const observations = drawn(40 * sizeOf(observationSpace))
+    const policy = yield* learner.policy?.(40) ?? Effect.die("no policy")
+    yield* policy.refresh
+    policy.observations.set(observations)
+    yield* policy.program.run
+    return { observations, actions: Array.from(policy.actions), weights: yield* learner.weights }
+  }).pipe(Effect.scoped, Effect.provide(Wasm.layer))
+
+describe("a learner's policy, described layer by layer, acts as it does", () => {
+  it.effect("PPO's: the action that it prefers", () =>
+    Effect.gen(function* () {
+      const { observations, actions, weights } = yield* policyOf(CartPole.env, Ppo.make({ hidden: [24, 24] }))
+      const hidden = [layer(weights, ["actor.0"], "tanh"), layer(weights, ["actor.1"], "tanh")]
+      const found = evaluate({ inputs: 4, layers: [...hidden, layer(weights, ["actor.2"], "identity")] }, observations)
+      const best = actions.map((_, row) => (found[2 * row + 1] > found[2 * row] ? 1 : 0))
+      assert.deepStrictEqual(best, actions)
+      assert.strictEqual(new Set(best).size, 2)
+    }),
+  )
+
+  it.effect("SAC's: tanh of the means, which the env's bounds scale", () =>
+    Effect.gen(function* () {
+      const { observations, actions, weights } = yield* policyOf(Pendulum.env, Sac.make({ hidden: [24, 24] }))
+      const hidden = [layer(weights, ["actor.0"], "relu"), layer(weights, ["actor.1"], "relu")]
+      const both = layer(weights, ["actor.mean", "actor.logStd"], "identity")
+      const actor: DenseActor = { inputs: 3, layers: [...hidden, both], head: "sample_and_squash" }
+      close(
+        evaluate(actor, observations).map((action) => 2 * action),
+        actions,
+        1e-6,
+      )
+      assert.isAbove(new Set(actions).size, 30)
+    }),
+  )
+})

@@ -1,0 +1,20 @@
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+/** Whether a program is installed here: what needs it is skipped where it is not. */
+export const isInstalled = (program: string): boolean => spawnSync(program, ["--version"]).status === 0
+
+/** What a program prints; it must end well. */
+export const output = (program: string, args: ReadonlyArray<string>): string =>
+  execFileSync(program, args, { encoding: "utf8", maxBuffer: 1e8 })
+
+export const inFolder = <A>(use: (folder: string) => A): A => {
+  const folder = mkdtempSync(join(tmpdir(), "effect-rl-export-"))
+  try {
+    return use(folder)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}

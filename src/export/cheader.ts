@@ -1,0 +1,188 @@
+/**
+ * A policy as a C++17 header that needs nothing but `<cmath>` and `<cstddef>`: for microcontrollers, simulators, and
+ * whatever else acts without a runtime. The weights are constants, so they may stay in flash.
+ *
+ * @example
+ * ```ts
+ * actorToHeader(actor, { name: "pendulum", commit: "f972979", example: exampleOf(actor, Float32Array.of(1, 0, 0)) })
+ * ```
+ * ```cpp
+ * #include "pendulum.h"
+ * float action[policy_pendulum::outputs];
+ * policy_pendulum::evaluate(observation, action);
+ * policy_pendulum::test(); // how far this machine is from the example inside: nearly 0
+ * ```
+ */
+import {
+  type Activation,
+  checkExport,
+  type DenseActor,
+  type DenseLayer,
+  type Example,
+  type Normalisation,
+  outputSize,
+  precisionOf,
+} from "./DenseActor.ts"
+
+export { ExportError } from "./ExportError.ts"
+
+export interface HeaderOptions {
+  /** What the policy is called: its namespace is `policy_NAME`, all that is no letter or digit being `_`. */
+  readonly name: string
+  /** The commit that it was trained at. */
+  readonly commit: string
+  /** What `test` compares with. */
+  readonly example: Example
+}
+
+/** The namespace of a policy of this name. C++ keeps names with two `_` in a row to itself. */
+export const namespaceOf = (name: string): string => `policy_${name}`.replace(/[^A-Za-z0-9]+/g, "_").replace(/_$/, "")
+
+/** The text of the header. Throws an ExportError where the policy does not hold together. */
+export const actorToHeader = (actor: DenseActor, { name, commit, example }: HeaderOptions): string => {
+  const rows = checkExport(actor, example)
+  const space = namespaceOf(name)
+  const guard = `EFFECT_RL_${space}_H`
+  const used = new Set(actor.layers.map(({ activation }) => activation))
+  const parts = [
+    `// A policy, written by effect-rl: ${space}::evaluate acts, ${space}::test checks it against an example.`,
+    `#ifndef ${guard}\n#define ${guard}`,
+    "#include <cmath>\n#include <cstddef>",
+    `namespace ${space} {`,
+    `inline constexpr char name[] = ${quoted(name)};\ninline constexpr char commit[] = ${quoted(commit)};`,
+    `inline constexpr std::size_t inputs = ${actor.inputs};\ninline constexpr std::size_t outputs = ${outputSize(actor)};`,
+    ...(actor.normalisation === undefined ? [] : [normalisationCode(actor.normalisation)]),
+    ...actor.layers.map((layer, index) => layerCode(layer, index)),
+    exampleCode(example, rows),
+    ...[...used].map((activation) => `inline float ${activation}(float x) { ${activationCode[activation]} }`),
+    denseCode,
+    evaluateCode(actor),
+    testCode,
+    `}  // namespace ${space}`,
+    "#endif",
+  ]
+  return `${parts.join("\n\n")}\n`
+}
+
+/** Bytes that are no plain character as three octal digits, which end by themselves; `?` too, for there were trigraphs. */
+const quoted = (text: string): string => {
+  const plain = (byte: number): boolean => byte >= 0x20 && byte < 0x7f && !'"\\?'.includes(String.fromCharCode(byte))
+  const bytes = [...new TextEncoder().encode(text)]
+  return `"${bytes.map((byte) => (plain(byte) ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`)).join("")}"`
+}
+
+/** Nine digits tell every float32 from its neighbours. */
+const literal = (value: number): string => {
+  const digits = Object.is(value, -0) ? "-0" : String(Number(value.toPrecision(9)))
+  return /[.e]/.test(digits) ? `${digits}f` : `${digits}.0f`
+}
+
+const numbersOfLine = 8
+
+const array = (name: string, values: Float32Array): string => {
+  const lines = Array.from({ length: Math.ceil(values.length / numbersOfLine) }, (_, line) => {
+    const some = values.subarray(line * numbersOfLine, (line + 1) * numbersOfLine)
+    return `    ${Array.from(some, literal).join(", ")},`
+  })
+  return `inline constexpr float ${name}[${values.length}] = {\n${lines.join("\n")}\n};`
+}
+
+const normalisationCode = (normalisation: Normalisation): string =>
+  [
+    "namespace normalisation {",
+    array("mean", normalisation.mean),
+    array("precision", precisionOf(normalisation)),
+    ...(normalisation.clip === undefined
+      ? []
+      : [`inline constexpr float limit = ${literal(Math.fround(normalisation.clip))};`]),
+    "}  // namespace normalisation",
+  ].join("\n")
+
+const layerCode = ({ weights, biases }: DenseLayer, index: number): string =>
+  [
+    `namespace layer_${index} {  // ${biases.length} outputs from ${weights.length / biases.length} inputs`,
+    array("weights", weights),
+    array("biases", biases),
+    `}  // namespace layer_${index}`,
+  ].join("\n")
+
+const exampleCode = ({ input, output }: Example, rows: number): string =>
+  [
+    "namespace example {",
+    `inline constexpr std::size_t rows = ${rows};`,
+    array("input", input),
+    array("output", output),
+    "}  // namespace example",
+  ].join("\n")
+
+const activationCode: Readonly<Record<Activation, string>> = {
+  identity: "return x;",
+  relu: "return x > 0.0f ? x : 0.0f;",
+  tanh: "return std::tanh(x);",
+  sigmoid: "return 1.0f / (1.0f + std::exp(-x));",
+  silu: "return x / (1.0f + std::exp(-x));",
+  softplus: "return (x > 0.0f ? x : 0.0f) + std::log1p(std::exp(-std::fabs(x)));",
+  gelu: "return 0.5f * x * (1.0f + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));",
+}
+
+const denseCode = `template <float (*Activation)(float), std::size_t Weights, std::size_t Outputs>
+void dense(const float (&weight)[Weights], const float (&bias)[Outputs], const float* from, float* to) {
+    constexpr std::size_t from_size = Weights / Outputs;
+    for (std::size_t row = 0; row < Outputs; row++) {
+        float sum = bias[row];
+        for (std::size_t column = 0; column < from_size; column++) {
+            sum += weight[row * from_size + column] * from[column];
+        }
+        to[row] = Activation(sum);
+    }
+}`
+
+const normaliseLines = ({ clip }: Normalisation): ReadonlyArray<string> => [
+  "    float value_in[inputs];",
+  "    for (std::size_t index = 0; index < inputs; index++) {",
+  "        const float value = (input[index] - normalisation::mean[index]) * normalisation::precision[index];",
+  ...(clip === undefined
+    ? ["        value_in[index] = value;"]
+    : [
+        "        const float below = value > normalisation::limit ? normalisation::limit : value;",
+        "        value_in[index] = below < -normalisation::limit ? -normalisation::limit : below;",
+      ]),
+  "    }",
+]
+
+/** One buffer a layer; the compiler sees how long each is needed. */
+const evaluateCode = ({ normalisation, layers, head }: DenseActor): string => {
+  const start = normalisation === undefined ? "input" : "value_in"
+  const squashes = head === "sample_and_squash"
+  const lines = layers.flatMap(({ biases, activation }, index) => {
+    const from = index === 0 ? start : `value_${index - 1}`
+    const isOutput = index === layers.length - 1 && !squashes
+    const to = isOutput ? "output" : `value_${index}`
+    const call = `    dense<${activation}>(layer_${index}::weights, layer_${index}::biases, ${from}, ${to});`
+    return isOutput ? [call] : [`    float ${to}[${biases.length}];`, call]
+  })
+  const squash = `    for (std::size_t index = 0; index < outputs; index++) output[index] = std::tanh(value_${layers.length - 1}[index]);`
+  return [
+    `// ${squashes ? "The best action: tanh of the mean, which the first half of the last layer is." : "What the last layer says."}`,
+    "inline void evaluate(const float* input, float* output) {",
+    ...(normalisation === undefined ? [] : normaliseLines(normalisation)),
+    ...lines,
+    ...(squashes ? [squash] : []),
+    "}",
+  ].join("\n")
+}
+
+const testCode = `// The largest absolute difference to the example's outputs; not a number where one of them is none.
+inline float test() {
+    float largest = 0.0f;
+    for (std::size_t row = 0; row < example::rows; row++) {
+        float output[outputs];
+        evaluate(example::input + row * inputs, output);
+        for (std::size_t index = 0; index < outputs; index++) {
+            const float difference = std::fabs(output[index] - example::output[row * outputs + index]);
+            if (std::isnan(difference)) return difference;
+            if (difference > largest) largest = difference;
+        }
+    }
+    return largest;
+}`

@@ -148,6 +148,11 @@ export const read = (file: Uint8Array): Found => {
       messages.filter((one) => one.type === type).map((one) => one.at)
     const attributes = Object.fromEntries(all(0x0c).map(attributeAt))
     must(Object.keys(attributes).length === all(0x0c).length, "attributes of different names")
+    must(all(0x15).length === (all(0x0c).length === 0 ? 0 : 1), "a word on where the attributes are")
+    must(
+      all(0x15).every((info) => number(info, 2) === 0 && isNowhere(info + 2) && isNowhere(info + 10)),
+      "attributes that are in the header",
+    )
     if (all(0x02).length === 1) {
       const links = all(0x06).map(linkAt)
       return { attributes, children: Object.fromEntries(links.map(([name, child]) => [name, nodeAt(child)])) }

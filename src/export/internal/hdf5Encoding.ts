@@ -104,6 +104,9 @@ const reference = ({ length, collection, index }: TextPlace): Uint8Array =>
 
 const utf8Name = 1
 
+/** IV.A.2.v: that an object keeps its attributes in its own header. Without it, HDF5's library counts none. */
+export const attributeInfo: Message = { type: 0x15, flags: 4, data: join([bytes(0, 0), nowhere, nowhere]) }
+
 /** IV.A.2.m, version 3: an attribute that is one text. */
 export const attribute = (name: string, place: TextPlace): Message => {
   const ended = join([text(name), bytes(0)])

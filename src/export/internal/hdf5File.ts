@@ -1,6 +1,7 @@
 import { complain } from "../ExportError.ts"
 import {
   attribute,
+  attributeInfo,
   datasetMessages,
   groupMessages,
   heapCollection,
@@ -129,7 +130,8 @@ const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyA
 /** What a node holds comes before it: its header needs to know where. */
 const writeNode = (node: Planned, places: ReadonlyArray<TextPlace>, append: Append): number => {
   const attributes = node.attributes.map(({ name, text }) => attribute(name, places[text]))
-  const messages = [...contentOf(node, places, append), ...attributes]
+  const info = attributes.length === 0 ? [] : [attributeInfo]
+  const messages = [...contentOf(node, places, append), ...info, ...attributes]
   if (messages.some(({ data }) => data.length > longestMessage)) complain(`${node.path}: a name in it is too long`)
   return append(objectHeader(messages))
 }

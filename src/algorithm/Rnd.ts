@@ -1,10 +1,13 @@
 import { Schema } from "effect"
-import { fraction, naturalInt, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
+import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
 import type { Box } from "../env/Space.ts"
+import { orthogonal } from "../graph/initialisers.ts"
+import { linear } from "../graph/layers.ts"
 import { add, div, maximum, mean, mul, square, stopGradient, sub, sum } from "../graph/ops.ts"
+import type { Tensor } from "../graph/Tensor.ts"
 import { define, type Task } from "./Algorithm.ts"
 import { buildThen } from "./build.ts"
-import { isImage, type NetworkConfig, trunk } from "./network/trunk.ts"
+import { isImage, type NetworkConfig, trunk, type Weights } from "./network/trunk.ts"
 import { ppoFields, ppoLoss, ppoPhase, type PpoConfig } from "./Ppo.ts"
 import { type ActorCriticModel, actorCriticModel } from "./rollout/actorCriticModel.ts"
 import type { Auxiliary } from "./rollout/Auxiliary.ts"
@@ -30,19 +33,30 @@ export const rndFields = {
   initObsSteps: withDefault(naturalInt, 600),
   /** The share of rows that the predictor learns from; null is 32 over the number of envs, at most 1. */
   predictionShare: withDefault(Schema.NullOr(fraction), null),
+  /** How fast the predictor learns, as a share of the learning rate: what it knows too soon was never worth a visit. */
+  predictionPace: withDefault(positive, 0.1),
   /** Numbers that are to be predicted of an observation. */
   predictionSize: withDefault(positiveInt, 64),
 }
 export const RndConfig = Schema.Struct(rndFields)
 export type RndConfig = typeof RndConfig.Type
 
-/** The predictor has a layer more than what it is to predict, so that it can. */
+/**
+ * The predictor has a layer more than what it is to predict, so that it can. Both end in plain sums: a rectifier that
+ * never fires would leave an error that nothing can learn away, and states would seem new for ever.
+ */
 export const rndBonus = (config: RndConfig, { observationSpace, numEnvs }: Task): Bonus => {
   const width = observationSpace.shape.reduce((product, length) => product * length, 1)
-  const network = (name: string, hidden: ReadonlyArray<number>) =>
-    trunk(name, observationSpace, { ...networkFor(observationSpace, config), hidden })
-  const fixed = network("rnd.fixed", [config.predictionSize])
-  const predictor = network("rnd.predictor", [...config.hidden.slice(0, 1), config.predictionSize])
+  const network = (name: string, hidden: ReadonlyArray<number>) => {
+    const below = trunk(name, observationSpace, { ...networkFor(observationSpace, config), hidden })
+    const last = linear(`${name}.${below.depth}`, below.outputs, config.predictionSize, orthogonal(1))
+    return {
+      parameters: { ...below.parameters, ...last.parameters },
+      apply: (weights: Weights, observations: Tensor) => last.apply(weights, below.apply(weights, observations)),
+    }
+  }
+  const fixed = network("rnd.fixed", isImage(observationSpace) ? [] : config.hidden.slice(0, 1))
+  const predictor = network("rnd.predictor", isImage(observationSpace) ? config.hidden.slice(0, 1) : config.hidden)
   const surprise: Bonus["surprise"] = ({ weights, fixed: given, column }) => {
     const seen = column("seen")
     const error = square(sub(predictor.apply(weights, seen), stopGradient(fixed.apply(given, seen))))
@@ -50,6 +64,7 @@ export const rndBonus = (config: RndConfig, { observationSpace, numEnvs }: Task)
   }
   return {
     parameters: predictor.parameters,
+    pace: config.predictionPace,
     fixed: fixed.parameters,
     surprise,
     loss: (batch) => {

@@ -79,7 +79,7 @@ const kindOf = (value: unknown): string => {
 const whatAndWhere = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   const place = placeIn(error.stack)
-  return `${error.name}: ${oneLine(error.message)}${place === undefined ? "" : ` (${place})`}${missingExtension(error)}`
+  return `${error.name}: ${oneLine(error.message)}${place === undefined ? "" : ` (${place})`}${hintFor(error)}`
 }
 
 /** The first line of a stack that is in the user's own files. */
@@ -93,6 +93,13 @@ export const placeIn = (stack = ""): string | undefined => {
 }
 
 const library = new URL("../", import.meta.url).href
+
+/** What helps where Node itself doesn't say. */
+const hintFor = (error: Error): string => {
+  if (codeOf(error) === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") return '; "npm install tsx" brings what compiles it'
+  if (error.message.includes("outside a module")) return '; set "type": "module" in the nearest package.json'
+  return missingExtension(error)
+}
 
 /** Node wants the whole name of a file that is imported. */
 const missingExtension = (error: Error): string => {

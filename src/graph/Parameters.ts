@@ -24,6 +24,8 @@ export interface Layout {
   readonly flatten: (tensors: Readonly<Record<string, Tensor>>) => Tensor
   /** First values: each parameter draws from its own child of the stream, so adding one changes no other. */
   readonly initialise: (random: Stream) => Float32Array
+  /** A number for each parameter, in all of its places. */
+  readonly spread: (numberOf: (name: string) => number) => Float32Array
   readonly toNamed: (theta: Float32Array) => Readonly<Record<string, NamedArray>>
   /** Throws a GraphError where a parameter is missing or has another shape. */
   readonly fromNamed: (named: Readonly<Record<string, NamedArray>>) => Float32Array
@@ -75,6 +77,11 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
       const theta = new Float32Array(size)
       for (const { name, shape, init, offset } of entries) theta.set(init(random.child(name), shape), offset)
       return theta
+    },
+    spread: (numberOf) => {
+      const vector = new Float32Array(size)
+      for (const { name, offset, length } of entries) vector.fill(numberOf(name), offset, offset + length)
+      return vector
     },
     toNamed: (theta) =>
       Object.fromEntries(

@@ -18,6 +18,8 @@ import type { Rollout } from "./Rollout.ts"
 /** A reward that a learner gives itself for what surprises it. */
 export interface Bonus {
   readonly parameters: Declarations
+  /** How fast they learn, in shares of the learning rate; 1 by default. */
+  readonly pace?: number
   /** Drawn once and never learnt. */
   readonly fixed?: Declarations
   /** Of a transition's columns: how surprising each row is. */

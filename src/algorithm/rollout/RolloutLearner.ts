@@ -77,6 +77,7 @@ export const rolloutLearner = Effect.fnUntraced(function* (
     hasTarget: definition.target !== undefined,
     explores: definition.exploration !== undefined,
     exploration: definition.exploration?.(task.totalSteps) ?? 0,
+    ...paceOf(bonus),
     steps: config.nsteps,
     sequence,
     rows: rowKindsOf(definition, task),
@@ -273,6 +274,11 @@ const checkedSequence = (
     return wrong("minibatches", `expected a divisor of a rollout's ${what}, found ${minibatches}`)
   }
   return Effect.succeed(sequence)
+}
+
+const paceOf = (bonus: Bonus | undefined): Pick<Blueprint, "pace"> => {
+  const { parameters = {}, pace = 1 } = bonus ?? {}
+  return pace === 1 ? {} : { pace: (name) => (name in parameters ? pace : 1) }
 }
 
 const scalar = { shape: [], dtype: "f32" } as const

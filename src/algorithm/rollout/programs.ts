@@ -1,7 +1,7 @@
 import type { Space } from "../../env/Space.ts"
 import { sizeOf as sizeOfSpace } from "../../env/Space.ts"
 import { gradients } from "../../graph/gradients.ts"
-import { add, constant, input, reshape, state, where } from "../../graph/ops.ts"
+import { add, constant, input, mul, reshape, state, sub, where } from "../../graph/ops.ts"
 import { fail } from "../../graph/ops/core.ts"
 import { clipGlobalNorm, type Optimiser } from "../../graph/optimisers.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
@@ -103,6 +103,8 @@ export interface Blueprint {
   /** Steps of a sequence, 1 without memory. */
   readonly sequence: number
   readonly rows: RowKinds
+  /** How fast a parameter learns, as a share of the learning rate. */
+  readonly pace?: (name: string) => number
 }
 
 export const actionKind = (space: Space): RowKind =>
@@ -246,7 +248,9 @@ export const updateSpec = (blueprint: Blueprint, phase: Phase): ProgramSpec => {
   )
   const gradient = parameters.flatten(Object.fromEntries(names.map((key, index) => [key, slopes[index]])))
   const clipped = phase.maxGradNorm > 0 ? clipGlobalNorm(gradient, phase.maxGradNorm) : gradient
-  const { next, moments } = phase.optimiser({ size, learningRate }).update(theta, clipped)
+  const proposal = phase.optimiser({ size, learningRate }).update(theta, clipped)
+  const { moments } = proposal
+  const next = paced(blueprint, theta, proposal.next)
   const kept = (tensor: Tensor, proposed: Tensor): Tensor =>
     proceed === undefined ? proposed : where(proceed, proposed, tensor)
   const states = Object.entries({ theta: { tensor: theta, next }, ...moments })
@@ -268,6 +272,10 @@ export const updateSpec = (blueprint: Blueprint, phase: Phase): ProgramSpec => {
     },
   }
 }
+
+/** Where some parameters learn at a pace of their own, they go that share of the way. */
+const paced = ({ pace, parameters }: Blueprint, theta: Tensor, next: Tensor): Tensor =>
+  pace === undefined ? next : add(theta, mul(constant(parameters.spread(pace)), sub(next, theta)))
 
 /** Something said of every row of a rollout at once. */
 export const rowsSpec = (

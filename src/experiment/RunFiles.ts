@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { FileTree } from "./FileTree.ts"
+import { type Places, relocated } from "./relocated.ts"
 import type { RunIdentity } from "./RunStore.ts"
 import { RunStoreError } from "./RunStoreError.ts"
 
@@ -14,6 +15,8 @@ export interface RunFiles extends FileTree {
   readonly appendedSizes: Effect.Effect<Readonly<Record<string, number>>, RunStoreError>
   /** Cuts every file that grows back to such a moment; one that wasn't there yet is removed. `run.log` is never cut. */
   readonly cutBack: (sizes: Readonly<Record<string, number>>) => Effect.Effect<void, RunStoreError>
+  /** The same run, in which some files and folders lie elsewhere than usual. */
+  readonly placed: (places: Places) => RunFiles
 }
 
 /** What grows line by line and must be, at the end, as if the run had never been interrupted. */
@@ -34,6 +37,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
 
   return {
     ...tree,
+    placed: (places) => makeRunFiles(relocated(tree, places), identity, resumed),
     directory: tree.root,
     identity,
     resumed,

@@ -22,7 +22,16 @@ export const ValidationSettings = Schema.Struct({
   envs: withDefault(Schema.Array(EnvSetting), []),
 })
 
+/** A folder in the run's own: outside of it, nothing could be found, moved or gone on with as a whole. */
+const folderInRun = Schema.NonEmptyString.check(
+  Schema.makeFilter((path) => !path.startsWith("/") && !path.split("/").includes(".."), {
+    expected: "a folder inside the run's: a relative path without ..",
+  }),
+)
+
 export const CheckpointSettings = Schema.Struct({
+  /** The folder that they are kept in. */
+  dir: withDefault(folderInRun, "checkpoints"),
   /** Save whenever this many more env steps were taken; 0 saves at the end only, null ten times in a run. */
   everySteps: withDefault(Schema.NullOr(naturalInt), null),
   /** Save whenever this many more episodes have ended, too. */
@@ -63,6 +72,8 @@ export const Settings = Schema.Struct({
   normalize: withDefault(NormalizeSettings, {}),
   /** Whether TensorBoard gets anything. */
   logScalars: withDefault(Schema.Boolean, true),
+  /** The folder of `run.log` and of what TensorBoard reads; `.` is the run's own. */
+  logDir: withDefault(folderInRun, "."),
   /** Env steps between two records of how the learning goes; an iteration that takes more is recorded by itself. */
   recordEvery: withDefault(positiveInt, 256),
   /** Ends the training when a validation's mean return reaches this. */

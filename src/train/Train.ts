@@ -75,11 +75,14 @@ const execute = Effect.fnUntraced(function* (
       : undefined
 
   // Only what can be set up leaves a folder behind.
-  const run = yield* (yield* RunStore).open({
+  const opened = yield* (yield* RunStore).open({
     name: settings.name,
     population: { environment: env.id, algorithm: algorithm.name },
     seed: settings.seed,
   })
+  const { logDir } = settings
+  const logs = Object.fromEntries(["run.log", "logs.tfevents"].map((file) => [file, join(logDir, file)]))
+  const run = opened.placed({ checkpoints: settings.checkpoint.dir, ...logs })
   const startsOver = run.resumed && (yield* startOver(run))
   const goesOn = run.resumed && !startsOver
   const resumed = goesOn ? yield* resume(planned, run, learner, envs) : undefined
@@ -173,6 +176,8 @@ const misfit = ({ settings }: Plan, { policy, plays }: Learner): ConfigError | u
   if (plays !== "nothing" || normalized === undefined) return undefined
   return wrong(`normalize.${normalized}`, `algorithm "${name}" plays no env, so there is nothing to normalise by`)
 }
+
+const join = (folder: string, file: string): string => (folder === "." ? file : `${folder}/${file}`)
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 

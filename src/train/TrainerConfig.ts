@@ -11,6 +11,7 @@ import { fraction, naturalInt, positiveInt, withDefault } from "../config/fields
  * | `total_steps` | `total_steps` |
  * | `validate_freq`, `num_val_episodes`, `max_val_steps` | `validation.every_steps`, `.episodes`, `.max_steps` |
  * | `save_freq`, `render_freq`, `log_scalars` | `checkpoint.every_steps`, `render.every_steps`, `log_scalars` |
+ * | `log_dir`, `model_dir` | `log_dir`, `checkpoint.dir` |
  * | `train_mode`, `returns`, `nsteps`, `gamma`, `lambda_`, `update_target_freq` | the algorithm's own, where given |
  *
  * @example
@@ -33,6 +34,9 @@ export const TrainerConfig = Schema.Struct({
   saveFreq: withDefault(naturalInt, 0),
   /** Whether TensorBoard gets anything. */
   logScalars: withDefault(Schema.Boolean, true),
+  /** Folders inside the run's, of logs and of checkpoints. */
+  logDir: withDefault(Schema.NonEmptyString, "."),
+  modelDir: withDefault(Schema.NonEmptyString, "checkpoints"),
   /** 0 leaves it to the algorithm. */
   updateTargetFreq: withDefault(naturalInt, 0),
   /** A multiple of `validateFreq`; 0 never renders. */
@@ -71,6 +75,7 @@ export const expand = Effect.fnUntraced(function* (
   const value = {
     totalSteps: trainer.totalSteps,
     logScalars: trainer.logScalars,
+    logDir: trainer.logDir,
     ...rest,
     validation: {
       everySteps: trainer.validateFreq,
@@ -78,7 +83,7 @@ export const expand = Effect.fnUntraced(function* (
       maxSteps: trainer.maxValSteps,
       ...plainAt(rest, "validation"),
     },
-    checkpoint: { everySteps: trainer.saveFreq, ...plainAt(rest, "checkpoint") },
+    checkpoint: { everySteps: trainer.saveFreq, dir: trainer.modelDir, ...plainAt(rest, "checkpoint") },
     render: { everySteps: trainer.renderFreq, ...plainAt(rest, "render") },
     algorithm: { ...algorithm, ...plainAt(rest, "algorithm") },
   }

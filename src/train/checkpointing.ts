@@ -85,7 +85,7 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
       "runtime.json": new TextEncoder().encode(JSON.stringify(runtime, null, 2)),
     },
   })
-  return `checkpoints/${name}`
+  return `${plan.settings.checkpoint.dir}/${name}`
 })
 
 /** Above this, a file is written straight from the arrays: a replay memory has no room for a copy of itself. */

@@ -9,6 +9,8 @@ import * as Wasm from "../../src/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import { RunStore } from "../../src/experiment/RunStore.ts"
 import { Recorder } from "../../src/record/Recorder.ts"
+import { runLog } from "../../src/record/runLog.ts"
+import { tensorBoard } from "../../src/record/tensorBoard.ts"
 import { RunOptions } from "../../src/train/RunOptions.ts"
 import * as Train from "../../src/train/Train.ts"
 import { keep } from "./inMemory.ts"
@@ -255,6 +257,42 @@ describe("what should be known before a training starts", () => {
       )
       yield* Train.run(input).pipe(Effect.provide(Layer.mergeAll(Wasm.layer, again.layer, noting)))
       assert.deepEqual(notes, ["it is finished; with more --total-steps than 64 it would go on"])
+    }),
+  )
+})
+
+describe("logs and checkpoints", () => {
+  const elsewhere = { trainer: { totalSteps: 64, saveFreq: 32, logDir: "logs", modelDir: "kept/models" } }
+  const input: Input = { env: CartPole.env, numEnvs: 2, algorithm: Ppo.make(ppo), ...elsewhere }
+
+  it.effect("lie in the folders that are asked for, and are gone on with there", () =>
+    Effect.gen(function* () {
+      const store = RunStore.memory()
+      const recorder = Recorder.layer(runLog, tensorBoard)
+      const whole = yield* Train.run(input).pipe(Effect.provide(Layer.mergeAll(Wasm.layer, store.layer, recorder)))
+      const paths = [...store.files.keys()].map((path) => path.slice(whole.runDir.length + 1))
+      assert.includeMembers(paths, ["logs/run.log", "logs/logs.tfevents", "kept/models/latest.json", "config.yaml"])
+      assert.isFalse(paths.some((path) => path.startsWith("checkpoints") || path === "run.log"))
+
+      // As if it had been killed after its first checkpoint.
+      const left = new Map([...store.files].filter(([path]) => !/step_0+64\/|return\.json/.test(path)))
+      const rest = RunStore.memory({ files: left, resume: whole.runDir })
+      const resumed = yield* Train.run(input).pipe(Effect.provide(Layer.mergeAll(Wasm.layer, rest.layer, recorder)))
+      assert.strictEqual(resumed.digest, whole.digest)
+      const log = `${whole.runDir}/logs/logs.tfevents`
+      assert.strictEqual(left.get(log)?.length, store.files.get(log)?.length)
+    }),
+  )
+
+  it.effect("stay inside the run", () =>
+    Effect.gen(function* () {
+      for (const dir of ["../models", "/models"]) {
+        const { message } = yield* Effect.flip(keep({ ...input, checkpoint: { dir } }))
+        assert.match(
+          message,
+          /checkpoint\.dir: expected a folder inside the run's: a relative path without \.\., found/,
+        )
+      }
     }),
   )
 })

@@ -30,6 +30,8 @@ describe("TrainerConfig", () => {
       maxValSteps: 10_000,
       saveFreq: 0,
       logScalars: true,
+      logDir: ".",
+      modelDir: "checkpoints",
       updateTargetFreq: 0,
       renderFreq: 0,
     })

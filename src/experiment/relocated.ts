@@ -1,0 +1,36 @@
+import type { FileTree } from "./FileTree.ts"
+
+/** Other places for some files and folders of a tree, by their paths: `{ checkpoints: "models" }`. */
+export type Places = Readonly<Record<string, string>>
+
+/** The same tree, whose users find those files and folders under the paths that they know. */
+export const relocated = (tree: FileTree, places: Places): FileTree => {
+  const moved = Object.entries(places).filter(([from, to]) => from !== to)
+  if (moved.length === 0) return tree
+  const at = (path: string): string => {
+    for (const [from, to] of moved) {
+      if (path === from) return to
+      if (path.startsWith(`${from}/`)) return `${to}${path.slice(from.length)}`
+    }
+    return path
+  }
+  return {
+    root: tree.root,
+    read: (path) => tree.read(at(path)),
+    stream: (path) => tree.stream(at(path)),
+    readText: (path) => tree.readText(at(path)),
+    write: (path, contents) => tree.write(at(path), contents),
+    append: (path, contents) => tree.append(at(path), contents),
+    appending: (path) => tree.appending(at(path)),
+    truncate: (path, size) => tree.truncate(at(path), size),
+    sync: (path) => tree.sync(at(path)),
+    exists: (path) => tree.exists(at(path)),
+    size: (path) => tree.size(at(path)),
+    list: (path) => tree.list(at(path)),
+    remove: (path) => tree.remove(at(path)),
+    writeDirectory: (path, files, last) => tree.writeDirectory(at(path), files, last),
+    link: (path, target) => tree.link(at(path), target),
+    target: (path) => tree.target(at(path)),
+    repair: (path) => tree.repair(at(path)),
+  }
+}

@@ -4,13 +4,18 @@
 import { Bc, Demonstrations, GridWorld, Train } from "effect-rl"
 
 const shown = Demonstrations.record(GridWorld.env, {
-  episodes: 8000,
+  episodes: 40_000,
   policy: (seen) => GridWorld.optimalAction(GridWorld.stateOf(seen)),
 })
 
 export default Train.run({
   env: GridWorld.env,
-  algorithm: Bc.make(shown, { planning: { actions: 16 }, hidden: [], batchSize: 32 }),
-  totalSteps: 800_000,
-  validation: { everySteps: 200_000, episodes: 200 },
+  algorithm: Bc.make(shown, {
+    planning: { iterations: 20, filters: 64, actions: 16 },
+    hidden: [],
+    batchSize: 16,
+    schedule: "linear",
+  }),
+  totalSteps: 1_500_000,
+  validation: { everySteps: 300_000, episodes: 400 },
 })

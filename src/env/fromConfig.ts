@@ -14,6 +14,7 @@ import * as TicTacToe from "./games/TicTacToe.ts"
 import * as ApplePicker from "./grid/ApplePicker.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
 import * as KeyDoor from "./grid/KeyDoor.ts"
+import * as PixelMaze from "./grid/PixelMaze.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
 import { recipeOf, type Said } from "./recipe.ts"
@@ -62,6 +63,7 @@ const continuous = (env: Env): Env<unknown, Box> => {
 const makers: Readonly<Record<string, Maker>> = {
   KeyDoor: maker(KeyDoor.Options, KeyDoor.make),
   GridWorld: maker(GridWorld.Options, GridWorld.make),
+  PixelMaze: maker(PixelMaze.Options, PixelMaze.make),
   ApplePicker: maker(ApplePicker.Options, ApplePicker.make),
   Breakout: maker(Breakout.Options, Breakout.make),
   Catch: maker(Catch.Options, Catch.make),

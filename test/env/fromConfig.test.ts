@@ -11,6 +11,7 @@ import { fromConfig } from "../../src/env/fromConfig.ts"
 import * as TicTacToe from "../../src/env/games/TicTacToe.ts"
 import * as ApplePicker from "../../src/env/grid/ApplePicker.ts"
 import * as GridWorld from "../../src/env/grid/GridWorld.ts"
+import * as PixelMaze from "../../src/env/grid/PixelMaze.ts"
 import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import * as Breakout from "../../src/env/pixel/Breakout.ts"
 import * as Catch from "../../src/env/pixel/Catch.ts"
@@ -21,6 +22,7 @@ const made: ReadonlyArray<Env.Env> = [
   KeyDoor.make({ size: 12, rooms: 4, layoutSeed: 1, maxSteps: 200 }),
   GridWorld.make({ size: 9, density: 0.1 }),
   ApplePicker.make({ size: 12, apples: 3, layoutSeed: 4 }),
+  PixelMaze.make({ layoutSeed: 2, apples: 1, maxSteps: 30 }),
   Breakout.make({ stickiness: 0 }),
   Catch.make({ stickiness: 0.5, ramps: false }),
   TicTacToe.make({ opponent: "optimal" }),

@@ -1,20 +1,33 @@
 /**
  * A small maze seen as a coloured picture of 20 × 20 pixels: walls are white, the agent is blue, apples (a point each)
  * are green and the goal (ten points, and the end) is red. Walls, apples, goal and agent are drawn anew for every
- * episode, so that there is a way to each of them.
+ * episode, so that there is a way to each of them; with `layoutSeed` only the agent is, far from the goal.
  *
  * Actions: up, down, left, right. Planes: red, green, blue.
  */
-import type { Stream } from "../../rng/Rng.ts"
+import { Schema } from "effect"
+import { naturalInt, positiveInt } from "../../config/fields.ts"
+import { stream, type Stream } from "../../rng/Rng.ts"
+import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 
 const side = 10
 const pixels = 2
 const width = side * pixels
-const apples = 4
+const mostApples = 16
 const density = 0.2
 const applePoints = 1
 const goalPoints = 10
+
+export const Options = Schema.Struct({
+  /** 4 by default. */
+  apples: Schema.optionalKey(naturalInt),
+  /** Steps before an episode is cut off. 200 by default. */
+  maxSteps: Schema.optionalKey(positiveInt),
+  /** One maze for all episodes, drawn from this seed. Every episode has its own by default. */
+  layoutSeed: Schema.optionalKey(Schema.Int),
+})
+export type Options = typeof Options.Type
 
 // Places in a state: then, place by place, what is there.
 const over = 0
@@ -43,10 +56,16 @@ const reachable = (state: Int32Array, at: number, from: number): ReadonlyArray<n
   return queue
 }
 
-const rules: Rules = {
+const rulesFor = (apples: number, layoutSeed: number | undefined): Rules => ({
   stateSize: cells + side * side,
   reset: (state, at, random) => {
-    while (!drawn(state, at, random));
+    const drawing = layoutSeed === undefined ? random : stream(layoutSeed, "pixel-maze", apples)
+    while (!drawn(state, at, apples, drawing));
+    if (layoutSeed === undefined) return
+    const end = state.indexOf(goal, at + cells) - at - cells
+    const free = reachable(state, at, end).filter((place) => state[at + cells + place] === nothing)
+    const farther = free.slice(free.length >> 1)
+    state[at + agent] = farther[random.integer(farther.length)]
   },
   step: (state, at, action) => {
     const to = state[at + agent] + step4[action]
@@ -66,7 +85,7 @@ const rules: Rules = {
       if (what === wall || what === -1) paint(into, to, 2, place)
     }
   },
-}
+})
 
 const paint = (into: Float32Array, to: number, plane: number, place: number): void => {
   const corner = to + plane * width * width + Math.floor(place / side) * pixels * width + (place % side) * pixels
@@ -76,7 +95,7 @@ const paint = (into: Float32Array, to: number, plane: number, place: number): vo
 }
 
 /** Draws a maze; says whether there is room enough in it. */
-const drawn = (state: Int32Array, at: number, random: Stream): boolean => {
+const drawn = (state: Int32Array, at: number, apples: number, random: Stream): boolean => {
   for (let place = 0; place < side * side; place++) {
     const [row, column] = [Math.floor(place / side), place % side]
     const onEdge = row === 0 || column === 0 || row === side - 1 || column === side - 1
@@ -98,17 +117,28 @@ const drawn = (state: Int32Array, at: number, random: Stream): boolean => {
   return true
 }
 
+/** @example `PixelMaze.make({ layoutSeed: 1 })` */
+export const make = (options: Options = {}): BoardEnv => {
+  const { apples = 4, maxSteps = 200, layoutSeed } = options
+  const id = "PixelMaze-v0"
+  if (!Number.isInteger(apples) || apples < 0 || apples > mostApples) {
+    throw new EnvError({ env: id, message: `PixelMaze: ${apples} apples; there is room for 0 to ${mostApples}` })
+  }
+  return boardEnv({
+    id,
+    recipe: { name: "PixelMaze", options },
+    planes: [
+      { name: "red", letter: "★", colour: "#e76f51" },
+      { name: "green", letter: "●", colour: "#2a9d8f" },
+      { name: "blue", letter: "█", colour: "#3d5a80" },
+    ],
+    height: width,
+    width,
+    actions: step4.length,
+    maxSteps,
+    rules: rulesFor(apples, layoutSeed),
+  })
+}
+
 /** @example `Batch.make(PixelMaze.env, 16)` */
-export const env: BoardEnv = boardEnv({
-  id: "PixelMaze-v0",
-  planes: [
-    { name: "red", letter: "★", colour: "#e76f51" },
-    { name: "green", letter: "●", colour: "#2a9d8f" },
-    { name: "blue", letter: "█", colour: "#3d5a80" },
-  ],
-  height: width,
-  width,
-  actions: step4.length,
-  maxSteps: 200,
-  rules,
-})
+export const env: BoardEnv = make()

@@ -15,11 +15,15 @@ import { rolloutLearner } from "./rollout/RolloutLearner.ts"
  */
 export const a2cFields = {
   ...actorCriticFields,
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 7e-4),
   /** Env steps that each env takes between updates. */
   nsteps: withDefault(positiveInt, 5),
+  /** Between one-step targets (0) and whole returns (1). */
   lambda: withDefault(fraction, 1),
+  /** How slowly the mean square of the gradients is forgotten. */
   rmspropDecay: withDefault(fraction, 0.99),
+  /** Keeps that from dividing by zero. */
   rmspropEpsilon: withDefault(positive, 1e-5),
 }
 export const A2cConfig = Schema.Struct(a2cFields)

@@ -33,12 +33,15 @@ import { actionKind } from "./rollout/programs.ts"
 export const BcConfig = Schema.Struct({
   ...networkFields,
   ...vinField,
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 1e-3),
   /** `linear` takes the learning rate down to 0 at the end of the run. */
   schedule: withDefault(Schema.Literals(["constant", "linear"]), "constant"),
+  /** Demonstrated steps that an update learns from. */
   batchSize: withDefault(positiveInt, 64),
   /** Keeps the policy from being surer than the demonstrations make it. */
   entropyCoefficient: withDefault(nonNegative, 0),
+  /** Gradients are scaled down to this global norm; 0 leaves them alone. */
   maxGradNorm: withDefault(nonNegative, 0),
 })
 export type BcConfig = typeof BcConfig.Type

@@ -27,6 +27,7 @@ export const CuriosityConfig = Schema.Struct({
   forwardShare: withDefault(fraction, 0.2),
   /** What both count beside the policy's loss. */
   curiosityLossCoefficient: withDefault(nonNegative, 1),
+  /** Numbers that an observation is summed up in. */
   featureSize: withDefault(positiveInt, 32),
 })
 export type CuriosityConfig = typeof CuriosityConfig.Type

@@ -24,11 +24,15 @@ export const DaacConfig = Schema.Struct({
   ...fields,
   /** Passes of the policy over each rollout. */
   epochs: withDefault(positiveInt, 1),
+  /** Parts that a rollout is shuffled into, each pass. */
   minibatches: withDefault(positiveInt, 8),
   /** Passes of the critic. */
   valueEpochs: withDefault(positiveInt, 9),
+  /** What the policy's guess of the advantage counts in its loss. */
   advantageCoefficient: withDefault(nonNegative, 0.25),
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 5e-4),
+  /** Between one-step targets (0) and whole returns (1). */
   lambda: withDefault(fraction, 0.95),
 })
 export type DaacConfig = typeof DaacConfig.Type

@@ -22,7 +22,9 @@ export const DdqnConfig = Schema.Struct({
   ...learningFields,
   ...explorationFields,
   ...networkFields,
+  /** Between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 1e-3),
   /** Env steps that each env takes between updates. */
   nsteps: withDefault(positiveInt, 5),
@@ -32,8 +34,11 @@ export const DdqnConfig = Schema.Struct({
   updateTargetFreq: withDefault(positiveInt, 1000),
   /** Passes over each rollout, and the parts of each. */
   epochs: withDefault(positiveInt, 1),
+  /** Parts that a rollout is shuffled into, each pass. */
   minibatches: withDefault(positiveInt, 1),
+  /** A value and advantages as two heads, joined to action values. */
   dueling: withDefault(Schema.Boolean, false),
+  /** Adam's term that keeps it from dividing by zero. */
   adamEpsilon: withDefault(positive, 1e-8),
 })
 export type DdqnConfig = typeof DdqnConfig.Type

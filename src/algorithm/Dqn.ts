@@ -20,19 +20,27 @@ export const DqnConfig = Schema.Struct({
   ...replayFields,
   ...explorationFields,
   ...networkFields,
+  /** Hidden layers. */
   hidden: withDefault(Schema.Array(positiveInt), [128, 128]),
+  /** Between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 5e-4),
+  /** Transitions that are remembered. */
   bufferSize: withDefault(positiveInt, 100_000),
+  /** Demonstrated steps that an update learns from. */
   batchSize: withDefault(positiveInt, 64),
+  /** Env steps between updates, over all envs. */
   trainEvery: withDefault(positiveInt, 4),
   /** Env steps between two copies of the network into the target network. */
   updateTargetFreq: withDefault(positiveInt, 1000),
   /** The next action is chosen by the network and judged by the target network (van Hasselt et al. 2015). */
   double: withDefault(Schema.Boolean, true),
+  /** A value and advantages as two heads, joined to action values. */
   dueling: withDefault(Schema.Boolean, false),
   /** `{}` draws what surprised more often; null draws uniformly. */
   prioritised: withDefault(Schema.NullOr(Prioritised), null),
+  /** Adam's term that keeps it from dividing by zero. */
   adamEpsilon: withDefault(positive, 1e-8),
 })
 export type DqnConfig = typeof DqnConfig.Type

@@ -22,12 +22,15 @@ import { toEnvAction } from "./network/ActorCritic.ts"
  * anything is taken: the baseline that everything else should beat. The population is as large as there are envs.
  */
 export const EsConfig = Schema.Struct({
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 0.03),
   /** Deviation of the variations. */
   deviation: withDefault(positive, 0.1),
   /** Weights shrink by this share of the learning rate each generation. */
   weightDecay: withDefault(nonNegative, 0.005),
+  /** Hidden layers. */
   hidden: withDefault(Schema.Array(positiveInt), [32]),
+  /** Between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
   /** An episode counts with what it has got by then; 0 waits for its end. */
   maxEpisodeSteps: withDefault(naturalInt, 10_000),

@@ -40,6 +40,7 @@ import { rolloutLearner } from "./rollout/RolloutLearner.ts"
  */
 export const ppoFields = {
   ...actorCriticFields,
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 2.5e-4),
   /** Env steps that each env takes between updates. */
   nsteps: withDefault(positiveInt, 128),
@@ -47,14 +48,17 @@ export const ppoFields = {
   epochs: withDefault(positiveInt, 4),
   /** Parts that a rollout is shuffled into, each pass. */
   minibatches: withDefault(positiveInt, 4),
+  /** Between one-step targets (0) and whole returns (1). */
   lambda: withDefault(fraction, 0.95),
   /** The probability ratio is clipped to 1 ± this. */
   clip: withDefault(positive, 0.2),
   /** Clip the value's change by the same bound. */
   clipValue: withDefault(Schema.Boolean, true),
+  /** Advantages to mean 0 and deviation 1, minibatch by minibatch. */
   normalizeAdvantages: withDefault(Schema.Boolean, true),
   /** Ends an update at the first minibatch whose approximate KL divergence exceeds 1.5 times this. */
   targetKl: withDefault(Schema.NullOr(positive), null),
+  /** Adam's term that keeps it from dividing by zero. */
   adamEpsilon: withDefault(positive, 1e-5),
 }
 export const PpoConfig = Schema.Struct(ppoFields)

@@ -8,6 +8,7 @@ import { auxiliaryFields, auxiliaryTasks, checkTasks } from "./unreal/auxiliaryT
 export const RandalConfig = Schema.Struct({
   ...rndFields,
   ...auxiliaryFields,
+  /** Hidden layers. */
   hidden: withDefault(Schema.Array(positiveInt), [128]),
 })
 export type RandalConfig = typeof RandalConfig.Type

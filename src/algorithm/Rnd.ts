@@ -23,9 +23,11 @@ import { rolloutLearner } from "./rollout/RolloutLearner.ts"
  */
 export const rndFields = {
   ...ppoFields,
+  /** The discount of the bonus. */
   gammaIntrinsic: withDefault(fraction, 0.99),
-  /** What the env's own advantages count, and those of the bonus. */
+  /** What the env's own advantages count. */
   extrinsicCoefficient: withDefault(nonNegative, 2),
+  /** What those of the bonus count. */
   intrinsicCoefficient: withDefault(nonNegative, 1),
   /** Whether the bonus ends with the episode, as the env's reward does. */
   episodic: withDefault(Schema.Boolean, false),

@@ -41,7 +41,9 @@ export const SacConfig = Schema.Struct({
   ...networkFields,
   /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),
+  /** Between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 3e-4),
   /** Of the critics; null is that of the actor. */
   criticLearningRate: withDefault(Schema.NullOr(positive), null),

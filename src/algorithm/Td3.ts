@@ -40,7 +40,9 @@ export const Td3Config = Schema.Struct({
   ...networkFields,
   /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),
+  /** Between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 1e-3),
   /** How far the targets move towards their originals whenever the actor learns. */
   tau: withDefault(fraction, 0.005),
@@ -48,6 +50,7 @@ export const Td3Config = Schema.Struct({
   explorationNoise: withDefault(nonNegative, 0.1),
   /** The same of the noise on target actions, and where it is cut off. */
   targetNoise: withDefault(nonNegative, 0.2),
+  /** Bounds of that noise. */
   targetNoiseClip: withDefault(nonNegative, 0.5),
   /** Updates of the critics for one of the actor. */
   policyDelay: withDefault(positiveInt, 2),

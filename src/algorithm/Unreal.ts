@@ -15,8 +15,11 @@ import { auxiliaryFields, auxiliaryTasks, checkTasks } from "./unreal/auxiliaryT
 export const UnrealConfig = Schema.Struct({
   ...a2cFields,
   ...auxiliaryFields,
+  /** Hidden layers. */
   hidden: withDefault(Schema.Array(positiveInt), [128]),
+  /** Env steps that each env takes between updates. */
   nsteps: withDefault(positiveInt, 20),
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 7e-4),
 })
 export type UnrealConfig = typeof UnrealConfig.Type

@@ -12,7 +12,9 @@ import { ppoFields, ppoLearner } from "./Ppo.ts"
 const { hidden: _hidden, activation: _activation, convolutions: _convolutions, ...fields } = ppoFields
 export const VinConfig = Schema.Struct({
   ...fields,
+  /** How the planner plans. */
   planning: withDefault(Planning, {}),
+  /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 1e-3),
 })
 export type VinConfig = typeof VinConfig.Type

@@ -32,6 +32,9 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
   vin: () => Vin.make(),
 }
 
+/** What a config can name. */
+export const names: ReadonlyArray<string> = Object.keys(algorithms)
+
 /** A built-in algorithm with its defaults, by the name it goes by in a config. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   if (Object.hasOwn(algorithms, name)) return Effect.sync(algorithms[name])
@@ -39,7 +42,6 @@ export const byName = (name: string, source: string): Effect.Effect<Algorithm, C
     const message = `${source}: bc learns from demonstrations, which a config can't hold: make it in code, with Bc.make(shown)`
     return Effect.fail(new ConfigError({ source, key: "algorithm", message }))
   }
-  const names = Object.keys(algorithms)
   const suggestion = closest(name, names)
   const hint = suggestion === undefined ? `known: ${names.join(", ")}` : `did you mean "${suggestion}"?`
   return Effect.fail(

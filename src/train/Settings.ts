@@ -11,6 +11,7 @@ const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Sch
 export const ValidationSettings = Schema.Struct({
   /** Validate whenever this many more env steps were taken; 0 never validates. */
   everySteps: withDefault(naturalInt, 0),
+  /** Of each validation. */
   episodes: withDefault(positiveInt, 20),
   /** An episode is cut off after so many steps, whatever the env says. */
   maxSteps: withDefault(positiveInt, 10_000),
@@ -38,6 +39,7 @@ export const CheckpointSettings = Schema.Struct({
   everyEpisodes: withDefault(naturalInt, 0),
   /** Save before the first step. */
   onStart: withDefault(Schema.Boolean, false),
+  /** Which ones stay: the last `keep`, or the `keep` best by validation. */
   strategy: withDefault(RetentionStrategy, { _tag: "LastN" as const, keep: 3 }),
 })
 
@@ -57,12 +59,17 @@ export const NormalizeSettings = Schema.Struct({
 
 /** Everything about a training but the env and the algorithm themselves. */
 export const Settings = Schema.Struct({
+  /** An env's id, or its name with options. */
   env: EnvSetting,
+  /** Envs that are stepped together. */
   numEnvs: withDefault(positiveInt, 8),
   /** Threads that step the envs, for heavy ones; 0 steps them where everything else is done. The result is the same. */
   workers: withDefault(naturalInt, 0),
+  /** Env steps, over all envs. */
   totalSteps: positiveInt,
+  /** Where all randomness comes from. */
   seed: withDefault(Schema.Int, 1),
+  /** In the run's folder. */
   name: withDefault(Schema.NonEmptyString, "run"),
   /** The algorithm's name and its own config. */
   algorithm: Schema.Record(Schema.String, Schema.Unknown),

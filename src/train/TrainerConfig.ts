@@ -20,22 +20,31 @@ import { fraction, naturalInt, positiveInt, withDefault } from "../config/fields
  * ```
  */
 export const TrainerConfig = Schema.Struct({
+  /** `onestep` learns after every step of the envs, whatever `nsteps` says. */
   trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
+  /** How value targets are made: `NSTEP` is `LAMBDA` with λ = 1. */
   returns: withDefault(Schema.Literals(["NSTEP", "GAE", "LAMBDA"]), "NSTEP"),
+  /** Env steps, over all envs. */
   totalSteps: withDefault(positiveInt, 50_000_000),
+  /** Env steps that each env takes between updates. */
   nsteps: withDefault(positiveInt, 5),
+  /** The discount of what comes later. */
   gamma: withDefault(fraction, 0.99),
+  /** Between one-step targets (0) and whole returns (1). */
   lambda: withDefault(fraction, 0.95),
   /** 0 never validates. */
   validateFreq: withDefault(naturalInt, 1_000_000),
+  /** Episodes of a validation. */
   numValEpisodes: withDefault(positiveInt, 50),
+  /** An episode of it is cut off after so many steps. */
   maxValSteps: withDefault(positiveInt, 10_000),
   /** 0 saves at the end only. */
   saveFreq: withDefault(naturalInt, 0),
   /** Whether TensorBoard gets anything. */
   logScalars: withDefault(Schema.Boolean, true),
-  /** Folders inside the run's, of logs and of checkpoints. */
+  /** The folder of logs, inside of the run. */
   logDir: withDefault(Schema.NonEmptyString, "."),
+  /** The folder of checkpoints, inside of the run. */
   modelDir: withDefault(Schema.NonEmptyString, "checkpoints"),
   /** 0 leaves it to the algorithm. */
   updateTargetFreq: withDefault(naturalInt, 0),

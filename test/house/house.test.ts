@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
+import { page } from "../../scripts/settings.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const read = (file: string): string => readFileSync(join(root, file), "utf8")
@@ -31,6 +32,13 @@ describe("the house", () => {
 
   it("keeps an example of one's own env short", () => {
     assert.isAtMost(read("examples/own-env.ts").trim().split("\n").length, 40)
+  })
+
+  it("has a page of all settings that is as the code is, and says what each one means", () => {
+    // Tables are padded by the formatter.
+    const plain = (text: string): string => text.replace(/ +/g, " ").replace(/-+/g, "-")
+    assert.strictEqual(plain(read("docs/settings.md")), plain(page()), "npm run settings writes it")
+    assert.notMatch(page(), /\| +\|\n/)
   })
 
   it("names no package registry's host in any file", () => {

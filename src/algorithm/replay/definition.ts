@@ -9,6 +9,7 @@ import type { Declarations, Weights } from "../network/trunk.ts"
  * differ in how they act and in what they learn from a batch.
  */
 export const replayFields = {
+  /** The discount of what comes later. */
   gamma: withDefault(fraction, 0.99),
   /** Transitions that are remembered. */
   bufferSize: withDefault(positiveInt, 1_000_000),

@@ -20,7 +20,9 @@ export const learningFields = {
 export const actorCriticFields = {
   ...learningFields,
   ...memoryFields,
+  /** What the policy's entropy counts: more keeps it from being sure too soon. */
   entropyCoefficient: withDefault(nonNegative, 0.01),
+  /** What the critic's error counts in the loss. */
   valueCoefficient: withDefault(nonNegative, 0.5),
   /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),

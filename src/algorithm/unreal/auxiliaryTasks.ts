@@ -46,9 +46,13 @@ export const auxiliaryFields = {
   replaySteps: withDefault(positiveInt, 20),
   /** Width and height of a cell whose change is to be controlled. */
   cell: withDefault(positiveInt, 4),
+  /** What the values of changing pixels count. */
   pixelControlCoefficient: withDefault(nonNegative, 0.05),
+  /** The discount of those values. */
   pixelControlGamma: withDefault(fraction, 0.9),
+  /** What foreseeing the sign of the next reward counts. */
   rewardPredictionCoefficient: withDefault(nonNegative, 1),
+  /** What the value of replayed sequences counts in the loss. */
   valueReplayCoefficient: withDefault(nonNegative, 0.5),
 }
 

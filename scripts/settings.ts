@@ -1,0 +1,128 @@
+// Writes docs/settings.md: every setting with its default, from the Schemas, and its meaning, from the comments on them.
+//   npm run settings
+import { readFileSync, writeFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { Effect, Schema } from "effect"
+import { BcConfig } from "../src/algorithm/Bc.ts"
+import { byName, names } from "../src/algorithm/registry.ts"
+import { isPlain, type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
+import { builtIn } from "../src/env/Envs.ts"
+import {
+  CheckpointSettings,
+  NormalizeSettings,
+  RenderSettings,
+  Settings,
+  ValidationSettings,
+} from "../src/train/Settings.ts"
+import { TrainerConfig } from "../src/train/TrainerConfig.ts"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const read = (file: string): string => readFileSync(`${root}/${file}`, "utf8")
+
+/** Comments on fields, by the fields' names, of the first text that has one. */
+const meaningsIn = (texts: ReadonlyArray<string>): ReadonlyMap<string, string> => {
+  const meanings = new Map<string, string>()
+  for (const text of texts) {
+    for (const [, comment, key] of text.matchAll(/\/\*\* ((?:(?!\*\/)[^])*?) \*\/\n {2}(\w+): /g)) {
+      if (!meanings.has(key)) meanings.set(key, comment.replace(/\s*\n\s*\* ?/g, " "))
+    }
+  }
+  return meanings
+}
+
+const shown = (value: unknown): string =>
+  value === undefined ? "required" : `\`${JSON.stringify(toSnakeCase(value))}\``
+
+const table = (
+  defaults: Plain,
+  meanings: ReadonlyMap<string, string>,
+  required: ReadonlyArray<string> = [],
+): string => {
+  const rows = [...required, ...Object.keys(defaults)].map(
+    (key) => `| \`${snakeCase(key)}\` | ${shown(defaults[key])} | ${meanings.get(key) ?? ""} |`,
+  )
+  return ["| key | default | meaning |", "| --- | --- | --- |", ...rows].join("\n")
+}
+
+/** The text of one Schema in a file. */
+const schemaIn = (file: string, name: string): string =>
+  read(file).split(`export const ${name} = `)[1]?.split("\nexport ")[0] ?? ""
+
+const meaningsOf = (name: string): ReadonlyMap<string, string> => meaningsIn([schemaIn("src/train/Settings.ts", name)])
+
+const block = (key: string, schema: string, defaults: Plain): string =>
+  `### \`${key}\`\n\n${table(defaults, meaningsOf(schema))}`
+
+const general = (): string => {
+  const decoded = Schema.decodeSync(Settings)({ env: "", totalSteps: 1, algorithm: {} })
+  const plain = Object.entries(decoded).filter(
+    ([key, value]) => !["env", "totalSteps", "algorithm"].includes(key) && !isPlain(value),
+  )
+  return table(Object.fromEntries(plain), meaningsOf("Settings"), ["env", "totalSteps", "algorithm"])
+}
+
+/** Files where fields are that several algorithms share. */
+const shared = [
+  "Ppo.ts",
+  "A2c.ts",
+  "Rnd.ts",
+  "exploration.ts",
+  "rollout/fields.ts",
+  "replay/definition.ts",
+  "network/trunk.ts",
+  "network/valueIteration.ts",
+  "unreal/auxiliaryTasks.ts",
+]
+
+const fileOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}.ts`
+
+const algorithm = (name: string): string => {
+  const texts = [fileOf(name), ...shared].map((file) => read(`src/algorithm/${file}`))
+  const config =
+    name === "bc"
+      ? Schema.decodeSync(BcConfig)({})
+      : Effect.runSync(Effect.flatMap(byName(name, ""), (found) => found.configure({}, { source: "" }))).config
+  return `### ${name}\n\n${table(config, meaningsIn(texts))}`
+}
+
+/** The page as it should be. */
+export const page = (): string =>
+  `# Settings
+
+What \`Train.run\` takes (in camelCase), what \`--set\` and a file of \`--config\` change, and what a run's \`config.yaml\` holds
+(in snake_case; a point goes one level down: \`--set validation.every_steps=5000\`). Naming another algorithm or env
+(\`--set algorithm.name=a2c\`, \`--set env=Acrobot-v1\`) leaves the settings of the one before behind.
+
+## A training
+
+${general()}
+
+${block("validation", "ValidationSettings", Schema.decodeSync(ValidationSettings)({}))}
+
+${block("checkpoint", "CheckpointSettings", Schema.decodeSync(CheckpointSettings)({}))}
+
+${block("render", "RenderSettings", Schema.decodeSync(RenderSettings)({}))}
+
+${block("normalize", "NormalizeSettings", Schema.decodeSync(NormalizeSettings)({}))}
+
+### \`trainer\`: the same in one flat block
+
+For who knows them by these names; what is also said above wins.
+
+${table(Schema.decodeSync(TrainerConfig)({}), meaningsIn([read("src/train/TrainerConfig.ts")]))}
+
+## Envs
+
+${builtIn.map(({ id }) => `\`${id}\``).join(", ")}.
+
+Those with options are also said as \`env: { name: KeyDoor, size: 12, rooms: 4 }\`, and wrapped as
+\`env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }\`.
+
+## Algorithms
+
+\`algorithm: { name: ppo, … }\`
+
+${[...names, "bc"].sort().map(algorithm).join("\n\n")}
+`
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(`${root}/docs/settings.md`, page())

@@ -73,7 +73,7 @@ const remedies: Readonly<Record<Device, string>> = {
   cpu: "Install it: npm install onnxruntime-node",
   cuda:
     "It needs Linux on x64, an NVIDIA GPU with CUDA 12 and cuDNN 9, and the provider libraries, which the package's own " +
-    "script fetches: node node_modules/onnxruntime-node/script/install.js --onnxruntime-node-install=cuda12",
+    "script fetches: ONNXRUNTIME_NODE_INSTALL=cuda12 node node_modules/onnxruntime-node/script/install.js",
   webgpu:
     "It needs a GPU that Vulkan, Metal or Direct3D 12 can drive, its driver, and on Linux the Vulkan loader (libvulkan1)",
 }

@@ -303,7 +303,7 @@ describe("what goes wrong", () => {
 
 describe("devices", () => {
   for (const [device, layer, missing, remedy] of [
-    ["cuda", OnnxNode.layerCuda(), "libonnxruntime_providers_cuda.so", "--onnxruntime-node-install=cuda12"],
+    ["cuda", OnnxNode.layerCuda(), "libonnxruntime_providers_cuda.so", "ONNXRUNTIME_NODE_INSTALL=cuda12"],
     ["webgpu", OnnxNode.layerWebGpu(), "WebGPU adapter", "Vulkan"],
   ] as const) {
     it.effect(`${device} computes, or says what is missing and how to get it`, () =>

@@ -2,9 +2,8 @@ import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../backend/Backend.ts"
 import { nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { sizeOf } from "../env/Space.ts"
-import { gradients } from "../graph/gradients.ts"
 import { cast, equal, input, mean, mul, neg, state, sub } from "../graph/ops.ts"
-import { adam, clipGlobalNorm } from "../graph/optimisers.ts"
+import { adam } from "../graph/optimisers.ts"
 import { type Layout, layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { stream } from "../rng/Rng.ts"
@@ -19,9 +18,11 @@ import {
 } from "./Algorithm.ts"
 import { Averages } from "./Averages.ts"
 import { build } from "./build.ts"
+import { descend } from "./descent.ts"
 import type { Demonstrations } from "./Demonstrations.ts"
 import { learnerPolicy, type NamedVector, namedVector, onnxPolicy, restoreState } from "./learnerState.ts"
-import { type ActorCritic, actorCritic, toEnvAction } from "./network/ActorCritic.ts"
+import { type ActorCritic, actorCritic } from "./network/ActorCritic.ts"
+import { toEnvAction } from "./network/actions.ts"
 import { networkFields, type Weights } from "./network/trunk.ts"
 import { vinField } from "./network/valueIteration.ts"
 import { actionKind } from "./rollout/programs.ts"
@@ -52,7 +53,7 @@ const distributionOf = (network: ActorCritic, weights: Weights, observations: Re
 const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec => {
   const { batchSize, entropyCoefficient, maxGradNorm } = config
   const learningRate = input("learningRate", [])
-  const { names, size } = parameters
+  const { size } = parameters
   const theta = state("theta", [size])
   const weights = parameters.tensorsOf(theta)
   const { shape, dtype } = actionKind(task.actionSpace)
@@ -61,13 +62,9 @@ const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, 
   const distribution = distributionOf(network, weights, observations)
   const unlikeliness = neg(mean(distribution.logProbability(actions)))
   const entropy = mean(distribution.entropy())
-  const slopes = gradients(
-    sub(unlikeliness, mul(entropy, entropyCoefficient)),
-    names.map((name) => weights[name]),
-  )
-  const gradient = parameters.flatten(Object.fromEntries(names.map((name, index) => [name, slopes[index]])))
-  const clipped = maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient
-  const { next, moments } = adam({ size, learningRate }).update(theta, clipped)
+  const loss = sub(unlikeliness, mul(entropy, entropyCoefficient))
+  const net = { layout: parameters, theta, weights }
+  const { next, moments } = descend(net, loss, adam({ size, learningRate }), maxGradNorm)
   const isDiscrete = task.actionSpace._tag === "Discrete"
   return {
     name: "bc.update",

@@ -1,13 +1,13 @@
 import { Schema } from "effect"
 import { fraction, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
-import { sizeOf, type Space } from "../env/Space.ts"
+import { sizeOf } from "../env/Space.ts"
 import { categorical } from "../graph/distributions.ts"
 import { mlp } from "../graph/layers.ts"
-import { add, concat, mean, mul, neg, oneHot, square, stopGradient, sub } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { add, concat, mean, mul, neg, square, stopGradient, sub } from "../graph/ops.ts"
 import { a2cFields, a2cPhase } from "./A2c.ts"
 import { define, type Task } from "./Algorithm.ts"
 import { buildThen } from "./build.ts"
+import { asNumbers, outputsFor } from "./network/actions.ts"
 import { trunk } from "./network/trunk.ts"
 import { actorCriticModel } from "./rollout/actorCriticModel.ts"
 import type { Bonus } from "./rollout/Bonus.ts"
@@ -33,7 +33,7 @@ export const CuriosityConfig = Schema.Struct({
 export type CuriosityConfig = typeof CuriosityConfig.Type
 
 export const curiosityBonus = (config: CuriosityConfig, { observationSpace, actionSpace }: Task): Bonus => {
-  const actions = actionSpace._tag === "Discrete" ? actionSpace.n : sizeOf(actionSpace)
+  const actions = outputsFor(actionSpace)
   const { featureSize, hidden } = config
   const encoder = trunk("curiosity.encoder", observationSpace, {
     ...config,
@@ -82,9 +82,6 @@ export const curiosityBonus = (config: CuriosityConfig, { observationSpace, acti
     reward: { kind: "added", coefficient: config.curiosityCoefficient },
   }
 }
-
-const asNumbers = (space: Space, actions: Tensor): Tensor =>
-  space._tag === "Discrete" ? oneHot(actions, space.n) : actions
 
 const setup = (given: CuriosityConfig, task: Task) => {
   const config = resolved(given)

@@ -2,11 +2,11 @@ import { Schema } from "effect"
 import { fraction, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
-import { add, concat, mean, mul, oneHot, reshape, square, sub } from "../graph/ops.ts"
+import { add, concat, mean, mul, reshape, square, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
-import { sizeOf } from "../env/Space.ts"
 import { define, type Task } from "./Algorithm.ts"
 import { buildThen } from "./build.ts"
+import { asNumbers, outputsFor } from "./network/actions.ts"
 import { ppoFields, ppoPolicyLoss } from "./Ppo.ts"
 import { actorCriticModel } from "./rollout/actorCriticModel.ts"
 import { resolved } from "./rollout/fields.ts"
@@ -40,7 +40,7 @@ export type DaacConfig = typeof DaacConfig.Type
 const setup = (given: DaacConfig, task: Task) => {
   const config = resolved(given)
   const { actionSpace } = task
-  const actions = actionSpace._tag === "Discrete" ? actionSpace.n : sizeOf(actionSpace)
+  const actions = outputsFor(actionSpace)
   return buildThen(
     () => {
       const actor = actorCriticModel({ ...task, ...config, separate: true })
@@ -52,8 +52,7 @@ const setup = (given: DaacConfig, task: Task) => {
         const { weights, column, rows } = batch
         const evaluated = model.evaluate(batch)
         const main = ppoPolicyLoss(config, batch, evaluated)
-        const taken = column("actions")
-        const numbers = actionSpace._tag === "Discrete" ? oneHot(taken, actions) : taken
+        const numbers = asNumbers(actionSpace, column("actions"))
         const guess = reshape(advantage.apply(weights, concat([evaluated.features.actor, numbers], 1)), [rows])
         const error = mean(square(sub(guess, column("advantages"))))
         return {

@@ -8,7 +8,7 @@ import { epsilonAt, epsilonGreedy, explorationFields } from "./exploration.ts"
 import { type QNetwork, qNetwork } from "./network/qNetwork.ts"
 import { networkFields } from "./network/trunk.ts"
 import { Prioritised, type ReplayBatch, replayFields } from "./replay/definition.ts"
-import { descend } from "./replay/programs.ts"
+import { adamStep } from "./replay/programs.ts"
 import { replayLearner } from "./replay/ReplayLearner.ts"
 import { needsChoices } from "./requirements.ts"
 
@@ -87,7 +87,7 @@ const setup = (config: DqnConfig, task: Task) =>
             scalars: () => ({ learningRate: config.learningRate }),
             learn: (batch) => {
               const { loss, errors, metrics } = dqnLoss(config, network, batch)
-              const { states } = descend("actor", batch.actor, loss, {
+              const { states } = adamStep("actor", batch.actor, loss, {
                 learningRate: batch.scalar("learningRate"),
                 epsilon: config.adamEpsilon,
                 maxGradNorm: config.maxGradNorm,

@@ -14,7 +14,7 @@ import { Averages } from "./Averages.ts"
 import { build } from "./build.ts"
 import { drive } from "./drive.ts"
 import { copyInto, learnerPolicy, namedVector, onnxPolicy, restoreState } from "./learnerState.ts"
-import { toEnvAction } from "./network/ActorCritic.ts"
+import { outputsFor, toEnvAction } from "./network/actions.ts"
 
 /**
  * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight variation
@@ -91,7 +91,7 @@ const setup = Effect.fnUntraced(function* (
   }
   const backend = yield* Backend
   const inputs = sizeOf(observationSpace)
-  const outputs = actionSpace._tag === "Discrete" ? actionSpace.n : sizeOf(actionSpace)
+  const outputs = outputsFor(actionSpace)
   const network = yield* build(() =>
     mlp("actor", { sizes: [inputs, ...config.hidden, outputs], activation: config.activation, outputGain: 0.01 }),
   )

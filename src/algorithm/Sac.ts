@@ -28,7 +28,7 @@ import { critic } from "./network/qNetwork.ts"
 import { scaledActions } from "./network/scaledActions.ts"
 import { type Declarations, networkFields, trunk, type Weights } from "./network/trunk.ts"
 import { type Learnt, type ReplayBatch, replayFields } from "./replay/definition.ts"
-import { descend, polyak } from "./replay/programs.ts"
+import { adamStep, polyak } from "./replay/programs.ts"
 import { replayLearner } from "./replay/ReplayLearner.ts"
 import { needsBoundedBox } from "./requirements.ts"
 
@@ -121,7 +121,7 @@ const learn = (config: SacConfig, { actions, policy, judge, scale }: Nets, batch
   const [first, second] = judge(critics.weights, observations, scale.fromEnv(batch.actions))
   const rowLoss = add(square(sub(first, aims)), square(sub(second, aims)))
   const criticLoss = mul(mean(importance === undefined ? rowLoss : mul(importance, rowLoss)), 0.5)
-  const criticStep = descend("critic", critics, criticLoss, {
+  const criticStep = adamStep("critic", critics, criticLoss, {
     learningRate: batch.scalar("criticLearningRate"),
     maxGradNorm: config.maxGradNorm,
   })
@@ -132,7 +132,7 @@ const learn = (config: SacConfig, { actions, policy, judge, scale }: Nets, batch
   const logProbability = now.logProbabilityOfRaw(action.raw)
   const [one, other] = judge(critics.layout.tensorsOf(criticStep.next), observations, action.action)
   const actorLoss = mean(sub(mul(alpha, logProbability), minimum(one, other)))
-  const actorStep = descend("actor", actor, actorLoss, { learningRate: actorRate, maxGradNorm: config.maxGradNorm })
+  const actorStep = adamStep("actor", actor, actorLoss, { learningRate: actorRate, maxGradNorm: config.maxGradNorm })
 
   const surplus = reshape(neg(mean(add(logProbability, config.targetEntropy ?? -actions))), [1])
   const temperature = adam({ name: "alpha.adam", size: 1, learningRate: actorRate }).update(logAlpha, surplus)

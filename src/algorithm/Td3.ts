@@ -27,7 +27,7 @@ import { critic } from "./network/qNetwork.ts"
 import { scaledActions } from "./network/scaledActions.ts"
 import { type Declarations, networkFields, trunk, type Weights } from "./network/trunk.ts"
 import { type Learnt, type ReplayBatch, replayFields } from "./replay/definition.ts"
-import { descend, polyak } from "./replay/programs.ts"
+import { adamStep, polyak } from "./replay/programs.ts"
 import { replayLearner } from "./replay/ReplayLearner.ts"
 import { needsBoundedBox } from "./requirements.ts"
 
@@ -99,11 +99,11 @@ const learn = (config: Td3Config, { act, judge, scale }: Nets, batch: ReplayBatc
   const [first, second] = judge(critics.weights, observations, scale.fromEnv(batch.actions))
   const rowLoss = add(square(sub(first, aims)), square(sub(second, aims)))
   const criticLoss = mean(importance === undefined ? rowLoss : mul(importance, rowLoss))
-  const criticStep = descend("critic", critics, criticLoss, { learningRate, maxGradNorm })
+  const criticStep = adamStep("critic", critics, criticLoss, { learningRate, maxGradNorm })
 
   const [judged] = judge(critics.layout.tensorsOf(criticStep.next), observations, act(actor.weights, observations))
   const actorLoss = neg(mean(judged))
-  const actorStep = descend("actor", actor, actorLoss, { learningRate, maxGradNorm })
+  const actorStep = adamStep("actor", actor, actorLoss, { learningRate, maxGradNorm })
   const delayed: Learnt["states"] = {
     ...actorStep.states,
     ...polyak("actor", targets.actor, actorStep.next, config.tau),

@@ -1,10 +1,11 @@
-import { type Box, sizeOf, type Space } from "../../env/Space.ts"
+import type { Box, Space } from "../../env/Space.ts"
 import { categorical, diagonalGaussian, type Distribution } from "../../graph/distributions.ts"
 import { orthogonal, zeros } from "../../graph/initialisers.ts"
 import { linear } from "../../graph/layers.ts"
 import { fail } from "../../graph/ops/core.ts"
-import { concat, constant, maximum, minimum, reshape, split } from "../../graph/ops.ts"
+import { concat, reshape, split } from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
+import { outputsFor } from "./actions.ts"
 import { memory, type Recall } from "./memory.ts"
 import { type Planning, planner } from "./valueIteration.ts"
 import { type Declarations, isImage, type NetworkConfig, type Trunk, trunk, type Weights } from "./trunk.ts"
@@ -55,7 +56,7 @@ export interface ActorCriticOptions extends NetworkConfig {
 
 export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
   const { observationSpace, actionSpace, separate = false } = options
-  const outputs = actionSpace._tag === "Discrete" ? actionSpace.n : sizeOf(actionSpace)
+  const outputs = outputsFor(actionSpace)
   const shares = isImage(observationSpace) && !separate
   if (options.planning && !shares) {
     fail(
@@ -161,21 +162,4 @@ const sharedTrunk = (options: ActorCriticOptions): Below => {
       ...deviations,
     }),
   }
-}
-
-/** Actions as the env takes them: a continuous one is clipped to the space's bounds. */
-export const toEnvAction = (space: Space, action: Tensor): Tensor =>
-  space._tag === "Discrete"
-    ? action
-    : minimum(maximum(action, constant(space.low.map(atLeast))), constant(space.high.map((high) => -atLeast(-high))))
-
-const bits = new DataView(new ArrayBuffer(4))
-
-/** The least float32 that is not below a number: 0.1 itself is none, and the nearest may lie out of bounds. */
-const atLeast = (bound: number): number => {
-  const nearest = Math.fround(bound)
-  if (!(nearest < bound)) return nearest
-  bits.setFloat32(0, nearest)
-  bits.setInt32(0, bits.getInt32(0) + (nearest < 0 ? -1 : 1))
-  return bits.getFloat32(0)
 }

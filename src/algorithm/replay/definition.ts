@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
-import type { Layout } from "../../graph/Parameters.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
+import type { Net } from "../descent.ts"
 import type { Declarations, Weights } from "../network/trunk.ts"
 
 /**
@@ -78,13 +78,6 @@ export interface ActingOnce {
   readonly observations: Tensor
   readonly noise: Tensor
   readonly exploration: Tensor
-}
-
-/** A network as its flat vector of parameters, and those by name. */
-export interface Net {
-  readonly layout: Layout
-  readonly theta: Tensor
-  readonly weights: Weights
 }
 
 /** A drawn batch as `learn` sees it. */

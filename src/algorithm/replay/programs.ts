@@ -1,13 +1,13 @@
 import { sizeOf } from "../../env/Space.ts"
-import { gradients } from "../../graph/gradients.ts"
 import { add, constant, input, mul, state, sub } from "../../graph/ops.ts"
-import { adam, clipGlobalNorm } from "../../graph/optimisers.ts"
+import { adam } from "../../graph/optimisers.ts"
 import type { Layout } from "../../graph/Parameters.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import type { PolicyOptions, Task } from "../Algorithm.ts"
-import { toEnvAction } from "../network/ActorCritic.ts"
-import { type Learnt, type Net, type ReplayDefinition, targetOf } from "./definition.ts"
+import { toEnvAction } from "../network/actions.ts"
+import { descend, type Net } from "../descent.ts"
+import { type Learnt, type ReplayDefinition, targetOf } from "./definition.ts"
 
 export interface Layouts {
   readonly actor: Layout
@@ -117,22 +117,16 @@ export const updateSpec = (definition: ReplayDefinition, layouts: Layouts, task:
   }
 }
 
-/** A network's next parameters by a loss, and what its optimiser keeps. */
-export const descend = (
+/** A network's next parameters by a loss and Adam, and what that keeps. */
+export const adamStep = (
   name: string,
-  { layout: parameters, theta, weights }: Net,
+  net: Net,
   loss: Tensor,
   { learningRate, epsilon = 1e-8, maxGradNorm = 0 }: DescentOptions,
 ): { readonly next: Tensor; readonly states: Learnt["states"] } => {
-  const { names, size } = parameters
-  const slopes = gradients(
-    loss,
-    names.map((key) => weights[key]),
-  )
-  const gradient = parameters.flatten(Object.fromEntries(names.map((key, index) => [key, slopes[index]])))
-  const clipped = maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient
-  const { next, moments } = adam({ name: `${name}.adam`, size, learningRate, epsilon }).update(theta, clipped)
-  return { next, states: { [name]: { tensor: theta, next }, ...moments } }
+  const optimiser = adam({ name: `${name}.adam`, size: net.layout.size, learningRate, epsilon })
+  const { next, moments } = descend(net, loss, optimiser, maxGradNorm)
+  return { next, states: { [name]: { tensor: net.theta, next }, ...moments } }
 }
 
 interface DescentOptions {

@@ -1,14 +1,14 @@
 import type { Space } from "../../env/Space.ts"
 import { sizeOf as sizeOfSpace } from "../../env/Space.ts"
-import { gradients } from "../../graph/gradients.ts"
 import { add, constant, input, mul, reshape, state, sub, where } from "../../graph/ops.ts"
 import { fail } from "../../graph/ops/core.ts"
-import { clipGlobalNorm, type Optimiser } from "../../graph/optimisers.ts"
+import type { Optimiser } from "../../graph/optimisers.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { type DType, sizeOf, type Tensor } from "../../graph/Tensor.ts"
 import type { PolicyOptions, Task } from "../Algorithm.ts"
-import { toEnvAction } from "../network/ActorCritic.ts"
+import { descend } from "../descent.ts"
+import { toEnvAction } from "../network/actions.ts"
 import type { Recall } from "../network/memory.ts"
 import type { Declarations, Weights } from "../network/trunk.ts"
 
@@ -241,14 +241,8 @@ export const updateSpec = (blueprint: Blueprint, phase: Phase): ProgramSpec => {
     ...(model.memorySize > 0 ? { recall: recall() } : {}),
   })
 
-  const { names, size } = parameters
-  const slopes = gradients(
-    loss,
-    names.map((key) => weights[key]),
-  )
-  const gradient = parameters.flatten(Object.fromEntries(names.map((key, index) => [key, slopes[index]])))
-  const clipped = phase.maxGradNorm > 0 ? clipGlobalNorm(gradient, phase.maxGradNorm) : gradient
-  const proposal = phase.optimiser({ size, learningRate }).update(theta, clipped)
+  const optimiser = phase.optimiser({ size: parameters.size, learningRate })
+  const proposal = descend({ layout: parameters, theta, weights }, loss, optimiser, phase.maxGradNorm)
   const { moments } = proposal
   const next = paced(blueprint, theta, proposal.next)
   const kept = (tensor: Tensor, proposed: Tensor): Tensor =>

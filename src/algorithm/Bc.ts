@@ -20,7 +20,7 @@ import { Averages } from "./Averages.ts"
 import { build } from "./build.ts"
 import { descend } from "./descent.ts"
 import type { Demonstrations } from "./Demonstrations.ts"
-import { learnerPolicy, type NamedVector, namedVector, onnxPolicy, restoreState } from "./learnerState.ts"
+import { learnerPolicy, namedVector, onnxPolicy, restoreState, statesOf } from "./learnerState.ts"
 import { type ActorCritic, actorCritic } from "./network/ActorCritic.ts"
 import { toEnvAction } from "./network/actions.ts"
 import { networkFields, type Weights } from "./network/trunk.ts"
@@ -118,7 +118,7 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
     const parameters = layout(network.parameters)
     const spec = yield* build(() => updateSpec(config, network, parameters, task))
     const update = yield* backend.compile(spec)
-    const kept = Object.keys(spec.state).filter((key) => key !== "theta")
+    const optimiser = statesOf(update, spec, ["theta"])
     yield* update.write("theta", parameters.initialise(stream(task.seed, "weights")))
 
     const averages = new Averages()
@@ -164,17 +164,11 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
       exportPolicy: (see = (seen) => seen) =>
         onnxPolicy(() => policySpec(network, parameters, task, 1, { see }), update.read("theta")),
       weights: Effect.map(update.read("theta"), parameters.toNamed),
-      state: Effect.gen(function* () {
-        const optimizer: Record<string, NamedVector> = {}
-        for (const key of kept) optimizer[key] = { shape: spec.state[key].tensor.shape, data: yield* update.read(key) }
-        return { optimizer }
-      }),
+      state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),
       restore: (weights, saved) =>
         restoreState(function* (files) {
           yield* update.write("theta", yield* files.weights(parameters, weights))
-          for (const key of kept) {
-            yield* update.write(key, yield* files.floats("optimizer", key, spec.state[key].tensor.shape))
-          }
+          yield* optimiser.restore(files, "optimizer")
         }, saved),
     }
   })

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Backend, BackendError } from "../backend/Backend.ts"
+import type { Backend, BackendError, Program } from "../backend/Backend.ts"
 import { EnvError } from "../env/EnvError.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import { toOnnx } from "../graph/onnx/export.ts"
@@ -56,6 +56,23 @@ export const floatsOf = (columns: Readonly<Record<string, unknown>>, name: strin
   const column = columns[name]
   if (column instanceof Float32Array) return column
   throw new TypeError(`"${name}" is no column of real numbers`)
+}
+
+/** States that a program keeps, but for those that are saved elsewhere, by their names and back. */
+export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: ReadonlyArray<string>, prefix = "") => {
+  const keys = Object.keys(spec.state).filter((key) => !elsewhere.includes(key))
+  const shapeOf = (key: string): ReadonlyArray<number> => spec.state[key].tensor.shape
+  return {
+    read: Effect.gen(function* () {
+      const named: Record<string, NamedVector> = {}
+      for (const key of keys) named[`${prefix}${key}`] = { shape: shapeOf(key), data: yield* program.read(key) }
+      return named
+    }),
+    restore: (files: SavedState, file: string) =>
+      Effect.forEach(keys, (key) =>
+        Effect.flatMap(files.floats(file, `${prefix}${key}`, shapeOf(key)), (data) => program.write(key, data)),
+      ),
+  }
 }
 
 /** A checkpoint's arrays as a learner asks for them: by file, name and shape. */

@@ -16,7 +16,7 @@ import {
 import { Averages } from "../Averages.ts"
 import { build } from "../build.ts"
 import { drive } from "../drive.ts"
-import { floatsOf, learnerPolicy, type NamedVector, onnxPolicy, restoreState } from "../learnerState.ts"
+import { floatsOf, learnerPolicy, onnxPolicy, restoreState, statesOf } from "../learnerState.ts"
 import { isImage } from "../network/trunk.ts"
 import { randomActions } from "../randomActions.ts"
 import { type ReplayDefinition, targetOf } from "./definition.ts"
@@ -42,7 +42,7 @@ export const replayLearner = Effect.fnUntraced(function* (
   const act = yield* backend.compile(yield* build(() => actSpec(definition, layouts, task)))
   const spec = yield* build(() => updateSpec(definition, layouts, task))
   const update = yield* backend.compile(spec)
-  const kept = Object.keys(spec.state).filter((key) => key !== "actor" && key !== "critic")
+  const optimiser = statesOf(update, spec, ["actor", "critic"])
 
   const copyTargets = Effect.forEach(targets, (net) =>
     Effect.flatMap(update.read(net), (theta) => update.write(targetOf(net), theta)),
@@ -175,17 +175,14 @@ export const replayLearner = Effect.fnUntraced(function* (
       for (const net of nets) named = { ...named, ...layouts[net].toNamed(yield* update.read(net)) }
       return named
     }),
-    state: Effect.gen(function* () {
-      const optimizer: Record<string, NamedVector> = {}
-      for (const key of kept) optimizer[key] = { shape: spec.state[key].tensor.shape, data: yield* update.read(key) }
-      return { optimizer, replay: { ...replay.state(), ...priorities?.state() } }
-    }),
+    state: Effect.map(optimiser.read, (optimizer) => ({
+      optimizer,
+      replay: { ...replay.state(), ...priorities?.state() },
+    })),
     restore: (weights, saved) =>
       restoreState(function* (files) {
         for (const net of nets) yield* update.write(net, yield* files.weights(layouts[net], weights))
-        for (const key of kept) {
-          yield* update.write(key, yield* files.floats("optimizer", key, spec.state[key].tensor.shape))
-        }
+        yield* optimiser.restore(files, "optimizer")
         yield* files.use("replay", replay.restore)
         if (priorities !== undefined) yield* files.use("replay", priorities.restore)
         yield* followWeights

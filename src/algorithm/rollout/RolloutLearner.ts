@@ -5,11 +5,11 @@ import { sizeOf } from "../../env/Space.ts"
 import { indicesFeed } from "../../graph/Program.ts"
 import { gae } from "../../returns/gae.ts"
 import { stream } from "../../rng/Rng.ts"
-import { type Learner, type LearnerError, type Position, type SetupError, type Task } from "../Algorithm.ts"
+import type { Learner, LearnerError, NamedArrays, Position, SetupError, Task } from "../Algorithm.ts"
 import { build } from "../build.ts"
 import { drive, type Steps } from "../drive.ts"
 import { Averages } from "../Averages.ts"
-import { floatsOf, learnerPolicy, namedVector, onnxPolicy, restoreState } from "../learnerState.ts"
+import { floatsOf, learnerPolicy, namedVector, onnxPolicy, restoreState, statesOf } from "../learnerState.ts"
 import { type Auxiliary } from "./Auxiliary.ts"
 import { type Bonus, makeCuriosity } from "./Bonus.ts"
 import {
@@ -90,8 +90,9 @@ export const rolloutLearner = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const spec = yield* build(() => updateSpec(blueprint, index === 0 ? { ...phase, loss: whole } : phase))
       const program = yield* backend.compile(spec)
-      const moments = Object.keys(spec.state).filter((key) => !["theta", "target", "fixed"].includes(key))
-      return { phase, spec, program, moments, gathered: spec.minibatches?.gathered ?? [] }
+      const prefix = phases.length === 1 ? "" : `${phase.name}.`
+      const optimiser = statesOf(program, spec, ["theta", "target", "fixed"], prefix)
+      return { phase, program, optimiser, gathered: spec.minibatches?.gathered ?? [] }
     }),
   )
   const [{ program: first }] = updates
@@ -208,13 +209,8 @@ export const rolloutLearner = Effect.fnUntraced(function* (
       onnxPolicy(() => policySpec(blueprint, 1, { see, memoryOutside: true }), final.read("theta")),
     weights: Effect.map(final.read("theta"), parameters.toNamed),
     state: Effect.gen(function* () {
-      const optimizer: Record<string, ReturnType<typeof namedVector>> = {}
-      for (const { phase, program, spec, moments } of updates) {
-        for (const key of moments) {
-          const named = phases.length === 1 ? key : `${phase.name}.${key}`
-          optimizer[named] = { shape: spec.state[key].tensor.shape, data: yield* program.read(key) }
-        }
-      }
+      let optimizer: NamedArrays = {}
+      for (const { optimiser } of updates) optimizer = { ...optimizer, ...(yield* optimiser.read) }
       const target = targeted.length === 0 ? {} : { target: namedVector(yield* act.read("target")) }
       const { memory, fresh } = rollout.remembered ?? {}
       const learner = {
@@ -233,12 +229,7 @@ export const rolloutLearner = Effect.fnUntraced(function* (
     restore: (weights, saved) =>
       restoreState(function* (files) {
         yield* setWeights(yield* files.weights(parameters, weights))
-        for (const { phase, program, spec, moments } of updates) {
-          for (const key of moments) {
-            const named = phases.length === 1 ? key : `${phase.name}.${key}`
-            yield* program.write(key, yield* files.floats("optimizer", named, spec.state[key].tensor.shape))
-          }
-        }
+        for (const { optimiser } of updates) yield* optimiser.restore(files, "optimizer")
         if (targeted.length > 0) yield* setTarget(yield* files.floats("learner", "target", [parameters.size]))
         if (rollout.remembered !== undefined) {
           const { memory, fresh } = rollout.remembered

@@ -2,7 +2,7 @@
  * What a benchmark is, and how things are timed here: by medians of many batches, and against each other by turns,
  * because machines are noisy and slow down while one looks.
  *
- * To add one, put a file into `bench/benches/` whose default export is a Bench with the file's name:
+ * To add one, put a file into `bench/benches/` whose default export is a Bench, or a list of them:
  *
  * ```ts
  * import { defineBench } from "../Bench.ts"
@@ -20,7 +20,7 @@
  * ```
  */
 export interface Bench {
-  /** The name of its file, too: what `--only` takes. */
+  /** What `--only` takes. */
   readonly name: string
   readonly unit: string
   readonly higherIsBetter: boolean

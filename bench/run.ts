@@ -39,21 +39,23 @@ const options = (() => {
 })()
 
 const folder = new URL("./benches/", import.meta.url)
-const known = readdirSync(folder)
-  .filter((file) => file.endsWith(".ts"))
-  .map((file) => file.slice(0, -".ts".length))
-  .sort()
 
-const load = async (name: string): Promise<Bench> => {
-  const { default: bench }: { readonly default?: Bench } = await import(new URL(`${name}.ts`, folder).href)
-  if (bench?.name !== name) return misused(`benches/${name}.ts: its default export is no Bench named "${name}"`)
-  return bench
+/** Every benchmark with the file that it is in, which may hold several. */
+const load = async (): Promise<ReadonlyArray<{ readonly bench: Bench; readonly file: string }>> => {
+  const found: Array<{ readonly bench: Bench; readonly file: string }> = []
+  for (const name of readdirSync(folder).sort()) {
+    const file = new URL(name, folder).href
+    const { default: exported }: { readonly default?: Bench | ReadonlyArray<Bench> } = await import(file)
+    if (exported === undefined) return misused(`benches/${name}: it has no default export`)
+    for (const bench of [exported].flat()) found.push({ bench, file })
+  }
+  return found
 }
 
 /** What a benchmark measured in a process of its own. */
-const measure = (name: string): Promise<Measurement> =>
+const measure = (name: string, file: string): Promise<Measurement> =>
   new Promise((resolve, reject) => {
-    const child = fork(new URL("./one.ts", import.meta.url), [new URL(`${name}.ts`, folder).href], {
+    const child = fork(new URL("./one.ts", import.meta.url), [file, name], {
       stdio: ["ignore", 2, 2, "ipc"],
     })
     let measured: Measurement | undefined
@@ -78,23 +80,28 @@ const row = ({ name, unit }: Bench, { value, details = {} }: Measurement): Reado
 ]
 
 const main = async (): Promise<void> => {
+  const all = await load()
+  const known = all.map(({ bench }) => bench.name)
   const wanted = options.only?.flatMap((names) => names.split(",")).filter((name) => name !== "") ?? known
   const unknown = wanted.find((name) => !known.includes(name))
   if (unknown !== undefined) misused(`there is no "${unknown}"; there are ${known.join(", ")}`)
-  const benches = await Promise.all(wanted.map(load))
+  const benches = wanted.flatMap((name) => all.filter(({ bench }) => bench.name === name))
   const nameWidth = Math.max(0, ...wanted.map((name) => name.length))
   if (options.list) {
-    for (const { name, unit, about } of benches) console.log(`${name.padEnd(nameWidth)}  ${about} (${unit})`)
+    for (const {
+      bench: { name, unit, about },
+    } of benches)
+      console.log(`${name.padEnd(nameWidth)}  ${about} (${unit})`)
     return
   }
 
   const print = options.json ? console.error : console.log
   print(`Node ${process.versions.node}, ${cpus()[0]?.model ?? process.arch}, ${availableParallelism()} cores\n`)
-  const unitWidth = Math.max(...benches.map(({ unit }) => unit.length))
+  const unitWidth = Math.max(...benches.map(({ bench }) => bench.unit.length))
   const results: Array<{ readonly name: string; readonly value: number; readonly unit: string }> = []
-  for (const bench of benches) {
+  for (const { bench, file } of benches) {
     try {
-      const measured = await measure(bench.name)
+      const measured = await measure(bench.name, file)
       const [name, value, unit, details] = row(bench, measured)
       print(`${name.padEnd(nameWidth)}  ${value.padStart(11)} ${unit.padEnd(unitWidth)}  ${details}`.trimEnd())
       results.push({ name: bench.name, value: measured.value, unit: bench.unit })

@@ -25,6 +25,7 @@ import type { BatchEnv, BatchOptions } from "./BatchEnv.ts"
 import { EnvError } from "./EnvError.ts"
 import { describe } from "./internal/describe.ts"
 import type { Box, Discrete, Space } from "./Space.ts"
+import { isModule } from "./ui/module.ts"
 
 /** The number of a discrete action, or the numbers of a continuous one. */
 export type ActionOf<A extends Space> = A extends Discrete
@@ -63,6 +64,11 @@ export interface Env<State = unknown, A extends Space = Space> {
   renderText?(state: State): string
   renderSvg?(state: State): string
   /**
+   * How it is drawn on a canvas: the text of an ES module that exports `init(canvas, options)` and `render(ui_state,
+   * parameters, state, action)`, for a browser to load; the state is given to it as JSON. `Ui` says more.
+   */
+  readonly ui?: string
+  /**
    * Many of it stepped together, where that can be done faster than one by one, with the same results to the bit.
    * `undefined` where it doesn't do what the options ask for: then they are stepped one by one.
    */
@@ -81,6 +87,7 @@ export interface Definition<State, A extends Space> {
   readonly step: (state: State, action: ActionOf<A>, random: Stream) => Transition<State>
   readonly renderText?: (state: State) => string
   readonly renderSvg?: (state: State) => string
+  readonly ui?: string
   readonly batch?: (numEnvs: number, options: BatchOptions) => BatchEnv | undefined
 }
 
@@ -153,5 +160,10 @@ const fields: Readonly<Record<string, Field>> = {
   step: aFunction("(state, action, random) => { state, reward, terminated }", true),
   renderText: aFunction("(state) => string", false),
   renderSvg: aFunction("(state) => string", false),
+  ui: {
+    expected: "the text of an ES module that exports init and render",
+    required: false,
+    holds: (value) => typeof value === "string" && isModule(value),
+  },
   batch: aFunction("(numEnvs, options) => BatchEnv", false),
 }

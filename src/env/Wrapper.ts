@@ -18,6 +18,7 @@ import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts
 import { saidOf } from "./Envs.ts"
 import { wrapRecipe } from "./recipe.ts"
 import { box, type Box, type Space } from "./Space.ts"
+import { adapted } from "./ui/module.ts"
 
 const invalid = (env: Env, message: string): EnvError => new EnvError({ env: env.id, message: `${env.id}: ${message}` })
 
@@ -49,13 +50,25 @@ export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): 
   if (![...inner.low, ...inner.high].every(Number.isFinite))
     throw invalid(env, "rescaleAction: the action space has no finite bounds")
   if (!(low < high)) throw invalid(env, `rescaleAction: low ${low} is not below high ${high}`)
-  const rescaled = withAction(
+  const stretched = withAction(
     env,
     box(low, high, inner.shape),
     (value, element) =>
       inner.low[element] + ((inner.high[element] - inner.low[element]) * (value - low)) / (high - low),
   )
-  return again(env, rescaled, "RescaleAction", { low, high })
+  return again(env, { ...stretched, ...stretchedUi(env, low, high) }, "RescaleAction", { low, high })
+}
+
+/** A drawing is given the wrapped env's actions, and shows the env's own. */
+const stretchedUi = (
+  { ui, actionSpace }: Pick<Env<unknown, Box>, "ui" | "actionSpace">,
+  low: number,
+  high: number,
+): { readonly ui?: string } => {
+  if (ui === undefined) return {}
+  const [from, to] = [JSON.stringify(actionSpace.low), JSON.stringify(actionSpace.high)]
+  const action = `Array.from(action, (value, at) => ${from}[at] + ((${to}[at] - ${from}[at]) * (value - ${low})) / ${high - low})`
+  return { ui: adapted(ui, { action }) }
 }
 
 /** Actions are float32 in a batch, so they are here. */
@@ -154,6 +167,7 @@ const around = <State, Outer extends Around<State>, A extends Space>(
   ...(env.rewardThreshold === undefined ? {} : { rewardThreshold: env.rewardThreshold }),
   ...(env.renderText === undefined ? {} : { renderText: ({ inner }: Outer) => env.renderText?.(inner) ?? "" }),
   ...(env.renderSvg === undefined ? {} : { renderSvg: ({ inner }: Outer) => env.renderSvg?.(inner) ?? "" }),
+  ...(env.ui === undefined ? {} : { ui: adapted(env.ui, { state: "state.inner" }) }),
   ...changed,
 })
 

@@ -14,6 +14,7 @@ import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/
 import type { Moved } from "../internal/dynamics.ts"
 import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
+import { acrobot } from "../ui/acrobot.ts"
 
 // Both links: length 1, mass 1, centre of mass at 0.5, moment of inertia 1.
 const gravity = 9.8
@@ -185,5 +186,6 @@ export const env: Env<ReadonlyArray<number>, Discrete> = make({
       caption(`angles ${short(state[0])}, ${short(state[1])}`),
     ])
   },
+  ui: acrobot("Acrobot-v1"),
   batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
 })

@@ -12,6 +12,7 @@ import type { Moved } from "../internal/dynamics.ts"
 import { canvas, caption, disc, palette, short, slab, stroke, svg } from "../internal/draw.ts"
 import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
+import { cartPole } from "../ui/cartPole.ts"
 
 const gravity = 9.8
 const poleMass = 0.1
@@ -133,5 +134,6 @@ export const env: Env<ReadonlyArray<number>, Discrete> = make({
       caption(`x ${short(x)} m, angle ${short((angle * 180) / Math.PI)}°`),
     ])
   },
+  ui: cartPole("CartPole-v1", { farthest, steepest }),
   batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
 })

@@ -12,6 +12,7 @@ import type { Moved } from "../internal/dynamics.ts"
 import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
 import { fastest, highest, hillSvg, hillText, lowest } from "../internal/hill.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
+import { mountainCar } from "../ui/mountainCar.ts"
 
 const goal = 0.5
 const force = 0.001
@@ -80,5 +81,6 @@ export const env: Env<ReadonlyArray<number>, Discrete> = make({
   step: (state, action) => dynamics(state, action),
   renderText: ([position, velocity]) => hillText(position, velocity, goal),
   renderSvg: ([position, velocity]) => hillSvg("MountainCar-v0", position, velocity, goal),
+  ui: mountainCar("MountainCar-v0", { lowest, highest, goal, continuous: false }),
   batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
 })

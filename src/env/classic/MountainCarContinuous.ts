@@ -13,6 +13,7 @@ import type { Moved } from "../internal/dynamics.ts"
 import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
 import { fastest, highest, hillSvg, hillText, lowest } from "../internal/hill.ts"
 import { box, type Box } from "../Space.ts"
+import { mountainCar } from "../ui/mountainCar.ts"
 
 const goal = 0.45
 const power = 0.0015
@@ -76,5 +77,6 @@ export const env: Env<ReadonlyArray<number>, Box> = make({
   step: (state, action) => dynamics(state, action),
   renderText: ([position, velocity]) => hillText(position, velocity, goal),
   renderSvg: ([position, velocity]) => hillSvg("MountainCarContinuous-v0", position, velocity, goal),
+  ui: mountainCar("MountainCarContinuous-v0", { lowest, highest, goal, continuous: true }),
   batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
 })

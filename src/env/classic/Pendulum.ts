@@ -13,6 +13,7 @@ import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/
 import type { Moved } from "../internal/dynamics.ts"
 import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
 import { box, type Box } from "../Space.ts"
+import { pendulum } from "../ui/pendulum.ts"
 
 const fastest = 8
 const strongest = 2
@@ -109,5 +110,6 @@ export const env: Env<ReadonlyArray<number>, Box> = make({
       caption(`angle ${short(wrapped(angle))}, velocity ${short(velocity)}`),
     ])
   },
+  ui: pendulum("Pendulum-v1", { strongest }),
   batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
 })

@@ -9,6 +9,7 @@ import { make, type Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
 import type { Moved } from "../internal/dynamics.ts"
 import { box, type Box } from "../Space.ts"
+import { doubleIntegrator } from "../ui/doubleIntegrator.ts"
 
 const tau = 0.1
 const farthest = 5
@@ -77,4 +78,5 @@ export const env: Env<ReadonlyArray<number>, Box> = make({
       disc({ x: 200 + 38 * position, y: 66 }, 12, palette.body),
       caption(`position ${short(position)}, velocity ${short(velocity)}`),
     ]),
+  ui: doubleIntegrator("DoubleIntegrator-v0", { farthest, fastest, strongest }),
 })

@@ -16,6 +16,7 @@ import { make, type Env } from "../Env.ts"
 import { canvas, caption, palette, type Point, short, stroke, svg } from "../internal/draw.ts"
 import type { Moved } from "../internal/dynamics.ts"
 import { box, discrete, type Box, type Discrete } from "../Space.ts"
+import { lander } from "../ui/lander.ts"
 
 const tau = 0.05
 const gravity = 0.4
@@ -75,6 +76,9 @@ export const dynamics = (state: State, action: number): Moved => fly(state, main
 export const dynamicsContinuous = (state: State, action: ArrayLike<number>): Moved =>
   fly(state, (clip(action[0]) + 1) / 2, clip(action[1]))
 
+/** What its drawing shows of them. */
+const limits = { padHalf, fieldHalf, slowDown, slowAcross, upright }
+
 const common = {
   observationSpace: box([-2, -1, -4, -4, -7, -8], [2, 2, 4, 4, 7, 8]),
   maxSteps: 400,
@@ -119,6 +123,7 @@ export const env: Env<State, Discrete> = make({
   id: "Lander-v0",
   actionSpace: discrete(4),
   step: (state, action) => dynamics(state, action),
+  ui: lander("Lander-v0", { ...limits, continuous: false }),
 })
 
 /** @example `Batch.make(Lander.continuous, 16)` */
@@ -127,4 +132,5 @@ export const continuous: Env<State, Box> = make({
   id: "LanderContinuous-v0",
   actionSpace: box([-1, -1], [1, 1]),
   step: (state, action) => dynamicsContinuous(state, action),
+  ui: lander("LanderContinuous-v0", { ...limits, continuous: true }),
 })

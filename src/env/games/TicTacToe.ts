@@ -15,6 +15,7 @@ import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
 import { describe } from "../internal/describe.ts"
 import { palette } from "../internal/draw.ts"
+import { ticTacToe } from "../ui/boards.ts"
 
 // Places in a state: then the nine places, 1 for who moves next (the agent, against an opponent), 2 for the other.
 const over = 0
@@ -154,6 +155,7 @@ const game = (id: string, rules: Rules, recipe?: BoardGame["recipe"]): BoardEnv 
     height: 3,
     width: 3,
     actions: places,
+    ui: ticTacToe(id, rules === bothSides),
     rules,
   })
 

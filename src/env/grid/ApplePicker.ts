@@ -13,6 +13,7 @@ import { stream, type Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { applePicker } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
   /** Width and height, 8 at least. 84 by default. */
@@ -101,6 +102,7 @@ export const make = (options: Options = {}): BoardEnv => {
     height: size,
     width: size,
     actions: rowStep.length,
+    ui: applePicker(id, size),
     maxSteps: 5000,
     rules: rulesFor(size, count, layoutSeed),
   })

@@ -11,6 +11,7 @@ import type { Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { gridWorld } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
   /** Width and height; there is a wall around. 8 by default. */
@@ -140,6 +141,7 @@ export const make = (options: Options = {}): BoardEnv => {
     height: size,
     width: size,
     actions: rowStep.length,
+    ui: gridWorld(id, size),
     maxSteps,
     rules: rulesFor(size, density),
   })

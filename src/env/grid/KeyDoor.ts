@@ -12,6 +12,7 @@ import { stream } from "../../rng/Rng.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { boardEnv, type BoardEnv, mark, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { keyDoor } from "../ui/boards.ts"
 import { EnvError } from "../EnvError.ts"
 
 export const Options = Schema.Struct({
@@ -157,6 +158,7 @@ export const make = (options: Options = {}): BoardEnv => {
     height: size,
     width: size,
     actions: 4,
+    ui: keyDoor(id, size),
     maxSteps,
     rules: rulesFor(size, rooms, layoutSeed),
   })

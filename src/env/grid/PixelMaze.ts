@@ -10,6 +10,7 @@ import { naturalInt, positiveInt } from "../../config/fields.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
+import { pixelMaze } from "../ui/boards.ts"
 
 const side = 10
 const pixels = 2
@@ -135,6 +136,7 @@ export const make = (options: Options = {}): BoardEnv => {
     height: width,
     width,
     actions: step4.length,
+    ui: pixelMaze(id),
     maxSteps,
     rules: rulesFor(apples, layoutSeed),
   })

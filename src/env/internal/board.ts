@@ -29,6 +29,8 @@ export interface BoardGame {
   readonly height: number
   readonly width: number
   readonly actions: number
+  /** The text of a module that draws it on a canvas. */
+  readonly ui?: string
   readonly maxSteps?: number
   readonly rewardThreshold?: number
   readonly rules: Rules
@@ -70,6 +72,7 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
     },
     renderText: (state) => drawText(game, observe(state)),
     renderSvg: (state) => drawSvg(game, observe(state)),
+    ...(game.ui === undefined ? {} : { ui: game.ui }),
     batch: (numEnvs, options) => batchOf(env, numEnvs, options, (columns) => boardKernel(env, game, columns)),
   })
   return game.recipe === undefined ? env : withRecipe(env, game.recipe.name, game.recipe.options)

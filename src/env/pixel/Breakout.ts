@@ -10,6 +10,7 @@ import { Schema } from "effect"
 import { fraction } from "../../config/fields.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { breakout } from "../ui/boards.ts"
 
 const side = 10
 const firstBrickRow = 1
@@ -132,6 +133,7 @@ export const make = (options: Options = {}): BoardEnv =>
     height: side,
     width: side,
     actions: 3,
+    ui: breakout("MinAtar/Breakout-v1"),
     rules: rulesWith(options.stickiness ?? 0.1),
   })
 

@@ -11,6 +11,7 @@ import { fraction } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { catching } from "../ui/boards.ts"
 
 const side = 10
 
@@ -92,6 +93,7 @@ export const make = (options: Options = {}): BoardEnv =>
     height: side,
     width: side,
     actions: 3,
+    ui: catching("Catch-v0"),
     maxSteps: 1000,
     rules: rulesWith(options.stickiness ?? 0.1, options.ramps ?? true),
   })

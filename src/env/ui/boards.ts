@@ -1,0 +1,165 @@
+/**
+ * What there is on each board, from a state's numbers. The numbers' places are those that the env's file lists; a test
+ * compares what is seen here with what the env shows the agent.
+ */
+import { board, cross4 } from "./board.ts"
+
+const row3: ReadonlyArray<readonly [number, number]> = [
+  [-1, 0],
+  [0, 0],
+  [1, 0],
+]
+
+export const breakout = (id: string): string =>
+  board({
+    id,
+    rows: 10,
+    columns: 10,
+    // Nothing comes first here.
+    moves: [row3[1], row3[0], row3[2]],
+    look: String.raw`
+function look([, paddle, ballX, ballY, , lastX, lastY, , , ...bricks]) {
+  const standing = bricks.flatMap((there, place) =>
+    there === 1 ? [["brick", 1 + Math.floor(place / columns), place % columns, Math.floor(place / columns)]] : [],
+  )
+  return {
+    pieces: [...standing, ["trail", lastY, lastX], ["paddle", rows - 1, paddle], ["ball", ballY, ballX]],
+    note: "bricks " + standing.length,
+  }
+}
+`,
+  })
+
+export const catching = (id: string): string =>
+  board({
+    id,
+    rows: 10,
+    columns: 10,
+    moves: row3,
+    look: String.raw`
+function look([, paddle, , caught, , , ...balls]) {
+  const falling = balls.flatMap((column, row) => (column === 0 ? [] : [["ball", row, column - 1]]))
+  return { pieces: [["paddle", rows - 1, paddle], ...falling], note: "caught " + caught }
+}
+`,
+  })
+
+export const gridWorld = (id: string, size: number): string =>
+  board({
+    id,
+    rows: size,
+    columns: size,
+    moves: [
+      [0, -1],
+      [1, -1],
+      [1, 0],
+      [1, 1],
+      [0, 1],
+      [-1, 1],
+      [-1, 0],
+      [-1, -1],
+    ],
+    look: String.raw`
+function look([, agent, goal, ...cells]) {
+  const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
+  const walls = cells.flatMap((there, place) => (there === 0 ? [] : [at("wall", place)]))
+  return { pieces: [...walls, at("goal", goal), at("agent", agent)], note: agent === goal ? "there" : "" }
+}
+`,
+  })
+
+export const keyDoor = (id: string, size: number): string =>
+  board({
+    id,
+    rows: size,
+    columns: size,
+    moves: cross4,
+    look: String.raw`
+function look([, agent, goal, held, ...rest]) {
+  const count = rest.length / 4
+  const [walls, doors, keys, openings] = [0, 1, 2, 3].map((part) => rest.slice(part * count, (part + 1) * count))
+  const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
+  const stones = Array.from({ length: rows * columns }, (_, place) => place).filter((place) => {
+    const [row, column] = [Math.floor(place / columns), place % columns]
+    const edge = row === 0 || column === 0 || row === rows - 1 || column === columns - 1
+    return edge || (walls.includes(column) && !openings.includes(place))
+  })
+  return {
+    pieces: [
+      ...stones.map((place) => at("wall", place)),
+      ...openings.map((place, index) => at(doors[index] === 0 ? "opening" : "door", place)),
+      ...keys.filter((place) => place !== 0).map((place) => at("key", place)),
+      at("goal", goal),
+      at("agent", agent),
+    ],
+    note: held === 0 ? "no key" : held === 1 ? "a key" : held + " keys",
+  }
+}
+`,
+  })
+
+export const pixelMaze = (id: string): string =>
+  board({
+    id,
+    rows: 10,
+    columns: 10,
+    moves: cross4,
+    look: String.raw`
+function look([, agent, ...cells]) {
+  const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
+  const kinds = [undefined, "wall", "apple", "goal"]
+  const things = cells.flatMap((what, place) => (what === 0 ? [] : [at(kinds[what], place)]))
+  return {
+    pieces: [...things, at("agent", agent)],
+    note: "apples " + cells.filter((what) => what === 2).length,
+  }
+}
+`,
+  })
+
+export const applePicker = (id: string, size: number): string =>
+  board({
+    id,
+    rows: size,
+    columns: size,
+    moves: cross4,
+    look: String.raw`
+const hedges = Array.from({ length: rows * columns }, (_, place) => ["hedge", Math.floor(place / columns), place % columns])
+  .filter(([, row, column]) => row % 6 === 3 && column % 12 !== 5 && column % 12 !== 6)
+
+function look([, agent, left, ...cells]) {
+  const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
+  const apples = cells.flatMap((there, place) => (there === 0 ? [] : [at("apple", place)]))
+  return { pieces: [...hedges, ...apples, at("agent", agent)], note: "apples " + left }
+}
+`,
+  })
+
+/** In self-play the board is turned with every move, so who moves next is known by counting. */
+export const ticTacToe = (id: string, turns: boolean): string =>
+  board({
+    id,
+    rows: 3,
+    columns: 3,
+    look: String.raw`
+const turns = ${turns}
+const rowsOfThree = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]]
+
+function look([over, ...cells]) {
+  const count = (who) => cells.filter((cell) => cell === who).length
+  const row = rowsOfThree.find((line) => cells[line[0]] !== 0 && line.every((place) => cells[place] === cells[line[0]]))
+  // A stone put where one lies ends the game, and the board was turned without a new stone on it.
+  const refused = over === 1 && row === undefined && count(0) > 0
+  const crossNext = !turns || (count(1) === count(2)) !== refused
+  const kinds = crossNext ? ["cross", "nought"] : ["nought", "cross"]
+  const stones = cells.flatMap((who, place) => (who === 0 ? [] : [[kinds[who - 1], Math.floor(place / 3), place % 3]]))
+  const won = row === undefined ? "" : kinds[cells[row[0]] - 1] + " wins"
+  return {
+    pieces: stones,
+    row,
+    next: kinds[0],
+    note: won !== "" ? won : refused ? "the place was taken" : over === 1 ? "a draw" : kinds[0] + " is next",
+  }
+}
+`,
+  })

@@ -1,0 +1,49 @@
+import { constants, scene } from "./scene.ts"
+
+/** A pendulum on its circle, with the torque around its hinge. */
+export const pendulum = (id: string, limits: { readonly strongest: number }): string =>
+  scene(id, constants(limits) + drawing)
+
+const drawing = String.raw`
+const width = 480
+const height = 480
+const long = 148
+
+function draw(stage, [angle, velocity], [action]) {
+  const { colours, bottom, faded, line, disc, ring, curl, caption, dial, remember, fading } = stage
+  const [x, y] = [width / 2, height / 2 - 14]
+  // Angles grow against the clock, from upright.
+  const at = (far) => [x - far * Math.sin(angle), y - far * Math.cos(angle)]
+  const upright = Math.max(0, Math.cos(angle)) ** 8
+
+  ring(x, y, long, colours.faint, 2)
+  for (let tick = 0; tick < 12; tick++) {
+    const way = (tick * turn) / 12
+    line(
+      [[x + (long + 30) * Math.sin(way), y - (long + 30) * Math.cos(way)],
+        [x + (long + 36) * Math.sin(way), y - (long + 36) * Math.cos(way)]],
+      tick === 0 ? colours.goal : colours.faint,
+      tick === 0 ? 5 : 3,
+    )
+  }
+  faded(0.12 + 0.3 * upright, () => disc(x, y - long, 30, colours.goal))
+  ring(x, y - long, 30, colours.goal, 2)
+
+  fading(remember(...at(long), 14), colours.pole, 20, 0.4)
+
+  const torque = clip((action ?? 0) / strongest, -1, 1)
+  curl(x, y, 52, -turn / 4, -torque * 2.4, colours.act, 8)
+
+  line([[x, y], at(long)], colours.body, 13)
+  faded(0.22, () => line([at(14), at(long - 26)], "#fff", 3))
+  disc(...at(long), 24, colours.pole)
+  const [bobX, bobY] = at(long)
+  faded(0.3, () => disc(bobX - 7, bobY - 7, 7, "#fff"))
+  disc(x, y, 14, colours.ink)
+  disc(x, y, 8, colours.joint)
+
+  const turned = angle - turn * Math.floor(angle / turn + 0.5)
+  caption("angle " + short((turned * 360) / turn, 1) + "°   speed " + short(velocity))
+  if (action !== undefined) dial(width / 2, bottom - 32, 220, -torque)
+}
+`

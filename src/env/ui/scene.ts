@@ -1,0 +1,232 @@
+import { palette } from "../internal/draw.ts"
+
+/**
+ * What every drawing shares, as text: drawings are files that browsers load by themselves, so they are written as plain
+ * JavaScript and put together here. Nothing is drawn outside of what `stage` hands out.
+ *
+ * A drawing has its own `width` and `height`, in which it thinks; they are fitted into the canvas, and what the canvas has
+ * beyond them (`left`, `top`, `right`, `bottom`) is there to be filled too. `pixel` is one CSS pixel in the same unit.
+ */
+
+const colours = {
+  light: { ...palette, deep: "#efece3", stone: "#4a4e69", muted: "#77758a", act: "#d9820f" },
+  dark: {
+    paper: "#181a25",
+    ink: "#ecebf3",
+    faint: "#363b50",
+    body: "#7c9fd3",
+    pole: "#ff8b6a",
+    joint: "#f7d96b",
+    goal: "#41c5b3",
+    deep: "#10121a",
+    stone: "#4b5270",
+    muted: "#9499b0",
+    act: "#ffbf47",
+  },
+} satisfies Record<string, Record<string, string>>
+
+/** The text of an ES module that draws an env: `drawing` defines `width`, `height` and `draw(stage, state, action)`. */
+export const scene = (id: string, drawing: string): string =>
+  [
+    `// Draws a moment of ${id}: init(canvas, options) once, then render(ui_state, parameters, state, action).`,
+    "// Options: devicePixelRatio, and theme: light or dark, where it is not to follow the browser's.",
+    `const palettes = ${JSON.stringify(colours, undefined, 2)}`,
+    shared.trim(),
+    drawing.trim(),
+    "",
+  ].join("\n")
+
+/** Numbers and the like that a drawing takes from its env: `const name = value` for each. */
+export const constants = (values: Readonly<Record<string, unknown>>): string =>
+  Object.entries(values)
+    .map(([name, value]) => `const ${name} = ${JSON.stringify(value)}\n`)
+    .join("")
+
+const shared = String.raw`
+const turn = 2 * Math.PI
+
+export function init(canvas, options) {
+  return { canvas, context: canvas.getContext("2d"), options: options ?? {}, trail: [] }
+}
+
+export function episode_init(ui_state) {
+  ui_state.trail = []
+}
+
+export function render(ui_state, parameters, state, action) {
+  const { canvas } = ui_state
+  // A canvas that is not laid out yet has no size.
+  if (!(canvas.width > 0 && canvas.height > 0)) return
+  draw(stage(ui_state), state, typeof action === "number" ? [action] : Array.from(action ?? []))
+}
+
+function isDark(theme) {
+  if (theme === "dark" || theme === "light") return theme === "dark"
+  return typeof matchMedia === "function" && matchMedia("(prefers-color-scheme: dark)").matches
+}
+
+function short(value, digits = 2) {
+  const text = value.toFixed(digits)
+  return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−")
+}
+
+function clip(value, low, high) {
+  return Math.min(Math.max(value, low), high)
+}
+
+function stage({ canvas, context, options, trail }) {
+  const dark = isDark(options.theme)
+  const colours = dark ? palettes.dark : palettes.light
+  const scale = Math.min(canvas.width / width, canvas.height / height)
+  const left = (width - canvas.width / scale) / 2
+  const top = (height - canvas.height / scale) / 2
+  const right = width - left
+  const bottom = height - top
+  const pixel = (options.devicePixelRatio || 1) / scale
+  context.setTransform(scale, 0, 0, scale, -left * scale, -top * scale)
+  context.globalAlpha = 1
+  context.lineCap = "round"
+  context.lineJoin = "round"
+
+  const faded = (alpha, paint) => {
+    const before = context.globalAlpha
+    context.globalAlpha = before * alpha
+    paint()
+    context.globalAlpha = before
+  }
+  const trace = (points, closed) => {
+    context.beginPath()
+    points.forEach(([x, y], index) => (index === 0 ? context.moveTo(x, y) : context.lineTo(x, y)))
+    if (closed) context.closePath()
+  }
+  const fill = (colour) => {
+    context.fillStyle = colour
+    context.fill()
+  }
+  const stroke = (colour, thick) => {
+    context.strokeStyle = colour
+    context.lineWidth = Math.max(thick, pixel)
+    context.stroke()
+  }
+  const line = (points, colour, thick) => {
+    trace(points, false)
+    stroke(colour, thick)
+  }
+  const dashes = (points, colour, thick, dash) => {
+    context.setLineDash([dash, dash])
+    line(points, colour, thick)
+    context.setLineDash([])
+  }
+  const shape = (points, colour) => {
+    trace(points, true)
+    fill(colour)
+  }
+  const disc = (x, y, radius, colour) => {
+    context.beginPath()
+    context.arc(x, y, radius, 0, turn)
+    fill(colour)
+  }
+  /** Part of a circle, from one angle to another; a whole one by default. */
+  const ring = (x, y, radius, colour, thick, from = 0, to = turn) => {
+    context.beginPath()
+    context.arc(x, y, radius, Math.min(from, to), Math.max(from, to))
+    stroke(colour, thick)
+  }
+  const slab = (x, y, wide, high, radius, colour) => {
+    context.beginPath()
+    context.roundRect(x, y, wide, high, radius)
+    fill(colour)
+  }
+  const shadow = (x, y, wide, high) => {
+    faded(dark ? 0.45 : 0.13, () => {
+      context.beginPath()
+      context.ellipse(x, y, wide, high, 0, 0, turn)
+      fill("#000")
+    })
+  }
+  /** One colour over into another, from the top of what is seen down to a height. */
+  const sky = (from, to, down) => {
+    const shades = context.createLinearGradient(0, top, 0, down)
+    shades.addColorStop(0, from)
+    shades.addColorStop(1, to)
+    context.fillStyle = shades
+    context.fillRect(left, top, right - left, bottom - top)
+  }
+  const head = (x, y, angle, size, colour) => {
+    const corner = (away, along) => [x + along * Math.cos(angle + away), y + along * Math.sin(angle + away)]
+    shape([corner(0, size), corner(2.3, size * 0.85), corner(-2.3, size * 0.85)], colour)
+  }
+  /** An arrow along a vector; of nothing, none. */
+  const arrow = (x, y, dx, dy, colour, thick) => {
+    const long = Math.hypot(dx, dy)
+    if (long < 1) return
+    const size = Math.min(thick * 1.9, long)
+    const stem = Math.max(long - size, 0) / long
+    line([[x, y], [x + dx * stem, y + dy * stem]], colour, thick)
+    head(x + dx * stem, y + dy * stem, Math.atan2(dy, dx), size, colour)
+  }
+  /** An arrow around a point; a positive turn is clockwise. */
+  const curl = (x, y, radius, from, by, colour, thick) => {
+    if (Math.abs(by) < 0.02) return
+    const to = from + by
+    ring(x, y, radius, colour, thick, from, to)
+    head(
+      x + radius * Math.cos(to),
+      y + radius * Math.sin(to),
+      to + Math.sign(by) * (turn / 4 + 0.15),
+      Math.min(thick * 1.9, radius * Math.abs(by)),
+      colour,
+    )
+  }
+  /** What would be too small to read is left out. */
+  const words = (text, x, y, { size = 15, colour = colours.muted, align = "left" } = {}) => {
+    if (size < 7 * pixel) return
+    context.font = "500 " + size + "px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+    context.textAlign = align
+    context.textBaseline = "middle"
+    context.fillStyle = colour
+    context.fillText(text, x, y)
+  }
+  /** Text in the corner of what is seen. */
+  const caption = (text) => words(text, left + 18, top + 24)
+  /** A force between two ends, of which it is a share from −1 to 1. */
+  const dial = (x, y, wide, share) => {
+    const part = clip(share, -1, 1)
+    slab(x - wide / 2, y - 5, wide, 10, 5, colours.faint)
+    if (part !== 0) slab(Math.min(x, x + (part * wide) / 2) - 5, y - 5, Math.abs(part * wide) / 2 + 10, 10, 5, colours.act)
+    line([[x, y - 9], [x, y + 9]], colours.muted, 2)
+    disc(x + (part * wide) / 2, y, 9, colours.paper)
+    disc(x + (part * wide) / 2, y, 6.5, part === 0 ? colours.muted : colours.act)
+  }
+  /** Keys that lie as they point, each [right, down] of the middle; the chosen one is lit. */
+  const keys = (x, y, moves, chosen, cell) => {
+    const lit = (index) => index === chosen
+    moves.forEach(([across, down], index) => {
+      const [atX, atY] = [x + across * cell, y + down * cell]
+      const side = cell * 0.86
+      slab(atX - side / 2, atY - side / 2, side, side, cell * 0.22, lit(index) ? colours.act : colours.faint)
+      const mark = lit(index) ? colours.paper : colours.muted
+      if (across === 0 && down === 0) disc(atX, atY, cell * 0.11, mark)
+      else head(atX, atY, Math.atan2(down, across), cell * 0.24, mark)
+    })
+  }
+  /** Where something has been, the latest last: a place is kept when it is a new one. */
+  const remember = (x, y, most) => {
+    const last = trail.at(-1)
+    if (last === undefined || last[0] !== x || last[1] !== y) trail.push([x, y])
+    if (trail.length > most) trail.shift()
+    return trail
+  }
+  const fading = (points, colour, thick, alpha = 0.5) => {
+    for (let index = 1; index < points.length; index++) {
+      faded((alpha * index) / points.length, () => line([points[index - 1], points[index]], colour, thick))
+    }
+  }
+  context.fillStyle = colours.paper
+  context.fillRect(left, top, right - left, bottom - top)
+  return {
+    context, colours, dark, pixel, left, top, right, bottom, faded, line, dashes, shape, disc, ring, slab, shadow, sky,
+    head, arrow, curl, words, caption, dial, keys, remember, fading,
+  }
+}
+`

@@ -10,6 +10,7 @@
  * ```
  */
 import { execFile } from "node:child_process"
+import { createHash } from "node:crypto"
 import { hostname } from "node:os"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
@@ -19,7 +20,7 @@ import { Backend, type BackendUnavailable } from "./backend/Backend.ts"
 import * as reference from "./backend/reference.ts"
 import * as wasm from "./backend/wasm.ts"
 import type { Owner } from "./experiment/lock.ts"
-import { type FileSystemOptions, RunStore } from "./experiment/RunStore.ts"
+import { type FileSystemOptions, type Provenance, RunStore } from "./experiment/RunStore.ts"
 import { progress } from "./record/progress.ts"
 import { Recorder, type Sink } from "./record/Recorder.ts"
 import { runLog } from "./record/runLog.ts"
@@ -69,7 +70,15 @@ export const runStore = (
   options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>,
 ): Layer.Layer<RunStore> =>
   Layer.unwrap(
-    Effect.map(gitCommit, (commit) => RunStore.layerFileSystem({ time: new Date(), commit, owner, ...options })),
+    Effect.map(gitProvenance, (provenance) =>
+      RunStore.layerFileSystem({
+        time: new Date(),
+        commit: provenance?.commit.slice(0, 7) ?? "no-hash",
+        provenance,
+        owner,
+        ...options,
+      }),
+    ),
   ).pipe(Layer.provide(files))
 
 const thisHost = hostname()
@@ -104,9 +113,18 @@ export const terminalProgress: Sink = progress({
   columns: process.stderr.columns ?? 100,
 })
 
-/** The first seven digits of the working directory's commit; `no-hash` outside of git. */
-export const gitCommit: Effect.Effect<string> = Effect.callback((resume) => {
-  execFile("git", ["rev-parse", "--short=7", "HEAD"], (error, stdout) =>
-    resume(Effect.succeed(error === null ? stdout.trim().slice(0, 7) : "no-hash")),
-  )
+/** The working directory's commit, and whether it has been changed since; undefined outside of git. */
+export const gitProvenance: Effect.Effect<Provenance | undefined> = Effect.gen(function* () {
+  const commit = (yield* git("rev-parse", "HEAD"))?.trim()
+  if (commit === undefined) return undefined
+  const diff = (yield* git("diff", "HEAD")) ?? ""
+  const dirty = diff !== ""
+  return { commit, dirty, diff_sha256: dirty ? createHash("sha256").update(diff).digest("hex") : null }
 })
+
+const git = (...args: ReadonlyArray<string>): Effect.Effect<string | undefined> =>
+  Effect.callback((resume) => {
+    execFile("git", args, { maxBuffer: 1 << 28 }, (error, stdout) =>
+      resume(Effect.succeed(error === null ? stdout : undefined)),
+    )
+  })

@@ -5,6 +5,7 @@ import type { BatchEnv } from "../env/BatchEnv.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { Box, Space } from "../env/Space.ts"
 import type { GraphError } from "../graph/GraphError.ts"
+import type { Activation } from "../graph/layers.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
 /** What an algorithm is to learn on: everything about the envs and the run that shapes its graphs. */
@@ -106,11 +107,24 @@ export interface Learner {
   readonly exportPolicy?: (
     see?: (observations: Tensor) => Tensor,
   ) => Effect.Effect<Uint8Array, GraphError | BackendError>
+  /** What the policy is made of, where that is nothing but dense layers. */
+  readonly dense?: DensePolicy
   /** The policy's weights, by the names of their layers. */
   readonly weights: Effect.Effect<NamedTensors, BackendError>
   /** All else that learning needs to go on bit for bit. */
   readonly state: Effect.Effect<LearnerState, BackendError>
   readonly restore: (weights: NamedTensors, state: LearnerState) => Effect.Effect<void, AgentError | BackendError>
+}
+
+/** Dense layers one after another: what each is called among the weights, and what follows it. */
+export interface DensePolicy {
+  /** A layer of several names is those side by side. */
+  readonly layers: ReadonlyArray<{
+    readonly names: ReadonlyArray<string>
+    readonly activation: Activation | "identity"
+  }>
+  /** `sample_and_squash`: the last layer is a mean and as many deviations, and actions are tanh of a draw. */
+  readonly head?: "sample_and_squash"
 }
 
 /** An algorithm as a value: a name and a config that has not been checked yet. */

@@ -163,6 +163,7 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
         learnerPolicy(backend, () => policySpec(network, parameters, task, count, options), update.read("theta")),
       exportPolicy: (see = (seen) => seen) =>
         onnxPolicy(() => policySpec(network, parameters, task, 1, { see }), update.read("theta")),
+      ...(network.dense === undefined ? {} : { dense: network.dense }),
       weights: Effect.map(update.read("theta"), parameters.toNamed),
       state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),
       restore: (weights, saved) =>

@@ -200,6 +200,12 @@ const setup = Effect.fnUntraced(function* (
     metrics: () => averages.take(),
     policy: (count) => learnerPolicy(backend, () => policySpec(count), currentWeights),
     exportPolicy: (see) => onnxPolicy(() => policySpec(1, see), currentWeights),
+    dense: {
+      layers: [...config.hidden, outputs].map((_, index) => ({
+        names: [`actor.${index}`],
+        activation: index < config.hidden.length ? config.activation : "identity",
+      })),
+    },
     weights: Effect.sync(() => parameters.toNamed(theta)),
     state: Effect.sync(() => ({
       optimizer: { first: namedVector(first), second: namedVector(second), updates: namedVector(updates) },

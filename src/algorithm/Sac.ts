@@ -22,11 +22,11 @@ import {
 } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { define, type DensePolicy, type Task } from "./Algorithm.ts"
 import { buildThen } from "./build.ts"
 import { critic } from "./network/qNetwork.ts"
 import { scaledActions } from "./network/scaledActions.ts"
-import { type Declarations, networkFields, trunk, type Weights } from "./network/trunk.ts"
+import { type Declarations, networkFields, trunk, type Weights, denseLayers } from "./network/trunk.ts"
 import { type Learnt, type ReplayBatch, replayFields } from "./replay/definition.ts"
 import { adamStep, polyak } from "./replay/programs.ts"
 import { replayLearner } from "./replay/ReplayLearner.ts"
@@ -93,6 +93,14 @@ const networks = (config: SacConfig, { observationSpace }: Task, actionSpace: Bo
       critics[1].apply(weights, observations, taken),
     ],
   }
+}
+
+/** The mean and the deviations of an action are one layer's outputs. */
+const squashedDense = (config: SacConfig, space: Box): DensePolicy | undefined => {
+  const below = denseLayers("actor", space, config)
+  if (below === undefined) return undefined
+  const last = { names: ["actor.mean", "actor.logStd"], activation: "identity" } as const
+  return { layers: [...below.layers.slice(0, -1), last], head: "sample_and_squash" }
 }
 
 const learn = (config: SacConfig, { actions, policy, judge, scale }: Nets, batch: ReplayBatch): Learnt => {
@@ -166,6 +174,7 @@ const setup = (config: SacConfig, task: Task) =>
             name: "sac",
             config,
             actor: nets.actor,
+            dense: squashedDense(config, task.observationSpace),
             critic: nets.critic,
             targets: ["critic"],
             noise: { act: 2 * nets.actions, learn: 4 * nets.actions },

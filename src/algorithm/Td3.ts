@@ -25,7 +25,7 @@ import { define, type Task } from "./Algorithm.ts"
 import { buildThen } from "./build.ts"
 import { critic } from "./network/qNetwork.ts"
 import { scaledActions } from "./network/scaledActions.ts"
-import { type Declarations, networkFields, trunk, type Weights } from "./network/trunk.ts"
+import { type Declarations, networkFields, trunk, type Weights, denseLayers } from "./network/trunk.ts"
 import { type Learnt, type ReplayBatch, replayFields } from "./replay/definition.ts"
 import { adamStep, polyak } from "./replay/programs.ts"
 import { replayLearner } from "./replay/ReplayLearner.ts"
@@ -136,6 +136,7 @@ const setup = (config: Td3Config, task: Task) =>
             name: "td3",
             config,
             actor: nets.actor,
+            dense: denseLayers("actor", task.observationSpace, config, "tanh"),
             critic: nets.critic,
             targets: ["actor", "critic"],
             noise: { act: 2 * nets.actions, learn: 2 * nets.actions },

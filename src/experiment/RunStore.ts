@@ -11,6 +11,7 @@
 import { Context, Effect, FileSystem, Layer, Path, type PlatformError, type Scope } from "effect"
 import { onDisk } from "./FileTree.ts"
 import { timeOf, toFlatPath, toPath } from "./identifier.ts"
+import { writeIndex } from "./indexFile.ts"
 import { holdLock, type Owner } from "./lock.ts"
 import { inMemory } from "./memoryTree.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
@@ -39,8 +40,19 @@ export interface FileSystemOptions {
   readonly resume?: string
   /** Who this process is. With it, a run that another one is writing is refused. */
   readonly owner?: Owner
+  /** Where the code comes from, for `git.json`; nothing outside of git. */
+  readonly provenance?: Provenance | undefined
   /** Told the run's folder as soon as it is known. */
   readonly onOpen?: (directory: string) => Effect.Effect<void>
+}
+
+/** The code that a run was made by. */
+export interface Provenance {
+  readonly commit: string
+  /** Whether it had been changed since. */
+  readonly dirty: boolean
+  /** SHA-256 of what `git diff HEAD` says, where it had. */
+  readonly diff_sha256: string | null
 }
 
 export interface MemoryOptions {
@@ -107,6 +119,12 @@ const openOnDisk = Effect.fnUntraced(function* (options: FileSystemOptions) {
     const tree = yield* Effect.provideContext(onDisk(directory), context)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
+    if (options.provenance !== undefined) {
+      yield* tree.write("git.json", `${JSON.stringify(options.provenance, null, 2)}\n`)
+    }
+    // However it ends, its files are in the index; that this can't be written is no reason to fail.
+    const writer = path.relative(options.resultsDir, directory).replace(/[^\w-]/g, "-")
+    yield* Effect.addFinalizer(() => Effect.ignore(writeIndex(fs, path, options.resultsDir, writer)))
     return makeRunFiles(tree, identity, resume !== undefined)
   })
 })

@@ -35,20 +35,23 @@ const deviation = (values: ReadonlyArray<number>): number => {
   return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)))
 }
 
+const recordOf = ({ step, returns, lengths, terminated }: EvaluationOutcome): typeof EvaluationRecord.Encoded => ({
+  step,
+  returns_mean: mean(returns),
+  returns_std: deviation(returns),
+  episode_length_mean: mean(lengths),
+  episode_length_std: deviation(lengths),
+  returns,
+  episode_length: lengths,
+  num_terminated: terminated,
+  share_terminated: terminated / returns.length,
+})
+
+const bytesOf = (value: unknown): Uint8Array => new TextEncoder().encode(`${JSON.stringify(value)}\n`)
+
 /** The bytes of a `return.json`. An evaluation without episodes has no mean, so it is left out. */
-export const encodeReturnFile = (outcomes: ReadonlyArray<EvaluationOutcome>): Uint8Array => {
-  const records: typeof ReturnFile.Encoded = outcomes
-    .filter(({ returns }) => returns.length > 0)
-    .map(({ step, returns, lengths, terminated }) => ({
-      step,
-      returns_mean: mean(returns),
-      returns_std: deviation(returns),
-      episode_length_mean: mean(lengths),
-      episode_length_std: deviation(lengths),
-      returns,
-      episode_length: lengths,
-      num_terminated: terminated,
-      share_terminated: terminated / returns.length,
-    }))
-  return new TextEncoder().encode(`${JSON.stringify(records)}\n`)
-}
+export const encodeReturnFile = (outcomes: ReadonlyArray<EvaluationOutcome>): Uint8Array =>
+  bytesOf(outcomes.filter(({ returns }) => returns.length > 0).map(recordOf))
+
+/** The bytes of one evaluation, as `evaluation_results.json` holds it. */
+export const encodeEvaluation = (outcome: EvaluationOutcome): Uint8Array => bytesOf(recordOf(outcome))

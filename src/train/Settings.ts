@@ -46,6 +46,8 @@ export const CheckpointSettings = Schema.Struct({
 export const RenderSettings = Schema.Struct({
   /** Keep an episode to look at whenever this many more env steps were taken: a multiple of the validations'; 0 never does. */
   everySteps: withDefault(naturalInt, 0),
+  /** How many episodes are kept; the picture is of the first. */
+  episodes: withDefault(positiveInt, 1),
   /** Steps a second that the picture plays. */
   speed: withDefault(positiveInt, 30),
 })
@@ -71,6 +73,8 @@ export const Settings = Schema.Struct({
   seed: withDefault(Schema.Int, 1),
   /** In the run's folder. */
   name: withDefault(Schema.NonEmptyString, "run"),
+  /** A line about the run, for people. */
+  description: withDefault(Schema.NullOr(Schema.String), null),
   /** The algorithm's name and its own config. */
   algorithm: Schema.Record(Schema.String, Schema.Unknown),
   validation: withDefault(ValidationSettings, {}),

@@ -14,8 +14,8 @@ import type { RunResult } from "./RunResult.ts"
 import { type Evaluation, RunState } from "./RunState.ts"
 import { configOf, type Plan, plan } from "./plan.ts"
 import type { TrainInput } from "./Settings.ts"
+import { makeStepFolder } from "./stepFolder.ts"
 import { type LoopError, supervise, type Training } from "./Trainer.ts"
-import { makeRenderer } from "./validation/rendering.ts"
 import { makeValidator, spreadOf } from "./validation/Validator.ts"
 
 export type TrainError = SetupError | LoopError
@@ -66,12 +66,9 @@ const execute = Effect.fnUntraced(function* (
           settings.validation,
         )
       : undefined
-  const renderer =
+  const stepFolder =
     settings.render.everySteps > 0 && policy !== undefined
-      ? yield* makeRenderer(planned.validationEnvs[0], policy, envs.observationMoments, {
-          ...settings.render,
-          maxSteps: settings.validation.maxSteps,
-        })
+      ? yield* makeStepFolder({ plan: planned, learner, envs }, policy)
       : undefined
 
   // Only what can be set up leaves a folder behind.
@@ -96,6 +93,8 @@ const execute = Effect.fnUntraced(function* (
   }
   if (state.step < settings.totalSteps) for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
   yield* run.write("config.yaml", bytesOf(stringify(toSnakeCase(effective))))
+  yield* run.write("config.json", bytesOf(`${JSON.stringify(toSnakeCase(effective), null, 2)}\n`))
+  yield* run.write("description.txt", bytesOf(`${settings.description ?? descriptionOf(planned)}\n`))
 
   const about = {
     _tag: "RunStarted" as const,
@@ -131,7 +130,7 @@ const execute = Effect.fnUntraced(function* (
     env,
     envs,
     validator,
-    renderEpisode: renderer === undefined ? undefined : (step) => renderer(run, settings.seed, step),
+    writeStepFolder: stepFolder?.(run, state),
     state,
     recording,
     startedAtMillis,
@@ -176,6 +175,9 @@ const misfit = ({ settings }: Plan, { policy, plays }: Learner): ConfigError | u
   if (plays !== "nothing" || normalized === undefined) return undefined
   return wrong(`normalize.${normalized}`, `algorithm "${name}" plays no env, so there is nothing to normalise by`)
 }
+
+const descriptionOf = ({ settings, algorithm, env }: Plan): string =>
+  `${algorithm.name} on ${env.id}, ${settings.totalSteps} steps, seed ${settings.seed}`
 
 const join = (folder: string, file: string): string => (folder === "." ? file : `${folder}/${file}`)
 

@@ -17,8 +17,8 @@ export interface Training {
   readonly env: Env
   readonly envs: TrainingEnvs
   readonly validator: Validator | undefined
-  /** Keeps an episode to look at, and says where. */
-  readonly renderEpisode: ((step: number) => Effect.Effect<string, LearnerError | RunStoreError>) | undefined
+  /** Keeps what there is to look at and to take away, and says where. */
+  readonly writeStepFolder: Effect.Effect<string, LearnerError | RunStoreError> | undefined
   readonly state: RunState
   readonly recording: Recording
   readonly startedAtMillis: number
@@ -104,10 +104,10 @@ const owesCheckpoint = ({ settings, state }: Pick<Training, "settings" | "state"
 
 /** An episode that can't be shown is no reason to stop. */
 const render = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
-  const { state, recording, renderEpisode } = training
-  if (renderEpisode === undefined) return
-  const told = renderEpisode(state.step).pipe(
-    Effect.map((path) => ({ _tag: "Note" as const, message: `an episode at step ${state.step} to look at: ${path}` })),
+  const { state, recording, writeStepFolder } = training
+  if (writeStepFolder === undefined) return
+  const told = writeStepFolder.pipe(
+    Effect.map((path) => ({ _tag: "Note" as const, message: `step ${state.step} to look at: ${path}` })),
     Effect.catchTag(["EnvError", "AgentError", "BackendError"], (error) =>
       Effect.succeed({ _tag: "Warning" as const, message: `rendering at step ${state.step} failed: ${error.message}` }),
     ),

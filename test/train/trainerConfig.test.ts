@@ -1,3 +1,4 @@
+import { gunzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { parse } from "yaml"
@@ -128,13 +129,18 @@ describe("a rendered episode", () => {
         render: { everySteps: 512 },
       })
       const folders = [...kept.files.keys()].filter((path) => path.startsWith("steps/")).toSorted()
-      assert.deepEqual(folders, [
-        "steps/000000000000512/episode.svg",
-        "steps/000000000000512/trajectories.json",
-        "steps/000000000001024/episode.svg",
-        "steps/000000000001024/trajectories.json",
-      ])
-      const [{ trajectory }] = JSON.parse(textOf(kept, "steps/000000000001024/trajectories.json"))
+      const names = ["h", "h5", "onnx", "safetensors"].map((ending) => `checkpoint.${ending}`)
+      assert.deepEqual(
+        folders,
+        ["000000000000512", "000000000001024"].flatMap((step) =>
+          [...names, "episode.svg", "evaluation_results.json", "trajectories.json.gz"].map(
+            (name) => `steps/${step}/${name}`,
+          ),
+        ),
+      )
+      const packed = kept.files.get("steps/000000000001024/trajectories.json.gz") ?? new Uint8Array(0)
+      const [{ trajectory }] = JSON.parse(gunzipSync(packed).toString())
+      assert.deepEqual(trajectory[0].state.map(Math.fround), trajectory[0].observation)
       const validation = kept.events.findLast((event) => event._tag === "ValidationEnded")
       assert.strictEqual(trajectory.length, validation?.episodes[0].length)
       assert.isTrue(trajectory.at(-1).terminated)

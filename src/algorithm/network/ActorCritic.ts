@@ -8,7 +8,16 @@ import type { Tensor } from "../../graph/Tensor.ts"
 import { outputsFor } from "./actions.ts"
 import { memory, type Recall } from "./memory.ts"
 import { type Planning, planner } from "./valueIteration.ts"
-import { type Declarations, isImage, type NetworkConfig, type Trunk, trunk, type Weights } from "./trunk.ts"
+import type { DensePolicy } from "../Algorithm.ts"
+import {
+  type Declarations,
+  denseLayers,
+  isImage,
+  type NetworkConfig,
+  type Trunk,
+  trunk,
+  type Weights,
+} from "./trunk.ts"
 
 /**
  * An actor and a critic.
@@ -30,6 +39,8 @@ export interface ActorCritic {
   readonly glance: (weights: Weights, observations: Tensor) => Tensor
   readonly glanceSize: number
   readonly heads: (weights: Weights, features: Features) => Heads
+  /** The actor, where it is nothing but dense layers. */
+  readonly dense: DensePolicy | undefined
 }
 
 export interface Features {
@@ -77,6 +88,7 @@ export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
     features: below.features,
     glance: below.seeing.apply,
     glanceSize: below.seeing.outputs,
+    dense: options.lstm > 0 ? undefined : denseLayers("actor", observationSpace, options),
     heads: (weights, { actor, critic }) => {
       const preferences = actorHead.apply(weights, actor)
       const distribution =

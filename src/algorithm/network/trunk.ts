@@ -7,6 +7,7 @@ import { type Activation, activations, conv, linear } from "../../graph/layers.t
 import { relu, reshape } from "../../graph/ops.ts"
 import type { Declaration } from "../../graph/Parameters.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
+import type { DensePolicy } from "../Algorithm.ts"
 
 /** The fields by which a config chooses its networks. */
 export const networkFields = {
@@ -54,6 +55,22 @@ export interface Trunk {
 }
 
 export const isImage = (space: Box): boolean => space.shape.length === 3
+
+/** The layers of a trunk over vectors and of a head that goes on counting; of images there are others, too. */
+export const denseLayers = (
+  name: string,
+  space: Box,
+  { hidden, activation }: NetworkConfig,
+  last: Activation | "identity" = "identity",
+): DensePolicy | undefined =>
+  isImage(space)
+    ? undefined
+    : {
+        layers: Array.from({ length: hidden.length + 1 }, (_, index) => ({
+          names: [`${name}.${index}`],
+          activation: index < hidden.length ? activation : last,
+        })),
+      }
 
 /** Convolutions in the manner of MinAtar for its 10 × 10, of DQN's Nature paper for 84 × 84, and between the two. */
 const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>

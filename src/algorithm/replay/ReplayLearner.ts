@@ -170,6 +170,7 @@ export const replayLearner = Effect.fnUntraced(function* (
       learnerPolicy(backend, () => policySpec(definition, layouts, task, count, options), update.read("actor")),
     exportPolicy: (see = (seen) => seen) =>
       onnxPolicy(() => policySpec(definition, layouts, task, 1, { see }), update.read("actor")),
+    ...(definition.dense === undefined ? {} : { dense: definition.dense }),
     weights: Effect.gen(function* () {
       let named: NamedTensors = {}
       for (const net of nets) named = { ...named, ...layouts[net].toNamed(yield* update.read(net)) }

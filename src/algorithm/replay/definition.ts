@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
+import type { DensePolicy } from "../Algorithm.ts"
 import type { Net } from "../descent.ts"
 import type { Declarations, Weights } from "../network/trunk.ts"
 
@@ -54,6 +55,7 @@ export interface ReplayDefinition {
   readonly config: ReplayConfig
   /** What acts. */
   readonly actor: Declarations
+  readonly dense?: DensePolicy | undefined
   /** What only learns beside it. */
   readonly critic?: Declarations
   /** Which of the two have a second, slower copy. */

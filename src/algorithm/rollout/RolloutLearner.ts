@@ -207,6 +207,7 @@ export const rolloutLearner = Effect.fnUntraced(function* (
       learnerPolicy(backend, () => policySpec(blueprint, count, options), final.read("theta")),
     exportPolicy: (see = (seen) => seen) =>
       onnxPolicy(() => policySpec(blueprint, 1, { see, memoryOutside: true }), final.read("theta")),
+    ...(model.dense === undefined ? {} : { dense: model.dense }),
     weights: Effect.map(final.read("theta"), parameters.toNamed),
     state: Effect.gen(function* () {
       let optimizer: NamedArrays = {}

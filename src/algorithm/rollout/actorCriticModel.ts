@@ -39,6 +39,7 @@ export const actorCriticModel = (options: ActorCriticModelOptions): ActorCriticM
   return {
     network,
     parameters,
+    ...(network.dense === undefined ? {} : { dense: network.dense }),
     noiseSize: network.noiseSize,
     memorySize: network.memorySize,
     also: ["logProbs", ...critics.map(({ name }) => name)],

@@ -6,7 +6,7 @@ import type { Optimiser } from "../../graph/optimisers.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { type DType, sizeOf, type Tensor } from "../../graph/Tensor.ts"
-import type { PolicyOptions, Task } from "../Algorithm.ts"
+import type { DensePolicy, PolicyOptions, Task } from "../Algorithm.ts"
 import { descend } from "../descent.ts"
 import { toEnvAction } from "../network/actions.ts"
 import type { Recall } from "../network/memory.ts"
@@ -15,6 +15,7 @@ import type { Declarations, Weights } from "../network/trunk.ts"
 /** How a learner acts: as graphs, from weights. */
 export interface Model {
   readonly parameters: Declarations
+  readonly dense?: DensePolicy
   /** Uniform numbers in [0, 1) that acting takes, an env. */
   readonly noiseSize: number
   /** Numbers that an env's memory holds; 0 without memory. */

@@ -5,18 +5,17 @@ import * as Batch from "../../env/Batch.ts"
 import type { Env } from "../../env/Env.ts"
 import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
-import type { RunFiles } from "../../experiment/RunFiles.ts"
-import type { RunStoreError } from "../../experiment/RunStoreError.ts"
+import { stream } from "../../rng/Rng.ts"
 
-/** One validation episode to look at: a moving picture where the env can draw, and what happened, step by step. */
+/** Validation episodes to look at: what happened step by step, and pictures of it where the env can draw. */
 
-export interface RenderOptions {
+export interface PlayOptions {
   readonly maxSteps: number
-  /** Steps a second that the picture plays. */
-  readonly speed: number
+  readonly sampled: boolean
 }
 
-interface Step {
+type Step = {
+  readonly state: unknown
   readonly observation: ReadonlyArray<number>
   readonly action: ReadonlyArray<number>
   readonly reward: number
@@ -24,51 +23,70 @@ interface Step {
   readonly truncated: boolean
 }
 
+export interface Played {
+  readonly steps: ReadonlyArray<Step>
+  readonly frames: ReadonlyArray<string>
+}
+
 /** More pictures than this make a file that no browser likes; of a longer episode every second, third … is shown. */
 const mostFrames = 500
 
-/** Plays the first validation episode of this index by the best actions, and keeps it below `steps/{step}/`. */
-export const makeRenderer = Effect.fnUntraced(function* (
+/** Plays an episode of a validation as that played it: `play(seed, index, episode)`. */
+export const makePlayer = Effect.fnUntraced(function* (
   env: Env,
   policyFor: NonNullable<Learner["policy"]>,
   moments: RunningMoments | undefined,
-  { maxSteps, speed }: RenderOptions,
-): Effect.fn.Return<Renderer, PolicyError, Scope.Scope> {
-  const policy = yield* policyFor(1)
-  const plain = Batch.make(env, 1)
-  const seen = moments === undefined ? plain : Normalise.observations(plain, { moments, frozen: true })
-  return Effect.fnUntraced(function* (run, seed, index) {
+  { maxSteps, sampled }: PlayOptions,
+): Effect.fn.Return<Player, PolicyError, Scope.Scope> {
+  const policy = yield* policyFor(1, { sampled })
+  return Effect.fnUntraced(function* (seed, index, episode) {
     yield* policy.refresh
+    const watched = watch(env)
+    const plain = Batch.make(watched.env, 1, { firstIndex: episode })
+    const seen = moments === undefined ? plain : Normalise.observations(plain, { moments, frozen: true })
+    const draws = stream(seed, "validation", index, episode, "actions")
     const steps: Array<Step> = []
     const frames: Array<string> = []
-    const draw = (): void => void (plain.renderSvg === undefined || frames.push(plain.renderSvg(0)))
     yield* drive(function* () {
       seen.reset(seed, "validation", index)
       for (let over = false; !over;) {
-        draw()
+        const state = watched.state()
+        if (env.renderSvg !== undefined) frames.push(env.renderSvg(state))
         const observation = Array.from(plain.observations)
         policy.observations.set(seen.observations)
+        if (policy.noise !== undefined) draws.fillUniform(policy.noise)
         yield policy.program
         seen.step(policy.actions)
         const terminated = seen.terminated[0] === 1
         const truncated = seen.truncated[0] === 1 || (!terminated && steps.length + 1 >= maxSteps)
-        steps.push({ observation, action: Array.from(policy.actions), reward: seen.rewards[0], terminated, truncated })
+        const action = Array.from(policy.actions)
+        steps.push({ state, observation, action, reward: seen.rewards[0], terminated, truncated })
         over = terminated || truncated
       }
     })
-    const folder = `steps/${String(index).padStart(15, "0")}`
-    yield* run.write(`${folder}/trajectories.json`, `${JSON.stringify([{ trajectory: steps }])}\n`)
-    if (frames.length > 0) yield* run.write(`${folder}/episode.svg`, animate(frames, speed))
-    return folder
+    return { steps, frames }
   })
 })
 
-/** Plays and keeps an episode, and says where. */
-export type Renderer = (
-  run: RunFiles,
-  seed: number,
-  index: number,
-) => Effect.Effect<string, LearnerError | RunStoreError>
+/** The env without its fast batch, which shows no states, and the state that it was last in. */
+const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } => {
+  let last: unknown
+  const { batch: _batch, ...pure } = env
+  return {
+    state: () => last,
+    env: {
+      ...pure,
+      reset: (random) => (last = env.reset(random)),
+      step: (state, action, random) => {
+        const transition = env.step(state, action, random)
+        last = transition.state
+        return transition
+      },
+    },
+  }
+}
+
+export type Player = (seed: number, index: number, episode: number) => Effect.Effect<Played, LearnerError>
 
 type PolicyError = Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>
 

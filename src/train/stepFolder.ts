@@ -1,0 +1,88 @@
+import { Effect, type Scope } from "effect"
+import type { Learner, LearnerError } from "../algorithm/Algorithm.ts"
+import * as safetensors from "../checkpoint/safetensors.ts"
+import type { Env } from "../env/Env.ts"
+import * as Normalise from "../env/Normalise.ts"
+import { trajectoriesJson, uiOf } from "../env/ui/Ui.ts"
+import { encodeEvaluation } from "../experiment/evaluation.ts"
+import { fromPath } from "../experiment/identifier.ts"
+import { gzip } from "../experiment/gzip.ts"
+import type { RunFiles } from "../experiment/RunFiles.ts"
+import type { RunStoreError } from "../experiment/RunStoreError.ts"
+import { policyFiles } from "../export/policyFiles.ts"
+import type { TrainingEnvs } from "./envs.ts"
+import type { Plan } from "./plan.ts"
+import type { RunState } from "./RunState.ts"
+import { animate, makePlayer } from "./validation/rendering.ts"
+
+/**
+ * `steps/{STEP}/`: what there is to look at and to take away at some step of a run, in the names that RLtools' viewer
+ * knows: episodes (`trajectories.json.gz`, and `episode.svg`, the first of them as a moving picture), the policy in as
+ * many formats as it fits (`checkpoint.onnx`, `.safetensors`, `.h5`, `.h`), and `evaluation_results.json`.
+ */
+
+export interface StepFolderOptions {
+  readonly plan: Plan
+  readonly learner: Learner
+  readonly envs: TrainingEnvs
+}
+
+/** Writes the folder of this moment and gives its path. */
+export type WriteStepFolder = (run: RunFiles, state: RunState) => Effect.Effect<string, LearnerError | RunStoreError>
+
+export const makeStepFolder = Effect.fnUntraced(function* (
+  { plan, learner, envs }: StepFolderOptions,
+  policyFor: NonNullable<Learner["policy"]>,
+): Effect.fn.Return<WriteStepFolder, Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>, Scope.Scope> {
+  const { render, validation, seed } = plan.settings
+  const [env] = plan.validationEnvs
+  const play = yield* makePlayer(env, policyFor, envs.observationMoments, validation)
+  return Effect.fnUntraced(function* (run, state) {
+    const folder = `steps/${String(state.step).padStart(15, "0")}`
+    const episodes = yield* Effect.forEach(
+      Array.from({ length: render.episodes }, (_, index) => index),
+      (index) => play(seed, state.step, index),
+    )
+    const weights = yield* learner.weights
+    const example = Float32Array.from(episodes[0].steps[0].observation)
+    const evaluation = state.evaluations.at(-1)
+    yield* writeUi(run, env)
+    yield* run.writeDirectory(folder, {
+      "trajectories.json.gz": yield* gzip(trajectoriesJson(episodes, 1 / render.speed)),
+      ...(episodes[0].frames.length === 0
+        ? {}
+        : { "episode.svg": new TextEncoder().encode(animate(episodes[0].frames, render.speed)) }),
+      "checkpoint.safetensors": safetensors.encode(weights),
+      ...(yield* exported(learner, envs)),
+      ...policyFiles(learner.dense, weights, {
+        name: `${plan.algorithm.name} on ${env.id}`,
+        environment: env.id,
+        commit: fromPath(run.directory)?.commit ?? "no-hash",
+        moments: envs.observationMoments,
+        example,
+      }),
+      ...(evaluation?.step === state.step ? { "evaluation_results.json": encodeEvaluation(evaluation) } : {}),
+    })
+    return folder
+  })
+})
+
+/** The env's drawing lies beside its trajectories, once. */
+const writeUi = Effect.fnUntraced(function* (run: RunFiles, env: Env): Effect.fn.Return<void, RunStoreError> {
+  const ui = uiOf(env)
+  if (ui === undefined || (yield* run.exists("ui.esm.js"))) return
+  yield* run.write("ui.esm.js", ui.esm)
+  yield* run.write("ui.js", ui.classic)
+})
+
+/** The policy for whoever wants to use it elsewhere, with what it sees the env's observations through. */
+const exported = (
+  { exportPolicy }: Learner,
+  { observationMoments }: TrainingEnvs,
+): Effect.Effect<Readonly<Record<string, Uint8Array>>, LearnerError> =>
+  exportPolicy === undefined
+    ? Effect.succeed({})
+    : exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments)).pipe(
+        Effect.map((model) => ({ "checkpoint.onnx": model })),
+        Effect.catchTag("GraphError", (error) => Effect.die(error)),
+      )

@@ -4,15 +4,19 @@ import { Cause, Effect, Exit, Option } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import { messageOf, oneLine } from "../config/text.ts"
 import manifest from "../../package.json" with { type: "json" }
+import { evaluate } from "./evaluate.ts"
+import { replay } from "./replay.ts"
 import { placeIn } from "./loadTraining.ts"
 import { run } from "./run.ts"
 
 const effect = Command.make("effect").pipe(
   Command.withDescription("effect-rl: train and evaluate agents"),
-  Command.withSubcommands([run]),
+  Command.withSubcommands([run, evaluate, replay]),
   Command.withExamples([
     { command: "effect run examples/cartpole.ts", description: "Learn to balance a pole" },
     { command: "effect run --help", description: "All that a training can be told" },
+    { command: "effect eval results/…/0001 --episodes 1000", description: "Play what it has learnt" },
+    { command: "effect replay results/…/0001", description: "Check that it comes out the same again" },
   ]),
 )
 

@@ -3,13 +3,13 @@ import { readdir } from "node:fs/promises"
 import { basename, extname, join } from "node:path"
 import { Cause, Effect, Exit, Layer, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { parse } from "yaml"
 import type { Override } from "../config/Config.ts"
 import { fromPath } from "../experiment/identifier.ts"
 import { backend, backendNames, envPool, recorder, runStore, terminalProgress } from "../node.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { loadTraining, yamlOverrides } from "./loadTraining.ts"
+import { setting } from "./setting.ts"
 import { parseSeeds, runSeeds, timeVariable } from "./seeds.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -207,28 +207,6 @@ const overridesOf = Effect.fnUntraced(function* (
     ...(yield* Effect.forEach(given.set, setting)),
   ]
 })
-
-/** `key.path=value`, the value as YAML has it; numbers may have underscores between digits. */
-const setting = (text: string): Effect.Effect<Override, UsageError> => {
-  const at = text.indexOf("=")
-  if (at < 1) return Effect.fail(new UsageError({ message: `--set ${text}: expected key.path=value` }))
-  const raw = text.slice(at + 1)
-  const plain = /^[-+]?\d[\d_]*(\.[\d_]+)?(e[-+]?\d+)?$/i.test(raw) ? raw.replaceAll("_", "") : raw
-  return Effect.try({
-    try: () => ({ path: text.slice(0, at), value: asNumber(plain) ?? parse(plain), source: "--set" }),
-    catch: () => new UsageError({ message: `--set ${text}: the value is not valid YAML` }),
-  })
-}
-
-/** YAML spells these .nan and .inf; people don't. */
-const asNumber = (text: string): number | undefined =>
-  /^nan$/i.test(text)
-    ? NaN
-    : /^[-+]?inf(inity)?$/i.test(text)
-      ? text.startsWith("-")
-        ? -Infinity
-        : Infinity
-      : undefined
 
 const runToResume = Effect.fnUntraced(function* (
   given: Given,

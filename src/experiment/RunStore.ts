@@ -40,6 +40,8 @@ export interface FileSystemOptions {
   readonly resume?: string
   /** Who this process is. With it, a run that another one is writing is refused. */
   readonly owner?: Owner
+  /** Only looks at the run to `resume`: takes no lock, mends nothing. */
+  readonly readOnly?: boolean
   /** Where the code comes from, for `git.json`; nothing outside of git. */
   readonly provenance?: Provenance | undefined
   /** Told the run's folder as soon as it is known. */
@@ -113,8 +115,12 @@ const openOnDisk = Effect.fnUntraced(function* (options: FileSystemOptions) {
   })
 
   return Effect.fnUntraced(function* (identity: RunIdentity): Effect.fn.Return<RunFiles, RunStoreError, Scope.Scope> {
-    const { resume, owner, onOpen } = options
+    const { resume, owner, onOpen, readOnly = false } = options
     const directory = yield* resume === undefined ? claim(identity) : known(resume)
+    if (readOnly) {
+      const tree = yield* Effect.provideContext(onDisk(directory), context)
+      return makeRunFiles({ ...tree, repair: () => Effect.void }, identity, true)
+    }
     if (owner !== undefined) yield* holdLock(fs, path.join(directory, "run.lock"), owner)
     const tree = yield* Effect.provideContext(onDisk(directory), context)
     if (resume !== undefined) yield* tree.repair("")

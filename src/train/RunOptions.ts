@@ -9,6 +9,15 @@ export interface RunOptions {
   readonly source: string
   /** The run's name where the config has none. */
   readonly name: string
+  /** Not to train: to validate what a run has learnt, as one of its checkpoints holds it. */
+  readonly evaluate?: Evaluate
+}
+
+export interface Evaluate {
+  /** A checkpoint's name, or `latest`. */
+  readonly checkpoint: string
+  /** Writes the folder of that step, too: episodes to look at, and the policy in every format. */
+  readonly keeps: boolean
 }
 
 /** `Effect.provideService(RunOptions, { … })`; by default nothing is overridden. */

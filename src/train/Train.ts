@@ -1,22 +1,22 @@
 import { Clock, Effect, type Scope } from "effect"
 import { stringify } from "yaml"
-import type { Learner, SetupError } from "../algorithm/Algorithm.ts"
-import type { Backend } from "../backend/Backend.ts"
-import { blamed, ConfigError, isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
-import { encodeReturnFile } from "../experiment/evaluation.ts"
-import { RunStore } from "../experiment/RunStore.ts"
-import { Recorder } from "../record/Recorder.ts"
-import { resume, saveCheckpoint, startOver } from "./checkpointing.ts"
+import type { LearnerError, SetupError } from "../algorithm/Algorithm.ts"
 import { attempt } from "../algorithm/drive.ts"
+import type { Backend } from "../backend/Backend.ts"
+import { isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
+import { encodeReturnFile } from "../experiment/evaluation.ts"
+import type { RunStore } from "../experiment/RunStore.ts"
+import { Recorder } from "../record/Recorder.ts"
+import { restore, resume, saveCheckpoint, startOver } from "./checkpointing.ts"
 import { digestOf } from "./digest.ts"
-import { trainingEnvs, validationBatches } from "./envs.ts"
+import { configOf, type Plan, plan } from "./plan.ts"
+import { type Evaluate, RunOptions } from "./RunOptions.ts"
 import type { RunResult } from "./RunResult.ts"
 import { type Evaluation, RunState } from "./RunState.ts"
-import { configOf, type Plan, plan } from "./plan.ts"
+import { type Ready, setUp } from "./setUp.ts"
 import type { TrainInput } from "./Settings.ts"
-import { makeStepFolder } from "./stepFolder.ts"
 import { type LoopError, supervise, type Training } from "./Trainer.ts"
-import { makeValidator, spreadOf } from "./validation/Validator.ts"
+import { spreadOf } from "./validation/Validator.ts"
 
 export type TrainError = SetupError | LoopError
 
@@ -47,42 +47,19 @@ export const fromConfig = (config: unknown): Run => {
 const execute = Effect.fnUntraced(function* (
   planned: Plan,
 ): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
-  const { settings, env, algorithm, effective } = planned
-  const startedAtMillis = yield* Clock.currentTimeMillis
-  const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
-  const envs = yield* trainingEnvs(env, settings, gamma)
-  const { observationSpace, actionSpace } = env
-  const learner = yield* algorithm
-    .setup({ ...settings, observationSpace, actionSpace })
-    .pipe(Effect.catchTag("ConfigError", (error) => Effect.fail(blamed(error, planned.from))))
-  const problem = misfit(planned, learner)
-  if (problem !== undefined) return yield* blamed(problem, planned.from)
-  const { policy } = learner
-  const validator =
-    settings.validation.everySteps > 0 && policy !== undefined
-      ? yield* makeValidator(
-          yield* validationBatches(planned.validationEnvs, settings, envs),
-          policy,
-          settings.validation,
-        )
-      : undefined
-  const stepFolder =
-    settings.render.everySteps > 0 && policy !== undefined
-      ? yield* makeStepFolder({ plan: planned, learner, envs }, policy)
-      : undefined
+  const ready = yield* setUp(planned)
+  const { evaluate: asked } = yield* RunOptions
+  return yield* asked === undefined ? train(ready) : evaluate(ready, asked)
+})
 
-  // Only what can be set up leaves a folder behind.
-  const opened = yield* (yield* RunStore).open({
-    name: settings.name,
-    population: { environment: env.id, algorithm: algorithm.name },
-    seed: settings.seed,
-  })
-  const { logDir } = settings
-  const logs = Object.fromEntries(["run.log", "logs.tfevents"].map((file) => [file, join(logDir, file)]))
-  const run = opened.placed({ checkpoints: settings.checkpoint.dir, ...logs })
+const train = Effect.fnUntraced(function* (
+  ready: Ready,
+): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
+  const { planned, envs, learner, validator, stepFolder, run, startedAtMillis } = ready
+  const { settings, env, algorithm, effective } = planned
   const startsOver = run.resumed && (yield* startOver(run))
   const goesOn = run.resumed && !startsOver
-  const resumed = goesOn ? yield* resume(planned, run, learner, envs) : undefined
+  const resumed = goesOn ? yield* resume({ plan: planned, run, learner, envs }) : undefined
   const state = resumed?.state ?? new RunState()
   if (resumed === undefined) {
     yield* attempt(() => {
@@ -139,9 +116,40 @@ const execute = Effect.fnUntraced(function* (
   }
   yield* supervise(training)
 
-  const last = state.evaluations.at(-1)
   const seconds = yield* secondsHere
-  const result: RunResult = {
+  const result = yield* resultOf(ready, state, {
+    wallSeconds: yield* wallSeconds,
+    stepsPerSecond: seconds > 0 ? (state.step - training.startedAtStep) / seconds : 0,
+  })
+  yield* run.write("metrics.json", bytesOf(`${JSON.stringify(toSnakeCase(result), null, 2)}\n`))
+  yield* recording.flush
+  // Last: its existence says that the run is finished.
+  yield* run.write("return.json", encodeReturnFile(state.evaluations))
+  return result
+})
+
+/** Validates what one of a run's checkpoints holds, as the training would have validated it there. */
+const evaluate = Effect.fnUntraced(function* (
+  ready: Ready,
+  { checkpoint, keeps }: Evaluate,
+): Effect.fn.Return<RunResult, TrainError> {
+  const { planned, envs, learner, validator, stepFolder, run, startedAtMillis } = ready
+  const { state } = yield* restore({ plan: planned, run, learner, envs }, checkpoint)
+  const outcome = yield* validator?.validate(planned.settings.seed, state.step) ?? Effect.undefined
+  const seconds = ((yield* Clock.currentTimeMillis) - startedAtMillis) / 1000
+  if (outcome !== undefined) state.addValidation(outcome)
+  if (keeps && stepFolder !== undefined) yield* stepFolder(run, state)
+  const steps = outcome?.episodes.reduce((sum, { length }) => sum + length, 0) ?? 0
+  return yield* resultOf(ready, state, { wallSeconds: seconds, stepsPerSecond: seconds > 0 ? steps / seconds : 0 })
+})
+
+const resultOf = Effect.fnUntraced(function* (
+  { run, learner }: Ready,
+  state: RunState,
+  times: Pick<RunResult, "wallSeconds" | "stepsPerSecond">,
+): Effect.fn.Return<RunResult, LearnerError> {
+  const last = state.evaluations.at(-1)
+  return {
     runDir: run.directory,
     steps: state.step,
     episodes: state.episodes,
@@ -150,36 +158,12 @@ const execute = Effect.fnUntraced(function* (
     validation: last === undefined ? null : summaryOf(last),
     failedValidations: state.failedValidations,
     digest: yield* digestOf(yield* learner.weights, state.scoreHash),
-    wallSeconds: yield* wallSeconds,
-    stepsPerSecond: seconds > 0 ? (state.step - training.startedAtStep) / seconds : 0,
+    ...times,
   }
-  yield* run.write("metrics.json", bytesOf(`${JSON.stringify(toSnakeCase(result), null, 2)}\n`))
-  yield* recording.flush
-  // Last: its existence says that the run is finished.
-  yield* run.write("return.json", encodeReturnFile(state.evaluations))
-  return result
 })
-
-/** What the settings ask of a learner that it can't do. */
-const misfit = ({ settings }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
-  const name = String(settings.algorithm.name)
-  const wrong = (key: string, text: string): ConfigError =>
-    new ConfigError({ source: name, key, message: `${key}: ${text}` })
-  if (settings.validation.everySteps > 0 && policy === undefined) {
-    return wrong(
-      "validation.every_steps",
-      `algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`,
-    )
-  }
-  const normalized = (["observations", "rewards"] as const).find((key) => settings.normalize[key])
-  if (plays !== "nothing" || normalized === undefined) return undefined
-  return wrong(`normalize.${normalized}`, `algorithm "${name}" plays no env, so there is nothing to normalise by`)
-}
 
 const descriptionOf = ({ settings, algorithm, env }: Plan): string =>
   `${algorithm.name} on ${env.id}, ${settings.totalSteps} steps, seed ${settings.seed}`
-
-const join = (folder: string, file: string): string => (folder === "." ? file : `${folder}/${file}`)
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 

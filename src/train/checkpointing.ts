@@ -129,12 +129,24 @@ export const startOver = (run: RunFiles): Effect.Effect<boolean, RunStoreError> 
 
 /** Puts learner and envs where the run's newest intact checkpoint left them, and cuts the score files back to it. */
 export const resume = Effect.fnUntraced(function* (
-  plan: Plan,
-  run: RunFiles,
-  learner: Learner,
-  envs: TrainingEnvs,
+  restoring: Restoring,
 ): Effect.fn.Return<Resumed, Checkpoints.CheckpointError | RunStoreError | LearnerError | ConfigError> {
-  const { name, files, skipped } = yield* Checkpoints.load(run, "latest")
+  const restored = yield* restore(restoring, "latest")
+  yield* restoring.run.cutBack(restored.appendedSizes)
+  return restored
+})
+
+export type Restoring = Pick<Saving, "plan" | "run" | "learner" | "envs">
+
+/** Puts learner and envs where a checkpoint left them, and leaves the run's files as they are. */
+export const restore = Effect.fnUntraced(function* (
+  { plan, run, learner, envs }: Restoring,
+  wanted: string,
+): Effect.fn.Return<
+  Resumed & Pick<typeof Runtime.Type, "appendedSizes">,
+  Checkpoints.CheckpointError | RunStoreError | LearnerError | ConfigError
+> {
+  const { name, files, skipped } = yield* Checkpoints.load(run, wanted)
   const path = `checkpoints/${name}`
   const tensors = (file: string): Effect.Effect<safetensors.Tensors, Checkpoints.CheckpointError> =>
     Effect.try({
@@ -160,9 +172,9 @@ export const resume = Effect.fnUntraced(function* (
   )
   const snapshot = Object.fromEntries(Object.entries(savedEnvs).map(([key, { data }]) => [key, data]))
   yield* attempt(() => envs.restore(snapshot))
-  yield* run.cutBack(runtime.appendedSizes)
   return {
     state: RunState.restore(runtime.progress),
+    appendedSizes: runtime.appendedSizes,
     warnings: [
       ...skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`),
       ...Object.entries(learner.devices).flatMap(([program, device]) => {

@@ -1,0 +1,79 @@
+import { Clock, Effect, type Scope } from "effect"
+import type { Learner, SetupError } from "../algorithm/Algorithm.ts"
+import type { Backend } from "../backend/Backend.ts"
+import { blamed, ConfigError } from "../config/Config.ts"
+import type { EnvError } from "../env/EnvError.ts"
+import { type RunFiles, RunStore } from "../experiment/RunStore.ts"
+import type { RunStoreError } from "../experiment/RunStoreError.ts"
+import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
+import type { Plan } from "./plan.ts"
+import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
+import { makeValidator, type Validator } from "./validation/Validator.ts"
+
+/** Everything that a training or an evaluation works with, compiled and opened. */
+export interface Ready {
+  readonly planned: Plan
+  readonly envs: TrainingEnvs
+  readonly learner: Learner
+  readonly validator: Validator | undefined
+  readonly stepFolder: WriteStepFolder | undefined
+  readonly run: RunFiles
+  readonly startedAtMillis: number
+}
+
+export const setUp = Effect.fnUntraced(function* (
+  planned: Plan,
+): Effect.fn.Return<Ready, SetupError | RunStoreError | EnvError, Backend | RunStore | Scope.Scope> {
+  const { settings, env, algorithm } = planned
+  const startedAtMillis = yield* Clock.currentTimeMillis
+  const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
+  const envs = yield* trainingEnvs(env, settings, gamma)
+  const { observationSpace, actionSpace } = env
+  const learner = yield* algorithm
+    .setup({ ...settings, observationSpace, actionSpace })
+    .pipe(Effect.catchTag("ConfigError", (error) => Effect.fail(blamed(error, planned.from))))
+  const problem = misfit(planned, learner)
+  if (problem !== undefined) return yield* blamed(problem, planned.from)
+  const { policy } = learner
+  const validator =
+    settings.validation.everySteps > 0 && policy !== undefined
+      ? yield* makeValidator(
+          yield* validationBatches(planned.validationEnvs, settings, envs),
+          policy,
+          settings.validation,
+        )
+      : undefined
+  const stepFolder =
+    settings.render.everySteps > 0 && policy !== undefined
+      ? yield* makeStepFolder({ plan: planned, learner, envs }, policy)
+      : undefined
+
+  // Only what can be set up leaves a folder behind.
+  const opened = yield* (yield* RunStore).open({
+    name: settings.name,
+    population: { environment: env.id, algorithm: algorithm.name },
+    seed: settings.seed,
+  })
+  const { logDir } = settings
+  const logs = Object.fromEntries(["run.log", "logs.tfevents"].map((file) => [file, join(logDir, file)]))
+  const run = opened.placed({ checkpoints: settings.checkpoint.dir, ...logs })
+  return { planned, envs, learner, validator, stepFolder, run, startedAtMillis }
+})
+
+/** What the settings ask of a learner that it can't do. */
+const misfit = ({ settings }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
+  const name = String(settings.algorithm.name)
+  const wrong = (key: string, text: string): ConfigError =>
+    new ConfigError({ source: name, key, message: `${key}: ${text}` })
+  if (settings.validation.everySteps > 0 && policy === undefined) {
+    return wrong(
+      "validation.every_steps",
+      `algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`,
+    )
+  }
+  const normalized = (["observations", "rewards"] as const).find((key) => settings.normalize[key])
+  if (plays !== "nothing" || normalized === undefined) return undefined
+  return wrong(`normalize.${normalized}`, `algorithm "${name}" plays no env, so there is nothing to normalise by`)
+}
+
+const join = (folder: string, file: string): string => (folder === "." ? file : `${folder}/${file}`)

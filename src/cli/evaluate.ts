@@ -99,7 +99,10 @@ const summary = ({ validation, steps, runDir }: RunResult): string =>
     : `${validation.meanReturn.toFixed(2)} ± ${validation.stdReturn.toFixed(2)} over ${validation.episodes} episodes, by the policy of step ${steps}\n`
 
 /** Checkpoints are named by their steps. */
-const checkpointOf = Effect.fnUntraced(function* ({ run, step }: Given): Effect.fn.Return<string, UsageError> {
+export const checkpointOf = Effect.fnUntraced(function* ({
+  run,
+  step,
+}: Pick<Given, "run" | "step">): Effect.fn.Return<string, UsageError> {
   if (Option.isNone(step)) return "latest"
   const name = `step_${String(step.value).padStart(15, "0")}`
   if (existsSync(join(run, "checkpoints", name))) return name

@@ -5,13 +5,14 @@ import { CliError, CliOutput, Command } from "effect/cli"
 import { messageOf, oneLine } from "../config/text.ts"
 import manifest from "../../package.json" with { type: "json" }
 import { evaluate } from "./evaluate.ts"
+import { exporting } from "./export.ts"
 import { replay } from "./replay.ts"
 import { placeIn } from "./loadTraining.ts"
 import { run } from "./run.ts"
 
 const effect = Command.make("effect").pipe(
   Command.withDescription("effect-rl: train and evaluate agents"),
-  Command.withSubcommands([run, evaluate, replay]),
+  Command.withSubcommands([run, evaluate, replay, exporting]),
   Command.withExamples([
     { command: "effect run examples/cartpole.ts", description: "Learn to balance a pole" },
     { command: "effect run --help", description: "All that a training can be told" },

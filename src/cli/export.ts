@@ -1,0 +1,158 @@
+import { existsSync } from "node:fs"
+import { readdir, readFile, writeFile } from "node:fs/promises"
+import { basename, join } from "node:path"
+import { Effect, Layer, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { messageOf } from "../config/text.ts"
+import { type Curve, curveCsv, curveSvg } from "../experiment/curveFiles.ts"
+import { decodeReturnFile } from "../experiment/evaluation.ts"
+import { fromPath } from "../experiment/identifier.ts"
+import { RunStore } from "../experiment/RunStore.ts"
+import { aggregateCurves } from "../experiment/statistics.ts"
+import { backend, envPool } from "../node.ts"
+import { Recorder } from "../record/Recorder.ts"
+import { RunOptions } from "../train/RunOptions.ts"
+import { checkpointOf } from "./evaluate.ts"
+import { loadTraining, yamlOverrides } from "./loadTraining.ts"
+import { UsageError } from "./UsageError.ts"
+
+const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
+const curveFormats = ["csv", "svg"] as const
+
+const flags = {
+  runs: Argument.String("run").pipe(
+    Argument.withDescription("The folder of a run; for curves also of several, or the folder above the seeds"),
+    Argument.atLeast(1),
+  ),
+  to: Flag.Literals("to", [...policyFormats, ...curveFormats]).pipe(
+    Flag.withDescription("onnx, h5 (RLtools), h (C++) or safetensors of the policy; csv or svg of the validations"),
+  ),
+  out: Flag.String("out").pipe(
+    Flag.optional,
+    Flag.withDescription("The file to write; named by the run when left out"),
+  ),
+  step: Flag.Int("step").pipe(
+    Flag.optional,
+    Flag.withDescription("The checkpoint of this step; the newest when left out"),
+  ),
+  file: Flag.String("file").pipe(
+    Flag.optional,
+    Flag.withDescription("The module that the run was made by, where its env or its demonstrations are your own"),
+  ),
+}
+
+/** `effect export RUN --to FORMAT`: a policy or a learning curve for use elsewhere. */
+export const exporting = Command.make("export", flags, (given) => execute(given)).pipe(
+  Command.withDescription("Export: a run's policy, or the learning curve of a run or of several seeds, as a file"),
+  Command.withShortDescription("Take a policy or a curve elsewhere"),
+  Command.withExamples([
+    { command: "effect export results/…/0001 --to onnx --out policy.onnx", description: "For any ONNX Runtime" },
+    { command: "effect export results/…/0001 --to h", description: "One C++ header that needs nothing else" },
+    { command: "effect export results/…/CartPole-v1_ppo --to svg", description: "All its seeds as one curve" },
+  ]),
+)
+
+type Given = Command.Command.Config.Infer<typeof flags>
+type ExportError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
+
+const isCurve = (format: Given["to"]): format is (typeof curveFormats)[number] =>
+  curveFormats.some((known) => known === format)
+
+const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, ExportError> {
+  const { to, runs } = given
+  if (!isCurve(to) && runs.length > 1) {
+    return yield* new UsageError({ message: `--to ${to}: expected one run, found ${runs.length}` })
+  }
+  const contents = isCurve(to) ? yield* curveFile(runs, to) : yield* policyFile(given, runs[0], to)
+  const out = Option.getOrElse(given.out, () => `${nameFor(runs[0])}.${to}`)
+  yield* Effect.tryPromise({
+    try: () => writeFile(out, contents),
+    catch: (error) => new UsageError({ message: `--out ${out}: ${messageOf(error)}` }),
+  })
+  process.stdout.write(`${out}\n`)
+})
+
+const nameFor = (run: string): string => {
+  const found = fromPath(run)
+  return found === undefined
+    ? basename(run)
+    : [found.name, ...Object.values(found.population), found.seed].join("-").replace(/[^\w.-]+/g, "-")
+}
+
+/** The evaluation of a checkpoint writes its policy in every format; here into memory, of which one file is taken. */
+const policyFile = Effect.fnUntraced(function* (
+  given: Given,
+  run: string,
+  format: (typeof policyFormats)[number],
+): Effect.fn.Return<Uint8Array, ExportError> {
+  const config = join(run, "config.yaml")
+  if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
+  const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
+  const checkpoint = yield* checkpointOf({ run, step: given.step })
+  const overrides = [
+    ...(yield* yamlOverrides(config)),
+    { path: "validation.everySteps", value: 1, source: "effect export" },
+    { path: "validation.episodes", value: 1, source: "effect export" },
+    { path: "validation.envs", value: [], source: "effect export" },
+    { path: "render.everySteps", value: 1, source: "effect export" },
+  ]
+  const store = RunStore.memory({ files: yield* Effect.promise(() => filesToLoad(run)), resume: run })
+  yield* training.pipe(
+    Effect.provideService(RunOptions, {
+      overrides,
+      source: config,
+      name: "export",
+      evaluate: { checkpoint, keeps: true },
+    }),
+    Effect.provide(Layer.mergeAll(backend("auto"), envPool, Recorder.layerSilent, store.layer)),
+  )
+  const found = [...store.files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
+  if (found !== undefined) return found[1]
+  return yield* new UsageError({ message: `--to ${format}: the policy of ${run} is not made of dense layers alone` })
+})
+
+/** The run's config and checkpoints, by their paths. */
+const filesToLoad = async (run: string): Promise<Map<string, Uint8Array>> => {
+  const files = new Map<string, Uint8Array>()
+  const names = (await readdir(run, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
+  for (const entry of names) {
+    const path = join(entry.parentPath, entry.name)
+    if (/config\.yaml$|\/(manifest|runtime|latest)\.json$|\.safetensors$|policy\.onnx$/.test(path)) {
+      files.set(path, new Uint8Array(await readFile(path)))
+    }
+  }
+  return files
+}
+
+const curveFile = Effect.fnUntraced(function* (
+  given: ReadonlyArray<string>,
+  format: (typeof curveFormats)[number],
+): Effect.fn.Return<Uint8Array, UsageError> {
+  const runs = (yield* Effect.forEach(given, (folder) => Effect.promise(() => runsIn(folder)))).flat()
+  if (runs.length === 0) {
+    return yield* new UsageError({ message: `${given.join(", ")}: there is no return.json of a finished run` })
+  }
+  const curves = yield* Effect.forEach(runs, (run) =>
+    Effect.tryPromise(() => readFile(join(run, "return.json"), "utf8")).pipe(
+      Effect.flatMap(decodeReturnFile),
+      Effect.map((records) => records.map(({ step, returns_mean: value }) => ({ step, value }))),
+      Effect.mapError((error) => new UsageError({ message: `${run}/return.json: ${messageOf(error)}` })),
+    ),
+  )
+  const curve: Curve = aggregateCurves(curves)
+  if (curve.length === 0) {
+    return yield* new UsageError({ message: `${given.join(", ")}: no validations at steps that all runs share` })
+  }
+  const title = `${nameFor(given[0])}${runs.length > 1 ? ` (${runs.length} runs: IQM, 95 %)` : ""}`
+  return new TextEncoder().encode(format === "csv" ? curveCsv(curve) : curveSvg(title, curve))
+})
+
+/** The folder itself, or the runs in it. */
+const runsIn = async (folder: string): Promise<ReadonlyArray<string>> => {
+  if (existsSync(join(folder, "return.json"))) return [folder]
+  const names = await readdir(folder).catch(() => [])
+  return names
+    .sort()
+    .map((name) => join(folder, name))
+    .filter((path) => existsSync(join(path, "return.json")))
+}

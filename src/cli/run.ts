@@ -6,6 +6,8 @@ import { Argument, Command, Flag } from "effect/cli"
 import type { Override } from "../config/Config.ts"
 import { fromPath } from "../experiment/identifier.ts"
 import { backend, backendNames, envPool, recorder, runStore, terminalProgress } from "../node.ts"
+import { csv } from "../record/csv.ts"
+import { telemetry } from "../record/telemetry.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { loadTraining, yamlOverrides } from "./loadTraining.ts"
@@ -49,6 +51,10 @@ const flags = {
     Flag.withDescription(
       "Go on with a run from its newest checkpoint; latest is the newest unfinished run of this name",
     ),
+  ),
+  csv: Flag.Boolean("csv").pipe(
+    Flag.withDefault(false),
+    Flag.withDescription("Every number of the run in progress.csv, too, a line each: step, name, value"),
   ),
   quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("No progress and no summary")),
   json: Flag.Boolean("json").pipe(
@@ -122,6 +128,7 @@ const argumentsOf = (given: Given): ReadonlyArray<string> => {
     ...flag("backend", Option.some(given.backend)),
     ...flag("results-dir", Option.some(given.resultsDir)),
     ...flag("name", given.name),
+    ...(given.csv ? ["--csv"] : []),
   ]
 }
 
@@ -132,11 +139,17 @@ const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<v
   const overrides = yield* overridesOf(given, resume)
 
   let directory = resume
+  // What OpenTelemetry's own tools call it.
+  const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   const commonTime = process.env[timeVariable]
   const layers = Layer.mergeAll(
     backend(given.backend),
     envPool,
-    recorder(...(given.quiet ? [] : [terminalProgress])),
+    recorder(
+      ...(given.csv ? [csv] : []),
+      ...(otlp === undefined ? [] : [telemetry]),
+      ...(given.quiet ? [] : [terminalProgress]),
+    ),
     runStore({
       resultsDir: given.resultsDir,
       ...(commonTime === undefined ? {} : { time: new Date(commonTime) }),
@@ -146,7 +159,7 @@ const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<v
   )
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides, source: given.file, name }),
-    Effect.provide(layers),
+    Effect.provide(otlp === undefined ? layers : Layer.merge(layers, otlpLayer(otlp))),
     Effect.onExit((exit) =>
       Effect.sync(() => {
         if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) && directory !== undefined) {
@@ -158,6 +171,15 @@ const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<v
   if (given.json) process.stdout.write(`${JSON.stringify(result)}\n`)
   else if (!given.quiet) process.stdout.write(summary(result))
 })
+
+/** Loaded only when it is asked for. */
+const otlpLayer = (baseUrl: string) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("./otlp.ts")),
+      ({ layer }) => layer(baseUrl),
+    ),
+  )
 
 /** Some of several seeds failed; what was wrong with each has been said. */
 class SeedsFailed extends Schema.TaggedError<SeedsFailed>()("SeedsFailed", { message: Schema.String }) {}

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
-import type { ValidationEnded } from "./RunEvent.ts"
+import { scalarsOf } from "./scalars.ts"
 import { writeHeader, writeScalars } from "./tfevents.ts"
 
 /** The sink that TensorBoard reads: `logs.tfevents`, with the metrics of every update and the mean of every validation. */
@@ -19,25 +19,14 @@ export const tensorBoard: Sink = (run, about) =>
       emit: (events) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           for (const event of events) {
-            if (event._tag === "UpdateApplied") writeScalars(log.buffer, now / 1000, event.step, event.metrics)
-            else if (event._tag === "ValidationEnded") {
-              writeScalars(log.buffer, now / 1000, event.step, validationScalars(event))
-            }
+            const scalars = scalarsOf(event)
+            if (scalars !== undefined) writeScalars(log.buffer, now / 1000, scalars.step, scalars.values)
           }
           return log.settle(now)
         }),
       flush: log.flush,
     }
   })
-
-const validationScalars = ({ meanReturn, stdReturn, episodes }: ValidationEnded): Record<string, number> => {
-  const length = episodes.reduce((sum, episode) => sum + episode.length, 0) / episodes.length
-  return {
-    "validation/score": meanReturn,
-    "validation/score_std": stdReturn,
-    "validation/episodic_length": length,
-  }
-}
 
 /** The numbers of a config, by their paths. */
 const numbersOf = (path: string, value: unknown): Record<string, number> => {

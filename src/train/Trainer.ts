@@ -103,7 +103,7 @@ const owesCheckpoint = ({ settings, state }: Pick<Training, "settings" | "state"
   crossed(state.lastCheckpointEpisode, state.episodes, settings.checkpoint.everyEpisodes)
 
 /** An episode that can't be shown is no reason to stop. */
-const render = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
+const render = Effect.fn("effect-rl.render")(function* (training: Training): Effect.fn.Return<void, LoopError> {
   const { state, recording, writeStepFolder } = training
   if (writeStepFolder === undefined) return
   const told = writeStepFolder.pipe(
@@ -152,7 +152,7 @@ const endedEpisodes = ({ envs, state, env, learner }: Training, events: Array<Ru
 }
 
 /** A validation that fails is reported and counted, and the training goes on without its score. */
-const validate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
+const validate = Effect.fn("effect-rl.validate")(function* (training: Training): Effect.fn.Return<void, LoopError> {
   const { validator, settings, state, recording } = training
   if (validator === undefined) return
   const outcome = yield* validator.validate(settings.seed, state.step).pipe(
@@ -173,7 +173,7 @@ const validate = Effect.fnUntraced(function* (training: Training): Effect.fn.Ret
   )
 })
 
-const checkpoint = Effect.fnUntraced(function* ({
+const checkpoint = Effect.fn("effect-rl.checkpoint")(function* ({
   state,
   recording,
   saveCheckpoint,

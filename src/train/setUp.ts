@@ -55,7 +55,9 @@ export const setUp = Effect.fnUntraced(function* (
     seed: settings.seed,
   })
   const { logDir } = settings
-  const logs = Object.fromEntries(["run.log", "logs.tfevents"].map((file) => [file, join(logDir, file)]))
+  const logs = Object.fromEntries(
+    ["run.log", "logs.tfevents", "progress.csv"].map((file) => [file, join(logDir, file)]),
+  )
   const run = opened.placed({ checkpoints: settings.checkpoint.dir, ...logs })
   return { planned, envs, learner, validator, stepFolder, run, startedAtMillis }
 })

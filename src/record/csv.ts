@@ -1,0 +1,35 @@
+import { Clock, Effect } from "effect"
+import { appender } from "./appender.ts"
+import type { Sink } from "./Recorder.ts"
+import { scalarsOf } from "./scalars.ts"
+
+/**
+ * The sink for spreadsheets and data frames: `progress.csv`, with a line for each number of each update and validation.
+ * One number a line, since what there is to tell changes while a run goes on: `df.pivot(index="step", columns="name")`
+ * makes columns of the names.
+ *
+ * @example
+ * ```ts
+ * Node.recorder(csv)
+ * ```
+ */
+export const csv: Sink = (run) =>
+  Effect.gen(function* () {
+    const path = "progress.csv"
+    const log = yield* appender(run, path)
+    if (!(yield* run.exists(path))) log.buffer.text("step,name,value\n")
+    return {
+      emit: (events) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          for (const event of events) {
+            const scalars = scalarsOf(event)
+            if (scalars === undefined) continue
+            for (const [name, value] of Object.entries(scalars.values)) {
+              log.buffer.text(`${scalars.step},${name},${value}\n`)
+            }
+          }
+          return log.settle(now)
+        }),
+      flush: log.flush,
+    }
+  })

@@ -1,0 +1,20 @@
+import type { RunEvent, ValidationEnded } from "./RunEvent.ts"
+
+/** The numbers that an event tells of a step, by the names that TensorBoard shows; undefined of events without any. */
+export const scalarsOf = (
+  event: RunEvent,
+): { readonly step: number; readonly values: Readonly<Record<string, number>> } | undefined =>
+  event._tag === "UpdateApplied"
+    ? { step: event.step, values: event.metrics }
+    : event._tag === "ValidationEnded"
+      ? { step: event.step, values: validationScalars(event) }
+      : undefined
+
+const validationScalars = ({ meanReturn, stdReturn, episodes }: ValidationEnded): Record<string, number> => {
+  const length = episodes.reduce((sum, episode) => sum + episode.length, 0) / episodes.length
+  return {
+    "validation/score": meanReturn,
+    "validation/score_std": stdReturn,
+    "validation/episodic_length": length,
+  }
+}

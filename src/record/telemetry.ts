@@ -1,0 +1,39 @@
+import { Effect, Metric } from "effect"
+import type { Sink } from "./Recorder.ts"
+import { scalarsOf } from "./scalars.ts"
+
+/**
+ * The sink for Effect's metrics: each number is a gauge, `effect_rl.losses.policy_loss`, with the run's name, env,
+ * algorithm and seed as attributes. Whatever exports Effect's metrics (its own `Otlp` and `PrometheusMetrics` layers do)
+ * exports these, and its tracer the spans of validations and checkpoints.
+ *
+ * @example
+ * ```ts
+ * training.pipe(
+ *   Effect.provide(Recorder.layer(telemetry)),
+ *   Effect.provide(Otlp.layerJson({ baseUrl: "http://localhost:4318" }).pipe(Layer.provide(FetchHttpClient.layer))),
+ * )
+ * ```
+ */
+export const telemetry: Sink = ({ directory }, { name, env, algorithm, seed }) =>
+  Effect.sync(() => {
+    const attributes = { run: directory, name, env, algorithm, seed: String(seed) }
+    const gauges = new Map<string, Metric.Gauge<number>>()
+    const gaugeOf = (key: string): Metric.Gauge<number> => {
+      const known = gauges.get(key) ?? Metric.gauge(`effect_rl.${key.replaceAll("/", ".")}`, { attributes })
+      gauges.set(key, known)
+      return known
+    }
+    return {
+      emit: (events) =>
+        Effect.gen(function* () {
+          for (const event of events) {
+            const scalars = scalarsOf(event)
+            if (scalars === undefined) continue
+            yield* Metric.update(gaugeOf("step"), scalars.step)
+            for (const [key, value] of Object.entries(scalars.values)) yield* Metric.update(gaugeOf(key), value)
+          }
+        }),
+      flush: Effect.void,
+    }
+  })

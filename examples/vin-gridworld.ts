@@ -1,6 +1,6 @@
 // A network that plans learns the shortest ways that it is shown, and finds them on maps that it has never seen.
 //   npx effect run examples/vin-gridworld.ts --seed 1
-//   npx effect run examples/vin-gridworld.ts --seed 1 --set algorithm.planning=null --set algorithm.hidden=[64]
+//   npx effect run examples/vin-gridworld.ts --seed 1 --config examples/plain-conv.yaml
 import { Bc, Demonstrations, GridWorld, Train } from "effect-rl"
 
 const shown = Demonstrations.record(GridWorld.env, {

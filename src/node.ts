@@ -11,7 +11,6 @@
  */
 import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
-import { hostname } from "node:os"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { Context, Effect, Layer, Scope } from "effect"
@@ -19,7 +18,7 @@ import { auto } from "./backend/auto.ts"
 import { Backend, type BackendUnavailable } from "./backend/Backend.ts"
 import * as reference from "./backend/reference.ts"
 import * as wasm from "./backend/wasm.ts"
-import type { Owner } from "./experiment/lock.ts"
+import { owner } from "./experiment/owner-node.ts"
 import { type FileSystemOptions, type Provenance, RunStore } from "./experiment/RunStore.ts"
 import { progress } from "./record/progress.ts"
 import { Recorder, type Sink } from "./record/Recorder.ts"
@@ -80,27 +79,6 @@ export const runStore = (
       }),
     ),
   ).pipe(Layer.provide(files))
-
-const thisHost = hostname()
-
-/** This process, and whether another one of this machine is still there; those of other machines are believed to be. */
-const owner: Owner = {
-  name: `process ${process.pid} on ${thisHost}`,
-  isAlive: (name) =>
-    Effect.sync(() => {
-      const [, pid, host] = /^process (\d+) on (.*)$/.exec(name) ?? []
-      return host !== thisHost || isRunning(Number(pid))
-    }),
-}
-
-const isRunning = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    // It is there, but somebody else's.
-    return error instanceof Error && "code" in error && error.code === "EPERM"
-  }
-}
 
 /** The sinks of a run's own files, and any others. */
 export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>

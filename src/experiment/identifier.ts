@@ -70,6 +70,13 @@ export const fromPath = (path: string): Identifier | undefined => {
 /** A moment as the identifier writes it. */
 export const timeOf = (date: Date): string => date.toISOString().slice(0, 19).replace("T", "_").replaceAll(":", "-")
 
+/** The other way round; undefined where it is no such time. */
+export const dateOf = (time: string): Date | undefined => {
+  const [, day, hours, minutes, seconds] = /^(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)$/.exec(time) ?? []
+  const date = new Date(`${day}T${hours}:${minutes}:${seconds}Z`)
+  return Number.isNaN(date.getTime()) ? undefined : date
+}
+
 /** The flat layout: one folder a run, which says only when it started. */
 export const toFlatPath = ({ time }: { readonly time: string }): string => time.replaceAll("-", "")
 

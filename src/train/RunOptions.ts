@@ -1,5 +1,6 @@
-import { Context } from "effect"
+import { Context, type Effect } from "effect"
 import type { Override } from "../config/Config.ts"
+import type { RunIdentity } from "../experiment/RunStore.ts"
 
 /** What a launcher (the `effect` command, a sweep) says to a training that is already a value. */
 export interface RunOptions {
@@ -9,6 +10,10 @@ export interface RunOptions {
   readonly source: string
   /** The run's name where the config has none. */
   readonly name: string
+  /** What is varied besides env and algorithm, and its value in this run: part of the run's identifier. */
+  readonly population?: Readonly<Record<string, string>>
+  /** Told what the run is when all its settings are checked, before anything is set up. */
+  readonly onPlanned?: (identity: RunIdentity) => Effect.Effect<void>
   /** Not to train: to validate what a run has learnt, as one of its checkpoints holds it. */
   readonly evaluate?: Evaluate
 }

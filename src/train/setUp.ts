@@ -7,6 +7,7 @@ import { type RunFiles, RunStore } from "../experiment/RunStore.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
+import { RunOptions } from "./RunOptions.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { makeValidator, type Validator } from "./validation/Validator.ts"
 
@@ -25,6 +26,13 @@ export const setUp = Effect.fnUntraced(function* (
   planned: Plan,
 ): Effect.fn.Return<Ready, SetupError | RunStoreError | EnvError, Backend | RunStore | Scope.Scope> {
   const { settings, env, algorithm } = planned
+  const { population, onPlanned } = yield* RunOptions
+  const identity = {
+    name: settings.name,
+    population: { environment: env.id, algorithm: algorithm.name, ...population },
+    seed: settings.seed,
+  }
+  if (onPlanned !== undefined) yield* onPlanned(identity)
   const startedAtMillis = yield* Clock.currentTimeMillis
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
   const envs = yield* trainingEnvs(env, settings, gamma)
@@ -49,11 +57,7 @@ export const setUp = Effect.fnUntraced(function* (
       : undefined
 
   // Only what can be set up leaves a folder behind.
-  const opened = yield* (yield* RunStore).open({
-    name: settings.name,
-    population: { environment: env.id, algorithm: algorithm.name },
-    seed: settings.seed,
-  })
+  const opened = yield* (yield* RunStore).open(identity)
   const { logDir } = settings
   const logs = Object.fromEntries(
     ["run.log", "logs.tfevents", "progress.csv"].map((file) => [file, join(logDir, file)]),

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { fromFlatPath, fromPath, timeOf, toFlatPath, toPath } from "../../src/experiment/identifier.ts"
+import { dateOf, fromFlatPath, fromPath, timeOf, toFlatPath, toPath } from "../../src/experiment/identifier.ts"
 
 const time = "2026-01-31_12-00-00"
 
@@ -54,4 +54,9 @@ describe("the flat path of a run", () => {
 
 it("the time of an identifier is in UTC, to the second", () => {
   assert.strictEqual(timeOf(new Date("2026-01-31T23:59:59.999-01:00")), "2026-02-01_00-59-59")
+})
+
+it("the time of an identifier is a date again", () => {
+  assert.strictEqual(dateOf("2026-01-31_12-30-59")?.toISOString(), "2026-01-31T12:30:59.000Z")
+  for (const text of ["2026-13-31_12-30-59", "yesterday", "20260131_123059"]) assert.isUndefined(dateOf(text))
 })

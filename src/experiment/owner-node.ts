@@ -1,0 +1,24 @@
+import { hostname } from "node:os"
+import { Effect } from "effect"
+import type { Owner } from "./lock.ts"
+
+const thisHost = hostname()
+
+/** This process, and whether another one of this machine is still there; those of other machines are believed to be. */
+export const owner: Owner = {
+  name: `process ${process.pid} on ${thisHost}`,
+  isAlive: (name) =>
+    Effect.sync(() => {
+      const [, pid, host] = /^process (\d+) on (.*)$/.exec(name) ?? []
+      return host !== thisHost || isRunning(Number(pid))
+    }),
+}
+
+const isRunning = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // It is there, but somebody else's.
+    return error instanceof Error && "code" in error && error.code === "EPERM"
+  }
+}

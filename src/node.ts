@@ -100,9 +100,16 @@ export const gitProvenance: Effect.Effect<Provenance | undefined> = Effect.gen(f
   return { commit, dirty, diff_sha256: dirty ? createHash("sha256").update(diff).digest("hex") : null }
 })
 
-const git = (...args: ReadonlyArray<string>): Effect.Effect<string | undefined> =>
-  Effect.callback((resume) => {
+/** The first seven digits of that commit; `no-hash` outside of git. */
+export const gitCommit: Effect.Effect<string> = Effect.map(
+  git("rev-parse", "HEAD"),
+  (commit) => commit?.trim().slice(0, 7) ?? "no-hash",
+)
+
+function git(...args: ReadonlyArray<string>): Effect.Effect<string | undefined> {
+  return Effect.callback((resume) => {
     execFile("git", args, { maxBuffer: 1 << 28 }, (error, stdout) =>
       resume(Effect.succeed(error === null ? stdout : undefined)),
     )
   })
+}

@@ -9,7 +9,7 @@ import { Recorder } from "../record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { loadTraining, yamlOverrides } from "./loadTraining.ts"
-import { setting } from "./setting.ts"
+import { setting } from "./overrides.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {

@@ -9,6 +9,7 @@ import { exporting } from "./export.ts"
 import { replay } from "./replay.ts"
 import { placeIn } from "./loadTraining.ts"
 import { run } from "./run.ts"
+import { endWithSweep } from "./sweep/part.ts"
 
 const effect = Command.make("effect").pipe(
   Command.withDescription("effect-rl: train and evaluate agents"),
@@ -65,6 +66,7 @@ process.on("SIGINT", () => {
   interruptedAt ??= now
   if (now - interruptedAt > 500) process.exit(130)
 })
+endWithSweep(() => interruptedAt !== undefined)
 
 Command.runWith(effect, { version: manifest.version })(process.argv.slice(2)).pipe(
   Effect.provide([NodeServices.layer, CliOutput.layerPresenter(presenter)]),

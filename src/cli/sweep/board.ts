@@ -1,0 +1,102 @@
+import { Effect } from "effect"
+import { columns } from "./metrics.ts"
+
+/** How far one run of a sweep is. */
+export type RowState =
+  | { readonly _tag: "Waiting" }
+  | {
+      readonly _tag: "Running"
+      readonly step?: number
+      readonly totalSteps?: number
+      readonly stepsPerSecond?: number
+    }
+  | { readonly _tag: "Done"; readonly score: string; readonly about: string }
+  | { readonly _tag: "Failed"; readonly problem: string }
+
+export interface Row {
+  readonly label: string
+  readonly state: RowState
+}
+
+/** What who is watching a sweep sees of it. */
+export interface Board {
+  readonly update: (index: number, state: RowState) => void
+  /** Shows how it all ended, and leaves it standing. */
+  readonly close: Effect.Effect<void>
+}
+
+export interface BoardOptions {
+  readonly labels: ReadonlyArray<string>
+  readonly write: (text: string) => void
+  /** A terminal gets a table that is kept current; anything else a line when a run ends. */
+  readonly isTerminal: boolean
+  readonly columns: number
+  readonly rows: number
+  readonly now?: () => number
+}
+
+const redrawMillis = 100
+
+export const makeBoard = ({ labels, write, isTerminal, columns, rows, now = Date.now }: BoardOptions): Board => {
+  const states: Array<RowState> = labels.map(() => ({ _tag: "Waiting" }))
+  let drawnAt = -Infinity
+  let drawnLines = 0
+  const draw = (height: number): void => {
+    const lines = table(
+      labels.map((label, index) => ({ label, state: states[index] })),
+      columns,
+      height,
+    )
+    const back = drawnLines === 0 ? "" : `\u001b[${drawnLines}A`
+    write(`${back}\r\u001b[J${lines.join("\n")}\n`)
+    drawnLines = lines.length
+    drawnAt = now()
+  }
+  return {
+    update: (index, state) => {
+      states[index] = state
+      if (isTerminal) {
+        if (state._tag !== "Running" || now() - drawnAt >= redrawMillis) draw(rows - 1)
+      } else if (state._tag === "Done") write(`${labels[index]}: ${state.score} ${state.about}\n`)
+      else if (state._tag === "Failed") write(`${labels[index]}: failed: ${state.problem}\n`)
+    },
+    close: Effect.sync(() => void (isTerminal && draw(Infinity))),
+  }
+}
+
+/** What should be seen first where there is no room for all. */
+const urgency: Readonly<Record<RowState["_tag"], number>> = { Running: 0, Failed: 1, Done: 2, Waiting: 3 }
+
+/** A line a run, as many as there is room for, and one that counts them all. */
+export const table = (rows: ReadonlyArray<Row>, width: number, height: number): ReadonlyArray<string> => {
+  const shown = rows
+    .map((row, index) => ({ ...row, index }))
+    .sort((a, b) => urgency[a.state._tag] - urgency[b.state._tag] || a.index - b.index)
+    .slice(0, Math.max(0, height - 1))
+    .sort((a, b) => a.index - b.index)
+  const cells = shown.map(({ label, state }) => [label, textOf(state)])
+  const count = (tag: RowState["_tag"]): number => rows.filter(({ state }) => state._tag === tag).length
+  const counts = (["Running", "Waiting", "Done", "Failed"] as const)
+    .filter((tag) => count(tag) > 0)
+    .map((tag) => `${count(tag)} ${tag.toLowerCase()}`)
+  return [...(cells.length === 0 ? [] : columns(cells)), counts.join(", ")].map((line) => cut(line, width))
+}
+
+const cut = (line: string, width: number): string =>
+  line.length < width ? line : `${line.slice(0, Math.max(0, width - 2))}…`
+
+const textOf = (state: RowState): string => {
+  switch (state._tag) {
+    case "Waiting":
+      return "waiting"
+    case "Running": {
+      const { step, totalSteps, stepsPerSecond } = state
+      if (step === undefined) return "starting"
+      return `running  ${step} of ${totalSteps} steps  ${Math.round(stepsPerSecond ?? 0)}/s`
+    }
+    case "Done":
+      return `done  ${state.score} ${state.about}`
+    case "Failed":
+      return `failed  ${state.problem}`
+  }
+}

@@ -1,0 +1,84 @@
+import { spawn } from "node:child_process"
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Schema } from "effect"
+import { isPlain, toCamelCase } from "../../config/Config.ts"
+import { messageOf, oneLine } from "../../config/text.ts"
+import { decodeReturnFile } from "../../experiment/evaluation.ts"
+import { RunResult } from "../../train/RunResult.ts"
+import { isProgress, type Part, type Progress, withPart } from "./part.ts"
+
+/** A run that came to its end. */
+export interface Finished {
+  readonly result: RunResult
+  readonly curve: ReadonlyArray<{ readonly step: number; readonly value: number }>
+}
+
+/** A run without a result, for whatever reason; the message is a line. */
+export class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", { message: Schema.String }) {}
+
+export interface Child {
+  /** Of `effect run`. */
+  readonly args: ReadonlyArray<string>
+  readonly part: Part
+  readonly onProgress: (progress: Progress) => void
+}
+
+/** Trains in a process of its own. */
+export const trainInChild = (child: Child): Effect.Effect<Finished, RunFailed> =>
+  Effect.gen(function* () {
+    const line = (yield* outputOf(child)).trim().split("\n").at(-1) ?? ""
+    return yield* withCurve(yield* Schema.decodeUnknownEffect(Schema.fromJsonString(RunResult))(line))
+  }).pipe(failing)
+
+/** What a run that is finished has left, wherever its folder lies by now. */
+export const readFinished = (runDir: string): Effect.Effect<Finished, RunFailed> =>
+  Effect.gen(function* () {
+    const text = yield* Effect.tryPromise(() => readFile(join(runDir, "metrics.json"), "utf8"))
+    const metrics = toCamelCase(yield* Effect.try(() => JSON.parse(text)))
+    const result = yield* Schema.decodeUnknownEffect(RunResult)(isPlain(metrics) ? { ...metrics, runDir } : metrics)
+    return yield* withCurve(result)
+  }).pipe(failing)
+
+const withCurve = Effect.fnUntraced(function* (result: RunResult) {
+  const text = yield* Effect.tryPromise(() => readFile(join(result.runDir, "return.json"), "utf8"))
+  const records = yield* decodeReturnFile(text)
+  return { result, curve: records.map(({ step, returns_mean: value }) => ({ step, value })) }
+})
+
+const failing = Effect.mapError((error: Error) => {
+  const cause = "cause" in error && error.cause instanceof Error ? error.cause : error
+  return new RunFailed({ message: oneLine(messageOf(cause)) })
+})
+
+/** What it says on stdout. When this is interrupted, so is the process, which saves before it ends. */
+const outputOf = ({ args, part, onProgress }: Child): Effect.Effect<string, RunFailed> =>
+  Effect.callback((resume) => {
+    const child = spawn(process.execPath, [process.argv[1], "run", ...args, "--json", "--quiet"], {
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: withPart(part),
+    })
+    let stdout = ""
+    let stderr = ""
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text))
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text))
+    child.on("message", (message) => void (isProgress(message) && onProgress(message)))
+    const fail = (message: string): void => resume(Effect.fail(new RunFailed({ message })))
+    const closed = new Promise<void>((resolve) => {
+      child.once("error", (error) => {
+        fail(error.message)
+        resolve()
+      })
+      child.once("close", (code, signal) => {
+        if (code === 0) resume(Effect.succeed(stdout))
+        else
+          fail(
+            stderr.trim().replace(/^effect: /m, "") || (signal === null ? `exit code ${code}` : `ended by ${signal}`),
+          )
+        resolve()
+      })
+    })
+    return Effect.sync(() => void (child.connected && child.disconnect())).pipe(
+      Effect.andThen(Effect.promise(() => closed)),
+    )
+  })

@@ -1,0 +1,116 @@
+import { existsSync } from "node:fs"
+import { mkdir, readdir } from "node:fs/promises"
+import { basename, dirname, join } from "node:path"
+import { Effect } from "effect"
+import { messageOf } from "../../config/text.ts"
+import { dateOf, fromPath, timeOf } from "../../experiment/identifier.ts"
+import { RunStoreError } from "../../experiment/RunStore.ts"
+import { UsageError } from "../UsageError.ts"
+import { keyOf, type PlannedRun } from "./plan.ts"
+
+/** Where a sweep's runs are, and how far each of them is. */
+export interface SweepFolder {
+  readonly resultsDir: string
+  readonly time: string
+  /** What there is of each planned run; nothing of those that have not begun. */
+  readonly found: ReadonlyArray<FoundRun | undefined>
+}
+
+export interface FoundRun {
+  readonly directory: string
+  /** `empty` was stopped before it had written even its config. */
+  readonly state: "finished" | "begun" | "empty"
+}
+
+/** A folder for a new sweep, of this second or the first one after it that no other run has. */
+export const newFolder = Effect.fnUntraced(function* (
+  resultsDir: string,
+  runs: ReadonlyArray<PlannedRun>,
+): Effect.fn.Return<SweepFolder, RunStoreError> {
+  const from = Date.now()
+  for (let second = 0; ; second++) {
+    const time = timeOf(new Date(from + second * 1000))
+    const path = join(resultsDir, time)
+    const isNew = yield* Effect.tryPromise({
+      try: async () => {
+        await mkdir(resultsDir, { recursive: true })
+        return await mkdir(path).then(
+          () => true,
+          (error: NodeJS.ErrnoException) => {
+            if (error.code === "EEXIST") return false
+            throw error
+          },
+        )
+      },
+      catch: (error) => new RunStoreError({ path, operation: "create", message: messageOf(error) }),
+    })
+    if (isNew) return { resultsDir, time, found: runs.map(() => undefined) }
+  }
+})
+
+/** The folder of an earlier sweep to go on with: a given one, or the newest that has some of these runs unfinished. */
+export const earlierFolder = Effect.fnUntraced(function* (
+  wanted: string,
+  resultsDir: string,
+  runs: ReadonlyArray<PlannedRun>,
+): Effect.fn.Return<SweepFolder, UsageError> {
+  if (wanted !== "latest") {
+    const time = basename(wanted)
+    if (dateOf(time) === undefined || !existsSync(wanted)) {
+      const message = `--resume ${wanted}: it is not a sweep's folder, which is named by its time`
+      return yield* new UsageError({ message })
+    }
+    const folder = yield* look(dirname(wanted), time, runs)
+    // One that was stopped at once is empty.
+    if (folder.found.some((one) => one !== undefined) || folder.others === 0) return folder
+    return yield* new UsageError({ message: `--resume ${wanted}: it has none of these runs, but others` })
+  }
+  const times = (yield* namesIn(resultsDir)).filter((name) => dateOf(name) !== undefined)
+  let finished: SweepFolder | undefined
+  for (const time of times.toSorted().toReversed()) {
+    const folder = yield* look(resultsDir, time, runs)
+    if (folder.found.every((one) => one === undefined)) continue
+    if (folder.found.some((one) => one?.state !== "finished")) return folder
+    finished ??= folder
+  }
+  if (finished !== undefined) return finished
+  const message = `--resume latest: there is no sweep of ${runs[0].identity.name} with any of these runs in ${resultsDir}`
+  return yield* new UsageError({ message })
+})
+
+const look = Effect.fnUntraced(function* (
+  resultsDir: string,
+  time: string,
+  runs: ReadonlyArray<PlannedRun>,
+): Effect.fn.Return<SweepFolder & { readonly others: number }> {
+  const wanted = new Map(runs.map(({ identity }, index) => [keyOf(identity), index]))
+  const found: Array<FoundRun | undefined> = runs.map(() => undefined)
+  let others = 0
+  for (const heading of yield* namesIn(join(resultsDir, time)))
+    for (const config of yield* namesIn(join(resultsDir, time, heading)))
+      for (const seed of yield* namesIn(join(resultsDir, time, heading, config))) {
+        const directory = join(resultsDir, time, heading, config, seed)
+        const identity = fromPath(directory)
+        if (identity === undefined) continue
+        const index = wanted.get(keyOf(identity))
+        if (index === undefined) others++
+        else found[index] = further(found[index], { directory, state: stateOf(directory) })
+      }
+  return { resultsDir, time, found, others }
+})
+
+const order = ["finished", "begun", "empty"]
+
+/** A sweep that went on with other code has its runs under two commits; one of both may be left from a crash. */
+const further = (one: FoundRun | undefined, other: FoundRun): FoundRun =>
+  one === undefined || order.indexOf(other.state) < order.indexOf(one.state) ? other : one
+
+const stateOf = (directory: string): FoundRun["state"] =>
+  existsSync(join(directory, "return.json"))
+    ? "finished"
+    : existsSync(join(directory, "config.yaml"))
+      ? "begun"
+      : "empty"
+
+const namesIn = (directory: string): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.promise(() => readdir(directory).catch(() => []))

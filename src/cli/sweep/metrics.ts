@@ -1,0 +1,88 @@
+import { aggregate, aggregateCurves } from "../../experiment/statistics.ts"
+import type { RunResult } from "../../train/RunResult.ts"
+import type { Finished } from "./child.ts"
+import { type PlannedRun } from "./plan.ts"
+
+/** How a run ended: with a result, or with a line that says why not. */
+export interface Ended {
+  readonly run: PlannedRun
+  readonly directory: string
+  readonly outcome: Finished | { readonly problem: string }
+}
+
+/** That of the last validation; without any, the mean return of the last episodes. */
+export const scoreOf = ({ validation, meanReturn }: RunResult): number | null => validation?.meanReturn ?? meanReturn
+
+export const scoreText = (result: RunResult): string => scoreOf(result)?.toFixed(1) ?? "no score"
+
+/** What is known of a configuration: its seeds one by one, and what they say together. */
+export const summarise = (ended: ReadonlyArray<Ended>) => {
+  const finished = ended.flatMap(({ outcome }) => ("result" in outcome ? [outcome] : []))
+  const scores = finished.map(({ result }) => scoreOf(result)).filter((score) => score !== null)
+  const curves = finished.map(({ curve }) => curve)
+  return {
+    seeds: ended.map(({ run, outcome, directory }) => {
+      const { seed } = run.identity
+      if (!("result" in outcome)) return { seed, failed: outcome.problem, directory }
+      const { result } = outcome
+      return {
+        seed,
+        score: scoreOf(result),
+        steps: result.steps,
+        wall_seconds: result.wallSeconds,
+        digest: result.digest,
+      }
+    }),
+    score: scores.length === 0 ? null : aggregate(scores),
+    curve: curves.length === 0 ? [] : aggregateCurves(curves),
+  }
+}
+
+export type Metrics = ReturnType<typeof summarise>
+
+export interface ConfigurationMetrics extends Metrics {
+  /** The swept settings, by their paths. */
+  readonly population: Readonly<Record<string, unknown>>
+}
+
+const digits = (value: number): string => value.toFixed(1)
+
+/** What `--seeds` alone ends with. */
+export const lineOf = ({ score }: Metrics): string | undefined => {
+  if (score === null) return undefined
+  const { iqm, low, high, mean, std, runs } = score
+  return `IQM ${digits(iqm)} (95 %: ${digits(low)} to ${digits(high)}), mean ${digits(mean)} ± ${digits(std)} over ${runs} seeds`
+}
+
+/** A row a configuration. */
+export const tableOf = (
+  variables: ReadonlyArray<string>,
+  rows: ReadonlyArray<{ readonly values: ReadonlyArray<string>; readonly metrics: Metrics }>,
+): ReadonlyArray<string> =>
+  columns([
+    [...variables, "IQM", "95 %", "mean", "seeds"],
+    ...rows.map(({ values, metrics: { score, seeds } }) => {
+      const failed = seeds.filter((seed) => "failed" in seed).length
+      const count = failed === 0 ? String(seeds.length) : `${seeds.length - failed}, ${failed} failed`
+      return score === null
+        ? [...values, "–", "–", "–", count]
+        : [
+            ...values,
+            digits(score.iqm),
+            `${digits(score.low)} to ${digits(score.high)}`,
+            `${digits(score.mean)} ± ${digits(score.std)}`,
+            count,
+          ]
+    }),
+  ])
+
+/** Cells below each other. */
+export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
+  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]))
+      .join("  ")
+      .trimEnd(),
+  )
+}

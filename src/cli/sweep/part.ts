@@ -1,0 +1,65 @@
+import { Clock, Effect, Schema } from "effect"
+import type { Sink } from "../../record/Recorder.ts"
+
+/**
+ * What a sweep and the processes of its runs say to each other: what a run is part of goes down in a variable of the
+ * environment, how far it is comes up as messages. A channel that closes says that the sweep has let go of the run.
+ */
+export const Part = Schema.Struct({
+  /** Of all runs that belong together, as their folder has it. */
+  time: Schema.String,
+  commit: Schema.String,
+  population: Schema.Record(Schema.String, Schema.String),
+})
+export type Part = typeof Part.Type
+
+const variable = "EFFECT_RL_SWEEP"
+const PartText = Schema.fromJsonString(Part)
+
+export const withPart = (part: Part): NodeJS.ProcessEnv => ({
+  ...process.env,
+  [variable]: Schema.encodeSync(PartText)(part),
+})
+
+/** The sweep that this process is a part of. */
+export const partOfSweep = (): Part | undefined => {
+  const text = process.env[variable]
+  return text === undefined ? undefined : Schema.decodeSync(PartText)(text)
+}
+
+export const Progress = Schema.Struct({ step: Schema.Int, totalSteps: Schema.Int, stepsPerSecond: Schema.Finite })
+export type Progress = typeof Progress.Type
+
+export const isProgress = Schema.is(Progress)
+
+const everyMillis = 200
+
+/** Tells the sweep how far the run is. */
+export const sweepProgress: Sink = (_, about) =>
+  Effect.gen(function* () {
+    const firstStep = about.resumedFromStep ?? 0
+    const startedAt = yield* Clock.currentTimeMillis
+    let toldAt = -Infinity
+    return {
+      emit: (events) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const step = events.findLast((event) => event._tag === "UpdateApplied")?.step
+          if (step === undefined || now - toldAt < everyMillis || process.connected !== true) return
+          toldAt = now
+          const stepsPerSecond = ((step - firstStep) * 1000) / Math.max(1, now - startedAt)
+          const told: Progress = { step, totalSteps: about.totalSteps, stepsPerSecond }
+          process.send?.(told)
+        }),
+      flush: Effect.void,
+    }
+  })
+
+/** Ends this process as Ctrl-C does when the sweep that it belongs to lets go of it, or is gone; unless that came first. */
+export const endWithSweep = (isInterrupted: () => boolean): void => {
+  if (process.channel === undefined || partOfSweep() === undefined) return
+  const end = (): void => void (isInterrupted() || process.kill(process.pid, "SIGINT"))
+  process.once("disconnect", end)
+  // Listening must not keep a process that is done.
+  process.channel.unref()
+  if (!process.connected) end()
+}

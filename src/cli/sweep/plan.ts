@@ -1,0 +1,101 @@
+import { Deferred, Effect, Layer, Option } from "effect"
+import * as reference from "../../backend/reference.ts"
+import { camelCase } from "../../config/Config.ts"
+import type { RunIdentity } from "../../experiment/RunStore.ts"
+import { RunStore } from "../../experiment/RunStore.ts"
+import { Recorder } from "../../record/Recorder.ts"
+import { RunOptions } from "../../train/RunOptions.ts"
+import type { Run, TrainError } from "../../train/Train.ts"
+import { type Given, nameOf } from "../flags.ts"
+import { loadTraining } from "../loadTraining.ts"
+import { overridesOf, type Swept } from "../overrides.ts"
+import { parseSeeds } from "../seeds.ts"
+import { UsageError } from "../UsageError.ts"
+import { type Choice, choicesOf, isNaming, parsePopulation, populationOf, shortNames } from "./population.ts"
+
+/** One run of a sweep, checked as far as it can be without setting it up. */
+export interface PlannedRun {
+  /** Which runs differ in their seed alone. */
+  readonly configuration: number
+  readonly choices: ReadonlyArray<Choice>
+  /** For people: `algorithm=ppo seed 1`. */
+  readonly label: string
+  /** What the identifier has besides env and algorithm. */
+  readonly population: Readonly<Record<string, string>>
+  readonly identity: RunIdentity
+}
+
+/** All runs that were asked for, those of one configuration after another; the first thing that is wrong with any. */
+export const planSweep = Effect.fnUntraced(function* (
+  given: Given,
+): Effect.fn.Return<ReadonlyArray<PlannedRun>, TrainError | UsageError> {
+  const variables = yield* parsePopulation([...given.population, ...given.more])
+  const conflict = variables.find(({ path }) => settingFlags(given).includes(path.split(".").map(camelCase).join(".")))
+  if (conflict !== undefined) {
+    return yield* new UsageError({ message: `--population ${conflict.path}: another flag sets it, too` })
+  }
+  const seeds = Option.isSome(given.seeds) ? yield* parseSeeds(given.seeds.value) : undefined
+  const training = yield* loadTraining(given.file)
+  const names = shortNames(variables)
+  const runs: Array<PlannedRun> = []
+  for (const [configuration, choices] of choicesOf(variables).entries()) {
+    const population = populationOf(variables, choices)
+    const seed = seeds === undefined ? given.seed : Option.some(seeds[0])
+    const overrides = yield* overridesOf({ ...given, seed }, undefined, sweptBy(choices))
+    const identity = yield* identityOf(training, { overrides, source: given.file, name: nameOf(given), population })
+    if (Option.isSome(seed) && identity.seed !== seed.value) {
+      return yield* new UsageError({
+        message: `--seeds and another setting of the seed (${identity.seed}) don't go together`,
+      })
+    }
+    const words = choices.map(({ path, shown }) => `${names.get(path) ?? path}=${shown}`)
+    for (const seed of seeds ?? [identity.seed]) {
+      const label = [...words, `seed ${seed}`].join(" ")
+      runs.push({ configuration, choices, label, population, identity: { ...identity, seed } })
+    }
+  }
+  const known = new Map<string, PlannedRun>()
+  for (const run of runs) {
+    const same = known.get(keyOf(run.identity))
+    if (same !== undefined) {
+      return yield* new UsageError({ message: `--population: ${same.label} and ${run.label} would be one run` })
+    }
+    known.set(keyOf(run.identity), run)
+  }
+  return runs
+})
+
+/** The paths that flags set. */
+const settingFlags = ({ set, totalSteps, name }: Given): ReadonlyArray<string> => [
+  ...set.map((text) => text.slice(0, text.indexOf("=")).split(".").map(camelCase).join(".")),
+  ...(Option.isSome(totalSteps) ? ["totalSteps"] : []),
+  ...(Option.isSome(name) ? ["name"] : []),
+]
+
+const sweptBy = (choices: ReadonlyArray<Choice>): Swept => {
+  const overrides = (some: ReadonlyArray<Choice>) =>
+    some.map(({ path, value }) => ({ path, value, source: "--population" }))
+  return { naming: overrides(choices.filter(isNaming)), others: overrides(choices.filter((one) => !isNaming(one))) }
+}
+
+/** Equal for equal runs, in whatever order the variables were given. */
+export const keyOf = ({ name, population, seed }: RunIdentity): string =>
+  JSON.stringify([name, Object.entries(population).sort(([one], [other]) => (one < other ? -1 : 1)), seed])
+
+const nowhere = Layer.mergeAll(reference.layer, RunStore.layerMemory, Recorder.layerSilent)
+
+/** What a training would be, without doing it: it is stopped when it has checked its settings. */
+const identityOf = Effect.fnUntraced(function* (
+  training: Run,
+  options: RunOptions,
+): Effect.fn.Return<RunIdentity, TrainError | UsageError> {
+  const planned = yield* Deferred.make<RunIdentity>()
+  const onPlanned = (identity: RunIdentity): Effect.Effect<never> =>
+    Effect.andThen(Deferred.succeed(planned, identity), Effect.never)
+  const stopping = training.pipe(
+    Effect.provideService(RunOptions, { ...options, onPlanned }),
+    Effect.provide(nowhere),
+    Effect.andThen(Effect.fail(new UsageError({ message: `${options.source}: it ends without a training` }))),
+  )
+  return yield* Effect.raceFirst(Deferred.await(planned), stopping)
+})

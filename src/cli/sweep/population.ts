@@ -1,0 +1,138 @@
+import { Effect } from "effect"
+import { camelCase, snakeCase } from "../../config/Config.ts"
+import { settingValue } from "../settingValue.ts"
+import { UsageError } from "../UsageError.ts"
+
+/**
+ * What a sweep varies, from what people write.
+ *
+ * @example
+ * ```ts
+ * yield* parsePopulation(["algorithm=ppo,a2c", "algorithm.learning_rate=1e-3,1e-4"])
+ * // two variables, of whose values there are four choices
+ * ```
+ */
+export interface Variable {
+  /** In snake_case: `algorithm.learning_rate`. */
+  readonly path: string
+  readonly values: ReadonlyArray<Value>
+}
+
+export interface Value {
+  /** As it was written, which is YAML. */
+  readonly text: string
+  readonly value: unknown
+  /** In paths and tables. */
+  readonly shown: string
+}
+
+/** A value of one of the variables. */
+export interface Choice extends Value {
+  readonly path: string
+}
+
+/** Each `key=v1,v2,…`, the values in YAML: commas in quotes and brackets belong to a value. */
+export const parsePopulation = Effect.fnUntraced(function* (
+  specs: ReadonlyArray<string>,
+): Effect.fn.Return<ReadonlyArray<Variable>, UsageError> {
+  const variables = yield* Effect.forEach(specs, parseVariable)
+  const twice = variables.find(({ path }, index) => variables.findIndex((other) => other.path === path) < index)
+  if (twice !== undefined) return yield* new UsageError({ message: `--population ${twice.path}: it is given twice` })
+  return variables
+})
+
+const parseVariable = Effect.fnUntraced(function* (spec: string): Effect.fn.Return<Variable, UsageError> {
+  const wrong = (text: string): UsageError => new UsageError({ message: `--population ${spec}: ${text}` })
+  const [, key, list] = /^([A-Za-z_]\w*(?:\.\w+)*)=([^]*)$/.exec(spec) ?? []
+  if (key === undefined) return yield* wrong("expected key=value,value,…")
+  const path = key
+    .split(".")
+    .map((part) => snakeCase(camelCase(part)))
+    .join(".")
+  if (path === "seed") return yield* wrong("seeds are given by --seeds")
+  const texts = splitValues(list)
+  if (texts === undefined) return yield* wrong("a quote or a bracket has no partner")
+  if (texts.includes("")) return yield* wrong('expected a value on either side of every comma; "" is the empty text')
+  const values = yield* Effect.forEach(texts, (text) =>
+    Effect.try({
+      try: (): Value => {
+        const value = settingValue(text)
+        return { text, value, shown: shownAs(value) }
+      },
+      catch: () => wrong(`${text} is not valid YAML`),
+    }),
+  )
+  const twice = values.find(({ shown }, index) => values.findIndex((other) => other.shown === shown) < index)
+  if (twice !== undefined) return yield* wrong(`${twice.text} is given twice`)
+  return { path, values }
+})
+
+const partners: Readonly<Record<string, string>> = { "[": "]", "{": "}" }
+
+/** The texts between the commas that separate; undefined where a quote or a bracket is left open. */
+export const splitValues = (list: string): ReadonlyArray<string> | undefined => {
+  const texts: Array<string> = []
+  const open: Array<string> = []
+  let from = 0
+  // What comes before decides what a quote is: within a word it is an apostrophe.
+  let before = ","
+  for (let at = 0; at < list.length; at++) {
+    const here = list[at]
+    if ((here === '"' || here === "'") && /[,[{:]/.test(before)) {
+      const end = quoteEnd(list, at)
+      if (end === undefined) return undefined
+      at = end
+    } else if (here === "," && open.length === 0) {
+      texts.push(list.slice(from, at).trim())
+      from = at + 1
+    } else if (partners[here] !== undefined) open.push(partners[here])
+    else if ((here === "]" || here === "}") && open.pop() !== here) return undefined
+    if (here !== " ") before = here
+  }
+  return open.length > 0 ? undefined : [...texts, list.slice(from).trim()]
+}
+
+/** Where the quoted text that begins at a place ends. */
+const quoteEnd = (list: string, start: number): number | undefined => {
+  const [quoted] = /^(?:"(?:[^"\\]|\\[^])*"|'(?:[^']|'')*')/.exec(list.slice(start)) ?? []
+  return quoted === undefined ? undefined : start + quoted.length - 1
+}
+
+const shownAs = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value) : String(value)
+
+/** One of each variable's values, in all ways; the last variable's change first. */
+export const choicesOf = (variables: ReadonlyArray<Variable>): ReadonlyArray<ReadonlyArray<Choice>> =>
+  variables.reduce<ReadonlyArray<ReadonlyArray<Choice>>>(
+    (sofar, { path, values }) => sofar.flatMap((choices) => values.map((value) => [...choices, { path, ...value }])),
+    [[]],
+  )
+
+/** These leave all other settings of an env or an algorithm behind, so they come before them. */
+export const isNaming = ({ path }: { readonly path: string }): boolean =>
+  ["env", "env.name", "algorithm", "algorithm.name"].includes(path)
+
+/** What each variable is called where space is short: the last part of its path, unless that is somebody else's name. */
+export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>): ReadonlyMap<string, string> => {
+  const last = (path: string): string => path.slice(path.lastIndexOf(".") + 1)
+  const taken = (path: string): boolean =>
+    ["environment", "algorithm"].includes(last(path)) ||
+    variables.some((other) => other.path !== path && last(other.path) === last(path))
+  return new Map(variables.map(({ path }) => [path, taken(path) ? path : last(path)]))
+}
+
+/** What a run's identifier says of the choices: env and algorithm are in it anyway, by their names. */
+export const populationOf = (
+  variables: ReadonlyArray<Variable>,
+  choices: ReadonlyArray<Choice>,
+): Readonly<Record<string, string>> => {
+  const names = shortNames(variables)
+  const said = new Set(
+    variables
+      .filter((variable) => isNaming(variable) && variable.values.every(({ value }) => typeof value === "string"))
+      .map(({ path }) => path),
+  )
+  return Object.fromEntries(
+    choices.filter(({ path }) => !said.has(path)).map(({ path, shown }) => [names.get(path) ?? path, shown]),
+  )
+}

@@ -1,0 +1,183 @@
+import { rename, rm, writeFile } from "node:fs/promises"
+import { availableParallelism } from "node:os"
+import { dirname, join } from "node:path"
+import { Cause, Effect, Exit, FileSystem, Option, Schema } from "effect"
+import { toPath } from "../../experiment/identifier.ts"
+import { holdLock } from "../../experiment/lock.ts"
+import { owner } from "../../experiment/owner-node.ts"
+import type { RunStoreError } from "../../experiment/RunStore.ts"
+import { gitCommit } from "../../node.ts"
+import type { TrainError } from "../../train/Train.ts"
+import type { Given } from "../flags.ts"
+import { UsageError } from "../UsageError.ts"
+import { type Board, makeBoard } from "./board.ts"
+import { type Finished, readFinished, RunFailed, trainInChild } from "./child.ts"
+import { argumentsOf, goOnCommand } from "./command.ts"
+import { dryRun } from "./dryRun.ts"
+import { earlierFolder, newFolder, type SweepFolder } from "./folder.ts"
+import { type Ended, lineOf, scoreText, summarise, tableOf } from "./metrics.ts"
+import { type PlannedRun, planSweep } from "./plan.ts"
+
+/**
+ * Many trainings of one file: every choice of the swept settings with every seed, each in a process of its own, all in
+ * the folder of one time. One that fails doesn't stop the others, and is reported at the end.
+ */
+export const sweep = Effect.fnUntraced(function* (
+  given: Given,
+): Effect.fn.Return<void, SweepError, FileSystem.FileSystem> {
+  if (Option.isSome(given.seeds) && Option.isSome(given.seed)) {
+    return yield* new UsageError({ message: "--seeds and --seed don't go together" })
+  }
+  if (Option.isSome(given.jobs) && given.jobs.value < 1) {
+    return yield* new UsageError({ message: `--jobs ${given.jobs.value}: expected at least 1` })
+  }
+  const runs = yield* planSweep(given)
+  const commit = yield* gitCommit
+  const earlier = Option.isSome(given.resume)
+    ? yield* earlierFolder(given.resume.value, given.resultsDir, runs)
+    : undefined
+  if (given.dryRun) return yield* dryRun(given, runs, commit, earlier)
+  const folder = earlier ?? (yield* newFolder(given.resultsDir, runs))
+  yield* Effect.scoped(inFolder(given, runs, folder, commit))
+})
+
+/** Some runs failed; what was wrong with each has been said. */
+export class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
+
+export type SweepError = RunsFailed | RunStoreError | TrainError | UsageError
+
+const inFolder = Effect.fnUntraced(function* (
+  given: Given,
+  runs: ReadonlyArray<PlannedRun>,
+  folder: SweepFolder,
+  commit: string,
+) {
+  const place = join(folder.resultsDir, folder.time)
+  // Two sweeps in one folder would start the same runs.
+  yield* holdLock(yield* FileSystem.FileSystem, join(place, "sweep.lock"), owner)
+  const board = makeBoard({
+    labels: runs.map(({ label }) => label),
+    write: (text) => void (given.quiet || process.stderr.write(text)),
+    isTerminal: process.stderr.isTTY === true,
+    columns: process.stderr.columns ?? 100,
+    rows: process.stderr.rows ?? 24,
+  })
+  const jobs = Option.getOrElse(given.jobs, () => Math.max(1, availableParallelism()))
+  const ended = yield* Effect.forEach(runs, (run, index) => runOne({ given, run, index, folder, commit, board }), {
+    concurrency: jobs,
+  }).pipe(
+    Effect.ensuring(board.close),
+    Effect.onExit((exit) =>
+      Effect.sync(() => {
+        if (Exit.isSuccess(exit) || !Cause.hasInterruptsOnly(exit.cause)) return
+        process.stderr.write(`\ninterrupted; to go on: ${goOnCommand(given, place)}\n`)
+      }),
+    ),
+  )
+  yield* conclude(given, runs, ended)
+})
+
+interface RunOne {
+  readonly given: Given
+  readonly run: PlannedRun
+  readonly index: number
+  readonly folder: SweepFolder
+  readonly commit: string
+  readonly board: Board
+}
+
+/** Whatever there is of it already; that it failed is a result. */
+const runOne = ({ given, run, index, folder, commit, board }: RunOne): Effect.Effect<Ended> => {
+  const { resultsDir, time } = folder
+  const found = folder.found[index]
+  const isFinished = found?.state === "finished"
+  const resume = found?.state === "begun" ? found.directory : undefined
+  const directory =
+    found === undefined || found.state === "empty"
+      ? join(resultsDir, toPath({ ...run.identity, time, commit }))
+      : found.directory
+  const train = Effect.gen(function* () {
+    board.update(index, { _tag: "Running" })
+    // What was stopped before it had its config is nothing to go on with, and its folder in the way.
+    if (found?.state === "empty") yield* removed(found.directory)
+    return yield* trainInChild({
+      args: argumentsOf(given, run, resultsDir, resume),
+      part: { time, commit, population: run.population },
+      onProgress: (progress) => board.update(index, { _tag: "Running", ...progress }),
+    })
+  })
+  return (isFinished ? readFinished(directory) : train).pipe(
+    Effect.match({
+      onSuccess: (finished): Ended => {
+        const { result } = finished
+        const about = `after ${result.steps} steps in ${result.wallSeconds.toFixed(1)} s  ${result.runDir}`
+        board.update(index, {
+          _tag: "Done",
+          score: scoreText(result),
+          about: isFinished ? `${about} (earlier)` : about,
+        })
+        return { run, directory: result.runDir, outcome: finished }
+      },
+      onFailure: ({ message: problem }): Ended => {
+        board.update(index, { _tag: "Failed", problem })
+        return { run, directory, outcome: { problem } }
+      },
+    }),
+  )
+}
+
+const removed = (directory: string): Effect.Effect<void, RunFailed> =>
+  Effect.tryPromise({
+    try: () => rm(directory, { recursive: true, force: true }),
+    catch: (error) => new RunFailed({ message: String(error) }),
+  })
+
+/** The metrics of each configuration beside its seeds, all of them for who asked, and what failed. */
+const conclude = Effect.fnUntraced(function* (
+  given: Given,
+  runs: ReadonlyArray<PlannedRun>,
+  ended: ReadonlyArray<Ended>,
+): Effect.fn.Return<void, RunsFailed> {
+  const configurations = [...Map.groupBy(ended, ({ run }) => run.configuration).values()]
+  const isSweep = runs[0].choices.length > 0
+  const summaries = configurations.map((group) => {
+    const { choices } = group[0].run
+    return { choices, folders: new Set(group.flatMap(folderOf)), metrics: summarise(group) }
+  })
+  for (const { folders, metrics } of summaries) {
+    for (const folder of folders) {
+      yield* Effect.promise(() => writeWhole(join(folder, "metrics.json"), `${JSON.stringify(metrics, null, 2)}\n`))
+    }
+  }
+
+  const failures = ended.flatMap(({ run, directory, outcome }) =>
+    "problem" in outcome ? [`failed: ${run.label}: ${outcome.problem}  ${directory}`] : [],
+  )
+  if (given.json) {
+    const all = summaries.map(({ choices, metrics }) => ({
+      population: Object.fromEntries(choices.map(({ path, value }) => [path, value])),
+      ...metrics,
+    }))
+    process.stdout.write(`${JSON.stringify(isSweep ? { configurations: all } : summaries[0].metrics)}\n`)
+  } else if (!given.quiet) {
+    const rows = summaries.map(({ choices, metrics }) => ({ values: choices.map(({ shown }) => shown), metrics }))
+    const variables = runs[0].choices.map(({ path }) => path)
+    const lines = isSweep ? tableOf(variables, rows) : [lineOf(summaries[0].metrics) ?? "no scores"]
+    process.stdout.write(`${lines.join("\n")}\n`)
+  }
+  if (failures.length === 0) return
+  process.stderr.write(`${failures.join("\n")}\n`)
+  const what = isSweep ? "runs" : "seeds"
+  return yield* new RunsFailed({ message: `${failures.length} of ${ended.length} ${what} failed` })
+})
+
+const isFinished = (outcome: Ended["outcome"]): outcome is Finished => "result" in outcome
+
+const folderOf = ({ outcome, directory }: Ended): ReadonlyArray<string> =>
+  isFinished(outcome) ? [dirname(directory)] : []
+
+/** Whoever reads the file meanwhile sees the old one or the new one. */
+const writeWhole = async (path: string, text: string): Promise<void> => {
+  await writeFile(`${path}.tmp`, text)
+  await rename(`${path}.tmp`, path)
+}

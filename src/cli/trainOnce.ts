@@ -1,0 +1,131 @@
+import { existsSync } from "node:fs"
+import { readdir } from "node:fs/promises"
+import { join } from "node:path"
+import { Cause, Effect, Exit, Layer, Option } from "effect"
+import { dateOf, fromPath } from "../experiment/identifier.ts"
+import { backend, envPool, recorder, runStore, terminalProgress } from "../node.ts"
+import { csv } from "../record/csv.ts"
+import { telemetry } from "../record/telemetry.ts"
+import { RunOptions } from "../train/RunOptions.ts"
+import type { RunResult } from "../train/RunResult.ts"
+import type { TrainError } from "../train/Train.ts"
+import { type Given, nameOf, quoted } from "./flags.ts"
+import { loadTraining } from "./loadTraining.ts"
+import { overridesOf } from "./overrides.ts"
+import { partOfSweep, sweepProgress } from "./sweep/part.ts"
+import { UsageError } from "./UsageError.ts"
+
+/** One training, in this process. */
+export const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, TrainError | UsageError> {
+  const name = nameOf(given)
+  const training = yield* loadTraining(given.file)
+  const resume = yield* runToResume(given, name)
+  const overrides = yield* overridesOf(given, resume)
+
+  let directory = resume
+  // What OpenTelemetry's own tools call it.
+  const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
+  const part = partOfSweep()
+  const time = dateOf(part?.time ?? "")
+  const layers = Layer.mergeAll(
+    backend(given.backend),
+    envPool,
+    recorder(
+      ...(given.csv ? [csv] : []),
+      ...(otlp === undefined ? [] : [telemetry]),
+      ...(given.quiet ? [] : [terminalProgress]),
+      ...(part === undefined ? [] : [sweepProgress]),
+    ),
+    runStore({
+      resultsDir: given.resultsDir,
+      ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
+      onOpen: (opened) => Effect.sync(() => void (directory = opened)),
+      ...(resume === undefined ? {} : { resume }),
+    }),
+  )
+  const result = yield* training.pipe(
+    Effect.provideService(RunOptions, { overrides, source: given.file, name, population: part?.population ?? {} }),
+    Effect.provide(otlp === undefined ? layers : Layer.merge(layers, otlpLayer(otlp))),
+    Effect.onExit((exit) =>
+      Effect.sync(() => {
+        if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) && directory !== undefined) {
+          process.stderr.write(`\ninterrupted; to go on: ${resumeCommand(given, directory)}\n`)
+        }
+      }),
+    ),
+  )
+  if (given.json) process.stdout.write(`${JSON.stringify(result)}\n`)
+  else if (!given.quiet) process.stdout.write(summary(result))
+})
+
+/** Loaded only when it is asked for. */
+const otlpLayer = (baseUrl: string) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("./otlp.ts")),
+      ({ layer }) => layer(baseUrl),
+    ),
+  )
+
+/** The backend is part of what makes a run the same to the bit. */
+const resumeCommand = ({ file, backend: name, resultsDir }: Given, directory: string): string => {
+  const words = [file, "--resume", directory]
+  if (name !== "auto") words.push("--backend", name)
+  if (resultsDir !== "results") words.push("--results-dir", resultsDir)
+  return `npx effect run ${quoted(words)}`
+}
+
+const summary = (result: RunResult): string => {
+  const { validation, meanReturn } = result
+  const score =
+    validation === null
+      ? meanReturn === null
+        ? "no episode ended"
+        : `mean return ${meanReturn.toFixed(1)} over the last episodes`
+      : `validation ${validation.meanReturn.toFixed(1)} ± ${validation.stdReturn.toFixed(1)} over ${validation.episodes} episodes`
+  return [
+    `${result.steps} steps, ${result.episodes} episodes in ${result.wallSeconds.toFixed(1)} s (${Math.round(result.stepsPerSecond)} steps/s)`,
+    score,
+    `digest ${result.digest.slice(0, 16)}`,
+    result.runDir,
+    "",
+  ].join("\n")
+}
+
+const runToResume = Effect.fnUntraced(function* (
+  given: Given,
+  name: string,
+): Effect.fn.Return<string | undefined, UsageError> {
+  if (Option.isNone(given.resume)) return undefined
+  const wanted = given.resume.value
+  if (wanted !== "latest") {
+    if (!existsSync(join(wanted, "config.yaml"))) {
+      return yield* new UsageError({ message: `--resume ${wanted}: it is not a run (it has no config.yaml)` })
+    }
+    return wanted
+  }
+  const unfinished = yield* Effect.promise(() => unfinishedRuns(given.resultsDir))
+  const newest = unfinished.find((run) => fromPath(run)?.name === name)
+  if (newest !== undefined) return newest
+  const [other] = unfinished
+  const hint = other === undefined ? "" : `; the newest unfinished one is ${other}`
+  const message = `--resume latest: there is no unfinished run named ${name} in ${given.resultsDir}${hint}`
+  return yield* new UsageError({ message })
+})
+
+/** The newest first. */
+const unfinishedRuns = async (resultsDir: string): Promise<ReadonlyArray<string>> => {
+  const names = async (directory: string): Promise<ReadonlyArray<string>> =>
+    (await readdir(directory).catch(() => []))
+      .sort()
+      .reverse()
+      .map((entry) => join(directory, entry))
+  const found: Array<string> = []
+  for (const time of await names(resultsDir))
+    for (const heading of await names(time))
+      for (const config of await names(heading))
+        for (const run of await names(config)) {
+          if (existsSync(join(run, "config.yaml")) && !existsSync(join(run, "return.json"))) found.push(run)
+        }
+  return found
+}

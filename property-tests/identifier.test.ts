@@ -5,7 +5,7 @@ import { fromFlatPath, fromPath, timeOf, toFlatPath, toPath } from "../src/exper
 /** Any text, and much of what means something in a path. */
 const text = fc.oneof(
   fc.string({ unit: "grapheme" }),
-  fc.string({ unit: fc.constantFrom("_", "/", "%", "-", ".", "5", "F", "2", "D", "\\", "a", " ", ":") }),
+  fc.string({ unit: fc.constantFrom("_", "/", "=", "%", "-", ".", "5", "F", "2", "D", "\\", "a", " ", ":") }),
 )
 const time = fc.date({ min: new Date(0), max: new Date("9999-12-31T23:59:59Z"), noInvalidDate: true }).map(timeOf)
 const identifier = fc.record({

@@ -22,21 +22,22 @@ export interface Identifier {
 }
 
 /**
- * Underscores join the parts and slashes the folders, so within a part both are written as percent and two hex digits,
- * as is all that some file system cannot have in a name. Nothing at all is a lone percent sign.
+ * Underscores join the parts and slashes the folders, so within a part both are written as an equals sign and two hex
+ * digits, as is all of ASCII that some file system cannot have in a name, or that means something else in a URL or a
+ * shell. Nothing at all is a lone equals sign.
  */
 const escape = (text: string): string =>
   text === ""
-    ? "%"
+    ? "="
     : text.replace(
-        /[%_/\\:*?"<>|\u0000-\u001f]|^\.|[. ]$/g,
-        (found) => `%${found.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`,
+        /[^A-Za-z0-9.,@~+\-\u0080-\uffff]|^[.~]|\.$/g,
+        (found) => `=${found.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`,
       )
 
 const unescape = (text: string): string =>
-  text === "%"
+  text === "="
     ? ""
-    : text.replace(/%([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    : text.replace(/=([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 
 /** What stands for the values where nothing varies. */
 const nothingVaries = "-"
@@ -46,7 +47,7 @@ export const toPath = ({ time, commit, name, population, seed }: Identifier): st
   const heading = [commit, name, ...variables].map(escape).join("_")
   const values = variables.map((variable) => escape(population[variable])).join("_")
   // A single value that is that very dash must not be taken for it.
-  const config = variables.length === 0 ? nothingVaries : values === nothingVaries ? "%2D" : values
+  const config = variables.length === 0 ? nothingVaries : values === nothingVaries ? "=2D" : values
   const digits = String(Math.abs(seed)).padStart(4, "0")
   return [time, heading, config, seed < 0 ? `-${digits}` : digits].join("/")
 }

@@ -1,9 +1,11 @@
 import { Effect, type FileSystem, type Path } from "effect"
+import { fromPath } from "./identifier.ts"
 import { type RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /**
- * `index.txt`: every file below a folder of runs, a line each, sorted, as `./relative/path`. By it a static web server is
- * enough for a page to find all runs. Whoever reads it meanwhile sees the old one or the new one.
+ * `index.txt`: every file of the runs below a folder, a line each, sorted, as `./relative/path`. By it a static web server
+ * is enough for a page to find all runs. What lies beside runs is left out, since RLtools' viewer takes all for runs.
+ * Whoever reads it meanwhile sees the old one or the new one.
  */
 export const writeIndex = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
@@ -15,11 +17,11 @@ export const writeIndex = Effect.fnUntraced(function* (
   const walk = (below: string): Effect.Effect<void, RunStoreError> =>
     Effect.gen(function* () {
       for (const name of yield* namesIn(fs, path.join(folder, below))) {
-        if (isHidden(name) || (below === "" && name === "index.txt")) continue
+        if (isHidden(name)) continue
         const at = below === "" ? name : `${below}/${name}`
         const kind = yield* kindOf(fs, path.join(folder, at))
         if (kind === "Directory") yield* walk(at)
-        else if (kind === "File") files.push(`./${at}`)
+        else if (kind === "File" && isOfRun(at)) files.push(`./${at}`)
       }
     })
   yield* walk("")
@@ -31,6 +33,11 @@ export const writeIndex = Effect.fnUntraced(function* (
     Effect.mapError((error) => runStoreError("write", target, error)),
   )
 })
+
+const isOfRun = (file: string): boolean => {
+  const parts = file.split("/")
+  return parts.length > 4 && fromPath(parts.slice(0, 4).join("/")) !== undefined
+}
 
 /** Drafts, locks and links' targets that are there already (`latest`) are nobody's business. */
 const isHidden = (name: string): boolean => name.startsWith(".") || name === "run.lock"

@@ -18,13 +18,13 @@ describe("the path of a run", () => {
     ],
     [
       { time, commit: "no-hash", name: "a_b", population: { env_id: "ALE/Pong-v5" }, seed: -3 },
-      `${time}/no-hash_a%5Fb_env%5Fid/ALE%2FPong-v5/-0003`,
+      `${time}/no-hash_a=5Fb_env=5Fid/ALE=2FPong-v5/-0003`,
     ],
     [
       { time, commit: "no-hash", name: "..", population: { x: "", y: "-" }, seed: 0 },
-      `${time}/no-hash_%2E%2E_x_y/%_-/0000`,
+      `${time}/no-hash_=2E=2E_x_y/=_-/0000`,
     ],
-    [{ time, commit: "no-hash", name: "%5F", population: { x: "-" }, seed: 0 }, `${time}/no-hash_%255F_x/%2D/0000`],
+    [{ time, commit: "no-hash", name: "=5F", population: { x: "-" }, seed: 0 }, `${time}/no-hash_=3D5F_x/=2D/0000`],
   ])("of %j is %s, and back", (identifier, path) => {
     assert.strictEqual(toPath(identifier), path)
     assert.deepEqual(fromPath(path), identifier)

@@ -24,7 +24,7 @@ const open = (resultsDir: string, body: (directory: string) => void) =>
   }).pipe(Effect.scoped, Effect.provide(runStore({ resultsDir, time, commit: "0123456", provenance })))
 
 describe("index.txt", () => {
-  it.effect("lists every file of all runs when one has ended, sorted, and nothing of its own making", () =>
+  it.effect("lists every file of all runs when one has ended, sorted, and nothing else", () =>
     withResults((resultsDir) =>
       Effect.gen(function* () {
         mkdirSync(join(resultsDir, ".git"))
@@ -39,7 +39,7 @@ describe("index.txt", () => {
         }
         const folders = ["00", "01"].map((second) => `./2026-01-31_12-00-${second}/0123456_tune_algorithm/ppo/0003`)
         const files = folders.flatMap((folder) => [`${folder}/a.txt`, `${folder}/git.json`, `${folder}/steps/b.json`])
-        assert.strictEqual(readFileSync(join(resultsDir, "index.txt"), "utf8"), [...files, "./notes.md", ""].join("\n"))
+        assert.strictEqual(readFileSync(join(resultsDir, "index.txt"), "utf8"), [...files, ""].join("\n"))
       }),
     ),
   )

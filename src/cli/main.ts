@@ -9,13 +9,15 @@ import { exporting } from "./export.ts"
 import { replay } from "./replay.ts"
 import { placeIn } from "./loadTraining.ts"
 import { run } from "./run.ts"
+import { runs } from "./runs.ts"
 import { endWithSweep } from "./sweep/part.ts"
 
 const effect = Command.make("effect").pipe(
   Command.withDescription("effect-rl: train and evaluate agents"),
-  Command.withSubcommands([run, evaluate, replay, exporting]),
+  Command.withSubcommands([run, evaluate, replay, exporting, runs]),
   Command.withExamples([
     { command: "effect run examples/cartpole.ts", description: "Learn to balance a pole" },
+    { command: "effect runs --sort validation:desc", description: "What was trained, the best first" },
     { command: "effect run --help", description: "All that a training can be told" },
     { command: "effect eval results/…/0001 --episodes 1000", description: "Play what it has learnt" },
     { command: "effect replay results/…/0001", description: "Check that it comes out the same again" },

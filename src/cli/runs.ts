@@ -1,0 +1,317 @@
+import { existsSync, statSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { best } from "../runs/best.ts"
+import { configReader } from "../runs/configText.ts"
+import { diff } from "../runs/diff.ts"
+import { parseFilter } from "../runs/filter.ts"
+import { overview, overviewText } from "../runs/overview.ts"
+import { pick } from "../runs/pick.ts"
+import { eachRun, extraKeys, type Query, query, runLine, type RunLine, valuesOf } from "../runs/query.ts"
+import { entryOf, type RunEntry, unplacedEntry } from "../runs/RunEntry.ts"
+import { runFacts, type RunFacts } from "../runs/RunFacts.ts"
+import { RunsError } from "../runs/RunsError.ts"
+import { parseSort } from "../runs/sort.ts"
+import { diskSource, findRuns } from "../runs/source-node.ts"
+import { cell, table } from "../runs/text.ts"
+import { type Value, valueOfData } from "../runs/Value.ts"
+import { UsageError } from "./UsageError.ts"
+
+/** `effect runs`: what is in a results folder, found again. */
+
+const dir = Argument.String("dir").pipe(
+  Argument.withDefault("results"),
+  Argument.withDescription("A results folder, or a folder inside of one"),
+)
+const aRun = (name: string) =>
+  Argument.String(name).pipe(
+    Argument.withDescription("A run's folder, latest, or a part of its path that no other has"),
+  )
+
+const resultsDir = Flag.String("results-dir").pipe(
+  Flag.withDefault("results"),
+  Flag.withDescription("Where runs are looked for that aren't given as a folder"),
+)
+const json = (what: string) => Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription(what))
+
+const selection = {
+  where: Flag.String("where").pipe(
+    Flag.withMetavar("key=value"),
+    Flag.atLeast(0),
+    Flag.withDescription(
+      "Only runs for which this holds; also != < > <= >=; may be repeated. Keys: time, name, commit, seed, state, steps, " +
+        "validation, best_validation, a variable of the population, a key of metrics.json or, with dots, of config.yaml",
+    ),
+  ),
+  finished: Flag.Boolean("finished").pipe(Flag.withDefault(false), Flag.withDescription("Only finished runs")),
+  unfinished: Flag.Boolean("unfinished").pipe(
+    Flag.withDefault(false),
+    Flag.withDescription("Only runs that are running, or were stopped"),
+  ),
+}
+
+const limit = Flag.Int("limit").pipe(Flag.optional, Flag.withDescription("At most so many"))
+
+const show = Command.make("show", { run: aRun("run"), resultsDir, json: json("One JSON object") }, (given) =>
+  Effect.gen(function* () {
+    const facts = factsOf(yield* runAt(given.run, given.resultsDir))
+    const about = yield* overview(facts, source)
+    yield* given.json ? printJson([about]) : print(overviewText(about, yield* facts.configText))
+  }),
+).pipe(
+  Command.withDescription("All about a run: identifier, config, metrics, validations as a curve, checkpoints, files"),
+  Command.withShortDescription("All about a run"),
+  Command.withExamples([
+    { command: "effect runs show latest", description: "The newest run" },
+    { command: "effect runs show ppo/0003", description: "The one run with this in its path" },
+    { command: "effect runs show latest --json | jq .validations", description: "Its learning curve" },
+  ]),
+)
+
+const compare = Command.make(
+  "diff",
+  { left: aRun("run"), right: aRun("other-run"), resultsDir, json: json("One JSON object") },
+  (given) =>
+    Effect.gen(function* () {
+      const left = yield* configOf(yield* runAt(given.left, given.resultsDir))
+      const right = yield* configOf(yield* runAt(given.right, given.resultsDir))
+      const differences = diff(left.config, right.config)
+      if (given.json) return yield* printJson([{ left: left.path, right: right.path, differences }])
+      const rows = differences.map((one) => [
+        one.key,
+        "left" in one ? text(one.left) : undefined,
+        "right" in one ? text(one.right) : undefined,
+      ])
+      yield* print(`left   ${cell(left.path)}\nright  ${cell(right.path)}\n\n`)
+      yield* print(rows.length === 0 ? "their configs are equal\n" : table(["key", "left", "right"], rows))
+    }),
+).pipe(
+  Command.withDescription("What differs between the configs of two runs, key by key; - where a run has no such key"),
+  Command.withShortDescription("What differs between two runs"),
+  Command.withExamples([
+    { command: "effect runs diff ppo/0001 a2c/0001", description: "Two runs by parts of their paths" },
+    { command: "effect runs diff latest results/…/0001 --json | jq '.differences[].key'", description: "For programs" },
+  ]),
+)
+
+const findBest = Command.make(
+  "best",
+  {
+    dir,
+    ...selection,
+    by: Flag.String("by").pipe(
+      Flag.withMetavar("key"),
+      Flag.withDefault("validation"),
+      Flag.withDescription(
+        "validation (the last one's mean), best_validation, or a key of metrics.json: mean_return …",
+      ),
+    ),
+    lowest: Flag.Boolean("lowest").pipe(Flag.withDefault(false), Flag.withDescription("The less, the better")),
+    group: Flag.String("group").pipe(
+      Flag.withMetavar("key"),
+      Flag.atLeast(0),
+      Flag.withDescription("The best of each: a variable of the population or any other key; may be repeated"),
+    ),
+    limit,
+    json: json("A line of JSON for each of them"),
+  },
+  (given) =>
+    Effect.gen(function* () {
+      const { runs, entries } = yield* select({ ...given, sort: Option.none(), limit: Option.none() })
+      const values = yield* usage(valuesOf(runs, given.by, { entries, asked: `--by ${given.by}` }))
+      const groups = yield* Effect.forEach(given.group, (key) =>
+        usage(valuesOf(runs, key, { entries, asked: `--group ${key}` })),
+      )
+      const candidates = runs.map((run, index) => ({
+        run,
+        value: values[index],
+        group: groups.map((group) => group[index]),
+      }))
+      const found = best(candidates, given.lowest)
+      if (found.length === 0) {
+        return yield* new RunsError({ message: `no run in ${given.dir} has a number for ${given.by}` })
+      }
+      const most = yield* limitOf(given.limit)
+      const lines = yield* eachRun(found.slice(0, most), (one) =>
+        Effect.map(runLine(one.run), (line) => ({ ...one, line })),
+      )
+      if (given.json) {
+        return yield* printJson(
+          lines.map(({ line, value, group, runs, mean }) => ({
+            group: Object.fromEntries(given.group.map((key, index) => [key, group[index] ?? null])),
+            by: given.by,
+            value,
+            runs,
+            mean,
+            run: line,
+          })),
+        )
+      }
+      const headings = [...given.group, given.by, "runs", "mean", "seed", "state", "steps", "path"]
+      const rows = lines.map(({ line, value, group, runs, mean }) => {
+        return [...group, value, runs, mean, line.seed, line.state, line.steps, line.path]
+      })
+      yield* print(table(headings, rows))
+    }),
+).pipe(
+  Command.withDescription(
+    "The best run by a metric, or the best of each group, with how many runs the group has and their mean",
+  ),
+  Command.withShortDescription("The best runs"),
+  Command.withExamples([
+    { command: "effect runs best", description: "By the mean of its last validation" },
+    {
+      command: "effect runs best --by best_validation --group environment --group algorithm",
+      description: "For each env and algorithm, by the best validation",
+    },
+    {
+      command: "effect runs best --by wall_seconds --lowest --where 'validation>=475' --json | jq -r .run.path",
+      description: "The fastest that learnt it",
+    },
+  ]),
+)
+
+export const runs = Command.make(
+  "runs",
+  {
+    dir,
+    ...selection,
+    sort: Flag.String("sort").pipe(
+      Flag.withMetavar("key[:desc]"),
+      Flag.optional,
+      Flag.withDescription("In the order of a key, those without it last; the newest first when left out"),
+    ),
+    limit,
+    json: json("A line of JSON for each run"),
+  },
+  (given) =>
+    Effect.gen(function* () {
+      const { runs, asked, entries } = yield* select(given)
+      const keys = extraKeys(asked, entries)
+      const lines = yield* eachRun(runs, (run) => runLine(run, keys))
+      if (given.json) return yield* printJson(lines)
+      if (lines.length > 0) return yield* print(listing(lines, keys))
+      const none = entries.length === 0 ? `no runs in ${given.dir}` : `none of the ${entries.length} runs is like that`
+      process.stderr.write(`${none}\n`)
+    }),
+).pipe(
+  Command.withDescription(
+    "List runs: the newest first, with what varies between them, how far they came and their last validation",
+  ),
+  Command.withShortDescription("List, show and compare runs"),
+  Command.withExamples([
+    { command: "effect runs", description: "All runs in results" },
+    {
+      command: "effect runs --where algorithm=ppo --where 'algorithm.learning_rate<1e-3' --sort validation:desc",
+      description: "By what varies between runs, or any setting",
+    },
+    { command: "effect runs sweeps --unfinished --limit 10", description: "The newest ten that didn't end" },
+    {
+      command: "effect runs --where env=CartPole-v1 --json | jq -r 'select(.validation > 400) | .path'",
+      description: "A line of JSON for each run",
+    },
+  ]),
+  Command.withSubcommands([show, compare, findBest]),
+)
+
+const source = diskSource((message) => Effect.sync(() => void process.stderr.write(`warning: ${message}\n`)))
+const configs = configReader()
+const factsOf = (entry: RunEntry): RunFacts => runFacts(entry, source, configs)
+
+/** What the library says of a flag or an argument is about how the command was used. */
+const usage = <A>(effect: Effect.Effect<A, RunsError>): Effect.Effect<A, UsageError> =>
+  Effect.mapError(effect, ({ message }) => new UsageError({ message }))
+
+interface Selection {
+  readonly dir: string
+  readonly where: ReadonlyArray<string>
+  readonly finished: boolean
+  readonly unfinished: boolean
+  readonly sort: Option.Option<string>
+  readonly limit: Option.Option<number>
+}
+
+const select = Effect.fnUntraced(function* (given: Selection) {
+  if (given.finished && given.unfinished) {
+    return yield* new UsageError({ message: "--finished and --unfinished don't go together" })
+  }
+  const sort = Option.isNone(given.sort) ? undefined : yield* usage(prefixed("--sort", parseSort(given.sort.value)))
+  const most = yield* limitOf(given.limit)
+  const asked: Query = {
+    where: yield* usage(prefixed("--where", Effect.forEach(given.where, parseFilter))),
+    ...(given.finished || given.unfinished ? { finished: given.finished } : {}),
+    ...(sort === undefined ? {} : { sort }),
+    ...(most === undefined ? {} : { limit: most }),
+  }
+  if (!isFolder(given.dir)) {
+    // A mistyped subcommand is taken for a folder.
+    const hint = /^[a-z]+$/.test(given.dir) ? "; the subcommands are show, diff and best" : ""
+    return yield* new UsageError({ message: `${given.dir}: there is no such folder${hint}` })
+  }
+  const entries = yield* findRuns(given.dir, source)
+  return { asked, entries, runs: yield* usage(query(entries, asked, factsOf)) }
+})
+
+const prefixed = <A>(flag: string, effect: Effect.Effect<A, RunsError>): Effect.Effect<A, RunsError> =>
+  Effect.mapError(effect, ({ message }) => new RunsError({ message: `${flag} ${message}` }))
+
+const limitOf = (limit: Option.Option<number>): Effect.Effect<number | undefined, UsageError> =>
+  Option.isSome(limit) && limit.value < 1
+    ? Effect.fail(new UsageError({ message: `--limit ${limit.value}: expected at least 1` }))
+    : Effect.succeed(Option.getOrUndefined(limit))
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+
+/** A folder (or a file in it) is taken at its word; anything else is looked for. */
+const runAt = Effect.fnUntraced(function* (wanted: string, results: string): Effect.fn.Return<RunEntry, UsageError> {
+  if (existsSync(wanted)) {
+    const folder = isFolder(wanted) ? join(wanted, ".") : dirname(wanted)
+    const entry = entryOf(folder, resolve(folder).replaceAll("\\", "/"))
+    if (entry !== undefined) return entry
+    if (["config.yaml", "return.json"].some((file) => existsSync(join(folder, file)))) return unplacedEntry(folder)
+  }
+  return yield* usage(pick(wanted, yield* findRuns(results, source), results))
+})
+
+const configOf = Effect.fnUntraced(function* (entry: RunEntry) {
+  const config = yield* factsOf(entry).config
+  if (config !== undefined) return { path: entry.path, config }
+  return yield* new RunsError({ message: `${entry.path} has no config.yaml to compare` })
+})
+
+/** A config's value as one would write it with --set. */
+const text = (value: unknown): Value | undefined => (value === null ? "null" : valueOfData(value))
+
+const listing = (lines: ReadonlyArray<RunLine>, keys: ReadonlyArray<string>): string => {
+  const variables = [...new Set(lines.flatMap(({ population }) => Object.keys(population)))]
+  return table(
+    ["time", "name", ...variables, "seed", "state", "steps", "validation", ...keys, "path"],
+    lines.map(({ time, name, population, seed, state, steps, validation, values, path }) => [
+      time,
+      name,
+      ...variables.map((variable) => (Object.hasOwn(population, variable) ? population[variable] : undefined)),
+      seed,
+      state,
+      steps,
+      validation,
+      ...keys.map((key) => values?.[key]),
+      path,
+    ]),
+  )
+}
+
+const printJson = (values: ReadonlyArray<unknown>): Effect.Effect<void> =>
+  print(values.map((value) => `${JSON.stringify(value)}\n`).join(""))
+
+/** Whoever reads may have seen enough: `effect runs | head`. */
+const print = (output: string): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const ignore = (): void => {}
+    process.stdout.once("error", ignore)
+    process.stdout.write(output, () => {
+      // The error event comes after this callback.
+      setImmediate(() => process.stdout.off("error", ignore))
+      resume(Effect.void)
+    })
+  })

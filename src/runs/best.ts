@@ -1,0 +1,39 @@
+import type { Value } from "./Value.ts"
+
+export interface Candidate<A> {
+  readonly run: A
+  /** Undefined where the run doesn't have it, or it is no number: it cannot be the best then. */
+  readonly value: Value | undefined
+  /** Equal lists are one group. */
+  readonly group: ReadonlyArray<Value | undefined>
+}
+
+export interface Best<A> {
+  readonly run: A
+  readonly value: number
+  readonly group: ReadonlyArray<Value | undefined>
+  /** Of all runs of the group that have a number. */
+  readonly runs: number
+  readonly mean: number
+}
+
+/** The best run of each group, the best of them first. Among equals the first given is the best. */
+export const best = <A>(candidates: ReadonlyArray<Candidate<A>>, lowest = false): ReadonlyArray<Best<A>> => {
+  const groups = new Map<string, Array<Best<A>>>()
+  for (const { run, value, group } of candidates) {
+    if (typeof value !== "number" || !Number.isFinite(value)) continue
+    const key = JSON.stringify(group.map((part) => part ?? null))
+    const member = { run, value, group, runs: 1, mean: value }
+    const known = groups.get(key)
+    if (known === undefined) groups.set(key, [member])
+    else known.push(member)
+  }
+  const ahead = (a: Best<A>, b: Best<A>): boolean => (lowest ? a.value < b.value : a.value > b.value)
+  return [...groups.values()]
+    .map((members) => ({
+      ...members.reduce((leader, member) => (ahead(member, leader) ? member : leader)),
+      runs: members.length,
+      mean: members.reduce((sum, { value }) => sum + value, 0) / members.length,
+    }))
+    .sort((a, b) => (lowest ? a.value - b.value : b.value - a.value))
+}

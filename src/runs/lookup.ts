@@ -1,0 +1,119 @@
+import { Effect } from "effect"
+import { snakeCase } from "../config/Config.ts"
+import { closest } from "../config/closest.ts"
+import { RunResult, ValidationSummary } from "../train/RunResult.ts"
+import { leaves } from "./diff.ts"
+import type { RunEntry } from "./RunEntry.ts"
+import type { RunFacts } from "./RunFacts.ts"
+import { RunsError } from "./RunsError.ts"
+import { dataAt, type Value, valueOfData, valueOfText } from "./Value.ts"
+
+/**
+ * What a key means, in this order: what a run is (`name`, `seed` …); a variable of its population; a key of its
+ * metrics.json that this library writes; one of its config.yaml; any other one of its metrics.json. `population.KEY`,
+ * `config.KEY` and `metrics.KEY` look in one place alone.
+ */
+export const ownKeys = [
+  "time",
+  "name",
+  "commit",
+  "seed",
+  "path",
+  "state",
+  "steps",
+  "validation",
+  "best_validation",
+] as const
+
+/** The settings of validations are the config's. */
+const ambiguous = new Set(["validation.episodes"])
+
+const metricKeys = new Set(
+  [
+    ...Object.keys(RunResult.fields),
+    ...Object.keys(ValidationSummary.fields).map((key) => `validation.${snakeCase(key)}`),
+  ]
+    .map(snakeCase)
+    .filter((key) => !ambiguous.has(key)),
+)
+
+const isOwn = (key: string): boolean => ownKeys.some((own) => own === key)
+
+/** What the path alone says. */
+export const valueOfEntry = (entry: RunEntry, key: string): Value | undefined => {
+  switch (key) {
+    case "time":
+      return entry.time
+    case "name":
+      return entry.name
+    case "commit":
+      return entry.commit
+    case "seed":
+      return entry.seed
+    case "path":
+      return entry.path
+  }
+  if (isOwn(key)) return undefined
+  const variable = key.startsWith("population.") ? key.slice("population.".length) : key
+  return Object.hasOwn(entry.population, variable) ? valueOfText(entry.population[variable]) : undefined
+}
+
+/** The value of a key in a run; undefined where the run doesn't have it. */
+export const valueOf = (facts: RunFacts, key: string): Effect.Effect<Value | undefined> => {
+  const known = valueOfEntry(facts.entry, key)
+  if (known !== undefined) return Effect.succeed(known)
+  switch (key) {
+    case "time":
+    case "commit":
+    case "path":
+      return Effect.succeed(undefined)
+    case "state":
+      return facts.state
+    case "steps":
+      return facts.steps
+    case "validation":
+      return facts.validation
+    case "best_validation":
+      return facts.bestValidation
+  }
+  const [place, ...rest] = key.split(".").map(snakeCase)
+  if (rest.length > 0 && place === "population") return Effect.succeed(undefined)
+  if (rest.length > 0 && place === "config") return inConfig(facts, rest)
+  if (rest.length > 0 && place === "metrics") return inMetrics(facts, rest)
+  const path = [place, ...rest]
+  if (metricKeys.has(path.join("."))) return inMetrics(facts, path)
+  return Effect.flatMap(inConfig(facts, path), (found) =>
+    found === undefined ? inMetrics(facts, path) : Effect.succeed(found),
+  )
+}
+
+const inConfig = (facts: RunFacts, path: ReadonlyArray<string>): Effect.Effect<Value | undefined> =>
+  Effect.map(facts.configAt(path), valueOfData)
+
+const inMetrics = (facts: RunFacts, path: ReadonlyArray<string>): Effect.Effect<Value | undefined> =>
+  Effect.map(facts.metrics, (metrics) => valueOfData(dataAt(metrics, path)))
+
+/** Whether a key needs no run that has it to be one: it isn't a mistake that all runs lack it. */
+export const isKnownKey = (key: string, entries: ReadonlyArray<RunEntry>): boolean => {
+  const plain = key.split(".").map(snakeCase).join(".")
+  return isOwn(key) || metricKeys.has(plain) || entries.some(({ population }) => Object.hasOwn(population, key))
+}
+
+/** A key that none of the runs has, with the one that was probably meant. */
+export const unknownKey = Effect.fnUntraced(function* (
+  key: string,
+  runs: ReadonlyArray<RunFacts>,
+): Effect.fn.Return<never, RunsError> {
+  const [first] = runs
+  const config = first === undefined ? undefined : yield* first.config
+  const metrics = first === undefined ? undefined : yield* first.metrics
+  const known = new Set([
+    ...ownKeys,
+    ...runs.flatMap(({ entry }) => Object.keys(entry.population)),
+    ...leaves(config).keys(),
+    ...leaves(metrics).keys(),
+  ])
+  const meant = closest(key, [...known])
+  const hint = meant === undefined ? "" : `; did you mean ${meant}?`
+  return yield* new RunsError({ message: `no run has the key ${key}${hint}` })
+})

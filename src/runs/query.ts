@@ -1,0 +1,125 @@
+/** Which runs, and in which order: what can be told from their paths is told first, and files are read for the rest. */
+import { Effect } from "effect"
+import { type Filter, formatFilter, passes } from "./filter.ts"
+import { isKnownKey, unknownKey, valueOf, valueOfEntry } from "./lookup.ts"
+import { newestFirst, type RunEntry } from "./RunEntry.ts"
+import type { RunFacts, RunState } from "./RunFacts.ts"
+import { RunsError } from "./RunsError.ts"
+import { type Sort, sortBy } from "./sort.ts"
+import type { Value } from "./Value.ts"
+
+export interface Query {
+  readonly where: ReadonlyArray<Filter>
+  /** Only those that have finished, or only the others. */
+  readonly finished?: boolean
+  /** The newest first unless given. */
+  readonly sort?: Sort
+  readonly limit?: number
+}
+
+/** Files are read of so many runs at a time. */
+const concurrency = 32
+
+/** One after another within a run, as its facts are. */
+export const eachRun = <A, B, E>(
+  items: ReadonlyArray<A>,
+  body: (item: A) => Effect.Effect<B, E>,
+): Effect.Effect<ReadonlyArray<B>, E> => Effect.forEach(items, body, { concurrency })
+
+/** The values of a key in runs; one that no run has is a mistake of whoever asked, unless all runs could have it. */
+export const valuesOf = Effect.fnUntraced(function* (
+  runs: ReadonlyArray<RunFacts>,
+  key: string,
+  { entries, asked }: { readonly entries: ReadonlyArray<RunEntry>; readonly asked: string },
+): Effect.fn.Return<ReadonlyArray<Value | undefined>, RunsError> {
+  const values = yield* eachRun(runs, (run) => valueOf(run, key))
+  if (runs.length > 0 && !isKnownKey(key, entries) && values.every((value) => value === undefined)) {
+    return yield* Effect.mapError(
+      unknownKey(key, runs),
+      ({ message }) => new RunsError({ message: `${asked}: ${message}` }),
+    )
+  }
+  return values
+})
+
+export const query = Effect.fnUntraced(function* (
+  entries: ReadonlyArray<RunEntry>,
+  { where, finished, sort, limit }: Query,
+  factsOf: (entry: RunEntry) => RunFacts,
+): Effect.fn.Return<ReadonlyArray<RunFacts>, RunsError> {
+  const possible = entries.filter((entry) =>
+    where.every((filter) => {
+      const value = valueOfEntry(entry, filter.key)
+      return value === undefined || passes(filter, value)
+    }),
+  )
+  let runs = newestFirst(possible).map(factsOf)
+
+  const valuesHere = (key: string, asked: string) => valuesOf(runs, key, { entries, asked })
+  if (finished !== undefined) {
+    const known = yield* eachRun(runs, ({ isFinished }) => isFinished)
+    runs = runs.filter((_, index) => known[index] === finished)
+  }
+  for (const filter of where) {
+    const values = yield* valuesHere(filter.key, `--where ${formatFilter(filter)}`)
+    runs = runs.filter((_, index) => passes(filter, values[index]))
+  }
+  if (sort !== undefined) {
+    const values = yield* valuesHere(sort.key, `--sort ${sort.key}`)
+    const pairs = runs.map((run, index) => ({ run, value: values[index] }))
+    runs = sortBy(pairs, ({ value }) => value, sort.descending).map(({ run }) => run)
+  }
+  return limit === undefined ? runs : runs.slice(0, limit)
+})
+
+/** A run as `--json` prints it, one a line. */
+export interface RunLine {
+  readonly path: string
+  readonly time: string | null
+  readonly commit: string | null
+  readonly name: string | null
+  readonly population: Readonly<Record<string, string>>
+  readonly seed: number | null
+  readonly state: RunState
+  readonly steps: number | null
+  /** The mean return of the last validation. */
+  readonly validation: number | null
+  /** The other keys that were asked about. */
+  readonly values?: Readonly<Record<string, Value>>
+}
+
+export const runLine = Effect.fnUntraced(function* (
+  facts: RunFacts,
+  keys: ReadonlyArray<string> = [],
+): Effect.fn.Return<RunLine> {
+  const { path, time, commit, population } = facts.entry
+  const name = yield* valueOf(facts, "name")
+  const seed = yield* valueOf(facts, "seed")
+  const values: Array<readonly [string, Value]> = []
+  for (const key of keys) values.push([key, (yield* valueOf(facts, key)) ?? null])
+  return {
+    path,
+    time: time ?? null,
+    commit: commit ?? null,
+    name: name === undefined || name === null ? null : String(name),
+    population,
+    seed: typeof seed === "number" ? seed : null,
+    state: yield* facts.state,
+    steps: (yield* facts.steps) ?? null,
+    validation: (yield* facts.validation) ?? null,
+    ...(keys.length === 0 ? {} : { values: Object.fromEntries(values) }),
+  }
+})
+
+const inEveryLine = new Set(["path", "time", "commit", "name", "seed", "state", "steps", "validation"])
+
+/** The keys of a query that a line doesn't have anyway, and that aren't the same in all its runs. */
+export const extraKeys = ({ where, sort }: Query, entries: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
+  const keys = [
+    ...where.filter(({ operator }) => operator !== "=").map(({ key }) => key),
+    ...(sort === undefined ? [] : [sort.key]),
+  ]
+  const shown = (key: string): boolean =>
+    inEveryLine.has(key) || entries.some(({ population }) => Object.hasOwn(population, key))
+  return [...new Set(keys)].filter((key) => !shown(key))
+}

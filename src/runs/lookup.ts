@@ -104,9 +104,16 @@ export const unknownKey = Effect.fnUntraced(function* (
   key: string,
   runs: ReadonlyArray<RunFacts>,
 ): Effect.fn.Return<never, RunsError> {
-  const [first] = runs
-  const config = first === undefined ? undefined : yield* first.config
-  const metrics = first === undefined ? undefined : yield* first.metrics
+  /** Runs of others have none, and those that are damaged. */
+  const firstOf = Effect.fnUntraced(function* (read: (run: RunFacts) => Effect.Effect<unknown>) {
+    for (const run of runs) {
+      const found = yield* read(run)
+      if (found !== undefined) return found
+    }
+    return undefined
+  })
+  const config = yield* firstOf((run) => run.config)
+  const metrics = yield* firstOf((run) => run.metrics)
   const known = new Set([
     ...ownKeys,
     ...runs.flatMap(({ entry }) => Object.keys(entry.population)),

@@ -9,7 +9,7 @@ export interface Sort {
 
 /** `KEY`, `KEY:asc` or `KEY:desc`. */
 export const parseSort = (text: string): Effect.Effect<Sort, RunsError> => {
-  const [, key = "", order = "asc"] = /^(.+?)(?::([^:]*))?$/.exec(text.trim()) ?? []
+  const [, key = "", order = "asc"] = /^([^:].*?)(?::([^:]*))?$/.exec(text.trim()) ?? []
   return key !== "" && (order === "asc" || order === "desc")
     ? Effect.succeed({ key, descending: order === "desc" })
     : Effect.fail(new RunsError({ message: `${text}: expected KEY, KEY:asc or KEY:desc` }))

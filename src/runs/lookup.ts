@@ -5,7 +5,6 @@ import { RunResult, ValidationSummary } from "../train/RunResult.ts"
 import { leaves } from "./diff.ts"
 import type { RunEntry } from "./RunEntry.ts"
 import type { RunFacts } from "./RunFacts.ts"
-import { RunsError } from "./RunsError.ts"
 import { dataAt, type Value, valueOfData, valueOfText } from "./Value.ts"
 
 /**
@@ -99,28 +98,28 @@ export const isKnownKey = (key: string, entries: ReadonlyArray<RunEntry>): boole
   return isOwn(key) || metricKeys.has(plain) || entries.some(({ population }) => Object.hasOwn(population, key))
 }
 
-/** A key that none of the runs has, with the one that was probably meant. */
+/** Of so many runs the configs are read whole, to find a key like the one that was asked for. */
+const enough = 100
+
+/**
+ * What is wrong with a key that none of the runs has, with the one that was probably meant. Nothing, where not one of
+ * their configs could be read: one of them might have had it.
+ */
 export const unknownKey = Effect.fnUntraced(function* (
   key: string,
   runs: ReadonlyArray<RunFacts>,
-): Effect.fn.Return<never, RunsError> {
-  /** Runs of others have none, and those that are damaged. */
-  const firstOf = Effect.fnUntraced(function* (read: (run: RunFacts) => Effect.Effect<unknown>) {
-    for (const run of runs) {
-      const found = yield* read(run)
-      if (found !== undefined) return found
-    }
-    return undefined
-  })
-  const config = yield* firstOf((run) => run.config)
-  const metrics = yield* firstOf((run) => run.metrics)
-  const known = new Set([
-    ...ownKeys,
-    ...runs.flatMap(({ entry }) => Object.keys(entry.population)),
-    ...leaves(config).keys(),
-    ...leaves(metrics).keys(),
-  ])
+): Effect.fn.Return<string | undefined> {
+  const keys = new Set<string>()
+  let [written, readable] = [false, false]
+  for (const run of runs.slice(0, enough)) {
+    written ||= (yield* run.configText) !== undefined
+    const config = yield* run.config
+    readable ||= config !== undefined
+    for (const tree of [config, yield* run.metrics]) for (const leaf of leaves(tree).keys()) keys.add(leaf)
+  }
+  if (written && !readable) return undefined
+  const known = new Set([...ownKeys, ...runs.flatMap(({ entry }) => Object.keys(entry.population)), ...keys])
   const meant = closest(key, [...known])
   const hint = meant === undefined ? "" : `; did you mean ${meant}?`
-  return yield* new RunsError({ message: `no run has the key ${key}${hint}` })
+  return `no run has the key ${key}${hint}`
 })

@@ -34,10 +34,8 @@ export const valuesOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Value | undefined>, RunsError> {
   const values = yield* eachRun(runs, (run) => valueOf(run, key))
   if (runs.length > 0 && !isKnownKey(key, entries) && values.every((value) => value === undefined)) {
-    return yield* Effect.mapError(
-      unknownKey(key, runs),
-      ({ message }) => new RunsError({ message: `${asked}: ${message}` }),
-    )
+    const problem = yield* unknownKey(key, runs)
+    if (problem !== undefined) return yield* new RunsError({ message: `${asked}: ${problem}` })
   }
   return values
 })

@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs"
-import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
-import { dateOf, fromPath } from "../experiment/identifier.ts"
+import { dateOf } from "../experiment/identifier.ts"
 import { backend, envPool, recorder, runStore, terminalProgress } from "../node.ts"
 import { csv } from "../record/csv.ts"
 import { telemetry } from "../record/telemetry.ts"
+import { newestFirst } from "../runs/RunEntry.ts"
+import { diskSource, findRuns } from "../runs/source-node.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import type { TrainError } from "../train/Train.ts"
@@ -104,28 +105,22 @@ const runToResume = Effect.fnUntraced(function* (
     }
     return wanted
   }
-  const unfinished = yield* Effect.promise(() => unfinishedRuns(given.resultsDir))
-  const newest = unfinished.find((run) => fromPath(run)?.name === name)
-  if (newest !== undefined) return newest
+  const unfinished = yield* unfinishedRuns(given.resultsDir)
+  const newest = unfinished.find((run) => run.name === name)
+  if (newest !== undefined) return newest.path
   const [other] = unfinished
-  const hint = other === undefined ? "" : `; the newest unfinished one is ${other}`
+  const hint = other === undefined ? "" : `; the newest unfinished one is ${other.path}`
   const message = `--resume latest: there is no unfinished run named ${name} in ${given.resultsDir}${hint}`
   return yield* new UsageError({ message })
 })
 
 /** The newest first. */
-const unfinishedRuns = async (resultsDir: string): Promise<ReadonlyArray<string>> => {
-  const names = async (directory: string): Promise<ReadonlyArray<string>> =>
-    (await readdir(directory).catch(() => []))
-      .sort()
-      .reverse()
-      .map((entry) => join(directory, entry))
-  const found: Array<string> = []
-  for (const time of await names(resultsDir))
-    for (const heading of await names(time))
-      for (const config of await names(heading))
-        for (const run of await names(config)) {
-          if (existsSync(join(run, "config.yaml")) && !existsSync(join(run, "return.json"))) found.push(run)
-        }
-  return found
-}
+const unfinishedRuns = Effect.fnUntraced(function* (resultsDir: string) {
+  const entries = newestFirst(
+    yield* findRuns(
+      resultsDir,
+      diskSource(() => Effect.void),
+    ),
+  )
+  return entries.filter(({ path }) => existsSync(join(path, "config.yaml")) && !existsSync(join(path, "return.json")))
+})

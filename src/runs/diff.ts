@@ -25,7 +25,7 @@ export const diff = (left: unknown, right: unknown): ReadonlyArray<Difference> =
   const [ours, theirs] = [leaves(left), leaves(right)]
   return [...new Set([...ours.keys(), ...theirs.keys()])].flatMap((key) => {
     const [one, other] = [ours.get(key), theirs.get(key)]
-    if (ours.has(key) && theirs.has(key) && textOf(one) === textOf(other)) return []
+    if (textOf(one) === textOf(other)) return []
     return [{ key, ...(ours.has(key) ? { left: one } : {}), ...(theirs.has(key) ? { right: other } : {}) }]
   })
 }

@@ -41,8 +41,9 @@ describe("a key of a config's text", () => {
 
   it("is found in YAML that somebody else writes", () => {
     const { at } = configReader()
+    assert.strictEqual(at("--- # one\na: 1\n", ["a"]), 1)
     assert.strictEqual(at("{a: {b: 2}}\n", ["a", "b"]), 2)
-    assert.strictEqual(at("---\nbase: &base\n  a: 1\nmine: *base\n", ["mine", "a"]), 1)
+    assert.strictEqual(at("base: &base\n  a: 1\nmine: *base\n", ["mine", "a"]), 1)
   })
 
   it("is an error where the text is none", () => {

@@ -128,6 +128,9 @@ describe("a query", () => {
       problem({ sort: "algoritm" }),
       "--sort algoritm: no run has the key algoritm; did you mean algorithm?",
     )
+    // A run whose config cannot be read might have had it.
+    const unreadable = memorySource({ ...files, [`${slow}/config.yaml`]: "env: [1\n" })
+    assert.deepEqual(paths({ where: ["time=2026-01-01_00-00-01", "nowhere!=1"] }, unreadable), [slow])
     // These all runs could have.
     assert.deepEqual(paths({ where: ["wall_seconds>1"] }), [])
     assert.deepEqual(paths({ where: ["name=other", "nowhere=1"] }), [])
@@ -199,6 +202,10 @@ describe("a line", () => {
         text,
       )
     }
+
+    const again = memorySource({ ...files, [`${slow}/config.yaml`]: "env: [1\n" })
+    assert.include(paths({ where: ["env!=x", "config.env!=y"] }, again), slow)
+    assert.strictEqual(again.warnings.length, 1)
   })
 })
 

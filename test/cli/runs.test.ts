@@ -144,6 +144,14 @@ describe("effect runs", () => {
     }
   })
 
+  it("knows the flat layout, whose runs say their names in their configs", async () => {
+    const flat = join(folder, "flat/20260102_030405")
+    cpSync(fast, flat, { recursive: true })
+    const found = lines(await effect(["runs", dirname(flat), "--json", "--where", "name=train", "--where", "seed=2"]))
+    assert.strictEqual(found.length, 1)
+    assert.include(found[0], { path: flat, time: "2026-01-02_03-04-05", commit: null, name: "train", seed: 2 })
+  })
+
   it("says that there is nothing, on stderr", async () => {
     const empty = join(folder, "empty")
     mkdirSync(empty)

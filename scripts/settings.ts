@@ -48,17 +48,24 @@ const table = (
 const schemaIn = (file: string, name: string): string =>
   read(file).split(`export const ${name} = `)[1]?.split("\nexport ")[0] ?? ""
 
-const meaningsOf = (name: string): ReadonlyMap<string, string> => meaningsIn([schemaIn("src/train/Settings.ts", name)])
+/** Of one Schema among a training's settings. */
+export const settingMeanings = (name: string): ReadonlyMap<string, string> =>
+  meaningsIn([schemaIn("src/train/Settings.ts", name)])
+
+export const trainerMeanings = (): ReadonlyMap<string, string> => meaningsIn([read("src/train/TrainerConfig.ts")])
+
+export const algorithmMeanings = (name: string): ReadonlyMap<string, string> =>
+  meaningsIn([fileOf(name), ...shared].map((file) => read(`src/algorithm/${file}`)))
 
 const block = (key: string, schema: string, defaults: Plain): string =>
-  `### \`${key}\`\n\n${table(defaults, meaningsOf(schema))}`
+  `### \`${key}\`\n\n${table(defaults, settingMeanings(schema))}`
 
 const general = (): string => {
   const decoded = Schema.decodeSync(Settings)({ env: "", totalSteps: 1, algorithm: {} })
   const plain = Object.entries(decoded).filter(
     ([key, value]) => !["env", "totalSteps", "algorithm"].includes(key) && !isPlain(value),
   )
-  return table(Object.fromEntries(plain), meaningsOf("Settings"), ["env", "totalSteps", "algorithm"])
+  return table(Object.fromEntries(plain), settingMeanings("Settings"), ["env", "totalSteps", "algorithm"])
 }
 
 /** Files where fields are that several algorithms share. */
@@ -77,12 +84,11 @@ const shared = [
 const fileOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}.ts`
 
 const algorithm = (name: string): string => {
-  const texts = [fileOf(name), ...shared].map((file) => read(`src/algorithm/${file}`))
   const config =
     name === "bc"
       ? Schema.decodeSync(BcConfig)({})
       : Effect.runSync(Effect.flatMap(byName(name, ""), (found) => found.configure({}, { source: "" }))).config
-  return `### ${name}\n\n${table(config, meaningsIn(texts))}`
+  return `### ${name}\n\n${table(config, algorithmMeanings(name))}`
 }
 
 /** The page as it should be. */
@@ -109,7 +115,7 @@ ${block("normalize", "NormalizeSettings", Schema.decodeSync(NormalizeSettings)({
 
 For who knows them by these names; what is also said above wins.
 
-${table(Schema.decodeSync(TrainerConfig)({}), meaningsIn([read("src/train/TrainerConfig.ts")]))}
+${table(Schema.decodeSync(TrainerConfig)({}), trainerMeanings())}
 
 ## Envs
 

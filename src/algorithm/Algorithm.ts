@@ -131,6 +131,8 @@ export interface DensePolicy {
 export interface Algorithm {
   readonly name: string
   readonly input: Plain
+  /** Of its config. */
+  readonly schema: Schema.Codec<Plain, Plain>
   readonly configure: (
     input: Plain,
     options: { readonly source: string; readonly sources?: ReadonlyMap<string, string> },
@@ -162,6 +164,7 @@ export const define = <S extends Schema.Codec<Plain, Plain>>(definition: {
   make: (input = {}) => ({
     name: definition.name,
     input,
+    schema: definition.config,
     configure: (value, options) =>
       decode(definition.config, value, { ...options, prefix: ["algorithm"] }).pipe(
         Effect.map((config) => ({

@@ -19,8 +19,13 @@ export interface Started {
   readonly ended: Promise<Outcome>
 }
 
-export const start = (args: ReadonlyArray<string>, cwd = root): Started => {
-  const child = spawn(process.execPath, [bin, ...args], { cwd, stdio: ["ignore", "pipe", "pipe"] })
+export interface StartOptions {
+  /** With whatever it starts, a group that can be killed at once. */
+  readonly detached?: boolean
+}
+
+export const start = (args: ReadonlyArray<string>, cwd = root, options: StartOptions = {}): Started => {
+  const child = spawn(process.execPath, [bin, ...args], { cwd, stdio: ["ignore", "pipe", "pipe"], ...options })
   let stdout = ""
   let stderr = ""
   child.stdout.on("data", (chunk) => (stdout += String(chunk)))

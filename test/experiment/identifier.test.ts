@@ -17,6 +17,16 @@ describe("the path of a run", () => {
       `${time}/f972979_zoo_environment_algorithm/pendulum-v1_sac/12345`,
     ],
     [
+      {
+        time,
+        commit: "f972979",
+        name: "sweep",
+        population: { environment: "CartPole-v1", algorithm: "ppo", learning_rate: "0.001", hidden: "[64,64]" },
+        seed: 2,
+      },
+      `${time}/f972979_sweep_environment_algorithm_learning%5Frate_hidden/CartPole-v1_ppo_0.001_[64,64]/0002`,
+    ],
+    [
       { time, commit: "no-hash", name: "a_b", population: { env_id: "ALE/Pong-v5" }, seed: -3 },
       `${time}/no-hash_a=5Fb_env=5Fid/ALE=2FPong-v5/-0003`,
     ],

@@ -6,7 +6,7 @@ import { isPlain, toCamelCase } from "../../config/Config.ts"
 import { messageOf, oneLine } from "../../config/text.ts"
 import { decodeReturnFile } from "../../experiment/evaluation.ts"
 import { RunResult } from "../../train/RunResult.ts"
-import { isProgress, type Part, type Progress, withPart } from "./part.ts"
+import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
 
 /** A run that came to its end. */
 export interface Finished {
@@ -78,7 +78,8 @@ const outputOf = ({ args, part, onProgress }: Child): Effect.Effect<string, RunF
         resolve()
       })
     })
-    return Effect.sync(() => void (child.connected && child.disconnect())).pipe(
+    // Not by closing the channel: Node doesn't tell then when the process is gone.
+    return Effect.sync(() => void (child.connected && child.send(stop, () => {}))).pipe(
       Effect.andThen(Effect.promise(() => closed)),
     )
   })

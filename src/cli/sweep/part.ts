@@ -3,7 +3,7 @@ import type { Sink } from "../../record/Recorder.ts"
 
 /**
  * What a sweep and the processes of its runs say to each other: what a run is part of goes down in a variable of the
- * environment, how far it is comes up as messages. A channel that closes says that the sweep has let go of the run.
+ * environment, how far it is comes up as messages, and a message down or a channel that closes ends it.
  */
 export const Part = Schema.Struct({
   /** Of all runs that belong together, as their folder has it. */
@@ -54,10 +54,14 @@ export const sweepProgress: Sink = (_, about) =>
     }
   })
 
-/** Ends this process as Ctrl-C does when the sweep that it belongs to lets go of it, or is gone; unless that came first. */
+/** What a sweep says to a run that should save itself and end. */
+export const stop = "stop"
+
+/** Ends this process as Ctrl-C does when the sweep that it belongs to says so, or is gone; unless Ctrl-C came first. */
 export const endWithSweep = (isInterrupted: () => boolean): void => {
   if (process.channel === undefined || partOfSweep() === undefined) return
   const end = (): void => void (isInterrupted() || process.kill(process.pid, "SIGINT"))
+  process.on("message", (message) => void (message === stop && end()))
   process.once("disconnect", end)
   // Listening must not keep a process that is done.
   process.channel.unref()

@@ -128,7 +128,7 @@ describe("effect run --population", () => {
       assert.strictEqual(lines.length, 8)
       assert.match(
         lines[0],
-        /\{TIME\}\/[\w-]+_train_environment_algorithm_num%5Fenvs\/CartPole-v1_ppo_4\/0001 +num_envs=4 env=CartPole-v1 seed=1$/,
+        /\{TIME\}\/[\w-]+_train_environment_algorithm_num=5Fenvs\/CartPole-v1_ppo_4\/0001 +num_envs=4 env=CartPole-v1 seed=1$/,
       )
       assert.match(lines[7], /Acrobot-v1_ppo_8\/0007 +num_envs=8 env="Acrobot-v1" seed=7$/)
       const { runs } = JSON.parse((await effect([...args, "--json"])).stdout)
@@ -279,6 +279,11 @@ describe.concurrent("what can't be swept is one line, before anything starts", (
     [["num_envs=4,4.0"], "--population num_envs=4,4.0: 4.0 is given twice"],
     [["num_envs=4", "numEnvs=8"], "--population num_envs: it is given twice"],
     [["env=[a"], "--population env=[a: a quote or a bracket has no partner"],
+    [[`env=CartPole-v1,{name: ${"x".repeat(300)}}`], "unknown env"],
+    [
+      [`log_dir=a,${"b".repeat(300)}`],
+      "--population: a folder's name would be longer than 255 bytes: CartPole-v1_ppo_bbb",
+    ],
     [["seed=1,2"], "--population seed=1,2: seeds are given by --seeds"],
     [["num_envs=4,8", "--set", "num_envs=2"], "--population num_envs: another flag sets it, too"],
     [
@@ -291,7 +296,7 @@ describe.concurrent("what can't be swept is one line, before anything starts", (
       "--resume nowhere: it is not a sweep's folder, which is named by its time",
     ],
   ] as const) {
-    it(args.join(" "), () =>
+    it(args.join(" ").slice(0, 80), () =>
       withFolder(async (folder) => {
         const results = join(folder, "results")
         const file = write(folder, "train.ts", tiny)

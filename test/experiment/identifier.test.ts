@@ -24,7 +24,7 @@ describe("the path of a run", () => {
         population: { environment: "CartPole-v1", algorithm: "ppo", learning_rate: "0.001", hidden: "[64,64]" },
         seed: 2,
       },
-      `${time}/f972979_sweep_environment_algorithm_learning%5Frate_hidden/CartPole-v1_ppo_0.001_[64,64]/0002`,
+      `${time}/f972979_sweep_environment_algorithm_learning=5Frate_hidden/CartPole-v1_ppo_0.001_=5B64,64=5D/0002`,
     ],
     [
       { time, commit: "no-hash", name: "a_b", population: { env_id: "ALE/Pong-v5" }, seed: -3 },

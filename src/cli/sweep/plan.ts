@@ -1,6 +1,7 @@
 import { Deferred, Effect, Layer, Option } from "effect"
 import * as reference from "../../backend/reference.ts"
 import { camelCase } from "../../config/Config.ts"
+import { toPath } from "../../experiment/identifier.ts"
 import type { RunIdentity } from "../../experiment/RunStore.ts"
 import { RunStore } from "../../experiment/RunStore.ts"
 import { Recorder } from "../../record/Recorder.ts"
@@ -48,6 +49,11 @@ export const planSweep = Effect.fnUntraced(function* (
         message: `--seeds and another setting of the seed (${identity.seed}) don't go together`,
       })
     }
+    const long = foldersOf(identity).find((folder) => Buffer.byteLength(folder) > longestName)
+    if (long !== undefined) {
+      const message = `--population: a folder's name would be longer than ${longestName} bytes: ${long.slice(0, 60)}…`
+      return yield* new UsageError({ message })
+    }
     const words = choices.map(({ path, shown }) => `${names.get(path) ?? path}=${shown}`)
     for (const seed of seeds ?? [identity.seed]) {
       const label = [...words, `seed ${seed}`].join(" ")
@@ -64,6 +70,12 @@ export const planSweep = Effect.fnUntraced(function* (
   }
   return runs
 })
+
+/** What file systems take. */
+const longestName = 255
+
+const foldersOf = (identity: RunIdentity): ReadonlyArray<string> =>
+  toPath({ ...identity, time: "", commit: "no-hash" }).split("/")
 
 /** The paths that flags set. */
 const settingFlags = ({ set, totalSteps, name }: Given): ReadonlyArray<string> => [

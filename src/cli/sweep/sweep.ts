@@ -11,7 +11,7 @@ import type { TrainError } from "../../train/Train.ts"
 import type { Given } from "../flags.ts"
 import { UsageError } from "../UsageError.ts"
 import { type Board, makeBoard } from "./board.ts"
-import { type Finished, readFinished, RunFailed, trainInChild } from "./child.ts"
+import { readFinished, RunFailed, trainInChild } from "./child.ts"
 import { argumentsOf, goOnCommand } from "./command.ts"
 import { dryRun } from "./dryRun.ts"
 import { earlierFolder, newFolder, type SweepFolder } from "./folder.ts"
@@ -171,10 +171,8 @@ const conclude = Effect.fnUntraced(function* (
   return yield* new RunsFailed({ message: `${failures.length} of ${ended.length} ${what} failed` })
 })
 
-const isFinished = (outcome: Ended["outcome"]): outcome is Finished => "result" in outcome
-
 const folderOf = ({ outcome, directory }: Ended): ReadonlyArray<string> =>
-  isFinished(outcome) ? [dirname(directory)] : []
+  "result" in outcome ? [dirname(directory)] : []
 
 /** Whoever reads the file meanwhile sees the old one or the new one. */
 const writeWhole = async (path: string, text: string): Promise<void> => {

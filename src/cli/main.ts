@@ -11,16 +11,18 @@ import { placeIn } from "./loadTraining.ts"
 import { run } from "./run.ts"
 import { runs } from "./runs.ts"
 import { endWithSweep } from "./sweep/part.ts"
+import { ui } from "./ui.ts"
 
 const effect = Command.make("effect").pipe(
   Command.withDescription("effect-rl: train and evaluate agents"),
-  Command.withSubcommands([run, evaluate, replay, exporting, runs]),
+  Command.withSubcommands([run, evaluate, replay, exporting, runs, ui]),
   Command.withExamples([
     { command: "effect run examples/cartpole.ts", description: "Learn to balance a pole" },
     { command: "effect runs --sort validation:desc", description: "What was trained, the best first" },
     { command: "effect run --help", description: "All that a training can be told" },
     { command: "effect eval results/…/0001 --episodes 1000", description: "Play what it has learnt" },
     { command: "effect replay results/…/0001", description: "Check that it comes out the same again" },
+    { command: "effect ui", description: "Look at the runs in a web page" },
   ]),
 )
 

@@ -1,0 +1,68 @@
+import { randomBytes } from "node:crypto"
+import { existsSync } from "node:fs"
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { isLoopback } from "../dashboard/guard.ts"
+import type { DashboardError } from "../dashboard/results-node.ts"
+import { UsageError } from "./UsageError.ts"
+
+const flags = {
+  directory: Argument.String("dir").pipe(
+    Argument.withDefault("results"),
+    Argument.withDescription("The folder of results; `results` when left out"),
+  ),
+  port: Flag.Int("port").pipe(Flag.withDefault(4400), Flag.withDescription("Where to listen; 0 picks a free port")),
+  host: Flag.String("host").pipe(
+    Flag.withDefault("127.0.0.1"),
+    Flag.withDescription("Where to listen; beyond this machine a token is needed"),
+  ),
+  token: Flag.String("token").pipe(
+    Flag.optional,
+    Flag.withDescription("What visitors must show; made and printed when left out and needed"),
+  ),
+  export: Flag.String("export").pipe(
+    Flag.withMetavar("out"),
+    Flag.optional,
+    Flag.withDescription("Write the page with its data as a static site, for any file server, and stop"),
+  ),
+}
+
+export const ui = Command.make("ui", flags, (given) => execute(given)).pipe(
+  Command.withDescription("Look at runs: a web page with a table, learning curves, episodes and files, live"),
+  Command.withShortDescription("Look at runs in a web page"),
+  Command.withExamples([
+    { command: "effect ui", description: "The runs in ./results" },
+    {
+      command: "effect ui /data/results --host 0.0.0.0",
+      description: "For others too: prints an address with a token",
+    },
+    { command: "effect ui results --export site", description: "A static site of the same page" },
+  ]),
+)
+
+type Given = Command.Command.Config.Infer<typeof flags>
+
+const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, UsageError | DashboardError> {
+  const { directory, host, port } = given
+  if (!existsSync(directory)) {
+    const hint = directory === "results" ? "; `effect run FILE` makes one, or name another" : ""
+    return yield* new UsageError({ message: `there is no folder ${directory}${hint}` })
+  }
+  const given_token = Option.getOrUndefined(given.token)
+  if (given_token !== undefined && !/^[\w-]{8,}$/.test(given_token)) {
+    return yield* new UsageError({ message: "--token: expected at least 8 letters, digits, - or _" })
+  }
+  const token = given_token ?? (isLoopback(host) ? undefined : randomBytes(18).toString("base64url"))
+  // Loaded when it is wanted, so that the other commands start without it.
+  const { serve } = yield* Effect.promise(() => import("../dashboard/server-node.ts"))
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      const at = yield* serve({ directory, host, port, ...(token === undefined ? {} : { token }) })
+      const name = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
+      const query = token === undefined ? "" : `?token=${token}`
+      process.stdout.write(`http://${name}:${at.port}/${query}\n`)
+      process.stderr.write(`serving ${directory}; Ctrl-C stops\n`)
+      return yield* Effect.never
+    }),
+  )
+})

@@ -1,0 +1,69 @@
+import { open, readdir, realpath, stat } from "node:fs/promises"
+import { isAbsolute, join, relative, sep } from "node:path"
+
+/** Files below one folder, and nothing else: neither `..` nor a symbolic link leads out of it. */
+export interface Confined {
+  readonly root: string
+  /** The real path of what lies below; undefined where there is nothing, or it lies elsewhere. */
+  readonly locate: (path: string) => Promise<string | undefined>
+  /** A part of a file as text, from a position (from the end when negative); undefined where there is no such file. */
+  readonly text: (path: string, from?: number) => Promise<string | undefined>
+  readonly size: (path: string) => Promise<number | undefined>
+  /** Names of the files and folders in a folder, sorted; links are left out. */
+  readonly list: (
+    path: string,
+  ) => Promise<{ readonly files: ReadonlyArray<string>; readonly folders: ReadonlyArray<string> }>
+}
+
+export const confinedTo = async (folder: string): Promise<Confined> => {
+  const root = await realpath(folder)
+
+  const locate = async (path: string): Promise<string | undefined> => {
+    if (path.includes("\0")) return undefined
+    const real = await realpath(join(root, path)).catch(() => undefined)
+    if (real === undefined) return undefined
+    const inside = relative(root, real)
+    return inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside) ? undefined : real
+  }
+
+  const text = async (path: string, from = 0): Promise<string | undefined> => {
+    const real = await locate(path)
+    if (real === undefined) return undefined
+    const file = await open(real).catch(() => undefined)
+    if (file === undefined) return undefined
+    try {
+      const found = await file.stat()
+      if (!found.isFile()) return undefined
+      const start = from < 0 ? Math.max(0, found.size + from) : Math.min(from, found.size)
+      const bytes = Buffer.allocUnsafe(found.size - start)
+      let filled = 0
+      while (filled < bytes.length) {
+        const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, start + filled)
+        if (bytesRead === 0) break
+        filled += bytesRead
+      }
+      return bytes.toString("utf8", 0, filled)
+    } finally {
+      await file.close()
+    }
+  }
+
+  const size = async (path: string): Promise<number | undefined> => {
+    const real = await locate(path)
+    const found = real === undefined ? undefined : await stat(real).catch(() => undefined)
+    return found?.isFile() === true ? found.size : undefined
+  }
+
+  const list: Confined["list"] = async (path) => {
+    const real = await locate(path)
+    const entries = real === undefined ? [] : await readdir(real, { withFileTypes: true }).catch(() => [])
+    const names = (wanted: (entry: (typeof entries)[number]) => boolean): ReadonlyArray<string> =>
+      entries
+        .filter((entry) => wanted(entry) && !entry.name.startsWith("."))
+        .map(({ name }) => name)
+        .sort()
+    return { files: names((entry) => entry.isFile()), folders: names((entry) => entry.isDirectory()) }
+  }
+
+  return { root, locate, text, size, list }
+}

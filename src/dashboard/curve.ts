@@ -1,0 +1,125 @@
+/**
+ * Learning curves: what the score files hold, as columns, and the same thinned out to what a screen can show.
+ *
+ * @example
+ * ```ts
+ * const points = emptyPoints()
+ * addScores(points, '{"timestamp":"2026-01-31T12:00:00Z","step_index":9,"episode_index":0,"score":9}\n')
+ * downsample(points, 300) // { steps: [9], time: [0], episodes: [1], mean: [9], min: [9], max: [9] }
+ * ```
+ */
+import { fields, finite, parsed } from "./RunSummary.ts"
+
+/** What a curve can be drawn over. */
+export const axes = ["steps", "time", "episodes"] as const
+export type Axis = (typeof axes)[number]
+
+/** Columns of equal length, in the order in which it happened. */
+export interface Points {
+  readonly steps: Array<number>
+  /** In milliseconds. */
+  readonly time: Array<number>
+  readonly episodes: Array<number>
+  readonly value: Array<number>
+}
+
+export interface Curve {
+  readonly steps: ReadonlyArray<number>
+  /** In seconds since the run's start. */
+  readonly time: ReadonlyArray<number>
+  readonly episodes: ReadonlyArray<number>
+  readonly mean: ReadonlyArray<number>
+  /** Of what a point stands for: several episodes, where there are more than can be shown. */
+  readonly min: ReadonlyArray<number>
+  readonly max: ReadonlyArray<number>
+}
+
+export const emptyPoints = (): Points => ({ steps: [], time: [], episodes: [], value: [] })
+
+/** Adds the lines of `scores/train/scores.jsonl`; what is no such line is passed over. */
+export const addScores = (points: Points, text: string): void => {
+  for (const line of text.split("\n")) {
+    if (line === "") continue
+    const { step_index, timestamp, episode_index, score } = fields(parsed(line))
+    const step = finite(step_index)
+    const value = finite(score)
+    if (step === null || value === null) continue
+    points.steps.push(step)
+    points.time.push(typeof timestamp === "string" ? Date.parse(timestamp) : NaN)
+    points.episodes.push((finite(episode_index) ?? points.episodes.length) + 1)
+    points.value.push(value)
+  }
+}
+
+/** A curve of at most so many points, each of an equal stretch of steps, with the lowest and the highest in it. */
+export const downsample = ({ steps, time, episodes, value }: Points, most: number): Curve => {
+  const start = time[0]
+  const end = steps.length
+  const width = (steps[end - 1] - steps[0]) / most
+  const curve = emptyCurve()
+  for (let from = 0, to = 0; from < end; from = to) {
+    const stretch = width === 0 ? 0 : Math.floor((steps[from] - steps[0]) / width)
+    for (to = from + 1; to < end && end > most && Math.floor((steps[to] - steps[0]) / width) <= stretch;) to++
+    const part = value.slice(from, to)
+    curve.steps.push(Math.round(mean(steps.slice(from, to))))
+    curve.time.push(rounded((mean(time.slice(from, to)) - start) / 1000))
+    curve.episodes.push(Math.round(mean(episodes.slice(from, to))))
+    curve.mean.push(rounded(mean(part)))
+    curve.min.push(rounded(part.reduce((a, b) => Math.min(a, b))))
+    curve.max.push(rounded(part.reduce((a, b) => Math.max(a, b))))
+  }
+  return curve
+}
+
+/** One validation: its episodes' returns, and where in the run it stood. */
+export interface Validation {
+  readonly step: number
+  /** In milliseconds; NaN where no file says when. */
+  readonly time: number
+  readonly episodes: number
+  readonly returns: ReadonlyArray<number>
+}
+
+/** The validations of one file: two of them between two training episodes share it. */
+export const validationsOf = (text: string, seenEpisodes: number): ReadonlyArray<Validation> => {
+  const points = emptyPoints()
+  addScores(points, text)
+  return [...new Set(points.steps)].map((step) => {
+    const lines = points.steps.flatMap((at, index) => (at === step ? [index] : []))
+    return {
+      step,
+      time: points.time[lines[0]],
+      episodes: seenEpisodes,
+      returns: lines.map((index) => points.value[index]),
+    }
+  })
+}
+
+/** The curve of validations; `start` is when the run did. */
+export const validationCurve = (validations: ReadonlyArray<Validation>, start: number): Curve => {
+  const curve = emptyCurve()
+  for (const { step, time, episodes, returns } of validations) {
+    if (returns.length === 0) continue
+    curve.steps.push(step)
+    curve.time.push(rounded(Math.max(0, time - start) / 1000))
+    curve.episodes.push(episodes)
+    curve.mean.push(rounded(mean(returns)))
+    curve.min.push(Math.min(...returns))
+    curve.max.push(Math.max(...returns))
+  }
+  return curve
+}
+
+const emptyCurve = () => ({
+  steps: new Array<number>(),
+  time: new Array<number>(),
+  episodes: new Array<number>(),
+  mean: new Array<number>(),
+  min: new Array<number>(),
+  max: new Array<number>(),
+})
+
+const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
+
+/** More digits than a screen shows are only more to send. */
+export const rounded = (value: number): number => Number(value.toPrecision(7))

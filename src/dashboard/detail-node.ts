@@ -1,0 +1,77 @@
+import type { Confined } from "./confined-node.ts"
+import { fields, finite, parsed, type RunSummary } from "./RunSummary.ts"
+
+/** A run's page. */
+export interface RunDetail {
+  readonly summary: RunSummary
+  readonly config: string | null
+  readonly metrics: unknown
+  readonly validations: ReadonlyArray<ValidationLine>
+  /** The last lines of `run.log`. */
+  readonly log: ReadonlyArray<string>
+  /** All files, with their sizes. */
+  readonly files: ReadonlyArray<{ readonly path: string; readonly size: number }>
+}
+
+export interface ValidationLine {
+  readonly step: number
+  readonly mean: number
+  readonly std: number | null
+  readonly episodes: number
+  readonly length: number | null
+  readonly terminated: number | null
+}
+
+const logLines = 200
+const mostFiles = 5000
+
+export const detailOf = async (files: Confined, summary: RunSummary): Promise<RunDetail> => {
+  const { path } = summary
+  const [config, metrics, returns, log] = await Promise.all([
+    files.text(`${path}/config.yaml`),
+    files.text(`${path}/metrics.json`),
+    files.text(`${path}/return.json`),
+    files.text(`${path}/run.log`, -64 * 1024),
+  ])
+  return {
+    summary,
+    config: config ?? (await files.text(`${path}/config.json`)) ?? null,
+    metrics: parsed(metrics) ?? null,
+    validations: validationLines(returns),
+    log: (log ?? "").trimEnd().split("\n").slice(-logLines),
+    files: await filesOf(files, path),
+  }
+}
+
+const validationLines = (returns: string | undefined): ReadonlyArray<ValidationLine> => {
+  const records = parsed(returns)
+  if (!Array.isArray(records)) return []
+  return records.flatMap((value: unknown) => {
+    const record = fields(value)
+    const mean = finite(record.returns_mean)
+    if (mean === null) return []
+    return {
+      step: finite(record.step) ?? 0,
+      mean,
+      std: finite(record.returns_std),
+      episodes: Array.isArray(record.returns) ? record.returns.length : 0,
+      length: finite(record.episode_length_mean),
+      terminated: finite(record.share_terminated),
+    }
+  })
+}
+
+/** Files below a run's folder, by paths relative to it. */
+const filesOf = async (files: Confined, run: string): Promise<RunDetail["files"]> => {
+  const found: Array<{ readonly path: string; readonly size: number }> = []
+  const folders = [""]
+  for (let folder = folders.shift(); folder !== undefined && found.length < mostFiles; folder = folders.shift()) {
+    const below = (name: string): string => (folder === "" ? name : `${folder}/${name}`)
+    const listed = await files.list(`${run}/${folder}`)
+    for (const name of listed.files) {
+      found.push({ path: below(name), size: (await files.size(`${run}/${below(name)}`)) ?? 0 })
+    }
+    folders.push(...listed.folders.map(below))
+  }
+  return found
+}

@@ -1,0 +1,68 @@
+/** Who may ask for what: the checks that every request passes, as pure functions. */
+
+export interface Guard {
+  /** What the server was told to bind to. */
+  readonly host: string
+  /** This machine's own name. */
+  readonly machine: string
+  /** Demanded of whoever asks for data; undefined on loopback. */
+  readonly token: string | undefined
+}
+
+const loopbackNames = ["localhost", "127.0.0.1", "[::1]", "::1"]
+
+export const isLoopback = (host: string): boolean => loopbackNames.includes(host) || /^127(\.\d{1,3}){3}$/.test(host)
+
+/**
+ * Is this `Host` header one of ours? A page from elsewhere whose name was made to point here (DNS rebinding) sends its
+ * own name. An address needs no name, so it can't be rebound; beyond loopback it is let through, and the token decides.
+ */
+export const hostAllowed = (header: string | undefined, { host, machine }: Guard): boolean => {
+  const name = (header ?? "").toLowerCase().replace(/:\d+$/, "")
+  if (loopbackNames.includes(name) || isLoopback(name)) return true
+  if (isLoopback(host)) return false
+  const isAddress = /^\d{1,3}(\.\d{1,3}){3}$/.test(name) || /^\[[0-9a-f:.]+\]$/.test(name)
+  return isAddress || name === host.toLowerCase() || name === machine.toLowerCase()
+}
+
+/** In a time that doesn't depend on where they differ. */
+export const sameToken = (given: string | undefined, wanted: string): boolean => {
+  if (given === undefined || given.length !== wanted.length) return false
+  let difference = 0
+  for (let index = 0; index < wanted.length; index++) difference |= given.charCodeAt(index) ^ wanted.charCodeAt(index)
+  return difference === 0
+}
+
+/** The page itself: its own scripts and styles, nothing from elsewhere, nobody frames it. */
+export const pagePolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/** The frame in which a run's own drawing code runs: an origin of its own, no network, no storage, no navigation. */
+export const framePolicy =
+  "default-src 'none'; script-src 'self' blob:; style-src 'self'; img-src data: blob:; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
+
+/** A run's files are other people's: whatever is opened of them runs nothing. */
+export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+
+/** Types that a browser shows; all else is a download. Code of a run is text, so that no page takes it for a script. */
+export const contentType = (path: string): string => {
+  const extension = /\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ""
+  return types[extension] ?? "application/octet-stream"
+}
+
+const text = "text/plain; charset=utf-8"
+const types: Readonly<Record<string, string>> = {
+  svg: "image/svg+xml",
+  png: "image/png",
+  json: "application/json",
+  jsonl: text,
+  yaml: text,
+  log: text,
+  txt: text,
+  md: text,
+  csv: text,
+  js: text,
+  h: text,
+}

@@ -1,0 +1,96 @@
+import { stat } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { owner } from "../experiment/owner-node.ts"
+import type { Confined } from "./confined-node.ts"
+import { type RunSummary, summarise } from "./RunSummary.ts"
+
+/** All runs of a results folder, kept up to date by looking again: that works on every file system, network ones too. */
+export interface RunIndex {
+  readonly runs: () => ReadonlyArray<RunSummary>
+  readonly has: (path: string) => boolean
+  /** Looks what has changed since last time. */
+  readonly refresh: Effect.Effect<Changes>
+}
+
+export interface Changes {
+  /** New runs, and those of which something is new; what the table shows of them may be the same. */
+  readonly changed: ReadonlyArray<RunSummary>
+  readonly gone: ReadonlyArray<string>
+}
+
+interface Known {
+  readonly summary: RunSummary
+  readonly signature: string
+}
+
+/** Folders above a run: time, heading, config. */
+const deepest = 4
+
+/** How many files are open at once. */
+const concurrency = 32
+
+export const makeIndex = (files: Confined): RunIndex => {
+  let known = new Map<string, Known>()
+
+  const look = async (path: string): Promise<Known | { readonly folders: ReadonlyArray<string> }> => {
+    const before = known.get(path)
+    if (before !== undefined && before.signature === (await signatureOf(path, before.summary))) return before
+    const found = await files.list(path)
+    const isRun =
+      ["config.yaml", "return.json"].some((name) => found.files.includes(name)) || found.folders.includes("scores")
+    if (!isRun) return { folders: found.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
+    const has = (name: string): boolean => found.files.includes(name)
+    const read = (name: string, from?: number) =>
+      has(name) ? files.text(`${path}/${name}`, from) : Promise.resolve(undefined)
+    const finished = has("return.json")
+    const lock = await read("run.lock")
+    const [config, metrics, returns, log, scores] = await Promise.all([
+      read("config.yaml"),
+      read("metrics.json"),
+      read("return.json"),
+      finished ? undefined : read("run.log", -64 * 1024),
+      finished ? undefined : files.text(`${path}/scores/train/scores.jsonl`, -2048),
+    ])
+    const owned = lock !== undefined && lock !== "" && (await Effect.runPromise(owner.isAlive(lock)))
+    const absolutePath = join(files.root, path)
+    const summary = summarise({ path, absolutePath, config, metrics, returns, log, scores, owned })
+    return { summary, signature: await signatureOf(path, summary) }
+  }
+
+  /** What differs when something has changed: of a finished run its folder's time, of others also what grows. */
+  const signatureOf = async (path: string, { state }: RunSummary): Promise<string> => {
+    const folder = join(files.root, path)
+    const growing = state === "finished" ? [] : ["scores/train/scores.jsonl", "scores/val", "run.log", "steps"]
+    const parts = await Promise.all(
+      [folder, ...growing.map((name) => join(folder, name))].map(async (file) => {
+        const found = await stat(file).catch(() => undefined)
+        return found === undefined ? "" : `${found.size}:${found.mtimeMs}`
+      }),
+    )
+    // Whether a writer still lives shows in no file.
+    const alive =
+      state === "running" ? await Effect.runPromise(owner.isAlive((await files.text(`${path}/run.lock`)) ?? "")) : ""
+    return `${parts.join(" ")} ${alive}`
+  }
+
+  const refresh = Effect.gen(function* () {
+    const now = new Map<string, Known>()
+    let level: ReadonlyArray<string> = [""]
+    for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
+      const found = yield* Effect.forEach(level, (path) => Effect.promise(() => look(path)), { concurrency })
+      for (const one of found) if ("summary" in one) now.set(one.summary.path, one)
+      level = found.flatMap((one) => ("folders" in one ? one.folders : []))
+    }
+    const changed = [...now.values()].filter((one) => known.get(one.summary.path) !== one).map(({ summary }) => summary)
+    const gone = [...known.keys()].filter((path) => !now.has(path))
+    known = now
+    return { changed, gone }
+  })
+
+  return {
+    runs: () => [...known.values()].map(({ summary }) => summary),
+    has: (path) => known.has(path),
+    refresh,
+  }
+}

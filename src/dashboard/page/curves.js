@@ -1,0 +1,149 @@
+/** The learning curves of what is selected: bands of groups, lines of runs, and how to look at them. */
+import { makeChart } from "./chart.js"
+import { choice, el, toggle } from "./dom.js"
+import { fetchBands, fetchCurves } from "./data.js"
+
+const measures = [
+  ["validation", "Validation return"],
+  ["train", "Training return"],
+]
+
+/** More lines than this under one band no eye tells apart. */
+const mostSingles = 20
+
+export const viewControls = (view, changed, { several }) => {
+  const set = (name) => (value) => {
+    view[name] = value
+    changed()
+  }
+  const smoothing = el("input", {
+    type: "range",
+    min: "0",
+    max: "0.98",
+    step: "0.02",
+    value: String(view.smoothing),
+    oninput: () => set("smoothing")(Number(smoothing.value)),
+  })
+  return el(
+    "div",
+    { class: "controls", role: "group", "aria-label": "How the curves are drawn" },
+    several &&
+      choice("middle", [["iqm", "IQM, 95 % interval"], ["mean", "mean, 95 % interval"]], view.centre, set("centre")), // prettier-ignore
+    choice("over", [["steps", "steps"], ["time", "time"], ["episodes", "episodes"]], view.axis, set("axis")), // prettier-ignore
+    el("label", { class: "field" }, el("span", {}, "smoothing"), smoothing),
+    el(
+      "div",
+      { class: "field boxes" },
+      toggle("log x", view.logX, set("logX")),
+      toggle("log y", view.logY, set("logY")),
+      several && toggle("single runs", view.singles, set("singles")),
+    ),
+  )
+}
+
+/** An item is `{ key, label, color, runs }`, the runs being paths. */
+export const makeCurves = (view) => {
+  const charts = measures.map(([measure, title]) => ({ measure, chart: makeChart(title) }))
+  const note = el("p", { class: "quiet", role: "status" })
+  let items = []
+  let source = { live: false, order: new Map() }
+  const loaded = new Map()
+
+  const draw = () => {
+    for (const { measure, chart } of charts) {
+      const series = items.flatMap((item) => seriesOf(item, loaded.get(item.key)?.data, measure, view))
+      chart.show({ series, xName: view.axis, logX: view.logX, logY: view.logY })
+    }
+  }
+
+  const load = async (item) => {
+    const known = loaded.get(item.key)
+    const runs = item.runs.join("\n")
+    const wantsSingles = view.singles && item.runs.length > 1
+    if (known !== undefined && known.runs === runs && !known.stale && (known.singles || !wantsSingles)) return
+    const entry = { runs, stale: false, singles: wantsSingles, data: known?.runs === runs ? known.data : undefined }
+    loaded.set(item.key, entry)
+    try {
+      const data = await fetchItem(item, source, wantsSingles)
+      if (loaded.get(item.key) !== entry) return
+      entry.data = data
+      note.textContent = ""
+    } catch (error) {
+      entry.stale = true
+      note.textContent = error.message
+    }
+    draw()
+  }
+
+  return {
+    element: el(
+      "section",
+      { class: "curves", "aria-label": "Learning curves" },
+      el("div", { class: "charts" }, charts.map(({ chart }) => chart.element)), // prettier-ignore
+      note,
+    ),
+    draw,
+    show: (next, from) => {
+      items = next
+      source = from
+      for (const key of loaded.keys()) if (!items.some((item) => item.key === key)) loaded.delete(key)
+      draw()
+      for (const item of items) void load(item)
+    },
+    /** Something is new in these runs: what is shown of them stays until the new is there. */
+    stale: (paths) => {
+      for (const item of items) {
+        const entry = loaded.get(item.key)
+        if (entry !== undefined && item.runs.some((path) => paths.has(path))) entry.stale = true
+        void load(item)
+      }
+    },
+  }
+}
+
+const fetchItem = async ({ runs }, { live, order }, wantsSingles) => {
+  if (runs.length === 1) return { curves: [await fetchCurves(runs[0])] }
+  const bands = await Promise.all(measures.map(([measure]) => fetchBands(runs, measure, live, order)))
+  const [validation, train] = bands
+  const whole = validation !== undefined && train !== undefined
+  const curves = wantsSingles || !whole ? await Promise.all(runs.slice(0, mostSingles).map(fetchCurves)) : []
+  return whole ? { bands: { validation, train }, curves } : { curves }
+}
+
+const seriesOf = ({ label, color }, data, measure, view) => {
+  if (data === undefined) return []
+  const band = data.bands?.[measure]?.[view.axis]
+  const singles = data.curves.map((curves) => ({
+    ...lineOf(curves[measure][view.axis], { y: curves[measure].mean }, view.smoothing),
+    label,
+    color,
+    faint: data.bands !== undefined || data.curves.length > 1,
+  }))
+  if (band === undefined) return singles
+  const { centre } = view
+  const columns = { y: band[centre], low: band[`${centre}Low`], high: band[`${centre}High`] }
+  const line = { ...lineOf(band.x, columns, view.smoothing), label, color }
+  return view.singles ? [...singles, line] : [line]
+}
+
+/** The points that have a place on the axis, smoothed. */
+export const lineOf = (x, columns, smoothing) => {
+  const known = x.flatMap((value, index) => (value === null ? [] : [index]))
+  const line = { x: known.map((index) => x[index]) }
+  for (const [name, column] of Object.entries(columns)) {
+    line[name] = smooth(known.map((index) => column[index]), smoothing) // prettier-ignore
+  }
+  return line
+}
+
+/** A moving mean that forgets: the past weighs as much as `weight` says, less at the start, where there is little of it. */
+export const smooth = (values, weight) => {
+  if (weight === 0) return values
+  let sum = 0
+  let weights = 0
+  return values.map((value) => {
+    sum = sum * weight + value * (1 - weight)
+    weights = weights * weight + (1 - weight)
+    return sum / weights
+  })
+}

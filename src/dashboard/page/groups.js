@@ -1,0 +1,106 @@
+/** Which runs the table shows, in which order, and which of them belong together. */
+import { deviation, mean } from "./dom.js"
+
+/** As the server's own grouping for exports has it. */
+export const plainGroupings = [
+  ["config", "config (seeds together)"],
+  ["none", "nothing"],
+  ["name", "name"],
+  ["env", "environment"],
+  ["algorithm", "algorithm"],
+  ["commit", "commit"],
+  ["time", "start"],
+]
+
+const groupKey = (run, by) => {
+  if (by === "config")
+    return [run.name, ...Object.entries(run.population).map(([variable, value]) => `${variable}=${value}`)].join(" ")
+  return ["name", "env", "algorithm", "commit", "time"].includes(by) ? run[by] : (run.population[by] ?? "")
+}
+
+export const variablesOf = (runs) => [...new Set(runs.flatMap((run) => Object.keys(run.population)))].sort()
+
+/** Every word must be somewhere in the run; `algorithm=ppo` and `state=running` ask for one field. */
+export const matches = (run, filter) =>
+  filter
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "")
+    .every((word) => {
+      const at = word.indexOf("=")
+      if (at > 0) {
+        const field = word.slice(0, at)
+        const variable = Object.keys(run.population).find((name) => name.toLowerCase() === field)
+        const value = variable === undefined ? run[field] : run.population[variable]
+        if (value !== undefined) return String(value).toLowerCase() === word.slice(at + 1)
+      }
+      return textOf(run).includes(word)
+    })
+
+const texts = new WeakMap()
+const textOf = (run) => {
+  const known = texts.get(run)
+  if (known !== undefined) return known
+  const { name, env, algorithm, commit, time, state, seed, population } = run
+  const all = [name, env, algorithm, commit, time, state, `seed ${seed}`, ...Object.entries(population).flat()]
+  const text = all.join(" ").toLowerCase()
+  texts.set(run, text)
+  return text
+}
+
+/** The columns one can sort by: what a run has there, and how several runs have it. */
+export const columns = {
+  state: { of: (run) => run.state },
+  name: { of: (run) => `${run.name} ${Object.values(run.population).join(" ")}` },
+  seed: { of: (run) => run.seed },
+  steps: { of: (run) => run.steps },
+  episodes: { of: (run) => run.episodes },
+  score: { of: (run) => run.score },
+  best: { of: (run) => run.best },
+  seconds: { of: (run) => run.seconds },
+  time: { of: (run) => run.time },
+}
+
+const compare = (a, b) => {
+  if (a === b) return 0
+  // What is unknown is last in either direction.
+  if (a === null || a === undefined) return Infinity
+  if (b === null || b === undefined) return -Infinity
+  return typeof a === "number" && typeof b === "number"
+    ? a - b
+    : String(a).localeCompare(String(b), "en", { numeric: true })
+}
+
+const ordered = (items, of, descending) =>
+  items.toSorted((a, b) => {
+    const found = compare(of(a), of(b))
+    return Number.isFinite(found) ? (descending ? -found : found) : found > 0 ? 1 : -1
+  })
+
+export const sortRuns = (runs, { by, descending }) => ordered(runs, columns[by].of, descending)
+
+/** Groups, each with its runs and what they have in common; the runs are sorted already. */
+export const groupRuns = (runs, by, sort) => {
+  const groups = [...Map.groupBy(runs, (run) => groupKey(run, by))].map(([key, members]) => {
+    const scores = members.flatMap((run) => run.score ?? [])
+    const known = (name) => members.flatMap((run) => run[name] ?? [])
+    const most = (name) => (known(name).length === 0 ? null : known(name).reduce((a, b) => (a > b ? a : b)))
+    return {
+      key: `${by}:${key}`,
+      label: key === "" ? `no ${by}` : key,
+      runs: members,
+      state: ["running", "failed", "stopped", "finished"].find((state) => members.some((run) => run.state === state)),
+      score: scores.length === 0 ? null : mean(scores),
+      scoreStd: scores.length < 2 ? null : deviation(scores),
+      best: most("best"),
+      steps: most("steps"),
+      episodes: most("episodes"),
+      seconds: most("seconds"),
+      time: most("time"),
+      seed: null,
+      name: key,
+      population: {},
+    }
+  })
+  return ordered(groups, sort.by === "name" ? ({ label }) => label : columns[sort.by].of, sort.descending)
+}

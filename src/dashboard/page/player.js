@@ -1,0 +1,202 @@
+/**
+ * Plays trajectories, `[{ parameters, trajectory: [{ state, action, dt, reward, terminated }] }]`: by the run's own
+ * `ui.esm.js` in a sandboxed frame where there is one, as numbers where there is none.
+ */
+import { choice, el, number } from "./dom.js"
+
+const usualStep = 1 / 30
+
+/** Also what is compressed, whether the server says so or not. */
+const readTrajectories = async (address) => {
+  const response = await fetch(address)
+  if (!response.ok) throw new Error(`${address}: ${response.status}`)
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  const packed = bytes[0] === 0x1f && bytes[1] === 0x8b
+  const stream = new Blob([bytes]).stream()
+  const text = await new Response(packed ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text()
+  // Before 2025 RLtools wrote an episode as its steps alone.
+  return JSON.parse(text)
+    .map((episode) => (Array.isArray(episode) ? { parameters: {}, trajectory: episode } : episode))
+    .filter(({ trajectory }) => trajectory.length > 0)
+}
+
+export const makePlayer = () => {
+  const stage = el("div", { class: "stage" })
+  const scrub = el("input", {
+    type: "range",
+    min: "0",
+    value: "0",
+    "aria-label": "Step",
+    oninput: () => goTo(Number(scrub.value)),
+  })
+  const play = el("button", { class: "button play", onclick: () => setPlaying(!playing) }, "Play")
+  const where = el("span", { class: "where quiet", role: "status" })
+  const episodes = el("div", { class: "slot" })
+  const speeds = ["0.1", "0.25", "0.5", "1", "2", "4", "8"].map((value) => [value, `${value}×`])
+  const speedChoice = choice("speed", speeds, "1", (value) => (speed = Number(value)))
+  const element = el(
+    "div",
+    { class: "player", tabindex: "-1", role: "group", "aria-label": "Episode player" },
+    stage,
+    el(
+      "div",
+      { class: "controls" },
+      play,
+      el("label", { class: "field scrub" }, el("span", {}, "step"), scrub),
+      speedChoice,
+      episodes,
+    ),
+    el("p", { class: "quiet" }, where),
+    el("p", { class: "quiet" }, "Keys: space plays and pauses, ← → step, Home and End, + and − for the speed."),
+  )
+  let trajectories = []
+  let episode = 0
+  let step = 0
+  let speed = 1
+  let playing = false
+  let closed = false
+  let show = () => {}
+  let began = true
+
+  const steps = () => trajectories[episode]?.trajectory ?? []
+
+  const goTo = (next) => {
+    step = Math.max(0, Math.min(steps().length - 1, next))
+    const now = steps()[step]
+    if (now === undefined) return
+    const total = steps()
+      .slice(0, step + 1)
+      .reduce((sum, { reward }) => sum + reward, 0)
+    const end = now.terminated ? ", terminated" : now.truncated ? ", truncated" : ""
+    scrub.value = String(step)
+    where.textContent = `step ${step + 1} of ${steps().length}, reward ${number(now.reward)}, return ${number(total)}${end}`
+    show({
+      parameters: trajectories[episode].parameters ?? {},
+      state: now.state ?? now.observation,
+      action: now.action,
+      index: `${episode}:${step}`,
+      begins: began,
+    })
+    began = false
+  }
+
+  const chooseEpisode = (next) => {
+    episode = next
+    began = true
+    scrub.max = String(steps().length - 1)
+    goTo(0)
+  }
+
+  let before
+  let owed = 0
+  const tick = (now) => {
+    if (!playing || closed) return
+    owed += ((now - (before ?? now)) / 1000) * speed
+    before = now
+    let next = step
+    // A tab that was hidden doesn't catch up.
+    owed = Math.min(owed, 0.5)
+    for (let dt = dtOf(next); owed >= dt && next < steps().length - 1; dt = dtOf(next)) {
+      owed -= dt
+      next++
+    }
+    if (next !== step) goTo(next)
+    if (step >= steps().length - 1) return setPlaying(false)
+    requestAnimationFrame(tick)
+  }
+  const dtOf = (index) => steps()[index].dt || usualStep
+
+  const setPlaying = (next) => {
+    playing = next && steps().length > 1
+    play.textContent = playing ? "Pause" : "Play"
+    if (!playing) return
+    if (step >= steps().length - 1) chooseEpisode(episode)
+    before = undefined
+    owed = 0
+    requestAnimationFrame(tick)
+  }
+
+  const changeSpeed = (by) => {
+    const select = speedChoice.querySelector("select")
+    select.selectedIndex = Math.max(0, Math.min(speeds.length - 1, select.selectedIndex + by))
+    speed = Number(select.value)
+  }
+
+  element.addEventListener("keydown", (event) => {
+    const onButton = event.target instanceof HTMLButtonElement
+    const onSelect = event.target instanceof HTMLSelectElement
+    const actions = {
+      " ": onButton ? undefined : () => setPlaying(!playing),
+      ArrowRight: onSelect ? undefined : () => goTo(step + (event.shiftKey ? 10 : 1)),
+      ArrowLeft: onSelect ? undefined : () => goTo(step - (event.shiftKey ? 10 : 1)),
+      Home: () => goTo(0),
+      End: () => goTo(steps().length - 1),
+      "+": () => changeSpeed(1),
+      "-": () => changeSpeed(-1),
+    }
+    const action = actions[event.key]
+    if (action === undefined) return
+    event.preventDefault()
+    action()
+  })
+
+  const numbers = () => {
+    const text = el("pre", { class: "numbers" })
+    stage.replaceChildren(text)
+    show = ({ state, action }) => {
+      const list = (values) =>
+        Array.isArray(values) ? values.map((value) => number(value)).join("  ") : JSON.stringify(values)
+      text.textContent = `state   ${list(state)}\naction  ${list(action)}`
+    }
+  }
+
+  /** Nothing of the run's code runs in this page: the frame has no access to it, nor to the network. */
+  const framed = (code) =>
+    new Promise((resolve, reject) => {
+      const frame = el("iframe", {
+        sandbox: "allow-scripts",
+        src: "frame.html",
+        title: "The episode, drawn by the run's own code",
+      })
+      const heard = ({ source, data }) => {
+        if (source !== frame.contentWindow) return
+        if (data.type === "loaded") frame.contentWindow.postMessage({ type: "start", code }, "*")
+        else if (data.type === "ready") resolve()
+        else if (data.type === "failed") reject(new Error(`ui.esm.js: ${data.message}`))
+        else if (data.type === "drawn") frame.dataset.drawn = data.index
+      }
+      addEventListener("message", heard)
+      stop = () => removeEventListener("message", heard)
+      stage.replaceChildren(frame)
+      show = (message) => frame.contentWindow?.postMessage({ type: "show", ...message }, "*")
+    })
+  let stop = () => {}
+
+  return {
+    element,
+    load: async (trajectoriesAddress, uiAddress) => {
+      setPlaying(false)
+      stop()
+      const [read, code] = await Promise.all([
+        readTrajectories(trajectoriesAddress),
+        uiAddress === undefined ? undefined : fetch(uiAddress).then((response) => response.text()),
+      ])
+      trajectories = read
+      if (code === undefined) numbers()
+      else
+        await framed(code).catch((error) => {
+          numbers()
+          stage.append(el("p", { class: "problem" }, error.message))
+        })
+      const options = trajectories.map((_, index) => [String(index), String(index + 1)])
+      episodes.replaceChildren(
+        options.length > 1 ? choice("episode", options, "0", (value) => chooseEpisode(Number(value))) : "",
+      )
+      chooseEpisode(0)
+    },
+    close: () => {
+      closed = true
+      stop()
+    },
+  }
+}

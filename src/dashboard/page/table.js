@@ -1,0 +1,143 @@
+/** The table of runs: groups that open, columns that sort, boxes that say what is drawn. */
+import { duration, el, number, time } from "./dom.js"
+
+const headings = [
+  ["name", "run", "name"],
+  ["state", "state", "state"],
+  ["seed", "seed", "number wide"],
+  ["steps", "steps", "number"],
+  ["episodes", "episodes", "number wide"],
+  ["score", "score", "number"],
+  ["best", "best", "number wide"],
+  ["seconds", "took", "number wide"],
+  ["time", "started", "wide"],
+]
+
+/** More rows than this are shown when asked for. */
+const mostRows = 300
+
+export const runAddress = (path) => `#/run/${path.split("/").map(encodeURIComponent).join("/")}`
+
+/** What differs between runs, without repeating the name. */
+export const variables = (run) =>
+  Object.entries(run.population)
+    .map(([variable, value]) => `${variable}=${value}`)
+    .join(" ")
+
+export const makeTable = ({ sortBy, select, expand }) => {
+  const body = el("tbody")
+  const head = el("tr")
+  const table = el("table", { class: "runs" }, el("thead", {}, head), body)
+  const more = el("button", { class: "more", hidden: true, onclick: () => ((all = true), show(last)) }) // prettier-ignore
+  const element = el("div", { class: "table" }, table, more)
+  let all = false
+  let last
+  let kept = new Map()
+
+  const heading = (sort, [column, text, kind]) => {
+    const sorted = sort.by === column
+    const arrow = sorted ? (sort.descending ? " ▾" : " ▴") : ""
+    const button = el("button", { id: `sort-${column}`, onclick: () => sortBy(column) }, text + arrow)
+    const direction = sorted ? (sort.descending ? "descending" : "ascending") : undefined
+    return el("th", { scope: "col", class: kind, "aria-sort": direction }, button)
+  }
+
+  const box = (key, label, color) => {
+    const input = el("input", {
+      type: "checkbox",
+      id: `box-${key}`,
+      checked: color !== undefined,
+      "aria-label": `Draw ${label}`,
+      onchange: () => select(key, input.checked),
+    })
+    const cell = el("td", { class: "box" }, input)
+    if (color !== undefined) input.style.accentColor = color
+    if (color !== undefined) cell.style.boxShadow = `inset 4px 0 ${color}`
+    return cell
+  }
+
+  const cells = (item) => [
+    el("td", { class: "state" }, el("span", { class: `badge ${item.state}` }, item.state)),
+    el("td", { class: "number wide" }, item.seed === null ? "" : String(item.seed)),
+    el("td", { class: "number" }, number(item.steps)),
+    el("td", { class: "number wide" }, number(item.episodes)),
+    el(
+      "td",
+      { class: "number" },
+      number(item.score),
+      item.scoreStd !== null && el("span", { class: "quiet" }, ` ± ${number(item.scoreStd)}`),
+    ),
+    el("td", { class: "number wide" }, number(item.best)),
+    el("td", { class: "number wide" }, duration(item.seconds)),
+    el("td", { class: "wide" }, time(item.time)),
+  ]
+
+  const runRow = (run, color, inGroup) =>
+    el(
+      "tr",
+      { class: inGroup ? "member" : "" },
+      box(run.path, `${run.name} ${variables(run)} seed ${run.seed}`, color),
+      el(
+        "td",
+        { class: "name" },
+        el("a", { href: runAddress(run.path), id: `run-${run.path}` }, inGroup ? `seed ${run.seed ?? "–"}` : run.name),
+        el("span", { class: "quiet" }, inGroup ? "" : ` ${variables(run)}`),
+      ),
+      ...cells(run),
+    )
+
+  const groupRow = (group, color, open) =>
+    el(
+      "tr",
+      { class: "group" },
+      box(group.key, group.label, color),
+      el(
+        "td",
+        { class: "name" },
+        el(
+          "button",
+          { class: "open", id: `open-${group.key}`, "aria-expanded": String(open), onclick: () => expand(group.key) },
+          el("span", { "aria-hidden": "true" }, open ? "▾ " : "▸ "),
+          group.label,
+        ),
+        el("span", { class: "quiet" }, ` ${group.runs.length} ${group.runs.length === 1 ? "run" : "runs"}`),
+      ),
+      ...cells(group),
+    )
+
+  const show = (next) => {
+    last = next
+    const { items, sort, colors, expanded } = next
+    const focused = document.activeElement?.id
+    head.replaceChildren(
+      el("th", { scope: "col", class: "box" }, el("span", { class: "hidden" }, "drawn")),
+      ...headings.map((one) => heading(sort, one)),
+    )
+    const rows = items.flatMap((item) => {
+      if (item.runs === undefined) return [{ key: item.path, item, make: runRow, extra: false }]
+      const open = expanded.has(item.key)
+      const members = open ? item.runs.map((run) => ({ key: run.path, item: run, make: runRow, extra: true })) : []
+      return [{ key: item.key, item, make: groupRow, extra: open }, ...members]
+    })
+    const now = new Map()
+    const shown = all ? rows : rows.slice(0, mostRows)
+    // A row that says the same stays the element that it was.
+    for (const { key, item, make, extra } of shown) {
+      const signature = JSON.stringify([
+        item.runs === undefined ? item : { ...item, runs: item.runs.length },
+        colors.get(key),
+        extra,
+      ])
+      const before = kept.get(key)
+      now.set(key, before?.signature === signature ? before : { signature, row: make(item, colors.get(key), extra) })
+    }
+    kept = now
+    body.replaceChildren(...[...now.values()].map(({ row }) => row))
+    if (shown.length === 0) body.append(el("tr", {}, el("td", { class: "quiet", colspan: "10" }, next.nothing)))
+    more.hidden = shown.length === rows.length
+    more.textContent = `Show all ${rows.length.toLocaleString("en")} rows`
+    if (focused) document.getElementById(focused)?.focus({ preventScroll: true })
+  }
+
+  return { element, show }
+}

@@ -1,0 +1,23 @@
+import { Effect, Schema } from "effect"
+import { messageOf } from "../config/text.ts"
+import { type Confined, confinedTo } from "./confined-node.ts"
+import { type Curves, makeCurves } from "./curves-node.ts"
+import { makeIndex, type RunIndex } from "./index-node.ts"
+
+/** The page cannot be served or written. */
+export class DashboardError extends Schema.TaggedError<DashboardError>()("DashboardError", {
+  message: Schema.String,
+}) {}
+
+/** A results folder, as the page and the static export read it. */
+export interface Results {
+  readonly files: Confined
+  readonly index: RunIndex
+  readonly curves: Curves
+}
+
+export const openResults = (directory: string): Effect.Effect<Results, DashboardError> =>
+  Effect.tryPromise({
+    try: () => confinedTo(directory),
+    catch: (error) => new DashboardError({ message: `${directory} cannot be read: ${messageOf(error)}` }),
+  }).pipe(Effect.map((files) => ({ files, index: makeIndex(files), curves: makeCurves(files) })))

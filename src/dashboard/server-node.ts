@@ -1,0 +1,212 @@
+/** The page over a results folder, by HTTP: its own files, the data as JSON, the runs' files, and events. */
+import { createServer } from "node:http"
+import { hostname } from "node:os"
+import { basename } from "node:path"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Effect, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
+import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { measures } from "./curves-node.ts"
+import { detailOf } from "./detail-node.ts"
+import { contentType, filePolicy, framePolicy, type Guard, hostAllowed, pagePolicy, sameToken } from "./guard.ts"
+import { pageFiles } from "./page-node.ts"
+import { DashboardError, openResults, type Results } from "./results-node.ts"
+
+export interface ServerOptions {
+  readonly directory: string
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  /** Demanded of whoever asks for data. */
+  readonly token?: string
+  /** How often to look for changes, in milliseconds; a second unless given. */
+  readonly pollEvery?: number
+}
+
+const cookieName = "effect-ui-token"
+const json = "application/json; charset=utf-8"
+const mostRunsInABand = 2000
+
+const BandRequest = Schema.Struct({
+  runs: Schema.Array(Schema.String).check(Schema.isMaxLength(mostRunsInABand)),
+  measure: Schema.Literals(measures),
+})
+
+/** Serves until the scope closes; the port that it got. */
+export const serve = Effect.fnUntraced(function* (
+  options: ServerOptions,
+): Effect.fn.Return<{ readonly port: number }, DashboardError, Scope.Scope> {
+  const results = yield* openResults(options.directory)
+  const live = yield* makeLive(results, options.pollEvery ?? 1000)
+  const page = new Map((yield* pageFiles).map((file) => [file.name, file]))
+  const guard: Guard = { host: options.host, machine: hostname(), token: options.token }
+
+  const answer = Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    if (!hostAllowed(request.headers.host, guard)) return refusal(421, "this server doesn't go by that name")
+    const place = placeOf(request.url)
+    if (place === undefined) return refusal(400, "no such address")
+    const { path, query } = place
+    const given = query.get("token")
+    if (path === "" && given !== null && guard.token !== undefined && sameToken(given, guard.token)) {
+      // From here on the cookie says it, so that the token stays in no history and no log.
+      const cookie = `${cookieName}=${guard.token}; Path=/; HttpOnly; SameSite=Strict`
+      return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
+    }
+    const reads = request.method === "GET" || request.method === "HEAD"
+    const file = reads ? page.get(path === "" ? "index.html" : path) : undefined
+    if (file !== undefined) {
+      const policy = file.name === "frame.html" ? framePolicy : pagePolicy
+      return HttpServerResponse.uint8Array(file.bytes, {
+        contentType: file.type,
+        headers: { "content-security-policy": policy, "cache-control": "no-cache" },
+      })
+    }
+    if (guard.token !== undefined) {
+      const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
+      const shown = request.cookies[cookieName] ?? bearer
+      if (!sameToken(shown, guard.token)) return refusal(401, "open the address that the command printed")
+    }
+    if (request.method === "POST" && path === "data/bands") return yield* bands(results, request)
+    if (!reads) return refusal(405, "only GET")
+    if (path.startsWith("files/")) return yield* runFile(results, path.slice("files/".length))
+    return yield* data(path)
+  })
+
+  const data = Effect.fnUntraced(function* (path: string) {
+    if (path === "data/events") return live.events
+    if (path === "data/runs.json") {
+      yield* live.lookAgain
+      const title = basename(results.files.root)
+      return document({ live: true, title, runs: results.index.runs() })
+    }
+    const [, run, what] = /^data\/run\/(.+)\/(run|curves)\.json$/.exec(path) ?? []
+    if (run === undefined) return refusal(404, "there is nothing here")
+    if (!results.index.has(run)) yield* live.lookAgain
+    const summary = results.index.runs().find((one) => one.path === run)
+    if (summary === undefined) return refusal(404, "there is no such run")
+    return what === "run"
+      ? document(yield* Effect.promise(() => detailOf(results.files, summary)))
+      : document(yield* Effect.promise(() => results.curves.of(run)))
+  })
+
+  const server = createServer()
+  const listening = NodeHttpServer.layer(() => server, {
+    host: options.host,
+    port: options.port,
+    gracefulShutdownTimeout: "200 millis",
+  })
+  const app = HttpServer.serve(Effect.map(answer, HttpServerResponse.setHeaders(always)))
+  yield* Layer.build(Layer.provide(app, listening)).pipe(
+    Effect.mapError(({ cause }) => {
+      const taken = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
+      const hint = taken ? "it is taken; --port 0 picks a free one" : String(cause)
+      return new DashboardError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
+    }),
+  )
+  // Events go on for ever, so nobody waits for their end.
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+  const address = server.address()
+  return { port: typeof address === "object" && address !== null ? address.port : options.port }
+})
+
+const always = {
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+}
+
+const refusal = (status: number, message: string): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(`${message}\n`, { status, headers: { "cache-control": "no-store" } })
+
+const document = (value: unknown): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(JSON.stringify(value), {
+    contentType: json,
+    headers: { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" },
+  })
+
+/** An address without its leading slash, its percent signs resolved; undefined where that cannot be done. */
+const placeOf = (url: string): { readonly path: string; readonly query: URLSearchParams } | undefined => {
+  try {
+    const { pathname, searchParams } = new URL(url, "http://localhost")
+    return { path: decodeURIComponent(pathname).slice(1), query: searchParams }
+  } catch {
+    return undefined
+  }
+}
+
+/** A file of a run. It is somebody else's, so whatever it is, opening it runs nothing. */
+const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
+  const [real, size] = yield* Effect.promise(() => Promise.all([files.locate(path), files.size(path)]))
+  if (real === undefined || size === undefined) return refusal(404, "there is no such file")
+  const type = contentType(real)
+  const response = HttpServerResponse.file(real, {
+    contentType: type,
+    bytesToRead: size,
+    headers: {
+      "content-security-policy": filePolicy,
+      "cache-control": "no-store",
+      "cross-origin-resource-policy": "same-origin",
+      ...(type === "application/octet-stream" ? { "content-disposition": "attachment" } : {}),
+    },
+  })
+  return yield* Effect.catch(response, () => Effect.succeed(refusal(404, "there is no such file")))
+})
+
+const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: HttpServerRequest.HttpServerRequest) {
+  // A page from elsewhere cannot send this type without asking first, and nobody answers that.
+  if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refusal(415, "expected JSON")
+  const asked = yield* Effect.option(Effect.flatMap(request.json, Schema.decodeUnknownEffect(BandRequest)))
+  if (asked._tag === "None") return refusal(400, "expected { runs, measure }")
+  const { runs, measure } = asked.value
+  const known = runs.filter(index.has)
+  return document(yield* Effect.promise(() => curves.band(known, measure)))
+})
+
+/** Looks for changes while somebody listens, and tells all who do. */
+const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: number) {
+  const changes = yield* PubSub.sliding<string>(16)
+  const turn = yield* Semaphore.make(1)
+  let listeners = 0
+  let lookedAt = -Infinity
+  let took = 0
+
+  /** Asked for by several at once, it is done once. */
+  const lookAgain = turn.withPermits(1)(
+    Effect.gen(function* () {
+      if (performance.now() - lookedAt < pollEvery / 2) return
+      const before = performance.now()
+      const { changed, gone } = yield* index.refresh
+      lookedAt = performance.now()
+      took = lookedAt - before
+      if (changed.length + gone.length > 0) yield* PubSub.publish(changes, JSON.stringify({ changed, gone }))
+    }),
+  )
+
+  yield* Effect.forkScoped(
+    Effect.gen(function* () {
+      yield* lookAgain
+      while (true) {
+        // Of many runs on a slow disk it leaves most of the time to others.
+        yield* Effect.sleep(Math.max(pollEvery, 5 * took))
+        if (listeners > 0) yield* lookAgain
+      }
+    }),
+  )
+
+  const listening = Effect.acquireRelease(
+    Effect.sync(() => void listeners++),
+    () => Effect.sync(() => void listeners--),
+  )
+  const news = Stream.unwrap(
+    Effect.map(Effect.andThen(listening, PubSub.subscribe(changes)), (subscription) =>
+      Stream.map(Stream.fromSubscription(subscription), (change) => `event: change\ndata: ${change}\n\n`),
+    ),
+  )
+  // The first one opens the stream, the others keep it open through whatever lies between.
+  const heartbeat = Stream.map(Stream.tick("15 seconds"), () => ": still here\n\n")
+  const events = HttpServerResponse.stream(Stream.encodeText(Stream.merge(news, heartbeat)), {
+    contentType: "text/event-stream",
+    headers: { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" },
+  })
+  return { lookAgain, events }
+})

@@ -1,0 +1,163 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+/** Where a browser lies that can be driven; undefined where there is none. */
+export const chromium = [
+  process.env.CHROMIUM,
+  "/usr/bin/chromium",
+  "/usr/bin/chromium-browser",
+  "/usr/bin/google-chrome",
+].find((path) => path !== undefined && existsSync(path))
+
+export interface Page {
+  readonly goto: (url: string) => Promise<void>
+  /** The value of an expression, which may be a promise. */
+  readonly evaluate: (expression: string) => Promise<unknown>
+  /** Waits until an expression is true. */
+  readonly until: (expression: string, millis?: number) => Promise<void>
+  readonly press: (key: string, text?: string) => Promise<void>
+  readonly type: (text: string) => Promise<void>
+  readonly look: (width: number, height: number, scheme?: "light" | "dark") => Promise<void>
+  readonly screenshot: (
+    clip?: { x: number; y: number; width: number; height: number },
+    whole?: boolean,
+  ) => Promise<Buffer>
+  /** What was thrown, and what the browser complained of, since the start. */
+  readonly complaints: ReadonlyArray<string>
+}
+
+export interface Browser {
+  readonly page: Page
+  readonly close: () => Promise<void>
+}
+
+/** A browser driven by the DevTools protocol over its WebSocket. */
+export const launch = async (executable: string): Promise<Browser> => {
+  const profile = mkdtempSync(join(tmpdir(), "effect-ui-"))
+  const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
+  const child = spawn(
+    executable,
+    [...flags, "--remote-debugging-port=0", `--user-data-dir=${profile}`, "about:blank"],
+    {
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  )
+  const socket = new WebSocket(await addressOf(child))
+  await new Promise((resolve) => socket.addEventListener("open", resolve, { once: true }))
+  const waiting = new Map<number, { resolve: (value: Reply) => void; reject: (error: Error) => void }>()
+  const complaints: Array<string> = []
+  let asked = 0
+  let session: string | undefined
+
+  const send = (method: string, params: object = {}): Promise<Reply> =>
+    new Promise((resolve, reject) => {
+      waiting.set(++asked, { resolve, reject })
+      socket.send(
+        JSON.stringify({ id: asked, method, params, ...(session === undefined ? {} : { sessionId: session }) }),
+      )
+    })
+
+  socket.addEventListener("message", ({ data }) => {
+    const message = JSON.parse(String(data))
+    const asker = waiting.get(message.id)
+    waiting.delete(message.id)
+    if (message.error !== undefined) asker?.reject(new Error(message.error.message))
+    else asker?.resolve(message.result)
+    if (message.method === "Runtime.exceptionThrown")
+      complaints.push(message.params.exceptionDetails.exception.description)
+    if (message.method === "Log.entryAdded" && message.params.entry.level === "error")
+      complaints.push(message.params.entry.text)
+  })
+
+  const { targetId } = await send("Target.createTarget", { url: "about:blank" })
+  session = (await send("Target.attachToTarget", { targetId, flatten: true })).sessionId
+  for (const domain of ["Page", "Runtime", "Log"]) await send(`${domain}.enable`)
+
+  const evaluate = async (expression: string): Promise<unknown> => {
+    const { result, exceptionDetails } = await send("Runtime.evaluate", {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    })
+    if (exceptionDetails !== undefined)
+      throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text)
+    return result.value
+  }
+  const page: Page = {
+    evaluate,
+    goto: async (url) => {
+      await send("Page.navigate", { url })
+      await page.until("document.readyState === 'complete'")
+    },
+    until: async (expression, millis = 10_000) => {
+      for (const end = performance.now() + millis; performance.now() < end;) {
+        if ((await evaluate(expression).catch(() => false)) === true) return
+        await new Promise((resolve) => setTimeout(resolve, 25))
+      }
+      throw new Error(`never true: ${expression}; ${complaints.join("; ")}`)
+    },
+    press: async (key, text) => {
+      await send("Input.dispatchKeyEvent", {
+        type: "keyDown",
+        key,
+        code: key === " " ? "Space" : key,
+        text,
+        windowsVirtualKeyCode: codes[key] ?? 0,
+      })
+      await send("Input.dispatchKeyEvent", { type: "keyUp", key, windowsVirtualKeyCode: codes[key] ?? 0 })
+    },
+    type: async (text) => void (await send("Input.insertText", { text })),
+    look: async (width, height, scheme = "light") => {
+      await send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: width < 600 })
+      await send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] })
+    },
+    screenshot: async (clip, whole = false) => {
+      const area = clip === undefined ? {} : { clip: { ...clip, scale: 1 } }
+      const { data } = await send("Page.captureScreenshot", { format: "png", captureBeyondViewport: whole, ...area })
+      return Buffer.from(data, "base64")
+    },
+    complaints,
+  }
+  return {
+    page,
+    close: async () => {
+      socket.close()
+      const gone = new Promise((resolve) => child.once("close", resolve))
+      child.kill()
+      await gone
+      rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+/** What Chromium answers, as far as it is read here. */
+interface Reply {
+  readonly targetId: string
+  readonly sessionId: string
+  readonly data: string
+  readonly result: { readonly value: unknown }
+  readonly exceptionDetails?: { readonly text: string; readonly exception?: { readonly description: string } }
+}
+
+const codes: Readonly<Record<string, number>> = {
+  Tab: 9,
+  Enter: 13,
+  " ": 32,
+  End: 35,
+  Home: 36,
+  ArrowLeft: 37,
+  ArrowRight: 39,
+}
+
+const addressOf = (child: ChildProcess): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let text = ""
+    child.stderr?.on("data", (chunk) => {
+      text += String(chunk)
+      const address = /DevTools listening on (ws:\S+)/.exec(text)?.[1]
+      if (address !== undefined) resolve(address)
+    })
+    child.once("close", () => reject(new Error(`the browser did not start: ${text}`)))
+  })

@@ -48,11 +48,18 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
     const hint = directory === "results" ? "; `effect run FILE` makes one, or name another" : ""
     return yield* new UsageError({ message: `there is no folder ${directory}${hint}` })
   }
-  const given_token = Option.getOrUndefined(given.token)
-  if (given_token !== undefined && !/^[\w-]{8,}$/.test(given_token)) {
+  if (Option.isSome(given.export)) {
+    const { exportSite } = yield* Effect.promise(() => import("../dashboard/export-node.ts"))
+    const out = given.export.value
+    const { runs, files } = yield* exportSite(directory, out)
+    process.stdout.write(`${runs} runs, ${files} files in ${out}; any file server shows them\n`)
+    return
+  }
+  const wished = Option.getOrUndefined(given.token)
+  if (wished !== undefined && !/^[\w-]{8,}$/.test(wished)) {
     return yield* new UsageError({ message: "--token: expected at least 8 letters, digits, - or _" })
   }
-  const token = given_token ?? (isLoopback(host) ? undefined : randomBytes(18).toString("base64url"))
+  const token = wished ?? (isLoopback(host) ? undefined : randomBytes(18).toString("base64url"))
   // Loaded when it is wanted, so that the other commands start without it.
   const { serve } = yield* Effect.promise(() => import("../dashboard/server-node.ts"))
   yield* Effect.scoped(

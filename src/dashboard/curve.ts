@@ -56,10 +56,11 @@ export const downsample = ({ steps, time, episodes, value }: Points, most: numbe
   const start = time[0]
   const end = steps.length
   const width = (steps[end - 1] - steps[0]) / most
+  const stretchOf = (index: number): number => (width === 0 ? 0 : Math.floor((steps[index] - steps[0]) / width))
   const curve = emptyCurve()
   for (let from = 0, to = 0; from < end; from = to) {
-    const stretch = width === 0 ? 0 : Math.floor((steps[from] - steps[0]) / width)
-    for (to = from + 1; to < end && end > most && Math.floor((steps[to] - steps[0]) / width) <= stretch;) to++
+    const stretch = stretchOf(from)
+    for (to = from + 1; to < end && end > most && stretchOf(to) <= stretch;) to++
     const part = value.slice(from, to)
     curve.steps.push(Math.round(mean(steps.slice(from, to))))
     curve.time.push(rounded((mean(time.slice(from, to)) - start) / 1000))

@@ -49,20 +49,20 @@ export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-sr
 /** Types that a browser shows; all else is a download. Code of a run is text, so that no page takes it for a script. */
 export const contentType = (path: string): string => {
   const extension = /\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ""
-  return types[extension] ?? "application/octet-stream"
+  return types.get(extension) ?? "application/octet-stream"
 }
 
 const text = "text/plain; charset=utf-8"
-const types: Readonly<Record<string, string>> = {
-  svg: "image/svg+xml",
-  png: "image/png",
-  json: "application/json",
-  jsonl: text,
-  yaml: text,
-  log: text,
-  txt: text,
-  md: text,
-  csv: text,
-  js: text,
-  h: text,
-}
+const types = new Map([
+  ["svg", "image/svg+xml"],
+  ["png", "image/png"],
+  ["json", "application/json"],
+  ["jsonl", text],
+  ["yaml", text],
+  ["log", text],
+  ["txt", text],
+  ["md", text],
+  ["csv", text],
+  ["js", text],
+  ["h", text],
+])

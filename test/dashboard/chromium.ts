@@ -25,7 +25,7 @@ export interface Page {
     whole?: boolean,
   ) => Promise<Buffer>
   /** What was thrown, and what the browser complained of, since the start. */
-  readonly complaints: ReadonlyArray<string>
+  readonly complaints: Array<string>
 }
 
 export interface Browser {

@@ -1,0 +1,90 @@
+/** The page with its data as plain files, which any file server hosts: what the server answers, written down. */
+import { existsSync } from "node:fs"
+import { copyFile, mkdir, readdir, realpath, writeFile } from "node:fs/promises"
+import { basename, dirname, join, relative, sep } from "node:path"
+import { Effect } from "effect"
+import { messageOf } from "../config/text.ts"
+import { measures } from "./curves-node.ts"
+import { detailOf } from "./detail-node.ts"
+import { allGroups } from "./grouping.ts"
+import { pageFiles } from "./page-node.ts"
+import { DashboardError, openResults, type Results } from "./results-node.ts"
+import type { RunSummary } from "./RunSummary.ts"
+
+export interface Exported {
+  readonly runs: number
+  readonly files: number
+}
+
+/** Writes into a folder that is new, empty, or an earlier export. */
+export const exportSite = Effect.fnUntraced(function* (
+  directory: string,
+  out: string,
+): Effect.fn.Return<Exported, DashboardError> {
+  const results = yield* openResults(directory)
+  yield* results.index.refresh
+  const page = yield* pageFiles
+  return yield* Effect.tryPromise({
+    try: async () => {
+      await refuseUnfit(results.files.root, out)
+      let files = 0
+      const write = async (path: string, contents: string | Uint8Array): Promise<void> => {
+        await mkdir(dirname(join(out, path)), { recursive: true })
+        await writeFile(join(out, path), contents)
+        files++
+      }
+      for (const { name, bytes } of page) await write(name, bytes)
+      const runs = results.index.runs()
+      for (const run of runs) files += await exportRun(results, run, out, write)
+      await exportBands(results, runs, write)
+      // Last, for it is what makes the rest a site.
+      await write(marker, JSON.stringify({ live: false, title: basename(results.files.root), runs }))
+      return { runs: runs.length, files }
+    },
+    catch: (error) => new DashboardError({ message: `--export ${out}: ${messageOf(error)}` }),
+  })
+})
+
+const marker = "data/runs.json"
+
+const refuseUnfit = async (root: string, out: string): Promise<void> => {
+  await mkdir(out, { recursive: true })
+  const inside = relative(root, await realpath(out))
+  if (inside === "" || (inside !== ".." && !inside.startsWith(`..${sep}`))) {
+    throw new Error("expected a folder outside of the results, or the site would hold itself")
+  }
+  const names = await readdir(out)
+  const earlier = existsSync(join(out, marker))
+  if (names.length > 0 && !earlier) throw new Error("the folder holds something else; name a new or an empty one")
+}
+
+type Write = (path: string, contents: string | Uint8Array) => Promise<void>
+
+const exportRun = async ({ files, curves }: Results, run: RunSummary, out: string, write: Write): Promise<number> => {
+  const detail = await detailOf(files, run)
+  await write(`data/run/${run.path}/run.json`, JSON.stringify(detail))
+  await write(`data/run/${run.path}/curves.json`, JSON.stringify(await curves.of(run.path)))
+  for (const { path } of detail.files) {
+    const real = await files.locate(`${run.path}/${path}`)
+    if (real === undefined) continue
+    const target = join(out, "files", run.path, path)
+    await mkdir(dirname(target), { recursive: true })
+    await copyFile(real, target)
+  }
+  return detail.files.length
+}
+
+/** The bands of every group that the page can show, by the places of its runs in the list. */
+const exportBands = async ({ curves }: Results, runs: ReadonlyArray<RunSummary>, write: Write): Promise<void> => {
+  const places = new Map(runs.map(({ path }, index) => [path, index]))
+  const names: Record<string, string> = {}
+  for (const group of allGroups(runs).filter(({ length }) => length > 1)) {
+    const name = String(Object.keys(names).length)
+    const key = group.map((path) => places.get(path) ?? -1).sort((a, b) => a - b)
+    names[key.join(",")] = name
+    for (const measure of measures) {
+      await write(`data/bands/${name}-${measure}.json`, JSON.stringify(await curves.band(group, measure)))
+    }
+  }
+  await write("data/bands.json", JSON.stringify(names))
+}

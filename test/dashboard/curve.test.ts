@@ -1,0 +1,127 @@
+import { assert, describe, it } from "vitest"
+import { bandOf } from "../../src/dashboard/bands.ts"
+import {
+  addScores,
+  downsample,
+  emptyPoints,
+  type Points,
+  validationCurve,
+  validationsOf,
+} from "../../src/dashboard/curve.ts"
+import { interquartileMean } from "../../src/experiment/statistics.ts"
+import { scoreLine } from "./folder.ts"
+
+const pointsOf = (values: ReadonlyArray<number>): Points => ({
+  steps: values.map((_, index) => index * 10),
+  time: values.map((_, index) => 5000 + index * 1000),
+  episodes: values.map((_, index) => index + 1),
+  value: [...values],
+})
+
+const curveOf = (steps: ReadonlyArray<number>, mean: ReadonlyArray<number>) => ({
+  steps,
+  time: steps,
+  episodes: steps,
+  mean,
+  min: mean,
+  max: mean,
+})
+
+describe("score lines", () => {
+  it("become points, and what is none is passed over", () => {
+    const points = emptyPoints()
+    addScores(
+      points,
+      `${scoreLine(9, 7, 0)}nonsense\n{"step_index":3}\n{"step_index":4,"score":null}\n${scoreLine(20, -1, 1)}`,
+    )
+    assert.deepStrictEqual(points.steps, [9, 20])
+    assert.deepStrictEqual(points.value, [7, -1])
+    assert.deepStrictEqual(points.episodes, [1, 2])
+    assert.strictEqual(points.time[1] - points.time[0], 11)
+  })
+
+  it("of two validations in one file are told apart", () => {
+    const text = [scoreLine(100, 1, 0), scoreLine(100, 3, 1), scoreLine(200, 10, 0)].join("")
+    const found = validationsOf(text, 42)
+    assert.deepStrictEqual(
+      found.map(({ step, returns, episodes }) => ({ step, returns, episodes })),
+      [
+        { step: 100, returns: [1, 3], episodes: 42 },
+        { step: 200, returns: [10], episodes: 42 },
+      ],
+    )
+    const curve = validationCurve(found, found[0].time - 2000)
+    assert.deepStrictEqual(
+      [curve.mean, curve.min, curve.max, curve.time],
+      [
+        [2, 10],
+        [1, 10],
+        [3, 10],
+        [2, 2.1],
+      ],
+    )
+  })
+})
+
+describe("a curve", () => {
+  it("with few points is as it was, from the run's start", () => {
+    const curve = downsample(pointsOf([3, 1, 2]), 10)
+    assert.deepStrictEqual(
+      [curve.mean, curve.steps, curve.time, curve.episodes],
+      [
+        [3, 1, 2],
+        [0, 10, 20],
+        [0, 1, 2],
+        [1, 2, 3],
+      ],
+    )
+    assert.deepStrictEqual(downsample(emptyPoints(), 10).mean, [])
+  })
+
+  it("with many is thinned out, but loses no peak and no mean", () => {
+    const values = Array.from({ length: 10_000 }, (_, index) => (index === 4321 ? 1e6 : index % 7))
+    const curve = downsample(pointsOf(values), 100)
+    assert.isAtMost(curve.mean.length, 101)
+    assert.isAtLeast(curve.mean.length, 90)
+    assert.strictEqual(Math.max(...curve.max), 1e6)
+    assert.strictEqual(Math.min(...curve.min), 0)
+    assert.isTrue(curve.steps.every((step, index) => index === 0 || step > curve.steps[index - 1]))
+    curve.mean.forEach((mean, index) => assert.isTrue(curve.min[index] <= mean && mean <= curve.max[index]))
+  })
+
+  it("of episodes that all ended at one step is one point", () => {
+    const all = {
+      ...pointsOf(Array.from({ length: 500 }, (_, index) => index)),
+      steps: Array.from({ length: 500 }, () => 8),
+    }
+    assert.deepStrictEqual(downsample(all, 100).max, [499])
+  })
+})
+
+describe("a band", () => {
+  it("has the statistics of its runs where all were measured at the same steps", () => {
+    const values = [10, 20, 30, 40, 1000]
+    const band = bandOf(values.map((value) => curveOf([0, 5], [0, value])), "steps") // prettier-ignore
+    assert.deepStrictEqual(band.x, [0, 5])
+    assert.deepStrictEqual(band.runs, [5, 5])
+    assert.strictEqual(band.iqm[1], interquartileMean(values))
+    assert.strictEqual(band.mean[1], 220)
+    assert.isTrue(band.iqmLow[1] < band.iqm[1] && band.iqm[1] < band.iqmHigh[1])
+    assert.deepStrictEqual([band.iqmLow[0], band.iqmHigh[0]], [0, 0])
+  })
+
+  it("goes between the points of runs that were measured elsewhere, and no further than half of them", () => {
+    const band = bandOf(
+      [curveOf([0, 10], [0, 10]), curveOf([0, 5, 10], [0, 5, 10]), curveOf([0, 20, 40], [0, 20, 40])],
+      "steps",
+    )
+    band.x.forEach((x, index) => assert.closeTo(band.mean[index], x, 1e-5))
+    assert.isAtMost(Math.max(...band.x), 10)
+    assert.strictEqual(band.runs[0], 3)
+  })
+
+  it("of runs without such an axis is empty", () => {
+    const { x } = bandOf([curveOf([NaN], [1]), curveOf([], [])], "time")
+    assert.deepStrictEqual(x, [])
+  })
+})

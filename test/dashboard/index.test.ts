@@ -1,0 +1,148 @@
+import { appendFileSync, rmSync, symlinkSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { assert, describe, it } from "vitest"
+import { allGroups, groupKey, variablesOf } from "../../src/dashboard/grouping.ts"
+import { openResults, type Results } from "../../src/dashboard/results-node.ts"
+import { owner } from "../../src/experiment/owner-node.ts"
+import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
+
+const open = (folder: string): Promise<Results> => Effect.runPromise(openResults(folder))
+const refresh = ({ index }: Results) => Effect.runPromise(index.refresh)
+
+describe("the index of runs", () => {
+  it("knows what a finished run was and how well it did", () =>
+    withFolder(async (folder) => {
+      const path = makeRun(folder, { population: { env_id: "a/b", algorithm: "ppo" }, seed: 7 })
+      const results = await open(folder)
+      await refresh(results)
+      assert.deepInclude(results.index.runs()[0], {
+        path,
+        name: "tune",
+        population: { env_id: "a/b", algorithm: "ppo" },
+        seed: 7,
+        env: "CartPole-v1",
+        state: "finished",
+        steps: 1000,
+        score: 100,
+        scoreStd: 1,
+        best: 100,
+        seconds: 2,
+      })
+    }))
+
+  it("tells what is new, what has gone, and nothing where nothing changed", () =>
+    withFolder(async (folder) => {
+      const first = makeRun(folder)
+      const results = await open(folder)
+      assert.lengthOf((await refresh(results)).changed, 1)
+      assert.deepStrictEqual(await refresh(results), { changed: [], gone: [] })
+      const second = makeRun(folder, { seed: 2 }, { finished: false })
+      assert.deepStrictEqual((await refresh(results)).changed.map(({ path }) => path), [second]) // prettier-ignore
+      appendFileSync(join(folder, second, "scores/train/scores.jsonl"), scoreLine(1500, 3, 50))
+      const { changed } = await refresh(results)
+      assert.deepStrictEqual([changed[0].path, changed[0].steps, changed[0].episodes], [second, 1500, 51])
+      rmSync(join(folder, first), { recursive: true })
+      assert.deepStrictEqual((await refresh(results)).gone, [first])
+    }))
+
+  it("tells running, stopped and failed ones apart", () =>
+    withFolder(async (folder) => {
+      const states = async () => {
+        const results = await open(folder)
+        await refresh(results)
+        return results.index.runs().map(({ state, score }) => [state, score])
+      }
+      const path = makeRun(folder, {}, { finished: false })
+      assert.deepStrictEqual(await states(), [["stopped", 100]])
+      write(folder, `${path}/run.lock`, owner.name)
+      assert.deepStrictEqual(await states(), [["running", 100]])
+      write(folder, `${path}/run.lock`, owner.name.replace(/\d+/, "999999999"))
+      assert.deepStrictEqual(await states(), [["stopped", 100]])
+      appendFileSync(join(folder, path, "run.log"), "2026-01-31T12:00:01Z failed at step 3 after 0 episodes: no\n")
+      assert.deepStrictEqual(await states(), [["failed", 100]])
+    }))
+
+  it("survives half a file, folders that are no runs, and links", () =>
+    withFolder(async (folder) => {
+      const path = makeRun(folder)
+      write(folder, `${path}/metrics.json`, `{"steps": 12`)
+      write(folder, `${path}/return.json`, `[{"step": 5, "returns_m`)
+      write(folder, "notes/todo.txt", "nothing")
+      symlinkSync("/", join(folder, "root"))
+      const results = await open(folder)
+      await refresh(results)
+      assert.deepStrictEqual(
+        results.index.runs().map(({ score, steps, state }) => [score, steps, state]),
+        [[null, null, "finished"]],
+      )
+    }))
+
+  it("reads runs of the flat layout, and one started from in the middle", () =>
+    withFolder(async (folder) => {
+      write(folder, "20260131_120000/config.yaml", "env: Pendulum-v1\nname: flat\nseed: 3\n")
+      const path = makeRun(folder)
+      const results = await open(folder)
+      await refresh(results)
+      const flat = results.index.runs().find(({ env }) => env === "Pendulum-v1")
+      assert.deepInclude(flat, { name: "flat", seed: 3, time: "2026-01-31_12-00-00" })
+      const below = await open(join(folder, path.split("/").slice(0, 2).join("/")))
+      await refresh(below)
+      assert.deepInclude(below.index.runs()[0], { name: "tune", seed: 1, path: "ppo/0001" })
+    }))
+})
+
+describe("groups", () => {
+  it("are what the page can show without a filter, each once", () =>
+    withFolder(async (folder) => {
+      const runs = [1, 2].flatMap((seed) => ["ppo", "a2c"].map((algorithm) => makeRun(folder, { seed, population: { algorithm } }))) // prettier-ignore
+      const results = await open(folder)
+      await refresh(results)
+      const all = results.index.runs()
+      assert.deepStrictEqual(variablesOf(all), ["algorithm"])
+      assert.strictEqual(groupKey(all[0], "config"), "tune algorithm=a2c")
+      assert.deepStrictEqual(
+        allGroups(all).map((group) => group.length),
+        [2, 2, 4],
+      )
+      assert.sameMembers([...(allGroups(all).at(-1) ?? [])], runs)
+    }))
+})
+
+describe("curves of a folder", () => {
+  it("are read on as the files grow, and anew when they were cut", () =>
+    withFolder(async (folder) => {
+      const path = makeRun(folder, {}, { finished: false })
+      const { curves } = await open(folder)
+      const before = await curves.of(path)
+      assert.strictEqual(before.train.mean.length, 50)
+      assert.deepStrictEqual([before.validation.steps, before.validation.mean], [[500, 1000], [50, 100]]) // prettier-ignore
+      assert.strictEqual(await curves.of(path), before)
+      const file = join(folder, path, "scores/train/scores.jsonl")
+      const line = scoreLine(2000, 77, 50)
+      appendFileSync(file, line.slice(0, 30))
+      assert.strictEqual((await curves.of(path)).train.mean.length, 50)
+      appendFileSync(file, line.slice(30))
+      assert.strictEqual((await curves.of(path)).train.mean.at(-1), 77)
+      write(folder, `${path}/scores/train/scores.jsonl`, scoreLine(1, 5, 0))
+      assert.deepStrictEqual((await curves.of(path)).train.mean, [5])
+    }))
+
+  it("of several runs are a band, made anew when one of them changes", () =>
+    withFolder(async (folder) => {
+      const paths = [10, 20, 60].map((level, index) => makeRun(folder, { seed: index }, { finished: false, level }))
+      const { curves } = await open(folder)
+      const band = await curves.band(paths, "validation")
+      assert.deepStrictEqual(band.steps.mean, [15, 30])
+      assert.strictEqual(await curves.band(paths, "validation"), band)
+      write(folder, `${paths[0]}/scores/val/60_seen_episodes_scores.jsonl`, scoreLine(1500, 5, 0))
+      assert.notStrictEqual(await curves.band(paths, "validation"), band)
+    }))
+
+  it("of RLtools' own runs come from their return.json", () =>
+    withFolder(async (folder) => {
+      write(folder, "a/return.json", JSON.stringify([{ step: 10, returns_mean: 2, returns_std: 0, returns: [1, 3] }]))
+      const { curves } = await open(folder)
+      assert.deepStrictEqual((await curves.of("a")).validation.mean, [2])
+    }))
+})

@@ -1,0 +1,237 @@
+import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { type IncomingMessage, request } from "node:http"
+import { createConnection } from "node:net"
+import { join } from "node:path"
+import { Effect, Exit, Scope } from "effect"
+import { assert, describe, it } from "vitest"
+import { serve, type ServerOptions } from "../../src/dashboard/server-node.ts"
+import { effect } from "../cli/effect.ts"
+import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
+
+interface Got {
+  readonly status: number
+  readonly headers: IncomingMessage["headers"]
+  readonly text: string
+}
+
+type Ask = (path: string, headers?: Record<string, string>, method?: string, body?: string) => Promise<Got>
+
+/** A server over `folder/results`, beside which lies `folder/secret.txt`. */
+const served = (options: Partial<ServerOptions>, body: (ask: Ask, folder: string, port: number) => Promise<void>) =>
+  withFolder(async (folder) => {
+    const directory = join(folder, "results")
+    mkdirSync(directory)
+    writeFileSync(join(folder, "secret.txt"), "secret")
+    const scope = await Effect.runPromise(Scope.make())
+    const started = serve({ directory, host: "127.0.0.1", port: 0, pollEvery: 50, ...options })
+    const { port } = await Effect.runPromise(Scope.provide(started, scope))
+    // Paths go out as they are written here: fetch would tidy them up.
+    const ask: Ask = (path, headers = {}, method = "GET", sent) =>
+      new Promise((resolve, reject) => {
+        const asked = request({ host: "127.0.0.1", port, path, method, headers, agent: false }, (response) => {
+          let text = ""
+          response.on("data", (chunk) => (text += String(chunk)))
+          response.on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }))
+        })
+        asked.on("error", reject)
+        asked.end(sent)
+      })
+    try {
+      await body(ask, folder, port)
+    } finally {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+    }
+  })
+
+const json = { "content-type": "application/json" }
+
+describe("the server", () => {
+  it("gives the page, the runs, their curves, bands and files", () =>
+    served({}, async (ask, folder) => {
+      const results = join(folder, "results")
+      const [one, two] = [1, 2].map((seed) => makeRun(results, { seed, name: "50 % öl" }))
+      assert.include((await ask("/")).text, "main.js")
+      assert.strictEqual((await ask("/main.js")).headers["content-type"], "text/javascript; charset=utf-8")
+      const { runs, live } = JSON.parse((await ask("/data/runs.json")).text)
+      assert.deepStrictEqual([runs.length, live], [2, true])
+      const place = one.split("/").map(encodeURIComponent).join("/")
+      assert.strictEqual(JSON.parse((await ask(`/data/run/${place}/curves.json`)).text).train.mean.length, 50)
+      const detail = JSON.parse((await ask(`/data/run/${place}/run.json`)).text)
+      assert.include(detail.files.map(({ path }: { path: string }) => path), "scores/train/scores.jsonl") // prettier-ignore
+      assert.lengthOf(detail.validations, 2)
+      const asked = JSON.stringify({ runs: [one, two, "no such run"], measure: "validation" })
+      const band = JSON.parse((await ask("/data/bands", json, "POST", asked)).text)
+      assert.deepStrictEqual([band.steps.runs, band.steps.mean], [[2, 2], [50, 100]]) // prettier-ignore
+      const file = await ask(`/files/${place}/config.yaml`)
+      assert.include(file.text, "CartPole-v1")
+      assert.strictEqual((await ask(`/files/${place}/config.yaml`, {}, "HEAD")).text, "")
+    }))
+
+  it("serves nothing that lies elsewhere, however it is asked", () =>
+    served({}, async (ask, folder, port) => {
+      const results = join(folder, "results")
+      const run = makeRun(results)
+      write(folder, "outside/config.yaml", "env: secret\n")
+      symlinkSync(join(folder, "secret.txt"), join(results, "link.txt"))
+      symlinkSync(folder, join(results, "up"))
+      symlinkSync(join(folder, "secret.txt"), join(results, run, "notes.txt"))
+      const ways = [
+        "/files/../secret.txt",
+        "/files/%2e%2e/secret.txt",
+        "/files/..%2fsecret.txt",
+        "/files/..%5csecret.txt",
+        "/files/%2e%2e%2fsecret.txt",
+        "/files/x/../../secret.txt",
+        `/files/${run}/../../../../../secret.txt`,
+        `/files${folder}/secret.txt`,
+        `/files/${encodeURIComponent(`${folder}/secret.txt`)}`,
+        "/files/link.txt",
+        "/files/up/secret.txt",
+        `/files/${run}/notes.txt`,
+        "/files/secret.txt%00.json",
+        "/../secret.txt",
+        "/%2e%2e/server-node.ts",
+        "/data/run/../secret.txt/run.json",
+        "/data/run/..%2f..%2foutside/run.json",
+        "/data/run/up/outside/run.json",
+        "//files/../secret.txt",
+        "http://elsewhere/files/../secret.txt",
+        "/files/%zz",
+        "/files/",
+        "/files",
+      ]
+      for (const way of ways) {
+        const { status, text } = await ask(way)
+        assert.oneOf(status, [400, 404, 421], way)
+        assert.notInclude(text, "secret", way)
+      }
+      // A path that is no address at all, over a bare connection.
+      const raw = await new Promise<string>((resolve) => {
+        const socket = createConnection(port, "127.0.0.1", () =>
+          socket.end("GET files/../../secret.txt HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        )
+        let text = ""
+        socket.on("data", (chunk) => (text += String(chunk)))
+        socket.on("close", () => resolve(text))
+      })
+      assert.notInclude(raw, "secret")
+      assert.strictEqual((await ask(`/files/${run}/config.yaml`)).status, 200)
+    }))
+
+  it("answers to its own names only", () =>
+    served({}, async (ask) => {
+      assert.strictEqual((await ask("/", { host: "localhost:1" })).status, 200)
+      for (const path of ["/", "/data/runs.json", "/main.js"]) {
+        assert.strictEqual((await ask(path, { host: "evil.example" })).status, 421, path)
+      }
+    }))
+
+  it("lets nothing run but its own scripts, and nothing at all of a run's files", () =>
+    served({}, async (ask, folder) => {
+      const run = makeRun(join(folder, "results"))
+      write(
+        folder,
+        `results/${run}/steps/1/episode.svg`,
+        "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>",
+      )
+      write(folder, `results/${run}/ui.esm.js`, "alert(1)")
+      const page = String((await ask("/")).headers["content-security-policy"])
+      assert.include(page, "default-src 'none'; script-src 'self';")
+      assert.notInclude(page, "unsafe")
+      assert.include(page, "frame-ancestors 'none'")
+      const frame = String((await ask("/frame.html")).headers["content-security-policy"])
+      assert.match(frame, /sandbox allow-scripts$/)
+      assert.notInclude(frame, "connect-src")
+      const svg = await ask(`/files/${run}/steps/1/episode.svg`)
+      assert.match(String(svg.headers["content-security-policy"]), /^default-src 'none'.* sandbox$/)
+      assert.strictEqual((await ask(`/files/${run}/ui.esm.js`)).headers["content-type"], "text/plain; charset=utf-8")
+      for (const path of ["/", "/data/runs.json", `/files/${run}/run.log`, "/nothing"]) {
+        assert.strictEqual((await ask(path)).headers["x-content-type-options"], "nosniff", path)
+      }
+      const markup = (await ask("/")).text
+      assert.notMatch(markup, /<script(?![^>]*src=)|\son[a-z]+=|style=/)
+    }))
+
+  it("gives data only to those who show the token, and the page to all", () =>
+    served({ token: "0123456789abcdef" }, async (ask, folder) => {
+      const run = makeRun(join(folder, "results"))
+      assert.strictEqual((await ask("/")).status, 200)
+      const wants = [
+        "/data/runs.json",
+        "/data/events",
+        `/files/${run}/config.yaml`,
+        `/data/run/${run}/run.json`,
+        "/nothing",
+      ]
+      for (const path of wants) {
+        assert.strictEqual((await ask(path)).status, 401, path)
+        assert.strictEqual((await ask(path, { cookie: "effect-ui-token=wrong" })).status, 401, path)
+      }
+      assert.strictEqual((await ask("/data/bands", json, "POST", "{}")).status, 401)
+      const entered = await ask("/?token=0123456789abcdef")
+      assert.deepStrictEqual([entered.status, entered.headers.location], [303, "./"])
+      const [cookie] = entered.headers["set-cookie"] ?? []
+      assert.match(String(cookie), /; HttpOnly; SameSite=Strict$/)
+      assert.strictEqual((await ask("/data/runs.json", { cookie: String(cookie).split(";")[0] })).status, 200)
+      assert.strictEqual((await ask("/data/runs.json", { authorization: "Bearer 0123456789abcdef" })).status, 200)
+      assert.isUndefined((await ask("/?token=0123456789abcdeX")).headers["set-cookie"])
+    }))
+
+  it("refuses what it doesn't understand", () =>
+    served({}, async (ask) => {
+      const answers = await Promise.all([
+        ask("/data/bands", json, "POST", "{"),
+        ask("/data/bands", json, "POST", `{"runs":[],"measure":"bogus"}`),
+        ask("/data/bands", { "content-type": "text/plain" }, "POST", `{"runs":[],"measure":"train"}`),
+        ask("/data/runs.json", {}, "DELETE"),
+        ask("/data/run/nothing/run.json"),
+        ask("/data/constructor.json"),
+      ])
+      assert.deepStrictEqual(
+        answers.map(({ status }) => status),
+        [400, 400, 415, 405, 404, 404],
+      )
+    }))
+
+  it("tells those who listen what has changed", () =>
+    served({}, async (ask, folder, port) => {
+      const results = join(folder, "results")
+      const run = makeRun(results, {}, { finished: false })
+      await ask("/data/runs.json")
+      const heard: Array<{ changed: Array<{ path: string; steps: number }>; gone: Array<string> }> = []
+      const listening = request({ host: "127.0.0.1", port, path: "/data/events" }, (response) => {
+        assert.strictEqual(response.headers["content-type"], "text/event-stream")
+        response.on("data", (chunk) => {
+          for (const [, data] of String(chunk).matchAll(/^data: (.*)$/gm)) heard.push(JSON.parse(data))
+        })
+        response.on("error", () => undefined)
+      })
+      listening.on("error", () => undefined)
+      listening.end()
+      const until = async (condition: () => boolean) => {
+        for (let tries = 0; tries < 200 && !condition(); tries++)
+          await new Promise((resolve) => setTimeout(resolve, 20))
+        assert.isTrue(condition(), JSON.stringify(heard))
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      appendFileSync(join(results, run, "scores/train/scores.jsonl"), scoreLine(4000, 5, 50))
+      await until(() => heard.some(({ changed }) => changed.some(({ path, steps }) => path === run && steps === 4000)))
+      const other = makeRun(results, { seed: 2 })
+      await until(() => heard.some(({ changed }) => changed.some(({ path }) => path === other)))
+      listening.destroy()
+    }))
+})
+
+describe("effect ui", () => {
+  it("says in a line what is wrong", async () => {
+    const missing = await effect(["ui", "/no/such/folder"])
+    assert.deepStrictEqual([missing.code, missing.stderr], [2, "effect: there is no folder /no/such/folder\n"])
+    await withFolder(async (folder) => {
+      const weak = await effect(["ui", folder, "--token", "short"])
+      assert.deepStrictEqual(
+        [weak.code, weak.stderr],
+        [2, "effect: --token: expected at least 8 letters, digits, - or _\n"],
+      )
+    })
+  })
+})

@@ -185,7 +185,7 @@ const evenTicks = (least, most, count) => {
   if (least === most) return [least]
   const rough = (most - least) / count
   const power = 10 ** Math.floor(Math.log10(rough))
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough)
+  const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough)
   const first = Math.ceil(least / step - 1e-9)
   return Array.from({ length: Math.floor(most / step + 1e-9) - first + 1 }, (_, index) => (first + index) * step)
 }

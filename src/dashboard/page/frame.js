@@ -8,31 +8,48 @@
 
   const tell = (message) => parent.postMessage(message, "*")
 
+  const fit = (canvas) => {
+    const ratio = devicePixelRatio || 1
+    canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio))
+    canvas.height = Math.max(1, Math.round(canvas.clientHeight * ratio))
+    return ratio
+  }
+
   const start = async (code) => {
     const canvas = document.querySelector("canvas")
-    const ratio = devicePixelRatio || 1
-    canvas.width = canvas.clientWidth * ratio
-    canvas.height = canvas.clientHeight * ratio
+    const ratio = fit(canvas)
     const address = URL.createObjectURL(new Blob([code], { type: "text/javascript" }))
     ui = await import(address)
     uiState = await ui.init(canvas, { devicePixelRatio: ratio })
     tell({ type: "ready" })
+    new ResizeObserver(() => {
+      const ratio = devicePixelRatio || 1
+      if (canvas.width === Math.round(canvas.clientWidth * ratio)) return
+      // A new size empties a canvas.
+      fit(canvas)
+      if (last !== undefined) inTurn(() => show({ ...last, begins: false }))
+    }).observe(canvas)
   }
 
-  const show = async ({ parameters, state, action, index, begins }) => {
+  const show = async (message) => {
     // Of pictures that came while one was being drawn only the newest is wanted.
-    if (last !== index) return
+    if (last?.index !== message.index) return
+    const { parameters, state, action, index, begins } = message
     if (begins && ui.episode_init !== undefined) await ui.episode_init(uiState, parameters)
     await ui.render(uiState, parameters, state, action)
     tell({ type: "drawn", index })
   }
 
+  const inTurn = (action) => {
+    queue = queue.then(action).catch((error) => tell({ type: "failed", message: String(error) }))
+  }
+
   addEventListener("message", ({ data, source }) => {
     if (source !== parent) return
-    if (data.type === "show") last = data.index
-    queue = queue
-      .then(() => (data.type === "start" ? start(data.code) : data.type === "show" ? show(data) : undefined))
-      .catch((error) => tell({ type: "failed", message: String(error) }))
+    if (data.type === "show") {
+      last = data
+      inTurn(() => show(data))
+    } else if (data.type === "start") inTurn(() => start(data.code))
   })
   tell({ type: "loaded" })
 }

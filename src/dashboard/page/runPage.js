@@ -30,6 +30,7 @@ export const makeRunPage = (state, path) => {
   let loading = false
   let again = false
 
+  const dark = matchMedia("(prefers-color-scheme: dark)")
   const draw = () => {
     const { view } = state
     const style = getComputedStyle(document.documentElement)
@@ -42,6 +43,8 @@ export const makeRunPage = (state, path) => {
       charts[measure].show({ series, xName: view.axis, logX: view.logX, logY: view.logY })
     }
   }
+
+  dark.addEventListener("change", draw)
 
   const update = async () => {
     if (loading) return void (again = true)
@@ -101,6 +104,7 @@ export const makeRunPage = (state, path) => {
     update,
     changed: (paths) => void (paths.has(path) && update()),
     close: () => {
+      dark.removeEventListener("change", draw)
       watching.close()
       document.title = "Runs"
     },
@@ -172,7 +176,12 @@ const files = (run, { files: all }) => {
       return el(
         "details",
         { id: `folder-${folder}` },
-        el("summary", {}, folder, el("span", { class: "quiet" }, ` ${some.length} files, ${bytes(size)}`)),
+        el(
+          "summary",
+          {},
+          folder,
+          el("span", { class: "quiet" }, ` ${some.length} ${some.length === 1 ? "file" : "files"}, ${bytes(size)}`),
+        ),
         list(some),
       )
     })

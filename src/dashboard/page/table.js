@@ -14,7 +14,7 @@ const headings = [
 ]
 
 /** More rows than this are shown when asked for. */
-const mostRows = 300
+const mostRows = 200
 
 export const runAddress = (path) => `#/run/${path.split("/").map(encodeURIComponent).join("/")}`
 

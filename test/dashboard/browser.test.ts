@@ -209,7 +209,7 @@ describe.skipIf(chromium === undefined)("the page", () => {
           await page.goto(`${url}#/run/${run}`)
           const frame = "document.querySelector('iframe')"
           await page.until(`${frame}?.dataset.drawn === '0:0'`)
-          assert.isNull(await page.evaluate("document.querySelector('.player .problem')"))
+          assert.strictEqual(await text(".player .problem"), "")
           assert.strictEqual(await page.evaluate(`${frame}.sandbox.value`), "allow-scripts")
           // What a browser says of the attempts that it refused is no complaint about us.
           const refused = page.complaints.splice(0)

@@ -38,15 +38,17 @@ export const number = (value) => {
   return size >= 1e-3 || size === 0 ? String(Number(value.toPrecision(4))) : value.toExponential(2)
 }
 
+const units = [
+  { least: 1e9, letter: "G" },
+  { least: 1e6, letter: "M" },
+  { least: 1e3, letter: "k" },
+]
+
 /** For axes: 20k, 1.5M. */
 export const short = (value) => {
   const size = Math.abs(value)
-  for (const [unit, letter] of [
-    [1e9, "G"],
-    [1e6, "M"],
-    [1e3, "k"],
-  ])
-    if (size >= unit) return `${Number((value / unit).toPrecision(4))}${letter}`
+  const unit = units.find(({ least }) => size >= least)
+  if (unit !== undefined) return `${Number((value / unit.least).toPrecision(4))}${unit.letter}`
   return String(Number(value.toPrecision(4)))
 }
 

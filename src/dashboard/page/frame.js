@@ -5,6 +5,7 @@
   let uiState
   let queue = Promise.resolve()
   let last
+  let begun
 
   const tell = (message) => parent.postMessage(message, "*")
 
@@ -27,15 +28,16 @@
       if (canvas.width === Math.round(canvas.clientWidth * ratio)) return
       // A new size empties a canvas.
       fit(canvas)
-      if (last !== undefined) inTurn(() => show({ ...last, begins: false }))
+      if (last !== undefined) inTurn(() => show(last))
     }).observe(canvas)
   }
 
   const show = async (message) => {
     // Of pictures that came while one was being drawn only the newest is wanted.
     if (last?.index !== message.index) return
-    const { parameters, state, action, index, begins } = message
-    if (begins && ui.episode_init !== undefined) await ui.episode_init(uiState, parameters)
+    const { parameters, state, action, index, episode } = message
+    if (begun !== episode && ui.episode_init !== undefined) await ui.episode_init(uiState, parameters)
+    begun = episode
     await ui.render(uiState, parameters, state, action)
     tell({ type: "drawn", index })
   }

@@ -32,6 +32,7 @@ export const makePlayer = () => {
   const play = el("button", { class: "button play", onclick: () => setPlaying(!playing) }, "Play")
   const where = el("span", { class: "where quiet", role: "status" })
   const episodes = el("div", { class: "slot" })
+  const problem = el("p", { class: "problem", role: "alert" })
   const speeds = ["0.1", "0.25", "0.5", "1", "2", "4", "8"].map((value) => [value, `${value}×`])
   const speedChoice = choice("speed", speeds, "1", (value) => (speed = Number(value)))
   const element = el(
@@ -47,6 +48,7 @@ export const makePlayer = () => {
       episodes,
     ),
     el("p", { class: "quiet" }, where),
+    problem,
     el("p", { class: "quiet" }, "Keys: space plays and pauses, ← → step, Home and End, + and − for the speed."),
   )
   let trajectories = []
@@ -55,8 +57,8 @@ export const makePlayer = () => {
   let speed = 1
   let playing = false
   let closed = false
+  /** @type {(message: { parameters: object, state: unknown, action: unknown, index: string, episode: number }) => void} */
   let show = () => {}
-  let began = true
 
   const steps = () => trajectories[episode]?.trajectory ?? []
 
@@ -75,14 +77,12 @@ export const makePlayer = () => {
       state: now.state ?? now.observation,
       action: now.action,
       index: `${episode}:${step}`,
-      begins: began,
+      episode,
     })
-    began = false
   }
 
   const chooseEpisode = (next) => {
     episode = next
-    began = true
     scrub.max = String(steps().length - 1)
     goTo(0)
   }
@@ -151,25 +151,28 @@ export const makePlayer = () => {
   }
 
   /** Nothing of the run's code runs in this page: the frame has no access to it, nor to the network. */
-  const framed = (code) =>
-    new Promise((resolve, reject) => {
-      const frame = el("iframe", {
-        sandbox: "allow-scripts",
-        src: "frame.html",
-        title: "The episode, drawn by the run's own code",
-      })
-      const heard = ({ source, data }) => {
-        if (source !== frame.contentWindow) return
-        if (data.type === "loaded") frame.contentWindow.postMessage({ type: "start", code }, "*")
-        else if (data.type === "ready") resolve()
-        else if (data.type === "failed") reject(new Error(`ui.esm.js: ${data.message}`))
-        else if (data.type === "drawn") frame.dataset.drawn = data.index
-      }
-      addEventListener("message", heard)
-      stop = () => removeEventListener("message", heard)
-      stage.replaceChildren(frame)
-      show = (message) => frame.contentWindow?.postMessage({ type: "show", ...message }, "*")
+  const framed = (code) => {
+    const { promise, resolve, reject } = Promise.withResolvers()
+    const frame = el("iframe", {
+      sandbox: "allow-scripts",
+      src: "frame.html",
+      title: "The episode, drawn by the run's own code",
     })
+    const heard = ({ source, data }) => {
+      if (source !== frame.contentWindow) return
+      if (data.type === "loaded") frame.contentWindow.postMessage({ type: "start", code }, "*")
+      else if (data.type === "ready") resolve(undefined)
+      else if (data.type === "failed") {
+        problem.textContent = `ui.esm.js: ${data.message}`
+        reject(new Error(problem.textContent))
+      } else if (data.type === "drawn") frame.dataset.drawn = data.index
+    }
+    addEventListener("message", heard)
+    stop = () => removeEventListener("message", heard)
+    stage.replaceChildren(frame)
+    show = (message) => frame.contentWindow?.postMessage({ type: "show", ...message }, "*")
+    return promise
+  }
   let stop = () => {}
 
   return {
@@ -182,12 +185,9 @@ export const makePlayer = () => {
         uiAddress === undefined ? undefined : fetch(uiAddress).then((response) => response.text()),
       ])
       trajectories = read
+      problem.textContent = ""
       if (code === undefined) numbers()
-      else
-        await framed(code).catch((error) => {
-          numbers()
-          stage.append(el("p", { class: "problem" }, error.message))
-        })
+      else await framed(code).catch(numbers)
       const options = trajectories.map((_, index) => [String(index), String(index + 1)])
       episodes.replaceChildren(
         options.length > 1 ? choice("episode", options, "0", (value) => chooseEpisode(Number(value))) : "",

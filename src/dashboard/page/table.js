@@ -34,7 +34,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
   let last
   let kept = new Map()
 
-  const heading = (sort, [column, text, kind]) => {
+  const heading = (sort, column, text, kind) => {
     const sorted = sort.by === column
     const arrow = sorted ? (sort.descending ? " ▾" : " ▴") : ""
     const button = el("button", { id: `sort-${column}`, onclick: () => sortBy(column) }, text + arrow)
@@ -111,7 +111,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
     const focused = document.activeElement?.id
     head.replaceChildren(
       el("th", { scope: "col", class: "box" }, el("span", { class: "hidden" }, "drawn")),
-      ...headings.map((one) => heading(sort, one)),
+      ...headings.map(([column, text, kind]) => heading(sort, column, text, kind)),
     )
     const rows = items.flatMap((item) => {
       if (item.runs === undefined) return [{ key: item.path, item, make: runRow, extra: false }]

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { owner } from "../experiment/owner-node.ts"
+import { isAlive } from "../experiment/owner-node.ts"
 import type { Confined } from "./confined-node.ts"
 import { type RunSummary, summarise } from "./RunSummary.ts"
 
@@ -52,7 +52,7 @@ export const makeIndex = (files: Confined): RunIndex => {
       finished ? undefined : read("run.log", -64 * 1024),
       finished ? undefined : files.text(`${path}/scores/train/scores.jsonl`, -2048),
     ])
-    const owned = lock !== undefined && lock !== "" && (await Effect.runPromise(owner.isAlive(lock)))
+    const owned = lock !== undefined && lock !== "" && isAlive(lock)
     const absolutePath = join(files.root, path)
     const summary = summarise({ path, absolutePath, config, metrics, returns, log, scores, owned })
     return { summary, signature: await signatureOf(path, summary) }
@@ -69,8 +69,7 @@ export const makeIndex = (files: Confined): RunIndex => {
       }),
     )
     // Whether a writer still lives shows in no file.
-    const alive =
-      state === "running" ? await Effect.runPromise(owner.isAlive((await files.text(`${path}/run.lock`)) ?? "")) : ""
+    const alive = state === "running" ? isAlive((await files.text(`${path}/run.lock`)) ?? "") : ""
     return `${parts.join(" ")} ${alive}`
   }
 

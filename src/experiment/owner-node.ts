@@ -4,14 +4,16 @@ import type { Owner } from "./lock.ts"
 
 const thisHost = hostname()
 
-/** This process, and whether another one of this machine is still there; those of other machines are believed to be. */
+/** Whether the process of that name is still there; those of other machines are believed to be. */
+export const isAlive = (name: string): boolean => {
+  const [, pid, host] = /^process (\d+) on (.*)$/.exec(name) ?? []
+  return host !== thisHost || isRunning(Number(pid))
+}
+
+/** This process, and whether another one is at work. */
 export const owner: Owner = {
   name: `process ${process.pid} on ${thisHost}`,
-  isAlive: (name) =>
-    Effect.sync(() => {
-      const [, pid, host] = /^process (\d+) on (.*)$/.exec(name) ?? []
-      return host !== thisHost || isRunning(Number(pid))
-    }),
+  isAlive: (name) => Effect.sync(() => isAlive(name)),
 }
 
 const isRunning = (pid: number): boolean => {

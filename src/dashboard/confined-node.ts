@@ -6,14 +6,20 @@ export interface Confined {
   readonly root: string
   /** The real path of what lies below; undefined where there is nothing, or it lies elsewhere. */
   readonly locate: (path: string) => Promise<string | undefined>
-  /** A part of a file as text, from a position (from the end when negative); undefined where there is no such file. */
-  readonly text: (path: string, from?: number) => Promise<string | undefined>
+  /**
+   * A part of a file as text, from a position (from the end when negative), of at most so many bytes; undefined where
+   * there is no such file.
+   */
+  readonly text: (path: string, from?: number, most?: number) => Promise<string | undefined>
   readonly size: (path: string) => Promise<number | undefined>
   /** Names of the files and folders in a folder, sorted; links are left out. */
   readonly list: (
     path: string,
   ) => Promise<{ readonly files: ReadonlyArray<string>; readonly folders: ReadonlyArray<string> }>
 }
+
+/** What one read brings at most. */
+export const mostBytes = 32 * 1024 * 1024
 
 export const confinedTo = async (folder: string): Promise<Confined> => {
   const root = await realpath(folder)
@@ -26,7 +32,7 @@ export const confinedTo = async (folder: string): Promise<Confined> => {
     return inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside) ? undefined : real
   }
 
-  const text = async (path: string, from = 0): Promise<string | undefined> => {
+  const text = async (path: string, from = 0, most = mostBytes): Promise<string | undefined> => {
     const real = await locate(path)
     if (real === undefined) return undefined
     const file = await open(real).catch(() => undefined)
@@ -35,7 +41,7 @@ export const confinedTo = async (folder: string): Promise<Confined> => {
       const found = await file.stat()
       if (!found.isFile()) return undefined
       const start = from < 0 ? Math.max(0, found.size + from) : Math.min(from, found.size)
-      const bytes = Buffer.allocUnsafe(found.size - start)
+      const bytes = Buffer.allocUnsafe(Math.min(most, found.size - start))
       let filled = 0
       while (filled < bytes.length) {
         const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, start + filled)

@@ -57,9 +57,11 @@ export const makeCurves = (files: Confined): Curves => {
       before !== undefined && size >= before.read
         ? before
         : { points: emptyPoints(), read: 0, validations: new Map(), curves: undefined }
-    if (size > one.read) {
+    // Part by part: the scores of a long run are more than one string can hold.
+    while (size > one.read) {
       const text = (await files.text(train, one.read)) ?? ""
       const whole = text.slice(0, text.lastIndexOf("\n") + 1)
+      if (whole === "") break
       addScores(one.points, whole)
       one.read += Buffer.byteLength(whole)
     }

@@ -184,6 +184,55 @@ describe.skipIf(chromium === undefined)("the page", () => {
       })
     }))
 
+  it("draws over what is asked for, smoothed and on logarithmic axes", () =>
+    withFolder(async (folder) => {
+      for (const [seed, level] of [100, 200, 300, 2000].entries()) makeRun(folder, { seed }, { level })
+      await page.look(1280, 900)
+      await served(folder, async (url) => {
+        await page.goto(url)
+        await drawn(0, 1)
+        await drawn(1, 1)
+        const pictures = new Set<unknown>()
+        const picture = async () => {
+          await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+          pictures.add(await page.evaluate("document.querySelectorAll('canvas')[1].toDataURL()"))
+        }
+        await picture()
+        for (const [place, value] of [
+          [0, "mean"],
+          [1, "time"],
+          [1, "episodes"],
+        ]) {
+          await page.evaluate(
+            `(() => { const one = document.querySelectorAll('select')[${place}]; one.value = '${value}'; one.dispatchEvent(new Event('change')) })()`,
+          )
+          await picture()
+        }
+        for (const box of [0, 1]) {
+          await page.evaluate(`document.querySelectorAll('.boxes input')[${box}].click()`)
+          await picture()
+        }
+        await page.evaluate(
+          "(() => { const one = document.querySelector('input[type=range]'); one.value = '0.9'; one.dispatchEvent(new Event('input')) })()",
+        )
+        await picture()
+        assert.strictEqual(pictures.size, 7)
+        await page.evaluate("document.querySelectorAll('.boxes input')[2].click()")
+        await drawn(1, 5)
+        const smoothed =
+          "import('/curves.js').then(({ smooth }) => smooth([1, 3, 2], 0.5).map((one) => one.toFixed(3)).join())"
+        assert.strictEqual(await page.evaluate(smoothed), "1.000,2.333,2.143")
+        const found = (filter: string) =>
+          page.evaluate(
+            `import('/groups.js').then(({ matches }) => matches({ name: 'Tune', state: 'running', seed: 12, env: 'e', algorithm: 'x', commit: 'c', time: 't', population: { Rate: '0.1' } }, ${JSON.stringify(filter)}))`,
+          )
+        for (const filter of ["", "tune RUN", "rate=0.1", "state=running seed=12", "seed 12"])
+          assert.isTrue(await found(filter), filter)
+        for (const filter of ["tuna", "rate=0.2", "rate=0.11", "seed=1", "tune stopped"])
+          assert.isFalse(await found(filter), filter)
+      })
+    }))
+
   it("plays an episode by the run's own code, which can do nothing else", () =>
     withFolder(async (folder) => {
       const run = makeRun(folder)
@@ -308,6 +357,11 @@ describe.skipIf(chromium === undefined)("the page", () => {
         await page.until("document.querySelector('.numbers')?.textContent.includes('42') === true")
         assert.include(String(await text("article")), "total_steps: 1000")
         assert.deepStrictEqual(page.complaints, [])
+        // Framed by somebody else's page it runs nothing: here there is no server whose headers would forbid that.
+        await page.goto(`${url}frame.html`)
+        await page.evaluate("postMessage({ type: 'start', code: 'globalThis.stolen = true' }, '*')")
+        await new Promise((resolve) => setTimeout(resolve, 200))
+        assert.isUndefined(await page.evaluate("globalThis.stolen"))
       } finally {
         server.closeAllConnections()
         server.close()

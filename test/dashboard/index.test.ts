@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { allGroups, groupKey, variablesOf } from "../../src/dashboard/grouping.ts"
+import { mostBytes } from "../../src/dashboard/confined-node.ts"
 import { openResults, type Results } from "../../src/dashboard/results-node.ts"
 import { owner } from "../../src/experiment/owner-node.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
@@ -126,6 +127,14 @@ describe("curves of a folder", () => {
       assert.strictEqual((await curves.of(path)).train.mean.at(-1), 77)
       write(folder, `${path}/scores/train/scores.jsonl`, scoreLine(1, 5, 0))
       assert.deepStrictEqual((await curves.of(path)).train.mean, [5])
+    }))
+
+  it("are read part by part where a file is long", () =>
+    withFolder(async (folder) => {
+      const line = scoreLine(1, 5, 0).replace("}", `,"filler":"${"x".repeat(1 << 20)}"}`)
+      write(folder, "a/scores/train/scores.jsonl", line.repeat(1 + Math.ceil(mostBytes / line.length)))
+      const { curves } = await open(folder)
+      assert.strictEqual((await curves.of("a")).train.episodes.length, 1 + Math.ceil(mostBytes / line.length))
     }))
 
   it("of several runs are a band, made anew when one of them changes", () =>

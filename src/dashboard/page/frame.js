@@ -47,7 +47,8 @@
   }
 
   addEventListener("message", ({ data, source }) => {
-    if (source !== parent) return
+    // Outside of a sandbox somebody else's page could have this origin's rights by framing it.
+    if (source !== parent || self.origin !== "null") return
     if (data.type === "show") {
       last = data
       inTurn(() => show(data))

@@ -27,7 +27,7 @@ export const variables = (run) =>
 export const makeTable = ({ sortBy, select, expand }) => {
   const body = el("tbody")
   const head = el("tr")
-  const table = el("table", { class: "runs" }, el("thead", {}, head), body)
+  const table = el("table", { class: "runs", "aria-label": "Runs" }, el("thead", {}, head), body)
   const more = el("button", { class: "more", hidden: true, onclick: () => ((all = true), show(last)) }) // prettier-ignore
   const element = el("div", { class: "table" }, table, more)
   let all = false

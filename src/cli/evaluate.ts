@@ -3,12 +3,12 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { Override } from "../config/Config.ts"
+import { isPlain, type Override } from "../config/Config.ts"
 import { backend, backendNames, envPool, runStore } from "../node.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
-import { loadTraining, yamlOverrides } from "./loadTraining.ts"
+import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -33,7 +33,7 @@ const flags = {
   set: Flag.String("set").pipe(
     Flag.withMetavar("key.path=value"),
     Flag.atLeast(0),
-    Flag.withDescription("Another setting than the run's, of env or validation; may be repeated"),
+    Flag.withDescription("Another setting than the run's, of validation; may be repeated"),
   ),
   backend: Flag.Literals("backend", backendNames).pipe(
     Flag.withDefault("auto" as const),
@@ -105,8 +105,11 @@ export const checkpointOf = Effect.fnUntraced(function* ({
 }: Pick<Given, "run" | "step">): Effect.fn.Return<string, UsageError> {
   if (Option.isNone(step)) return "latest"
   const name = `step_${String(step.value).padStart(15, "0")}`
-  if (existsSync(join(run, "checkpoints", name))) return name
-  const names = yield* Effect.promise(() => readdir(join(run, "checkpoints")).catch(() => []))
+  const config = yield* readYaml(join(run, "config.yaml"))
+  const checkpoint = isPlain(config) && isPlain(config.checkpoint) ? config.checkpoint : {}
+  const folder = join(run, typeof checkpoint.dir === "string" ? checkpoint.dir : "checkpoints")
+  if (existsSync(join(folder, name))) return name
+  const names = yield* Effect.promise(() => readdir(folder).catch(() => []))
   const steps = names.flatMap((one) => /^step_0*(\d+)$/.exec(one)?.slice(1) ?? [])
   const known = steps.length === 0 ? "there are none" : `there are those of ${steps.join(", ")}`
   return yield* new UsageError({ message: `--step ${step.value}: ${run} has no such checkpoint; ${known}` })

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs"
 import { readdir, readFile, writeFile } from "node:fs/promises"
-import { basename, join } from "node:path"
+import { basename, join, resolve, sep } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { messageOf } from "../config/text.ts"
@@ -82,9 +82,10 @@ const nameFor = (run: string): string => {
 /** The evaluation of a checkpoint writes its policy in every format; here into memory, of which one file is taken. */
 const policyFile = Effect.fnUntraced(function* (
   given: Given,
-  run: string,
+  place: string,
   format: (typeof policyFormats)[number],
 ): Effect.fn.Return<Uint8Array, ExportError> {
+  const run = resolve(place)
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
@@ -117,6 +118,7 @@ const filesToLoad = async (run: string): Promise<Map<string, Uint8Array>> => {
   const names = (await readdir(run, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
   for (const entry of names) {
     const path = join(entry.parentPath, entry.name)
+    if (path.includes(`${sep}steps${sep}`)) continue
     if (/config\.yaml$|\/(manifest|runtime|latest)\.json$|\.safetensors$|policy\.onnx$/.test(path)) {
       files.set(path, new Uint8Array(await readFile(path)))
     }

@@ -66,6 +66,10 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
     }),
   )
   const digest = yield* Effect.promise(() => digestIn(run))
+  if (digest === undefined && (before.size === 0 || existsSync(join(run, "return.json")))) {
+    const message = `${run}: there is nothing to compare with: ${before.size === 0 ? "no scores" : "no digest in metrics.json"}`
+    return yield* new ReplayDiffers({ message })
+  }
   const difference = firstDifference(before, now, digest === undefined)
   const lines = [...before.values()].reduce((sum, text) => sum + text.split("\n").length - 1, 0)
   const same = difference === undefined && (digest === undefined || digest === result.digest)

@@ -123,12 +123,13 @@ const configError = (
   })
 }
 
+/** Who set a key, or one above it. */
+export const sourceOf = ({ source, sources }: Pick<DecodeOptions, "source" | "sources">, key: string): string =>
+  nearestSource(sources, key.split(".").map(camelCase)) ?? source
+
 /** An error about what only showed when a config was put to use, with who set the key. */
-export const blamed = (
-  { key, message }: ConfigError,
-  { source, sources }: Pick<DecodeOptions, "source" | "sources">,
-): ConfigError => {
-  const by = nearestSource(sources, key.split(".").map(camelCase)) ?? source
+export const blamed = ({ key, message }: ConfigError, from: Pick<DecodeOptions, "source" | "sources">): ConfigError => {
+  const by = sourceOf(from, key)
   return new ConfigError({ source: by, key, message: `${by}: ${message}` })
 }
 

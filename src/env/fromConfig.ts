@@ -5,7 +5,7 @@
 import { Effect, Schema } from "effect"
 import { messageOf } from "../config/text.ts"
 import { closest } from "../config/closest.ts"
-import { ConfigError, decode, isPlain, type DecodeOptions } from "../config/Config.ts"
+import { ConfigError, decode, isPlain, sourceOf, type DecodeOptions } from "../config/Config.ts"
 import { fraction, positiveInt } from "../config/fields.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
@@ -46,10 +46,9 @@ const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, Config
     catch: (error) => wrong(from, messageOf(error)),
   })
 
-/** The source that set this key or one above it, else that of the whole config. */
-const wrong = ({ source, sources, prefix = [] }: DecodeOptions, text: string): ConfigError => {
-  const key = prefix.join(".")
-  const by = sources?.get(key) ?? source
+const wrong = (from: DecodeOptions, text: string): ConfigError => {
+  const key = (from.prefix ?? []).join(".")
+  const by = sourceOf(from, key)
   return new ConfigError({ source: by, key, message: `${by}: ${key}: ${text}` })
 }
 
@@ -106,7 +105,7 @@ export const fromConfig = (said: unknown, from: DecodeOptions): Effect.Effect<En
   }
   if (!isPlain(said)) return Effect.fail(wrong(from, `expected an env's id, or its name with options`))
   const { name, ...options } = said
-  const make = typeof name === "string" ? makers[name] : undefined
+  const make = typeof name === "string" && Object.hasOwn(makers, name) ? makers[name] : undefined
   if (make !== undefined) return make(options, from)
   const names = Object.keys(makers)
   const near = typeof name === "string" ? closest(name, names) : undefined
@@ -116,7 +115,7 @@ export const fromConfig = (said: unknown, from: DecodeOptions): Effect.Effect<En
 
 /** A built-in env with options as name and options, so that single ones can be laid over. */
 export const spelledOut = (said: unknown): unknown =>
-  typeof said === "string" ? (recipeOfBuiltIn(said) ?? (said in makers ? { name: said } : said)) : said
+  typeof said === "string" ? (recipeOfBuiltIn(said) ?? (Object.hasOwn(makers, said) ? { name: said } : said)) : said
 
 const recipeOfBuiltIn = (id: string): Said | undefined => {
   const env = builtIn.find((candidate) => candidate.id === id)

@@ -11,7 +11,7 @@
 import { Context, Effect, FileSystem, Layer, Path, type PlatformError, type Scope } from "effect"
 import { onDisk } from "./FileTree.ts"
 import { timeOf, toFlatPath, toPath } from "./identifier.ts"
-import { writeIndex } from "./indexFile.ts"
+import { indexRun } from "./indexFile.ts"
 import { holdLock, type Owner } from "./lock.ts"
 import { inMemory } from "./memoryTree.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
@@ -125,12 +125,12 @@ const openOnDisk = Effect.fnUntraced(function* (options: FileSystemOptions) {
     const tree = yield* Effect.provideContext(onDisk(directory), context)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
-    if (options.provenance !== undefined) {
+    // Of a run that goes on, that of its beginning.
+    if (options.provenance !== undefined && !(yield* tree.exists("git.json"))) {
       yield* tree.write("git.json", `${JSON.stringify(options.provenance, null, 2)}\n`)
     }
     // However it ends, its files are in the index; that this can't be written is no reason to fail.
-    const writer = path.relative(options.resultsDir, directory).replace(/[^\w-]/g, "-")
-    yield* Effect.addFinalizer(() => Effect.ignore(writeIndex(fs, path, options.resultsDir, writer)))
+    yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory)))
     return makeRunFiles(tree, identity, resume !== undefined)
   })
 })

@@ -1,43 +1,70 @@
-import { Effect, type FileSystem, type Path } from "effect"
+import { Effect, type FileSystem, type Path, Schedule } from "effect"
 import { fromPath } from "./identifier.ts"
 import { type RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /**
  * `index.txt`: every file of the runs below a folder, a line each, sorted, as `./relative/path`. By it a static web server
  * is enough for a page to find all runs. What lies beside runs is left out, since RLtools' viewer takes all for runs.
- * Whoever reads it meanwhile sees the old one or the new one.
+ * Whoever reads it meanwhile sees the old one or the new one. A run that ends replaces its own lines.
  */
-export const writeIndex = Effect.fnUntraced(function* (
+export const indexRun = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   path: Path.Path,
-  folder: string,
-  writer: string,
+  directory: string,
 ): Effect.fn.Return<void, RunStoreError> {
-  const files: Array<string> = []
-  const walk = (below: string): Effect.Effect<void, RunStoreError> =>
-    Effect.gen(function* () {
-      for (const name of yield* namesIn(fs, path.join(folder, below))) {
-        if (isHidden(name)) continue
-        const at = below === "" ? name : `${below}/${name}`
-        const kind = yield* kindOf(fs, path.join(folder, at))
-        if (kind === "Directory") yield* walk(at)
-        else if (kind === "File" && isOfRun(at)) files.push(`./${at}`)
-      }
-    })
-  yield* walk("")
+  const parts = path.resolve(directory).split(path.sep)
+  const run = parts.slice(-4).join("/")
+  // A run in another layout has no index.
+  if (fromPath(run) === undefined) return
+  const folder = parts.slice(0, -4).join(path.sep)
+  const found = (yield* filesBelow(fs, path, folder, run)).map((file) => `./${file}`)
   const target = path.join(folder, "index.txt")
-  const draft = path.join(folder, `.index.${writer}.tmp`)
-  const text = files.length === 0 ? "" : `${files.sort().join("\n")}\n`
-  yield* fs.writeFileString(draft, text).pipe(
-    Effect.andThen(fs.rename(draft, target)),
+  const replace = Effect.gen(function* () {
+    const before = yield* fs.readFileString(target).pipe(Effect.orElseSucceed(() => ""))
+    const others = before.split("\n").filter((line) => line !== "" && !line.startsWith(`./${run}/`))
+    const draft = `${target}.tmp`
+    yield* fs.writeFileString(draft, `${[...others, ...found].sort().join("\n")}\n`)
+    yield* fs.rename(draft, target)
+  })
+  yield* withTurn(fs, path.join(folder, ".index.lock"), replace).pipe(
     Effect.mapError((error) => runStoreError("write", target, error)),
   )
 })
 
-const isOfRun = (file: string): boolean => {
-  const parts = file.split("/")
-  return parts.length > 4 && fromPath(parts.slice(0, 4).join("/")) !== undefined
+/** One after another: of two that read the same lines, the later would lose the other's. A lock left by a killed one is broken. */
+const withTurn = <A, E>(fs: FileSystem.FileSystem, lock: string, body: Effect.Effect<A, E>): Effect.Effect<A, E> => {
+  const claim = fs.writeFileString(lock, "", { flag: "wx" })
+  const wait = claim.pipe(
+    Effect.retry({
+      schedule: Schedule.spaced("20 millis"),
+      times: 250,
+      while: (error) => error.reason._tag === "AlreadyExists",
+    }),
+    Effect.ignore,
+  )
+  return Effect.acquireUseRelease(
+    wait,
+    () => body,
+    () => Effect.ignore(fs.remove(lock, { force: true })),
+  )
 }
+
+const filesBelow = Effect.fnUntraced(function* (
+  fs: FileSystem.FileSystem,
+  path: Path.Path,
+  folder: string,
+  below: string,
+): Effect.fn.Return<ReadonlyArray<string>> {
+  const files: Array<string> = []
+  for (const name of yield* namesIn(fs, path.join(folder, below))) {
+    if (isHidden(name)) continue
+    const at = `${below}/${name}`
+    const kind = yield* kindOf(fs, path.join(folder, at))
+    if (kind === "Directory") files.push(...(yield* filesBelow(fs, path, folder, at)))
+    else if (kind === "File") files.push(at)
+  }
+  return files
+})
 
 /** Drafts, locks and links' targets that are there already (`latest`) are nobody's business. */
 const isHidden = (name: string): boolean => name.startsWith(".") || name === "run.lock"

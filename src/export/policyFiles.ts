@@ -47,8 +47,8 @@ export const policyFiles = (
   // RLtools' own normalisation has no limit, so its file is without: the same wherever observations stay within it.
   const plain = actorWith()
   return {
-    "checkpoint.h": new TextEncoder().encode(
-      actorToHeader(header, { name, commit, example: exampleOf(header, example) }),
+    ...unlessRefused("checkpoint.h", () =>
+      new TextEncoder().encode(actorToHeader(header, { name, commit, example: exampleOf(header, example) })),
     ),
     ...unlessRefused("checkpoint.h5", () =>
       actorToHdf5(plain, {
@@ -60,7 +60,7 @@ export const policyFiles = (
   }
 }
 
-/** RLtools lacks some activations: there is no file then, which is no reason for anything to stop. */
+/** Where a format has no word for something (RLtools lacks some activations) there is no file, and nothing stops. */
 const unlessRefused = (file: string, make: () => Uint8Array): Readonly<Record<string, Uint8Array>> => {
   try {
     return { [file]: make() }

@@ -1,9 +1,9 @@
 import { Effect, Equal } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
 import { byName as algorithmByName } from "../algorithm/registry.ts"
-import { applyOverrides, ConfigError, decode, isPlain, type Override, type Plain } from "../config/Config.ts"
+import { applyOverrides, ConfigError, decode, isPlain, type Override, type Plain, sourceOf } from "../config/Config.ts"
 import type { Env } from "../env/Env.ts"
-import { saidOf } from "../env/Envs.ts"
+import { builtIn, saidOf } from "../env/Envs.ts"
 import { fromConfig, spelledOut } from "../env/fromConfig.ts"
 import { describe } from "../env/internal/describe.ts"
 import type { Said } from "../env/recipe.ts"
@@ -80,18 +80,19 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
   )
   const other = others.find((candidate) => !looksLike(candidate, env))
   if (other !== undefined) {
-    const message = `${options.source}: validation.envs: ${other.id} has other observations or actions than ${env.id}, which is trained on`
-    return yield* new ConfigError({ source: options.source, key: "validation.envs", message })
+    const key = "validation.envs"
+    const message = `${sourceOf(from, key)}: ${key}: ${other.id} has other observations or actions than ${env.id}, which is trained on`
+    return yield* new ConfigError({ source: sourceOf(from, key), key, message })
   }
-  yield* checkShares(settings, options.source)
-  yield* checkRendering(settings, options.source)
-  yield* checkGoal(settings, options.source)
+  yield* checkShares(settings, sourceOf(from, "validation.episodes"))
+  yield* checkRendering(settings, sourceOf(from, "render.every_steps"))
+  yield* checkGoal(settings, sourceOf(from, "stop_at_return"))
 
   const { name, ...algorithmConfig } = settings.algorithm
   const named =
     values.algorithm !== undefined && values.algorithm.name === name
       ? values.algorithm
-      : yield* algorithmByName(String(name), sources.get("algorithm") ?? options.source)
+      : yield* algorithmByName(String(name), sourceOf(from, "algorithm.name"))
   const algorithm = yield* named.configure(algorithmConfig, from)
   return {
     settings,
@@ -109,10 +110,16 @@ const problemOf = (env: Env | undefined): string | undefined => {
   const given: unknown = env
   if (given === undefined) return undefined
   const has = (key: string): boolean => typeof given === "object" && given !== null && key in given
-  if (has("reset") && has("observe") && has("step")) return undefined
+  if (has("reset") && has("observe") && has("step")) return env === undefined ? undefined : impostor(env)
   const hint = has("env") ? "; did you mean its .env?" : ""
   return `expected an env, as Env.make gives, or the id of one, found ${has("env") ? "a module" : describe(given)}${hint}`
 }
+
+/** A config could only say the env that it is no longer. */
+const impostor = (env: Env): string | undefined =>
+  saidOf(env) === undefined && builtIn.some(({ id }) => id === env.id)
+    ? `${env.id} is the id of a built-in env, of which this is a changed copy: give it an id of its own`
+    : undefined
 
 /** A file of settings (that of a run which goes on, say) may be about something else than the code that it is laid over. */
 const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
@@ -136,7 +143,8 @@ const overridden = (config: Plain, overrides: ReadonlyArray<Override>): ReturnTy
   for (const override of overrides) {
     const before = value
     value = withTrees(applyOverrides(value, [override]).value)
-    for (const key of ["algorithm", "env"]) {
+    // One that says all of it anew leaves nothing behind by itself.
+    for (const key of override.path.includes(".") ? ["algorithm", "env"] : []) {
       const [was, is] = [before[key], value[key]]
       if (isPlain(was) && isPlain(is) && was.name !== is.name) value = { ...value, [key]: { name: is.name } }
     }

@@ -1,7 +1,8 @@
 import { Clock, Effect, type Scope } from "effect"
 import type { Learner, SetupError } from "../algorithm/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
-import { blamed, ConfigError } from "../config/Config.ts"
+import { parseDocument } from "yaml"
+import { blamed, ConfigError, isPlain } from "../config/Config.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { type RunFiles, RunStore } from "../experiment/RunStore.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
@@ -58,12 +59,30 @@ export const setUp = Effect.fnUntraced(function* (
 
   // Only what can be set up leaves a folder behind.
   const opened = yield* (yield* RunStore).open(identity)
+  const moved = yield* movedCheckpoints(planned, opened)
+  if (moved !== undefined) return yield* blamed(moved, planned.from)
   const { logDir } = settings
   const logs = Object.fromEntries(
     ["run.log", "logs.tfevents", "progress.csv"].map((file) => [file, join(logDir, file)]),
   )
   const run = opened.placed({ checkpoints: settings.checkpoint.dir, ...logs })
   return { planned, envs, learner, validator, stepFolder, run, startedAtMillis }
+})
+
+/** A run that goes on must find its checkpoints: it would start over, and its scores be gone. */
+const movedCheckpoints = Effect.fnUntraced(function* (
+  { settings }: Plan,
+  run: RunFiles,
+): Effect.fn.Return<ConfigError | undefined, RunStoreError> {
+  if (!run.resumed || !(yield* run.exists("config.yaml"))) return undefined
+  const text = yield* run.readText("config.yaml")
+  const config = yield* Effect.sync((): unknown => parseDocument(text).toJS())
+  const checkpoint = isPlain(config) && isPlain(config.checkpoint) ? config.checkpoint : {}
+  const { dir = "checkpoints" } = checkpoint
+  if (dir === settings.checkpoint.dir) return undefined
+  const key = "checkpoint.dir"
+  const message = `${key}: the run keeps its checkpoints in ${String(dir)}, not in ${settings.checkpoint.dir}`
+  return new ConfigError({ source: "", key, message })
 })
 
 /** What the settings ask of a learner that it can't do. */

@@ -92,6 +92,7 @@ describe("an env that a config says", () => {
       assert.match(yield* messageOf({ name: "KeyDoor", size: "x" }), /env\.size: expected/)
       assert.match(yield* messageOf({ name: "ScaleReward", factor: 2, env: "Pendulm-v1" }), /^conf\.yaml: env\.env: /)
       assert.match(yield* messageOf({ name: "ClipAction", env: "CartPole-v1" }), /are discrete/)
+      assert.match(yield* messageOf({ name: "toString" }), /env\.name: unknown env "toString"/)
       assert.match(yield* messageOf(3), /env: expected an env's id/)
     }),
   )

@@ -284,6 +284,14 @@ describe("logs and checkpoints", () => {
     }),
   )
 
+  it.effect("are not looked for elsewhere when a run goes on, as if there were none", () =>
+    Effect.gen(function* () {
+      const again = { checkpoint: { everySteps: 32, dir: "others" } }
+      const error = yield* Effect.flip(resumable({ ...input, trainer: { totalSteps: 64 } }, 32, again))
+      assert.match(error.message, /checkpoint\.dir: the run keeps its checkpoints in checkpoints, not in others/)
+    }),
+  )
+
   it.effect("stay inside the run", () =>
     Effect.gen(function* () {
       for (const dir of ["../models", "/models"]) {

@@ -4,6 +4,7 @@ import { parse } from "yaml"
 import * as Ppo from "../../src/algorithm/Ppo.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as GridWorld from "../../src/env/grid/GridWorld.ts"
 import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import * as Breakout from "../../src/env/pixel/Breakout.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
@@ -58,6 +59,27 @@ describe("the envs of a training", () => {
       assert.strictEqual(set.digest, code.result.digest)
       const { message } = yield* Effect.flip(withOverrides(input, { "env.max_step": 5 }))
       assert.match(message, /^--set: unknown key "env\.max_step"; did you mean "max_steps"\?/)
+    }),
+  )
+
+  it.effect("may be said anew as a whole, with all their options", () =>
+    Effect.gen(function* () {
+      const input = { ...short, env: KeyDoor.make({ size: 6, rooms: 2 }), validation: { everySteps: 64, episodes: 2 } }
+      const set = yield* withOverrides(input, { env: { name: "GridWorld", size: 9, maxSteps: 7 } })
+      const code = yield* keep({ ...input, env: GridWorld.make({ size: 9, maxSteps: 7 }) })
+      assert.strictEqual(set.digest, code.result.digest)
+      const algorithm = { name: "ppo", nsteps: 16, minibatches: 1, epochs: 1, hidden: [3] }
+      const small = yield* withOverrides({ ...input, algorithm: "a2c" }, { algorithm })
+      const { name: _name, ...settings } = algorithm
+      assert.strictEqual(small.digest, (yield* keep({ ...input, algorithm: Ppo.make(settings) })).result.digest)
+    }),
+  )
+
+  it.effect("have ids of their own where they are changed copies of built-in ones", () =>
+    Effect.gen(function* () {
+      const changed = { ...CartPole.env, step: CartPole.env.step }
+      const { message } = yield* Effect.flip(keep({ ...short, env: changed }))
+      assert.match(message, /CartPole-v1 is the id of a built-in env, of which this is a changed copy/)
     }),
   )
 

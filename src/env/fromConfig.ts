@@ -98,7 +98,7 @@ export const fromConfig = (said: unknown, from: DecodeOptions): Effect.Effect<En
         /\.ya?ml\b/.test(error.source) && error.message.includes("known are")
           ? new ConfigError({
               ...error,
-              message: `${error.message}; one of your own is known to the file that makes it: effect run FILE.ts --config ${error.source.replace(/:\d+$/, "")}`,
+              message: `${error.message}; one of your own is known to the file that makes it: effect run FILE.ts --config ${error.source.replace(/:\d+$/, "")}; eval, replay and export take --file FILE.ts`,
             })
           : error,
     )

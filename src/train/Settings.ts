@@ -39,7 +39,7 @@ export const CheckpointSettings = Schema.Struct({
   everyEpisodes: withDefault(naturalInt, 0),
   /** Save before the first step. */
   onStart: withDefault(Schema.Boolean, false),
-  /** Which ones stay: the last `keep`, or the `keep` best by validation. */
+  /** Which ones stay: the last `keep`, or the `keep` best by validation, for which every validation saves one. */
   strategy: withDefault(RetentionStrategy, { _tag: "LastN" as const, keep: 3 }),
 })
 

@@ -75,6 +75,7 @@ export const runStore = (
         commit: provenance?.commit.slice(0, 7) ?? "no-hash",
         provenance,
         owner,
+        indexed: true,
         ...options,
       }),
     ),

@@ -40,6 +40,8 @@ export interface FileSystemOptions {
   readonly resume?: string
   /** Who this process is. With it, a run that another one is writing is refused. */
   readonly owner?: Owner
+  /** Keeps `index.txt` above the runs, for whoever finds them through a web server. */
+  readonly indexed?: boolean
   /** Only looks at the run to `resume`: takes no lock, mends nothing. */
   readonly readOnly?: boolean
   /** Where the code comes from, for `git.json`; nothing outside of git. */
@@ -130,7 +132,7 @@ const openOnDisk = Effect.fnUntraced(function* (options: FileSystemOptions) {
       yield* tree.write("git.json", `${JSON.stringify(options.provenance, null, 2)}\n`)
     }
     // However it ends, its files are in the index; that this can't be written is no reason to fail.
-    yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory)))
+    if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory)))
     return makeRunFiles(tree, identity, resume !== undefined)
   })
 })

@@ -1,4 +1,4 @@
-import { Effect, type FileSystem, type Path, Schedule } from "effect"
+import { Effect, type FileSystem, type Path } from "effect"
 import { fromPath } from "./identifier.ts"
 import { type RunStoreError, runStoreError } from "./RunStoreError.ts"
 
@@ -31,15 +31,16 @@ export const indexRun = Effect.fnUntraced(function* (
   )
 })
 
-/** One after another: of two that read the same lines, the later would lose the other's. A lock left by a killed one is broken. */
+/**
+ * One after another: of two that read the same lines, the later would lose the other's. Whoever is not let in for a second
+ * takes the lock for one that a killed process left.
+ */
 const withTurn = <A, E>(fs: FileSystem.FileSystem, lock: string, body: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   const claim = fs.writeFileString(lock, "", { flag: "wx" })
   const wait = claim.pipe(
-    Effect.retry({
-      schedule: Schedule.spaced("20 millis"),
-      times: 250,
-      while: (error) => error.reason._tag === "AlreadyExists",
-    }),
+    // Not the clock of the program, which a test may have stopped: other processes go by the real one.
+    Effect.tapError(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))),
+    Effect.retry({ times: 50, while: (error) => error.reason._tag === "AlreadyExists" }),
     Effect.ignore,
   )
   return Effect.acquireUseRelease(

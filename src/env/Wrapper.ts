@@ -14,10 +14,11 @@
 import type { Stream } from "../rng/Rng.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
+import { describe } from "./internal/describe.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
 import { saidOf } from "./Envs.ts"
 import { wrapRecipe } from "./recipe.ts"
-import { box, type Box, type Space } from "./Space.ts"
+import { box, type Box, contains, display, type Space } from "./Space.ts"
 import { adapted } from "./ui/module.ts"
 
 const invalid = (env: Env, message: string): EnvError => new EnvError({ env: env.id, message: `${env.id}: ${message}` })
@@ -226,6 +227,8 @@ export const stickyActions = <State, A extends Space>(
 export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: ActionOf<A>, most = 30): Env<State, A> => {
   if (!Number.isInteger(most) || most < 1)
     throw invalid(env, `noopStarts: ${most} steps; it must be a whole number of at least 1`)
+  if (!contains(env.actionSpace, noop))
+    throw invalid(env, `noopStarts: ${describe(noop)} is no action of ${display(env.actionSpace)}`)
   const idle = (state: State, random: Stream): State => {
     const { state: next, terminated, truncated }: Transition<State> = env.step(state, noop, random)
     return terminated || truncated === true ? env.reset(random) : next

@@ -197,6 +197,18 @@ describe("noopStarts", () => {
     assert.deepEqual([...new Set(envs.observations)].sort(), [1, 2, 3, 4, 5])
   })
 
+  it("wants an action of the env's for doing nothing", () => {
+    assert.include(
+      envError(() => Wrapper.noopStarts(counter(9), 2)).message,
+      "noopStarts: 2 is no action of Discrete(2)",
+    )
+    assert.include(envError(() => Wrapper.noopStarts(counter(9), 0.5)).message, "noopStarts: 0.5 is no action")
+    const outside = envError(() => Wrapper.noopStarts(echo, [0, 11]))
+    assert.strictEqual(outside.message, "echo: noopStarts: [0,11] is no action of Box([2])")
+    assert.include(envError(() => Wrapper.noopStarts(echo, [0])).message, "[0] is no action of Box([2])")
+    assert.strictEqual(Wrapper.noopStarts(echo, [0, 1]).id, "echo")
+  })
+
   it("starts over where an episode ends meanwhile", () => {
     const envs = Batch.make(Wrapper.noopStarts(counter(2), 0, 5), 200)
     envs.reset(3)

@@ -1,10 +1,11 @@
 import { Effect, Schema } from "effect"
+import { parseDocument } from "yaml"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { Learner, LearnerError, NamedTensors } from "../algorithm/Algorithm.ts"
 import { attempt } from "../algorithm/drive.ts"
 import * as Checkpoints from "../checkpoint/Checkpoint.ts"
 import * as safetensors from "../checkpoint/safetensors.ts"
-import { type ConfigError, display, isPlain, type Plain, snakeCase } from "../config/Config.ts"
+import { blamed, ConfigError, display, isPlain, type Plain, snakeCase } from "../config/Config.ts"
 import * as Normalise from "../env/Normalise.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
 import type { RunFiles } from "../experiment/RunStore.ts"
@@ -132,8 +133,25 @@ export const resume = Effect.fnUntraced(function* (
   restoring: Restoring,
 ): Effect.fn.Return<Resumed, Checkpoints.CheckpointError | RunStoreError | LearnerError | ConfigError> {
   const restored = yield* restore(restoring, "latest")
+  const { totalSteps } = restoring.plan.settings
+  const before = yield* savedConfig(restoring.run)
+  const tooFew =
+    restored.state.step > totalSteps && typeof before.total_steps === "number" && totalSteps < before.total_steps
+  if (tooFew) {
+    const { directory } = restoring.run
+    const message = `total_steps: ${directory} has done ${restored.state.step} steps already; expected at least as many, found ${totalSteps}`
+    return yield* blamed(new ConfigError({ source: "", key: "total_steps", message }), restoring.plan.from)
+  }
   yield* restoring.run.cutBack(restored.appendedSizes)
   return restored
+})
+
+/** What a run's `config.yaml` says, as it was last left there. */
+export const savedConfig = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Return<Plain, RunStoreError> {
+  if (!(yield* run.exists("config.yaml"))) return {}
+  const text = yield* run.readText("config.yaml")
+  const config = yield* Effect.sync((): unknown => parseDocument(text).toJS())
+  return isPlain(config) ? config : {}
 })
 
 export type Restoring = Pick<Saving, "plan" | "run" | "learner" | "envs">

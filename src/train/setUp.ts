@@ -1,11 +1,11 @@
 import { Clock, Effect, type Scope } from "effect"
 import type { Learner, SetupError } from "../algorithm/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
-import { parseDocument } from "yaml"
 import { blamed, ConfigError, isPlain } from "../config/Config.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { type RunFiles, RunStore } from "../experiment/RunStore.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
+import { savedConfig } from "./checkpointing.ts"
 import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import { RunOptions } from "./RunOptions.ts"
@@ -75,10 +75,8 @@ const movedCheckpoints = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<ConfigError | undefined, RunStoreError> {
   if (!run.resumed || !(yield* run.exists("config.yaml"))) return undefined
-  const text = yield* run.readText("config.yaml")
-  const config = yield* Effect.sync((): unknown => parseDocument(text).toJS())
-  const checkpoint = isPlain(config) && isPlain(config.checkpoint) ? config.checkpoint : {}
-  const { dir = "checkpoints" } = checkpoint
+  const { checkpoint } = yield* savedConfig(run)
+  const { dir = "checkpoints" } = isPlain(checkpoint) ? checkpoint : {}
   if (dir === settings.checkpoint.dir) return undefined
   const key = "checkpoint.dir"
   const message = `${key}: the run keeps its checkpoints in ${String(dir)}, not in ${settings.checkpoint.dir}`

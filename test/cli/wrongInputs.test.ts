@@ -220,6 +220,20 @@ describe.concurrent("disks and checkpoints", () => {
       "digest",
     ))
 
+  it("fewer steps than a run has done already", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program("totalSteps: 2000"))
+      const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
+      const { runDir, digest } = resultOf(await effect(args))
+      const before = readFileSync(join(runDir, "return.json"))
+      const fewer = await effect([...args, "--resume", runDir, "--total-steps", "1000"])
+      says(fewer, 2, "--total-steps: total_steps", runDir, "has done 2048 steps already", "found 1000")
+      assert.deepStrictEqual(readFileSync(join(runDir, "return.json")), before)
+      assert.include(readFileSync(join(runDir, "config.yaml"), "utf8"), "total_steps: 2000")
+      // A rollout may take it beyond its end; it is finished all the same.
+      assert.strictEqual(resultOf(await effect([...args, "--resume", runDir])).digest, digest)
+    }))
+
   it("a run that was saved with other settings", () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program(""))

@@ -17,7 +17,7 @@ const recentEpisodes = 100
 
 const clearLine = "\r\u001b[2K"
 
-/** The sink for who is watching: steps, speed, mean return of the last 100 episodes, the last validation, time left. */
+/** The sink for who is watching: steps, speed, mean return of the last 100 episodes, the last validation, time left; warnings stay. */
 export const progress =
   ({ write, isTerminal, columns }: ProgressOptions): Sink =>
   (_, about) =>
@@ -91,7 +91,9 @@ export const progress =
       return {
         emit: (events) => {
           for (const event of events) look(event)
-          return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          const warnings = events.flatMap((event) => (event._tag === "Warning" ? [`warning: ${event.message}\n`] : []))
+          const warn = warnings.length === 0 ? Effect.void : Effect.andThen(clear, write(warnings.join("")))
+          const draw = Effect.flatMap(Clock.currentTimeMillis, (now) => {
             if (ended !== undefined) {
               const last = line(now)
               ended = undefined
@@ -102,6 +104,7 @@ export const progress =
             isDrawn = true
             return write(`${clearLine}${line(now).slice(0, Math.max(0, columns - 1))}`)
           })
+          return Effect.andThen(warn, draw)
         },
         flush: Effect.void,
       }

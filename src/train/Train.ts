@@ -96,7 +96,7 @@ const train = Effect.fnUntraced(function* (
   yield* recording.emit([
     about,
     ...notes.map((message) => ({ _tag: "Note" as const, message })),
-    ...(resumed?.warnings ?? []).map((message) => ({ _tag: "Warning" as const, message })),
+    ...[...planned.warnings, ...(resumed?.warnings ?? [])].map((message) => ({ _tag: "Warning" as const, message })),
   ])
 
   const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)

@@ -1,4 +1,4 @@
-import { Effect, Equal } from "effect"
+import { Effect, Equal, Option } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
 import { byName as algorithmByName } from "../algorithm/registry.ts"
 import { applyOverrides, ConfigError, decode, isPlain, type Override, type Plain, sourceOf } from "../config/Config.ts"
@@ -27,6 +27,8 @@ export interface Plan {
   readonly effective: Plain
   /** What people should know before it starts. */
   readonly notes: ReadonlyArray<string>
+  /** The same, of what they asked for and will not get. */
+  readonly warnings: ReadonlyArray<string>
   /** Who said what, for errors. */
   readonly from: { readonly source: string; readonly sources: ReadonlyMap<string, string> }
 }
@@ -60,7 +62,7 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
   if (unfit !== undefined) {
     return yield* new ConfigError({ source: options.source, key: "env", message: `${options.source}: env: ${unfit}` })
   }
-  const said = overridden({ name: options.name, ...config }, options.overrides)
+  const said = yield* overridden({ name: options.name, ...config }, options.overrides, values)
   const { value, sources } = yield* expand(said.value, { source: options.source, sources: said.sources })
   const from = { source: options.source, sources }
   const decoded = yield* decode(Settings, value, from)
@@ -99,7 +101,8 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
     env,
     validationEnvs: others.length === 0 ? [env] : others,
     algorithm,
-    notes: [...switched(config, settings, sources), ...undrawn(settings, env)],
+    notes: switched(config, settings, sources),
+    warnings: undrawn(settings, others[0] ?? env),
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
     from,
   }
@@ -137,11 +140,21 @@ const undrawn = ({ render }: Settings, env: Env): ReadonlyArray<string> =>
     ? [`${env.id} can't be drawn (it has no renderSvg): of its episodes only trajectories are kept`]
     : []
 
-/** One override after another; one that names another algorithm or env leaves that of the code, and its settings, behind. */
-const overridden = (config: Plain, overrides: ReadonlyArray<Override>): ReturnType<typeof applyOverrides> => {
+/**
+ * One override after another. One that names another algorithm or env leaves that of the code, and its settings, behind;
+ * one that only names what is there already changes nothing.
+ */
+const overridden = Effect.fnUntraced(function* (
+  config: Plain,
+  overrides: ReadonlyArray<Override>,
+  values: Values,
+): Effect.fn.Return<ReturnType<typeof applyOverrides>> {
   let value = withTrees(config)
+  const laid: Array<Override> = []
   for (const override of overrides) {
     const before = value
+    if (yield* namesTheSame(override, before, values)) continue
+    laid.push(override)
     value = withTrees(applyOverrides(value, [override]).value)
     // One that says all of it anew leaves nothing behind by itself.
     for (const key of override.path.includes(".") ? ["algorithm", "env"] : []) {
@@ -149,8 +162,23 @@ const overridden = (config: Plain, overrides: ReadonlyArray<Override>): ReturnTy
       if (isPlain(was) && isPlain(is) && was.name !== is.name) value = { ...value, [key]: { name: is.name } }
     }
   }
-  return { value, sources: applyOverrides(config, overrides).sources }
-}
+  return { value, sources: applyOverrides(config, laid).sources }
+})
+
+/** An env goes by its id, which that of a wrapped one is too, and by the name that it has in a config. */
+const namesTheSame = Effect.fnUntraced(function* (
+  { path, value: name }: Override,
+  before: Plain,
+  { env: given }: Values,
+): Effect.fn.Return<boolean> {
+  if (typeof name !== "string" || (path !== "algorithm" && path !== "env")) return false
+  const was = before[path]
+  if (isPlain(was) && was.name === name) return true
+  if (path === "algorithm" || was === undefined) return false
+  if (given !== undefined && Equal.equals(spelledOut(inConfig(given)), was)) return given.id === name
+  const env = yield* Effect.option(fromConfig(was, { source: "" }))
+  return Option.isSome(env) && env.value.id === name
+})
 
 /** `algorithm: a2c` means the algorithm of that name with its own defaults; an env with options is spelled out as well. */
 const withTrees = (config: Plain): Plain => ({

@@ -96,6 +96,19 @@ describe("the progress line", () => {
     }),
   )
 
+  it.effect("lets warnings stand above it, terminal or not", () =>
+    Effect.gen(function* () {
+      for (const isTerminal of [true, false]) {
+        const { shown, emit } = yield* watched({ isTerminal })
+        yield* emit([update(1)])
+        const drawn = shown.splice(0).length
+        yield* emit([{ _tag: "Warning", message: "it rains" }])
+        assert.strictEqual(drawn, isTerminal ? 1 : 0)
+        assert.deepEqual(shown, [...(isTerminal ? [clear] : []), "warning: it rains\n"])
+      }
+    }),
+  )
+
   it.effect("counts from where a resumed run goes on", () =>
     Effect.gen(function* () {
       const shown: Array<string> = []

@@ -200,21 +200,23 @@ describe("a training about which nothing is said of checkpoints", () => {
 })
 
 describe("what should be known before a training starts", () => {
-  const noteOf = (input: Input) =>
-    Effect.map(keep(input), ({ events }) => events.flatMap((event) => (event._tag === "Note" ? [event.message] : [])))
-
-  it.effect("is noted: an env that can't be drawn", () =>
+  it.effect("is a warning, once: an env that can't be drawn", () =>
     Effect.gen(function* () {
       const { renderSvg: _renderSvg, ...undrawn } = CartPole.env
       const validation = { everySteps: 32, episodes: 1 }
-      const notes = yield* noteOf({
+      const { events } = yield* keep({
         ...short,
         env: { ...undrawn, id: "plain" },
         algorithm: Ppo.make(ppo),
         validation,
         render: { everySteps: 64 },
       })
-      assert.include(notes, "plain can't be drawn (it has no renderSvg): of its episodes only trajectories are kept")
+      const message = "plain can't be drawn (it has no renderSvg): of its episodes only trajectories are kept"
+      assert.deepEqual(
+        events.filter((event) => event._tag === "Warning" || (event._tag === "Note" && event.message === message)),
+        [{ _tag: "Warning", message }],
+      )
+      assert.strictEqual(events[1]._tag, "Warning")
     }),
   )
 

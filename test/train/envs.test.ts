@@ -25,6 +25,28 @@ const withOverrides = (input: Parameters<typeof Train.run>[0], set: Readonly<Rec
   )
 }
 
+describe("an algorithm that is named again", () => {
+  it.effect("keeps the settings that code gives it; another one begins with its own", () =>
+    Effect.gen(function* () {
+      const input = { ...short, env: CartPole.env }
+      const { digest } = (yield* keep(input)).result
+      assert.strictEqual((yield* withOverrides(input, { algorithm: "ppo" })).digest, digest)
+      const defaults = yield* withOverrides({ ...input, totalSteps: 2048 }, { algorithm: { name: "ppo" } })
+      assert.strictEqual(
+        defaults.digest,
+        (yield* keep({ ...input, totalSteps: 2048, algorithm: Ppo.make() })).result.digest,
+      )
+      const other = yield* withOverrides(input, { algorithm: "a2c" })
+      assert.strictEqual(other.digest, (yield* keep({ ...input, algorithm: "a2c" })).result.digest)
+      const { message } = yield* Effect.flip(
+        withOverrides({ ...input, algorithm: Ppo.make({ minibatches: 7 }) }, { algorithm: "ppo" }),
+      )
+      // Who only named it is not to blame for it.
+      assert.match(message, /^train\.ts: algorithm\.minibatches/)
+    }),
+  )
+})
+
 describe("the envs of a training", () => {
   it.effect("are those that code gave, also where another goes by the same id", () =>
     Effect.gen(function* () {
@@ -59,6 +81,21 @@ describe("the envs of a training", () => {
       assert.strictEqual(set.digest, code.result.digest)
       const { message } = yield* Effect.flip(withOverrides(input, { "env.max_step": 5 }))
       assert.match(message, /^--set: unknown key "env\.max_step"; did you mean "max_steps"\?/)
+    }),
+  )
+
+  it.effect("keep their options where only their names are said again; another one has its own", () =>
+    Effect.gen(function* () {
+      const input = { ...short, env: Wrapper.timeLimit(KeyDoor.make({ size: 6 }), 9) }
+      const validated = { ...input, validation: { everySteps: 64, episodes: 2 } }
+      const { digest } = (yield* keep(validated)).result
+      for (const env of [input.env.id, "TimeLimit"]) {
+        assert.strictEqual((yield* withOverrides(validated, { env })).digest, digest, env)
+      }
+      const said = yield* withOverrides({ ...validated, env: "KeyDoor" }, { "env.size": 6, env: "KeyDoor" })
+      assert.strictEqual(said.digest, (yield* keep({ ...validated, env: KeyDoor.make({ size: 6 }) })).result.digest)
+      const other = yield* withOverrides(validated, { env: KeyDoor.env.id })
+      assert.strictEqual(other.digest, (yield* keep({ ...validated, env: KeyDoor.env })).result.digest)
     }),
   )
 

@@ -1,0 +1,30 @@
+/**
+ * How agents and an env talk: who is asked when, what is done with a turn, when an episode ends. A protocol plays one
+ * episode and gives its rollouts: one, or one for each agent that acted.
+ */
+import type { Effect, Scope } from "effect"
+import type { AgentFailure } from "../agent/Agent.ts"
+import type { EnvError } from "../env/EnvError.ts"
+import type { TextEnv } from "../env/text/TextEnv.ts"
+import type { ProtocolError } from "./ProtocolError.ts"
+import type { Rollout, Step } from "./Rollout.ts"
+
+/** One episode to play. */
+export interface Episode {
+  /** The rollout's; those of several agents add to it. */
+  readonly id: string
+  readonly env: TextEnv
+  readonly envSeed: number
+  readonly samplingSeed: number
+  readonly groupId?: string | null
+  readonly tags?: Readonly<Record<string, string>>
+  /** Told of every step when it is done, in order. */
+  readonly onStep?: (step: Step) => Effect.Effect<void>
+}
+
+export type EpisodeFailure = AgentFailure | EnvError | ProtocolError
+
+export interface Protocol {
+  readonly name: string
+  readonly play: (episode: Episode) => Effect.Effect<ReadonlyArray<Rollout>, EpisodeFailure, Scope.Scope>
+}

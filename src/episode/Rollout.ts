@@ -1,0 +1,97 @@
+/**
+ * What happened when agents met an env, step by step, as plain data: a line of JSON a rollout.
+ *
+ * A turn is what an agent does between two of the env's observations: any number of `AgentStep`s (each a call of the
+ * model), of which the last may lead to an `EnvironmentStep`. Ids are made of the rollout's id and counters, so the same
+ * seed gives the same file.
+ */
+import { Schema } from "effect"
+import { ModelCall } from "../agent/Agent.ts"
+import { Feedback } from "../env/text/TextEnv.ts"
+
+/** A call of the model, with its place in the episode. */
+export const AgentStep = Schema.TaggedStruct("AgentStep", {
+  /** `{rollout}/{index}`. */
+  id: Schema.String,
+  /** Among all steps of the rollout, from 0. */
+  index: Schema.Int,
+  turnId: Schema.String,
+  /** The step of a parent rollout that this rollout was delegated by; null in a rollout of its own. */
+  parentId: Schema.NullOr(Schema.String),
+  call: ModelCall,
+  /** Of a parse that failed; what a good parse is worth is in the env step that it led to. */
+  reward: Schema.Finite,
+})
+export type AgentStep = typeof AgentStep.Type
+
+/** What the env made of an action. */
+export const EnvironmentStep = Schema.TaggedStruct("EnvironmentStep", {
+  id: Schema.String,
+  index: Schema.Int,
+  turnId: Schema.String,
+  /** The call of the model whose action it was; null for an env that is stepped by somebody without a model. */
+  sourceAgentStepId: Schema.NullOr(Schema.String),
+  /** All calls of its turn. */
+  agentStepIds: Schema.Array(Schema.String),
+  observation: Schema.String,
+  action: Schema.String,
+  /** What was seen then: at the end of an episode, too, whichever way it ended. */
+  nextObservation: Schema.NullOr(Schema.String),
+  feedback: Feedback,
+  /** The env's score and what the parser gave. */
+  reward: Schema.Finite,
+  terminated: Schema.Boolean,
+  truncated: Schema.Boolean,
+  info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+})
+export type EnvironmentStep = typeof EnvironmentStep.Type
+
+export const Step = Schema.Union([AgentStep, EnvironmentStep])
+export type Step = typeof Step.Type
+
+/**
+ * How an episode ended. `terminated` is the env's word; `truncated` means that it was cut off from outside of the task,
+ * and `truncationReason` by whom. At most one of the two is true.
+ */
+export const Ending = Schema.Struct({
+  terminated: Schema.Boolean,
+  truncated: Schema.Boolean,
+  truncationReason: Schema.NullOr(Schema.Literals(["max_steps", "env", "max_seq_len"])),
+})
+export type Ending = typeof Ending.Type
+
+export const RolloutMeta = Schema.Struct({
+  envId: Schema.String,
+  envType: Schema.String,
+  agent: Schema.String,
+  model: Schema.NullOr(Schema.String),
+  /** Of the env's chance. */
+  envSeed: Schema.Int,
+  /** Of the model's sampling. */
+  samplingSeed: Schema.Int,
+  /** Rollouts of the same task, to be compared with each other. */
+  groupId: Schema.NullOr(Schema.String),
+  /** The rollout that delegated to this one. */
+  parentRolloutId: Schema.NullOr(Schema.String),
+  /** Its depth below the first one: 0 for that. */
+  depth: Schema.Int,
+  /** Which of several players. */
+  player: Schema.NullOr(Schema.String),
+  tags: Schema.Record(Schema.String, Schema.String),
+})
+export type RolloutMeta = typeof RolloutMeta.Type
+
+export const Rollout = Schema.Struct({
+  id: Schema.String,
+  meta: RolloutMeta,
+  steps: Schema.Array(Step),
+  /** Of the env's steps, and of the parses that failed. */
+  totalReward: Schema.Finite,
+  /** Env steps. */
+  length: Schema.Int,
+  ending: Ending,
+})
+export type Rollout = typeof Rollout.Type
+
+/** The rewards of all steps: each counts once. */
+export const totalReward = (steps: ReadonlyArray<Step>): number => steps.reduce((sum, { reward }) => sum + reward, 0)

@@ -1,0 +1,19 @@
+import { Schema } from "effect"
+
+/** A model that gave no answer. It is a failure of the call, never an empty answer that somebody could score. */
+export class LmError extends Schema.TaggedError<LmError>()("LmError", {
+  model: Schema.String,
+  /**
+   * - `unauthorised`: the key is missing or wrong
+   * - `rejected`: the server won't take the request (4xx), so it isn't tried again
+   * - `exhausted`: it was tried as often as allowed; `message` says what the last failure was
+   * - `budget`: the run has spent what it may
+   * - `cache`: the answer was to come from the cache, and isn't there
+   * - `malformed`: the server's answer can't be read
+   */
+  reason: Schema.Literals(["unauthorised", "rejected", "exhausted", "budget", "cache", "malformed"]),
+  /** How often the server was asked. */
+  attempts: Schema.Int,
+  /** One line for people, without any secret. */
+  message: Schema.String,
+}) {}

@@ -29,7 +29,7 @@ import { naturalInt, positiveInt } from "../config/fields.ts"
 import type { Contents } from "../experiment/FileTree.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
-import { sha256, Sha256 } from "../experiment/sha256.ts"
+import { sha256, Sha256 } from "../config/sha256.ts"
 
 /** A checkpoint that cannot be used: which file, and what is wrong with it. */
 export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {

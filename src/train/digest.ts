@@ -1,6 +1,6 @@
 import type { Effect } from "effect"
 import type { NamedArrays, NamedTensors } from "../algorithm/Algorithm.ts"
-import { sha256 } from "../experiment/sha256.ts"
+import { sha256 } from "../config/sha256.ts"
 
 /** SHA-256 over the final weights, by name, and the running hash of all scores: equal digests mean equal runs. */
 export const digestOf = (weights: NamedTensors, scores: readonly [number, number]): Effect.Effect<string> =>

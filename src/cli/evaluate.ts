@@ -8,6 +8,7 @@ import { backend, backendNames, envPool, runStore } from "../node.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
+import type { ValidationOutcome } from "../train/validation/Validator.ts"
 import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
 import { UsageError } from "./UsageError.ts"
@@ -41,7 +42,9 @@ const flags = {
   ),
   json: Flag.Boolean("json").pipe(
     Flag.withDefault(false),
-    Flag.withDescription("The result as one line of JSON on stdout"),
+    Flag.withDescription(
+      "One line of JSON on stdout: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond",
+    ),
   ),
 }
 
@@ -74,12 +77,14 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
       : [{ path: "validation.episodes", value: given.episodes.value, source: "--episodes" }]),
   ]
   const overrides = [...(yield* yamlOverrides(config)), ...always, ...(yield* Effect.forEach(given.set, setting))]
+  let played: ValidationOutcome | undefined
+  const onPlayed = (outcome: ValidationOutcome): Effect.Effect<void> => Effect.sync(() => void (played = outcome))
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, {
       overrides,
       source: config,
       name: "eval",
-      evaluate: { checkpoint, keeps: given.render },
+      evaluate: { checkpoint, keeps: given.render, onPlayed },
     }),
     Effect.provide(
       Layer.mergeAll(
@@ -90,13 +95,35 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
       ),
     ),
   )
-  process.stdout.write(given.json ? `${JSON.stringify(result)}\n` : summary(result))
+  if (played === undefined) return yield* new UsageError({ message: `${run}: nothing was played` })
+  const found = evaluationOf(result, played)
+  process.stdout.write(given.json ? `${JSON.stringify(found)}\n` : summary(found))
 })
 
-const summary = ({ validation, steps, runDir }: RunResult): string =>
-  validation === null
-    ? `${runDir}: nothing was played\n`
-    : `${validation.meanReturn.toFixed(2)} ± ${validation.stdReturn.toFixed(2)} over ${validation.episodes} episodes, by the policy of step ${steps}\n`
+/** What `--json` prints: all of it is about the episodes that were played now, none of it about the training. */
+const evaluationOf = (
+  { runDir, steps, wallSeconds, stepsPerSecond }: RunResult,
+  { episodes, meanReturn, stdReturn }: ValidationOutcome,
+) => {
+  const returns = episodes.map((episode) => episode.return)
+  return {
+    runDir,
+    step: steps,
+    episodes: episodes.length,
+    meanReturn,
+    stdReturn,
+    minReturn: Math.min(...returns),
+    maxReturn: Math.max(...returns),
+    meanLength: episodes.reduce((sum, { length }) => sum + length, 0) / episodes.length,
+    terminated: episodes.filter(({ terminated }) => terminated).length,
+    truncated: episodes.filter(({ truncated }) => truncated).length,
+    wallSeconds,
+    stepsPerSecond,
+  }
+}
+
+const summary = ({ meanReturn, stdReturn, episodes, step }: ReturnType<typeof evaluationOf>): string =>
+  `${meanReturn.toFixed(2)} ± ${stdReturn.toFixed(2)} over ${episodes} episodes, by the policy of step ${step}\n`
 
 /** Checkpoints are named by their steps. */
 export const checkpointOf = Effect.fnUntraced(function* ({

@@ -1,6 +1,7 @@
 import { Context, type Effect } from "effect"
 import type { Override } from "../config/Config.ts"
 import type { RunIdentity } from "../experiment/RunStore.ts"
+import type { ValidationOutcome } from "./validation/Validator.ts"
 
 /** What a launcher (the `effect` command, a sweep) says to a training that is already a value. */
 export interface RunOptions {
@@ -23,6 +24,8 @@ export interface Evaluate {
   readonly checkpoint: string
   /** Writes the folder of that step, too: episodes to look at, and the policy in every format. */
   readonly keeps: boolean
+  /** Told how the episodes went. */
+  readonly onPlayed?: (outcome: ValidationOutcome) => Effect.Effect<void>
 }
 
 /** `Effect.provideService(RunOptions, { … })`; by default nothing is overridden. */

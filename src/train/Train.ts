@@ -131,13 +131,16 @@ const train = Effect.fnUntraced(function* (
 /** Validates what one of a run's checkpoints holds, as the training would have validated it there. */
 const evaluate = Effect.fnUntraced(function* (
   ready: Ready,
-  { checkpoint, keeps }: Evaluate,
+  { checkpoint, keeps, onPlayed }: Evaluate,
 ): Effect.fn.Return<RunResult, TrainError> {
   const { planned, envs, learner, validator, stepFolder, run, startedAtMillis } = ready
   const { state } = yield* restore({ plan: planned, run, learner, envs }, checkpoint)
   const outcome = yield* validator?.validate(planned.settings.seed, state.step) ?? Effect.undefined
   const seconds = ((yield* Clock.currentTimeMillis) - startedAtMillis) / 1000
-  if (outcome !== undefined) state.addValidation(outcome)
+  if (outcome !== undefined) {
+    state.addValidation(outcome)
+    if (onPlayed !== undefined) yield* onPlayed(outcome)
+  }
   if (keeps && stepFolder !== undefined) yield* stepFolder(run, state)
   const steps = outcome?.episodes.reduce((sum, { length }) => sum + length, 0) ?? 0
   return yield* resultOf(ready, state, { wallSeconds: seconds, stepsPerSecond: seconds > 0 ? steps / seconds : 0 })

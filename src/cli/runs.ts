@@ -2,6 +2,7 @@ import { existsSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { toCamelCase } from "../config/Config.ts"
 import { best } from "../runs/best.ts"
 import { configReader } from "../runs/configText.ts"
 import { diff } from "../runs/diff.ts"
@@ -57,7 +58,10 @@ const show = Command.make("show", { run: aRun("run"), resultsDir, json: json("On
   Effect.gen(function* () {
     const facts = factsOf(yield* runAt(given.run, given.resultsDir))
     const about = yield* overview(facts, source)
-    yield* given.json ? printJson([about]) : print(overviewText(about, yield* facts.configText))
+    const { config, metrics } = about
+    yield* given.json
+      ? printJson([{ ...about, config: toCamelCase(config), metrics: toCamelCase(metrics) }])
+      : print(overviewText(about, yield* facts.configText))
   }),
 ).pipe(
   Command.withDescription("All about a run: identifier, config, metrics, validations as a curve, checkpoints, files"),
@@ -77,7 +81,9 @@ const compare = Command.make(
       const left = yield* configOf(yield* runAt(given.left, given.resultsDir))
       const right = yield* configOf(yield* runAt(given.right, given.resultsDir))
       const differences = diff(left.config, right.config)
-      if (given.json) return yield* printJson([{ left: left.path, right: right.path, differences }])
+      if (given.json) {
+        return yield* printJson([{ left: left.path, right: right.path, differences: toCamelCase(differences) }])
+      }
       const rows = differences.map((one) => [
         one.key,
         "left" in one ? text(one.left) : undefined,

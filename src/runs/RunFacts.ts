@@ -124,18 +124,33 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
     }),
   )
 
-  /** How far one came that has not ended: its newest line of whichever kind, or else its newest checkpoint. */
+  const configText = once(textOf("config.yaml"))
+  const reading = (read: (text: string) => unknown): Effect.Effect<unknown> =>
+    Effect.flatMap(configText, (text): Effect.Effect<unknown> => {
+      if (text === undefined) return Effect.succeed(undefined)
+      const found = attempt(() => read(text))
+      return "problem" in found ? warn("config.yaml", `not a config: ${found.problem}`) : Effect.succeed(found.value)
+    })
+
+  const checkpointSteps = once(
+    Effect.gen(function* () {
+      const dir = yield* reading((text) => configs.at(text, ["checkpoint", "dir"]))
+      const folder = typeof dir === "string" ? dir : "checkpoints"
+      const names = yield* source.list(at(folder))
+      return names.flatMap((name) => /^step_(\d+)$/.exec(name)?.[1] ?? []).map(Number)
+    }),
+  )
+
+  /** How far one came that has not ended: its newest line or checkpoint, of whichever kind. */
   const stepsSoFar = Effect.gen(function* () {
     const file = "scores/train/scores.jsonl"
     const tail = (yield* has("scores")) ? yield* source.tail(at(file), tailBytes) : undefined
     const trained = (yield* linesOf(file, tail)).at(-1)?.step
     const validated = (yield* lastScored).at(-1)?.step
-    if (trained !== undefined || validated !== undefined) return Math.max(trained ?? 0, validated ?? 0)
-    const saved = [
-      ...((yield* has("checkpoints")) ? yield* source.list(at("checkpoints")) : []),
-      ...((yield* has("steps")) ? yield* source.list(at("steps")) : []),
-    ].flatMap((name) => /^(?:step_)?(\d+)$/.exec(name)?.[1] ?? [])
-    return saved.length === 0 ? undefined : Math.max(...saved.map(Number))
+    const looked = (yield* has("steps")) ? yield* source.list(at("steps")) : []
+    const kept = looked.filter((name) => /^\d+$/.test(name)).map(Number)
+    const reached = [...(yield* checkpointSteps), ...kept, trained, validated].filter((step) => step !== undefined)
+    return reached.length === 0 ? undefined : Math.max(...reached)
   })
 
   const steps = once(
@@ -154,14 +169,6 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
       return owner !== undefined && owner !== "" && (yield* source.isAlive(owner)) ? "running" : "stopped"
     }),
   )
-
-  const configText = once(textOf("config.yaml"))
-  const reading = (read: (text: string) => unknown): Effect.Effect<unknown> =>
-    Effect.flatMap(configText, (text): Effect.Effect<unknown> => {
-      if (text === undefined) return Effect.succeed(undefined)
-      const found = attempt(() => read(text))
-      return "problem" in found ? warn("config.yaml", `not a config: ${found.problem}`) : Effect.succeed(found.value)
-    })
 
   return {
     entry,

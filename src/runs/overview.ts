@@ -15,6 +15,8 @@ export interface Overview extends RunLine {
   readonly config: unknown
   readonly metrics: Plain | null
   readonly validations: ReadonlyArray<Validation>
+  /** The step of the checkpoint that a resume starts from, 0 where there is none; null for a run that is finished. */
+  readonly resumesFrom: number | null
   readonly checkpoints: ReadonlyArray<SavedCheckpoint>
   readonly files: ReadonlyArray<FileSize>
 }
@@ -34,17 +36,18 @@ export const overview = Effect.fnUntraced(function* (facts: RunFacts, source: Ru
   const config = yield* facts.config
   const files = yield* source.tree(facts.entry.path)
   const folder = dataAt(config, ["checkpoint", "dir"])
+  const where = typeof folder === "string" ? folder : "checkpoints"
+  const checkpoints = yield* checkpointsIn(facts.entry.path, where, files, source)
+  const own = checkpoints.filter(({ path }) => path.startsWith(`${where}/`))
+  // One of another library can't be gone on with.
+  const goesOn = !(yield* facts.isFinished) && (yield* facts.configText) !== undefined
   return {
     ...(yield* runLine(facts)),
     config: config ?? null,
     metrics: (yield* facts.metrics) ?? null,
     validations: yield* facts.curve,
-    checkpoints: yield* checkpointsIn(
-      facts.entry.path,
-      typeof folder === "string" ? folder : "checkpoints",
-      files,
-      source,
-    ),
+    resumesFrom: goesOn ? (own.find(({ latest }) => latest)?.step ?? own.at(-1)?.step ?? 0) : null,
+    checkpoints,
     files,
   }
 })
@@ -109,6 +112,7 @@ export const overviewText = (about: Overview, configText: string | undefined): s
     ["seed", about.seed],
     ["state", about.state],
     ["steps", about.steps],
+    ...(about.resumesFrom === null ? [] : [["resumes from", about.resumesFrom] as const]),
   ]
   const width = Math.max(
     ...facts.map(([key]) => cell(key).length),

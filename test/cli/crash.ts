@@ -59,3 +59,9 @@ export const scoresOf = (runDir: string): ReadonlyArray<unknown> =>
     .trim()
     .split("\n")
     .map((line) => ({ ...JSON.parse(line), timestamp: undefined }))
+
+/** What a file says, as `--json` says it. */
+export const inCamelCase = (data: unknown): Readonly<Record<string, unknown>> =>
+  JSON.parse(
+    JSON.stringify(data).replace(/"(\w+)":/g, (key) => key.replace(/_([a-z])/g, (_, a: string) => a.toUpperCase())),
+  )

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { dirname, join, relative } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { toPath } from "../../src/experiment/identifier.ts"
@@ -254,9 +254,35 @@ describe("effect runs show", () => {
     assert.strictEqual(validations.at(-1).step, steps)
     assert.strictEqual(config.algorithm.name, "a2c")
     assert.strictEqual(metrics.steps, steps)
+    // In camelCase, as all that is printed for programs.
+    assert.strictEqual(config.validation.everySteps, 512)
+    assert.isNumber(metrics.wallSeconds)
+    assert.notMatch(JSON.stringify([config, metrics]), /"[a-z]\w*_\w*":/)
     assert.strictEqual(checkpoints.at(-1).latest, true)
     assert.strictEqual(checkpoints.at(-1).score, validations.at(-1).mean)
     assert.deepInclude(files, { path: "return.json", bytes: readFileSync(join(a2c, "return.json")).length })
+  })
+
+  it("tells of a run that was stopped how far it came, and where a resume would begin", async () => {
+    const stopped = join(folder, "stopped")
+    const run = join(stopped, relative(results, fast))
+    cpSync(fast, run, { recursive: true })
+    for (const file of ["return.json", "metrics.json"]) rmSync(join(run, file))
+    const scores = join(run, "scores/train/scores.jsonl")
+    const lastStep = Number(/"step_index": ?(\d+)(?!.*step_index)/s.exec(readFileSync(scores, "utf8"))?.[1])
+    // The last episode ended before the last checkpoint was saved.
+    assert.isBelow(lastStep, 2048)
+    rmSync(join(run, "scores/val"), { recursive: true })
+    const show = async () => lines(await effect(["runs", "show", run, "--json"]))[0]
+    assert.include(await show(), { state: "stopped", steps: 2048, resumesFrom: 2048 })
+    assert.match((await effect(["runs", "show", run])).stdout, /^ {2}steps +2048\n {2}resumes from +2048$/m)
+    rmSync(join(run, "checkpoints/step_000000000002048"), { recursive: true })
+    rmSync(join(run, "checkpoints/latest"), { force: true })
+    rmSync(join(run, "checkpoints/latest.json"), { force: true })
+    assert.include(await show(), { steps: Math.max(1024, lastStep), resumesFrom: 1024 })
+    rmSync(join(run, "checkpoints"), { recursive: true })
+    assert.include(await show(), { steps: lastStep, resumesFrom: 0 })
+    assert.include(lines(await effect(["runs", "show", fast, "--json"]))[0], { resumesFrom: null })
   })
 
   it("knows RLtools' own runs, and copies that lie somewhere else", async () => {

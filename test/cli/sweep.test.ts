@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
 import { fromPath } from "../../src/experiment/identifier.ts"
-import { runsIn, scoresOf } from "./crash.ts"
+import { inCamelCase, runsIn, scoresOf } from "./crash.ts"
 import { effect, program, resultOf, start, withFolder, write } from "./effect.ts"
 
 const tiny = program("totalSteps: 512, checkpoint: { everySteps: 128 }")
@@ -81,7 +81,7 @@ describe("effect run --population", () => {
       })
       assert.sameDeepMembers(
         configurations,
-        beside.map((metrics, index) => ({ population: populations[index], ...metrics })),
+        beside.map((metrics, index) => ({ population: populations[index], ...inCamelCase(metrics) })),
       )
       for (const { score } of beside) assert.strictEqual(score.runs, 2)
 
@@ -181,7 +181,7 @@ describe("a sweep is the same sweep", () => {
       const wholeRuns = left(whole)
       for (const [key, run] of left(killed)) assert.deepEqual(scoresOf(run), scoresOf(wholeRuns.get(key) ?? ""))
       const scores = ({ stdout }: { readonly stdout: string }): unknown =>
-        JSON.parse(stdout, (key, value) => (key === "wall_seconds" ? undefined : value))
+        JSON.parse(stdout, (key, value) => (key === "wallSeconds" ? undefined : value))
       assert.deepEqual(scores(outcome), scores(uninterrupted))
     }),
   )

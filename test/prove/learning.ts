@@ -21,12 +21,12 @@ const train = async (
   const outcome = await effect([...command, "--quiet", "--json", ...args])
   must(outcome.code === 0, outcome.stderr)
   const metrics: {
-    readonly seeds: ReadonlyArray<{ readonly score: number; readonly steps: number; readonly wall_seconds: number }>
+    readonly seeds: ReadonlyArray<{ readonly score: number; readonly steps: number; readonly wallSeconds: number }>
   } = JSON.parse(outcome.stdout)
   return {
     scores: metrics.seeds.map(({ score }) => score),
     steps: metrics.seeds[0].steps,
-    seconds: Math.max(...metrics.seeds.map(({ wall_seconds: seconds }) => seconds)),
+    seconds: Math.max(...metrics.seeds.map(({ wallSeconds: seconds }) => seconds)),
   }
 }
 

@@ -29,7 +29,7 @@ export const summarise = (ended: ReadonlyArray<Ended>) => {
         seed,
         score: scoreOf(result),
         steps: result.steps,
-        wall_seconds: result.wallSeconds,
+        wallSeconds: result.wallSeconds,
         digest: result.digest,
       }
     }),

@@ -2,6 +2,7 @@ import { rename, rm, writeFile } from "node:fs/promises"
 import { availableParallelism } from "node:os"
 import { dirname, join } from "node:path"
 import { Cause, Effect, Exit, FileSystem, Option, Schema } from "effect"
+import { toSnakeCase } from "../../config/Config.ts"
 import { toPath } from "../../experiment/identifier.ts"
 import { holdLock } from "../../experiment/lock.ts"
 import { owner } from "../../experiment/owner-node.ts"
@@ -146,7 +147,7 @@ const conclude = Effect.fnUntraced(function* (
   })
   for (const { folders, metrics } of summaries) {
     for (const folder of folders) {
-      yield* Effect.promise(() => writeWhole(join(folder, "metrics.json"), `${JSON.stringify(metrics, null, 2)}\n`))
+      yield* Effect.promise(() => writeWhole(join(folder, "metrics.json"), `${JSON.stringify(toSnakeCase(metrics), null, 2)}\n`))
     }
   }
 

@@ -91,7 +91,7 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
         backend(given.backend),
         envPool,
         Recorder.layerSilent,
-        runStore({ resultsDir: run, resume: run, readOnly: true }),
+        runStore({ resultsDir: run, resume: run, readOnly: true, indexed: given.render }),
       ),
     ),
   )

@@ -1,4 +1,4 @@
-import { Effect, type FileSystem, Option } from "effect"
+import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Command } from "effect/cli"
 import { flags, type Given } from "./flags.ts"
 import { sweep, type SweepError } from "./sweep/sweep.ts"
@@ -33,7 +33,7 @@ export const run = Command.make("run", flags, (given) => execute(given)).pipe(
   ]),
 )
 
-const execute = (given: Given): Effect.Effect<void, SweepError, FileSystem.FileSystem> => {
+const execute = (given: Given): Effect.Effect<void, SweepError, FileSystem.FileSystem | Path.Path> => {
   const isSweep = given.population.length > 0 || Option.isSome(given.seeds)
   if (given.population.length === 0 && given.more.length > 0) {
     return Effect.fail(new UsageError({ message: `unexpected argument "${given.more[0]}"` }))

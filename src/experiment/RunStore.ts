@@ -119,6 +119,8 @@ const openOnDisk = Effect.fnUntraced(function* (options: FileSystemOptions) {
   return Effect.fnUntraced(function* (identity: RunIdentity): Effect.fn.Return<RunFiles, RunStoreError, Scope.Scope> {
     const { resume, owner, onOpen, readOnly = false } = options
     const directory = yield* resume === undefined ? claim(identity) : known(resume)
+    // However it ends, its files are in the index; that this can't be written is no reason to fail.
+    if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory)))
     if (readOnly) {
       const tree = yield* Effect.provideContext(onDisk(directory), context)
       return makeRunFiles({ ...tree, repair: () => Effect.void }, identity, true)
@@ -131,8 +133,6 @@ const openOnDisk = Effect.fnUntraced(function* (options: FileSystemOptions) {
     if (options.provenance !== undefined && !(yield* tree.exists("git.json"))) {
       yield* tree.write("git.json", `${JSON.stringify(options.provenance, null, 2)}\n`)
     }
-    // However it ends, its files are in the index; that this can't be written is no reason to fail.
-    if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory)))
     return makeRunFiles(tree, identity, resume !== undefined)
   })
 })

@@ -1,10 +1,11 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { RunStore } from "../../src/experiment/RunStore.ts"
 import { runStore } from "../../src/node.ts"
+import { found } from "./found.ts"
 
 const withResults = <A, E>(body: (resultsDir: string) => Effect.Effect<A, E>) =>
   Effect.acquireUseRelease(
@@ -21,25 +22,67 @@ const open = (resultsDir: string, body: (directory: string) => void) =>
   Effect.gen(function* () {
     const { directory } = yield* (yield* RunStore).open(identity)
     body(directory)
+    return directory
   }).pipe(Effect.scoped, Effect.provide(runStore({ resultsDir, time, commit: "0123456", provenance })))
 
+const write = (folder: string, ...names: ReadonlyArray<string>): void => {
+  for (const name of names) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), "1")
+  }
+}
+
+const index = (resultsDir: string): string => readFileSync(join(resultsDir, "index.txt"), "utf8")
+
 describe("index.txt", () => {
-  it.effect("lists every file of all runs when one has ended, sorted, and nothing else", () =>
+  it.effect("lists every file when a run has ended, sorted", () =>
     withResults((resultsDir) =>
       Effect.gen(function* () {
-        mkdirSync(join(resultsDir, ".git"))
-        writeFileSync(join(resultsDir, ".git", "HEAD"), "")
-        writeFileSync(join(resultsDir, "notes.md"), "")
-        for (let run = 0; run < 2; run++) {
-          yield* open(resultsDir, (directory) => {
-            mkdirSync(join(directory, "steps"))
-            writeFileSync(join(directory, "steps", "b.json"), "1")
-            writeFileSync(join(directory, "a.txt"), "1")
-          })
-        }
+        write(resultsDir, ".git/HEAD", ".gitignore", ".DS_Store")
+        for (let run = 0; run < 2; run++) yield* open(resultsDir, (to) => write(to, "steps/b.json", "a.txt"))
         const folders = ["00", "01"].map((second) => `./2026-01-31_12-00-${second}/0123456_tune_algorithm/ppo/0003`)
         const files = folders.flatMap((folder) => [`${folder}/a.txt`, `${folder}/git.json`, `${folder}/steps/b.json`])
-        assert.strictEqual(readFileSync(join(resultsDir, "index.txt"), "utf8"), [...files, ""].join("\n"))
+        assert.strictEqual(index(resultsDir), [...files, ""].join("\n"))
+        assert.strictEqual(index(resultsDir), found(resultsDir))
+      }),
+    ),
+  )
+
+  it.effect("is what find says, whatever comes and goes beside runs", () =>
+    withResults((resultsDir) =>
+      Effect.gen(function* () {
+        const first = yield* open(resultsDir, (to) => write(to, "a.txt", "return.json", ".hidden", "with space"))
+        const [second, third] = [
+          yield* open(resultsDir, (to) => write(to, "a.txt", "return.json")),
+          yield* open(resultsDir, (to) => write(to, "a.txt", ".b.tmp")),
+        ]
+        rmSync(join(third, ".b.tmp"))
+        // Never ended, so nobody said what it has.
+        write(dirname(first), "0009/a.txt", "0009/b.txt")
+        write(resultsDir, "notes.md", "2020/notes.md", "a/b/c/d/e/f.txt", ".a/b")
+        symlinkSync("0003/a.txt", join(dirname(first), "metrics.json"))
+        symlinkSync("0003", join(dirname(first), "latest"))
+        rmSync(second, { recursive: true })
+        yield* open(resultsDir, (to) => write(to, "steps/1/a.txt", "Z", "é"))
+        assert.strictEqual(index(resultsDir), found(resultsDir))
+        for (const name of ["notes.md", "0009/b.txt", ".hidden", ".a/b"]) assert.include(index(resultsDir), name)
+        assert.notInclude(index(resultsDir), "metrics.json")
+        // One that is not finished is looked at again.
+        rmSync(join(dirname(first), "0009/a.txt"))
+        rmSync(join(third, "a.txt"))
+        yield* open(resultsDir, () => {})
+        assert.strictEqual(index(resultsDir), found(resultsDir))
+      }),
+    ),
+  )
+
+  it.effect("loses no line when many runs end at once", () =>
+    withResults((resultsDir) =>
+      Effect.gen(function* () {
+        const runs = Array.from({ length: 8 }, () => open(resultsDir, (to) => write(to, "a.txt", "return.json")))
+        yield* Effect.all(runs, { concurrency: "unbounded" })
+        assert.strictEqual(index(resultsDir), found(resultsDir))
+        assert.strictEqual(index(resultsDir).split("\n").length, 8 * 3 + 1)
       }),
     ),
   )

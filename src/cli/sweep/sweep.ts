@@ -1,9 +1,10 @@
-import { rename, rm, writeFile } from "node:fs/promises"
+import { rm } from "node:fs/promises"
 import { availableParallelism } from "node:os"
-import { dirname, join } from "node:path"
-import { Cause, Effect, Exit, FileSystem, Option, Schema } from "effect"
-import { toSnakeCase } from "../../config/Config.ts"
+import { basename, dirname, join } from "node:path"
+import { Cause, Effect, Exit, FileSystem, Option, Path, Schema } from "effect"
+import { onDisk } from "../../experiment/FileTree.ts"
 import { toPath } from "../../experiment/identifier.ts"
+import { indexRun } from "../../experiment/indexFile.ts"
 import { holdLock } from "../../experiment/lock.ts"
 import { owner } from "../../experiment/owner-node.ts"
 import type { RunStoreError } from "../../experiment/RunStore.ts"
@@ -16,7 +17,7 @@ import { readFinished, RunFailed, trainInChild } from "./child.ts"
 import { argumentsOf, goOnCommand } from "./command.ts"
 import { dryRun } from "./dryRun.ts"
 import { earlierFolder, newFolder, type SweepFolder } from "./folder.ts"
-import { type Ended, lineOf, scoreText, summarise, tableOf } from "./metrics.ts"
+import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
 
 /**
@@ -25,7 +26,7 @@ import { type PlannedRun, planSweep } from "./plan.ts"
  */
 export const sweep = Effect.fnUntraced(function* (
   given: Given,
-): Effect.fn.Return<void, SweepError, FileSystem.FileSystem> {
+): Effect.fn.Return<void, SweepError, FileSystem.FileSystem | Path.Path> {
   if (Option.isSome(given.seeds) && Option.isSome(given.seed)) {
     return yield* new UsageError({ message: "--seeds and --seed don't go together" })
   }
@@ -138,17 +139,15 @@ const conclude = Effect.fnUntraced(function* (
   given: Given,
   runs: ReadonlyArray<PlannedRun>,
   ended: ReadonlyArray<Ended>,
-): Effect.fn.Return<void, RunsFailed> {
+): Effect.fn.Return<void, RunsFailed | RunStoreError, FileSystem.FileSystem | Path.Path> {
   const configurations = [...Map.groupBy(ended, ({ run }) => run.configuration).values()]
   const isSweep = runs[0].choices.length > 0
   const summaries = configurations.map((group) => {
     const { choices } = group[0].run
-    return { choices, folders: new Set(group.flatMap(folderOf)), metrics: summarise(group) }
+    return { choices, finished: group.flatMap(finishedOf), metrics: summarise(group) }
   })
-  for (const { folders, metrics } of summaries) {
-    for (const folder of folders) {
-      yield* Effect.promise(() => writeWhole(join(folder, "metrics.json"), `${JSON.stringify(toSnakeCase(metrics), null, 2)}\n`))
-    }
+  for (const { finished, metrics } of summaries) {
+    for (const [first] of Map.groupBy(finished, dirname).values()) yield* writeBeside(first, metrics)
   }
 
   const failures = ended.flatMap(({ run, directory, outcome }) =>
@@ -172,11 +171,13 @@ const conclude = Effect.fnUntraced(function* (
   return yield* new RunsFailed({ message: `${failures.length} of ${ended.length} ${what} failed` })
 })
 
-const folderOf = ({ outcome, directory }: Ended): ReadonlyArray<string> =>
-  "result" in outcome ? [dirname(directory)] : []
+const finishedOf = ({ outcome, directory }: Ended): ReadonlyArray<string> => ("result" in outcome ? [directory] : [])
 
-/** Whoever reads the file meanwhile sees the old one or the new one. */
-const writeWhole = async (path: string, text: string): Promise<void> => {
-  await writeFile(`${path}.tmp`, text)
-  await rename(`${path}.tmp`, path)
-}
+/** The file itself is in the folder of a run, and beside it is a link: `indexFile.ts` says why. */
+const writeBeside = Effect.fnUntraced(function* (run: string, metrics: Metrics) {
+  const folder = yield* onDisk(dirname(run))
+  const file = `${basename(run)}/seeds.json`
+  yield* folder.write(file, `${JSON.stringify(metrics, null, 2)}\n`)
+  yield* folder.link("metrics.json", file)
+  yield* Effect.ignore(indexRun(yield* FileSystem.FileSystem, yield* Path.Path, run))
+})

@@ -1,0 +1,9 @@
+import { execFileSync } from "node:child_process"
+
+/** What the system's own tools say that a folder's index.txt must be. */
+export const found = (folder: string): string =>
+  execFileSync("sh", ["-c", "find . -type f -not -name '.git*' -not -path './.git/*' -not -name .DS_Store | sort"], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, LC_ALL: "C" },
+  }).replace("./index.txt\n", "")

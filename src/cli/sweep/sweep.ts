@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises"
 import { availableParallelism } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { Cause, Effect, Exit, FileSystem, Option, Path, Schema } from "effect"
+import { toSnakeCase } from "../../config/Config.ts"
 import { onDisk } from "../../experiment/FileTree.ts"
 import { toPath } from "../../experiment/identifier.ts"
 import { indexRun } from "../../experiment/indexFile.ts"
@@ -177,7 +178,7 @@ const finishedOf = ({ outcome, directory }: Ended): ReadonlyArray<string> => ("r
 const writeBeside = Effect.fnUntraced(function* (run: string, metrics: Metrics) {
   const folder = yield* onDisk(dirname(run))
   const file = `${basename(run)}/seeds.json`
-  yield* folder.write(file, `${JSON.stringify(metrics, null, 2)}\n`)
+  yield* folder.write(file, `${JSON.stringify(toSnakeCase(metrics), null, 2)}\n`)
   yield* folder.link("metrics.json", file)
   yield* Effect.ignore(indexRun(yield* FileSystem.FileSystem, yield* Path.Path, run))
 })

@@ -24,6 +24,7 @@ import { progress } from "./record/progress.ts"
 import { Recorder, type Sink } from "./record/Recorder.ts"
 import { runLog } from "./record/runLog.ts"
 import { scores } from "./record/scores.ts"
+import { system, type SystemFigures } from "./record/system.ts"
 import { tensorBoard } from "./record/tensorBoard.ts"
 
 export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference"] as const
@@ -83,7 +84,14 @@ export const runStore = (
 
 /** The sinks of a run's own files, and any others. */
 export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>
-  Recorder.layer(scores, tensorBoard, runLog, ...more)
+  Recorder.layer(scores, tensorBoard, runLog, system(systemFigures), ...more)
+
+/** What this process uses at this moment. */
+const systemFigures = (): SystemFigures => {
+  const { rss, heapUsed, external } = process.memoryUsage()
+  const { user, system: ofKernel } = process.cpuUsage()
+  return { rss, heap: heapUsed, buffers: external, cpuSeconds: (user + ofKernel) / 1e6 }
+}
 
 /** A progress line on stderr. */
 export const terminalProgress: Sink = progress({

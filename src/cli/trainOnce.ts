@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs"
+import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
 import { dateOf } from "../experiment/identifier.ts"
@@ -40,7 +41,10 @@ export const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.R
     runStore({
       resultsDir: given.resultsDir,
       ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
-      onOpen: (opened) => Effect.sync(() => void (directory = opened)),
+      onOpen: (opened) =>
+        Effect.sync(() => void (directory = opened)).pipe(
+          Effect.andThen(part === undefined ? Effect.void : Effect.ignore(noteSweep(opened, part.command))),
+        ),
       ...(resume === undefined ? {} : { resume }),
     }),
   )
@@ -107,12 +111,31 @@ const runToResume = Effect.fnUntraced(function* (
   }
   const unfinished = yield* unfinishedRuns(given.resultsDir)
   const newest = unfinished.find((run) => run.name === name)
-  if (newest !== undefined) return newest.path
+  if (newest !== undefined) {
+    const command = yield* sweepCommand(newest.path)
+    if (command === undefined) return newest.path
+    const message = `--resume latest: the newest unfinished run, ${newest.path}, is one of a sweep, which goes on by: ${command}; that run alone goes on by --resume ${newest.path}`
+    return yield* new UsageError({ message })
+  }
   const [other] = unfinished
   const hint = other === undefined ? "" : `; the newest unfinished one is ${other.path}`
   const message = `--resume latest: there is no unfinished run named ${name} in ${given.resultsDir}${hint}`
   return yield* new UsageError({ message })
 })
+
+/** A run that is one of a sweep has the sweep's command beside its files. */
+const sweepFile = "sweep.txt"
+
+const noteSweep = (directory: string, command: string) =>
+  Effect.tryPromise(() => writeFile(join(directory, sweepFile), `${command}\n`))
+
+const sweepCommand = (directory: string): Effect.Effect<string | undefined> =>
+  Effect.promise(() =>
+    readFile(join(directory, sweepFile), "utf8").then(
+      (text) => text.trim(),
+      () => undefined,
+    ),
+  )
 
 /** The newest first. */
 const unfinishedRuns = Effect.fnUntraced(function* (resultsDir: string) {

@@ -1,5 +1,5 @@
 import { Context, type Effect } from "effect"
-import type { Override } from "../config/Config.ts"
+import type { Override, Plain } from "../config/Config.ts"
 import type { RunIdentity } from "../experiment/RunStore.ts"
 import type { ValidationOutcome } from "./validation/Validator.ts"
 
@@ -13,8 +13,8 @@ export interface RunOptions {
   readonly name: string
   /** What is varied besides env and algorithm, and its value in this run: part of the run's identifier. */
   readonly population?: Readonly<Record<string, string>>
-  /** Told what the run is when all its settings are checked, before anything is set up. */
-  readonly onPlanned?: (identity: RunIdentity) => Effect.Effect<void>
+  /** Told what the run is, and its effective config, when all settings are checked, before anything is set up. */
+  readonly onPlanned?: (identity: RunIdentity, effective: Plain) => Effect.Effect<void>
   /** Not to train: to validate what a run has learnt, as one of its checkpoints holds it. */
   readonly evaluate?: Evaluate
 }

@@ -33,7 +33,7 @@ export const setUp = Effect.fnUntraced(function* (
     population: { environment: env.id, algorithm: algorithm.name, ...population },
     seed: settings.seed,
   }
-  if (onPlanned !== undefined) yield* onPlanned(identity)
+  if (onPlanned !== undefined) yield* onPlanned(identity, planned.effective)
   const startedAtMillis = yield* Clock.currentTimeMillis
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
   const envs = yield* trainingEnvs(env, settings, gamma)

@@ -246,6 +246,65 @@ describe("a sweep is the same sweep", () => {
       }),
   )
 
+  it("when it is asked for more steps: what was finished goes on, too", () =>
+    withFolder(async (folder) => {
+      const [extended, whole] = [join(folder, "extended"), join(folder, "whole")]
+      const words = ["--seeds", "1..2", "--set", "algorithm.schedule=constant"]
+      const args = ["run", write(folder, "train.ts", tiny), ...words]
+      assert.strictEqual((await effect([...args, "--results-dir", extended])).code, 0)
+      // In the file, which a run that goes on doesn't heed by itself.
+      write(folder, "train.ts", tiny.replace("totalSteps: 512", "totalSteps: 1024"))
+      const outcome = await effect([...args, "--results-dir", extended, "--resume", "latest"])
+      assert.strictEqual(outcome.code, 0, outcome.stderr)
+      assert.match(outcome.stderr, /^seed 2: .* after 1024 steps/m)
+      assert.strictEqual((await effect([...args, "--results-dir", whole])).code, 0)
+      assert.deepEqual(digestsOf(extended), digestsOf(whole))
+    }))
+
+  it("not with other settings than those that its runs were made with: that is said before anything starts", () =>
+    withFolder(async (folder) => {
+      const results = join(folder, "results")
+      const args = ["run", write(folder, "train.ts", tiny), "--seeds", "1..2", "--results-dir", results]
+      assert.strictEqual((await effect(args)).code, 0)
+      const [first, second] = [...left(results).values()].toSorted()
+      rmSync(second, { recursive: true })
+      const resumed = (...more: ReadonlyArray<string>) => effect([...args, "--resume", "latest", ...more])
+      for (const [more, key, then, now] of [
+        [["--set", "algorithm.learning_rate=0.5"], "algorithm.learning_rate", "0.00025", "0.5"],
+        [["--total-steps", "256"], "total_steps", "512", "256"],
+        [["--set", "validation.every_steps=256"], "validation.every_steps", "0", "256"],
+      ] as const) {
+        const outcome = await resumed(...more)
+        assert.strictEqual(outcome.code, 2, outcome.stderr)
+        const found = `effect: --resume: seed 1 was finished with ${key} = ${then}, and is asked for with ${now}: ${first}; `
+        assert.isTrue(outcome.stderr.startsWith(found), outcome.stderr)
+        assert.strictEqual(outcome.stderr.trim().split("\n").length, 1)
+      }
+      // What changes no result is no other setting; begun runs are looked at as well.
+      assert.strictEqual((await resumed("--set", "checkpoint.every_steps=64", "--dry-run")).code, 0)
+      rmSync(join(first, "return.json"))
+      assert.include((await resumed("--set", "algorithm.gamma=0.5")).stderr, "seed 1 was begun with algorithm.gamma")
+      assert.isFalse(existsSync(second))
+    }))
+
+  it("not as one of its runs: a plain --resume latest says what the newest unfinished run is part of", () =>
+    withFolder(async (folder) => {
+      const results = join(folder, "results")
+      const file = write(folder, "train.ts", tiny)
+      const args = ["run", file, "--results-dir", results]
+      assert.strictEqual((await effect([...args, "--seeds", "1..2"])).code, 0)
+      const [first] = [...left(results).values()].toSorted()
+      rmSync(join(first, "return.json"))
+      const outcome = await effect([...args, "--resume", "latest"])
+      assert.strictEqual(outcome.code, 2, outcome.stderr)
+      const command = `npx effect run ${file} --seeds 1..2 --resume ${dirname(dirname(dirname(first)))}`
+      const message = `the newest unfinished run, ${first}, is one of a sweep, which goes on by: ${command}; that run alone goes on by --resume ${first}`
+      assert.strictEqual(outcome.stderr, `effect: --resume latest: ${message}\n`)
+      assert.isFalse(existsSync(join(first, "return.json")))
+      assert.strictEqual((await effect(command.split(" ").slice(2))).code, 0)
+      assert.isTrue(existsSync(join(first, "return.json")))
+    }))
+
   it("when it is killed and its runs are not: they save and end by themselves", () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", long)

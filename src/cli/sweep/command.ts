@@ -13,7 +13,7 @@ export const argumentsOf = (
   given.file,
   ...flagWords("config", given.config),
   ...settings(run, given).flatMap((setting) => ["--set", setting]),
-  ...flagWords("total-steps", given.totalSteps),
+  ...flagWords("total-steps", resume === undefined ? given.totalSteps : totalOf(run)),
   ...flagWords("backend", Option.some(given.backend)),
   ...flagWords("results-dir", Option.some(resultsDir)),
   ...flagWords("name", given.name),
@@ -21,6 +21,9 @@ export const argumentsOf = (
   ...flagWords("resume", Option.fromUndefinedOr(resume)),
   ...(given.csv ? ["--csv"] : []),
 ]
+
+/** One that goes on would else have the total that it had. */
+const totalOf = ({ effective: { totalSteps } }: PlannedRun): Option.Option<unknown> => Option.some(totalSteps)
 
 /** In the order in which they are laid over each other. */
 const settings = ({ choices }: PlannedRun, { set }: Given): ReadonlyArray<string> => [

@@ -10,6 +10,8 @@ export const Part = Schema.Struct({
   time: Schema.String,
   commit: Schema.String,
   population: Schema.Record(Schema.String, Schema.String),
+  /** The command that goes on with the sweep: in a run's `sweep.txt`. */
+  command: Schema.String,
 })
 export type Part = typeof Part.Type
 

@@ -1,6 +1,6 @@
 import { Deferred, Effect, Layer, Option } from "effect"
 import * as reference from "../../backend/reference.ts"
-import { camelCase } from "../../config/Config.ts"
+import { camelCase, type Plain } from "../../config/Config.ts"
 import { toPath } from "../../experiment/identifier.ts"
 import type { RunIdentity } from "../../experiment/RunStore.ts"
 import { RunStore } from "../../experiment/RunStore.ts"
@@ -24,6 +24,8 @@ export interface PlannedRun {
   /** What the identifier has besides env and algorithm. */
   readonly population: Readonly<Record<string, string>>
   readonly identity: RunIdentity
+  /** What its config.yaml would say. */
+  readonly effective: Plain
 }
 
 /** All runs that were asked for, those of one configuration after another; the first thing that is wrong with any. */
@@ -43,7 +45,12 @@ export const planSweep = Effect.fnUntraced(function* (
     const population = populationOf(variables, choices)
     const seed = seeds === undefined ? given.seed : Option.some(seeds[0])
     const overrides = yield* overridesOf({ ...given, seed }, undefined, sweptBy(choices))
-    const identity = yield* identityOf(training, { overrides, source: given.file, name: nameOf(given), population })
+    const { identity, effective } = yield* plannedOf(training, {
+      overrides,
+      source: given.file,
+      name: nameOf(given),
+      population,
+    })
     if (Option.isSome(seed) && identity.seed !== seed.value) {
       return yield* new UsageError({
         message: `--seeds and another setting of the seed (${identity.seed}) don't go together`,
@@ -57,7 +64,14 @@ export const planSweep = Effect.fnUntraced(function* (
     const words = choices.map(({ path, shown }) => `${names.get(path) ?? path}=${shown}`)
     for (const seed of seeds ?? [identity.seed]) {
       const label = [...words, `seed ${seed}`].join(" ")
-      runs.push({ configuration, choices, label, population, identity: { ...identity, seed } })
+      runs.push({
+        configuration,
+        choices,
+        label,
+        population,
+        identity: { ...identity, seed },
+        effective: { ...effective, seed },
+      })
     }
   }
   const known = new Map<string, PlannedRun>()
@@ -97,13 +111,13 @@ export const keyOf = ({ name, population, seed }: RunIdentity): string =>
 const nowhere = Layer.mergeAll(reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 
 /** What a training would be, without doing it: it is stopped when it has checked its settings. */
-const identityOf = Effect.fnUntraced(function* (
+const plannedOf = Effect.fnUntraced(function* (
   training: Run,
   options: RunOptions,
-): Effect.fn.Return<RunIdentity, TrainError | UsageError> {
-  const planned = yield* Deferred.make<RunIdentity>()
-  const onPlanned = (identity: RunIdentity): Effect.Effect<never> =>
-    Effect.andThen(Deferred.succeed(planned, identity), Effect.never)
+): Effect.fn.Return<Pick<PlannedRun, "identity" | "effective">, TrainError | UsageError> {
+  const planned = yield* Deferred.make<Pick<PlannedRun, "identity" | "effective">>()
+  const onPlanned = (identity: RunIdentity, effective: Plain): Effect.Effect<never> =>
+    Effect.andThen(Deferred.succeed(planned, { identity, effective }), Effect.never)
   const stopping = training.pipe(
     Effect.provideService(RunOptions, { ...options, onPlanned }),
     Effect.provide(nowhere),

@@ -20,6 +20,7 @@ import { dryRun } from "./dryRun.ts"
 import { earlierFolder, newFolder, type SweepFolder } from "./folder.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
+import { withSameSettings } from "./sameSettings.ts"
 
 /**
  * Many trainings of one file: every choice of the swept settings with every seed, each in a process of its own, all in
@@ -37,7 +38,7 @@ export const sweep = Effect.fnUntraced(function* (
   const runs = yield* planSweep(given)
   const commit = yield* gitCommit
   const earlier = Option.isSome(given.resume)
-    ? yield* earlierFolder(given.resume.value, given.resultsDir, runs)
+    ? yield* withSameSettings(yield* earlierFolder(given.resume.value, given.resultsDir, runs), runs)
     : undefined
   if (given.dryRun) return yield* dryRun(given, runs, commit, earlier)
   const folder = earlier ?? (yield* newFolder(given.resultsDir, runs))
@@ -105,7 +106,7 @@ const runOne = ({ given, run, index, folder, commit, board }: RunOne): Effect.Ef
     if (found?.state === "empty") yield* removed(found.directory)
     return yield* trainInChild({
       args: argumentsOf(given, run, resultsDir, resume),
-      part: { time, commit, population: run.population },
+      part: { time, commit, population: run.population, command: goOnCommand(given, join(resultsDir, time)) },
       onProgress: (progress) => board.update(index, { _tag: "Running", ...progress }),
     })
   })

@@ -18,8 +18,18 @@ export interface Episode {
   readonly samplingSeed: number
   readonly groupId?: string | null
   readonly tags?: Readonly<Record<string, string>>
+  /** Where it was delegated from. */
+  readonly parent?: Parent
   /** Told of every step when it is done, in order. */
   readonly onStep?: (step: Step) => Effect.Effect<void>
+}
+
+export interface Parent {
+  readonly rolloutId: string
+  /** The call of the model that delegated; null where an agent without a model did. */
+  readonly stepId: string | null
+  /** Of the new rollout. */
+  readonly depth: number
 }
 
 export type EpisodeFailure = AgentFailure | EnvError | ProtocolError

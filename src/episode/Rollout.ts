@@ -2,12 +2,37 @@
  * What happened when agents met an env, step by step, as plain data: a line of JSON a rollout.
  *
  * A turn is what an agent does between two of the env's observations: any number of `AgentStep`s (each a call of the
- * model), of which the last may lead to an `EnvironmentStep`. Ids are made of the rollout's id and counters, so the same
- * seed gives the same file.
+ * model), of which the last may lead to an `EnvironmentStep`. What an agent asks its model when all is over, to look
+ * back, is a turn of its own behind the others. Ids are made of the rollout's id and counters, so the same seed gives
+ * the same file.
  */
 import { Schema } from "effect"
-import { ModelCall } from "../agent/Agent.ts"
+import { ModelCall, ToolResult } from "../agent/Agent.ts"
 import { Feedback } from "../env/text/TextEnv.ts"
+
+export const TruncationReason = Schema.Literals(["max_steps", "env", "max_seq_len"])
+export type TruncationReason = typeof TruncationReason.Type
+
+/**
+ * How an episode ended, or what a step had to do with it. `terminated` is the env's word (or the protocol's, where a
+ * failed parse ends the episode); `truncated` means that it was cut off from outside of the task, and `truncationReason`
+ * by whom. At most one of the two is true, and there is a reason exactly where something was truncated.
+ */
+export const Ending = Schema.Struct({
+  terminated: Schema.Boolean,
+  truncated: Schema.Boolean,
+  truncationReason: Schema.NullOr(TruncationReason),
+})
+export type Ending = typeof Ending.Type
+
+/** Of a step after which there are others. */
+export const goesOn: Ending = { terminated: false, truncated: false, truncationReason: null }
+export const terminated: Ending = { terminated: true, truncated: false, truncationReason: null }
+export const truncatedBy = (truncationReason: TruncationReason): Ending => ({
+  terminated: false,
+  truncated: true,
+  truncationReason,
+})
 
 /** A call of the model, with its place in the episode. */
 export const AgentStep = Schema.TaggedStruct("AgentStep", {
@@ -19,8 +44,12 @@ export const AgentStep = Schema.TaggedStruct("AgentStep", {
   /** The step of a parent rollout that this rollout was delegated by; null in a rollout of its own. */
   parentId: Schema.NullOr(Schema.String),
   call: ModelCall,
+  /** What tools that are not the agent's own answered. */
+  toolResults: Schema.Array(ToolResult),
   /** Of a parse that failed; what a good parse is worth is in the env step that it led to. */
   reward: Schema.Finite,
+  // Of the last step alone, where the env wasn't stepped any more.
+  ...Ending.fields,
 })
 export type AgentStep = typeof AgentStep.Type
 
@@ -40,25 +69,13 @@ export const EnvironmentStep = Schema.TaggedStruct("EnvironmentStep", {
   feedback: Feedback,
   /** The env's score and what the parser gave. */
   reward: Schema.Finite,
-  terminated: Schema.Boolean,
-  truncated: Schema.Boolean,
+  ...Ending.fields,
   info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
 })
 export type EnvironmentStep = typeof EnvironmentStep.Type
 
 export const Step = Schema.Union([AgentStep, EnvironmentStep])
 export type Step = typeof Step.Type
-
-/**
- * How an episode ended. `terminated` is the env's word; `truncated` means that it was cut off from outside of the task,
- * and `truncationReason` by whom. At most one of the two is true.
- */
-export const Ending = Schema.Struct({
-  terminated: Schema.Boolean,
-  truncated: Schema.Boolean,
-  truncationReason: Schema.NullOr(Schema.Literals(["max_steps", "env", "max_seq_len"])),
-})
-export type Ending = typeof Ending.Type
 
 export const RolloutMeta = Schema.Struct({
   envId: Schema.String,

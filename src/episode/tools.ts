@@ -1,0 +1,90 @@
+/** Who answers the calls of tools that aren't an agent's own: handlers by name, and the env for the others. */
+import { Duration, Effect } from "effect"
+import type { ToolResult } from "../agent/Agent.ts"
+import type { EnvError } from "../env/EnvError.ts"
+import type { CallResult, TextEpisode } from "../env/text/TextEnv.ts"
+import type { ToolCall } from "../lm/Chat.ts"
+import { ProtocolError } from "./ProtocolError.ts"
+
+/** Where a call comes from. */
+export interface CallSite {
+  readonly rolloutId: string
+  readonly turnId: string
+  /** The agent's step that the call is in; null for an agent that asks no model. */
+  readonly stepId: string | null
+}
+
+/** A failure is a result that the model sees, by its message. */
+export type ToolHandler = (call: ToolCall, from: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
+
+export interface ToolOptions {
+  /** By the tool's name. Calls of others go to the env, if it has tools. */
+  readonly handlers?: Readonly<Record<string, ToolHandler>>
+  /** How often in a turn tools are answered; what is called then isn't, and the turn is a failed one. */
+  readonly maxToolRounds?: number
+  /** After that long a call's result says that there was no answer. */
+  readonly toolTimeout?: Duration.Input
+  /** How many of the calls of one completion are answered at a time; more than one only where no tool minds. */
+  readonly toolConcurrency?: number
+}
+
+export const toolDefaults = { maxToolRounds: 16, toolTimeout: "60 seconds", toolConcurrency: 1 } as const
+
+/** What an agent can call, as far as a protocol knows. */
+export interface Toolbox {
+  readonly protocol: string
+  readonly options: ToolOptions
+  /** Null where the env has no tools. */
+  readonly env: Pick<TextEpisode, "call"> | null
+}
+
+const resultOf = (call: ToolCall, { content, isError = false }: CallResult): ToolResult => ({
+  toolCallId: call.id,
+  toolName: call.name,
+  content,
+  isError,
+})
+
+/** Instead of an answer. */
+export const refused = (calls: ReadonlyArray<ToolCall>, rounds: number): ReadonlyArray<ToolResult> => {
+  const often = rounds === 1 ? "once" : `${rounds} times`
+  const content = `Not called: tools were called ${often} already in this turn. Answer now.`
+  return calls.map((call) => resultOf(call, { content, isError: true }))
+}
+
+export const answers = (
+  { protocol, options, env }: Toolbox,
+  calls: ReadonlyArray<ToolCall>,
+  from: CallSite,
+): Effect.Effect<ReadonlyArray<ToolResult>, EnvError | ProtocolError> => {
+  const { handlers = {}, toolTimeout, toolConcurrency } = { ...toolDefaults, ...options }
+  const names = Object.keys(handlers)
+  const answer = (call: ToolCall): Effect.Effect<CallResult, EnvError | ProtocolError> => {
+    const handler = Object.hasOwn(handlers, call.name) ? handlers[call.name] : undefined
+    if (handler !== undefined) {
+      return Effect.catch(handler(call, from), ({ message }) => Effect.succeed({ content: message, isError: true }))
+    }
+    if (env !== null) return env.call(call)
+    if (names.length === 0) {
+      const message = `${from.turnId}: the agent calls the tool "${call.name}", and nobody answers: its env has no tools, and there are no handlers`
+      return Effect.fail(new ProtocolError({ protocol, rollout: from.rolloutId, message }))
+    }
+    return Effect.succeed({
+      content: `There is no tool "${call.name}"; there are ${names.join(", ")}.`,
+      isError: true,
+    })
+  }
+  const late = (name: string): CallResult => ({
+    content: `The tool "${name}" gave no answer within ${Duration.format(Duration.fromInputUnsafe(toolTimeout))}.`,
+    isError: true,
+  })
+  return Effect.forEach(
+    calls,
+    (call) =>
+      answer(call).pipe(
+        Effect.timeoutOrElse({ duration: toolTimeout, orElse: () => Effect.succeed(late(call.name)) }),
+        Effect.map((result) => resultOf(call, result)),
+      ),
+    { concurrency: toolConcurrency },
+  )
+}

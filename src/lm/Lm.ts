@@ -3,7 +3,9 @@
  * log) are functions from one such service to another, so they compose in any order.
  */
 import { Context, Effect, Layer } from "effect"
+import { LanguageModel } from "effect/ai"
 import type { Completion, LmRequest } from "./Chat.ts"
+import { toLm } from "./languageModel.ts"
 import type { LmError } from "./LmError.ts"
 
 export interface LmService {
@@ -16,6 +18,12 @@ export type Around = (lm: LmService) => LmService
 export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
   static readonly complete = (request: LmRequest): Effect.Effect<Completion, LmError, Lm> =>
     Effect.flatMap(Lm, (lm) => lm.complete(request))
+
+  /** Effect's own language model, whoever provides it. */
+  static readonly layer: Layer.Layer<Lm, never, LanguageModel.LanguageModel> = Layer.effect(
+    Lm,
+    Effect.map(LanguageModel.LanguageModel, toLm),
+  )
 
   /** The first function is the innermost. */
   static readonly around = (...all: ReadonlyArray<Around>): Layer.Layer<Lm, never, Lm> =>

@@ -6,14 +6,17 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   /**
    * - `unauthorised`: the key is missing or wrong
    * - `rejected`: the server won't take the request (4xx), so it isn't tried again
+   * - `unavailable`: one try failed in a way that another may not: too many requests, a server's fault, the network, a time-out
    * - `exhausted`: it was tried as often as allowed; `message` says what the last failure was
    * - `budget`: the run has spent what it may
    * - `cache`: the answer was to come from the cache, and isn't there
    * - `malformed`: the server's answer can't be read
    */
-  reason: Schema.Literals(["unauthorised", "rejected", "exhausted", "budget", "cache", "malformed"]),
+  reason: Schema.Literals(["unauthorised", "rejected", "unavailable", "exhausted", "budget", "cache", "malformed"]),
   /** How often the server was asked. */
   attempts: Schema.Int,
   /** One line for people, without any secret. */
   message: Schema.String,
+  /** In how many seconds the server wants to be asked again, where it says so. */
+  retryAfter: Schema.optionalKey(Schema.Finite),
 }) {}

@@ -1,6 +1,11 @@
-/** Curves of several runs as one, with how far it can be trusted: what is drawn as a line in a band. */
-import { bootstrap, interquartileMean } from "../experiment/statistics.ts"
-import { type Axis, type Curve, rounded } from "./curve.ts"
+/**
+ * Curves of several runs as one, with how far it can be trusted: what is drawn as a line in a band.
+ *
+ * Of a filtered group in an exported site the page computes it with this very file.
+ */
+import { bootstrap, interquartileMean, meanOf } from "../experiment/resampling.ts"
+import type { Axis, Curve } from "./curve.ts"
+import { rounded } from "./rounded.ts"
 
 /** Columns over `x`. */
 export interface Band {
@@ -70,18 +75,16 @@ const valueAt = (xs: ReadonlyArray<number>, ys: ReadonlyArray<number>, x: number
   return ys[low] + ((ys[high] - ys[low]) * (x - xs[low])) / (xs[high] - xs[low] || 1)
 }
 
-const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
-
 const centres = (values: ReadonlyArray<number>) => {
   // Hundreds of runs need fewer resamples for an interval that looks the same.
   const resamples = Math.max(50, Math.min(400, Math.round(8000 / values.length)))
   const interval = (statistic: (of: ReadonlyArray<number>) => number): readonly [number, number] =>
     values.length === 1 ? [values[0], values[0]] : bootstrap(values, statistic, { resamples })
-  const [meanLow, meanHigh] = interval(mean)
+  const [meanLow, meanHigh] = interval(meanOf)
   const [iqmLow, iqmHigh] = interval(interquartileMean)
   return {
     runs: values.length,
-    mean: mean(values),
+    mean: meanOf(values),
     meanLow,
     meanHigh,
     iqm: interquartileMean(values),

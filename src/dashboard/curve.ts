@@ -8,6 +8,7 @@
  * downsample(points, 300) // { steps: [9], time: [0], episodes: [1], mean: [9], min: [9], max: [9] }
  * ```
  */
+import { rounded } from "./rounded.ts"
 import { fields, finite, parsed } from "./RunSummary.ts"
 
 /** What a curve can be drawn over. */
@@ -79,21 +80,23 @@ export interface Validation {
   readonly time: number
   readonly episodes: number
   readonly returns: ReadonlyArray<number>
+  /** Of its episodes, as far as the file says. */
+  readonly lengths: ReadonlyArray<number>
+  readonly terminated: ReadonlyArray<boolean>
 }
 
 /** The validations of one file: two of them between two training episodes share it. */
 export const validationsOf = (text: string, seenEpisodes: number): ReadonlyArray<Validation> => {
-  const points = emptyPoints()
-  addScores(points, text)
-  return [...new Set(points.steps)].map((step) => {
-    const lines = points.steps.flatMap((at, index) => (at === step ? [index] : []))
-    return {
-      step,
-      time: points.time[lines[0]],
-      episodes: seenEpisodes,
-      returns: lines.map((index) => points.value[index]),
-    }
-  })
+  const lines = text.split("\n").map((line) => fields(parsed(line)))
+  const scored = lines.filter(({ step_index, score }) => finite(step_index) !== null && finite(score) !== null)
+  return [...Map.groupBy(scored, ({ step_index }) => Number(step_index))].map(([step, some]) => ({
+    step,
+    time: typeof some[0].timestamp === "string" ? Date.parse(some[0].timestamp) : NaN,
+    episodes: seenEpisodes,
+    returns: some.map(({ score }) => Number(score)),
+    lengths: some.flatMap(({ episode_length }) => finite(episode_length) ?? []),
+    terminated: some.flatMap(({ terminated }) => (typeof terminated === "boolean" ? [terminated] : [])),
+  }))
 }
 
 /** The curve of validations; `start` is when the run did. */
@@ -121,6 +124,3 @@ const emptyCurve = () => ({
 })
 
 const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
-
-/** More digits than a screen shows are only more to send. */
-export const rounded = (value: number): number => Number(value.toPrecision(7))

@@ -3,7 +3,6 @@ import { type Band, bandOf } from "./bands.ts"
 import {
   addScores,
   type Axis,
-  axes,
   type Curve,
   downsample,
   emptyPoints,
@@ -25,7 +24,9 @@ export type Measure = (typeof measures)[number]
 /** Reads the curves of runs; what was read is kept, and of a file that grew only what is new is read. */
 export interface Curves {
   readonly of: (run: string) => Promise<RunCurves>
-  readonly band: (runs: ReadonlyArray<string>, measure: Measure) => Promise<Readonly<Record<Axis, Band>>>
+  /** Those that the score files hold, in the order of their steps. */
+  readonly validations: (run: string) => Promise<ReadonlyArray<Validation>>
+  readonly band: (runs: ReadonlyArray<string>, measure: Measure, axis: Axis) => Promise<Band>
 }
 
 /** More points than this no chart shows apart. */
@@ -39,16 +40,18 @@ interface Kept {
   /** Bytes read so far, all of them whole lines. */
   read: number
   readonly validations: Map<string, { readonly size: number; readonly found: ReadonlyArray<Validation> }>
-  curves: { readonly signature: string; readonly value: RunCurves } | undefined
+  curves:
+    | { readonly signature: string; readonly validations: ReadonlyArray<Validation>; readonly value: RunCurves }
+    | undefined
 }
 
 export const makeCurves = (files: Confined): Curves => {
   // In the order of their use: the first one is forgotten first.
   const kept = new Map<string, Kept>()
-  const bands = new Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Readonly<Record<Axis, Band>> }>()
-  const turns = new Map<string, Promise<RunCurves>>()
+  const bands = new Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>()
+  const turns = new Map<string, ReturnType<typeof read>>()
 
-  const read = async (run: string): Promise<RunCurves> => {
+  const read = async (run: string): Promise<NonNullable<Kept["curves"]>> => {
     const train = `${run}/scores/train/scores.jsonl`
     const size = (await files.size(train)) ?? 0
     const before = kept.get(run)
@@ -73,9 +76,9 @@ export const makeCurves = (files: Confined): Curves => {
     if (one.curves?.signature !== signature) {
       const start = one.points.time[0] ?? validations[0]?.time
       const value = { validation: validationCurve(validations, start), train: downsample(one.points, mostPoints) }
-      one.curves = { signature, value }
+      one.curves = { signature, validations, value }
     }
-    return one.curves.value
+    return one.curves
   }
 
   const readValidations = async (run: string, one: Kept): Promise<ReadonlyArray<Validation>> => {
@@ -105,22 +108,27 @@ export const makeCurves = (files: Confined): Curves => {
   }
 
   /** One reader a run at a time: two would add the same lines twice. */
-  const of = (run: string): Promise<RunCurves> => {
+  const readInTurn = (run: string): ReturnType<typeof read> => {
     const turn = (turns.get(run) ?? Promise.resolve()).then(() => read(run))
     turns.set(run, turn)
     void turn.finally(() => void (turns.get(run) === turn && turns.delete(run))).catch(() => undefined)
     return turn
   }
 
+  const of = async (run: string): Promise<RunCurves> => (await readInTurn(run)).value
+
   return {
     of,
-    band: async (runs, measure) => {
+    validations: async (run) => (await readInTurn(run)).validations,
+    band: async (unsorted, measure, axis) => {
+      // Resampling depends on the order, in which the table shows them as one likes.
+      const runs = unsorted.toSorted()
       const curves: Array<Curve> = []
       for (const run of runs) curves.push((await of(run))[measure])
-      const key = `${measure}\n${runs.join("\n")}`
+      const key = `${measure} ${axis}\n${runs.join("\n")}`
       const before = bands.get(key)
       if (before?.of.every((curve, index) => curve === curves[index]) === true) return before.value
-      const value = bandsOf(curves)
+      const value = bandOf(curves, axis)
       bands.delete(key)
       bands.set(key, { of: curves, value })
       if (bands.size > 500) for (const oldest of bands.keys()) if (bands.size > 500) bands.delete(oldest)
@@ -129,10 +137,7 @@ export const makeCurves = (files: Confined): Curves => {
   }
 }
 
-const bandsOf = (curves: ReadonlyArray<Curve>): Readonly<Record<Axis, Band>> => {
-  const [steps, time, episodes] = axes.map((axis) => bandOf(curves, axis))
-  return { steps, time, episodes }
-}
+const unsaid = { time: NaN, episodes: NaN, lengths: [], terminated: [] }
 
 /** Of runs without score files, such as RLtools' own. */
 const fromReturns = (text: string | undefined): ReadonlyArray<Validation> => {
@@ -141,6 +146,6 @@ const fromReturns = (text: string | undefined): ReadonlyArray<Validation> => {
   return records.flatMap((record: unknown) => {
     const { step, returns } = fields(record)
     const numbers = Array.isArray(returns) ? returns.flatMap((value: unknown) => finite(value) ?? []) : []
-    return numbers.length === 0 ? [] : [{ step: finite(step) ?? 0, time: NaN, episodes: NaN, returns: numbers }]
+    return numbers.length === 0 ? [] : [{ step: finite(step) ?? 0, ...unsaid, returns: numbers }]
   })
 }

@@ -1,5 +1,7 @@
-import type { Confined } from "./confined-node.ts"
+import type { Validation } from "./curve.ts"
+import type { Results } from "./results-node.ts"
 import { fields, finite, parsed, type RunSummary } from "./RunSummary.ts"
+import { type SystemCurves, systemCurves } from "./systemCurves.ts"
 
 /** A run's page. */
 export interface RunDetail {
@@ -7,6 +9,8 @@ export interface RunDetail {
   readonly config: string | null
   readonly metrics: unknown
   readonly validations: ReadonlyArray<ValidationLine>
+  /** What it cost its machine; null where no file says. */
+  readonly system: SystemCurves | null
   /** The last lines of `run.log`. */
   readonly log: ReadonlyArray<string>
   /** All files, with their sizes. */
@@ -25,25 +29,28 @@ export interface ValidationLine {
 const logLines = 200
 const mostFiles = 5000
 
-export const detailOf = async (files: Confined, summary: RunSummary): Promise<RunDetail> => {
+export const detailOf = async ({ files, curves }: Results, summary: RunSummary): Promise<RunDetail> => {
   const { path } = summary
-  const [config, metrics, returns, log] = await Promise.all([
+  const [config, metrics, returns, system, log] = await Promise.all([
     files.text(`${path}/config.yaml`),
     files.text(`${path}/metrics.json`),
     files.text(`${path}/return.json`),
+    files.text(`${path}/system.jsonl`),
     files.text(`${path}/run.log`, -64 * 1024),
   ])
   return {
     summary,
     config: config ?? (await files.text(`${path}/config.json`)) ?? null,
     metrics: parsed(metrics) ?? null,
-    validations: validationLines(returns),
+    // A run that goes on has no `return.json` yet.
+    validations: returns === undefined ? fromScores(await curves.validations(path)) : fromReturns(returns),
+    system: system === undefined ? null : systemCurves(system),
     log: (log ?? "").trimEnd().split("\n").slice(-logLines),
     files: await filesOf(files, path),
   }
 }
 
-const validationLines = (returns: string | undefined): ReadonlyArray<ValidationLine> => {
+const fromReturns = (returns: string): ReadonlyArray<ValidationLine> => {
   const records = parsed(returns)
   if (!Array.isArray(records)) return []
   return records.flatMap((value: unknown) => {
@@ -61,8 +68,23 @@ const validationLines = (returns: string | undefined): ReadonlyArray<ValidationL
   })
 }
 
+const fromScores = (validations: ReadonlyArray<Validation>): ReadonlyArray<ValidationLine> =>
+  validations.map(({ step, returns, lengths, terminated }) => {
+    const mean = meanOf(returns)
+    return {
+      step,
+      mean,
+      std: Math.sqrt(meanOf(returns.map((value) => (value - mean) ** 2))),
+      episodes: returns.length,
+      length: lengths.length === 0 ? null : meanOf(lengths),
+      terminated: terminated.length === 0 ? null : meanOf(terminated.map(Number)),
+    }
+  })
+
+const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
+
 /** Files below a run's folder, by paths relative to it. */
-const filesOf = async (files: Confined, run: string): Promise<RunDetail["files"]> => {
+const filesOf = async (files: Results["files"], run: string): Promise<RunDetail["files"]> => {
   const found: Array<{ readonly path: string; readonly size: number }> = []
   const folders = [""]
   for (let folder = folders.shift(); folder !== undefined && found.length < mostFiles; folder = folders.shift()) {

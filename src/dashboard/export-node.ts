@@ -4,6 +4,7 @@ import { copyFile, mkdir, readdir, realpath, writeFile } from "node:fs/promises"
 import { basename, dirname, join, relative, sep } from "node:path"
 import { Effect } from "effect"
 import { messageOf } from "../config/text.ts"
+import { axes } from "./curve.ts"
 import { measures } from "./curves-node.ts"
 import { detailOf } from "./detail-node.ts"
 import { allGroups } from "./grouping.ts"
@@ -60,8 +61,9 @@ const refuseUnfit = async (root: string, out: string): Promise<void> => {
 
 type Write = (path: string, contents: string | Uint8Array) => Promise<void>
 
-const exportRun = async ({ files, curves }: Results, run: RunSummary, out: string, write: Write): Promise<number> => {
-  const detail = await detailOf(files, run)
+const exportRun = async (results: Results, run: RunSummary, out: string, write: Write): Promise<number> => {
+  const { files, curves } = results
+  const detail = await detailOf(results, run)
   await write(`data/run/${run.path}/run.json`, JSON.stringify(detail))
   await write(`data/run/${run.path}/curves.json`, JSON.stringify(await curves.of(run.path)))
   for (const { path } of detail.files) {
@@ -83,7 +85,10 @@ const exportBands = async ({ curves }: Results, runs: ReadonlyArray<RunSummary>,
     const key = group.map((path) => places.get(path) ?? -1).sort((a, b) => a - b)
     names[key.join(",")] = name
     for (const measure of measures) {
-      await write(`data/bands/${name}-${measure}.json`, JSON.stringify(await curves.band(group, measure)))
+      for (const axis of axes) {
+        const band = await curves.band(group, measure, axis)
+        await write(`data/bands/${name}-${measure}-${axis}.json`, JSON.stringify(band))
+      }
     }
   }
   await write("data/bands.json", JSON.stringify(names))

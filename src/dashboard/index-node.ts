@@ -61,7 +61,8 @@ export const makeIndex = (files: Confined): RunIndex => {
   /** What differs when something has changed: of a finished run its folder's time, of others also what grows. */
   const signatureOf = async (path: string, { state }: RunSummary): Promise<string> => {
     const folder = join(files.root, path)
-    const growing = state === "finished" ? [] : ["scores/train/scores.jsonl", "scores/val", "run.log", "steps"]
+    const growing =
+      state === "finished" ? [] : ["scores/train/scores.jsonl", "scores/val", "run.log", "steps", "system.jsonl"]
     const parts = await Promise.all(
       [folder, ...growing.map((name) => join(folder, name))].map(async (file) => {
         const found = await stat(file).catch(() => undefined)

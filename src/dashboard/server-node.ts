@@ -5,6 +5,7 @@ import { basename } from "node:path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { axes } from "./curve.ts"
 import { measures } from "./curves-node.ts"
 import { detailOf } from "./detail-node.ts"
 import { contentType, filePolicy, framePolicy, type Guard, hostAllowed, pagePolicy, sameToken } from "./guard.ts"
@@ -29,6 +30,7 @@ const mostRunsInABand = 2000
 const BandRequest = Schema.Struct({
   runs: Schema.Array(Schema.String).check(Schema.isMaxLength(mostRunsInABand)),
   measure: Schema.Literals(measures),
+  axis: Schema.Literals(axes),
 })
 
 /** Serves until the scope closes; the port that it got. */
@@ -85,7 +87,7 @@ export const serve = Effect.fnUntraced(function* (
     const summary = results.index.runs().find((one) => one.path === run)
     if (summary === undefined) return refusal(404, "there is no such run")
     return what === "run"
-      ? document(yield* Effect.promise(() => detailOf(results.files, summary)))
+      ? document(yield* Effect.promise(() => detailOf(results, summary)))
       : document(yield* Effect.promise(() => results.curves.of(run)))
   })
 
@@ -156,10 +158,10 @@ const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: 
   // A page from elsewhere cannot send this type without asking first, and nobody answers that.
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refusal(415, "expected JSON")
   const asked = yield* Effect.option(Effect.flatMap(request.json, Schema.decodeUnknownEffect(BandRequest)))
-  if (asked._tag === "None") return refusal(400, "expected { runs, measure }")
-  const { runs, measure } = asked.value
+  if (asked._tag === "None") return refusal(400, "expected { runs, measure, axis }")
+  const { runs, measure, axis } = asked.value
   const known = runs.filter(index.has)
-  return document(yield* Effect.promise(() => curves.band(known, measure)))
+  return document(yield* Effect.promise(() => curves.band(known, measure, axis)))
 })
 
 /** Looks for changes while somebody listens, and tells all who do. */

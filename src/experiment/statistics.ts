@@ -9,7 +9,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { stream } from "../rng/Rng.ts"
+import { bootstrap, interquartileMean, meanOf, quantile } from "./resampling.ts"
 
 export const Aggregate = Schema.Struct({
   runs: Schema.Int,
@@ -23,35 +23,6 @@ export const Aggregate = Schema.Struct({
   median: Schema.Finite,
 })
 export type Aggregate = typeof Aggregate.Type
-
-const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
-
-/** The mean of what is left when a quarter is cut off at either end (of n values ⌊n / 4⌋ each). */
-export const interquartileMean = (values: ReadonlyArray<number>): number => {
-  const sorted = [...values].sort((a, b) => a - b)
-  const cut = Math.floor(sorted.length / 4)
-  return meanOf(sorted.slice(cut, sorted.length - cut))
-}
-
-const quantile = (sorted: ArrayLike<number>, share: number): number => {
-  const place = share * (sorted.length - 1)
-  const below = Math.floor(place)
-  const above = Math.min(below + 1, sorted.length - 1)
-  return sorted[below] + (place - below) * (sorted[above] - sorted[below])
-}
-
-/** An interval that holds a statistic of `values` with this confidence: percentiles over resamples, always the same ones. */
-export const bootstrap = (
-  values: ReadonlyArray<number>,
-  statistic: (values: ReadonlyArray<number>) => number,
-  { resamples = 2000, confidence = 0.95 }: { readonly resamples?: number; readonly confidence?: number } = {},
-): readonly [number, number] => {
-  const random = stream(0, "bootstrap", values.length)
-  const found = Float64Array.from({ length: resamples }, () =>
-    statistic(values.map(() => values[random.integer(values.length)])),
-  ).sort()
-  return [quantile(found, (1 - confidence) / 2), quantile(found, (1 + confidence) / 2)]
-}
 
 /** Throws a RangeError where there is nothing to aggregate. */
 export const aggregate = (values: ReadonlyArray<number>): Aggregate => {

@@ -24,8 +24,8 @@ export interface Page {
     clip?: { x: number; y: number; width: number; height: number },
     whole?: boolean,
   ) => Promise<Buffer>
-  /** What was thrown, and what the browser complained of, since the start. */
-  readonly complaints: Array<string>
+  /** What was thrown, and what the browser complained of, since it was last asked for. */
+  readonly complaints: () => ReadonlyArray<string>
 }
 
 export interface Browser {
@@ -33,7 +33,10 @@ export interface Browser {
   readonly close: () => Promise<void>
 }
 
-/** A browser driven by the DevTools protocol over its WebSocket. */
+/**
+ * A browser driven by the DevTools protocol over its WebSocket. What the tests need of it is this much, so that a package
+ * for it (with versions of a browser that it wants to match) would be more to keep than this file.
+ */
 export const launch = async (executable: string): Promise<Browser> => {
   const profile = mkdtempSync(join(tmpdir(), "effect-ui-"))
   const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
@@ -118,7 +121,7 @@ export const launch = async (executable: string): Promise<Browser> => {
       const { data } = await send("Page.captureScreenshot", { format: "png", captureBeyondViewport: whole, ...area })
       return Buffer.from(data, "base64")
     },
-    complaints,
+    complaints: () => complaints.splice(0),
   }
   return {
     page,

@@ -141,11 +141,11 @@ describe("curves of a folder", () => {
     withFolder(async (folder) => {
       const paths = [10, 20, 60].map((level, index) => makeRun(folder, { seed: index }, { finished: false, level }))
       const { curves } = await open(folder)
-      const band = await curves.band(paths, "validation")
-      assert.deepStrictEqual(band.steps.mean, [15, 30])
-      assert.strictEqual(await curves.band(paths, "validation"), band)
+      const band = await curves.band(paths, "validation", "steps")
+      assert.deepStrictEqual(band.mean, [15, 30])
+      assert.strictEqual(await curves.band(paths, "validation", "steps"), band)
       write(folder, `${paths[0]}/scores/val/60_seen_episodes_scores.jsonl`, scoreLine(1500, 5, 0))
-      assert.notStrictEqual(await curves.band(paths, "validation"), band)
+      assert.notStrictEqual(await curves.band(paths, "validation", "steps"), band)
     }))
 
   it("of RLtools' own runs come from their return.json", () =>

@@ -71,9 +71,9 @@ describe("the server", () => {
       const detail = JSON.parse((await ask(`/data/run/${place}/run.json`)).text)
       assert.include(detail.files.map(({ path }: { path: string }) => path), "scores/train/scores.jsonl") // prettier-ignore
       assert.lengthOf(detail.validations, 2)
-      const asked = JSON.stringify({ runs: [one, two, "no such run"], measure: "validation" })
+      const asked = JSON.stringify({ runs: [one, two, "no such run"], measure: "validation", axis: "steps" })
       const band = JSON.parse((await ask("/data/bands", json, "POST", asked)).text)
-      assert.deepStrictEqual([band.steps.runs, band.steps.mean], [[2, 2], [50, 100]]) // prettier-ignore
+      assert.deepStrictEqual([band.runs, band.mean], [[2, 2], [50, 100]]) // prettier-ignore
       const file = await ask(`/files/${place}/config.yaml`)
       assert.include(file.text, "CartPole-v1")
       assert.strictEqual((await ask(`/files/${place}/config.yaml`, {}, "HEAD")).text, "")
@@ -193,7 +193,7 @@ describe("the server", () => {
     served({}, async (ask) => {
       const answers = await Promise.all([
         ask("/data/bands", json, "POST", "{"),
-        ask("/data/bands", json, "POST", `{"runs":[],"measure":"bogus"}`),
+        ask("/data/bands", json, "POST", `{"runs":[],"measure":"bogus","axis":"steps"}`),
         ask("/data/bands", { "content-type": "text/plain" }, "POST", `{"runs":[],"measure":"train"}`),
         ask("/data/runs.json", {}, "DELETE"),
         ask("/data/run/nothing/run.json"),

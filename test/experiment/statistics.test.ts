@@ -1,6 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { aggregate, aggregateCurves, bootstrap, interquartileMean } from "../../src/experiment/statistics.ts"
+import { bootstrap, interquartileMean } from "../../src/experiment/resampling.ts"
+import { aggregate, aggregateCurves } from "../../src/experiment/statistics.ts"
 
 const values = fc.array(fc.double({ min: -1000, max: 1000, noNaN: true }), { minLength: 1, maxLength: 30 })
 

@@ -5,17 +5,20 @@
  */
 import { duration, el, number, onceAFrame, short } from "./dom.js"
 
-const height = 260
 const margin = { left: 52, right: 12, top: 10, bottom: 26 }
 
-export const makeChart = (title) => {
+/** More names than this say less than the table does. */
+const mostNames = 8
+
+/** `text` writes a value; `fromZero` has the axis begin there. */
+export const makeChart = (title, { small = false, fromZero = false, text = number } = {}) => {
   const canvas = el("canvas", { tabindex: "0", role: "img" })
   const readout = el("div", { class: "readout", role: "status" })
   const over = el("span", { class: "quiet" })
   const empty = el("p", { class: "empty quiet" }, "nothing to show yet")
   const element = el(
     "figure",
-    { class: "chart" },
+    { class: small ? "chart small" : "chart" },
     el("figcaption", {}, title, over),
     el("div", { class: "plot" }, canvas, empty),
     readout,
@@ -25,7 +28,7 @@ export const makeChart = (title) => {
   let places
 
   const draw = onceAFrame(() => {
-    const width = canvas.clientWidth
+    const { clientWidth: width, clientHeight: height } = canvas
     if (width === 0) return
     const ratio = window.devicePixelRatio || 1
     canvas.width = Math.round(width * ratio)
@@ -34,10 +37,11 @@ export const makeChart = (title) => {
     context.scale(ratio, ratio)
     const series = shown.series.filter(({ x }) => x.length > 0)
     empty.hidden = series.length > 0
+    empty.textContent = shown.waiting === true ? "reading …" : (shown.nothing ?? "nothing to show yet")
     canvas.dataset.lines = String(series.length)
     canvas.dataset.points = String(series.reduce((sum, { x }) => sum + x.length, 0))
-    places = series.length === 0 ? undefined : scalesOf(series, shown, width)
-    if (places === undefined) return
+    places = series.length === 0 ? undefined : scalesOf(series, { ...shown, fromZero }, width, height)
+    if (places === undefined) return void readout.replaceChildren()
     const style = getComputedStyle(canvas)
     drawAxes(context, places, style, shown)
     context.save()
@@ -57,13 +61,13 @@ export const makeChart = (title) => {
   })
 
   const showCursor = (context, series, style) => {
-    if (cursor === undefined) return void readout.replaceChildren()
+    if (cursor === undefined) return showNames(series)
     const at = places.x(cursor)
     context.strokeStyle = style.getPropertyValue("--quiet")
     context.lineWidth = 1
     context.beginPath()
     context.moveTo(at, margin.top)
-    context.lineTo(at, height - margin.bottom)
+    context.lineTo(at, canvas.clientHeight - margin.bottom)
     context.stroke()
     const lines = series
       .filter(({ faint }) => faint !== true)
@@ -74,12 +78,18 @@ export const makeChart = (title) => {
         context.beginPath()
         context.arc(places.x(one.x[index]), places.y(y), 3.5, 0, 2 * Math.PI)
         context.fill()
-        const swatch = el("span", { class: "swatch" })
-        swatch.style.background = one.color
-        const band = one.low === undefined ? "" : ` (${number(one.low[index])} to ${number(one.high[index])})`
-        return [el("span", { class: "value" }, swatch, `${one.label}: `, el("b", {}, number(y)), band)]
+        const band = one.low === undefined ? "" : ` (${text(one.low[index])} to ${text(one.high[index])})`
+        return [el("span", { class: "value" }, swatchOf(one), `${one.label}: `, el("b", {}, text(y)), band)]
       })
     readout.replaceChildren(el("span", { class: "quiet" }, `${shown.xName} ${xText(cursor, shown.xName)}`), ...lines)
+  }
+
+  /** Without a cursor: which line is which, and where it ends. */
+  const showNames = (series) => {
+    const named = series.filter(({ faint }) => faint !== true).slice(0, mostNames)
+    readout.replaceChildren(
+      ...named.map((one) => el("span", { class: "value" }, swatchOf(one), `${one.label} `, el("b", {}, text(one.y.at(-1))))), // prettier-ignore
+    )
   }
 
   const allX = () => [...new Set(shown.series.flatMap(({ x }) => x))].sort((a, b) => a - b)
@@ -106,7 +116,6 @@ export const makeChart = (title) => {
     draw()
   })
   new ResizeObserver(draw).observe(canvas)
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw)
 
   return {
     element,
@@ -115,7 +124,7 @@ export const makeChart = (title) => {
       over.textContent = ` over ${next.xName}`
       const lasts = next.series
         .filter(({ faint, y }) => faint !== true && y.length > 0)
-        .map(({ label, y }) => `${label}: ${number(y.at(-1))}`)
+        .map(({ label, y }) => `${label}: ${text(y.at(-1))}`)
       canvas.setAttribute(
         "aria-label",
         `${title} over ${next.xName}. Last values: ${lasts.slice(0, 12).join("; ") || "none"}. Arrow keys move a cursor.`,
@@ -123,6 +132,12 @@ export const makeChart = (title) => {
       draw()
     },
   }
+}
+
+const swatchOf = ({ color }) => {
+  const swatch = el("span", { class: "swatch" })
+  swatch.style.background = color
+  return swatch
 }
 
 const nearest = (sorted, wanted) => {
@@ -139,7 +154,7 @@ const nearest = (sorted, wanted) => {
 const xText = (x, name) => (name === "time" ? duration(x) : short(x))
 
 /** From values to places on the canvas, and where the ticks are. */
-const scalesOf = (series, { logX, logY }, width) => {
+const scalesOf = (series, { logX, logY, fromZero }, width, height) => {
   const across = axisOf(
     series.flatMap(({ x }) => [x[0], x.at(-1)]),
     logX,
@@ -148,7 +163,7 @@ const scalesOf = (series, { logX, logY }, width) => {
   )
   // A band may be much wider than the lines, of which one wants to see something.
   const values = series.flatMap(({ y, low, high }) => [...y, ...(low ?? []), ...(high ?? [])])
-  const up = axisOf(values, logY, 0.05, 5)
+  const up = axisOf(fromZero ? [0, ...values] : values, logY, 0.05, Math.floor(height / 50))
   const place =
     ({ of, low, high }, from, to) =>
     (value) =>
@@ -206,7 +221,7 @@ const drawAxes = (context, { x, y, xTicks, yTicks }, style, { xName }) => {
   context.fillStyle = style.getPropertyValue("--quiet")
   context.strokeStyle = style.getPropertyValue("--line")
   context.lineWidth = 1
-  const width = context.canvas.clientWidth
+  const { clientWidth: width, clientHeight: height } = context.canvas
   context.textAlign = "right"
   context.textBaseline = "middle"
   for (const tick of yTicks) {

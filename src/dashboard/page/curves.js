@@ -1,7 +1,7 @@
 /** The learning curves of what is selected: bands of groups, lines of runs, and how to look at them. */
 import { makeChart } from "./chart.js"
 import { choice, el, toggle } from "./dom.js"
-import { fetchBands, fetchCurves } from "./data.js"
+import { fetchBand, fetchCurves } from "./data.js"
 
 const measures = [
   ["validation", "Validation return"],
@@ -12,9 +12,9 @@ const measures = [
 const mostSingles = 20
 
 export const viewControls = (view, changed, { several }) => {
-  const set = (name) => (value) => {
+  const set = (name, control) => (value) => {
     view[name] = value
-    changed()
+    changed(control)
   }
   const smoothing = el("input", {
     type: "range",
@@ -22,7 +22,7 @@ export const viewControls = (view, changed, { several }) => {
     max: "0.98",
     step: "0.02",
     value: String(view.smoothing),
-    oninput: () => set("smoothing")(Number(smoothing.value)),
+    oninput: () => set("smoothing", "smoothing")(Number(smoothing.value)),
   })
   return el(
     "div",
@@ -47,12 +47,23 @@ export const makeCurves = (view) => {
   const note = el("p", { class: "quiet", role: "status" })
   let items = []
   let source = { live: false, order: new Map() }
+  let nothing = ""
+  let failed = false
   const loaded = new Map()
 
+  /** A band is of one axis, a run's own curve of all. */
+  const axisOf = (item) => (item.runs.length > 1 ? view.axis : "any")
+  const dataOf = (item) => {
+    const entry = loaded.get(item.key)
+    return entry?.axis === axisOf(item) ? entry.data : undefined
+  }
+
   const draw = () => {
+    const waiting = items.some((item) => dataOf(item) === undefined)
+    if (!failed) note.textContent = waiting ? "reading …" : ""
     for (const { measure, chart } of charts) {
-      const series = items.flatMap((item) => seriesOf(item, loaded.get(item.key)?.data, measure, view))
-      chart.show({ series, xName: view.axis, logX: view.logX, logY: view.logY })
+      const series = items.flatMap((item) => seriesOf(item, dataOf(item), measure, view))
+      chart.show({ series, xName: view.axis, logX: view.logX, logY: view.logY, waiting, nothing })
     }
   }
 
@@ -60,16 +71,19 @@ export const makeCurves = (view) => {
     const known = loaded.get(item.key)
     const runs = item.runs.join("\n")
     const wantsSingles = view.singles && item.runs.length > 1
-    if (known !== undefined && known.runs === runs && !known.stale && (known.singles || !wantsSingles)) return
-    const entry = { runs, stale: false, singles: wantsSingles, data: known?.runs === runs ? known.data : undefined }
+    const axis = axisOf(item)
+    const same = known !== undefined && known.runs === runs && known.axis === axis
+    if (same && !known.stale && (known.singles || !wantsSingles)) return
+    const entry = { runs, axis, stale: false, singles: wantsSingles, data: same ? known.data : undefined }
     loaded.set(item.key, entry)
     try {
-      const data = await fetchItem(item, source, wantsSingles)
+      const data = await fetchItem(item, axis, source, wantsSingles)
       if (loaded.get(item.key) !== entry) return
       entry.data = data
-      note.textContent = ""
+      failed = false
     } catch (error) {
       entry.stale = true
+      failed = true
       note.textContent = error.message
     }
     draw()
@@ -83,7 +97,9 @@ export const makeCurves = (view) => {
       note,
     ),
     draw,
-    show: (next, from) => {
+    /** `empty` says why there is nothing, where there is nothing. */
+    show: (next, from, empty) => {
+      nothing = next.length === 0 ? empty : "nothing measured so far"
       items = next
       source = from
       for (const key of loaded.keys()) if (!items.some((item) => item.key === key)) loaded.delete(key)
@@ -101,23 +117,23 @@ export const makeCurves = (view) => {
   }
 }
 
-const fetchItem = async ({ runs }, { live, order }, wantsSingles) => {
+const fetchItem = async ({ runs }, axis, { live, order }, wantsSingles) => {
   if (runs.length === 1) return { curves: [await fetchCurves(runs[0])] }
-  const bands = await Promise.all(measures.map(([measure]) => fetchBands(runs, measure, live, order)))
-  const [validation, train] = bands
-  const whole = validation !== undefined && train !== undefined
-  const curves = wantsSingles || !whole ? await Promise.all(runs.slice(0, mostSingles).map(fetchCurves)) : []
-  return whole ? { bands: { validation, train }, curves } : { curves }
+  const [validation, train] = await Promise.all(
+    measures.map(([measure]) => fetchBand(runs, measure, axis, live, order)),
+  )
+  const curves = wantsSingles ? await Promise.all(runs.slice(0, mostSingles).map(fetchCurves)) : []
+  return { bands: { validation, train }, curves }
 }
 
 const seriesOf = ({ label, color }, data, measure, view) => {
   if (data === undefined) return []
-  const band = data.bands?.[measure]?.[view.axis]
+  const band = data.bands?.[measure]
   const singles = data.curves.map((curves) => ({
     ...lineOf(curves[measure][view.axis], { y: curves[measure].mean }, view.smoothing),
     label,
     color,
-    faint: data.bands !== undefined || data.curves.length > 1,
+    faint: data.bands !== undefined,
   }))
   if (band === undefined) return singles
   const { centre } = view

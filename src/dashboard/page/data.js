@@ -1,15 +1,14 @@
 /**
  * Where the data comes from: `effect ui` answers these addresses, and a static export has files at them. The one thing
- * that differs are bands, which the server computes for any runs and an export holds for whole groups.
+ * that differs are bands: the server computes them, an export holds those of whole groups.
  */
 const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
 
 const get = async (address) => {
   const response = await fetch(address)
   if (response.ok) return response.json()
-  throw new Error(
-    response.status === 401 ? await response.text() : `${address}: ${response.status} ${response.statusText}`,
-  )
+  const said = response.status === 401 ? await response.text() : `${address}: ${response.status} ${response.statusText}`
+  throw Object.assign(new Error(said), { status: response.status })
 }
 
 export const fetchRuns = () => get("data/runs.json")
@@ -19,13 +18,13 @@ export const fileAddress = (run, file) => `files/${segments(run)}/${segments(fil
 
 let exported
 
-/** The bands of a measure over each axis; undefined where an export hasn't got them. */
-export const fetchBands = async (paths, measure, live, order) => {
+/** The band of a measure over an axis: the server's, the export's, or else computed here as the server would. */
+export const fetchBand = async (paths, measure, axis, live, order) => {
   if (live) {
     const response = await fetch("data/bands", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ runs: paths, measure }),
+      body: JSON.stringify({ runs: paths, measure, axis }),
     })
     if (!response.ok) throw new Error(`bands: ${response.status}`)
     return response.json()
@@ -36,7 +35,16 @@ export const fetchBands = async (paths, measure, live, order) => {
     .sort((a, b) => a - b)
     .join(",")
   const file = (await exported)[key]
-  return file === undefined ? undefined : get(`data/bands/${file}-${measure}.json`)
+  if (file !== undefined) return get(`data/bands/${file}-${measure}-${axis}.json`)
+  // Of a filtered group. It lies elsewhere in the sources, so its address is put together.
+  const [{ bandOf }, ...curves] = await Promise.all([
+    import(new URL("lib/dashboard/bands.js", import.meta.url).href),
+    ...paths.toSorted().map(fetchCurves),
+  ])
+  return bandOf(
+    curves.map((one) => one[measure]),
+    axis,
+  )
 }
 
 /** Follows what changes; `status` hears whether it does. */

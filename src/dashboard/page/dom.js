@@ -65,7 +65,13 @@ export const duration = (seconds) => {
 export const time = (text) => text.replace(/_(\d\d)-(\d\d)-(\d\d)$/, " $1:$2:$3")
 
 export const bytes = (size) =>
-  size < 1000 ? `${size} B` : size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`
+  size < 1000
+    ? `${size} B`
+    : size < 1e6
+      ? `${(size / 1e3).toFixed(1)} kB`
+      : size < 1e9
+        ? `${Number((size / 1e6).toPrecision(3))} MB`
+        : `${(size / 1e9).toFixed(2)} GB`
 
 export const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
 
@@ -73,6 +79,14 @@ export const deviation = (values) => {
   const centre = mean(values)
   return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)))
 }
+
+export const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children)
+
+/** The colours of lines, by their places from 0 to 7; they differ between light and dark. */
+export const seriesColor = (place) =>
+  getComputedStyle(document.documentElement)
+    .getPropertyValue(`--series-${place + 1}`)
+    .trim()
 
 /** Runs at most once a frame, however often it is asked to. */
 export const onceAFrame = (action) => {

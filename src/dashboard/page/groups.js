@@ -20,6 +20,26 @@ const groupKey = (run, by) => {
 
 export const variablesOf = (runs) => [...new Set(runs.flatMap((run) => Object.keys(run.population)))].sort()
 
+/**
+ * What tells these apart, as short as can be: of names, variables and seeds those that differ. One alone goes by its
+ * name.
+ */
+export const shortLabels = (items) => {
+  const parts = items.map(({ name, population, seed }) => {
+    const seeds = seed === null || seed === undefined ? [] : [["seed", `seed ${seed}`]]
+    return [
+      ["name", name],
+      ...Object.entries(population).map(([key, value]) => [`=${key}`, `${key}=${value}`]),
+      ...seeds,
+    ]
+  })
+  const differs = (key) => new Set(parts.map((some) => some.find(([one]) => one === key)?.[1])).size > 1
+  return parts.map((some) => {
+    const telling = some.filter(([key]) => differs(key))
+    return (telling.length === 0 ? some.slice(0, 1) : telling).map(([, text]) => text).join(" ")
+  })
+}
+
 /** Every word must be somewhere in the run; `algorithm=ppo` and `state=running` ask for one field. */
 export const matches = (run, filter) =>
   filter
@@ -98,8 +118,10 @@ export const groupRuns = (runs, by, sort) => {
       seconds: most("seconds"),
       time: most("time"),
       seed: null,
-      name: key,
-      population: {},
+      // What all of them have alike, to say what a line is.
+      name: by === "config" ? members[0].name : key,
+      population: by === "config" ? members[0].population : {},
+      env: members.every((run) => run.env === members[0].env) ? members[0].env : "",
     }
   })
   return ordered(groups, sort.by === "name" ? ({ label }) => label : columns[sort.by].of, sort.descending)

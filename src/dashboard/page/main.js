@@ -1,4 +1,5 @@
 /** Which page is shown, and what it is kept up to date with. */
+import { firstSight, firstView, moved, overviewAddress, readAddress, remember, runAddress } from "./address.js"
 import { fetchRuns, follow } from "./data.js"
 import { el } from "./dom.js"
 import { makeOverview } from "./overview.js"
@@ -9,20 +10,32 @@ const state = {
   /** Path → place in an export's list, by which it names groups. */
   order: new Map(),
   live: false,
-  filter: "",
-  by: "config",
-  sort: { by: "time", descending: true },
-  view: { centre: "iqm", axis: "steps", smoothing: 0, logX: false, logY: false, singles: false },
+  title: "",
+  ...firstSight(),
+  view: { ...firstView },
 }
 
 const main = document.getElementById("main")
 const live = document.getElementById("live")
 let page
+let shown
+
+/** What is seen has changed by hand; `control` is what is moved or typed into. */
+const seen = (control) =>
+  remember(shown === undefined ? overviewAddress(state) : runAddress(shown, state.view), control)
 
 const route = () => {
-  const [, run] = /^#\/run\/(.+)$/.exec(location.hash) ?? []
+  const { run, view, sight } = readAddress(location.hash)
+  moved()
+  Object.assign(state.view, view)
+  Object.assign(state, sight)
+  if (run !== undefined) history.replaceState(null, "", runAddress(run, state.view))
+  // To and fro between views of one page it stays where it is.
+  if (page !== undefined && run === shown) return page.restore()
+  shown = run
   page?.close()
-  page = run === undefined ? makeOverview(state) : makeRunPage(state, decodeURIComponent(run))
+  page = run === undefined ? makeOverview(state, seen) : makeRunPage(state, seen, run)
+  document.title = `${run === undefined ? state.title : (state.runs.get(run)?.name ?? run)} · effect-rl`
   main.replaceChildren(page.element)
   page.update()
   scrollTo(0, 0)
@@ -33,18 +46,34 @@ const load = async () => {
   state.runs = new Map(runs.map((run) => [run.path, run]))
   state.order = new Map(runs.map((run, index) => [run.path, index]))
   state.live = live
+  state.title = title
   document.getElementById("title").textContent = title
-  document.title = `${title} · effect-rl`
 }
 
-const failed = (error) => main.replaceChildren(el("p", { class: "problem", role: "alert" }, error.message))
+const failed = (error) =>
+  main.replaceChildren(
+    el(
+      "div",
+      { class: "card failure", role: "alert" },
+      el("h1", {}, "The runs can't be read"),
+      el("p", { class: "problem" }, error.message),
+      el("button", { class: "button", onclick: () => location.reload() }, "Try again"),
+    ),
+  )
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  // The place after the # is the page's address.
+  event.preventDefault()
+  main.focus()
+})
 
 try {
   await load()
   route()
   addEventListener("hashchange", () => {
+    const before = shown
     route()
-    main.focus()
+    if (before !== shown) main.focus()
   })
   if (state.live) {
     let first = true
@@ -57,10 +86,10 @@ try {
       changed: ({ changed, gone }) => {
         for (const run of changed) state.runs.set(run.path, run)
         for (const path of gone) state.runs.delete(path)
-        page.changed(new Set(changed.map(({ path }) => path)))
+        page.changed(new Set([...changed.map(({ path }) => path), ...gone]))
       },
       status: (connected) => {
-        live.textContent = connected ? "live" : "not connected"
+        live.textContent = connected ? "live" : "not connected, trying again"
         live.className = connected ? "on" : "off"
       },
     })

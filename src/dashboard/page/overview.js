@@ -1,38 +1,32 @@
 /** The first page: what to show, its curves, and the table. */
 import { makeCurves, viewControls } from "./curves.js"
-import { choice, el } from "./dom.js"
-import { groupRuns, matches, plainGroupings, sortRuns, variablesOf } from "./groups.js"
-import { makeTable, variables } from "./table.js"
+import { choice, el, seriesColor } from "./dom.js"
+import { groupRuns, matches, plainGroupings, shortLabels, sortRuns, variablesOf } from "./groups.js"
+import { makeTable } from "./table.js"
 
 /** As many as there are colours. */
 const mostDrawn = 8
 
-/** What is selected of itself: the first few. */
+/** What is drawn of itself: the first few of one env, since returns of several don't belong on one axis. */
 const drawnAtFirst = 5
 
-const colorOf = (place) =>
-  getComputedStyle(document.documentElement)
-    .getPropertyValue(`--series-${place + 1}`)
-    .trim()
-
-export const makeOverview = (state) => {
+/** `seen` hears when what is shown was changed by hand. */
+export const makeOverview = (state, seen) => {
   const curves = makeCurves(state.view)
-  /** Key → place among the colours; undefined until somebody chooses. */
-  let chosen
-  const expanded = new Set()
   let items = []
 
   const filter = el("input", {
     type: "search",
     id: "filter",
     placeholder: "ppo cartpole state=running seed=1",
-    value: state.filter,
+    spellcheck: "false",
     oninput: () => {
       state.filter = filter.value
-      update()
+      changed("filter")
     },
   })
   const grouping = el("div", { class: "slot" })
+  const controls = el("div")
   const count = el("p", { class: "quiet count", role: "status" })
   const full = el("p", { class: "quiet", role: "status" })
 
@@ -40,21 +34,21 @@ export const makeOverview = (state) => {
     sortBy: (column) => {
       const same = state.sort.by === column
       state.sort = { by: column, descending: same ? !state.sort.descending : column !== "name" && column !== "state" }
-      update()
+      changed()
     },
     select: (key, on) => {
-      chosen ??= new Map(colors().places)
+      const chosen = (state.chosen ??= new Map(colors().places))
       const free = Array.from({ length: mostDrawn }, (_, place) => place).find(
         (place) => ![...chosen.values()].includes(place),
       )
       full.textContent = on && free === undefined ? `At most ${mostDrawn} are drawn at once.` : ""
       if (!on) chosen.delete(key)
       else if (free !== undefined) chosen.set(key, free)
-      update()
+      changed()
     },
     expand: (key) => {
-      if (!expanded.delete(key)) expanded.add(key)
-      update()
+      if (!state.open.delete(key)) state.open.add(key)
+      changed()
     },
   })
 
@@ -62,17 +56,18 @@ export const makeOverview = (state) => {
   const drawable = () =>
     items.flatMap((item) =>
       item.runs === undefined
-        ? [{ key: item.path, label: labelOf(item), runs: [item.path] }]
+        ? [{ key: item.path, item, runs: [item.path] }]
         : [
-            { key: item.key, label: item.label, runs: item.runs.map(({ path }) => path) },
-            ...item.runs.map((run) => ({ key: run.path, label: labelOf(run), runs: [run.path] })),
+            { key: item.key, item, runs: item.runs.map(({ path }) => path) },
+            ...item.runs.map((run) => ({ key: run.path, item: run, runs: [run.path] })),
           ],
     )
 
   const colors = () => {
     const keyOf = (item) => (item.runs === undefined ? item.path : item.key)
-    const places = chosen ?? new Map(items.slice(0, drawnAtFirst).map((item, place) => [keyOf(item), place]))
-    return { places, colors: new Map([...places].map(([key, place]) => [key, colorOf(place)])) }
+    const alike = items.filter(({ env }) => env === items[0].env).slice(0, drawnAtFirst)
+    const places = state.chosen ?? new Map(alike.map((item, place) => [keyOf(item), place]))
+    return { places, colors: new Map([...places].map(([key, place]) => [key, seriesColor(place)])) }
   }
 
   const update = () => {
@@ -82,28 +77,47 @@ export const makeOverview = (state) => {
       state.sort,
     )
     const options = [...plainGroupings, ...variablesOf(runs).map((variable) => [variable, `variable ${variable}`])]
-    const known = grouping.dataset.options
-    if (known !== JSON.stringify(options)) {
+    if (!options.some(([by]) => by === state.by)) state.by = plainGroupings[0][0]
+    if (grouping.dataset.options !== JSON.stringify(options)) {
       grouping.dataset.options = JSON.stringify(options)
       const change = (by) => {
         state.by = by
-        chosen = undefined
-        update()
+        state.chosen = undefined
+        changed()
       }
       grouping.replaceChildren(choice("group by", options, state.by, change))
     }
+    grouping.querySelector("select").value = state.by
     items = state.by === "none" ? shown : groupRuns(shown, state.by, state.sort)
     const running = shown.filter((run) => run.state === "running").length
     const of = shown.length === runs.length ? `${runs.length}` : `${shown.length} of ${runs.length}`
     count.textContent = `${of} ${runs.length === 1 ? "run" : "runs"}${running > 0 ? `, ${running} running` : ""}`
     const drawn = colors()
     const nothing = runs.length === 0 ? "No run here yet: `effect run FILE` makes one." : "No run is like that."
-    table.show({ items, sort: state.sort, colors: drawn.colors, expanded, nothing })
+    table.show({ items, sort: state.sort, colors: drawn.colors, expanded: state.open, nothing })
     const selected = drawable().flatMap((item) => {
       const color = drawn.colors.get(item.key)
       return color === undefined ? [] : [{ ...item, color }]
     })
-    curves.show(selected, state)
+    const labels = shortLabels(selected.map(({ item }) => item))
+    const empty = items.length === 0 ? "no runs" : "tick rows below to draw them"
+    curves.show(
+      selected.map((one, index) => ({ ...one, label: labels[index] })),
+      state,
+      empty,
+    )
+  }
+
+  const changed = (control) => {
+    update()
+    seen(control)
+  }
+
+  /** After the address has said something else. */
+  const restore = () => {
+    if (filter.value !== state.filter) filter.value = state.filter
+    controls.replaceChildren(viewControls(state.view, changed, { several: true }))
+    update()
   }
 
   const dark = matchMedia("(prefers-color-scheme: dark)")
@@ -112,7 +126,7 @@ export const makeOverview = (state) => {
     "div",
     { class: "overview" },
     el("h1", { class: "hidden" }, "Runs"),
-    viewControls(state.view, () => update(), { several: true }),
+    controls,
     curves.element,
     el(
       "div",
@@ -126,7 +140,8 @@ export const makeOverview = (state) => {
   )
   return {
     element,
-    update,
+    update: restore,
+    restore,
     changed: (paths) => {
       update()
       curves.stale(paths)
@@ -134,6 +149,3 @@ export const makeOverview = (state) => {
     close: () => dark.removeEventListener("change", update),
   }
 }
-
-const labelOf = (run) =>
-  [run.name, variables(run), run.seed === null ? "" : `seed ${run.seed}`].filter(Boolean).join(" ")

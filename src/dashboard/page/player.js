@@ -47,9 +47,13 @@ export const makePlayer = () => {
       speedChoice,
       episodes,
     ),
-    el("p", { class: "quiet" }, where),
+    el("p", { class: "line" }, where),
     problem,
-    el("p", { class: "quiet" }, "Keys: space plays and pauses, ← → step, Home and End, + and − for the speed."),
+    el(
+      "p",
+      { class: "line hint quiet" },
+      "Keys: space plays and pauses, ← → step, Home and End, + and − for the speed.",
+    ),
   )
   let trajectories = []
   let episode = 0

@@ -1,62 +1,95 @@
-/** A run's page: what it was told, how it did, what it looks like, and its files. */
+/** A run's page: how it did, and sections for the rest, each a file that hands out `{ element, show(detail) }`. */
+import { overviewAddress } from "./address.js"
 import { makeChart } from "./chart.js"
 import { lineOf, viewControls } from "./curves.js"
-import { fetchCurves, fetchRun, fileAddress } from "./data.js"
-import { bytes, choice, duration, el, number, time } from "./dom.js"
-import { makePlayer } from "./player.js"
+import { fetchCurves, fetchRun } from "./data.js"
+import { duration, el, number, seriesColor, time } from "./dom.js"
+import { makeEpisodes } from "./runEpisodes.js"
+import { makeFiles } from "./runFiles.js"
+import { makeSystem } from "./runSystem.js"
+import { makeConfig, makeLog } from "./runTexts.js"
+import { makeValidations } from "./runValidations.js"
 import { variables } from "./table.js"
 
-export const makeRunPage = (state, path) => {
-  const charts = {
-    validation: makeChart("Validation return, lowest to highest"),
-    train: makeChart("Training return, lowest to highest"),
-  }
+const measures = [
+  ["validation", "Validation return, lowest to highest"],
+  ["train", "Training return, lowest to highest"],
+]
+
+export const makeRunPage = (state, seen, path) => {
+  const charts = new Map(measures.map(([measure, title]) => [measure, makeChart(title)]))
+  const back = el("a", { class: "back" }, "← all runs")
   const heading = el("div")
-  const rest = el("div")
   const problem = el("p", { class: "problem", role: "alert" })
-  const watching = makeEpisodes(path)
-  const element = el(
-    "article",
-    { class: "run" },
-    el("p", {}, el("a", { href: "#/" }, "← all runs")),
-    heading,
-    problem,
-    viewControls(state.view, () => draw(), { several: false }),
-    el("div", { class: "charts" }, charts.validation.element, charts.train.element),
-    watching.element,
-    rest,
+  const controls = el("div")
+  const episodes = makeEpisodes(path)
+  const system = makeSystem()
+  const [validations, log, config, files] = [makeValidations(), makeLog(), makeConfig(), makeFiles(path)]
+  const sections = [episodes, system, validations, log, config, files]
+  const body = el(
+    "div",
+    {},
+    controls,
+    el("div", { class: "charts" }, [...charts.values()].map((chart) => chart.element)), // prettier-ignore
+    episodes.element,
+    el("div", { class: "halves" }, validations.element, log.element),
+    system.element,
+    el("div", { class: "halves" }, config.element, files.element),
   )
+  const element = el("article", { class: "run" }, back, heading, problem, body)
   let curves
+  let closed = false
   let loading = false
   let again = false
 
-  const dark = matchMedia("(prefers-color-scheme: dark)")
   const draw = () => {
     const { view } = state
-    const style = getComputedStyle(document.documentElement)
-    for (const [place, measure] of ["validation", "train"].entries()) {
+    back.setAttribute("href", overviewAddress(state))
+    for (const [place, [measure]] of measures.entries()) {
       const found = curves?.[measure]
       const columns = found === undefined ? undefined : { y: found.mean, low: found.min, high: found.max }
-      const color = style.getPropertyValue(`--series-${place + 1}`).trim()
       const series =
-        found === undefined ? [] : [{ ...lineOf(found[view.axis], columns, view.smoothing), label: "mean", color }]
-      charts[measure].show({ series, xName: view.axis, logX: view.logX, logY: view.logY })
+        found === undefined
+          ? []
+          : [{ ...lineOf(found[view.axis], columns, view.smoothing), label: "mean", color: seriesColor(place) }]
+      const waiting = found === undefined
+      charts
+        .get(measure)
+        .show({ series, xName: view.axis, logX: view.logX, logY: view.logY, waiting, nothing: "none so far" })
     }
   }
+  const redraw = () => {
+    draw()
+    system.redraw()
+  }
+  const dark = matchMedia("(prefers-color-scheme: dark)")
+  dark.addEventListener("change", redraw)
 
-  dark.addEventListener("change", draw)
+  const restore = () => {
+    const changed = (control) => {
+      draw()
+      seen(control)
+    }
+    controls.replaceChildren(viewControls(state.view, changed, { several: false }))
+    draw()
+  }
+  restore()
 
   const update = async () => {
     if (loading) return void (again = true)
     loading = true
     try {
       const [detail, found] = await Promise.all([fetchRun(path), fetchCurves(path)])
+      if (closed) return
       problem.textContent = ""
       curves = found
       draw()
       show(detail)
     } catch (error) {
-      problem.textContent = error.message
+      if (closed) return
+      problem.textContent = error.status === 404 ? `There is no run “${path}” here.` : error.message
+      // What was there before stays; of a run that never was there is nothing to show.
+      body.hidden = curves === undefined
     }
     loading = false
     if (again) {
@@ -68,182 +101,54 @@ export const makeRunPage = (state, path) => {
   const show = (detail) => {
     const { summary: run } = detail
     const name = [run.name, variables(run)].filter(Boolean).join(" ")
-    document.title = `${name} seed ${run.seed}`
-    const facts = [
-      ["state", el("span", { class: `badge ${run.state}` }, run.state)],
-      ["environment", run.env],
-      ["algorithm", run.algorithm],
-      ["seed", run.seed === null ? "–" : String(run.seed)],
-      ["score", `${number(run.score)}${run.scoreStd === null ? "" : ` ± ${number(run.scoreStd)}`}`],
-      ["best", number(run.best)],
-      ["steps", `${number(run.steps)}${run.totalSteps === null ? "" : ` of ${number(run.totalSteps)}`}`],
-      ["episodes", number(run.episodes)],
-      ["took", duration(run.seconds)],
-      ["speed", run.seconds ? `${number(Math.round(run.steps / run.seconds))} steps/s` : "–"],
-      ["started", time(run.time)],
-      ["commit", run.commit || "–"],
-    ]
+    document.title = `${name} seed ${run.seed} · effect-rl`
     heading.replaceChildren(
-      el("h1", {}, name, run.seed === null ? "" : ` · seed ${run.seed}`),
-      el("p", { class: "quiet" }, path),
-      el("dl", { class: "facts" }, facts.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value || "–")))), // prettier-ignore
+      el(
+        "h1",
+        {},
+        run.name,
+        run.seed === null ? "" : ` · seed ${run.seed} `,
+        el("span", { class: `badge ${run.state}` }, run.state),
+      ),
+      el("p", { class: "quiet variables" }, variables(run)),
+      el("p", { class: "path quiet" }, path),
+      progressOf(run),
+      el("dl", { class: "facts" }, factsOf(detail).map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value || "–")))), // prettier-ignore
     )
-    watching.show(detail.files)
-    const open = new Set([...rest.querySelectorAll("details[open]")].map(({ id }) => id))
-    rest.replaceChildren(
-      el("div", { class: "halves" }, validations(detail), log(detail)),
-      el("div", { class: "halves" }, config(detail), files(path, detail)),
-    )
-    for (const id of open) document.getElementById(id)?.setAttribute("open", "")
-    const lines = rest.querySelector(".log")
-    lines.scrollTop = lines.scrollHeight
+    body.hidden = false
+    for (const section of sections) section.show(detail)
   }
 
   return {
     element,
     update,
+    restore,
     changed: (paths) => void (paths.has(path) && update()),
     close: () => {
-      dark.removeEventListener("change", draw)
-      watching.close()
-      document.title = "Runs"
+      closed = true
+      dark.removeEventListener("change", redraw)
+      episodes.close()
     },
   }
 }
 
-const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children)
+/** Of a run that goes on the last sample says how fast it is, and for how long it has been. */
+const factsOf = ({ summary: run, system }) => [
+  ["environment", run.env],
+  ["algorithm", run.algorithm],
+  ["score", `${number(run.score)}${run.scoreStd === null ? "" : ` ± ${number(run.scoreStd)}`}`],
+  ["best", number(run.best)],
+  ["steps", `${number(run.steps)}${run.totalSteps === null ? "" : ` of ${number(run.totalSteps)}`}`],
+  ["episodes", number(run.episodes)],
+  ["took", duration(run.seconds ?? system?.seconds.at(-1))],
+  ["speed", speedOf(run.seconds ? run.steps / run.seconds : system?.stepsPerSecond.at(-1))],
+  ["started", time(run.time)],
+  ["commit", run.commit || "–"],
+]
 
-const validations = ({ validations: lines }) => {
-  const row = (cell, values) => el("tr", {}, values.map((value) => el(cell, { class: "number" }, value))) // prettier-ignore
-  const table = el(
-    "table",
-    {},
-    el("thead", {}, row("th", ["step", "mean return", "±", "episodes", "length", "terminated"])),
-    el(
-      "tbody",
-      {},
-      lines
-        .toReversed()
-        .map((line) =>
-          row("td", [
-            number(line.step),
-            number(line.mean),
-            number(line.std),
-            number(line.episodes),
-            number(line.length),
-            line.terminated === null ? "–" : `${Math.round(100 * line.terminated)} %`,
-          ]),
-        ),
-    ),
-  )
-  return card(
-    "Validations",
-    lines.length === 0
-      ? el("p", { class: "quiet" }, "Listed when the run is finished.")
-      : el("div", { class: "scroll", tabindex: "0" }, table),
-  )
-}
+const speedOf = (speed) => (Number.isFinite(speed) ? `${number(Math.round(speed))} steps/s` : "–")
 
-const log = ({ log: lines }) =>
-  card("Log", el("pre", { class: "log", tabindex: "0", "aria-label": "The log's last lines" }, lines.join("\n")))
-
-const config = ({ config: text }) =>
-  card("Config", el("pre", { tabindex: "0", "aria-label": "The effective config" }, text ?? "There is none."))
-
-const files = (run, { files: all }) => {
-  const folders = Map.groupBy(
-    all,
-    ({ path }) => /^(checkpoints|steps)\/[^/]+/.exec(path)?.[0] ?? /^scores\b/.exec(path)?.[0] ?? "",
-  )
-  const list = (some) =>
-    el(
-      "ul",
-      { class: "fileList" },
-      some.map(({ path, size }) =>
-        el(
-          "li",
-          {},
-          el("a", { href: fileAddress(run, path), download: path.split("/").at(-1) }, path),
-          el("span", { class: "quiet" }, ` ${bytes(size)}`),
-        ),
-      ),
-    )
-  const folded = [...folders]
-    .filter(([folder]) => folder !== "")
-    .sort(([a], [b]) => a.localeCompare(b))
-    .map(([folder, some]) => {
-      const size = some.reduce((sum, one) => sum + one.size, 0)
-      return el(
-        "details",
-        { id: `folder-${folder}` },
-        el(
-          "summary",
-          {},
-          folder,
-          el("span", { class: "quiet" }, ` ${some.length} ${some.length === 1 ? "file" : "files"}, ${bytes(size)}`),
-        ),
-        list(some),
-      )
-    })
-  return card("Files and checkpoints", list(folders.get("") ?? []), ...folded)
-}
-
-/** The episodes kept below `steps/`: the picture that moves, or the player. */
-const makeEpisodes = (run) => {
-  const stage = el("div")
-  const controls = el("div", { class: "controls" })
-  const element = card("Episodes", controls, stage)
-  element.classList.add("episodes")
-  element.hidden = true
-  let known = ""
-  let player
-  let step
-  let way
-
-  const present = (steps, ui) => {
-    const found = steps.get(step)
-    const ways = [found.trajectories && ["player", "player"], found.svg && ["picture", "picture"]].filter(Boolean)
-    if (!ways.some(([name]) => name === way)) way = ui === undefined && found.svg !== undefined ? "picture" : ways[0][0]
-    const again = () => present(steps, ui)
-    const newestFirst = [...steps.keys()].toReversed().map((name) => [name, number(Number(name))])
-    controls.replaceChildren(
-      choice("at step", newestFirst, step, (value) => ((step = value), again())),
-      ways.length > 1 ? choice("as", ways, way, (value) => ((way = value), again())) : "",
-    )
-    player?.close()
-    player = undefined
-    if (way === "picture") {
-      const alt = `A validation episode at step ${Number(step)}`
-      return stage.replaceChildren(el("div", { class: "stage" }, el("img", { src: fileAddress(run, found.svg), alt })))
-    }
-    player = makePlayer()
-    stage.replaceChildren(player.element)
-    player
-      .load(fileAddress(run, found.trajectories), ui === undefined ? undefined : fileAddress(run, ui))
-      .catch((error) => stage.replaceChildren(el("p", { class: "problem" }, error.message)))
-  }
-
-  return {
-    element,
-    show: (files) => {
-      const paths = files.map(({ path }) => path)
-      const steps = new Map()
-      for (const path of paths.toSorted()) {
-        const [, name, kind] = /^steps\/(\d+)\/(episode\.svg|trajectories\.json(?:\.gz)?)$/.exec(path) ?? []
-        if (name === undefined) continue
-        const entry = steps.get(name) ?? {}
-        entry[kind === "episode.svg" ? "svg" : "trajectories"] = path
-        steps.set(name, entry)
-      }
-      const ui = paths.find((path) => path === "ui.esm.js")
-      const now = JSON.stringify([...steps, ui])
-      if (now === known || steps.size === 0) return
-      known = now
-      step ??= [...steps.keys()].at(-1)
-      element.hidden = false
-      // Whoever watches an episode goes on watching it when a new one comes.
-      if (player === undefined || !steps.has(step)) present(steps, ui)
-    },
-    close: () => player?.close(),
-  }
-}
+const progressOf = (run) =>
+  run.state === "running" && run.totalSteps > 0
+    ? el("progress", { max: String(run.totalSteps), value: String(run.steps ?? 0), "aria-label": "Steps done" })
+    : ""

@@ -1,4 +1,5 @@
 /** The table of runs: groups that open, columns that sort, boxes that say what is drawn. */
+import { runAddress } from "./address.js"
 import { duration, el, number, time } from "./dom.js"
 
 const headings = [
@@ -15,8 +16,6 @@ const headings = [
 
 /** More rows than this are shown when asked for. */
 const mostRows = 200
-
-export const runAddress = (path) => `#/run/${path.split("/").map(encodeURIComponent).join("/")}`
 
 /** What differs between runs, without repeating the name. */
 export const variables = (run) =>
@@ -98,7 +97,8 @@ export const makeTable = ({ sortBy, select, expand }) => {
           "button",
           { class: "open", id: `open-${group.key}`, "aria-expanded": String(open), onclick: () => expand(group.key) },
           el("span", { "aria-hidden": "true" }, open ? "▾ " : "▸ "),
-          group.label,
+          el("b", {}, group.name || group.label),
+          el("span", { class: "quiet" }, group.name ? ` ${variables(group)}` : ""),
         ),
         el("span", { class: "quiet" }, ` ${group.runs.length} ${group.runs.length === 1 ? "run" : "runs"}`),
       ),

@@ -1,0 +1,126 @@
+/**
+ * The address says what is seen, so that a link that is shared, or the page opened again, shows the same:
+ * `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean` and
+ * `#/run/{PATH}?x=steps`. What is as it is at first is left out.
+ */
+import { columns } from "./groups.js"
+
+const axes = ["steps", "time", "episodes"]
+const middles = ["iqm", "mean"]
+
+export const firstView = { centre: "iqm", axis: "steps", smoothing: 0, logX: false, logY: false, singles: false }
+
+/** Of the overview; `chosen` is what is drawn, key → place among the colours, and undefined until somebody chooses. */
+export const firstSight = () => ({
+  filter: "",
+  by: "config",
+  sort: { by: "time", descending: true },
+  chosen: undefined,
+  open: new Set(),
+})
+
+const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
+
+const viewParts = ({ centre, axis, smoothing, logX, logY, singles }) => [
+  ...(axis === firstView.axis ? [] : [["x", axis]]),
+  ...(smoothing === 0 ? [] : [["smooth", String(smoothing)]]),
+  ...(logX || logY ? [["log", (logX ? "x" : "") + (logY ? "y" : "")]] : []),
+  ...(centre === firstView.centre ? [] : [["middle", centre]]),
+  ...(singles ? [["singles", "1"]] : []),
+]
+
+export const overviewAddress = ({ filter, by, sort, chosen, open, view }) => {
+  const first = firstSight()
+  const drawn =
+    chosen?.size === 0 ? [["draw", ""]] : [...(chosen ?? [])].map(([key, place]) => ["draw", `${place},${key}`])
+  const parts = [
+    ...(filter === "" ? [] : [["filter", filter]]),
+    ...(by === first.by ? [] : [["by", by]]),
+    ...(sort.by === first.sort.by && sort.descending === first.sort.descending
+      ? []
+      : [["sort", (sort.descending ? "-" : "") + sort.by]]),
+    ...drawn,
+    ...[...open].map((key) => ["open", key]),
+    ...viewParts(view),
+  ]
+  return parts.length === 0 ? "#/" : `#/?${new URLSearchParams(parts)}`
+}
+
+/** Without a view it is a link that keeps the one at hand. */
+export const runAddress = (path, view) => {
+  if (view === undefined) return `#/run/${segments(path)}`
+  const parts = viewParts(view)
+  return `#/run/${segments(path)}?${new URLSearchParams(parts.length === 0 ? [["x", view.axis]] : parts)}`
+}
+
+/** What an address says; of what nobody could have chosen here it says what is shown at first. */
+export const readAddress = (hash) => {
+  const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
+  const said = new URLSearchParams(query)
+  const run = /^\/run\/(.+)$/.exec(place)?.[1]
+  const log = said.get("log") ?? ""
+  const smoothing = Number(said.get("smooth"))
+  const view = {
+    centre: oneOf(middles, said.get("middle"), firstView.centre),
+    axis: oneOf(axes, said.get("x"), firstView.axis),
+    smoothing: smoothing > 0 && smoothing <= 0.98 ? smoothing : 0,
+    logX: log.includes("x"),
+    logY: log.includes("y"),
+    singles: said.has("singles"),
+  }
+  if (run !== undefined) return { run: decoded(run), view: query === "" ? undefined : view }
+  const first = firstSight()
+  const [, minus, column] = /^(-?)(.*)$/s.exec(said.get("sort") ?? "") ?? []
+  const drawn = new Map()
+  for (const text of said.getAll("draw")) {
+    const [, place, key] = /^([0-7]),(.+)$/s.exec(text) ?? []
+    if (key !== undefined) drawn.set(key, Number(place))
+  }
+  return {
+    view,
+    sight: {
+      filter: said.get("filter") ?? "",
+      by: said.get("by") ?? first.by,
+      sort: Object.hasOwn(columns, column) ? { by: column, descending: minus === "-" } : first.sort,
+      chosen: said.has("draw") ? drawn : undefined,
+      open: new Set(said.getAll("open")),
+    },
+  }
+}
+
+const oneOf = (known, given, otherwise) => (known.includes(given) ? given : otherwise)
+
+const decoded = (path) => {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}
+
+/** Browsers refuse more changes than some three a second. */
+const rest = 350
+let written = -Infinity
+let waiting
+let lastControl
+
+/**
+ * Puts an address into the browser's history. A slider or a field, named by `control`, is one entry however long it is
+ * moved or typed into.
+ */
+export const remember = (address, control) => {
+  clearTimeout(waiting)
+  const wait = control === undefined ? 0 : written + rest - performance.now()
+  if (wait > 0) return void (waiting = setTimeout(() => remember(address, control), wait))
+  if (new URL(address, location.href).hash === (location.hash || "#/")) return
+  if (control !== undefined && control === lastControl) history.replaceState(null, "", address)
+  else history.pushState(null, "", address)
+  written = performance.now()
+  lastControl = control
+}
+
+/** Somebody went elsewhere: what comes next is an entry of its own. */
+export const moved = () => {
+  clearTimeout(waiting)
+  lastControl = undefined
+}

@@ -1,0 +1,63 @@
+/** The section of a run's page with its episodes, kept below `steps/`: the picture that moves, or the player. */
+import { fileAddress } from "./data.js"
+import { card, choice, el, number } from "./dom.js"
+import { makePlayer } from "./player.js"
+
+export const makeEpisodes = (run) => {
+  const stage = el("div")
+  const controls = el("div", { class: "controls" })
+  const element = card("Episodes", controls, stage)
+  element.classList.add("episodes")
+  element.hidden = true
+  let known = ""
+  let player
+  let step
+  let way
+
+  const present = (steps, ui) => {
+    const found = steps.get(step)
+    const ways = [found.trajectories && ["player", "player"], found.svg && ["picture", "picture"]].filter(Boolean)
+    if (!ways.some(([name]) => name === way)) way = ui === undefined && found.svg !== undefined ? "picture" : ways[0][0]
+    const again = () => present(steps, ui)
+    const newestFirst = [...steps.keys()].toReversed().map((name) => [name, number(Number(name))])
+    controls.replaceChildren(
+      choice("at step", newestFirst, step, (value) => ((step = value), again())),
+      ways.length > 1 ? choice("as", ways, way, (value) => ((way = value), again())) : "",
+    )
+    player?.close()
+    player = undefined
+    if (way === "picture") {
+      const alt = `A validation episode at step ${Number(step)}`
+      return stage.replaceChildren(el("div", { class: "stage" }, el("img", { src: fileAddress(run, found.svg), alt })))
+    }
+    player = makePlayer()
+    stage.replaceChildren(player.element)
+    player
+      .load(fileAddress(run, found.trajectories), ui === undefined ? undefined : fileAddress(run, ui))
+      .catch((error) => stage.replaceChildren(el("p", { class: "problem" }, error.message)))
+  }
+
+  return {
+    element,
+    show: ({ files }) => {
+      const paths = files.map(({ path }) => path)
+      const steps = new Map()
+      for (const path of paths.toSorted()) {
+        const [, name, kind] = /^steps\/(\d+)\/(episode\.svg|trajectories\.json(?:\.gz)?)$/.exec(path) ?? []
+        if (name === undefined) continue
+        const entry = steps.get(name) ?? {}
+        entry[kind === "episode.svg" ? "svg" : "trajectories"] = path
+        steps.set(name, entry)
+      }
+      const ui = paths.find((path) => path === "ui.esm.js")
+      const now = JSON.stringify([...steps, ui])
+      if (now === known || steps.size === 0) return
+      known = now
+      step ??= [...steps.keys()].at(-1)
+      element.hidden = false
+      // Whoever watches an episode goes on watching it when a new one comes.
+      if (player === undefined || !steps.has(step)) present(steps, ui)
+    },
+    close: () => player?.close(),
+  }
+}

@@ -1,0 +1,41 @@
+/** The section of a run's page with its files, folders of many folded. */
+import { fileAddress } from "./data.js"
+import { bytes, card, el } from "./dom.js"
+
+const folderOf = ({ path }) => /^((?:checkpoints|steps)\/[^/]+)\//.exec(path)?.[1] ?? /^scores\b/.exec(path)?.[0] ?? ""
+
+export const makeFiles = (run) => {
+  const body = el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files" })
+
+  const list = (files) =>
+    el(
+      "ul",
+      { class: "fileList" },
+      files.map(({ path, size }) =>
+        el(
+          "li",
+          {},
+          el("a", { href: fileAddress(run, path), download: path.split("/").at(-1) }, path),
+          el("span", { class: "quiet" }, ` ${bytes(size)}`),
+        ),
+      ),
+    )
+
+  const folded = ([folder, files]) => {
+    const size = files.reduce((sum, one) => sum + one.size, 0)
+    const count = ` ${files.length} ${files.length === 1 ? "file" : "files"}, ${bytes(size)}`
+    const summary = el("summary", {}, folder, el("span", { class: "quiet" }, count))
+    return el("details", { id: `folder-${folder}` }, summary, list(files))
+  }
+
+  return {
+    element: card("Files and checkpoints", body),
+    show: ({ files }) => {
+      const open = new Set([...body.querySelectorAll("details[open]")].map(({ id }) => id))
+      const folders = Map.groupBy(files, folderOf)
+      const others = [...folders].filter(([folder]) => folder !== "").sort(([a], [b]) => a.localeCompare(b))
+      body.replaceChildren(list(folders.get("") ?? []), ...others.map(folded))
+      for (const id of open) document.getElementById(id)?.setAttribute("open", "")
+    },
+  }
+}

@@ -1,0 +1,27 @@
+/** The sections of a run's page that are text: its log, which is followed, and its config. */
+import { card, el } from "./dom.js"
+
+export const makeLog = () => {
+  const lines = el("pre", { class: "log", tabindex: "0", "aria-label": "The log's last lines, times in UTC" })
+  return {
+    element: card("Log", lines),
+    show: ({ log }) => {
+      const text = log.map((line) => line.replace(/^\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d+Z/, "$1")).join("\n")
+      if (text === lines.textContent) return
+      // Whoever has scrolled up to read stays there.
+      const atEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 4
+      lines.textContent = text
+      if (atEnd) lines.scrollTop = lines.scrollHeight
+    },
+  }
+}
+
+export const makeConfig = () => {
+  const text = el("pre", { class: "config", tabindex: "0", "aria-label": "The effective config" })
+  return {
+    element: card("Config", text),
+    show: ({ config }) => {
+      if (text.textContent !== config) text.textContent = config ?? "There is none."
+    },
+  }
+}

@@ -1,0 +1,47 @@
+/** What a run cost its machine, from its `system.jsonl`. */
+import { fields, finite, parsed } from "./RunSummary.ts"
+
+/** Columns over `seconds`; null where a line doesn't say. */
+export interface SystemCurves {
+  /** Since the run's start, what lay between an interruption and its resumption left out. */
+  readonly seconds: ReadonlyArray<number>
+  readonly stepsPerSecond: ReadonlyArray<number | null>
+  readonly rss: ReadonlyArray<number | null>
+  readonly heap: ReadonlyArray<number | null>
+  readonly buffers: ReadonlyArray<number | null>
+  /** In cores. */
+  readonly cpu: ReadonlyArray<number | null>
+}
+
+/** More points than this no small chart shows apart. */
+const mostPoints = 500
+
+export const systemCurves = (text: string): SystemCurves => {
+  // A line that is being written is no line yet.
+  const lines = text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => fields(parsed(line)))
+    .filter((line) => finite(line.seconds) !== null)
+  let before = 0
+  let last = 0
+  const seconds = lines.map((line) => {
+    const now = Number(line.seconds)
+    // The clock of a resumed run begins again.
+    if (now < last) before += last
+    last = now
+    return Number((before + now).toPrecision(7))
+  })
+  const every = Math.ceil(lines.length / mostPoints)
+  const shown = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
+    values.filter((_, index) => (values.length - 1 - index) % every === 0)
+  const column = (name: string): ReadonlyArray<number | null> => shown(lines.map((line) => finite(line[name])))
+  return {
+    seconds: shown(seconds),
+    stepsPerSecond: column("steps_per_second"),
+    rss: column("rss"),
+    heap: column("heap"),
+    buffers: column("buffers"),
+    cpu: column("cpu"),
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * Middles of a few numbers, and how far they can be trusted, by drawing the numbers again and again. The page of
+ * `effect ui` computes with this very file in the browser, so it imports nothing that is not as plain.
+ *
+ * @example
+ * ```ts
+ * interquartileMean([0, 480, 490, 500]) // 485
+ * bootstrap([480, 490, 500, 210, 495], interquartileMean) // [300, 496.7…]
+ * ```
+ */
+import { stream } from "../rng/Rng.ts"
+
+export const meanOf = (values: ReadonlyArray<number>): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length
+
+/** The mean of what is left when a quarter is cut off at either end (of n values ⌊n / 4⌋ each). */
+export const interquartileMean = (values: ReadonlyArray<number>): number => {
+  const sorted = [...values].sort((a, b) => a - b)
+  const cut = Math.floor(sorted.length / 4)
+  return meanOf(sorted.slice(cut, sorted.length - cut))
+}
+
+export const quantile = (sorted: ArrayLike<number>, share: number): number => {
+  const place = share * (sorted.length - 1)
+  const below = Math.floor(place)
+  const above = Math.min(below + 1, sorted.length - 1)
+  return sorted[below] + (place - below) * (sorted[above] - sorted[below])
+}
+
+/** An interval that holds a statistic of `values` with this confidence: percentiles over resamples, always the same ones. */
+export const bootstrap = (
+  values: ReadonlyArray<number>,
+  statistic: (values: ReadonlyArray<number>) => number,
+  { resamples = 2000, confidence = 0.95 }: { readonly resamples?: number; readonly confidence?: number } = {},
+): readonly [number, number] => {
+  const random = stream(0, "bootstrap", values.length)
+  const found = Float64Array.from({ length: resamples }, () =>
+    statistic(values.map(() => values[random.integer(values.length)])),
+  ).sort()
+  return [quantile(found, (1 - confidence) / 2), quantile(found, (1 + confidence) / 2)]
+}

@@ -1,15 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { delimiter, join } from "node:path"
+
+const names = ["chromium", "chromium-browser", "google-chrome"]
 
 /** Where a browser lies that can be driven; undefined where there is none. */
 export const chromium = [
-  process.env.CHROMIUM,
-  "/usr/bin/chromium",
-  "/usr/bin/chromium-browser",
-  "/usr/bin/google-chrome",
-].find((path) => path !== undefined && existsSync(path))
+  process.env.CHROMIUM ?? "",
+  ...(process.env.PATH ?? "").split(delimiter).flatMap((folder) => names.map((name) => join(folder, name))),
+].find(existsSync)
 
 export interface Page {
   readonly goto: (url: string) => Promise<void>

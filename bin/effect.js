@@ -23,7 +23,8 @@ if (major > 22 || (major === 22 && minor >= 19)) {
   }
   const child = spawn(newer, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" })
   // A terminal sends Ctrl-C to both; the command counts signals that come together as one.
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal))
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP", ...(process.platform === "win32" ? [] : ["SIGUSR1"])]
+  for (const signal of signals) process.on(signal, () => child.kill(signal))
   child.on("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128 + 9)))
 }
 

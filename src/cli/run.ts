@@ -6,7 +6,10 @@ import { trainOnce } from "./trainOnce.ts"
 import { UsageError } from "./UsageError.ts"
 
 export const run = Command.make("run", flags, (given) => execute(given)).pipe(
-  Command.withDescription("Train: run the training that a file describes, and keep everything about it in a folder"),
+  Command.withDescription(
+    "Train: run the training that a file describes, and keep everything about it in a folder. Ctrl-C saves and says how to " +
+      "go on; kill -USR1 keeps the step that a run is at (its evaluation, policy and episodes, in steps/) and disturbs nothing",
+  ),
   Command.withShortDescription("Train"),
   Command.withExamples([
     { command: "effect run examples/cartpole.ts --seed 1", description: "Train, and watch it" },

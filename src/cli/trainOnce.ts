@@ -14,11 +14,13 @@ import type { TrainError } from "../train/Train.ts"
 import { type Given, nameOf, quoted } from "./flags.ts"
 import { loadTraining } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
+import { stepSignalled } from "./stepSignal.ts"
 import { partOfSweep, sweepProgress } from "./sweep/part.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** One training, in this process. */
 export const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, TrainError | UsageError> {
+  const isStepWanted = yield* stepSignalled
   const name = nameOf(given)
   const training = yield* loadTraining(given.file)
   const resume = yield* runToResume(given, name)
@@ -49,7 +51,13 @@ export const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.R
     }),
   )
   const result = yield* training.pipe(
-    Effect.provideService(RunOptions, { overrides, source: given.file, name, population: part?.population ?? {} }),
+    Effect.provideService(RunOptions, {
+      overrides,
+      source: given.file,
+      name,
+      population: part?.population ?? {},
+      isStepWanted,
+    }),
     Effect.provide(otlp === undefined ? layers : Layer.merge(layers, otlpLayer(otlp))),
     Effect.onExit((exit) =>
       Effect.sync(() => {

@@ -15,6 +15,11 @@ export interface RunOptions {
   readonly population?: Readonly<Record<string, string>>
   /** Told what the run is, and its effective config, when all settings are checked, before anything is set up. */
   readonly onPlanned?: (identity: RunIdentity, effective: Plain) => Effect.Effect<void>
+  /**
+   * Asked between two chunks: whether somebody wants the folder of this step now (its evaluation, its policy, episodes to
+   * look at). The training is the same whether anybody does.
+   */
+  readonly isStepWanted?: Effect.Effect<boolean>
   /** Not to train: to validate what a run has learnt, as one of its checkpoints holds it. */
   readonly evaluate?: Evaluate
 }

@@ -35,6 +35,13 @@ export type SavedProgress = typeof SavedProgress.Type
 const mean = (values: ReadonlyArray<number>): number | null =>
   values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length
 
+export const evaluationOf = (step: number, { episodes }: ValidationOutcome): Evaluation => ({
+  step,
+  returns: episodes.map((episode) => episode.return),
+  lengths: episodes.map((episode) => episode.length),
+  terminated: episodes.filter((episode) => episode.terminated).length,
+})
+
 /** A run's progress while it goes. */
 export class RunState {
   step = 0
@@ -73,17 +80,21 @@ export class RunState {
 
   addValidation(outcome: ValidationOutcome): void {
     this.lastValidationStep = this.step
-    const returns = outcome.episodes.map((episode) => episode.return)
-    const lengths = outcome.episodes.map((episode) => episode.length)
-    for (const value of returns) this.hash.add(value)
-    const terminated = outcome.episodes.filter((episode) => episode.terminated).length
-    this.evaluations = [...this.evaluations, { step: this.step, returns, lengths, terminated }]
+    const evaluation = evaluationOf(this.step, outcome)
+    for (const value of evaluation.returns) this.hash.add(value)
+    this.evaluations = [...this.evaluations, evaluation]
+  }
+
+  /** The evaluation of this very step, if there was one. */
+  get evaluationHere(): Evaluation | undefined {
+    const last = this.evaluations.at(-1)
+    return last?.step === this.step ? last : undefined
   }
 
   /** The mean return of a validation at this very step. */
   get scoreHere(): number | null {
-    const last = this.evaluations.at(-1)
-    return last?.step === this.step ? mean(last.returns) : null
+    const here = this.evaluationHere
+    return here === undefined ? null : mean(here.returns)
   }
 
   get meanScore(): number | null {

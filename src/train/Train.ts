@@ -55,8 +55,9 @@ const execute = Effect.fnUntraced(function* (
 const train = Effect.fnUntraced(function* (
   ready: Ready,
 ): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
-  const { planned, envs, learner, validator, stepFolder, run, startedAtMillis } = ready
+  const { planned, envs, learner, validator, stepFolder, wantedStep, run, startedAtMillis } = ready
   const { settings, env, algorithm, effective } = planned
+  const { isStepWanted = Effect.succeed(false) } = yield* RunOptions
   const startsOver = run.resumed && (yield* startOver(run))
   const goesOn = run.resumed && !startsOver
   const resumed = goesOn ? yield* resume({ plan: planned, run, learner, envs }) : undefined
@@ -108,6 +109,8 @@ const train = Effect.fnUntraced(function* (
     envs,
     validator,
     writeStepFolder: stepFolder?.(run, state),
+    isStepWanted,
+    writeWantedStep: wantedStep?.(run, state),
     state,
     recording,
     startedAtMillis,

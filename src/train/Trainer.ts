@@ -1,5 +1,5 @@
 import { Cause, Clock, Effect, Exit } from "effect"
-import type { Learner, LearnerError } from "../algorithm/Algorithm.ts"
+import type { Learner, LearnerError, SetupError } from "../algorithm/Algorithm.ts"
 import type { CheckpointError } from "../checkpoint/Checkpoint.ts"
 import type { Env } from "../env/Env.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
@@ -19,6 +19,9 @@ export interface Training {
   readonly validator: Validator | undefined
   /** Keeps what there is to look at and to take away, and says where. */
   readonly writeStepFolder: Effect.Effect<string, LearnerError | RunStoreError> | undefined
+  /** Whether somebody wants to see this moment, and how it is kept for them. */
+  readonly isStepWanted: Effect.Effect<boolean>
+  readonly writeWantedStep: Effect.Effect<string, SetupError | LearnerError | RunStoreError> | undefined
   readonly state: RunState
   readonly recording: Recording
   readonly startedAtMillis: number
@@ -49,6 +52,7 @@ export const trainLoop = Effect.fnUntraced(function* (training: Training): Effec
     const owesLastValidation = finished && validateEvery > 0 && state.lastValidationStep < state.step
     if (owesLastValidation || crossed(state.lastValidationStep, state.step, validateEvery)) yield* validate(training)
     if (crossed(state.lastRenderStep, state.step, settings.render.everySteps)) yield* render(training)
+    if (yield* training.isStepWanted) yield* showNow(training)
 
     const stopping = finished || reachedGoal(training)
     if (stopping || owesCheckpoint(training)) yield* Effect.uninterruptible(checkpoint(training))
@@ -115,6 +119,23 @@ const render = Effect.fn("effect-rl.render")(function* (training: Training): Eff
   const event = yield* told
   // Not before: one that is interrupted is done again by who goes on.
   state.lastRenderStep = state.step
+  yield* recording.emit([event])
+})
+
+/** For somebody who wants to see it now; nothing that the training goes on from, or is judged by, is touched. */
+const showNow = Effect.fn("effect-rl.showNow")(function* (training: Training): Effect.fn.Return<void, LoopError> {
+  const { state, recording, writeWantedStep } = training
+  const failed = (problem: string) => ({
+    _tag: "Warning" as const,
+    message: `step ${state.step} was wanted and can't be shown: ${problem}`,
+  })
+  const event =
+    writeWantedStep === undefined
+      ? failed("the algorithm has no policy that could be played")
+      : yield* writeWantedStep.pipe(
+          Effect.map((path) => ({ _tag: "Note" as const, message: `step ${state.step}, as was wanted: ${path}` })),
+          Effect.catch((error) => Effect.succeed(failed(error.message))),
+        )
   yield* recording.emit([event])
 })
 

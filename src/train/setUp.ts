@@ -1,5 +1,5 @@
-import { Clock, Effect, type Scope } from "effect"
-import type { Learner, SetupError } from "../algorithm/Algorithm.ts"
+import { Clock, Effect, Scope } from "effect"
+import type { Learner, LearnerError, SetupError } from "../algorithm/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
 import { blamed, ConfigError, isPlain } from "../config/Config.ts"
 import type { EnvError } from "../env/EnvError.ts"
@@ -9,6 +9,7 @@ import { savedConfig } from "./checkpointing.ts"
 import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import { RunOptions } from "./RunOptions.ts"
+import { evaluationOf, type RunState } from "./RunState.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { makeValidator, type Validator } from "./validation/Validator.ts"
 
@@ -19,9 +20,16 @@ export interface Ready {
   readonly learner: Learner
   readonly validator: Validator | undefined
   readonly stepFolder: WriteStepFolder | undefined
+  /** The same with an evaluation, whatever the settings say of either; it is compiled when it is first wanted. */
+  readonly wantedStep: WriteWantedStep | undefined
   readonly run: RunFiles
   readonly startedAtMillis: number
 }
+
+export type WriteWantedStep = (
+  run: RunFiles,
+  state: RunState,
+) => Effect.Effect<string, SetupError | LearnerError | RunStoreError>
 
 export const setUp = Effect.fnUntraced(function* (
   planned: Plan,
@@ -44,18 +52,36 @@ export const setUp = Effect.fnUntraced(function* (
   const problem = misfit(planned, learner)
   if (problem !== undefined) return yield* blamed(problem, planned.from)
   const { policy } = learner
-  const validator =
-    settings.validation.everySteps > 0 && policy !== undefined
-      ? yield* makeValidator(
-          yield* validationBatches(planned.validationEnvs, settings, envs),
-          policy,
-          settings.validation,
+  const playing =
+    policy === undefined
+      ? undefined
+      : {
+          validator: Effect.flatMap(validationBatches(planned.validationEnvs, settings, envs), (batches) =>
+            makeValidator(batches, policy, settings.validation),
+          ),
+          stepFolder: makeStepFolder({ plan: planned, learner, envs }, policy),
+        }
+  const validator = settings.validation.everySteps > 0 ? yield* playing?.validator ?? Effect.undefined : undefined
+  const stepFolder = settings.render.everySteps > 0 ? yield* playing?.stepFolder ?? Effect.undefined : undefined
+  const scope = yield* Effect.scope
+  const onDemand =
+    playing === undefined
+      ? undefined
+      : yield* Effect.cached(
+          Effect.all({
+            validator: validator === undefined ? playing.validator : Effect.succeed(validator),
+            stepFolder: stepFolder === undefined ? playing.stepFolder : Effect.succeed(stepFolder),
+          }).pipe(Effect.provideService(Scope.Scope, scope)),
         )
-      : undefined
-  const stepFolder =
-    settings.render.everySteps > 0 && policy !== undefined
-      ? yield* makeStepFolder({ plan: planned, learner, envs }, policy)
-      : undefined
+  const wantedStep: WriteWantedStep | undefined =
+    onDemand === undefined
+      ? undefined
+      : Effect.fnUntraced(function* (run, state) {
+          const made = yield* onDemand
+          const evaluation =
+            state.evaluationHere ?? evaluationOf(state.step, yield* made.validator.validate(settings.seed, state.step))
+          return yield* made.stepFolder(run, state, evaluation)
+        })
 
   // Only what can be set up leaves a folder behind.
   const opened = yield* (yield* RunStore).open(identity)
@@ -66,7 +92,7 @@ export const setUp = Effect.fnUntraced(function* (
     ["run.log", "logs.tfevents", "progress.csv"].map((file) => [file, join(logDir, file)]),
   )
   const run = opened.placed({ checkpoints: settings.checkpoint.dir, ...logs })
-  return { planned, envs, learner, validator, stepFolder, run, startedAtMillis }
+  return { planned, envs, learner, validator, stepFolder, wantedStep, run, startedAtMillis }
 })
 
 /** A run that goes on must find its checkpoints: it would start over, and its scores be gone. */

@@ -12,7 +12,7 @@ import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import { policyFiles } from "../export/policyFiles.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import type { Plan } from "./plan.ts"
-import type { RunState } from "./RunState.ts"
+import type { Evaluation, RunState } from "./RunState.ts"
 import { animate, makePlayer } from "./validation/rendering.ts"
 
 /**
@@ -28,7 +28,12 @@ export interface StepFolderOptions {
 }
 
 /** Writes the folder of this moment and gives its path. */
-export type WriteStepFolder = (run: RunFiles, state: RunState) => Effect.Effect<string, LearnerError | RunStoreError>
+export type WriteStepFolder = (
+  run: RunFiles,
+  state: RunState,
+  /** Of this moment; that of the state, where it has one, unless given. */
+  evaluation?: Evaluation,
+) => Effect.Effect<string, LearnerError | RunStoreError>
 
 export const makeStepFolder = Effect.fnUntraced(function* (
   { plan, learner, envs }: StepFolderOptions,
@@ -37,7 +42,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
   const { render, validation, seed } = plan.settings
   const [env] = plan.validationEnvs
   const play = yield* makePlayer(env, policyFor, envs.observationMoments, validation)
-  return Effect.fnUntraced(function* (run, state) {
+  return Effect.fnUntraced(function* (run, state, evaluation = state.evaluationHere) {
     const folder = `steps/${String(state.step).padStart(15, "0")}`
     const episodes = yield* Effect.forEach(
       Array.from({ length: render.episodes }, (_, index) => index),
@@ -45,7 +50,6 @@ export const makeStepFolder = Effect.fnUntraced(function* (
     )
     const weights = yield* learner.weights
     const example = Float32Array.from(episodes[0].steps[0].observation)
-    const evaluation = state.evaluations.at(-1)
     yield* writeUi(run, env)
     yield* run.writeDirectory(folder, {
       "trajectories.json.gz": yield* gzip(trajectoriesJson(episodes, 1 / render.speed)),
@@ -61,7 +65,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
         moments: envs.observationMoments,
         example,
       }),
-      ...(evaluation?.step === state.step ? { "evaluation_results.json": encodeEvaluation(evaluation) } : {}),
+      ...(evaluation === undefined ? {} : { "evaluation_results.json": encodeEvaluation(evaluation) }),
     })
     return folder
   })

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { assert, describe, it } from "vitest"
-import { killAndResume, scoresOf } from "./crash.ts"
+import { killAndResume, runsIn, scoresOf } from "./crash.ts"
 import { effect, program, resultOf, start, withFolder, write } from "./effect.ts"
 
 const settings = "totalSteps: 40960, validation: { everySteps: 5000, episodes: 4 }, checkpoint: { everySteps: 2000 }"
@@ -76,6 +76,46 @@ describe("a run is the same run", () => {
       assert.strictEqual(resumed.digest, whole.digest)
       assert.deepStrictEqual(scoresOf(runDir), scoresOf(whole.runDir))
     }))
+
+  it.skipIf(process.platform === "win32")(
+    "when somebody looks at it in between, by SIGUSR1, and gets a whole step",
+    () =>
+      withFolder(async (folder) => {
+        const file = write(folder, "train.ts", program("totalSteps: 200_000, checkpoint: { everySteps: 10_000 }"))
+        const args = (results: string) => ["run", file, "--results-dir", join(folder, results), "--json"]
+        const whole = resultOf(await effect(args("whole")))
+        const { child, ended } = start(args("seen"))
+        const running = (): string | undefined => {
+          const [run] = runsIn(join(folder, "seen"))
+          return run !== undefined && existsSync(join(run, "checkpoints/latest")) ? run : undefined
+        }
+        while (running() === undefined) await sleep(5)
+        child.kill("SIGUSR1")
+        const outcome = await ended
+        assert.strictEqual(outcome.code, 0, outcome.stderr)
+        const seen = resultOf(outcome)
+        const [step, ...others] = readdirSync(join(seen.runDir, "steps"))
+        assert.deepStrictEqual(others, [])
+        assert.isBelow(Number(step), 200_000)
+        const found = readdirSync(join(seen.runDir, "steps", step))
+        assert.includeMembers(found, [
+          "checkpoint.h5",
+          "checkpoint.onnx",
+          "episode.svg",
+          "evaluation_results.json",
+          "trajectories.json.gz",
+        ])
+        assert.include(readFileSync(join(seen.runDir, "run.log"), "utf8"), `as was wanted: steps/${step}`)
+        assert.strictEqual(seen.digest, whole.digest)
+        assert.deepStrictEqual(scoresOf(seen.runDir), scoresOf(whole.runDir))
+        const [one, other] = [seen, whole].map(({ runDir }) => readFileSync(join(runDir, "return.json"), "utf8"))
+        assert.strictEqual(one, other)
+        assert.deepStrictEqual(
+          readdirSync(join(seen.runDir, "checkpoints")).sort(),
+          readdirSync(join(whole.runDir, "checkpoints")).sort(),
+        )
+      }),
+  )
 
   it("when the newest checkpoint is damaged: the one before it is taken, and run.log says so", () =>
     withFolder(async (folder) => {

@@ -305,6 +305,19 @@ describe("a sweep is the same sweep", () => {
       assert.isTrue(existsSync(join(first, "return.json")))
     }))
 
+  it.skipIf(process.platform === "win32")("when its runs are looked at in between, all by one SIGUSR1", () =>
+    withFolder(async (folder) => {
+      const results = join(folder, "results")
+      const args = ["run", write(folder, "train.ts", long), "--seeds", "1..2", "--jobs", "2", "--results-dir", results]
+      const { child, ended } = start(args)
+      await until(() => runsIn(results).filter(isTraining).length === 2)
+      child.kill("SIGUSR1")
+      const { code, stderr } = await ended
+      assert.strictEqual(code, 0, stderr)
+      for (const run of runsIn(results)) assert.lengthOf(readdirSync(join(run, "steps")), 1)
+    }),
+  )
+
   it("when it is killed and its runs are not: they save and end by themselves", () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", long)

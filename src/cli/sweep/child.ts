@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
@@ -6,6 +6,7 @@ import { isPlain, toCamelCase } from "../../config/Config.ts"
 import { messageOf, oneLine } from "../../config/text.ts"
 import { decodeReturnFile } from "../../experiment/evaluation.ts"
 import { RunResult } from "../../train/RunResult.ts"
+import { stepSignal } from "../stepSignal.ts"
 import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
 
 /** A run that came to its end. */
@@ -51,6 +52,13 @@ const failing = Effect.mapError((error: Error) => {
   return new RunFailed({ message: oneLine(messageOf(cause)) })
 })
 
+const children = new Set<ChildProcess>()
+
+/** A signal that asks a sweep for its runs' steps is one for each of them. */
+const passOn = (): void => {
+  for (const child of children) child.kill(stepSignal)
+}
+
 /** What it says on stdout. When this is interrupted, so is the process, which saves before it ends. */
 const outputOf = ({ args, part, onProgress }: Child): Effect.Effect<string, RunFailed> =>
   Effect.callback((resume) => {
@@ -58,6 +66,9 @@ const outputOf = ({ args, part, onProgress }: Child): Effect.Effect<string, RunF
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: withPart(part),
     })
+    if (process.platform !== "win32" && process.listenerCount(stepSignal) === 0) process.on(stepSignal, passOn)
+    children.add(child)
+    child.once("close", () => children.delete(child))
     let stdout = ""
     let stderr = ""
     child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text))

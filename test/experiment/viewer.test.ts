@@ -182,6 +182,6 @@ describe.skipIf(lacking !== undefined)("RLtools' viewer", () => {
         /Step: [1-9]\d*, Return(?: \(avg\))?: [1-9]/,
       )
     }
-    assert.deepStrictEqual(page.complaints, [])
+    assert.deepStrictEqual(page.complaints(), [])
   })
 })

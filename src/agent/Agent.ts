@@ -15,7 +15,7 @@
  */
 import { type Effect, Schema } from "effect"
 import type { Feedback } from "../env/text/TextEnv.ts"
-import { ChatMessage, Completion } from "../lm/Chat.ts"
+import { ChatMessage, Completion, type ToolSpec } from "../lm/Chat.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type { AgentError } from "./AgentError.ts"
 import type { Memory } from "./memory/Memory.ts"
@@ -55,7 +55,12 @@ export type ModelCall = typeof ModelCall.Type
 
 /** What an agent is shown. */
 export type Shown =
-  | { readonly _tag: "Observation"; readonly text: string }
+  | {
+      readonly _tag: "Observation"
+      readonly text: string
+      /** What may be called outside, by agents that call tools; as before unless given. */
+      readonly tools?: ReadonlyArray<ToolSpec>
+    }
   /** The answers to the calls that its last turn ended with. */
   | { readonly _tag: "ToolResults"; readonly results: ReadonlyArray<ToolResult> }
 

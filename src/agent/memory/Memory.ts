@@ -1,6 +1,15 @@
 /**
  * What an agent keeps from episode to episode: entries in the order in which they came, as lines of JSON when they are
  * saved. How entries are found again is each kind's own.
+ *
+ * @example
+ * ```ts
+ * const memory = HistoryList.make({ maxLength: 2 })
+ * yield* memory.add({ type: "Observation", content: "A door." })
+ * yield* memory.add({ type: "Action", content: "open" })
+ * yield* memory.add({ type: "Feedback", content: "It is locked." })
+ * const last = yield* memory.recall({ query: "", limit: null }) // the Action and the Feedback
+ * ```
  */
 import { type Effect, Schema } from "effect"
 import type { AgentError } from "../AgentError.ts"
@@ -12,25 +21,37 @@ export const MemoryEntry = Schema.Struct({
 })
 export type MemoryEntry = typeof MemoryEntry.Type
 
+/** What belongs to a prompt. */
+export interface About {
+  /** What is to be answered: kinds that look for what is similar go by it. */
+  readonly query: string
+  /** Null: all, 0: none. */
+  readonly limit: number | null
+  /** Only entries of these types count. */
+  readonly where?: (type: string) => boolean
+}
+
 export interface Memory {
   /** `history_list` … */
   readonly type: string
+  /** What `recall` prefers: the last entries, or those nearest to the query. */
+  readonly recalls: "recent" | "similar"
   readonly length: Effect.Effect<number>
-  /** Within a read-only view this is a defect. */
-  readonly add: (entry: MemoryEntry) => Effect.Effect<void>
-  /** What belongs to a prompt: the last `limit` entries (null: all, 0: none), or those nearest to `query`. */
-  readonly recall: (about: {
-    readonly query: string
-    readonly limit: number | null
-  }) => Effect.Effect<ReadonlyArray<MemoryEntry>>
+  /** Within a read-only view this is a defect. It fails where the entry can't be kept as JSON. */
+  readonly add: (entry: MemoryEntry) => Effect.Effect<void, AgentError>
+  /** The entries of that limit, oldest first, as they are now: what is added later doesn't change what was given. */
+  readonly recall: (about: About) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
   /** Every entry that is held. */
   readonly entries: Effect.Effect<ReadonlyArray<MemoryEntry>>
   /** A line of JSON an entry. */
   readonly snapshot: Effect.Effect<string>
-  /** In the place of what is held; bounds stay as they are. A line that is none is an error that says which. */
+  /**
+   * In the place of what is held; bounds stay as they are. A line that is none is an error that says which, and then
+   * what was held still is.
+   */
   readonly restore: (snapshot: string, source: string) => Effect.Effect<void, AgentError>
   /** The same entries, which nobody can add to through it. */
   readonly readOnly: Memory
-  /** The same entries in a memory of its own. */
+  /** The same entries in a memory of its own, which can be added to. */
   readonly copy: Effect.Effect<Memory>
 }

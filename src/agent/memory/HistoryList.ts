@@ -1,0 +1,29 @@
+import { Effect } from "effect"
+import { entryList } from "./EntryList.ts"
+import type { Memory } from "./Memory.ts"
+import { fromStore, type MemoryStore } from "./MemoryStore.ts"
+
+/**
+ * The memory that recalls what came last.
+ *
+ * @example
+ * ```ts
+ * const memory = HistoryList.make({ maxLength: 100 })
+ * ```
+ */
+export const make = (options: { readonly maxLength?: number | null } = {}): Memory =>
+  fromStore("history_list", "recent", store(options.maxLength === undefined ? 100 : options.maxLength))
+
+const store = (maxLength: number | null): MemoryStore => {
+  const list = entryList(maxLength)
+  return {
+    length: list.length,
+    add: (entry) => {
+      list.add(entry)
+    },
+    recall: ({ limit, where }) => Effect.sync(() => list.last(limit, where)),
+    entries: () => list.last(null),
+    clear: list.clear,
+    another: () => store(maxLength),
+  }
+}

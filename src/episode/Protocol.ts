@@ -9,11 +9,11 @@ import type { TextEnv } from "../env/text/TextEnv.ts"
 import type { ProtocolError } from "./ProtocolError.ts"
 import type { Rollout, Step } from "./Rollout.ts"
 
-/** One episode to play. */
-export interface Episode {
+/** One episode to play, in an env for one agent or for several. */
+export interface Episode<Env = TextEnv> {
   /** The rollout's; those of several agents add to it. */
   readonly id: string
-  readonly env: TextEnv
+  readonly env: Env
   readonly envSeed: number
   readonly samplingSeed: number
   readonly groupId?: string | null
@@ -34,7 +34,8 @@ export interface Parent {
 
 export type EpisodeFailure = AgentFailure | EnvError | ProtocolError
 
-export interface Protocol {
+/** How episodes in envs of a kind are played: `TextEnv`, or `MultiTextEnv` for several players. */
+export interface Protocol<Env = TextEnv> {
   readonly name: string
-  readonly play: (episode: Episode) => Effect.Effect<ReadonlyArray<Rollout>, EpisodeFailure, Scope.Scope>
+  readonly play: (episode: Episode<Env>) => Effect.Effect<ReadonlyArray<Rollout>, EpisodeFailure, Scope.Scope>
 }

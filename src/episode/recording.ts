@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Agent, ModelCall, ToolResult } from "../agent/Agent.ts"
-import type { TextStep } from "../env/text/TextEnv.ts"
+import type { TextEnv, TextStep } from "../env/text/TextEnv.ts"
 import type { Episode } from "./Protocol.ts"
 import { type AgentStep, type Ending, goesOn, type Rollout, type Step, terminated, truncatedBy } from "./Rollout.ts"
 
@@ -37,7 +37,10 @@ export interface Recording {
   readonly finish: (agent: Pick<Agent, "type" | "model">, ending: Ending, player?: string) => Rollout
 }
 
-export const recording = (episode: Episode, id: string = episode.id): Recording => {
+/** What a recording needs to know of an env. */
+export type Named = Pick<TextEnv, "id" | "type">
+
+export const recording = (episode: Episode<Named>, id: string = episode.id): Recording => {
   const steps: Array<Step> = []
   const { onStep } = episode
   let turns = 0

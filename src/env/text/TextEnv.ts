@@ -20,10 +20,10 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { messageOf } from "../../config/text.ts"
 import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"
 import type { Stream } from "../../rng/Rng.ts"
-import { EnvError } from "../EnvError.ts"
+import type { EnvError } from "../EnvError.ts"
+import { guardOf, type OrEffect } from "./guard.ts"
 
 /** What every step is told: a score, what would have been right (where there is such a thing), and words about it. */
 export const Feedback = Schema.Struct({
@@ -73,8 +73,6 @@ export interface TextEnv {
   readonly begin: (random: Stream) => Effect.Effect<TextEpisode, EnvError>
 }
 
-type OrEffect<A> = A | Effect.Effect<A, EnvError>
-
 export interface TextRules<State> {
   readonly id: string
   readonly type: string
@@ -91,24 +89,7 @@ export interface TextRules<State> {
 /** An env from its rules: functions from state to state, or Effects of such. What they throw is an `EnvError`. */
 export const make = <State>(rules: TextRules<State>): TextEnv => {
   const { id, type, metadata = {}, maxSteps, tools = [] } = rules
-  const wrong = (step: number, message: string, stack?: string): EnvError =>
-    new EnvError({
-      env: id,
-      step,
-      message: `env "${id}" ${message}`,
-      ...(stack === undefined ? {} : { userStack: stack }),
-    })
-
-  const guarded = <A>(step: number, where: string, run: () => OrEffect<A>): Effect.Effect<A, EnvError> =>
-    Effect.suspend(() => {
-      try {
-        const made = run()
-        return Effect.isEffect(made) ? made : Effect.succeed(made)
-      } catch (error) {
-        const stack = error instanceof Error ? error.stack : undefined
-        return Effect.fail(wrong(step, `threw at ${where}: ${messageOf(error)}`, stack))
-      }
-    })
+  const { wrong, run: guarded } = guardOf(id)
 
   const episode = (first: State, observation: string, random: Stream): TextEpisode => {
     let state = first

@@ -9,6 +9,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
+import { stream } from "../../rng/Rng.ts"
 import type { TextEnv } from "./TextEnv.ts"
 
 /** A data set that can't be read, or holds what it shouldn't: the file, the line, what was found and expected. */
@@ -40,3 +41,29 @@ export const of = (name: string, envs: ReadonlyArray<TextEnv>, digest?: string):
       : Effect.succeed(env)
   },
 })
+
+export interface Order {
+  readonly shuffle: boolean
+  /** Of the shuffle: the same one is the same order. */
+  readonly seed: number
+  /** The first so many of that order; null: all. */
+  readonly maxSamples: number | null
+}
+
+/**
+ * The tasks in another order, or fewer of them.
+ *
+ * @example
+ * ```ts
+ * const some = TaskSet.ordered(tasks, { shuffle: true, seed: 42, maxSamples: 100 })
+ * ```
+ */
+export const ordered = (tasks: TaskSet, { shuffle, seed, maxSamples }: Order): TaskSet => {
+  const size = maxSamples === null ? tasks.size : Math.min(tasks.size, maxSamples)
+  if (!shuffle && size === tasks.size) return tasks
+  const order = shuffle ? stream(seed, "shuffle").permutation(new Int32Array(tasks.size)) : undefined
+  const digest = `${tasks.digest}:${shuffle ? seed : "in order"}:${size}`
+  // Past the end there is nothing, whatever lies there in the set that this is a part of.
+  const at = (index: number) => tasks.at(index < size ? (order?.[index] ?? index) : tasks.size)
+  return { name: tasks.name, size, digest, at }
+}

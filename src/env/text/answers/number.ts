@@ -1,0 +1,62 @@
+/** Numbers as people and models write them. */
+import { unboxed } from "./text.ts"
+
+// Groups of two digits, too: 12,34,567.
+const digits = String.raw`(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)`
+const number = String.raw`[-+]?(?:${digits}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?`
+const whole = new RegExp(`^${number}$`)
+// A sign right after a digit, a letter or a bracket is a minus, not the number's own.
+const within = new RegExp(
+  String.raw`(?:(?<![\w.)\]}])[-+])?(?:${digits}(?:\.\d+)?|(?<![\d.])\.\d+)(?:[eE][-+]?\d+)?`,
+  "g",
+)
+
+/** Without what only says how to set it: dollars, LaTeX's spaces and text marks, percent signs. */
+const bare = (text: string): string =>
+  text
+    .replace(/[\u2212\u2013]/g, "-")
+    .replace(/\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}/g, " $1 ")
+    .replace(/\\[,;:! ]|\\quad|\\left|\\right|~/g, "")
+    .replace(/\{,\}/g, ",")
+    .replace(/\\\$|\$|\\%|%|\\\(|\\\)|\\\[|\\\]|\*\*/g, "")
+    .replace(/[\u00a0\u202f\u2009](?=\d{3})/g, "")
+    .replace(/(\d)\s*(?:\\times|×)\s*10\s*\^\s*\{?\s*([-+]?\d+)\s*\}?/g, "$1e$2")
+    .trim()
+
+const read = (text: string): number | undefined => {
+  const value = Number(text.replaceAll(",", ""))
+  return Number.isFinite(value) ? value : undefined
+}
+
+const fraction = new RegExp(
+  String.raw`^([-+]?)\\[dt]?frac\s*(?:\{\s*(${number})\s*\}|(\d))\s*(?:\{\s*(${number})\s*\}|(\d))$`,
+)
+const quotient = new RegExp(String.raw`^(${number})\s*/\s*(${number})$`)
+
+/**
+ * The number that the whole text is: `1,234.5`, `$3$`, `-\frac{1}{2}`, `2/3`, `1.5 \times 10^3`; undefined where it is
+ * something else.
+ */
+export const numberOf = (text: string): number | undefined => {
+  const plain = bare(unboxed(text))
+  if (whole.test(plain)) return read(plain)
+  const parts = fraction.exec(plain) ?? undefined
+  const ratio = quotient.exec(plain)
+  const top = parts === undefined ? ratio?.[1] : (parts[2] ?? parts[3])
+  const bottom = parts === undefined ? ratio?.[2] : (parts[4] ?? parts[5])
+  if (top === undefined || bottom === undefined) return undefined
+  const value = ((parts?.[1] === "-" ? -1 : 1) * (read(top) ?? NaN)) / (read(bottom) ?? NaN)
+  return Number.isFinite(value) ? value : undefined
+}
+
+/** The number that a text comes to: what is boxed, else all of it, else the last number in it. */
+export const lastNumber = (text: string): number | undefined => {
+  const plain = unboxed(text)
+  const exact = numberOf(plain)
+  if (exact !== undefined) return exact
+  const spaced = bare(plain).replace(/\\[dt]?frac\s*\{\s*(\d+)\s*\}\s*\{\s*(\d+)\s*\}/g, "$1/$2")
+  const ratio = /[-+]?\d+\s*\/\s*\d+(?=[^\d/]*$)/.exec(spaced)
+  if (ratio !== null) return numberOf(ratio[0])
+  const last = [...spaced.matchAll(within)].at(-1)
+  return last === undefined ? undefined : read(last[0])
+}

@@ -1,0 +1,154 @@
+/**
+ * Answers to questions, scored: each function takes an answer and what would have been right, and gives feedback.
+ *
+ * @example
+ * ```ts
+ * exact("  PARIS. ", { targets: ["Paris"] }).score // 1
+ * numeric("about \\boxed{1,234}", { targets: ["1234"] }).score // 1
+ * ```
+ */
+import type { Feedback } from "../TextEnv.ts"
+import { lastNumber, numberOf } from "./number.ts"
+import { normalise, short, unboxed } from "./text.ts"
+
+/** What is known of a question when its answer is scored. */
+export interface Key {
+  /** Each of them is right. */
+  readonly targets: ReadonlyArray<string>
+  readonly choices?: ReadonlyArray<string>
+  readonly question?: string
+  /** Everything else that the data set says of it. */
+  readonly fields?: Readonly<Record<string, unknown>>
+}
+
+export type Scorer = (answer: string, key: Key) => Feedback
+
+/** Feedback in the words that are used everywhere. */
+export const verdict = (score: number, target: string, answer: string, why?: string): Feedback => ({
+  score,
+  target,
+  message:
+    score === 1
+      ? "Correct."
+      : score > 0
+        ? `Partly correct (${score.toFixed(2)}). The answer is: ${target}`
+        : `Incorrect${why === undefined ? "" : `: ${why}`}. Your answer was: ${short(answer) || "(empty)"}. The answer is: ${target}`,
+})
+
+/** The best of what an answer scores against each target. */
+const best = (key: Key, answer: string, score: (target: string) => number, why?: string): Feedback => {
+  let most = 0
+  let target = key.targets[0]
+  for (const candidate of key.targets) {
+    const value = score(candidate)
+    if (value > most) [most, target] = [value, candidate]
+  }
+  return verdict(most, target, answer, most === 0 ? why : undefined)
+}
+
+/** The same text, apart from case, space, quotes, a full stop, and a box around it. */
+export const exact: Scorer = (answer, key) => {
+  const given = normalise(unboxed(answer))
+  return best(key, answer, (target) => (given === normalise(unboxed(target)) ? 1 : 0))
+}
+
+/** Words without punctuation and articles, as in SQuAD's evaluation. */
+const words = (text: string): ReadonlyArray<string> =>
+  text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replace(/[^\p{L}\p{M}\p{N}\s]/gu, "")
+    .split(/\s+/)
+    .filter((word) => word !== "" && !["a", "an", "the"].includes(word))
+
+const overlap = (given: ReadonlyArray<string>, wanted: ReadonlyArray<string>): number => {
+  if (given.length === 0 || wanted.length === 0) return given.length === wanted.length ? 1 : 0
+  const left = new Map<string, number>()
+  for (const word of wanted) left.set(word, (left.get(word) ?? 0) + 1)
+  let common = 0
+  for (const word of given) {
+    const count = left.get(word) ?? 0
+    if (count > 0) {
+      left.set(word, count - 1)
+      common++
+    }
+  }
+  return (2 * common) / (given.length + wanted.length)
+}
+
+/** How many words are common: the harmonic mean of precision and recall (Rajpurkar et al. 2016, arXiv:1606.05250). */
+export const f1: Scorer = (answer, key) => {
+  const given = words(unboxed(answer))
+  return best(key, answer, (target) => overlap(given, words(unboxed(target))))
+}
+
+/** The number that the answer comes to, within a tolerance; a target that is no number must be the same text. */
+export const numericWithin =
+  (tolerance: number): Scorer =>
+  (answer, key) => {
+    const given = lastNumber(answer)
+    const same = normalise(unboxed(answer))
+    const score = (target: string): number => {
+      const wanted = numberOf(target)
+      if (wanted === undefined) return same === normalise(unboxed(target)) ? 1 : 0
+      return given !== undefined && Math.abs(given - wanted) <= tolerance ? 1 : 0
+    }
+    return best(key, answer, score, given === undefined ? "there is no number in it" : undefined)
+  }
+
+export const numeric: Scorer = numericWithin(1e-6)
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/** The letter of a choice: A, B … */
+export const letterOf = (index: number): string => letters[index] ?? String(index + 1)
+
+const indexOfLetter = (letter: string, count: number): number | undefined => {
+  const index = letters.indexOf(letter.toUpperCase())
+  return letter.length === 1 && index >= 0 && index < count ? index : undefined
+}
+
+/** Which choice a text names by its own words or its letter: `Paris`, `b`, `(B)`, `B.`, `B) Paris`. */
+const named = (text: string, choices: ReadonlyArray<string>): number | undefined => {
+  const plain = normalise(text)
+  const byText = choices.findIndex((choice) => normalise(choice) === plain)
+  if (byText >= 0) return byText
+  const marked = /^\(?([a-z])(?:[).:]+|$)\s*(.*)$/s.exec(plain)
+  if (marked === null) return undefined
+  const index = indexOfLetter(marked[1], choices.length)
+  // Further words must be those of the choice: "a: London" names neither, if A is Paris.
+  return index !== undefined && (marked[2] === "" || marked[2] === normalise(choices[index])) ? index : undefined
+}
+
+/** Which choice a target names; a number that is no choice's text counts from 0. */
+export const choiceOf = (target: string, choices: ReadonlyArray<string>): number | undefined => {
+  const index = named(target, choices)
+  if (index !== undefined) return index
+  const number = /^\d+$/.test(target.trim()) ? Number(target) : undefined
+  return number !== undefined && number < choices.length ? number : undefined
+}
+
+/** Which choice an answer comes to: what it is, or what it says at its end ("the answer is B"). */
+const chosen = (answer: string, choices: ReadonlyArray<string>): number | undefined => {
+  const direct = named(unboxed(answer), choices)
+  if (direct !== undefined) return direct
+  const said = [...answer.matchAll(/\b(?:answer|option|choice)\b\s*(?:is|are|=|:)?\s*:?\s*([^\n]+)/gi)].at(-1)
+  if (said === undefined) return undefined
+  const words = said[1].trim()
+  const letter = /^[*("']*([A-Za-z])[*)"']*(?:[).:,;]|$)/.exec(words)?.[1]
+  return named(words, choices) ?? (letter === undefined ? undefined : indexOfLetter(letter, choices.length))
+}
+
+/** A choice by its letter or its text. Without choices, letters are compared. */
+export const mcq: Scorer = (answer, key) => {
+  const { choices = [] } = key
+  const options = choices.length === 0 ? Array.from(letters) : choices
+  const given = chosen(answer, options)
+  const wanted = key.targets.map((target) => choiceOf(target, options))
+  if (choices.length === 0 && wanted.includes(undefined)) return exact(answer, key)
+  const right = given !== undefined && wanted.includes(given)
+  const first = wanted[0] ?? 0
+  const target = choices.length === 0 ? letterOf(first) : `${letterOf(first)}. ${options[first]}`
+  const why = given === undefined ? "it names none of the choices" : undefined
+  return verdict(right ? 1 : 0, target, answer, right ? undefined : why)
+}

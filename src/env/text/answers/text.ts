@@ -1,0 +1,51 @@
+/** What answers look like to people, brought into one form. */
+
+/** Without differences in case, width, space, quotes around it and a full stop after it. */
+export const normalise = (text: string): string => {
+  const plain = text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replace(/[\u2018\u2019]/g, "'")
+    .replace(/[\u201c\u201d]/g, '"')
+  let bare = plain.replace(/\s+/g, " ").trim()
+  for (;;) {
+    const before = bare
+    // An ellipsis is no full stop, and a lone mark is an answer.
+    bare = bare.replace(/([^.])[.!]$/, "$1").trim()
+    const wrapped = /^(["'`*_]{1,3})(.+)\1$/s.exec(bare)
+    if (wrapped !== null) bare = wrapped[2].trim()
+    if (bare === before) return bare
+  }
+}
+
+/**
+ * What stands in the last `\boxed{…}`; undefined where there is none that is closed.
+ *
+ * @example
+ * ```ts
+ * boxed("so \\boxed{\\frac{1}{2}}.") // "\\frac{1}{2}"
+ * boxed("it is boxed") // undefined
+ * ```
+ */
+export const boxed = (text: string): string | undefined => {
+  const starts = [...text.matchAll(/\\?\bf?boxed\s*\{/g)]
+  for (const start of starts.toReversed()) {
+    const from = start.index + start[0].length
+    let depth = 1
+    for (let at = from; at < text.length; at++) {
+      if (text[at] === "\\") at++
+      else if (text[at] === "{") depth++
+      else if (text[at] === "}" && --depth === 0) return text.slice(from, at).trim()
+    }
+  }
+  return undefined
+}
+
+/** The answer proper: what is boxed, or all of it. */
+export const unboxed = (text: string): string => boxed(text) ?? text.trim()
+
+/** At most so many characters of a text, for messages. */
+export const short = (text: string, most = 200): string => {
+  const line = text.trim().replace(/\s+/g, " ")
+  return line.length > most ? `${line.slice(0, most - 1)}…` : line
+}

@@ -1,0 +1,57 @@
+/**
+ * A record of comma-separated values (RFC 4180): a field may be quoted, and then hold separators, line ends and doubled
+ * quotes.
+ *
+ * @example
+ * ```ts
+ * fieldsOf('1,"a ""b"", c"', ",", 1) // ["1", 'a "b", c']
+ * ```
+ */
+const quote = '"'
+
+/** The fields of one record without its line end, or what is wrong with it; `line` is that of its start. */
+export const fieldsOf = (
+  text: string,
+  separator: string,
+  line: number,
+): ReadonlyArray<string> | { readonly line: number; readonly problem: string } => {
+  const fields: Array<string> = []
+  let at = 0
+  for (;;) {
+    if (text[at] === quote) {
+      const opened = line + linesIn(text.slice(0, at))
+      let field = ""
+      for (;;) {
+        const close = text.indexOf(quote, at + 1)
+        if (close < 0) return { line: opened, problem: "a quote is opened here and never closed" }
+        field += text.slice(at + 1, close)
+        at = close + 1
+        if (text[at] !== quote) break
+        field += quote
+      }
+      fields.push(field)
+      if (at < text.length && text[at] !== separator) {
+        const found = JSON.stringify(text.slice(at, at + 10))
+        return {
+          line: line + linesIn(text.slice(0, at)),
+          problem: `expected ${JSON.stringify(separator)} or the line's end after a quoted field, found ${found}`,
+        }
+      }
+    } else {
+      const end = text.indexOf(separator, at)
+      const field = text.slice(at, end < 0 ? text.length : end)
+      if (field.includes(quote)) {
+        return {
+          line: line + linesIn(text.slice(0, at)),
+          problem: `expected a field with a quote in it to be quoted and the quote doubled, found ${JSON.stringify(field.slice(0, 40))}`,
+        }
+      }
+      fields.push(field)
+      at += field.length
+    }
+    if (at >= text.length) return fields
+    at++
+  }
+}
+
+const linesIn = (text: string): number => text.split("\n").length - 1

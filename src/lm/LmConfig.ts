@@ -66,7 +66,7 @@ export const LmConfig = Schema.Struct({
   startingDelay: withDefault(nonNegative, 1),
   /** What each wait is multiplied by for the next. */
   backoffFactor: withDefault(positive, 2),
-  /** In seconds: no wait is longer. */
+  /** In seconds: no wait is longer, unless a server asks for one, of up to a minute. */
   maxDelay: withDefault(nonNegative, 10),
   /** Where the server is; null: where the model's provider is. */
   baseUrl: withDefault(Schema.NullOr(Schema.String), null),

@@ -1,0 +1,79 @@
+/**
+ * Asking again after a failure that may pass.
+ *
+ * @example
+ * ```ts
+ * const patient = retrying({ maxRetries: 5, startingDelay: 1, backoffFactor: 2, maxDelay: 10, jitter: 0.25 })(lm)
+ * ```
+ */
+import { Effect } from "effect"
+import { stream } from "../rng/Rng.ts"
+import { canonical } from "./canonical.ts"
+import type { Completion, LmRequest } from "./Chat.ts"
+import { type Around, CallContext } from "./Lm.ts"
+import type { LmConfig } from "./LmConfig.ts"
+import { LmError } from "./LmError.ts"
+
+export type Retries = Pick<LmConfig, "maxRetries" | "startingDelay" | "backoffFactor" | "maxDelay" | "jitter">
+
+/** In seconds: no server makes us wait longer, unless `maxDelay` does. */
+export const longestRetryAfter = 60
+
+const mayPass = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
+
+/**
+ * In seconds, how long is waited before retry `retry` (from 1 on). By chance it is up to `jitter` shorter; where the server
+ * says when it wants to be asked again, it is never before that, and up to `jitter` later.
+ */
+export const delayOf = (
+  { startingDelay, backoffFactor, maxDelay, jitter }: Retries,
+  retry: number,
+  retryAfter: number | undefined,
+  chance: number,
+): number => {
+  const backoff = Math.min(maxDelay, startingDelay * backoffFactor ** (retry - 1)) * (1 - jitter * chance)
+  if (retryAfter === undefined || !(retryAfter > 0)) return backoff
+  return Math.max(backoff, Math.min(Math.max(maxDelay, longestRetryAfter), retryAfter * (1 + jitter * chance)))
+}
+
+/** The same call waits equally long in every run; different calls don't come back all at once. */
+const chanceOf = (request: LmRequest, { phase, purpose, episode, step }: CallContext, retry: number): number =>
+  stream(request.seed ?? 0, "retry", phase._tag, purpose, episode, step, canonical(request)).uniformAt(retry)
+
+/** Failures that may pass (`unavailable`, `malformed`) are tried again, until it is enough: LmError `exhausted`. */
+export const retrying =
+  (config: Retries): Around =>
+  (lm) => {
+    /** With so many retries and attempts behind it. */
+    const attempt = (request: LmRequest, retries: number, before: number): Effect.Effect<Completion, LmError> =>
+      lm.complete(request).pipe(
+        Effect.map((completion) =>
+          before === 0 ? completion : { ...completion, attempts: before + completion.attempts },
+        ),
+        Effect.catch((error) => {
+          const attempts = before + error.attempts
+          if (!mayPass(error)) {
+            const { model, reason, message } = error
+            return Effect.fail(before === 0 ? error : new LmError({ model, reason, message, attempts }))
+          }
+          if (retries >= config.maxRetries) return Effect.fail(exhausted(request.model, attempts, error))
+          return Effect.flatMap(CallContext, (context) => {
+            const chance = chanceOf(request, context, retries + 1)
+            const seconds = delayOf(config, retries + 1, error.retryAfter, chance)
+            return Effect.delay(attempt(request, retries + 1, attempts), Math.round(seconds * 1000))
+          })
+        }),
+      )
+    return { complete: (request) => attempt(request, 0, 0) }
+  }
+
+const exhausted = (model: string, attempts: number, last: LmError): LmError => {
+  const said = last.message.startsWith(`${model}: `) ? last.message.slice(model.length + 2) : last.message
+  const times = attempts === 1 ? "1 try" : `${attempts} tries`
+  return new LmError({
+    model,
+    reason: "exhausted",
+    attempts,
+    message: `${model}: no answer after ${times}; last: ${said}`,
+  })
+}

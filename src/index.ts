@@ -10,6 +10,21 @@
  *
  * This entry point runs anywhere; what needs Node is in `effect-rl/node`.
  */
+export * as Agent from "./agent/Agent.ts"
+export { AgentError } from "./agent/AgentError.ts"
+export * as AgentKind from "./agent/AgentKind.ts"
+export * as Agents from "./agent/Agents.ts"
+export * as Conversation from "./agent/Conversation.ts"
+export * as HistoryAgent from "./agent/HistoryAgent.ts"
+export * as MemorylessAgent from "./agent/MemorylessAgent.ts"
+export * as Parser from "./agent/Parser.ts"
+export * as ReflexionAgent from "./agent/ReflexionAgent.ts"
+export * as Tool from "./agent/Tool.ts"
+export * as HistoryList from "./agent/memory/HistoryList.ts"
+export * as Memories from "./agent/memory/Memories.ts"
+export * as Memory from "./agent/memory/Memory.ts"
+export * as MemoryKind from "./agent/memory/MemoryKind.ts"
+export * as Reflections from "./agent/memory/Reflections.ts"
 export * as A2c from "./algorithm/A2c.ts"
 export * as Algorithm from "./algorithm/Algorithm.ts"
 export * as Bc from "./algorithm/Bc.ts"

@@ -3,6 +3,8 @@ import { entryList } from "./EntryList.ts"
 import type { Memory } from "./Memory.ts"
 import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 
+export const type = "history_list"
+
 /**
  * The memory that recalls what came last.
  *
@@ -12,7 +14,7 @@ import { fromStore, type MemoryStore } from "./MemoryStore.ts"
  * ```
  */
 export const make = (options: { readonly maxLength?: number | null } = {}): Memory =>
-  fromStore("history_list", "recent", store(options.maxLength === undefined ? 100 : options.maxLength))
+  fromStore(type, "recent", store(options.maxLength === undefined ? 100 : options.maxLength))
 
 const store = (maxLength: number | null): MemoryStore => {
   const list = entryList(maxLength)

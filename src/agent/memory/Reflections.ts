@@ -4,6 +4,8 @@ import { entryList } from "./EntryList.ts"
 import type { Memory, MemoryEntry } from "./Memory.ts"
 import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 
+export const type = "reflections"
+
 export interface Bounds {
   /** Of entries that are no reflections; 200 unless given, null: unbounded. */
   readonly maxLength?: number | null
@@ -21,7 +23,7 @@ export interface Bounds {
  * ```
  */
 export const make = ({ maxLength = 200, maxReflections = 200 }: Bounds = {}): Memory =>
-  fromStore("reflections", "recent", store({ maxLength, maxReflections }))
+  fromStore(type, "recent", store({ maxLength, maxReflections }))
 
 const isReflection = (type: string): boolean => type === "Reflection"
 

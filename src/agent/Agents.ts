@@ -1,0 +1,123 @@
+/**
+ * Agents from what a config says of them.
+ *
+ * @example
+ * ```ts
+ * const said = { type: "reflexion_agent", lm_config: { model: "gpt-4.1-mini" }, system_prompt: "{file:prompts/qa.md}" }
+ * const { make, lmConfig } = yield* Agents.decode(said, { source: "train.yaml", baseDir: "experiments" })
+ * const agent = yield* Effect.provideService(make, Lm, yield* Lms.open(lmConfig, {}))
+ * ```
+ */
+import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
+import { closest } from "../config/closest.ts"
+import { blamed, ConfigError, display, isPlain, type Plain, snakeCase, toCamelCase } from "../config/Config.ts"
+import { withDefault } from "../config/fields.ts"
+import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
+import * as HistoryAgent from "./HistoryAgent.ts"
+import * as MemorylessAgent from "./MemorylessAgent.ts"
+import * as ReflexionAgent from "./ReflexionAgent.ts"
+import { MemoryConfig } from "./memory/Memories.ts"
+
+export type { AgentKind, DecodedAgent, From } from "./AgentKind.ts"
+
+const history = Schema.Struct({ ...fields(HistoryAgent.type), ...memoryFields })
+
+const memoryless = Schema.Struct(fields(MemorylessAgent.type))
+
+const reflexion = Schema.Struct({
+  ...fields(ReflexionAgent.type),
+  ...memoryFields,
+  /** Look back when an episode of training is over. */
+  enableReflection: withDefault(Schema.Boolean, true),
+  /** Only on episodes whose scores add up to less than `failure_threshold`. */
+  reflectOnFailureOnly: withDefault(Schema.Boolean, false),
+  failureThreshold: withDefault(Schema.Finite, 1),
+  /** The last so many reflections go before the history. */
+  maxReflectionsInPrompt: withDefault(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)), 10),
+  /** In the place of `system_prompt`. */
+  agentSystemPrompt: prompt,
+  /** What the model is told when it looks back; null: words of ours. */
+  reflectionSystemPrompt: prompt,
+  /** Shown before the episode that is looked back on; a file's name stands for its text. */
+  reflectionFewShotExamples: prompt,
+})
+
+/** The kinds that are known without doing anything; the first is meant where none is named. */
+export const builtIn: ReadonlyArray<AgentKind> = [
+  make({
+    type: HistoryAgent.type,
+    schema: history,
+    memory: { _type: "history_list", maxLength: 100 },
+    make: ({ historyK }, { settings, memory }) =>
+      Effect.flatMap(memory, (memory) => HistoryAgent.make({ ...settings, memory, historyK })),
+  }),
+  make({
+    type: MemorylessAgent.type,
+    schema: memoryless,
+    memory: null,
+    make: (_, { settings }) => MemorylessAgent.make(settings),
+  }),
+  make({
+    type: ReflexionAgent.type,
+    schema: reflexion,
+    memory: { _type: "reflections", maxLength: 200 },
+    prompts: ["agentSystemPrompt", "reflectionSystemPrompt", "reflectionFewShotExamples"],
+    fileNames: ["reflectionFewShotExamples"],
+    make: (config, { settings, memory, texts }) =>
+      Effect.flatMap(memory, (memory) =>
+        ReflexionAgent.make({
+          ...settings,
+          memory,
+          historyK: config.historyK,
+          enableReflection: config.enableReflection,
+          reflectOnFailureOnly: config.reflectOnFailureOnly,
+          failureThreshold: config.failureThreshold,
+          maxReflectionsInPrompt: config.maxReflectionsInPrompt,
+          agentSystemPrompt: texts["agentSystemPrompt"] ?? null,
+          reflectionSystemPrompt: texts["reflectionSystemPrompt"] ?? null,
+          reflectionFewShotExamples: texts["reflectionFewShotExamples"] ?? null,
+        }),
+      ),
+  }),
+]
+
+/** The kinds that configs can name; provide a longer list to add one's own. */
+export const Kinds = Context.Reference<ReadonlyArray<AgentKind>>("effect-rl/agent/AgentKinds", {
+  defaultValue: () => builtIn,
+})
+
+const withMemory = { memoryConfig: withDefault(Schema.NullOr(MemoryConfig), null) }
+
+/** What a config can say below `agent`, with the built-in kinds: for schemas of whole files. */
+export const AgentConfig = Schema.Union([
+  Schema.Struct({ ...history.fields, ...withMemory }),
+  memoryless,
+  Schema.Struct({ ...reflexion.fields, ...withMemory }),
+])
+
+const said = (config: unknown, from: From): Effect.Effect<Plain, ConfigError> => {
+  const camel = toCamelCase(config)
+  if (isPlain(camel)) return Effect.succeed(camel)
+  const key = (from.prefix ?? []).map(snakeCase).join(".")
+  const message = `${key === "" ? "config" : key}: expected an agent, found ${display(config)}`
+  return Effect.fail(blamed(new ConfigError({ source: from.source, key, message }), from))
+}
+
+/** What a config comes to, in either spelling of its keys: strictly read, with every default and every file in it. */
+export const decode = (
+  config: unknown,
+  from: From = { source: "agent" },
+): Effect.Effect<DecodedAgent, ConfigError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const plain = yield* said(config, from)
+    const kinds = yield* Kinds
+    const { type = kinds[0]?.type } = plain
+    const kind = kinds.find((candidate) => candidate.type === type)
+    if (kind !== undefined) return yield* kind.decode({ ...plain, type }, from)
+    const names = kinds.map(({ type }) => type)
+    const near = typeof type === "string" ? closest(type, names) : undefined
+    const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
+    const key = [...(from.prefix ?? []), "type"].map(snakeCase).join(".")
+    const message = `${key}: unknown agent ${display(type)}; ${hint}`
+    return yield* blamed(new ConfigError({ source: from.source, key, message }), from)
+  })

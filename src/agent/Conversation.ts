@@ -1,0 +1,224 @@
+/**
+ * What is said between an agent and its model, in order, and only ever added to: each request holds the one before it,
+ * with what was answered. All language-model agents talk through it; they differ in what they say, and in when they
+ * begin anew.
+ */
+import { Effect } from "effect"
+import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
+import type { LmService } from "../lm/Lm.ts"
+import type { AgentFailure, ModelCall, ToolResult, Turn } from "./Agent.ts"
+import { AgentError } from "./AgentError.ts"
+import { defaultPenalty, type Parser, type ParseResult, whole } from "./Parser.ts"
+import { failed, type Tool } from "./Tool.ts"
+
+/** What every agent that asks a model is told. */
+export interface AgentSettings extends Partial<
+  Pick<LmRequest, "temperature" | "topP" | "maxOutputTokens" | "stop" | "seed" | "traceTokens">
+> {
+  readonly model: string
+  /** Null: none. */
+  readonly systemPrompt?: string | null
+  /** How an action is found in what the model says; all of the text, unless given. */
+  readonly parser?: Parser
+  /** What was cut at its length isn't acted upon; true unless given. */
+  readonly rejectIncompleteCompletions?: boolean
+}
+
+export interface ConversationOptions {
+  /** The agent's type. */
+  readonly agent: string
+  readonly settings: AgentSettings
+  readonly lm: LmService
+  /** Run by the agent; the model goes on with their results. */
+  readonly tools?: ReadonlyArray<Tool>
+  /** How often a model is asked for one observation; 1 unless given. */
+  readonly maxCalls?: number
+  /** In the last call of those, ask for an answer without tools. They stay in the prompt, which only grows. */
+  readonly shotClock?: boolean
+}
+
+export interface Conversation {
+  /** Nothing has been said. */
+  readonly isNew: () => boolean
+  /** Forgets all. */
+  readonly reset: () => void
+  /** Something to see, and what may be called outside. A failure leaves the conversation as it was. */
+  readonly say: (text: string, externalTools?: ReadonlyArray<ToolSpec>) => Effect.Effect<Turn, AgentFailure>
+  /** The results of the calls that the last turn ended with. */
+  readonly answer: (results: ReadonlyArray<ToolResult>) => Effect.Effect<Turn, AgentFailure>
+}
+
+/** The request of an agent, without what it says. */
+export const requestOf = ({
+  model,
+  temperature = null,
+  topP = null,
+  maxOutputTokens = null,
+  stop = [],
+  seed = null,
+  traceTokens = false,
+}: AgentSettings): Omit<LmRequest, "messages"> => ({
+  ...LmRequest.defaults,
+  model,
+  temperature,
+  topP,
+  maxOutputTokens,
+  stop,
+  seed,
+  traceTokens,
+})
+
+/** The messages that a conversation begins with. */
+export const systemMessages = (prompt: string | null | undefined): ReadonlyArray<ChatMessage> =>
+  prompt === null || prompt === undefined || prompt === "" ? [] : [{ role: "system", content: prompt }]
+
+export const incompleteFeedback =
+  "Your answer was longer than it may be and was cut off, so it was not acted upon. Answer more briefly."
+
+export const isIncomplete = ({ finishReason }: Completion, settings: AgentSettings): boolean =>
+  finishReason === "length" && settings.rejectIncompleteCompletions !== false
+
+const refusal = (feedback: string): ParseResult => ({ _tag: "Failed", feedback, reward: defaultPenalty })
+
+const asToolMessage = ({ toolCallId, toolName, content, isError }: ToolResult): ChatMessage => ({
+  role: "tool",
+  toolCallId,
+  toolName,
+  content,
+  ...(isError ? { isError } : {}),
+})
+
+/** How a turn ends with a completion that is for the env. */
+const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
+  parsed._tag === "Parsed"
+    ? { _tag: "Act", action: parsed.action, reward: parsed.reward }
+    : { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward }
+
+export const make = (options: ConversationOptions): Conversation => {
+  const { agent, settings, lm, tools = [], maxCalls = 1, shotClock = false } = options
+  const { parser = whole } = settings
+  const base = requestOf(settings)
+  const system = systemMessages(settings.systemPrompt)
+  const own = new Map(tools.map((tool) => [tool.spec.name, tool]))
+  const ownSpecs = tools.map(({ spec }) => spec)
+
+  let messages: Array<ChatMessage> = [...system]
+  let specs: ReadonlyArray<ToolSpec> = ownSpecs
+  /** Calls that somebody outside owes an answer to. */
+  let owed: ReadonlyArray<ToolCall> = []
+  /** How often the model was asked since it was last shown something. */
+  let asked = 0
+
+  const isExternal = ({ name }: ToolCall): boolean => !own.has(name) && specs.some((spec) => spec.name === name)
+
+  const run = (call: ToolCall): Effect.Effect<ToolResult> => {
+    const tool = own.get(call.name)
+    if (tool !== undefined) return tool.call(call)
+    const known = specs.map(({ name }) => name).join(", ")
+    return Effect.succeed(failed(call, `There is no tool "${call.name}"${known === "" ? "" : `; there are ${known}`}.`))
+  }
+
+  const turn = Effect.gen(function* () {
+    const calls: Array<ModelCall> = []
+    while (true) {
+      const isLast = asked + 1 >= maxCalls
+      const loopIndex = asked
+      const prompt = messages.slice()
+      const completion = yield* lm.complete({
+        ...base,
+        messages: prompt,
+        tools: specs,
+        toolChoice: isLast && shotClock && specs.length > 0 ? "none" : "auto",
+      })
+      asked++
+      messages.push(asMessage(completion))
+      const incomplete = isIncomplete(completion, settings)
+      const called = (about: Pick<ModelCall, "target" | "parsed" | "toolResults">): void => {
+        calls.push({ purpose: "action", loopIndex, messages: prompt, completion, incomplete, ...about })
+        messages.push(...about.toolResults.map(asToolMessage))
+      }
+
+      const refuse = (feedback: string, why: string): Turn => {
+        const parsed = refusal(feedback)
+        // Every call has its answer in the conversation, else no server takes it.
+        called({ target: "env", parsed, toolResults: completion.toolCalls.map((call) => failed(call, why)) })
+        return { calls, outcome: outcomeOf(parsed) }
+      }
+      if (incomplete) return refuse(incompleteFeedback, "Not run: the answer was cut off.")
+
+      if (completion.toolCalls.length === 0) {
+        const parsed = parser(completion.content)
+        called({ target: "env", parsed, toolResults: [] })
+        return { calls, outcome: outcomeOf(parsed) }
+      }
+      if (isLast) {
+        return specs.length === 0
+          ? refuse("There are no tools to call. Answer in words.", "Not run: there are no tools.")
+          : refuse("No more tools can be called for this. Answer without one.", "Not run: too many calls.")
+      }
+
+      const external = completion.toolCalls.filter(isExternal)
+      const toolResults = yield* Effect.forEach(
+        completion.toolCalls.filter((call) => !isExternal(call)),
+        run,
+      )
+      called({ target: external.length === 0 ? "internal" : "external", parsed: null, toolResults })
+      if (external.length > 0) {
+        owed = external
+        return { calls, outcome: { _tag: "CallTools", toolCalls: external } } satisfies Turn
+      }
+    }
+  })
+
+  const undoable = (added: ReadonlyArray<ChatMessage>): Effect.Effect<Turn, AgentFailure> => {
+    const before = { length: messages.length, owed, asked, specs }
+    messages.push(...added)
+    return Effect.onError(turn, () =>
+      Effect.sync(() => {
+        messages.length = before.length
+        ;({ owed, asked, specs } = before)
+      }),
+    )
+  }
+
+  return {
+    isNew: () => messages.length === system.length,
+    reset: () => {
+      messages = [...system]
+      specs = ownSpecs
+      owed = []
+      asked = 0
+    },
+    say: (text, externalTools) =>
+      Effect.suspend(() => {
+        if (owed.length > 0) {
+          const names = owed.map(({ id, name }) => `${name} (${id})`).join(", ")
+          const message = `${agent} was shown an observation, but still waits for the results of its calls: ${names}`
+          return Effect.fail(new AgentError({ agent, message }))
+        }
+        asked = 0
+        if (externalTools !== undefined) specs = [...ownSpecs, ...externalTools.filter(({ name }) => !own.has(name))]
+        return undoable([{ role: "user", content: text }])
+      }),
+    answer: (results) =>
+      Effect.suspend(() => {
+        const expected = owed.map(({ id }) => id)
+        const given = results.map(({ toolCallId }) => toolCallId)
+        if (expected.length === 0 || expected.toSorted().join("\n") !== given.toSorted().join("\n")) {
+          const message = `${agent} waits for the results of [${expected.join(", ")}], found those of [${given.join(", ")}]`
+          return Effect.fail(new AgentError({ agent, message }))
+        }
+        // In the order in which they were asked for, whatever order they came in.
+        const left = [...results]
+        const inOrder = expected.flatMap((id) =>
+          left.splice(
+            left.findIndex(({ toolCallId }) => toolCallId === id),
+            1,
+          ),
+        )
+        const undone = undoable(inOrder.map(asToolMessage))
+        owed = []
+        return undone
+      }),
+  }
+}

@@ -1,0 +1,34 @@
+import { Effect } from "effect"
+import { Lm, type LmService } from "../lm/Lm.ts"
+import type { Agent } from "./Agent.ts"
+import * as Conversation from "./Conversation.ts"
+import { withoutTools } from "./internal/agents.ts"
+
+export type Config = Conversation.AgentSettings
+
+export const type = "memoryless_agent"
+
+/**
+ * The agent that remembers nothing: every observation is a conversation of its own, which begins with `Q: …`.
+ *
+ * @example
+ * ```ts
+ * const agent = yield* MemorylessAgent.make({ model: "gpt-4.1-mini", systemPrompt: "Answer with a number." })
+ * ```
+ */
+export const make = (config: Config): Effect.Effect<Agent, never, Lm> => Effect.map(Lm, (lm) => build(config, lm, true))
+
+const build = (config: Config, lm: LmService, training: boolean): Agent => {
+  const conversation = Conversation.make({ agent: type, settings: config, lm })
+  return {
+    type,
+    model: config.model,
+    training,
+    memory: null,
+    reset: Effect.sync(conversation.reset),
+    act: (shown) => withoutTools(type, shown, (text) => conversation.say(conversation.isNew() ? `Q: ${text}` : text)),
+    observe: () => Effect.sync(conversation.reset),
+    endEpisode: Effect.succeed([]),
+    cloneForEpisode: ({ training }) => Effect.sync(() => build(config, lm, training)),
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * What a model may call: a name, a description, and parameters by a Schema. Whatever goes wrong with a call is its
+ * result, which the model sees and can act upon.
+ *
+ * @example
+ * ```ts
+ * const add = Tool.make({
+ *   name: "add",
+ *   description: "The sum of two numbers.",
+ *   parameters: Schema.Struct({ a: Schema.Finite, b: Schema.Finite }),
+ *   run: ({ a, b }) => Effect.succeed(a + b),
+ * })
+ * const result = yield* add.call({ id: "1", name: "add", arguments: '{"a": 1, "b": 2}' }) // content: "3"
+ * ```
+ */
+import { Duration, Effect, Schema } from "effect"
+import { decode } from "../config/Config.ts"
+import { messageOf, oneLine } from "../config/text.ts"
+import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
+import type { ToolResult } from "./Agent.ts"
+
+export interface Tool {
+  readonly spec: ToolSpec
+  /** Never fails: what goes wrong is a result with `isError`. */
+  readonly call: (call: ToolCall) => Effect.Effect<ToolResult>
+}
+
+export interface ToolRules<Parameters extends Schema.Codec<unknown, unknown>, E> {
+  readonly name: string
+  readonly description: string
+  /** Of an object. */
+  readonly parameters: Parameters
+  /** Text is the result as it is; anything else becomes JSON. */
+  readonly run: (parameters: Parameters["Type"]) => Effect.Effect<Schema.Json, E>
+  /** 30 seconds unless given. */
+  readonly timeout?: Duration.Input
+}
+
+/** The result that says what was wrong with a call. */
+export const failed = (call: ToolCall, content: string): ToolResult => ({
+  toolCallId: call.id,
+  toolName: call.name,
+  content,
+  isError: true,
+})
+
+export const make = <Parameters extends Schema.Codec<unknown, unknown>, E>(rules: ToolRules<Parameters, E>): Tool => {
+  const { name, description, parameters, run } = rules
+  const timeout = Duration.fromInputUnsafe(rules.timeout ?? "30 seconds")
+  return {
+    spec: { name, description, parameters: jsonSchema(parameters) },
+    call: (call) =>
+      Effect.gen(function* () {
+        const written = yield* Effect.try({
+          try: (): unknown => JSON.parse(call.arguments.trim() === "" ? "{}" : call.arguments),
+          catch: (error) => `The arguments of ${name} are no JSON (${messageOf(error)}); expected an object.`,
+        })
+        const decoded = yield* Effect.mapError(
+          decode(parameters, written, { source: name }),
+          ({ message }) => `The arguments won't do: ${message}`,
+        )
+        const answer = yield* Effect.suspend(() => run(decoded)).pipe(
+          Effect.mapError((error) => `${name} failed: ${messageOf(error)}`),
+          Effect.timeoutOrElse({
+            duration: timeout,
+            orElse: () => Effect.fail(`${name} took longer than ${Duration.format(timeout)} and was stopped.`),
+          }),
+          // A defect of one tool is no end of the run; an interruption is.
+          Effect.catchDefect((defect) => Effect.fail(`${name} failed: ${messageOf(defect)}`)),
+        )
+        return {
+          toolCallId: call.id,
+          toolName: name,
+          content: typeof answer === "string" ? answer : JSON.stringify(answer),
+          isError: false,
+        }
+      }).pipe(Effect.catch((message) => Effect.succeed(failed(call, oneLine(message))))),
+  }
+}
+
+const jsonSchema = (schema: Schema.Top): Readonly<Record<string, unknown>> => {
+  const { schema: own, definitions } = Schema.toJsonSchemaDocument(schema)
+  return Object.keys(definitions).length === 0 ? own : { ...own, $defs: definitions }
+}

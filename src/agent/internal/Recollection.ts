@@ -1,0 +1,96 @@
+import { Effect } from "effect"
+import type { Feedback } from "../../env/text/TextEnv.ts"
+import type { Seen } from "../Agent.ts"
+import type { AgentError } from "../AgentError.ts"
+import { entry } from "../memory/entries.ts"
+import type { Memory, MemoryEntry } from "../memory/Memory.ts"
+
+/**
+ * An episode on its way into the memory, and the memory on its way into a prompt.
+ *
+ * What is seen, done and told becomes an entry each when the step that it belongs to is over: one Observation for each
+ * observation, however often an answer to it was refused. In training entries go to the memory; in evaluation they stay
+ * here, and prompts look the same.
+ */
+export interface Recollection {
+  readonly reset: () => void
+  /** An observation is acted upon. */
+  readonly shown: (text: string) => void
+  readonly stepped: (seen: Seen) => Effect.Effect<void, AgentError>
+  /** What was seen last, but not acted upon, is remembered, too. */
+  readonly ended: Effect.Effect<void, AgentError>
+  /** The memory's and this episode's last `limit` entries, or what is nearest to `query` and then this episode's. */
+  readonly history: (query: string, limit: number | null) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
+  /** Of this episode. */
+  readonly trail: () => ReadonlyArray<MemoryEntry>
+  /** The sum of the feedbacks' scores. */
+  readonly score: () => number
+}
+
+/** Reflections have a place of their own in a prompt. */
+const isHistory = (type: string): boolean => type !== "Reflection"
+
+export const make = (
+  memory: Memory,
+  training: boolean,
+  contentOf: (feedback: Feedback) => MemoryEntry["content"],
+): Recollection => {
+  let trail: Array<MemoryEntry> = []
+  let pending: string | null = null
+  let score = 0
+
+  const keep = (made: MemoryEntry): Effect.Effect<void, AgentError> => {
+    trail.push(made)
+    return training ? memory.add(made) : Effect.void
+  }
+
+  return {
+    reset: () => {
+      trail = []
+      pending = null
+      score = 0
+    },
+    shown: (text) => {
+      pending = text === "" ? null : text
+    },
+    stepped: ({ action, observation, feedback }) =>
+      Effect.gen(function* () {
+        if (pending !== null) yield* keep(entry("Observation", pending))
+        pending = observation
+        yield* keep(entry("Action", action))
+        if (feedback === null) return
+        score += feedback.score
+        yield* keep(entry("Feedback", contentOf(feedback)))
+      }),
+    ended: Effect.suspend(() => {
+      if (pending === null) return Effect.void
+      const last = entry("Observation", pending)
+      pending = null
+      return keep(last)
+    }),
+    history: (query, limit) => {
+      const recalled = memory.recall({ query, limit, where: isHistory })
+      if (trail.length === 0 || limit === 0) return recalled
+      if (memory.recalls === "similar") {
+        const own = new Set(trail)
+        return Effect.map(recalled, (past) => [...past.filter((made) => !own.has(made)), ...trail])
+      }
+      // In training the memory holds the trail already.
+      if (training) return recalled
+      return Effect.map(recalled, (past) => {
+        const all = [...past, ...trail]
+        return limit === null ? all : all.slice(-limit)
+      })
+    },
+    trail: () => trail,
+    score: () => score,
+  }
+}
+
+/** `OBSERVATION: A door.`; content that is an object is shown as JSON. */
+export const lineOf = ({ type, content }: MemoryEntry): string =>
+  `${type.toUpperCase()}: ${typeof content === "string" ? content : JSON.stringify(content)}`
+
+/** What is remembered, a paragraph each, and what is seen now. */
+export const promptOf = (remembered: ReadonlyArray<MemoryEntry>, observation: string): string =>
+  [...remembered.map(lineOf), observation].join("\n\n")

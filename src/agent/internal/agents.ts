@@ -1,0 +1,36 @@
+import { Effect } from "effect"
+import { ConfigError, display } from "../../config/Config.ts"
+import type { AgentFailure, CloneOptions, Shown, Turn } from "../Agent.ts"
+import { AgentError } from "../AgentError.ts"
+import type { Memory } from "../memory/Memory.ts"
+
+/** Acts of an agent that calls nothing outside, so it is never owed results. */
+export const withoutTools = (
+  agent: string,
+  shown: Shown,
+  say: (text: string) => Effect.Effect<Turn, AgentFailure>,
+): Effect.Effect<Turn, AgentFailure> =>
+  shown._tag === "Observation"
+    ? say(shown.text)
+    : Effect.fail(new AgentError({ agent, message: `${agent} was given results of tools, but calls none` }))
+
+/** The memory that a clone is made over: whether it may write is the clone's own matter. */
+export const memoryFor = (memory: Memory, { shareMemory }: Pick<CloneOptions, "shareMemory">): Effect.Effect<Memory> =>
+  shareMemory ? Effect.succeed(memory) : memory.copy
+
+/** Refuses a count that is none. */
+export const checkCount = (
+  agent: string,
+  key: string,
+  value: number | null | undefined,
+  least = 0,
+): Effect.Effect<void, ConfigError> =>
+  value === undefined || value === null || (Number.isSafeInteger(value) && value >= least)
+    ? Effect.void
+    : Effect.fail(
+        new ConfigError({
+          source: agent,
+          key,
+          message: `${agent}: ${key}: expected a whole number from ${least} on, found ${display(value)}`,
+        }),
+      )

@@ -1,0 +1,71 @@
+/**
+ * Memories from what a config says of them.
+ *
+ * @example
+ * ```ts
+ * const { make } = yield* Memories.decode({ _type: HistoryList.type, maxLength: 50 }, { source: "train.yaml" })
+ * const memory = yield* make
+ * ```
+ */
+import { Context, Effect, Schema } from "effect"
+import { closest } from "../../config/closest.ts"
+import { blamed, ConfigError, type DecodeOptions, display, type Plain, snakeCase } from "../../config/Config.ts"
+import { positiveInt, withDefault } from "../../config/fields.ts"
+import * as HistoryList from "./HistoryList.ts"
+import { type DecodedMemory, make as makeKind, type MemoryKind } from "./MemoryKind.ts"
+import * as Reflections from "./Reflections.ts"
+
+const bound = (value: number) => withDefault(Schema.NullOr(positiveInt), value)
+
+/** What came last, whatever it is. */
+export const HistoryListConfig = Schema.Struct({
+  _type: Schema.Literal(HistoryList.type),
+  /** The oldest entry is forgotten past it; null: never. */
+  maxLength: bound(100),
+})
+
+/** What came last, with a bound of their own for reflections. */
+export const ReflectionsConfig = Schema.Struct({
+  _type: Schema.Literal(Reflections.type),
+  /** Of entries that are no reflections; null: unbounded. */
+  maxLength: bound(200),
+  /** Of reflections; null: unbounded. */
+  maxReflections: bound(200),
+})
+
+/** What a config can say below `memory_config`, with the built-in kinds: for schemas of whole files. */
+export const MemoryConfig = Schema.Union([HistoryListConfig, ReflectionsConfig])
+export type MemoryConfig = typeof MemoryConfig.Type
+
+/** The kinds that are known without doing anything. */
+export const builtIn: ReadonlyArray<MemoryKind> = [
+  makeKind({
+    type: HistoryList.type,
+    schema: HistoryListConfig,
+    make: (config) => Effect.sync(() => HistoryList.make(config)),
+  }),
+  makeKind({
+    type: Reflections.type,
+    schema: ReflectionsConfig,
+    make: (config) => Effect.sync(() => Reflections.make(config)),
+  }),
+]
+
+/** The kinds that configs can name; provide a longer list to add one's own. */
+export const Kinds = Context.Reference<ReadonlyArray<MemoryKind>>("effect-rl/agent/memory/MemoryKinds", {
+  defaultValue: () => builtIn,
+})
+
+/** Keys in camelCase, and `_type`. */
+export const decode = (said: Plain, from: DecodeOptions): Effect.Effect<DecodedMemory, ConfigError> =>
+  Effect.flatMap(Kinds, (kinds) => {
+    const { _type: type } = said
+    const kind = kinds.find((candidate) => candidate.type === type)
+    if (kind !== undefined) return kind.decode(said, from)
+    const names = kinds.map(({ type }) => type)
+    const near = typeof type === "string" ? closest(type, names) : undefined
+    const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
+    const key = [...(from.prefix ?? []), "_type"].map(snakeCase).join(".")
+    const message = `${key}: unknown kind of memory ${display(type)}; ${hint}`
+    return Effect.fail(blamed(new ConfigError({ source: from.source, key, message }), from))
+  })

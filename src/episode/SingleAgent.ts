@@ -13,7 +13,7 @@
  * stepped. Calls of tools between two actions take none.
  */
 import { Effect, type Scope } from "effect"
-import type { Agent, Shown } from "../agent/Agent.ts"
+import type { Agent } from "../agent/Agent.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { SamplingSeed } from "../lm/sampling.ts"
 import { stream } from "../rng/Rng.ts"
@@ -21,27 +21,33 @@ import type { Episode, EpisodeFailure, Protocol } from "./Protocol.ts"
 import { ProtocolError } from "./ProtocolError.ts"
 import { endingOf, recording } from "./recording.ts"
 import { type Ending, goesOn, type Rollout } from "./Rollout.ts"
-import type { ToolOptions } from "./tools.ts"
+import { offered, opening, type ToolOptions } from "./tools.ts"
 import { lookBack, type Settled, turn } from "./turn.ts"
 
 export interface Options extends ToolOptions {
   /** The env's own limit counts, too. */
   readonly maxSteps?: number | null
+  /**
+   * The episode is cut off when the model was asked that often, as by `maxSteps`. What an agent asks within one act, for
+   * tools of its own, is counted, but not interrupted; looking back afterwards isn't counted.
+   */
+  readonly maxCalls?: number | null
   /** A parse that fails is the end; else the model may try again. */
   readonly stopOnParseError?: boolean
 }
 
-/** The smaller of the two limits. */
+/** The smallest of the limits of that name that are set. */
 export const limitOf = (
   protocol: string,
   rollout: string,
+  name: string,
   ...limits: ReadonlyArray<number | null | undefined>
 ): Effect.Effect<number, ProtocolError> => {
   let limit = Infinity
   for (const given of limits) {
     if (given === null || given === undefined) continue
     if (!(Number.isInteger(given) && given >= 1)) {
-      const message = `maxSteps: expected a whole number of at least 1, found ${given}`
+      const message = `${name}: expected a whole number of at least 1, found ${given}`
       return Effect.fail(new ProtocolError({ protocol, rollout, message }))
     }
     limit = Math.min(limit, given)
@@ -58,7 +64,8 @@ const playing = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Rollout, EpisodeFailure> {
   const { env } = episode
   const { stopOnParseError = false } = options
-  const limit = yield* limitOf(protocol, episode.id, options.maxSteps, env.maxSteps)
+  const limit = yield* limitOf(protocol, episode.id, "maxSteps", options.maxSteps, env.maxSteps)
+  const maxCalls = yield* limitOf(protocol, episode.id, "maxCalls", options.maxCalls)
   const around = yield* CallContext
   const making = recording(episode)
 
@@ -66,21 +73,22 @@ const playing = Effect.fnUntraced(function* (
   const begun = yield* env.begin(stream(episode.envSeed, "env"))
   const tools = { protocol, options, env: env.tools === undefined ? null : begun }
   let { observation } = begun
-  let shown: Shown = { _tag: "Observation", text: observation }
+  let shown = opening(observation, offered(env, options))
   let ending: Ending = goesOn
   let step = 0
   while (!ending.terminated && !ending.truncated) {
     step++
     const isLast = step >= limit
     const context: CallContext = { ...around, purpose: "action", step }
-    const settled: Settled = yield* turn(agent, shown, { recording: making, tools, stopOnParseError, isLast, context })
+    const asked = { recording: making, tools, stopOnParseError, isLast, maxCalls, context }
+    const settled: Settled = yield* turn(agent, shown, asked)
     if (settled._tag === "Failed") {
       ;({ shown, ending } = settled)
       continue
     }
     const { action, reward, turnId, agentStepIds } = settled
     const led = yield* begun.step(action)
-    ending = endingOf(led, isLast)
+    ending = endingOf(led, isLast || making.calls() >= maxCalls)
     const done = ending.terminated || ending.truncated
     yield* Effect.provideService(
       agent.observe({ action, observation: led.observation, feedback: agent.training ? led.feedback : null, done }),

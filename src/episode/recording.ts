@@ -34,6 +34,8 @@ export interface Recording {
   }) => Effect.Effect<void>
   /** The id that the next step gets. */
   readonly nextId: () => string
+  /** How often the model was asked. */
+  readonly calls: () => number
   readonly finish: (agent: Pick<Agent, "type" | "model">, ending: Ending, player?: string) => Rollout
 }
 
@@ -55,6 +57,7 @@ export const recording = (episode: Episode<Named>, id: string = episode.id): Rec
   return {
     id,
     nextId,
+    calls: () => steps.length - length,
     beginTurn: () => `${id}/turn/${turns++}`,
     call: ({ turnId, call, toolResults = [], reward = 0, ending = goesOn }) =>
       told({

@@ -1,9 +1,9 @@
 /** Who answers the calls of tools that aren't an agent's own: handlers by name, and the env for the others. */
 import { Duration, Effect } from "effect"
-import type { ToolResult } from "../agent/Agent.ts"
+import type { Shown, ToolResult } from "../agent/Agent.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { CallResult, TextEpisode } from "../env/text/TextEnv.ts"
-import type { ToolCall } from "../lm/Chat.ts"
+import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { ProtocolError } from "./ProtocolError.ts"
 
 /** Where a call comes from. */
@@ -18,6 +18,8 @@ export interface CallSite {
 export type ToolHandler = (call: ToolCall, from: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
 
 export interface ToolOptions {
+  /** What agents are told that `handlers` answer; of the env's own tools they are told anyway. */
+  readonly tools?: ReadonlyArray<ToolSpec>
   /** By the tool's name. Calls of others go to the env, if it has tools. */
   readonly handlers?: Readonly<Record<string, ToolHandler>>
   /** How often in a turn tools are answered; what is called then isn't, and the turn is a failed one. */
@@ -46,11 +48,23 @@ const resultOf = (call: ToolCall, { content, isError = false }: CallResult): Too
 })
 
 /** Instead of an answer. */
-export const refused = (calls: ReadonlyArray<ToolCall>, rounds: number): ReadonlyArray<ToolResult> => {
-  const often = rounds === 1 ? "once" : `${rounds} times`
-  const content = `Not called: tools were called ${often} already in this turn. Answer now.`
-  return calls.map((call) => resultOf(call, { content, isError: true }))
-}
+export const refused = (calls: ReadonlyArray<ToolCall>, why: string): ReadonlyArray<ToolResult> =>
+  calls.map((call) => resultOf(call, { content: `Not called: ${why}`, isError: true }))
+
+export const tooManyRounds = (rounds: number): string =>
+  `tools were called ${rounds === 1 ? "once" : `${rounds} times`} already in this turn. Answer now.`
+
+export const noCallsLeft = "the model may be asked no more, so nobody would see the answer."
+
+/** All that an agent may call outside: the env's tools and those with handlers. */
+export const offered = (
+  { tools: own = [] }: { readonly tools?: ReadonlyArray<ToolSpec> },
+  { tools = [] }: ToolOptions,
+): ReadonlyArray<ToolSpec> => [...own, ...tools]
+
+/** The first thing that an agent is shown, with what it may call. */
+export const opening = (text: string, tools: ReadonlyArray<ToolSpec>): Shown =>
+  tools.length === 0 ? { _tag: "Observation", text } : { _tag: "Observation", text, tools }
 
 export const answers = (
   { protocol, options, env }: Toolbox,

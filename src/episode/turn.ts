@@ -6,7 +6,7 @@ import { CallContext } from "../lm/Lm.ts"
 import { ProtocolError } from "./ProtocolError.ts"
 import type { Recording } from "./recording.ts"
 import { type Ending, goesOn, terminated, truncatedBy } from "./Rollout.ts"
-import { answers, refused, type Toolbox, toolDefaults } from "./tools.ts"
+import { answers, noCallsLeft, refused, type Toolbox, toolDefaults, tooManyRounds } from "./tools.ts"
 
 /** What came of a turn: something to do, or what is shown next without anything done. */
 export type Settled =
@@ -26,6 +26,8 @@ export interface TurnOptions {
   readonly stopOnParseError: boolean
   /** There is no step after it. */
   readonly isLast: boolean
+  /** Of the model, in the whole episode. What is asked for beyond them isn't answered. */
+  readonly maxCalls: number
   readonly context: CallContext
 }
 
@@ -33,14 +35,13 @@ export interface TurnOptions {
 export const turn = Effect.fnUntraced(function* (
   agent: Agent,
   first: Shown,
-  { recording, tools, stopOnParseError, isLast, context }: TurnOptions,
+  { recording, tools, stopOnParseError, isLast, maxCalls, context }: TurnOptions,
 ): Effect.fn.Return<Settled, AgentFailure | EnvError | ProtocolError> {
   const turnId = recording.beginTurn()
   const agentStepIds: Array<string> = []
   const maxToolRounds = tools.options.maxToolRounds ?? toolDefaults.maxToolRounds
   const wrong = (what: string) =>
     new ProtocolError({ protocol: tools.protocol, rollout: recording.id, message: `${turnId}: ${what}` })
-  const failedBy: Ending = stopOnParseError ? terminated : isLast ? truncatedBy("max_steps") : goesOn
 
   let shown = first
   for (let rounds = 0; ; rounds++) {
@@ -49,14 +50,16 @@ export const turn = Effect.fnUntraced(function* (
       agentStepIds.push((yield* recording.call({ turnId, call: calls[at] })).id)
     }
     const last = calls.at(-1)
+    const isSpent = recording.calls() + (last === undefined ? 0 : 1) >= maxCalls
+    const failedBy: Ending = stopOnParseError ? terminated : isLast || isSpent ? truncatedBy("max_steps") : goesOn
     const record = Effect.fnUntraced(function* (about: Partial<Parameters<Recording["call"]>[0]>) {
       if (last !== undefined) agentStepIds.push((yield* recording.call({ turnId, call: last, ...about })).id)
     })
 
     if (outcome._tag === "CallTools") {
       const { toolCalls } = outcome
-      if (rounds === maxToolRounds) {
-        const results = refused(toolCalls, rounds)
+      if (rounds === maxToolRounds || isSpent) {
+        const results = refused(toolCalls, isSpent ? noCallsLeft : tooManyRounds(rounds))
         if (last === undefined) return yield* wrong("the agent calls tools for ever, without asking a model")
         yield* record({ toolResults: results, reward: defaultPenalty, ending: failedBy })
         return { _tag: "Failed", shown: { _tag: "ToolResults", results }, ending: failedBy }

@@ -187,6 +187,33 @@ describe("endings", () => {
     )
   }
 
+  const budgets: ReadonlyArray<[what: string, script: (index: number) => Said, kinds: string, rewards: Array<number>]> =
+    [
+      ["acting", go, "AEAE", [0, 0.1, 0, 0.2]],
+      ["a failed parse", (index) => (index === 1 ? { fail: "no" } : go()), "AEA", [0, 0.1, -0.1]],
+      [
+        "a call of a tool, which then isn't answered",
+        (index) => (index === 1 ? { tools: [["lookup", ""]] } : go()),
+        "AEA",
+        [0, 0.1, -0.1],
+      ],
+    ]
+  for (const [what, script, expected, rewards] of budgets) {
+    it.effect(`the model was asked as often as it may be: ${what}`, () =>
+      Effect.gen(function* () {
+        const agent = scripted(script)
+        const { steps, ending } = yield* SingleAgent.play(agent, episodeOf(withTools(5)), { maxCalls: 2 })
+        assert.strictEqual(kinds(steps), expected)
+        assert.deepStrictEqual(
+          steps.map(({ reward }) => reward),
+          rewards,
+        )
+        assert.deepStrictEqual(ending, { terminated: false, truncated: true, truncationReason: "max_steps" })
+        assert.deepInclude(steps.at(-1), ending)
+      }),
+    )
+  }
+
   it.effect("a limit that is none is refused", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(SingleAgent.play(scripted(go), episodeOf(counting(1)), { maxSteps: 0 }))
@@ -199,6 +226,18 @@ describe("endings", () => {
 })
 
 describe("tools of others", () => {
+  it.effect("are told of once, at the beginning", () =>
+    Effect.gen(function* () {
+      const agent = scripted(go)
+      const ask = { name: "ask", description: "asks", parameters: {} }
+      yield* SingleAgent.play(agent, episodeOf(withTools(2)), { tools: [ask] })
+      assert.deepStrictEqual(
+        agent.shown.map((shown) => shown._tag === "Observation" && shown.tools?.map(({ name }) => name)),
+        [["lookup", "ask"], undefined],
+      )
+    }),
+  )
+
   it.effect("are answered by the env, between its steps", () =>
     Effect.gen(function* () {
       const agent = scripted((index) =>

@@ -37,16 +37,13 @@ export const inOrder = <Item, Result, E = never, R = never, E2 = never, R2 = nev
     const waiting = new Map<number, { readonly result: Result }>()
     let begun = 0
     let told = 0
-    let telling = false
     const tellAll = Effect.gen(function* () {
-      telling = true
       for (let next = waiting.get(told); next !== undefined; next = waiting.get(told)) {
         waiting.delete(told)
         yield* tell(next.result, told)
         told++
         idle.pop()?.()
       }
-      telling = false
     })
     const toldOne = Effect.callback<void>((resume) => void idle.push(() => resume(Effect.void)))
     const worker = Effect.gen(function* () {
@@ -56,7 +53,8 @@ export const inOrder = <Item, Result, E = never, R = never, E2 = never, R2 = nev
         if (next.done === true) return
         const index = begun++
         waiting.set(index, { result: yield* work(next.value, index) })
-        if (!telling && index === told) yield* tellAll
+        // While one is told, it is `told`: nobody else's is.
+        if (index === told) yield* tellAll
       }
     })
     // Workers for items that may not be there: a worker that finds none is done.

@@ -1,0 +1,6 @@
+/** ISO 8601, in UTC, to the microsecond. */
+export const timestamp = (millis: number): string => {
+  const whole = Math.floor(millis)
+  const micros = String(Math.floor((millis - whole) * 1000)).padStart(3, "0")
+  return `${new Date(whole).toISOString().slice(0, -1)}${micros}Z`
+}

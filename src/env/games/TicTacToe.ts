@@ -38,7 +38,7 @@ const lines = [
 export type Opponent = "random" | "optimal" | ((board: ReadonlyArray<number>, random: Stream) => number)
 
 /** A board is nine numbers: 0 free, 1 of who moves next, 2 of the other. */
-const wins = (board: ArrayLike<number>, at: number, who: number): boolean =>
+export const wins = (board: ArrayLike<number>, at: number, who: number): boolean =>
   lines.some((line) => line.every((place) => board[at + place] === who))
 
 const isFull = (board: ArrayLike<number>, at: number): boolean => {
@@ -46,7 +46,8 @@ const isFull = (board: ArrayLike<number>, at: number): boolean => {
   return true
 }
 
-const turned = (board: ReadonlyArray<number>): ReadonlyArray<number> =>
+/** The board as the other sees it. */
+export const turned = (board: ReadonlyArray<number>): ReadonlyArray<number> =>
   board.map((who) => (who === 0 ? 0 : who === mine ? theirs : mine))
 
 const known = new Map<string, number>()
@@ -68,13 +69,14 @@ export const valueOf = (board: ReadonlyArray<number>): number => {
 const movesOf = (board: ReadonlyArray<number>) =>
   board.flatMap((who, place) => (who === 0 ? [{ place, worth: -valueOf(turned(board.with(place, mine))) }] : []))
 
-const playRandomly = (board: ReadonlyArray<number>, random: Stream): number => {
+/** Any free place. */
+export const playRandomly = (board: ReadonlyArray<number>, random: Stream): number => {
   const free = movesOf(board)
   return free[random.integer(free.length)].place
 }
 
 /** One of the best moves, by a draw. */
-const playOptimally = (board: ReadonlyArray<number>, random: Stream): number => {
+export const playOptimally = (board: ReadonlyArray<number>, random: Stream): number => {
   const moves = movesOf(board)
   const best = Math.max(...moves.map(({ worth }) => worth))
   const good = moves.filter(({ worth }) => worth === best)

@@ -20,11 +20,25 @@ import {
   toSnakeCase,
 } from "../../config/Config.ts"
 import { type DatasetKind, type OpenContext, type Opening, wrongKey } from "./DatasetKind.ts"
+import * as Codebook from "./games/Codebook.ts"
+import * as KeyDoor from "./games/KeyDoor.ts"
+import * as Maze from "./games/Maze.ts"
+import * as TicTacToe from "./games/TicTacToe.ts"
+import * as TwentyQuestions from "./games/TwentyQuestions.ts"
+import * as WordGuess from "./games/WordGuess.ts"
 import * as Qa from "./Qa.ts"
 import type { TaskSet } from "./TaskSet.ts"
 
 /** The kinds that are known without doing anything. A new one is added here, and nowhere else. */
-export const builtIn: ReadonlyArray<DatasetKind> = [Qa.kind]
+export const builtIn: ReadonlyArray<DatasetKind> = [
+  Qa.kind,
+  Codebook.kind,
+  KeyDoor.kind,
+  Maze.kind,
+  TicTacToe.kind,
+  TwentyQuestions.kind,
+  WordGuess.kind,
+]
 
 /** The kinds that configs can name; provide a longer list to add one's own. */
 export const Kinds = Context.Reference<ReadonlyArray<DatasetKind>>("effect-rl/env/text/DatasetKinds", {

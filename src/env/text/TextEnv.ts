@@ -105,15 +105,15 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
           const stepped = guarded(number, `step ${number}`, () =>
             rules.step(state, action, random.child("step", number)),
           )
-          return Effect.flatMap(stepped, (next) => {
-            const { score } = next.feedback
+          return Effect.flatMap(stepped, ({ state: next, ...led }) => {
+            const { score } = led.feedback
             if (!Number.isFinite(score)) {
               return Effect.fail(wrong(number, `gave the score ${score} at step ${number}; expected a finite number`))
             }
-            state = next.state
+            state = next
             steps = number
-            over = next.terminated || next.truncated === true
-            return Effect.succeed(next)
+            over = led.terminated || led.truncated === true
+            return Effect.succeed(led)
           })
         }),
       call: (call) =>

@@ -50,20 +50,32 @@ export interface Order {
   readonly maxSamples: number | null
 }
 
+/** The places of an order of so many tasks, or undefined where it is all of them as they are. */
+const placesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Array | undefined => {
+  const taken = maxSamples === null ? size : Math.min(size, maxSamples)
+  if (shuffle) return stream(seed, "shuffle").permutation(new Int32Array(size)).subarray(0, taken)
+  return taken === size ? undefined : Int32Array.from({ length: taken }, (_, index) => index)
+}
+
 /**
- * The tasks in another order, or fewer of them.
+ * The tasks in another order, or fewer of them. `pick` chooses among those that are left.
  *
  * @example
  * ```ts
  * const some = TaskSet.ordered(tasks, { shuffle: true, seed: 42, maxSamples: 100 })
  * ```
  */
-export const ordered = (tasks: TaskSet, { shuffle, seed, maxSamples }: Order): TaskSet => {
-  const size = maxSamples === null ? tasks.size : Math.min(tasks.size, maxSamples)
-  if (!shuffle && size === tasks.size) return tasks
-  const order = shuffle ? stream(seed, "shuffle").permutation(new Int32Array(tasks.size)) : undefined
-  const digest = `${tasks.digest}:${shuffle ? seed : "in order"}:${size}`
-  // Past the end there is nothing, whatever lies there in the set that this is a part of.
-  const at = (index: number) => tasks.at(index < size ? (order?.[index] ?? index) : tasks.size)
-  return { name: tasks.name, size, digest, at }
+export const ordered = (tasks: TaskSet, order: Order, pick?: (place: number) => boolean): TaskSet => {
+  let places = placesOf(tasks.size, order)
+  if (pick !== undefined) places = (places ?? Int32Array.from({ length: tasks.size }, (_, index) => index)).filter(pick)
+  if (places === undefined) return tasks
+  const { length: size } = places
+  const { shuffle, seed } = order
+  return {
+    name: tasks.name,
+    size,
+    digest: `${tasks.digest}:${shuffle ? seed : "in order"}:${size}`,
+    // Past the end there is nothing, whatever lies there in the set that this is a part of.
+    at: (index) => tasks.at(index < size ? places[index] : tasks.size),
+  }
 }

@@ -12,7 +12,7 @@ const within = new RegExp(
 )
 
 /** Without what only says how to set it: dollars, LaTeX's spaces and text marks, percent signs. */
-const bare = (text: string): string =>
+export const bare = (text: string): string =>
   text
     .replace(/[\u2212\u2013]/g, "-")
     .replace(/\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}/g, " $1 ")
@@ -51,7 +51,8 @@ export const numberOf = (text: string): number | undefined => {
 
 /** The number that a text comes to: what is boxed, else all of it, else the last number in it. */
 export const lastNumber = (text: string): number | undefined => {
-  const plain = unboxed(text)
+  // The last number stands at the end: a flood of digits must not take a machine's time.
+  const plain = unboxed(text).slice(-4000)
   const exact = numberOf(plain)
   if (exact !== undefined) return exact
   const spaced = bare(plain).replace(/\\[dt]?frac\s*\{\s*(\d+)\s*\}\s*\{\s*(\d+)\s*\}/g, "$1/$2")

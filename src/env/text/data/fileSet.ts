@@ -60,7 +60,13 @@ export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
     : Effect.fail(wrongKey(from, "instructionTemplate", made.problem))
 }
 
-export const open = (config: RecordConfig, context: OpenContext, task: TaskOf): Opening<TaskSet> =>
+/** The data set of a config. `pick` chooses among its records, by their places in the file, when all have been read. */
+export const open = (
+  config: RecordConfig,
+  context: OpenContext,
+  task: TaskOf,
+  pick?: (place: number) => boolean,
+): Opening<TaskSet> =>
   Effect.gen(function* () {
     const { datasetPath, items, hfDataset, verbose: _, ...settings } = config
     const { from, baseDir } = context
@@ -94,5 +100,5 @@ export const open = (config: RecordConfig, context: OpenContext, task: TaskOf): 
           ? Effect.fail(new DatasetError({ path: records.name, message: `${place}: ${made}` }))
           : Effect.succeed(made)
       })
-    return ordered({ name: records.name, size: records.size, digest, at }, orderOf(config))
+    return ordered({ name: records.name, size: records.size, digest, at }, orderOf(config), pick)
   })

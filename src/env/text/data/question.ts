@@ -31,7 +31,10 @@ const missing = (fields: Plain, name: string, setting: string): string => {
   return `expected a field "${name}", found ${there.map((key) => `"${key}"`).join(", ") || "none"}${hint} (${setting} says which)`
 }
 
-/** The text of a conversation: of several messages, each after its role. */
+/**
+ * The text of a conversation, up to what was last asked in it: what was answered then is no part of the question. Of
+ * several messages, each stands after its role.
+ */
 const textOfMessages = (messages: ReadonlyArray<unknown>): string | undefined => {
   const turns = messages.map((message) =>
     isPlain(message) && typeof message["role"] === "string" && typeof message["content"] === "string"
@@ -39,8 +42,9 @@ const textOfMessages = (messages: ReadonlyArray<unknown>): string | undefined =>
       : undefined,
   )
   const known = turns.filter((turn) => turn !== undefined)
-  if (known.length === 0 || known.length < turns.length) return undefined
-  return known.length === 1 ? known[0].content : known.map(({ role, content }) => `${role}: ${content}`).join("\n\n")
+  const asked = known.slice(0, known.findLastIndex(({ role }) => role === "user") + 1)
+  if (asked.length === 0 || known.length < turns.length) return undefined
+  return asked.length === 1 ? asked[0].content : asked.map(({ role, content }) => `${role}: ${content}`).join("\n\n")
 }
 
 const questionOf = (value: unknown): string | undefined => {
@@ -84,7 +88,7 @@ export const asked = (fields: Plain, names: FieldNames): Asked | string => {
   if (input === undefined) return missing(fields, names.inputField, "input_field")
   const question = questionOf(input)
   if (question === undefined) {
-    return `"${names.inputField}": expected text or a list of { role, content }, found ${display(input)}`
+    return `"${names.inputField}": expected text or a list of { role, content } with one of the user, found ${display(input)}`
   }
   if (question.trim() === "") return `"${names.inputField}": expected text, found an empty one`
 

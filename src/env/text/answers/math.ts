@@ -1,0 +1,234 @@
+/**
+ * Mathematical answers: numbers, tuples, sets and matrices within a tolerance, and expressions that are equivalent.
+ *
+ * @example
+ * ```ts
+ * const score = math({ mode: "auto", tolerance: 1e-6, expectBoxed: false })
+ * score("It is \\boxed{\\{2, 1\\}}.", { targets: ["{1, 2}"] }).score // 1
+ * ```
+ */
+import { constantOf, equivalent } from "./expression.ts"
+import { bare, lastNumber, numberOf } from "./number.ts"
+import { exact, type Key, type Scorer, verdict } from "./score.ts"
+import { boxed, normalise, unboxed } from "./text.ts"
+
+export const modes = ["auto", "numeric_tol", "tuple_tol", "set_tol", "matrix_tol", "expr_equiv"] as const
+export type Mode = (typeof modes)[number]
+
+/** A tuple within a tuple of the same kind and length is a row of a matrix. */
+type Value =
+  | { readonly _tag: "Number"; readonly value: number }
+  | { readonly _tag: "Tuple"; readonly items: ReadonlyArray<Value> }
+  | { readonly _tag: "Set"; readonly items: ReadonlyArray<Value> }
+
+const closing: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}" }
+
+/** Parts between commas that stand in no bracket; undefined where brackets don't match. */
+const parts = (text: string): ReadonlyArray<string> | undefined => {
+  const found: Array<string> = []
+  const open: Array<string> = []
+  let from = 0
+  for (let at = 0; at < text.length; at++) {
+    const sign = text[at]
+    if (Object.hasOwn(closing, sign)) open.push(closing[sign])
+    else if (")]}".includes(sign)) {
+      if (open.pop() !== sign) return undefined
+    } else if ((sign === "," || sign === ";") && open.length === 0) {
+      found.push(text.slice(from, at))
+      from = at + 1
+    }
+  }
+  found.push(text.slice(from))
+  return open.length === 0 ? found : undefined
+}
+
+/** What is in a pair of brackets that holds all of the text. */
+const within = (text: string, open: string): string | undefined => {
+  const close = closing[open]
+  if (!text.startsWith(open) || !text.endsWith(close)) return undefined
+  let depth = 0
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === open) depth++
+    else if (text[at] === close && --depth === 0) return at === text.length - 1 ? text.slice(1, -1) : undefined
+  }
+  return undefined
+}
+
+const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<Value> | undefined => {
+  const values = texts?.map(valueOf)
+  const known = values?.filter((value) => value !== undefined)
+  return known !== undefined && known.length === values?.length ? known : undefined
+}
+
+const number = (value: number): Value => ({ _tag: "Number", value })
+
+/** LaTeX's own way to write a matrix. */
+const latexMatrix = (text: string): Value | undefined => {
+  const inner = /^\\begin\{([pbvB]?matrix|array)\}(?:\{[clr| ]*\})?([\s\S]*)\\end\{\1\}$/.exec(text)?.[2]
+  if (inner === undefined) return undefined
+  const rows = inner
+    .replace(/\\\\\s*$/, "")
+    .split(/\\\\(?:\[[^\]]*\])?/)
+    .map((row) => all(row.split("&")))
+  const known = rows.filter((row) => row !== undefined)
+  if (known.length < rows.length) return undefined
+  return { _tag: "Tuple", items: known.map((items) => ({ _tag: "Tuple", items })) }
+}
+
+/** Brackets without what LaTeX puts before them. */
+const plainly = (text: string): string =>
+  text
+    // A backslash after another one is LaTeX's line end.
+    .replace(/\$|(?<!\\)\\[()[\]]/g, "")
+    .replace(/\\(?:left|right)\s*/g, "")
+    .replace(/\\langle/g, "(")
+    .replace(/\\rangle/g, ")")
+    .replace(/\\\{|\\lbrace/g, "{")
+    .replace(/\\\}|\\rbrace/g, "}")
+    .replace(/\{,\}/g, ",")
+    .replace(/(?<!\\)\\[,;:! ]/g, "")
+    .trim()
+    .replace(/\.$/, "")
+
+/** More than any answer is made of; what is longer must not take a machine's time or stack. */
+const mostCharacters = 2000
+
+const valueOf = (said: string): Value | undefined => {
+  if (said.length > mostCharacters) return undefined
+  const text = plainly(said)
+  const matrix = latexMatrix(text)
+  if (matrix !== undefined) return matrix
+  for (const open of ["(", "["]) {
+    const inner = within(text, open)
+    const texts = inner === undefined ? undefined : parts(inner)
+    // (3) is a number, [3] is a tuple of one.
+    if (texts === undefined || (open === "(" && texts.length === 1)) continue
+    const items = inner?.trim() === "" ? [] : all(texts)
+    return items === undefined ? undefined : { _tag: "Tuple", items }
+  }
+  const inner = within(text, "{")
+  if (inner !== undefined) {
+    const items = inner.trim() === "" ? [] : all(parts(inner))
+    if (items !== undefined) return { _tag: "Set", items }
+  }
+  if (/^\\(?:emptyset|varnothing)$|^∅$/.test(text)) return { _tag: "Set", items: [] }
+  const value = numberOf(text) ?? constantOf(text)
+  return value === undefined ? undefined : number(value)
+}
+
+const isMatrix = (value: Value): boolean =>
+  value._tag === "Tuple" &&
+  value.items.length > 0 &&
+  value.items.every(
+    (row, _, [first]) => row._tag === "Tuple" && first._tag === "Tuple" && row.items.length === first.items.length,
+  )
+
+/** A matrix of one row or column, as the tuple that it is as well. */
+const flat = (value: Value): Value => {
+  if (value._tag !== "Tuple" || !isMatrix(value)) return value
+  const rows = value.items.map((row) => (row._tag === "Tuple" ? row.items : []))
+  if (rows.length === 1) return { _tag: "Tuple", items: rows[0] }
+  return rows[0].length === 1 ? { _tag: "Tuple", items: rows.flat() } : value
+}
+
+const same = (a: Value, b: Value, tolerance: number): boolean => {
+  if (a._tag === "Number" && b._tag === "Number") return Math.abs(a.value - b.value) <= tolerance
+  if (a._tag === "Tuple" && b._tag === "Tuple") {
+    return a.items.length === b.items.length && a.items.every((item, at) => same(item, b.items[at], tolerance))
+  }
+  if (a._tag === "Set" && b._tag === "Set") {
+    // What is said twice is in it once.
+    const each = (some: ReadonlyArray<Value>, others: ReadonlyArray<Value>) =>
+      some.every((item) => others.some((other) => same(item, other, tolerance)))
+    return each(a.items, b.items) && each(b.items, a.items)
+  }
+  return false
+}
+
+/** The last of a text that stands in brackets of one kind, for answers with words around them. */
+const lastGroup = (text: string): string | undefined => {
+  const plain = plainly(text)
+  const matrix = [...plain.matchAll(/\\begin\{(\w+)\}[\s\S]*?\\end\{\1\}/g)].at(-1)
+  if (matrix !== undefined) return matrix[0]
+  let end = plain.length - 1
+  while (end >= 0 && !")]}".includes(plain[end])) end--
+  let depth = 0
+  for (let at = end; at >= 0; at--) {
+    if (")]}".includes(plain[at])) depth++
+    else if (Object.hasOwn(closing, plain[at]) && --depth === 0) return plain.slice(at, end + 1)
+  }
+  return undefined
+}
+
+/** One value of a text; in a tuple or a set, brackets may be left out. */
+const read = (text: string, kind: "Number" | "Tuple" | "Set" | "Matrix"): Value | undefined => {
+  const value = valueOf(text.replace(/^\s*\\?[A-Za-z]\s*=/, ""))
+  if (kind === "Matrix") return value !== undefined && isMatrix(value) ? value : undefined
+  if (kind === "Number") return value?._tag === "Number" ? value : undefined
+  if (value?._tag === kind) return kind === "Tuple" ? flat(value) : value
+  if (text.length > mostCharacters || (value !== undefined && value._tag !== "Number")) return undefined
+  const listed = all(parts(plainly(text)))
+  return listed === undefined ? undefined : { _tag: kind, items: listed }
+}
+
+export interface MathOptions {
+  readonly mode: Mode
+  readonly tolerance: number
+  /** The answer is what is boxed, or the whole text: nothing is looked for in a text with words around it. */
+  readonly expectBoxed: boolean
+}
+
+const what = { Number: "number", Tuple: "tuple", Set: "set", Matrix: "matrix" } as const
+type Kind = keyof typeof what
+
+/** What a target is, by its form. */
+const kindOf = (target: string): Kind | undefined => {
+  const value = valueOf(target)
+  if (value === undefined) return undefined
+  if (value._tag === "Tuple") return isMatrix(value) ? "Matrix" : "Tuple"
+  return value._tag
+}
+
+const kinds: Readonly<Record<string, Kind>> = {
+  numeric_tol: "Number",
+  tuple_tol: "Tuple",
+  set_tol: "Set",
+  matrix_tol: "Matrix",
+}
+
+/** What an answer comes to, of some kind. */
+const given = (answer: string, kind: Kind, expectBoxed: boolean): Value | undefined => {
+  const proper = unboxed(answer)
+  const whole = read(proper, kind)
+  if (whole !== undefined || expectBoxed || boxed(answer) !== undefined) return whole
+  if (kind === "Number") {
+    const last = lastNumber(bare(proper))
+    return last === undefined ? undefined : number(last)
+  }
+  const group = lastGroup(proper)
+  return group === undefined ? undefined : read(group, kind)
+}
+
+/** One target: right, wrong, or why the answer can't be compared with it. */
+const against = (answer: string, target: string, { mode, tolerance, expectBoxed }: MathOptions): boolean | string => {
+  const wanted = unboxed(target)
+  const proper = unboxed(answer)
+  if (normalise(proper) === normalise(wanted)) return true
+  if (mode === "expr_equiv") return equivalent(proper, wanted)
+  const kind = kinds[mode] ?? kindOf(wanted)
+  if (kind === undefined) return exact(answer, { targets: [target] }).score === 1
+  const [a, b] = [given(answer, kind, expectBoxed), read(wanted, kind)]
+  if (b === undefined) return false
+  return a === undefined ? `there is no ${what[kind]} in it` : same(a, b, tolerance)
+}
+
+/** A scorer of mathematical answers; `auto` goes by the form of the target. */
+export const math =
+  (options: MathOptions): Scorer =>
+  (answer: string, key: Key) => {
+    const results = key.targets.map((target) => against(answer, target, options))
+    const right = results.indexOf(true)
+    if (right >= 0) return verdict(1, key.targets[right], answer)
+    const [first] = results
+    return verdict(0, key.targets[0], answer, typeof first === "string" ? first : undefined)
+  }

@@ -84,7 +84,7 @@ describe("imports", () => {
   })
 
   it("take unstable modules of Effect only where they are adapted", () => {
-    const forModels = (specifier: string): boolean => /^effect\/(ai|http)$/.test(specifier)
+    const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)$/.test(specifier)
     const wrong = files
       .filter((file) => !file.startsWith("cli/") && file !== "dashboard/server-node.ts")
       .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))

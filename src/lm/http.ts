@@ -1,0 +1,236 @@
+/**
+ * One try of a call to a model over HTTP, and what can go wrong with it in our words: a line without secrets, and
+ * whether another try may do better.
+ */
+import { Clock, Effect, Redacted, Schema, Stream } from "effect"
+import { Sse } from "effect/encoding"
+import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { isPlain } from "../config/Config.ts"
+import { oneLine } from "../config/text.ts"
+import { type Key, withoutKey } from "./keys.ts"
+import { LmError } from "./LmError.ts"
+
+export interface Server {
+  /** For messages. */
+  readonly model: string
+  readonly client: HttpClient.HttpClient
+  readonly baseUrl: URL
+  readonly key: Key | null
+  readonly keyHeader: "authorization" | "x-api-key"
+  /** The others. */
+  readonly headers: Readonly<Record<string, string>>
+  /** In seconds: how long a try may take, the last byte of its answer included. */
+  readonly timeoutS: number
+}
+
+/** How long a try may take where nothing is said of it. */
+export const defaultTimeoutS = 900
+
+/** A base URL as people write it: what has no path means `/v1`, where every server of these protocols listens. */
+export const baseUrlOf = (model: string, said: string): Effect.Effect<URL, LmError> => {
+  const url = URL.parse(said)
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    const message = `${model}: base_url: expected an address that begins with http:// or https://, found ${JSON.stringify(said)}`
+    return Effect.fail(new LmError({ model, reason: "rejected", attempts: 0, message }))
+  }
+  url.pathname = url.pathname.replace(/\/+$/, "") || "/v1"
+  return Effect.succeed(url)
+}
+
+/** Nothing but where: the rest of an address may hold a secret. */
+const shown = (url: URL): string => `${url.origin}${url.pathname}`
+
+export const shorten = (text: string, length = 300): string =>
+  text.length <= length ? text : `${text.slice(0, length)}…`
+
+export const failure = (
+  server: Server,
+  reason: LmError["reason"],
+  message: string,
+  retryAfter?: number | undefined,
+): LmError =>
+  new LmError({
+    model: server.model,
+    reason,
+    attempts: 1,
+    message: `${server.model}: ${oneLine(withoutKey(message, server.key))}`,
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  })
+
+/** The server's own words in the body of a failure, wherever servers put them. */
+const wordsOf = (body: unknown): string | undefined => {
+  if (typeof body === "string") return body
+  if (Array.isArray(body)) return wordsOf(body[0])
+  if (!isPlain(body)) return undefined
+  for (const key of ["error", "message", "detail", "msg"]) {
+    const words = wordsOf(body[key])
+    if (words !== undefined) return words
+  }
+  return undefined
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text.replace(/<(style|script)\b[\s\S]*?<\/\1>|<[^>]*>/gi, " ").replace(/[^\S\n]+/g, " ")
+  }
+}
+
+const codeOf = (body: unknown): unknown => (isPlain(body) && isPlain(body.error) ? body.error.code : undefined)
+
+/** What a server says by a status and a body that is no answer. */
+export const refusal = (
+  server: Server,
+  status: number,
+  text: string,
+  retryAfter?: number | undefined,
+  url: URL = server.baseUrl,
+): LmError => {
+  const body = parsed(text)
+  const words = shorten((wordsOf(body) ?? "").trim())
+  const said = `${shown(url)} answered ${status}${words === "" ? "" : `: ${words}`}`
+  if (status === 401 || status === 403) {
+    const { key } = server
+    return failure(
+      server,
+      "unauthorised",
+      key === null
+        ? `${said}; no key was sent: api_key: \${NAME} sends one`
+        : `${said}; the key is that of ${key.from}`,
+    )
+  }
+  // That an account is empty doesn't pass by waiting, although it is told by the same status as haste.
+  const passes = status === 408 || (status === 429 && codeOf(body) !== "insufficient_quota") || status >= 500
+  return passes ? failure(server, "unavailable", said, retryAfter) : failure(server, "rejected", said)
+}
+
+/** The same, where a server tells of it by 200 and a body, or in the middle of a stream. */
+export const refusedInBody = (server: Server, body: { readonly error: unknown }): LmError => {
+  const code = codeOf(body)
+  const text = JSON.stringify(body)
+  return typeof code === "number" && code >= 400 && code < 600
+    ? refusal(server, code, text)
+    : failure(server, "unavailable", `${shown(server.baseUrl)} told of a failure: ${shorten(wordsOf(body) ?? text)}`)
+}
+
+/** In seconds, from either form that the header has. */
+export const retryAfterOf = (
+  headers: Readonly<Record<string, string | undefined>>,
+  now: number,
+): number | undefined => {
+  const milliseconds = Number(headers["retry-after-ms"] ?? Number.NaN)
+  if (milliseconds >= 0) return milliseconds / 1000
+  const said = headers["retry-after"]?.trim() ?? ""
+  if (/^\d+(\.\d+)?$/.test(said)) return Number(said)
+  const date = Date.parse(said)
+  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000)
+}
+
+/** The name of what broke, at the bottom of what was caught. */
+const causeOf = (error: unknown): string => {
+  let found = ""
+  for (let cause = error; cause instanceof Error && found.length < 300; cause = cause.cause) {
+    const inner: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
+    const { code } = Object(inner)
+    found = typeof code === "string" ? code : inner instanceof Error ? inner.message : found
+  }
+  return found
+}
+
+const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpClientError): LmError =>
+  reason._tag === "TransportError"
+    ? failure(server, "unavailable", `${shown(url)} can't be reached: ${shorten(causeOf(reason.cause) || "no answer")}`)
+    : failure(server, "rejected", `${shown(url)} can't be asked: ${reason.message}`)
+
+/** A connection that broke while an answer was being read; it was good so far, so the next may come to its end. */
+export const broken = (server: Server, what: string): LmError =>
+  failure(server, "unavailable", `${shown(server.baseUrl)} stopped in the middle of its answer: ${what}`)
+
+const timedOut = (server: Server): LmError =>
+  failure(
+    server,
+    "unavailable",
+    `${shown(server.baseUrl)} gave no whole answer within ${server.timeoutS} s (timeout_s)`,
+  )
+
+const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
+  broken(server, shorten(causeOf(error.reason.cause) || error.reason._tag))
+
+/** The status and headers of an answer that is one. */
+const send = Effect.fnUntraced(function* (
+  server: Server,
+  path: string,
+  body: unknown,
+): Effect.fn.Return<HttpClientResponse.HttpClientResponse, LmError> {
+  const url = new URL(server.baseUrl)
+  url.pathname = path.startsWith("/") ? path : `${url.pathname}/${path}`
+  const request = HttpClientRequest.post(url, { headers: server.headers }).pipe(
+    HttpClientRequest.bodyText(JSON.stringify(body), "application/json"),
+    (request) => (server.key === null ? request : withKey(request, server.keyHeader, server.key)),
+  )
+  const response = yield* server.client.execute(request).pipe(
+    // What we trace is no business of a server's.
+    Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+    Effect.mapError((error) => unreachable(server, url, error)),
+  )
+  if (response.status >= 200 && response.status < 300) return response
+  const text = yield* response.text.pipe(Effect.mapError(brokenBy(server)))
+  const now = yield* Clock.currentTimeMillis
+  return yield* refusal(server, response.status, text, retryAfterOf(response.headers, now), url)
+})
+
+const withKey = (
+  request: HttpClientRequest.HttpClientRequest,
+  header: Server["keyHeader"],
+  { secret }: Key,
+): HttpClientRequest.HttpClientRequest =>
+  header === "authorization"
+    ? HttpClientRequest.bearerToken(request, secret)
+    : HttpClientRequest.setHeader(request, header, Redacted.value(secret))
+
+/** What can't be read as an answer; a body that was cut or garbled on its way may be whole the next time. */
+const unreadable = (server: Server, why: string, text: string): LmError =>
+  failure(
+    server,
+    "malformed",
+    `${shown(server.baseUrl)}: the answer can't be read: ${why}, found ${JSON.stringify(shorten(text, 120))}`,
+  )
+
+/** Text of JSON, by a Schema. */
+export const read = <S extends Schema.Codec<unknown, unknown>>(
+  server: Server,
+  schema: S,
+): ((text: string) => Effect.Effect<S["Type"], LmError>) => {
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
+  return (text) => Effect.mapError(decode(text), (error) => unreadable(server, shorten(oneLine(error.message)), text))
+}
+
+/** The text of an answer that comes at once. */
+export const whole = (server: Server, path: string, body: unknown): Effect.Effect<string, LmError> =>
+  send(server, path, body).pipe(
+    Effect.flatMap((response) => Effect.mapError(response.text, brokenBy(server))),
+    Effect.timeoutOrElse({ duration: server.timeoutS * 1000, orElse: () => Effect.fail(timedOut(server)) }),
+  )
+
+/** The data of Server-Sent Events, each as it comes. */
+export const events = (server: Server, path: string, body: unknown): Stream.Stream<string, LmError> =>
+  Stream.suspend(() => {
+    const data: Array<string> = []
+    const parser = Sse.makeParser((event) => {
+      if (event._tag === "Event") data.push(event.data)
+    })
+    return Stream.unwrap(
+      Effect.map(send(server, path, body), (response) => Stream.mapError(response.stream, brokenBy(server))),
+    ).pipe(
+      Stream.decodeText(),
+      Stream.mapEffect((text) => {
+        const tooLarge = parser.feed(text)
+        return tooLarge === undefined
+          ? Effect.succeed(data.splice(0))
+          : Effect.fail(unreadable(server, tooLarge.message, text))
+      }),
+      Stream.flattenIterable,
+      Stream.interruptWhen(Effect.andThen(Effect.sleep(server.timeoutS * 1000), Effect.fail(timedOut(server)))),
+    )
+  })

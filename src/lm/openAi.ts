@@ -1,0 +1,191 @@
+/**
+ * Models behind OpenAI's chat completions: OpenAI itself, and whoever else speaks as it does (vLLM, llama.cpp, Ollama,
+ * Gemini, gateways). A call is one try; `retrying` makes more of them.
+ *
+ * @example
+ * ```ts
+ * const lm = yield* OpenAi.make({ model: "qwen3", baseUrl: "http://127.0.0.1:8000/v1" })
+ * const { content } = yield* lm.complete({
+ *   ...LmRequest.defaults,
+ *   model: "qwen3",
+ *   messages: [{ role: "user", content: "Hello" }],
+ * })
+ * ```
+ */
+import { Effect, Layer, type Redacted, Schema, Stream } from "effect"
+import { LanguageModel, type Response } from "effect/ai"
+import { HttpClient } from "effect/http"
+import type { Completion, LmRequest } from "./Chat.ts"
+import { baseUrlOf, broken, defaultTimeoutS, events, read, refusedInBody, type Server, whole } from "./http.ts"
+import { keyOf } from "./keys.ts"
+import type { LmError } from "./LmError.ts"
+import {
+  completionIdsOf,
+  completionOf,
+  type Dialect,
+  type Gathered,
+  gather,
+  gathered,
+  isFailed,
+  Piece,
+  requestBody,
+  Whole,
+} from "./openAiWire.ts"
+import { finishPart, type JsonFormat, make as makeLanguageModel, type Provider, toolCallPart } from "./Provider.ts"
+
+export const openAiUrl = "https://api.openai.com/v1"
+export const geminiUrl = "https://generativelanguage.googleapis.com/v1beta/openai"
+
+export interface Options {
+  /** As the server calls it; it stands in messages, and is asked for where a request of Effect's names none. */
+  readonly model: string
+  /** Without a path it means `/v1`; null: OpenAI's. */
+  readonly baseUrl?: string | null
+  /** `${NAME}` names a variable of the environment. */
+  readonly apiKey?: Redacted.Redacted | null
+  /**
+   * The variable with the key, where `apiKey` says nothing. At first `OPENAI_API_KEY` for OpenAI's own address,
+   * `GOOGLE_API_KEY` for Gemini's, and none for any other: a key goes to nobody whom it isn't for.
+   */
+  readonly keyVariable?: string | null
+  /** In seconds: how long a try may take. */
+  readonly timeoutS?: number
+  /** Asks for whole answers as streams, too: some gateways end a connection on which nothing comes for a minute. */
+  readonly streaming?: boolean
+  /** How many tokens Gemini may think; others have no such number. */
+  readonly thinkingBudget?: number | null
+  /** Goes into every request as it is. */
+  readonly extra?: Readonly<Record<string, unknown>>
+}
+
+/** At the address of whom nothing has to be said. */
+const variableOf = (url: URL): string | null =>
+  url.href === openAiUrl ? "OPENAI_API_KEY" : url.href === geminiUrl ? "GOOGLE_API_KEY" : null
+
+const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<string, unknown>> =>
+  url.href === geminiUrl && typeof budget === "number"
+    ? { extra_body: { google: { thinking_config: { thinking_budget: budget } } } }
+    : {}
+
+export const make = Effect.fnUntraced(function* (
+  options: Options,
+): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
+  const { model, apiKey } = options
+  const baseUrl = yield* baseUrlOf(model, options.baseUrl ?? openAiUrl)
+  const own = variableOf(baseUrl)
+  const server: Server = {
+    model,
+    client: yield* HttpClient.HttpClient,
+    baseUrl,
+    key: yield* keyOf({ model, apiKey, variable: options.keyVariable === undefined ? own : options.keyVariable }),
+    keyHeader: "authorization",
+    headers: {},
+    timeoutS: options.timeoutS ?? defaultTimeoutS,
+  }
+  // Those two refuse what they don't know; of the others, those that know token ids give them.
+  const dialect: Dialect = {
+    tokenIds: own === null,
+    extra: { ...thinking(baseUrl, options.thinkingBudget), ...options.extra },
+  }
+  const path = "chat/completions"
+  const readWhole = read(server, Whole)
+  const readPiece = read(server, Piece)
+  const readPrompt = read(server, Schema.Struct({ prompt: Schema.String }))
+  const readTokens = read(server, Schema.Struct({ tokens: Schema.Array(Schema.Int) }))
+
+  const gatherWhole = (request: LmRequest, format?: JsonFormat): Effect.Effect<Gathered, LmError> =>
+    whole(server, path, requestBody(request, dialect, { format, stream: false })).pipe(
+      Effect.flatMap(readWhole),
+      Effect.flatMap((body) => {
+        if (isFailed(body)) return Effect.fail(refusedInBody(server, body))
+        const into = gathered()
+        gather(into, body)
+        return Effect.succeed(into)
+      }),
+    )
+
+  /** The texts of an answer as they come; at its end `into` holds all of it. */
+  const texts = (request: LmRequest, into: Gathered, format?: JsonFormat): Stream.Stream<string, LmError> => {
+    let ended = false
+    return events(server, path, requestBody(request, dialect, { format, stream: true })).pipe(
+      Stream.takeUntil((data) => (ended = data === "[DONE]")),
+      Stream.filter((data) => data !== "[DONE]"),
+      Stream.mapEffect(readPiece),
+      Stream.mapEffect((piece) =>
+        isFailed(piece) ? Effect.fail(refusedInBody(server, piece)) : Effect.succeed(gather(into, piece)),
+      ),
+      Stream.concat(
+        Stream.suspend(() =>
+          ended || into.finish !== null ? Stream.empty : Stream.fail(broken(server, "it didn't say that it ended")),
+        ),
+      ),
+    )
+  }
+
+  const gatherStream = (request: LmRequest, format?: JsonFormat): Effect.Effect<Gathered, LmError> =>
+    Effect.suspend(() => {
+      const into = gathered()
+      return Effect.as(Stream.runDrain(texts(request, into, format)), into)
+    })
+
+  /** llama.cpp gives the ids of what was said; those of the prompt it tells apart from it. */
+  const promptIds = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<ReadonlyArray<number>, LmError> {
+    const at = (name: string): string => `${baseUrl.pathname.replace(/\/v1$/, "")}/${name}`
+    const body = requestBody(request, dialect, { stream: false })
+    const { prompt } = yield* Effect.flatMap(whole(server, at("apply-template"), body), readPrompt)
+    const content = { content: prompt, add_special: true, parse_special: true }
+    return (yield* Effect.flatMap(whole(server, at("tokenize"), content), readTokens)).tokens
+  })
+
+  const completed = (request: LmRequest, from: Gathered): Effect.Effect<Completion> => {
+    const lacksPrompt = request.traceTokens && dialect.tokenIds && from.promptIds === null
+    if (!lacksPrompt || completionIdsOf(from).length === 0) return Effect.succeed(completionOf(request, from))
+    return promptIds(request).pipe(
+      // Others than llama.cpp don't know of this. An answer without a trace is one, too.
+      Effect.orElseSucceed(() => null),
+      Effect.map((ids) => {
+        const counted = from.usage?.inputTokens ?? 0
+        // A template may be filled in otherwise than it was for the call.
+        from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
+        return completionOf(request, from)
+      }),
+    )
+  }
+
+  const gatherAnswer = options.streaming === true ? gatherStream : gatherWhole
+  return {
+    model,
+    complete: (request, format) =>
+      Effect.flatMap(gatherAnswer(request, format), (answer) => completed(request, answer)),
+    stream: (request) =>
+      Stream.suspend(() => {
+        const into = gathered()
+        let begun = false
+        return texts(request, into).pipe(
+          Stream.filter((text) => text !== ""),
+          Stream.map((delta): ReadonlyArray<Response.StreamPartEncoded> => {
+            const part = { type: "text-delta", id: "0", delta } as const
+            if (begun) return [part]
+            begun = true
+            return [{ type: "text-start", id: "0" }, part]
+          }),
+          Stream.concat(
+            Stream.fromEffect(
+              Effect.suspend(() => completed(request, into)).pipe(
+                Effect.map((completion): ReadonlyArray<Response.StreamPartEncoded> => [
+                  ...(begun ? [{ type: "text-end", id: "0" } as const] : []),
+                  ...completion.toolCalls.map(toolCallPart),
+                  finishPart(completion),
+                ]),
+              ),
+            ),
+          ),
+          Stream.flattenIterable,
+        )
+      }),
+  }
+})
+
+/** The same as Effect's own service. */
+export const layer = (options: Options): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>
+  Layer.effect(LanguageModel.LanguageModel, Effect.flatMap(make(options), makeLanguageModel))

@@ -1,0 +1,44 @@
+/** Calls by OpenAI's protocol to servers that do as they are told. */
+import { assert } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { FetchHttpClient, type HttpClient } from "effect/http"
+import { type ChatMessage, LmRequest } from "../../src/lm/Chat.ts"
+import * as OpenAi from "../../src/lm/openAi.ts"
+import { type Fault, type Options, serve, type Server } from "./server.ts"
+
+export const user = (content: string): ChatMessage => ({ role: "user", content })
+export const ask = (more: Partial<LmRequest> = {}): LmRequest => ({
+  ...LmRequest.defaults,
+  model: "m",
+  messages: [user("Say hello.")],
+  ...more,
+})
+
+export const opened = (
+  server: Server,
+  more: Partial<OpenAi.Options> = {},
+  client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer,
+) =>
+  Effect.gen(function* () {
+    // As long as the test: what a Layer holds is gone at the end of `provide`.
+    const context = yield* Layer.build(client)
+    return yield* Effect.provideContext(OpenAi.make({ model: "m", baseUrl: server.url, ...more }), context)
+  })
+
+/** A call to a server that does so. */
+export const call = (how: Options, request: LmRequest = ask(), more: Partial<OpenAi.Options> = {}) =>
+  Effect.gen(function* () {
+    const server = yield* serve(how)
+    const lm = yield* opened(server, more)
+    return { completion: yield* lm.complete(request), asked: server.asked }
+  }).pipe(Effect.scoped)
+
+export const failing = (fault: Fault, more: Partial<OpenAi.Options> = {}) =>
+  Effect.flip(call({ fault: () => fault }, ask(), more)).pipe(
+    Effect.tap((error) =>
+      Effect.sync(() => {
+        assert.strictEqual(error.attempts, 1)
+        assert.match(error.message, /^m: \S.*$/)
+      }),
+    ),
+  )

@@ -1,0 +1,298 @@
+/**
+ * A server on this machine that speaks OpenAI's protocol, and the messages of Anthropic's, and goes wrong in whatever
+ * way it is told. It keeps what it was asked.
+ *
+ * @example
+ * ```ts
+ * const server = yield* serve({ say: () => "Hello", fault: faults({ seed: 1, share: 0.05 }) })
+ * const lm = yield* OpenAi.make({ model: "local", baseUrl: server.url })
+ * ```
+ */
+import { once } from "node:events"
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http"
+import { Effect, type Scope } from "effect"
+import type { ToolCall } from "../../src/lm/Chat.ts"
+import { bytes } from "../../src/lm/ChatTokens.ts"
+import { stream } from "../../src/rng/Rng.ts"
+
+export interface Body {
+  readonly model: string
+  readonly messages: ReadonlyArray<{ readonly role: string; readonly [key: string]: unknown }>
+  readonly stream?: boolean
+  readonly stream_options?: { readonly include_usage?: boolean }
+  readonly logprobs?: boolean
+  readonly return_token_ids?: boolean
+  readonly [key: string]: unknown
+}
+
+export interface Answer {
+  readonly content?: string | null
+  readonly toolCalls?: ReadonlyArray<ToolCall>
+  /** In the words of the protocol. */
+  readonly finish?: string | null
+}
+
+/** What goes wrong; `slow` is right, but late. */
+export type Fault =
+  | { readonly kind: "none" | "hung" | "stalled" | "reset" | "dropped" | "garbled" }
+  | { readonly kind: "slow"; readonly milliseconds: number }
+  | {
+      readonly kind: "status"
+      readonly status: number
+      readonly body?: string
+      readonly headers?: Readonly<Record<string, string>>
+    }
+  | { readonly kind: "body"; readonly body: string }
+
+export const none: Fault = { kind: "none" }
+export const busy: Fault = {
+  kind: "status",
+  status: 429,
+  body: '{"error":{"message":"Too fast.","code":"rate_limit_exceeded"}}',
+  headers: { "retry-after": "2" },
+}
+export const overloaded: Fault = { kind: "status", status: 500, body: '{"error":{"message":"It broke."}}' }
+
+export interface Asked {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  readonly body: Body
+  readonly fault: Fault
+}
+
+export interface Options {
+  /** What is said to a request, and to one that came `before` times already. */
+  readonly say?: (body: Body, before: number) => string | Answer
+  readonly fault?: (text: string, before: number) => Fault
+  /** The key that is right; any is, if left out. */
+  readonly key?: string
+  /** As whom it gives token ids. */
+  readonly as?: "vllm" | "llama.cpp" | "openai"
+}
+
+export interface Server {
+  readonly url: string
+  readonly asked: ReadonlyArray<Asked>
+  /** How many answers the client didn't wait for. */
+  readonly left: () => number
+  /** Waits for something to be asked or left. */
+  readonly until: (condition: () => boolean) => Effect.Effect<void>
+}
+
+/** A share of all tries goes wrong: the same for the same request and try, in whatever order they come. */
+export const faults = (options: {
+  readonly seed: number
+  readonly share: number
+  readonly kinds?: ReadonlyArray<Fault>
+}): ((text: string, before: number) => Fault) => {
+  const kinds = options.kinds ?? [busy, overloaded, { kind: "garbled" }, { kind: "dropped" }, { kind: "reset" }]
+  return (text, before) => {
+    const chance = stream(options.seed, "fault", text, before)
+    return chance.uniform() < options.share ? kinds[chance.integer(kinds.length)] : none
+  }
+}
+
+const usage = (body: Body, content: string) => ({
+  prompt_tokens: bytes.encode(JSON.stringify(body.messages)).length,
+  completion_tokens: bytes.encode(content).length,
+  completion_tokens_details: { reasoning_tokens: 0 },
+})
+
+const wireCalls = (calls: ReadonlyArray<ToolCall>) =>
+  calls.map((call, index) => ({
+    index,
+    id: call.id,
+    type: "function",
+    function: { name: call.name, arguments: call.arguments },
+  }))
+
+/** What a request's answer brings of tokens, in the form of who answers. */
+const traced = (body: Body, content: string, as: NonNullable<Options["as"]>) => {
+  const ids = bytes.encode(content)
+  const logprobs = {
+    content: ids.map((id, at) => ({
+      token: String.fromCharCode(id - 5),
+      logprob: -at / 8,
+      ...(as === "llama.cpp" ? { id } : {}),
+    })),
+  }
+  const withIds = as === "vllm" && body.return_token_ids === true
+  return {
+    choice: { ...(body.logprobs === true ? { logprobs } : {}), ...(withIds ? { token_ids: ids } : {}) },
+    top: withIds ? { prompt_token_ids: bytes.encode(JSON.stringify(body.messages)) } : {},
+  }
+}
+
+const pieces = (text: string): ReadonlyArray<string> => text.match(/\s*\S+|\s+/g) ?? []
+
+const openAi = (body: Body, answer: Answer, as: NonNullable<Options["as"]>): ReadonlyArray<string> => {
+  const { toolCalls = [], finish = toolCalls.length > 0 ? "tool_calls" : "stop" } = answer
+  const content = answer.content ?? null
+  const all = traced(body, content ?? "", as)
+  const about = { id: "1", model: `${body.model}-2026` }
+  const calls = wireCalls(toolCalls)
+  if (body.stream !== true) {
+    const message = { role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }
+    const choices = [{ index: 0, message, finish_reason: finish, ...all.choice }]
+    return [
+      JSON.stringify({ ...about, object: "chat.completion", choices, usage: usage(body, content ?? ""), ...all.top }),
+    ]
+  }
+  const piece = (choices: ReadonlyArray<unknown>, more: object = {}): string =>
+    `data: ${JSON.stringify({ ...about, object: "chat.completion.chunk", choices, ...more })}\n\n`
+  return [
+    ": a comment, to keep the connection\n\n",
+    piece([{ index: 0, delta: { role: "assistant", content: "" } }], all.top),
+    ...pieces(content ?? "").map((text) =>
+      piece([{ index: 0, delta: { content: text }, ...traced(body, text, as).choice }]),
+    ),
+    ...calls.flatMap((call) => {
+      const { name, arguments: said } = call.function
+      const half = Math.ceil(said.length / 2)
+      return [
+        piece([{ index: 0, delta: { tool_calls: [{ ...call, function: { name, arguments: "" } }] } }]),
+        ...[said.slice(0, half), said.slice(half)].map((part) =>
+          piece([{ index: 0, delta: { tool_calls: [{ index: call.index, function: { arguments: part } }] } }]),
+        ),
+      ]
+    }),
+    piece([{ index: 0, delta: {}, finish_reason: finish }]),
+    ...(body.stream_options?.include_usage === true ? [piece([], { usage: usage(body, content ?? "") })] : []),
+    "data: [DONE]\n\n",
+  ]
+}
+
+const anthropic = (body: Body, { content = null, toolCalls = [], finish }: Answer): ReadonlyArray<string> => [
+  JSON.stringify({
+    type: "message",
+    role: "assistant",
+    model: `${body.model}-2026`,
+    content: [
+      { type: "thinking", thinking: "Hm.", signature: "x" },
+      ...(content === null ? [] : [{ type: "text", text: content }]),
+      ...toolCalls.map((call) => ({
+        type: "tool_use",
+        id: call.id,
+        name: call.name,
+        input: JSON.parse(call.arguments),
+      })),
+    ],
+    stop_reason: finish === undefined ? (toolCalls.length > 0 ? "tool_use" : "end_turn") : finish,
+    usage: { input_tokens: 7, cache_read_input_tokens: 3, output_tokens: 5 },
+  }),
+]
+
+const keyOf = (headers: IncomingHttpHeaders): string | undefined =>
+  headers["x-api-key"]?.toString() ?? headers.authorization?.replace(/^Bearer /, "")
+
+const readAll = async (request: IncomingMessage): Promise<string> => {
+  const chunks: Array<Uint8Array> = []
+  for await (const chunk of request) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+/** In two writes, so that there is a middle to break off in. */
+const write = (response: ServerResponse, type: string, parts: ReadonlyArray<string>, fault: Fault): void => {
+  const text = parts.join("")
+  response.writeHead(200, { "content-type": type })
+  const half = text.slice(0, Math.floor(text.length / 2))
+  switch (fault.kind) {
+    case "stalled":
+      response.write(half)
+      return
+    case "dropped":
+      response.write(half, () => setImmediate(() => response.destroy()))
+      return
+    case "garbled":
+      response.end(half)
+      return
+    case "body":
+      response.end(fault.body)
+      return
+    default:
+      for (const part of parts) response.write(part)
+      response.end()
+  }
+}
+
+export const serve = (options: Options = {}): Effect.Effect<Server, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const asked: Array<Asked> = []
+    const seen = new Map<string, number>()
+    const watchers = new Set<() => void>()
+    const tell = (): void => watchers.forEach((watcher) => watcher())
+    let left = 0
+
+    const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+      let fault: Fault = none
+      response.on("close", () => {
+        // Those two are our doing.
+        if (response.writableFinished || fault.kind === "reset" || fault.kind === "dropped") return
+        left++
+        tell()
+      })
+      const path = request.url ?? ""
+      const text = await readAll(request)
+      const body: Body = JSON.parse(text)
+      const before = seen.get(text) ?? 0
+      seen.set(text, before + 1)
+      fault = options.fault?.(text, before) ?? none
+      asked.push({ path, headers: request.headers, text, body, fault })
+      tell()
+      if (fault.kind === "hung") return
+      if (fault.kind === "reset") return void request.socket.destroy()
+      if (fault.kind === "slow") await pause(fault.milliseconds)
+      if (options.key !== undefined && keyOf(request.headers) !== options.key) {
+        const message = `Incorrect API key provided: ${keyOf(request.headers)}.\nFind yours in your account.`
+        return void response.writeHead(401).end(JSON.stringify({ error: { message, code: "invalid_api_key" } }))
+      }
+      if (fault.kind === "status") return void response.writeHead(fault.status, fault.headers).end(fault.body)
+      if (path.endsWith("/apply-template"))
+        return void response.end(JSON.stringify({ prompt: JSON.stringify(body.messages) }))
+      if (path.endsWith("/tokenize"))
+        return void response.end(JSON.stringify({ tokens: bytes.encode(String(body.content)) }))
+      const said = options.say?.(body, before) ?? "Hello"
+      const whole = typeof said === "string" ? { content: said } : said
+      if (path.endsWith("/v1/messages")) write(response, "application/json", anthropic(body, whole), fault)
+      else if (path.endsWith("/v1/chat/completions")) {
+        const type = body.stream === true ? "text/event-stream" : "application/json"
+        write(response, type, openAi(body, whole, options.as ?? "openai"), fault)
+      } else response.writeHead(404).end('{"detail":"Not Found"}')
+    }
+
+    const server = yield* Effect.acquireRelease(
+      Effect.promise(async () => {
+        const server = createServer((request, response) => void answer(request, response))
+        server.listen(0, "127.0.0.1")
+        await once(server, "listening")
+        return server
+      }),
+      (server) =>
+        Effect.promise(async () => {
+          server.closeAllConnections()
+          server.close()
+          await once(server, "close")
+        }),
+    )
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    return {
+      url: `http://127.0.0.1:${port}`,
+      asked,
+      left: () => left,
+      until: (condition) =>
+        Effect.callback<void>((resume) => {
+          const check = (): void => {
+            if (!condition()) return
+            watchers.delete(check)
+            resume(Effect.void)
+          }
+          watchers.add(check)
+          check()
+          return Effect.sync(() => watchers.delete(check))
+        }),
+    }
+  })

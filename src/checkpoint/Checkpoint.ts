@@ -290,7 +290,9 @@ const newestFirst = Effect.fnUntraced(function* (
 const Pointer = Schema.fromJsonString(Schema.Struct({ path: Schema.String }))
 
 /** What `latest` names; `latest.json` says it where links cannot be had, or were lost in a copy. */
-const latestName = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Return<string | undefined, RunStoreError> {
+export const latestName = Effect.fnUntraced(function* (
+  run: RunFiles,
+): Effect.fn.Return<string | undefined, RunStoreError> {
   const target = yield* run.target(`${folder}/latest`)
   if (target !== undefined) return target
   if (!(yield* run.exists(`${folder}/latest.json`))) return undefined

@@ -39,13 +39,18 @@ export const camelCase = (key: string): string =>
 export const snakeCase = (key: string): string =>
   key.startsWith("_") ? key : key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
+/** What stands below this key is data, whose own keys are nobody's to rename. */
+const dataKey = "items"
+
 const mapKeys = (value: unknown, rename: (key: string) => string): unknown => {
   if (Array.isArray(value)) return value.map((item) => mapKeys(item, rename))
   if (!isPlain(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [rename(key), mapKeys(item, rename)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [rename(key), key === dataKey ? item : mapKeys(item, rename)]),
+  )
 }
 
-/** All keys of a tree in camelCase; what isn't a plain object or an array is left alone. */
+/** All keys of a tree in camelCase; what isn't a plain object or an array is left alone, and so are `items` of data. */
 export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase)
 
 /** All keys of a tree in snake_case: the form of YAML files. */
@@ -61,7 +66,7 @@ export const applyOverrides = (
   for (const override of overrides) {
     const path = override.path.split(".").map(camelCase)
     sources.set(path.join("."), override.source)
-    value = setIn(value, path, toCamelCase(override.value))
+    value = setIn(value, path, path.includes(dataKey) ? override.value : toCamelCase(override.value))
   }
   return { value, sources }
 }

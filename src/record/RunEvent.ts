@@ -12,11 +12,15 @@
  */
 import { Schema } from "effect"
 
-/** Env steps of the run so far. */
+/** Env steps of the run so far; episodes, where the run is counted in these. */
 const Step = Schema.Int
 
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   name: Schema.String,
+  /** What the run is counted in: env steps, or whole episodes of agents that talk. */
+  unit: Schema.optionalKey(Schema.Literals(["steps", "episodes"])),
+  /** Nothing is to be seen of it in a terminal. */
+  quiet: Schema.optionalKey(Schema.Boolean),
   env: Schema.String,
   algorithm: Schema.String,
   /** Program → the device that runs it. */
@@ -46,6 +50,49 @@ export const EpisodeEnded = Schema.TaggedStruct("EpisodeEnded", {
 })
 export type EpisodeEnded = typeof EpisodeEnded.Type
 
+/** One step of an agent that talks, as soon as it was made; of validations when all before it are there. */
+export const StepScored = Schema.TaggedStruct("StepScored", {
+  mode: Schema.Literals(["train", "validation"]),
+  /** Training episodes that had ended when it was made. */
+  seenEpisodes: Schema.Int,
+  /** Both are counted from 1. */
+  episode: Schema.Int,
+  stepIndex: Schema.Int,
+  /** Null where the episode failed here. */
+  score: Schema.NullOr(Schema.Number),
+  episodeScore: Schema.Number,
+  envId: Schema.String,
+  envType: Schema.String,
+  /** What was seen and done; left out where only scores are wanted. */
+  details: Schema.optionalKey(
+    Schema.Struct({
+      observation: Schema.String,
+      /** Null where the model's words held none. */
+      action: Schema.NullOr(Schema.String),
+      feedback: Schema.NullOr(Schema.Unknown),
+      nextObservation: Schema.NullOr(Schema.String),
+      terminated: Schema.Boolean,
+      truncated: Schema.Boolean,
+      truncationReason: Schema.NullOr(Schema.String),
+      info: Schema.Record(Schema.String, Schema.Unknown),
+      model: Schema.NullOr(Schema.String),
+      agent: Schema.String,
+      startedAtMillis: Schema.Number,
+      endedAtMillis: Schema.Number,
+    }),
+  ),
+  /** What failed. */
+  error: Schema.optionalKey(Schema.String),
+})
+export type StepScored = typeof StepScored.Type
+
+/** An episode, or a whole validation, that was stopped before its end and will be played again: it leaves nothing. */
+export const Abandoned = Schema.TaggedStruct("Abandoned", {
+  mode: Schema.Literals(["train", "validation"]),
+  seenEpisodes: Schema.Int,
+})
+export type Abandoned = typeof Abandoned.Type
+
 export const UpdateApplied = Schema.TaggedStruct("UpdateApplied", {
   step: Step,
   /** Counted from 1. */
@@ -70,6 +117,8 @@ export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
   meanReturn: Schema.Number,
   /** Population deviation. */
   stdReturn: Schema.Number,
+  /** Episodes that failed, and are in none of these. */
+  failed: Schema.optionalKey(Schema.Int),
 })
 export type ValidationEnded = typeof ValidationEnded.Type
 
@@ -95,6 +144,8 @@ export type RunEnded = typeof RunEnded.Type
 export const RunEvent = Schema.Union([
   RunStarted,
   EpisodeEnded,
+  StepScored,
+  Abandoned,
   UpdateApplied,
   ValidationEnded,
   CheckpointSaved,

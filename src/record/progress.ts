@@ -18,7 +18,13 @@ const recentEpisodes = 100
 const clearLine = "\r\u001b[2K"
 
 /** The sink for who is watching: steps, speed, mean return of the last 100 episodes, the last validation, time left; warnings stay. */
-export const progress =
+export const progress = (options: ProgressOptions): Sink => {
+  const drawn = drawing(options)
+  return (run, about) =>
+    about.quiet === true ? Effect.succeed({ emit: () => Effect.void, flush: Effect.void }) : drawn(run, about)
+}
+
+const drawing =
   ({ write, isTerminal, columns }: ProgressOptions): Sink =>
   (_, about) =>
     Effect.gen(function* () {
@@ -39,6 +45,7 @@ export const progress =
         switch (event._tag) {
           case "EpisodeEnded":
             returns[episodes++ % recentEpisodes] = event.return
+            if (about.unit === "episodes") step = event.step
             break
           case "UpdateApplied":
             step = event.step
@@ -67,7 +74,7 @@ export const progress =
         const meanReturn = known.reduce((sum, value) => sum + value, 0) / known.length
         const parts = [
           `${about.algorithm} on ${about.env}`,
-          `${thousands(step)} of ${thousands(about.totalSteps)} steps (${percent(step, about.totalSteps)} %)`,
+          `${thousands(step)} of ${thousands(about.totalSteps)} ${about.unit ?? "steps"} (${percent(step, about.totalSteps)} %)`,
           `${thousands(Math.round(speed))}/s`,
           known.length > 0 ? `return ${meanReturn.toFixed(1)}` : undefined,
           validation === undefined ? undefined : `validation ${validation.toFixed(1)}`,

@@ -3,15 +3,20 @@ import { appender } from "./appender.ts"
 import type { ByteWriter } from "./ByteWriter.ts"
 import type { Sink } from "./Recorder.ts"
 import type { EpisodeEnded, RunStarted, ValidationEnded } from "./RunEvent.ts"
+import { stepScores } from "./stepScores.ts"
+import { timestamp } from "./timestamp.ts"
+
+/** The sink of scores: a line a step for agents that talk, else a line an episode. */
+export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepScores : episodeScores)(run, about)
 
 /**
- * The sink of scores: `scores/train/scores.jsonl` with a line an episode, and for each validation
+ * `scores/train/scores.jsonl` with a line an episode, and for each validation
  * `scores/val/{N}_seen_episodes_scores.jsonl`, N being the training episodes seen by then.
  *
  * A line has the keys that the runtime for language-model agents writes a step (there an episode is a few steps, here it
  * is thousands): `score` is the return, `step_index` the env steps of the run so far. Keys of our own follow them.
  */
-export const scores: Sink = (run, about) =>
+const episodeScores: Sink = (run, about) =>
   Effect.gen(function* () {
     const train = yield* appender(run, "scores/train/scores.jsonl")
     const write = lineWriter(about)
@@ -102,6 +107,3 @@ const lineWriter = (about: RunStarted) => {
     },
   }
 }
-
-/** ISO 8601, in UTC, to the microsecond. */
-export const timestamp = (millis: number): string => `${new Date(millis).toISOString().slice(0, -1)}000Z`

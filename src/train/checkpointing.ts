@@ -5,7 +5,7 @@ import type { Learner, LearnerError, NamedTensors } from "../algorithm/Algorithm
 import { attempt } from "../algorithm/drive.ts"
 import * as Checkpoints from "../checkpoint/Checkpoint.ts"
 import * as safetensors from "../checkpoint/safetensors.ts"
-import { blamed, ConfigError, display, isPlain, type Plain, snakeCase } from "../config/Config.ts"
+import { blamed, ConfigError, display, isPlain, type Plain } from "../config/Config.ts"
 import * as Normalise from "../env/Normalise.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
 import type { RunFiles } from "../experiment/RunStore.ts"
@@ -13,6 +13,7 @@ import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import { digestOfArrays } from "./digest.ts"
 import { RunState, SavedProgress } from "./RunState.ts"
+import { firstDifference } from "./difference.ts"
 import type { Plan } from "./plan.ts"
 
 /**
@@ -214,20 +215,3 @@ const floats = (tensors: safetensors.Tensors): NamedTensors =>
       data instanceof Float32Array ? [[key, { shape, data }]] : [],
     ),
   )
-
-interface Difference {
-  readonly key: string
-  readonly now: unknown
-  readonly then: unknown
-}
-
-const firstDifference = (now: unknown, then: unknown, path: ReadonlyArray<string> = []): Difference | undefined => {
-  if (isPlain(now) && isPlain(then)) {
-    for (const key of new Set([...Object.keys(now), ...Object.keys(then)])) {
-      const difference = firstDifference(now[key], then[key], [...path, key])
-      if (difference !== undefined) return difference
-    }
-    return undefined
-  }
-  return JSON.stringify(now) === JSON.stringify(then) ? undefined : { key: path.map(snakeCase).join("."), now, then }
-}

@@ -2,9 +2,16 @@ import type { Effect } from "effect"
 import type { NamedArrays, NamedTensors } from "../algorithm/Algorithm.ts"
 import { sha256 } from "../config/sha256.ts"
 
-/** SHA-256 over the final weights, by name, and the running hash of all scores: equal digests mean equal runs. */
-export const digestOf = (weights: NamedTensors, scores: readonly [number, number]): Effect.Effect<string> =>
-  sha256(joined([...partsOf(weights), new Uint8Array(Uint32Array.from(scores).buffer)]))
+/**
+ * SHA-256 over the final weights, by name, the running hash of all scores, and what else was learnt: equal digests mean
+ * equal runs.
+ */
+export const digestOf = (
+  weights: NamedTensors,
+  scores: readonly [number, number],
+  memory = new Uint8Array(0),
+): Effect.Effect<string> =>
+  sha256(joined([...partsOf(weights), new Uint8Array(Uint32Array.from(scores).buffer), memory]))
 
 /** SHA-256 over arrays, by name. */
 export const digestOfArrays = (arrays: NamedArrays): Effect.Effect<string> => sha256(joined(partsOf(arrays)))

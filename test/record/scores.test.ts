@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { scores, timestamp } from "../../src/record/scores.ts"
+import { scores } from "../../src/record/scores.ts"
+import { timestamp } from "../../src/record/timestamp.ts"
 import { episode, recorded, update, validation } from "./events.ts"
 
 describe("the sink of scores", () => {

@@ -1,0 +1,36 @@
+import type { Feedback } from "../env/text/TextEnv.ts"
+import type { Ending, Step } from "../episode/Rollout.ts"
+
+/** A step as far as scores go: what the env made of an action, or what it cost to say none. */
+export interface ScoredStep extends Ending {
+  readonly observation: string
+  /** Null where the model's words held none. */
+  readonly action: string | null
+  readonly feedback: Feedback
+  readonly score: number
+  readonly nextObservation: string | null
+  readonly info: Readonly<Record<string, unknown>>
+}
+
+/** What a step of a rollout scored; undefined of calls of the model that led to another one. */
+export const scored = (step: Step): ScoredStep | undefined => {
+  const { terminated, truncated, truncationReason } = step
+  const ending = { terminated, truncated, truncationReason }
+  if (step._tag === "EnvironmentStep") {
+    const { observation, action, feedback, reward: score, nextObservation, info = {} } = step
+    return { observation, action, feedback, score, nextObservation, info, ...ending }
+  }
+  const { parsed, messages, incomplete } = step.call
+  const failed = parsed?._tag === "Failed"
+  if (!failed && step.reward === 0) return undefined
+  const feedback = failed ? parsed.feedback : (step.toolResults.at(-1)?.content ?? "")
+  return {
+    observation: messages.at(-1)?.content ?? "",
+    action: null,
+    feedback: { score: step.reward, target: null, message: feedback },
+    score: step.reward,
+    nextObservation: feedback,
+    info: incomplete ? { parse_failed: true, incomplete_completion: true } : { parse_failed: true },
+    ...ending,
+  }
+}

@@ -1,0 +1,23 @@
+import { isPlain, snakeCase } from "../config/Config.ts"
+
+export interface Difference {
+  readonly key: string
+  readonly now: unknown
+  readonly then: unknown
+}
+
+/** The first key by which two trees of settings differ, in snake_case. */
+export const firstDifference = (
+  now: unknown,
+  then: unknown,
+  path: ReadonlyArray<string> = [],
+): Difference | undefined => {
+  if (isPlain(now) && isPlain(then)) {
+    for (const key of new Set([...Object.keys(now), ...Object.keys(then)])) {
+      const difference = firstDifference(now[key], then[key], [...path, key])
+      if (difference !== undefined) return difference
+    }
+    return undefined
+  }
+  return JSON.stringify(now) === JSON.stringify(then) ? undefined : { key: path.map(snakeCase).join("."), now, then }
+}

@@ -1,0 +1,259 @@
+import { Clock, Effect, FileSystem, Path, References, type Scope } from "effect"
+import { stringify } from "yaml"
+import type { Agent } from "../../agent/Agent.ts"
+import type { AgentError } from "../../agent/AgentError.ts"
+import * as Checkpoints from "../../checkpoint/Checkpoint.ts"
+import { ConfigError, type DecodeOptions, isPlain, type Plain, toSnakeCase } from "../../config/Config.ts"
+import { sha256 } from "../../config/sha256.ts"
+import type { DatasetError, TaskSet } from "../../env/text/TaskSet.ts"
+import type { EpisodeFailure } from "../../episode/Protocol.ts"
+import { encodeReturnFile } from "../../experiment/evaluation.ts"
+import type { RunFiles } from "../../experiment/RunFiles.ts"
+import { RunStore } from "../../experiment/RunStore.ts"
+import type { RunStoreError } from "../../experiment/RunStoreError.ts"
+import { Recorder } from "../../record/Recorder.ts"
+import type { RunStarted } from "../../record/RunEvent.ts"
+import { startOver } from "../checkpointing.ts"
+import { digestOf } from "../digest.ts"
+import { type Evaluate, RunOptions } from "../RunOptions.ts"
+import { spreadOf } from "../validation/Validator.ts"
+import * as checkpointing from "./checkpointing.ts"
+import { type Running, supervise } from "./loop.ts"
+import { checkpointAt } from "./resumeFrom.ts"
+import { type RunSettings, scoresFolder, strategyOf } from "./RuntimeConfig.ts"
+import { episodesOf, type RuntimeResult } from "./RuntimeResult.ts"
+import { RuntimeState } from "./RuntimeState.ts"
+import { checked } from "./settings.ts"
+import { playAll } from "./validate.ts"
+
+export type RuntimeError =
+  | EpisodeFailure
+  | AgentError
+  | DatasetError
+  | ConfigError
+  | Checkpoints.CheckpointError
+  | RunStoreError
+
+export type Needs = RunStore | Recorder | FileSystem.FileSystem | Path.Path
+
+/** A run with everything that is in it made. */
+export interface Prepared {
+  readonly settings: RunSettings
+  readonly agent: Agent
+  readonly train: TaskSet | null
+  readonly validation: TaskSet | null
+  /** What `config.yaml` says of agent and data sets. */
+  readonly described: {
+    readonly agent: Plain
+    readonly trainDataset: Plain | null
+    readonly validationDataset: Plain | null
+  }
+  /** Of the agent, what a run that is gone on with must have had, too. */
+  readonly agentIdentity: Plain
+  readonly from: DecodeOptions
+}
+
+/** Opens the run's folder, and trains in it, or validates what is there. */
+export const execute = Effect.fnUntraced(function* (
+  prepared: Prepared,
+): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Scope.Scope> {
+  const { settings, agent, train, validation, described, from } = prepared
+  const { runtime } = settings
+  const options = yield* RunOptions
+  const warnings = yield* checked(settings, train, validation, from)
+  const identity = {
+    name: settings.name,
+    population: { environment: (train ?? validation)?.name ?? "none", algorithm: agent.type, ...options.population },
+    seed: settings.seed,
+  }
+  const effective: Plain = { ...settings, ...described }
+  if (options.onPlanned !== undefined) yield* options.onPlanned(identity, effective)
+  // Before there is a folder: what can't be gone on with leaves none.
+  const earlier = runtime.resumeFrom === null ? undefined : yield* checkpointAt(runtime.resumeFrom)
+  const opened = yield* (yield* RunStore).open(identity)
+  const folder = scoresFolder(runtime)
+  const run = opened.placed({
+    checkpoints: runtime.checkpointDir ?? "checkpoints",
+    ...(folder === "." ? {} : { scores: `${folder}/scores` }),
+  })
+  const shared: Plain = {
+    seed: settings.seed,
+    agent: prepared.agentIdentity,
+    trainDataset: train === null ? null : yield* sha256(utf8.encode(train.digest)),
+    maxStepsPerEpisode: runtime.maxStepsPerEpisode,
+  }
+  const ready: Ready = {
+    prepared,
+    run,
+    effective,
+    shared,
+    warnings,
+    earlier,
+    environment: identity.population.environment,
+  }
+  const going = options.evaluate === undefined ? trained(ready) : evaluated(ready, options.evaluate)
+  return yield* Effect.provideService(going, References.MinimumLogLevel, logLevels[settings.output.logLevel])
+})
+
+const utf8 = new TextEncoder()
+const logLevels = { DEBUG: "Debug", INFO: "Info", WARN: "Warn", ERROR: "Error" } as const
+
+interface Ready {
+  readonly prepared: Prepared
+  readonly run: RunFiles
+  readonly effective: Plain
+  readonly shared: Plain
+  readonly warnings: ReadonlyArray<string>
+  readonly earlier: checkpointing.CheckpointFiles | undefined
+  readonly environment: string
+}
+
+const trained = Effect.fnUntraced(function* (
+  ready: Ready,
+): Effect.fn.Return<RuntimeResult, RuntimeError, Recorder | Scope.Scope> {
+  const { run, effective, shared, earlier, environment } = ready
+  const { settings, agent, train, validation, described } = ready.prepared
+  const { runtime } = settings
+  const startedAtMillis = yield* Clock.currentTimeMillis
+  const totalEpisodes = Math.min(train?.size ?? 0, runtime.maxEnvsToVisit ?? Infinity)
+
+  const startsOver = run.resumed && (yield* startOver(run))
+  const goesOn = run.resumed && !startsOver
+  const restored = goesOn
+    ? yield* latest(ready)
+    : earlier === undefined
+      ? undefined
+      : yield* checkpointing.restore(agent, shared, earlier)
+  if (goesOn) yield* run.cutBack(restored?.appendedSizes ?? {})
+  const state = restored?.state ?? new RuntimeState(runtime.startEpisodeIndex)
+  if (state.seen < totalEpisodes) for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
+  yield* run.write("config.yaml", stringify(toSnakeCase(effective)))
+  yield* run.write("config.json", json(toSnakeCase(effective)))
+  const line = `${agent.type} on ${environment}, ${totalEpisodes} episodes, seed ${settings.seed}`
+  yield* run.write("description.txt", `${settings.description ?? line}\n`)
+
+  const started: RunStarted = {
+    _tag: "RunStarted",
+    unit: "episodes",
+    name: settings.name,
+    env: environment,
+    algorithm: agent.type,
+    devices: agent.model === null ? {} : { model: agent.model },
+    seed: settings.seed,
+    totalSteps: totalEpisodes,
+    numEnvs: 1,
+    resumedFromStep: restored === undefined ? null : state.seen,
+    config: effective,
+    ...(runtime.verbose ? {} : { quiet: true }),
+  }
+  const recording = yield* (yield* Recorder).start(run, started)
+  const notes = [
+    ...(startsOver ? ["it had not saved anything yet, so it starts over"] : []),
+    ...(goesOn && state.seen >= totalEpisodes ? ["it is finished; with more tasks it would go on"] : []),
+  ]
+  yield* recording.emit([
+    started,
+    ...notes.map((message) => ({ _tag: "Note" as const, message })),
+    ...[...ready.warnings, ...(restored?.warnings ?? [])].map((message) => ({ _tag: "Warning" as const, message })),
+  ])
+
+  const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
+  const wallSeconds = Effect.map(secondsHere, (seconds) => state.earlierSeconds + seconds)
+  const saving = {
+    run,
+    agent,
+    agentConfig: described.agent,
+    state,
+    strategy: strategyOf(runtime),
+    settings: shared,
+    wallSeconds,
+  }
+  const running: Running = {
+    settings,
+    agent,
+    train,
+    validation,
+    totalEpisodes,
+    state,
+    run,
+    recording,
+    startsFresh: !goesOn,
+    checkpointEvery: runtime.checkpointEveryEpisodes ?? Math.ceil(totalEpisodes / 10),
+    save: checkpointing.save(saving),
+    unfinished: { doing: null, entries: null, usage: state.usage },
+  }
+  const stepsBefore = state.steps
+  yield* supervise(running)
+  const seconds = yield* secondsHere
+  const result = yield* resultOf(ready, state, {
+    episodes: yield* episodesOf(run),
+    wallSeconds: yield* wallSeconds,
+    stepsPerSecond: seconds > 0 ? (state.steps - stepsBefore) / seconds : 0,
+  })
+  const { episodes, ...rest } = result
+  const metrics = toSnakeCase(rest)
+  // What is in episodes is the envs' own, as it was said.
+  yield* run.write("metrics.json", json(isPlain(metrics) ? { ...metrics, episodes } : metrics))
+  yield* recording.flush
+  // Last: its existence says that the run is finished.
+  yield* run.write("return.json", encodeReturnFile(state.evaluations))
+  return result
+})
+
+/** The newest whole checkpoint of this run. */
+const latest = Effect.fnUntraced(function* (
+  { run, prepared, shared }: Ready,
+  wanted = "latest",
+): Effect.fn.Return<checkpointing.Restored, checkpointing.RestoreError> {
+  const { name, files, skipped } = yield* Checkpoints.load(run, wanted)
+  const warnings = skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`)
+  const path = `${run.directory}/checkpoints/${name}`
+  return yield* checkpointing.restore(prepared.agent, shared, { path, files, warnings })
+})
+
+/** Validates what one of a run's checkpoints holds, and writes nothing. */
+const evaluated = Effect.fnUntraced(function* (
+  ready: Ready,
+  { checkpoint, onPlayed }: Evaluate,
+): Effect.fn.Return<RuntimeResult, RuntimeError> {
+  const { settings, agent, validation, from } = ready.prepared
+  if (validation === null) {
+    const message = `${from.source}: validation_dataset: there is none, so there is nothing to evaluate on`
+    return yield* new ConfigError({ source: from.source, key: "validation_dataset", message })
+  }
+  const { state } = yield* latest(ready, checkpoint)
+  const startedAtMillis = yield* Clock.currentTimeMillis
+  const { outcome } = yield* playAll({ settings, agent, validation, state }, () => Effect.void)
+  const seconds = ((yield* Clock.currentTimeMillis) - startedAtMillis) / 1000
+  if (onPlayed !== undefined) yield* onPlayed(outcome)
+  const steps = outcome.episodes.reduce((sum, { length }) => sum + length, 0)
+  const stepsPerSecond = seconds > 0 ? steps / seconds : 0
+  return yield* resultOf(ready, state, { episodes: null, wallSeconds: seconds, stepsPerSecond })
+})
+
+const resultOf = Effect.fnUntraced(function* (
+  { run, prepared: { agent } }: Ready,
+  state: RuntimeState,
+  more: Pick<RuntimeResult, "episodes" | "wallSeconds" | "stepsPerSecond">,
+): Effect.fn.Return<RuntimeResult> {
+  const last = state.evaluations.at(-1)
+  const memory = agent.memory === null ? "" : yield* agent.memory.snapshot
+  const { seen, steps, meanScore, meanReturn, failedValidationEpisodes, usage } = state
+  return {
+    runDir: run.directory,
+    meanScore,
+    trainSteps: steps,
+    trainEpisodes: seen,
+    meanReturn,
+    validation:
+      last === undefined || last.returns.length === 0
+        ? null
+        : { step: last.step, episodes: last.returns.length, ...spreadOf(last.returns) },
+    failedValidationEpisodes,
+    usage,
+    digest: yield* digestOf({}, state.scoreHash, utf8.encode(memory)),
+    ...more,
+  }
+})
+
+const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`

@@ -1,0 +1,262 @@
+import { Cause, Clock, Effect, Exit } from "effect"
+import type { Agent } from "../../agent/Agent.ts"
+import type { MemoryEntry } from "../../agent/memory/Memory.ts"
+import type { DatasetError, TaskSet } from "../../env/text/TaskSet.ts"
+import type { EpisodeFailure } from "../../episode/Protocol.ts"
+import type { Rollout, Step } from "../../episode/Rollout.ts"
+import * as Rollouts from "../../episode/Rollouts.ts"
+import * as SingleAgent from "../../episode/SingleAgent.ts"
+import { scored, type ScoredStep } from "../../evaluate/scored.ts"
+import type { RunFiles } from "../../experiment/RunFiles.ts"
+import type { RunStoreError } from "../../experiment/RunStoreError.ts"
+import { CallContext } from "../../lm/Lm.ts"
+import type { Recording } from "../../record/Recorder.ts"
+import type { RunEvent, StepScored } from "../../record/RunEvent.ts"
+import { stream } from "../../rng/Rng.ts"
+import { memoryFile, rolloutsFile } from "./files.ts"
+import type { RunSettings } from "./RuntimeConfig.ts"
+import type { LmUsage, RuntimeState } from "./RuntimeState.ts"
+import { usageOf } from "./usage.ts"
+import { validate } from "./validate.ts"
+
+/** What the loop works with: everything set up, nothing about how. */
+export interface Running {
+  readonly settings: RunSettings
+  readonly agent: Agent
+  readonly train: TaskSet | null
+  readonly validation: TaskSet | null
+  readonly totalEpisodes: number
+  readonly state: RuntimeState
+  readonly run: RunFiles
+  readonly recording: Recording
+  /** Nothing of this run's folder is older than this process. */
+  readonly startsFresh: boolean
+  /** Episodes between two checkpoints; 0 saves at the end only. */
+  readonly checkpointEvery: number
+  readonly save: Effect.Effect<string, RunStoreError>
+  /** What is going on between two boundaries: it must be taken back if it doesn't come to its end. */
+  readonly unfinished: Unfinished
+}
+
+/** Mutable: what an interruption finds half done. */
+export interface Unfinished {
+  doing: "train" | "validation" | null
+  /** Of the memory, before the episode. */
+  entries: ReadonlyArray<MemoryEntry> | null
+  /** Before it. */
+  usage: LmUsage
+}
+
+export type LoopError = EpisodeFailure | DatasetError | RunStoreError
+
+/**
+ * Episode after episode, with validations and checkpoints between them. Wherever it is stopped, state and memory can be
+ * put back to the last boundary between two episodes, and a checkpoint of that goes on as if nothing had happened.
+ */
+export const loop = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, LoopError> {
+  const { settings, state, totalEpisodes, startsFresh, checkpointEvery } = running
+  const { runtime } = settings
+  if (startsFresh && runtime.checkpointOnStart) yield* checkpoint(running)
+  if (startsFresh && runtime.runValidationAtStart && state.lastValidation < state.seen) yield* validated(running)
+
+  while (true) {
+    const finished = state.seen >= totalEpisodes
+    if (isMultiple(state.seen, checkpointEvery) && state.lastCheckpoint < state.seen) yield* checkpoint(running)
+    if (isMultiple(state.seen, runtime.validationFreq ?? 0) && state.lastValidation < state.seen) {
+      yield* validated(running)
+    }
+    if (finished) {
+      if (state.lastCheckpoint < state.seen) yield* checkpoint(running)
+      yield* keepMemory(running)
+      return
+    }
+    if (isMultiple(state.seen, settings.output.saveMemoryEvery)) yield* keepMemory(running)
+    yield* playNext(running)
+  }
+})
+
+const isMultiple = (count: number, every: number): boolean => every > 0 && count > 0 && count % every === 0
+
+const checkpoint = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, RunStoreError> {
+  const { recording, state, save } = running
+  yield* recording.flush
+  const path = yield* save
+  yield* recording.emit([{ _tag: "CheckpointSaved", step: state.seen, path }])
+})
+
+/** The best can only be told apart, and kept, where there is one to every score. */
+const validated = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, LoopError> {
+  const { unfinished, settings } = running
+  unfinished.usage = running.state.usage
+  unfinished.doing = "validation"
+  yield* validate(running)
+  unfinished.doing = null
+  if (settings.runtime.checkpointStrategy === "top_k_val" && running.state.scoreHere !== null) {
+    yield* checkpoint(running)
+  }
+})
+
+const keepMemory = Effect.fnUntraced(function* ({ agent, run, state }: Running): Effect.fn.Return<void, RunStoreError> {
+  const { memory } = agent
+  if (memory === null || state.lastMemory >= state.seen) return
+  state.lastMemory = state.seen
+  yield* run.write(memoryFile(state.seen), yield* memory.snapshot)
+})
+
+/** How the next episode's steps are told. */
+export const stepScored = (
+  step: ScoredStep & Pick<NonNullable<StepScored["details"]>, "startedAtMillis" | "endedAtMillis">,
+  about: Omit<StepScored, "_tag" | "score" | "details"> & { readonly agent: Agent; readonly verbose: boolean },
+): StepScored => {
+  const { agent, verbose, ...rest } = about
+  const event = { _tag: "StepScored" as const, ...rest, score: step.score }
+  if (!verbose) return event
+  const { score: _, ...details } = step
+  return { ...event, details: { ...details, model: agent.model, agent: agent.type } }
+}
+
+const playNext = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, LoopError> {
+  const { settings, agent, train, state, run, recording, unfinished } = running
+  if (train === null) return
+  const { seen } = state
+  const episode = seen + 1
+  const env = yield* train.at(seen)
+  const random = stream(settings.seed, "train", seen)
+  const envSeed = random.uint32()
+  const samplingSeed = random.uint32()
+  const scores: Array<number> = []
+  let startedAtMillis = yield* Clock.currentTimeMillis
+  let episodeScore = 0
+
+  const tell = (step: ScoredStep): Effect.Effect<void> =>
+    Effect.flatMap(Clock.currentTimeMillis, (endedAtMillis) => {
+      scores.push(step.score)
+      episodeScore += step.score
+      const event = stepScored(
+        { ...step, startedAtMillis, endedAtMillis },
+        {
+          mode: "train",
+          seenEpisodes: seen,
+          episode,
+          stepIndex: scores.length,
+          episodeScore,
+          envId: env.id,
+          envType: env.type,
+          agent,
+          verbose: settings.runtime.verboseScoreLogging,
+        },
+      )
+      startedAtMillis = endedAtMillis
+      // What can't be recorded ends the run, from wherever a step is told of.
+      return Effect.catch(recording.emit([event]), (error) => Effect.die(new NotRecorded(error)))
+    })
+  const onStep = (step: Step): Effect.Effect<void> => {
+    const made = scored(step)
+    return made === undefined ? Effect.void : tell(made)
+  }
+
+  unfinished.entries = agent.memory === null ? null : yield* agent.memory.entries
+  unfinished.usage = state.usage
+  unfinished.doing = "train"
+  const rollout: Rollout = yield* SingleAgent.play(
+    agent,
+    { id: `train-${episode}`, env, envSeed, samplingSeed, onStep },
+    { maxSteps: settings.runtime.maxStepsPerEpisode },
+  ).pipe(
+    Effect.provideService(CallContext, { phase: { _tag: "train" }, purpose: "action", episode, step: 0 }),
+    Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
+      defect instanceof NotRecorded ? Effect.fail(defect.error) : Effect.die(defect),
+    ),
+  )
+  // From here on it counts, or not at all.
+  yield* Effect.uninterruptible(
+    Effect.gen(function* () {
+      const { ending } = rollout
+      state.addEpisode({ scores, ...ending })
+      state.addUsage(usageOf([rollout]))
+      unfinished.doing = null
+      if (settings.output.saveRollouts) yield* run.append(rolloutsFile("train"), Rollouts.line(rollout))
+      const events: Array<RunEvent> = [
+        {
+          _tag: "EpisodeEnded",
+          step: state.seen,
+          episode: seen,
+          env: 0,
+          return: episodeScore,
+          length: scores.length,
+          terminated: ending.terminated,
+          truncated: ending.truncated,
+          truncationReason: ending.truncationReason === "max_seq_len" ? null : ending.truncationReason,
+        },
+      ]
+      if (state.seen % recordEvery === 0 || state.seen === running.totalEpisodes) events.push(progressOf(state))
+      yield* recording.emit(events)
+    }),
+  )
+})
+
+/** Episodes between two records of how it goes. */
+const recordEvery = 10
+
+const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
+  _tag: "UpdateApplied",
+  step: seen,
+  update: seen,
+  metrics: {
+    ...(meanReturn === null ? {} : { "charts/episodic_return": meanReturn }),
+    "lm/calls": usage.calls,
+    "lm/retries": usage.retries,
+    "lm/input_tokens": usage.inputTokens,
+    "lm/output_tokens": usage.outputTokens,
+  },
+})
+
+class NotRecorded {
+  readonly error: RunStoreError
+  constructor(error: RunStoreError) {
+    this.error = error
+  }
+}
+
+/** Runs the loop to whatever end it comes to; one that isn't its own is taken back to a boundary, saved, and told. */
+export const supervise = (running: Running): Effect.Effect<void, LoopError> =>
+  loop(running).pipe(Effect.onExit((exit) => concludeRun(running, exit)))
+
+const concludeRun = Effect.fnUntraced(function* (
+  running: Running,
+  exit: Exit.Exit<void, LoopError>,
+): Effect.fn.Return<void, RunStoreError> {
+  const { state, recording } = running
+  const ended = (reason: "finished" | "interrupted" | "failed", message: string | null) =>
+    recording.emit([{ _tag: "RunEnded", step: state.seen, episodes: state.seen, reason, message }])
+
+  if (Exit.isSuccess(exit)) return yield* ended("finished", null)
+  const saved = Effect.andThen(takeBack(running), checkpoint(running))
+  if (Cause.hasInterruptsOnly(exit.cause)) {
+    // Nobody may be told that it can be resumed when that could not be saved.
+    yield* Effect.tapError(saved, (error) => Effect.ignore(ended("failed", error.message)))
+    return yield* ended("interrupted", null)
+  }
+  // Whatever failed, the episodes before it are not lost; and what failed is not to be hidden by what fails now.
+  yield* Effect.ignore(saved)
+  return yield* Effect.ignore(ended("failed", Cause.pretty(exit.cause)))
+})
+
+/** Nothing stays of an episode or a validation that has not come to its end. */
+const takeBack = Effect.fnUntraced(function* ({
+  unfinished,
+  agent,
+  state,
+  run,
+  recording,
+}: Running): Effect.fn.Return<void, RunStoreError> {
+  const { doing, entries, usage } = unfinished
+  if (doing === null) return
+  state.usage = usage
+  if (doing === "validation") yield* run.remove(rolloutsFile(state.seen))
+  if (doing === "train" && agent.memory !== null && entries !== null) {
+    const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")
+    yield* Effect.orDie(agent.memory.restore(lines, "the memory before the episode"))
+  }
+  yield* recording.emit([{ _tag: "Abandoned", mode: doing, seenEpisodes: state.seen }])
+})

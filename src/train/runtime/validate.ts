@@ -1,0 +1,104 @@
+import { Effect } from "effect"
+import * as Evaluate from "../../evaluate/Evaluate.ts"
+import * as Rollouts from "../../episode/Rollouts.ts"
+import type { LmError } from "../../lm/LmError.ts"
+import type { RunEvent } from "../../record/RunEvent.ts"
+import { spreadOf, type ValidationOutcome } from "../validation/Validator.ts"
+import { rolloutsFile } from "./files.ts"
+import { type LoopError, type Running, stepScored } from "./loop.ts"
+import type { Played } from "./RuntimeState.ts"
+import { usageOf } from "./usage.ts"
+
+/** Cores, as far as the machine tells. */
+const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
+
+export interface PlayedAll {
+  readonly played: ReadonlyArray<Played>
+  readonly outcome: ValidationOutcome & { readonly failed: number }
+}
+
+/** Every task of the validation set, by clones of the agent that can't write its memory, as many at a time as may be. */
+export const playAll = Effect.fnUntraced(function* <E>(
+  { settings, agent, validation, state }: Pick<Running, "settings" | "agent" | "validation" | "state">,
+  tell: (outcome: Evaluate.Outcome) => Effect.Effect<void, E>,
+): Effect.fn.Return<PlayedAll, E | LmError> {
+  const { runtime, seed } = settings
+  const played: Array<Played> = []
+  let failed = 0
+  if (validation !== null) {
+    yield* Evaluate.each(
+      {
+        tasks: validation,
+        agent,
+        seed,
+        concurrency: runtime.validationNumWorkers ?? runtime.numParallelEpisodes ?? cores(),
+        phase: { _tag: "validation", seenEpisodes: state.seen },
+        maxSteps: runtime.maxStepsPerEpisode,
+      },
+      (outcome) => {
+        if (outcome.error === null) played.push({ scores: outcome.steps.map(({ score }) => score), ...outcome.ending })
+        else failed++
+        return tell(outcome)
+      },
+    )
+  }
+  const episodes = played.map(({ scores, terminated, truncated }) => ({
+    return: scores.reduce((total, score) => total + score, 0),
+    length: scores.length,
+    terminated,
+    truncated,
+  }))
+  return { played, outcome: { episodes, ...spreadOf(episodes.map((episode) => episode.return)), failed } }
+})
+
+/**
+ * A validation of a run: its score is the mean over episodes of what each scored in all, so long episodes count no more
+ * than short ones. Those that failed are recorded as such, and in no mean.
+ */
+export const validate = Effect.fn("effect-rl.validate")(function* (
+  running: Running,
+): Effect.fn.Return<void, LoopError> {
+  const { settings, validation, state, run, recording } = running
+  if (validation === null) return
+  const { seen } = state
+  const { played, outcome } = yield* playAll(
+    running,
+    Effect.fnUntraced(function* (episode: Evaluate.Outcome): Effect.fn.Return<void, LoopError> {
+      yield* recording.emit(eventsOf(running, episode))
+      if (episode.rollout === null) return
+      state.addUsage(usageOf([episode.rollout]))
+      if (settings.output.saveRollouts) yield* run.append(rolloutsFile(seen), Rollouts.line(episode.rollout))
+    }),
+  )
+  yield* Effect.uninterruptible(
+    Effect.suspend(() => {
+      const { failed } = outcome
+      state.addValidation(played, failed)
+      const ended: RunEvent = { _tag: "ValidationEnded", step: seen, seenEpisodes: seen, ...outcome }
+      const none: RunEvent = { _tag: "Warning", message: `validation after ${seen} episodes: all ${failed} failed` }
+      return recording.emit([played.length === 0 ? none : ended])
+    }),
+  )
+})
+
+const eventsOf = (
+  { agent, settings, state }: Running,
+  { index, env, steps, totalScore, error }: Evaluate.Outcome,
+): ReadonlyArray<RunEvent> => {
+  const about = {
+    mode: "validation" as const,
+    seenEpisodes: state.seen,
+    episode: index + 1,
+    envId: env.id,
+    envType: env.type,
+  }
+  let episodeScore = 0
+  const events: Array<RunEvent> = steps.map((step, at) => {
+    episodeScore += step.score
+    const verbose = settings.runtime.verboseScoreLogging
+    return stepScored(step, { ...about, stepIndex: at + 1, episodeScore, agent, verbose })
+  })
+  if (error === null) return events
+  const failure = { score: null, stepIndex: steps.length + 1, episodeScore: totalScore, error: error.message }
+  return [...events, { _tag: "StepScored", ...about, ...failure }]
+}

@@ -25,6 +25,7 @@ import type { AgentError } from "./AgentError.ts"
 import type { AgentSettings } from "./Conversation.ts"
 import { type From, inject } from "./internal/prompts.ts"
 import * as HistoryList from "./memory/HistoryList.ts"
+import type { Memory } from "./memory/Memory.ts"
 import type { DecodedMemory } from "./memory/MemoryKind.ts"
 import * as Memories from "./memory/Memories.ts"
 import { fromConfig, ParserConfig } from "./parsing.ts"
@@ -68,7 +69,8 @@ export interface Parts {
   readonly settings: AgentSettings
   /** The prompts with what files hold, by their keys. */
   readonly texts: Readonly<Record<string, string>>
-  readonly memory: DecodedMemory["make"]
+  /** Null where none is asked for. */
+  readonly memory: Effect.Effect<Memory | null, AgentError>
 }
 
 export interface DecodedAgent {
@@ -92,8 +94,8 @@ export interface KindRules<Config extends Common & { readonly memoryConfig?: unk
   readonly type: string
   /** It has the `fields`, those for a memory if there is one, and its own. */
   readonly schema: Schema.Codec<Config, Encoded>
-  /** What `memory_config` is unless given, and how long one is; null for agents without one. */
-  readonly memory: Plain | null
+  /** What `memory_config` is unless given, and how long one is; null: none. Kinds that have none at all leave it out. */
+  readonly memory?: Plain | null
   /** Keys of other prompts than the system's, which may name files. */
   readonly prompts?: ReadonlyArray<string>
   /** Of them, those whose whole text may be a file's name. */
@@ -122,13 +124,11 @@ export const make = <Config extends Common & { readonly memoryConfig?: unknown }
   decode: Effect.fnUntraced(function* (said: Plain, from: From) {
     const { type, schema, memory, prompts = [], fileNames = [] } = rules
     const config = yield* decode(schema, said, from)
-    const remembering =
-      memory === null
+    const memorySaid = memory === undefined ? null : memoryOf(config.memoryConfig, memory)
+    const remembering: DecodedMemory | null =
+      memorySaid === null
         ? null
-        : yield* Memories.decode(memoryOf(config.memoryConfig, memory), {
-            ...from,
-            prefix: [...(from.prefix ?? []), "memoryConfig"],
-          })
+        : yield* Memories.decode(memorySaid, { ...from, prefix: [...(from.prefix ?? []), "memoryConfig"] })
     const encoded: unknown = Schema.encodeSync(schema)(config)
     const plain = isPlain(encoded) ? encoded : {}
     const { texts, config: whole } = yield* inject(plain, ["systemPrompt", ...prompts], fileNames, from)
@@ -137,16 +137,17 @@ export const make = <Config extends Common & { readonly memoryConfig?: unknown }
       type,
       config: remembering === null ? whole : { ...whole, memoryConfig: remembering.config },
       lmConfig: config.lmConfig,
-      make: Effect.suspend(() => rules.make(config, { settings, texts, memory: remembering?.make ?? noMemory(type) })),
+      make: Effect.suspend(() =>
+        rules.make(config, { settings, texts, memory: remembering?.make ?? Effect.succeed(null) }),
+      ),
     }
   }),
 })
 
-const noMemory = (type: string): Effect.Effect<never> => Effect.die(new Error(`${type} is a kind without a memory`))
-
 /** What is said, over the agent's own defaults where they are about that kind of memory. */
-const memoryOf = (said: unknown, unlessGiven: Plain): Plain => {
+const memoryOf = (said: unknown, unlessGiven: Plain | null): Plain | null => {
   if (!isPlain(said)) return unlessGiven
+  if (unlessGiven === null) return { _type: HistoryList.type, ...said }
   const { _type: type = unlessGiven["_type"] } = said
   const { maxLength } = unlessGiven
   const isOwn = maxLength !== undefined && (type === unlessGiven["_type"] || type === HistoryList.type)

@@ -11,11 +11,13 @@
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { closest } from "../config/closest.ts"
 import { blamed, ConfigError, display, isPlain, type Plain, snakeCase, toCamelCase } from "../config/Config.ts"
-import { withDefault } from "../config/fields.ts"
+import { positiveInt, withDefault } from "../config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
 import * as HistoryAgent from "./HistoryAgent.ts"
 import * as MemorylessAgent from "./MemorylessAgent.ts"
+import * as ReActAgent from "./ReActAgent.ts"
 import * as ReflexionAgent from "./ReflexionAgent.ts"
+import * as ToolAgent from "./ToolAgent.ts"
 import { MemoryConfig } from "./memory/Memories.ts"
 
 export type { AgentKind, DecodedAgent, From } from "./AgentKind.ts"
@@ -42,6 +44,22 @@ const reflexion = Schema.Struct({
   reflectionFewShotExamples: prompt,
 })
 
+/** Of agents that ask more than once before they act. */
+const loopFields = {
+  ...memoryFields,
+  /** How often the model is asked for one action. */
+  maxCalls: withDefault(positiveInt, 8),
+}
+
+const tool = Schema.Struct({
+  ...fields(ToolAgent.type),
+  ...loopFields,
+  /** In the last of those calls no tool may be called. */
+  shotClock: withDefault(Schema.Boolean, true),
+})
+
+const react = Schema.Struct({ ...fields(ReActAgent.type), ...loopFields })
+
 /** The kinds that are known without doing anything; the first is meant where none is named. */
 export const builtIn: ReadonlyArray<AgentKind> = [
   make({
@@ -54,7 +72,6 @@ export const builtIn: ReadonlyArray<AgentKind> = [
   make({
     type: MemorylessAgent.type,
     schema: memoryless,
-    memory: null,
     make: (_, { settings }) => MemorylessAgent.make(settings),
   }),
   make({
@@ -79,6 +96,25 @@ export const builtIn: ReadonlyArray<AgentKind> = [
         }),
       ),
   }),
+  make({
+    type: ToolAgent.type,
+    schema: tool,
+    memory: null,
+    make: ({ historyK, maxCalls, shotClock }, { settings, memory }) =>
+      Effect.flatMap(memory, (memory) => ToolAgent.make({ ...settings, memory, historyK, maxCalls, shotClock })),
+  }),
+  make({
+    type: ReActAgent.type,
+    schema: react,
+    memory: null,
+    make: ({ historyK, maxCalls, parser }, { settings, memory }) =>
+      Effect.flatMap(memory, (memory) => {
+        const { parser: given, ...rest } = settings
+        // `finish[…]` is read where nothing else is asked for.
+        const reading = parser === "whole" || given === undefined ? {} : { parser: given }
+        return ReActAgent.make({ ...rest, ...reading, memory, historyK, maxCalls })
+      }),
+  }),
 ]
 
 /** The kinds that configs can name; provide a longer list to add one's own. */
@@ -93,6 +129,8 @@ export const AgentConfig = Schema.Union([
   Schema.Struct({ ...history.fields, ...withMemory }),
   memoryless,
   Schema.Struct({ ...reflexion.fields, ...withMemory }),
+  Schema.Struct({ ...tool.fields, ...withMemory }),
+  Schema.Struct({ ...react.fields, ...withMemory }),
 ])
 
 const said = (config: unknown, from: From): Effect.Effect<Plain, ConfigError> => {

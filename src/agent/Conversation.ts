@@ -24,6 +24,14 @@ export interface AgentSettings extends Partial<
   readonly rejectIncompleteCompletions?: boolean
 }
 
+/** How calls of tools are told apart from all else that is said, and how their results are given. */
+export interface ToolForm {
+  /** False: the model isn't told of the agent's tools with the request, but by words. */
+  readonly native: boolean
+  readonly callsIn: (completion: Completion) => ReadonlyArray<ToolCall>
+  readonly tell: (results: ReadonlyArray<ToolResult>) => ReadonlyArray<ChatMessage>
+}
+
 export interface ConversationOptions {
   /** The agent's type. */
   readonly agent: string
@@ -35,6 +43,8 @@ export interface ConversationOptions {
   readonly maxCalls?: number
   /** In the last call of those, ask for an answer without tools. They stay in the prompt, which only grows. */
   readonly shotClock?: boolean
+  /** As servers have it, unless given. */
+  readonly form?: ToolForm
 }
 
 export interface Conversation {
@@ -88,6 +98,13 @@ const asToolMessage = ({ toolCallId, toolName, content, isError }: ToolResult): 
   ...(isError ? { isError } : {}),
 })
 
+/** Calls are part of the completion, and results are messages of their own. */
+export const nativeTools: ToolForm = {
+  native: true,
+  callsIn: ({ toolCalls }) => toolCalls,
+  tell: (results) => results.map(asToolMessage),
+}
+
 /** How a turn ends with a completion that is for the env. */
 const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
   parsed._tag === "Parsed"
@@ -95,12 +112,12 @@ const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
     : { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward }
 
 export const make = (options: ConversationOptions): Conversation => {
-  const { agent, settings, lm, tools = [], maxCalls = 1, shotClock = false } = options
+  const { agent, settings, lm, tools = [], maxCalls = 1, shotClock = false, form = nativeTools } = options
   const { parser = whole } = settings
   const base = requestOf(settings)
   const system = systemMessages(settings.systemPrompt)
   const own = new Map(tools.map((tool) => [tool.spec.name, tool]))
-  const ownSpecs = tools.map(({ spec }) => spec)
+  const ownSpecs = form.native ? tools.map(({ spec }) => spec) : []
 
   let messages: Array<ChatMessage> = [...system]
   let specs: ReadonlyArray<ToolSpec> = ownSpecs
@@ -114,7 +131,7 @@ export const make = (options: ConversationOptions): Conversation => {
   const run = (call: ToolCall): Effect.Effect<ToolResult> => {
     const tool = own.get(call.name)
     if (tool !== undefined) return tool.call(call)
-    const known = specs.map(({ name }) => name).join(", ")
+    const known = [...new Set([...own.keys(), ...specs.map(({ name }) => name)])].join(", ")
     return Effect.succeed(failed(call, `There is no tool "${call.name}"${known === "" ? "" : `; there are ${known}`}.`))
   }
 
@@ -133,33 +150,38 @@ export const make = (options: ConversationOptions): Conversation => {
       asked++
       messages.push(asMessage(completion))
       const incomplete = isIncomplete(completion, settings)
-      const called = (about: Pick<ModelCall, "target" | "parsed" | "toolResults">): void => {
+      const called = (
+        about: Pick<ModelCall, "target" | "parsed" | "toolResults">,
+        tell: ToolForm["tell"] = form.tell,
+      ): void => {
         calls.push({ purpose: "action", loopIndex, messages: prompt, completion, incomplete, ...about })
-        messages.push(...about.toolResults.map(asToolMessage))
+        messages.push(...tell(about.toolResults))
       }
 
       const refuse = (feedback: string, why: string): Turn => {
         const parsed = refusal(feedback)
         // Every call has its answer in the conversation, else no server takes it.
-        called({ target: "env", parsed, toolResults: completion.toolCalls.map((call) => failed(call, why)) })
+        const toolResults = completion.toolCalls.map((call) => failed(call, why))
+        called({ target: "env", parsed, toolResults }, nativeTools.tell)
         return { calls, outcome: outcomeOf(parsed) }
       }
       if (incomplete) return refuse(incompleteFeedback, "Not run: the answer was cut off.")
 
-      if (completion.toolCalls.length === 0) {
+      const toolCalls = form.callsIn(completion)
+      if (toolCalls.length === 0) {
         const parsed = parser(completion.content)
         called({ target: "env", parsed, toolResults: [] })
         return { calls, outcome: outcomeOf(parsed) }
       }
       if (isLast) {
-        return specs.length === 0
+        return specs.length === 0 && own.size === 0
           ? refuse("There are no tools to call. Answer in words.", "Not run: there are no tools.")
           : refuse("No more tools can be called for this. Answer without one.", "Not run: too many calls.")
       }
 
-      const external = completion.toolCalls.filter(isExternal)
+      const external = toolCalls.filter(isExternal)
       const toolResults = yield* Effect.forEach(
-        completion.toolCalls.filter((call) => !isExternal(call)),
+        toolCalls.filter((call) => !isExternal(call)),
         run,
       )
       called({ target: external.length === 0 ? "internal" : "external", parsed: null, toolResults })

@@ -10,7 +10,7 @@ import type { Memory } from "./memory/Memory.ts"
 
 export interface Config extends Conversation.AgentSettings {
   /** Where experience is kept, and how it is found again; the last 100 entries unless given. */
-  readonly memory?: Memory
+  readonly memory?: Memory | null
   /** How many entries a prompt holds; null: all, 0: none. */
   readonly historyK?: number | null
 }

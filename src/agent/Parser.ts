@@ -124,7 +124,7 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
         const done = action === undefined ? JSON.stringify(candidate.value) : action(decoded.success)
         return parsed(done, options.reward)
       }
-      wrong ??= `${oneLine(decoded.failure.message)}; found ${display(candidate.value)}`
+      wrong ??= `${oneLine(decoded.failure.message.replace(/\s*\n\s*at /g, " at "))}; found ${display(candidate.value)}`
     }
     return fails(
       options,

@@ -12,7 +12,7 @@ import * as Reflections from "./memory/Reflections.ts"
 
 export interface Config extends Conversation.AgentSettings {
   /** The last 200 entries and as many reflections, unless given. */
-  readonly memory?: Memory
+  readonly memory?: Memory | null
   /** How many entries a prompt holds besides reflections; null: all, 0: none. */
   readonly historyK?: number | null
   /** True unless given. */

@@ -68,6 +68,14 @@ layer(NodeServices.layer)("agents of a config", (it) => {
           { memory_config: { _type: "history_list", max_length: null } },
         ],
         [{ type: "memoryless_agent", lm_config }, { type: "memoryless_agent" }],
+        [
+          { type: "tool_agent", lm_config },
+          { memory_config: null, max_calls: 8, shot_clock: true },
+        ],
+        [
+          { type: "react_agent", lm_config, memory_config: { max_length: 3 } },
+          { memory_config: { _type: "history_list", max_length: 3 }, max_calls: 8 },
+        ],
       ]
       const common = {
         system_prompt: null,
@@ -178,7 +186,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
         ],
         [
           { type: "robot" },
-          /^train\.yaml: agent\.type: unknown agent "robot"; known are history_agent, memoryless_agent, reflexion_agent/,
+          /^train\.yaml: agent\.type: unknown agent "robot"; known are history_agent, memoryless_agent, reflexion_agent, tool_agent, react_agent$/,
         ],
         [{ histroy_k: 3 }, /^train\.yaml: unknown key "agent\.histroy_k"; did you mean "history_k"\?$/],
         [

@@ -3,6 +3,7 @@ import { ConfigError, display } from "../../config/Config.ts"
 import type { AgentFailure, CloneOptions, Shown, Turn } from "../Agent.ts"
 import { AgentError } from "../AgentError.ts"
 import type { Memory } from "../memory/Memory.ts"
+import type { Tool } from "../Tool.ts"
 
 /** Acts of an agent that calls nothing outside, so it is never owed results. */
 export const withoutTools = (
@@ -34,3 +35,12 @@ export const checkCount = (
           message: `${agent}: ${key}: expected a whole number from ${least} on, found ${display(value)}`,
         }),
       )
+
+/** Refuses two tools of one name: nobody could say which of them is called. */
+export const checkNames = (agent: string, tools: ReadonlyArray<Tool>): Effect.Effect<void, ConfigError> => {
+  const names = tools.map(({ spec }) => spec.name)
+  const twice = names.find((name, at) => names.indexOf(name) !== at)
+  if (twice === undefined) return Effect.void
+  const message = `${agent}: tools: expected different names, found two of the name "${twice}"`
+  return Effect.fail(new ConfigError({ source: agent, key: "tools", message }))
+}

@@ -1,0 +1,136 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import * as Parser from "../../src/agent/Parser.ts"
+import * as ReActAgent from "../../src/agent/ReActAgent.ts"
+import * as Tool from "../../src/agent/Tool.ts"
+import type { Completion } from "../../src/lm/Chat.ts"
+import { inTurn, look, play, told } from "./support.ts"
+
+const lookup = Tool.make({
+  name: "lookup",
+  description: "What an encyclopedia says.",
+  parameters: Schema.Struct({ topic: Schema.String }),
+  run: ({ topic }) => (topic === "Paris" ? Effect.succeed("A city.") : Effect.fail(new Error("nothing found"))),
+})
+
+const double = Tool.make({
+  name: "double",
+  description: "Twice a number.",
+  parameters: Schema.Struct({ of: Schema.Finite }),
+  run: ({ of }) => Effect.succeed(2 * of),
+})
+
+const made = (config: Omit<ReActAgent.Config, "model">, ...answers: ReadonlyArray<Completion | string | null>) => {
+  const script = inTurn(...answers)
+  return Effect.map(Effect.provide(ReActAgent.make({ model: "m", ...config }), script.layer), (agent) => ({
+    agent,
+    script,
+  }))
+}
+
+describe("an action line", () => {
+  it("is the first one, up to what the model says in the env's place", () => {
+    const parse = ReActAgent.action()
+    const table: ReadonlyArray<readonly [string, string | null]> = [
+      ["Thought: a key?\nAction: take key", "take key"],
+      ["thought 1: hm\naction 1: look\nObservation 1: a door\nAction 2: open", "look"],
+      ["Action: write\ntwo lines\nThought: done", "write\ntwo lines"],
+      ["  Action:   go  ", "go"],
+      ["Action:\n", null],
+      ["Thought: what Action: is there", null],
+      ["take key", null],
+    ]
+    for (const [text, action] of table) {
+      const expected =
+        action === null
+          ? Parser.refused("Answer with a line `Thought: …` and then a line `Action: …`.")
+          : Parser.parsed(action)
+      assert.deepStrictEqual(parse(text), expected, text)
+    }
+  })
+})
+
+describe("an agent that thinks aloud", () => {
+  it.effect("runs its tools by action lines, and goes on with what they gave", () =>
+    Effect.gen(function* () {
+      const { agent, script } = yield* made(
+        { tools: [lookup, double], systemPrompt: "Answer." },
+        "Thought: what is it?\nAction: lookup[Paris]",
+        "Thought: and?\nAction: lookup[Rome]",
+        'Thought: twice\nAction: double({"of": 2})',
+        "Thought: again\nAction: double[3]",
+        "Thought: I know.\nAction: finish[a city]",
+      )
+      const turn = yield* agent.act(look("What is Paris?"))
+      assert.deepStrictEqual(turn.outcome, { _tag: "Act", action: "a city", reward: 0 })
+      assert.deepStrictEqual(
+        turn.calls.map(({ target }) => target),
+        ["internal", "internal", "internal", "internal", "env"],
+      )
+      assert.deepStrictEqual(
+        script.requests[4].messages.slice(1).map(({ role, content }) => [role, content]),
+        [
+          ["user", "Observation: What is Paris?"],
+          ["assistant", "Thought: what is it?\nAction: lookup[Paris]"],
+          ["user", "Observation: A city."],
+          ["assistant", "Thought: and?\nAction: lookup[Rome]"],
+          ["user", "Observation: lookup failed: nothing found"],
+          ["assistant", 'Thought: twice\nAction: double({"of": 2})'],
+          ["user", "Observation: 4"],
+          ["assistant", "Thought: again\nAction: double[3]"],
+          ["user", "Observation: 6"],
+        ],
+      )
+      const [{ messages, tools, stop }] = script.requests
+      assert.deepStrictEqual(tools, [])
+      assert.deepStrictEqual(stop, ["\nObservation:"])
+      assert.match(
+        messages[0].content,
+        /^Answer\.\n\nAnswer with two lines: .*\n.*\n- lookup: What an encyclopedia says\. Its input: \{/,
+      )
+    }),
+  )
+
+  it.effect("leaves every other action to the env, and asks for the form where it is missing", () =>
+    Effect.gen(function* () {
+      const { agent, script } = yield* made({ tools: [lookup] }, "Action: open[door]", "go", "Action: go")
+      const { turns } = yield* play(agent, "A door.", [
+        { observation: "It is open.", feedback: told(0) },
+        { observation: null, feedback: told(1) },
+      ])
+      assert.deepStrictEqual(
+        turns.map(({ outcome }) => (outcome._tag === "Act" ? outcome.action : outcome._tag)),
+        ["open[door]", "NoAction", "go"],
+      )
+      assert.deepStrictEqual(
+        script.requests[2].messages.slice(1).map(({ content }) => content),
+        [
+          "Observation: A door.",
+          "Action: open[door]",
+          "Observation: It is open.",
+          "go",
+          "Answer with a line `Thought: …` and then a line `Action: …`.",
+        ],
+      )
+    }),
+  )
+
+  it.effect("stops asking after so many calls", () =>
+    Effect.gen(function* () {
+      const again = "Action: lookup[Paris]"
+      const { agent, script } = yield* made({ tools: [lookup], maxCalls: 2 }, again, again)
+      const turn = yield* agent.act(look("Well?"))
+      const feedback = "No more tools can be called for this. Answer without one."
+      assert.deepStrictEqual(turn.outcome, { _tag: "NoAction", feedback, reward: -0.1 })
+      assert.strictEqual(script.requests.length, 2)
+    }),
+  )
+
+  it.effect("reads what follows `Action:` by a parser of one's own", () =>
+    Effect.gen(function* () {
+      const { agent } = yield* made({ parser: Parser.tagged("a") }, "Action: x", "Action: <a>x</a>")
+      assert.strictEqual((yield* agent.act(look("Well?"))).outcome._tag, "NoAction")
+      assert.deepStrictEqual((yield* agent.act(look("Well?"))).outcome, { _tag: "Act", action: "x", reward: 0 })
+    }),
+  )
+})

@@ -1,0 +1,235 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Schema } from "effect"
+import type { ToolResult } from "../../src/agent/Agent.ts"
+import * as HistoryList from "../../src/agent/memory/HistoryList.ts"
+import * as Parser from "../../src/agent/Parser.ts"
+import * as Tool from "../../src/agent/Tool.ts"
+import * as ToolAgent from "../../src/agent/ToolAgent.ts"
+import type { Completion, ToolSpec } from "../../src/lm/Chat.ts"
+import { broken, calls, inTurn, lastOf, linesOf, look, play, said, told } from "./support.ts"
+
+const add = Tool.make({
+  name: "add",
+  description: "The sum of two numbers.",
+  parameters: Schema.Struct({ a: Schema.Finite, b: Schema.Finite }),
+  run: ({ a, b }) => Effect.succeed(a + b),
+})
+
+const weather: ToolSpec = { name: "weather", description: "Outside.", parameters: { type: "object" } }
+
+const made = (config: Omit<ToolAgent.Config, "model">, ...answers: ReadonlyArray<Completion | string | null>) => {
+  const script = inTurn(...answers)
+  return Effect.map(Effect.provide(ToolAgent.make({ model: "m", ...config }), script.layer), (agent) => ({
+    agent,
+    script,
+  }))
+}
+
+const result = (toolCallId: string, toolName: string, content: string, isError = false): ToolResult => ({
+  toolCallId,
+  toolName,
+  content,
+  isError,
+})
+
+const seeing = (text: string, ...tools: ReadonlyArray<ToolSpec>) => ({ _tag: "Observation", text, tools }) as const
+
+describe("an agent with tools", () => {
+  it.effect("runs its own, and the model goes on with the results", () =>
+    Effect.gen(function* () {
+      const call = calls(["1", "add", { a: 1, b: 2 }], ["2", "add", { a: 3, b: 4 }])
+      const { agent, script } = yield* made({ tools: [add] }, call, "7")
+      const turn = yield* agent.act(look("Well?"))
+      assert.deepStrictEqual(turn.outcome, { _tag: "Act", action: "7", reward: 0 })
+      assert.deepStrictEqual(
+        turn.calls.map(({ target, loopIndex, toolResults, parsed }) => ({ target, loopIndex, toolResults, parsed })),
+        [
+          {
+            target: "internal",
+            loopIndex: 0,
+            toolResults: [result("1", "add", "3"), result("2", "add", "7")],
+            parsed: null,
+          },
+          { target: "env", loopIndex: 1, toolResults: [], parsed: { _tag: "Parsed", action: "7", reward: 0 } },
+        ],
+      )
+      assert.deepStrictEqual(script.requests[1].messages, [
+        { role: "user", content: "Well?" },
+        { role: "assistant", content: "", toolCalls: call.toolCalls },
+        { role: "tool", toolCallId: "1", toolName: "add", content: "3" },
+        { role: "tool", toolCallId: "2", toolName: "add", content: "7" },
+      ])
+      assert.deepStrictEqual(script.requests[0].tools, [add.spec])
+    }),
+  )
+
+  it.effect("shows the model what went wrong with a call", () =>
+    Effect.gen(function* () {
+      const call = calls(["1", "add", "{"], ["2", "sub", {}])
+      const { agent, script } = yield* made({ tools: [add] }, call, "x")
+      const turn = yield* agent.act(look("Well?"))
+      assert.deepStrictEqual(
+        turn.calls[0].toolResults[1],
+        result("2", "sub", 'There is no tool "sub"; there are add.', true),
+      )
+      const shown = script.requests[1].messages.slice(2)
+      assert.deepInclude(shown[1], { role: "tool", isError: true, content: 'There is no tool "sub"; there are add.' })
+      assert.match(shown[0].content, /^The arguments of add are no JSON/)
+    }),
+  )
+
+  it.effect("gives calls of others' tools back, after it has run its own, and goes on with their results", () =>
+    Effect.gen(function* () {
+      const call = calls(["1", "weather", {}], ["2", "add", { a: 1, b: 1 }], ["3", "weather", {}])
+      const { agent, script } = yield* made({ tools: [add] }, call, "x")
+      const turn = yield* agent.act(seeing("Well?", weather))
+      assert.deepStrictEqual(turn.outcome, { _tag: "CallTools", toolCalls: [call.toolCalls[0], call.toolCalls[2]] })
+      assert.deepInclude(turn.calls[0], { target: "external", toolResults: [result("2", "add", "2")], parsed: null })
+      const results = [result("3", "weather", "rain"), result("1", "weather", "sun", true)]
+      const next = yield* agent.act({ _tag: "ToolResults", results })
+      assert.deepStrictEqual(next.outcome, { _tag: "Act", action: "x", reward: 0 })
+      assert.deepInclude(next.calls[0], { target: "env", loopIndex: 1 })
+      assert.deepStrictEqual(
+        script.requests[1].messages
+          .slice(2)
+          .map((message) => (message.role === "tool" ? [message.toolCallId, message.content] : [])),
+        [
+          ["2", "2"],
+          ["1", "sun"],
+          ["3", "rain"],
+        ],
+      )
+      assert.deepStrictEqual(script.requests[1].tools, [add.spec, weather])
+    }),
+  )
+
+  it.effect("refuses results that it doesn't wait for, and observations while it waits", () =>
+    Effect.gen(function* () {
+      const { agent } = yield* made({}, calls(["1", "weather", {}]), "x")
+      yield* agent.act(seeing("Well?", weather))
+      const early = yield* Effect.flip(agent.act(look("Now?")))
+      assert.strictEqual(
+        early.message,
+        "tool_agent was shown an observation, but still waits for the results of its calls: weather (1)",
+      )
+      for (const ids of [[], ["2"], ["1", "1"], ["1", "2"]]) {
+        const results = ids.map((id) => result(id, "weather", "sun"))
+        const wrong = yield* Effect.flip(agent.act({ _tag: "ToolResults", results }))
+        assert.strictEqual(wrong.message, `tool_agent waits for the results of [1], found those of [${ids.join(", ")}]`)
+      }
+      const turn = yield* agent.act({ _tag: "ToolResults", results: [result("1", "weather", "sun")] })
+      assert.strictEqual(turn.outcome._tag, "Act")
+    }),
+  )
+
+  it.effect("stops asking after so many calls, the last of which is for an answer; its prompts only grow", () =>
+    Effect.gen(function* () {
+      const again = (id: string) => calls([id, "add", { a: 1, b: 1 }])
+      const { agent, script } = yield* made({ tools: [add], maxCalls: 3 }, again("1"), again("2"), again("3"), "2")
+      const turn = yield* agent.act(look("Well?"))
+      assert.deepStrictEqual(turn.outcome, {
+        _tag: "NoAction",
+        feedback: "No more tools can be called for this. Answer without one.",
+        reward: -0.1,
+      })
+      assert.deepStrictEqual(
+        script.requests.map(({ toolChoice }) => toolChoice),
+        ["auto", "auto", "none"],
+      )
+      assert.isTrue(script.requests.every(({ tools }) => tools.length === 1))
+      assert.deepStrictEqual(
+        turn.calls.map(({ target }) => target),
+        ["internal", "internal", "env"],
+      )
+      yield* agent.act(look("Answer."))
+      for (const [at, { messages }] of script.requests.slice(1).entries()) {
+        const before = script.requests[at].messages
+        assert.deepStrictEqual(messages.slice(0, before.length), before)
+      }
+      // Every call has its answer.
+      const answered = script.requests[3].messages.flatMap((message) =>
+        message.role === "tool" ? [message.toolCallId] : [],
+      )
+      assert.deepStrictEqual(answered, ["1", "2", "3"])
+      const free = yield* made({ tools: [add], maxCalls: 1, shotClock: false }, "x")
+      yield* free.agent.act(look("Well?"))
+      assert.strictEqual(free.script.requests[0].toolChoice, "auto")
+    }),
+  )
+
+  it.effect("doesn't run the calls of what was cut off", () =>
+    Effect.gen(function* () {
+      const ran: Array<string> = []
+      const log = Tool.make({
+        name: "log",
+        description: "",
+        parameters: Schema.Struct({}),
+        run: () => Effect.sync(() => (ran.push("log"), null)),
+      })
+      const cut = said("", { toolCalls: [{ id: "1", name: "log", arguments: "{}" }], finishReason: "length" })
+      const { agent, script } = yield* made({ tools: [log] }, cut, "x")
+      const turn = yield* agent.act(look("Well?"))
+      assert.strictEqual(turn.outcome._tag, "NoAction")
+      assert.deepInclude(turn.calls[0], { target: "env", incomplete: true })
+      assert.deepStrictEqual(ran, [])
+      yield* agent.act(look("Again."))
+      assert.deepInclude(script.requests[1].messages[2], { role: "tool", toolCallId: "1", isError: true })
+    }),
+  )
+
+  it.effect("is as it was before a call of the model that failed", () =>
+    Effect.gen(function* () {
+      const { agent, script } = yield* made({ tools: [add] }, calls(["1", "add", { a: 1, b: 1 }]), null, "x")
+      assert.strictEqual(yield* Effect.flip(agent.act(look("Well?"))), broken)
+      yield* agent.act(look("Well?"))
+      assert.deepStrictEqual(script.requests[2].messages, [{ role: "user", content: "Well?" }])
+    }),
+  )
+
+  it.effect("has an episode as one conversation, which begins with what it remembers", () =>
+    Effect.gen(function* () {
+      const memory = HistoryList.make({ maxLength: 3 })
+      const { agent, script } = yield* made(
+        { memory, historyK: 2, parser: Parser.tagged("do") },
+        "<do>a</do>",
+        "hm",
+        "<do>b</do>",
+        "<do>c</do>",
+      )
+      yield* play(agent, "One.", [
+        { observation: "Two.", feedback: told(0, "Go on.") },
+        { observation: null, feedback: told(1, "Fine.") },
+      ])
+      yield* play(agent, "Three.", [{ observation: null, feedback: told(1, "Good.") }])
+      assert.deepStrictEqual(
+        script.requests[2].messages.map(({ content }) => content),
+        ["One.", "<do>a</do>", "Two.", "hm", "Answer with <do>…</do>."],
+      )
+      assert.deepStrictEqual(
+        script.requests[3].messages.map(({ content }) => content),
+        ["ACTION: b\n\nFEEDBACK: Fine.\n\nThree."],
+      )
+      assert.deepStrictEqual(yield* linesOf(memory), ["Observation: Three.", "Action: c", "Feedback: Good."])
+      const clone = yield* agent.cloneForEpisode({ training: false, shareMemory: true })
+      assert.isFalse(clone.training)
+      const write = clone.memory?.add({ type: "Action", content: "x" }) ?? Effect.void
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(write)))
+      assert.strictEqual(lastOf(script.requests[0]), "One.")
+    }),
+  )
+
+  it.effect("refuses what it can't be made of", () =>
+    Effect.gen(function* () {
+      const message = (config: Omit<ToolAgent.Config, "model">) =>
+        Effect.map(Effect.flip(made(config)), (error) => error.message)
+      assert.strictEqual(
+        yield* message({ tools: [add, add] }),
+        'tool_agent: tools: expected different names, found two of the name "add"',
+      )
+      assert.strictEqual(
+        yield* message({ maxCalls: 0 }),
+        "tool_agent: max_calls: expected a whole number from 1 on, found 0",
+      )
+    }),
+  )
+})

@@ -1,0 +1,113 @@
+import { Effect, FileSystem, Layer, Path } from "effect"
+import type { Agent } from "../../../src/agent/Agent.ts"
+import * as HistoryAgent from "../../../src/agent/HistoryAgent.ts"
+import * as TaskSet from "../../../src/env/text/TaskSet.ts"
+import * as TextEnv from "../../../src/env/text/TextEnv.ts"
+import { RunStore } from "../../../src/experiment/RunStore.ts"
+import type { Lm } from "../../../src/lm/Lm.ts"
+import * as Scripted from "../../../src/lm/scripted.ts"
+import { Recorder, type Sink } from "../../../src/record/Recorder.ts"
+import type { RunEvent } from "../../../src/record/RunEvent.ts"
+import { runLog } from "../../../src/record/runLog.ts"
+import { scores } from "../../../src/record/scores.ts"
+import * as Runtime from "../../../src/train/runtime/Runtime.ts"
+import type { RuntimeResult } from "../../../src/train/runtime/RuntimeResult.ts"
+
+/** What each number is called; that can't be known, only learnt. */
+const nameOf = (number: number): string => `name-${(number * 7) % 11}`
+
+/** Asks for a number's name twice at most; what was right is told after each try. */
+export const naming = (id: string, number: number): TextEnv.TextEnv =>
+  TextEnv.make<number>({
+    id,
+    type: "naming",
+    begin: () => ({ state: 0, observation: `What is [${number}] called?` }),
+    step: (tries, action) => {
+      const right = action.trim() === nameOf(number)
+      const message = right ? "Correct." : `The target is "${nameOf(number)}".`
+      return {
+        state: tries + 1,
+        observation: right || tries === 1 ? null : `What is [${number}] called?`,
+        feedback: { score: right ? 1 : 0, target: nameOf(number), message },
+        terminated: right || tries === 1,
+      }
+    },
+  })
+
+/** Numbers come again and again. */
+export const tasks = (count: number, kinds = 5): TaskSet.TaskSet =>
+  TaskSet.of(
+    "naming",
+    Array.from({ length: count }, (_, index) => naming(`naming-${index}`, index % kinds)),
+  )
+
+export const history = HistoryAgent.make({ model: "scripted:reader" })
+
+export interface Kept {
+  readonly result: RuntimeResult
+  readonly events: ReadonlyArray<RunEvent>
+  /** By their paths in the run's folder. */
+  readonly files: ReadonlyMap<string, string>
+}
+
+export type Input = Runtime.RuntimeInput<Effect.Error<typeof history>, Lm>
+
+/** Files in memory; `resume` goes on with the run of that folder. */
+export interface Place {
+  readonly files?: Map<string, Uint8Array>
+  readonly resume?: string
+  readonly model?: Layer.Layer<Lm>
+  readonly sinks?: ReadonlyArray<Sink>
+}
+
+const noDisk = Layer.merge(FileSystem.layerNoop({}), Path.layer)
+
+export const runIn = (place: Place, input: Input) => {
+  const events: Array<RunEvent> = []
+  const sink: Sink = () =>
+    Effect.succeed({ emit: (batch) => Effect.sync(() => void events.push(...batch)), flush: Effect.void })
+  const store = RunStore.memory({
+    ...(place.resume === undefined ? {} : { resume: place.resume }),
+    files: place.files ?? new Map(),
+  })
+  const layers = Layer.mergeAll(
+    store.layer,
+    Recorder.layer(scores, runLog, sink, ...(place.sinks ?? [])),
+    place.model ?? Scripted.layer(Scripted.named["reader"]),
+    noDisk,
+  )
+  return {
+    events,
+    files: store.files,
+    effect: Effect.provide(Runtime.run(input), layers),
+  }
+}
+
+export const keep = (input: Input, place: Place = {}) => {
+  const { effect, events, files } = runIn(place, input)
+  return Effect.map(effect, (result): Kept => ({ result, events, files: below(files, `${result.runDir}/`) }))
+}
+
+/** A folder's files as text, by their paths in it. */
+export const below = (files: ReadonlyMap<string, Uint8Array>, folder: string): ReadonlyMap<string, string> =>
+  new Map(
+    [...files].flatMap(([path, bytes]) =>
+      path.startsWith(folder) ? [[path.slice(folder.length), new TextDecoder().decode(bytes)] as const] : [],
+    ),
+  )
+
+/** The only folder that there is. */
+export const folderOf = (files: ReadonlyMap<string, Uint8Array>): string =>
+  [...files.keys()].find((path) => path.endsWith("/config.yaml"))?.slice(0, -"/config.yaml".length) ?? ""
+
+/** Lines of scores, without what the clock says. */
+export const withoutTimes = (text: string | undefined): ReadonlyArray<unknown> =>
+  (text ?? "")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => {
+      const { timestamp: _1, step_start: _2, step_end: _3, duration_ms: _4, ...rest } = JSON.parse(line)
+      return rest
+    })
+
+export type { Agent }

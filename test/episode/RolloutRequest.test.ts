@@ -43,7 +43,7 @@ describe("requests for rollouts", () => {
     const [request] = RolloutRequest.forTasks({ size: 1 }, { seed: 7, name: "maze", tags: { split: "train" } })
     const group = RolloutRequest.repeat(request, 2)
     assert.deepStrictEqual(
-      group.map(({ samplingSeed: _, ...rest }) => rest),
+      group.map(({ id, task, envSeed, groupId, tags }) => ({ id, task, envSeed, groupId, tags })),
       ["maze-0#0", "maze-0#1"].map((id) => ({
         id,
         task: 0,

@@ -26,12 +26,16 @@ import * as Maze from "./games/Maze.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as TwentyQuestions from "./games/TwentyQuestions.ts"
 import * as WordGuess from "./games/WordGuess.ts"
+import * as Finer from "./Finer.ts"
+import * as OmegaMath from "./OmegaMath.ts"
 import * as Qa from "./Qa.ts"
 import type { TaskSet } from "./TaskSet.ts"
 
 /** The kinds that are known without doing anything. A new one is added here, and nowhere else. */
 export const builtIn: ReadonlyArray<DatasetKind> = [
   Qa.kind,
+  OmegaMath.kind,
+  Finer.kind,
   Codebook.kind,
   KeyDoor.kind,
   Maze.kind,

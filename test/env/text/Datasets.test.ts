@@ -4,7 +4,7 @@ import * as DatasetKind from "../../../src/env/text/DatasetKind.ts"
 import * as Datasets from "../../../src/env/text/Datasets.ts"
 import * as TaskSet from "../../../src/env/text/TaskSet.ts"
 import * as TextEnv from "../../../src/env/text/TextEnv.ts"
-import { answered, lines, opened, problem, withFiles } from "./opening.ts"
+import { answered, lines, opened, problem, questionsOf, withFiles } from "./opening.ts"
 
 const sums = lines([
   { question: "1 + 1?", answer: 2 },
@@ -13,14 +13,7 @@ const sums = lines([
 ])
 
 const questions = (said: object, file: string) =>
-  withFiles({ "sums.jsonl": file }, (baseDir) =>
-    Effect.gen(function* () {
-      const { tasks } = yield* Datasets.open({ dataset_path: "sums.jsonl", ...said }, { baseDir })
-      return yield* Effect.forEach(Array.from({ length: tasks.size }).keys(), (index) =>
-        Effect.flatMap(tasks.at(index), (env) => Effect.map(answered(env, "x"), ({ question }) => question)),
-      )
-    }),
-  )
+  questionsOf({ dataset_path: "sums.jsonl", ...said }, { "sums.jsonl": file })
 
 const numbered = (count: number): string =>
   lines(Array.from({ length: count }, (_, index) => ({ question: `q${index}`, answer: "a" })))

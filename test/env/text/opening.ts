@@ -26,6 +26,21 @@ export const withFiles = <A, E>(
 export const opened = (said: unknown, files: Files = {}) =>
   withFiles(files, (baseDir) => Datasets.open(said, { baseDir, from: { source: "conf.yaml" } }))
 
+/** All tasks of the data set that a config describes. */
+export const tasksOf = (said: unknown, files: Files = {}) =>
+  withFiles(files, (baseDir) =>
+    Effect.gen(function* () {
+      const { tasks } = yield* Datasets.open(said, { baseDir, from: { source: "conf.yaml" } })
+      return yield* Effect.forEach(Array.from({ length: tasks.size }).keys(), tasks.at)
+    }),
+  )
+
+/** What each of the tasks asks. */
+export const questionsOf = (said: unknown, files: Files = {}) =>
+  Effect.flatMap(tasksOf(said, files), (envs) =>
+    Effect.forEach(envs, (env) => Effect.map(answered(env, ""), ({ question }) => question)),
+  )
+
 /** What opening or reading all of it says is wrong. */
 export const problem = (said: unknown, files: Files = {}): Effect.Effect<string> =>
   opened(said, files).pipe(

@@ -1,0 +1,55 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { lines, opened, problem, questionsOf, scoresOf } from "./opening.ts"
+
+const file = lines([
+  { context: "Which tag has 12.5?", target: "InterestExpense" },
+  { context: "Which tag has 7?", target: "Goodwill" },
+  { context: "Which tag has 8?", target: "InterestExpense" },
+])
+
+const questions = (said: object) =>
+  questionsOf({ type: "finer", dataset_path: "f.jsonl", ...said }, { "f.jsonl": file })
+
+describe("tags of financial reports", () => {
+  it.effect("have fields and a split of their own, and are the same text", () =>
+    Effect.gen(function* () {
+      const { config, tasks, type } = yield* opened({ type: "finer", dataset_path: "f.jsonl" }, { "f.jsonl": file })
+      assert.deepStrictEqual([type, tasks.size], ["finer", 3])
+      assert.deepInclude(config, {
+        input_field: "context",
+        target_field: "target",
+        split: "test",
+        prepend_options: false,
+        options: null,
+      })
+      const scores = yield* scoresOf(
+        { type: "finer" },
+        { context: "?", target: "Goodwill" },
+        "Goodwill",
+        "\\boxed{Goodwill}",
+        "GoodwillImpairmentLoss",
+      )
+      assert.deepStrictEqual(scores, [1, 1, 0])
+    }),
+  )
+
+  it.effect("may come with the tags to choose from: those of the data set, or those that are given", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual((yield* questions({}))[1], "Which tag has 7?")
+      const all = yield* questions({ prepend_options: true, max_samples: 1, instruction_template: "<{question}>" })
+      assert.deepStrictEqual(all, ["<The tags to choose from: Goodwill, InterestExpense.\n\nWhich tag has 12.5?>"])
+      const given = yield* questions({ prepend_options: true, options: ["Revenues", "Goodwill"] })
+      assert.strictEqual(given[2], "The tags to choose from: Revenues, Goodwill.\n\nWhich tag has 8?")
+    }),
+  )
+
+  it.effect("say which local file to give in the place of a hub's", () =>
+    Effect.gen(function* () {
+      assert.match(
+        yield* problem({ type: "finer", hf_dataset: "wangd12/XBRL_analysis" }),
+        /^conf\.yaml: hf_dataset: .* with "context" and "target", and give that: dataset_path: wangd12-XBRL_analysis-test\.jsonl$/,
+      )
+    }),
+  )
+})

@@ -40,8 +40,11 @@ export const baseUrlOf = (model: string, said: string): Effect.Effect<URL, LmErr
 /** Nothing but where: the rest of an address may hold a secret. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`
 
-export const shorten = (text: string, length = 300): string =>
-  text.length <= length ? text : `${text.slice(0, length)}…`
+/** The beginning of what was said; the key goes first, lest a half of it stays. */
+const clip = ({ key }: Server, text: string, length = 300): string => {
+  const safe = withoutKey(text, key)
+  return safe.length <= length ? safe : `${safe.slice(0, length)}…`
+}
 
 export const failure = (
   server: Server,
@@ -88,7 +91,7 @@ export const refusal = (
   url: URL = server.baseUrl,
 ): LmError => {
   const body = parsed(text)
-  const words = shorten((wordsOf(body) ?? "").trim())
+  const words = clip(server, (wordsOf(body) ?? "").trim())
   const said = `${shown(url)} answered ${status}${words === "" ? "" : `: ${words}`}`
   if (status === 401 || status === 403) {
     const { key } = server
@@ -111,7 +114,11 @@ export const refusedInBody = (server: Server, body: { readonly error: unknown })
   const text = JSON.stringify(body)
   return typeof code === "number" && code >= 400 && code < 600
     ? refusal(server, code, text)
-    : failure(server, "unavailable", `${shown(server.baseUrl)} told of a failure: ${shorten(wordsOf(body) ?? text)}`)
+    : failure(
+        server,
+        "unavailable",
+        `${shown(server.baseUrl)} told of a failure: ${clip(server, wordsOf(body) ?? text)}`,
+      )
 }
 
 /** In seconds, from either form that the header has. */
@@ -140,7 +147,11 @@ const causeOf = (error: unknown): string => {
 
 const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpClientError): LmError =>
   reason._tag === "TransportError"
-    ? failure(server, "unavailable", `${shown(url)} can't be reached: ${shorten(causeOf(reason.cause) || "no answer")}`)
+    ? failure(
+        server,
+        "unavailable",
+        `${shown(url)} can't be reached: ${clip(server, causeOf(reason.cause) || "no answer")}`,
+      )
     : failure(server, "rejected", `${shown(url)} can't be asked: ${reason.message}`)
 
 /** A connection that broke while an answer was being read; it was good so far, so the next may come to its end. */
@@ -155,7 +166,7 @@ const timedOut = (server: Server): LmError =>
   )
 
 const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
-  broken(server, shorten(causeOf(error.reason.cause) || error.reason._tag))
+  broken(server, clip(server, causeOf(error.reason.cause) || error.reason._tag))
 
 /** The status and headers of an answer that is one. */
 const send = Effect.fnUntraced(function* (
@@ -194,7 +205,7 @@ const unreadable = (server: Server, why: string, text: string): LmError =>
   failure(
     server,
     "malformed",
-    `${shown(server.baseUrl)}: the answer can't be read: ${why}, found ${JSON.stringify(shorten(text, 120))}`,
+    `${shown(server.baseUrl)}: the answer can't be read: ${why}, found ${JSON.stringify(clip(server, text, 120))}`,
   )
 
 /** Text of JSON, by a Schema. */
@@ -203,7 +214,8 @@ export const read = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
 ): ((text: string) => Effect.Effect<S["Type"], LmError>) => {
   const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
-  return (text) => Effect.mapError(decode(text), (error) => unreadable(server, shorten(oneLine(error.message)), text))
+  return (text) =>
+    Effect.mapError(decode(text), (error) => unreadable(server, clip(server, oneLine(error.message)), text))
 }
 
 /** The text of an answer that comes at once. */

@@ -124,6 +124,17 @@ describe("ngram", () => {
     }
   })
 
+  it("is surer of itself where it is colder", () => {
+    const model = Ngram.make({ answers: ["left", "right"] })
+    model.learn([Ngram.sample(traceOf(say(model, "Where?")), 1)])
+    const odds = (temperature: number) => {
+      const [chosen] = traceOf(say(model, "Where?", { temperature })).logprobs ?? []
+      return Math.abs(chosen - Math.log(-Math.expm1(chosen)))
+    }
+    assert.isAbove(odds(1), 0.1)
+    assert.closeTo(odds(0.5), 2 * odds(1), 1e-9)
+  })
+
   it("says what is the same tokens again when it is read", () => {
     for (const [model, how] of [
       [Ngram.make(), { maxOutputTokens: 40 }],

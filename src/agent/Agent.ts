@@ -15,7 +15,7 @@
  */
 import { type Effect, Schema } from "effect"
 import type { Feedback } from "../env/text/TextEnv.ts"
-import { ChatMessage, Completion, type ToolSpec } from "../lm/Chat.ts"
+import { ChatMessage, Completion, ToolSpec } from "../lm/Chat.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type { AgentError } from "./AgentError.ts"
 import type { Memory } from "./memory/Memory.ts"
@@ -43,6 +43,8 @@ export const ModelCall = Schema.Struct({
   loopIndex: Schema.Int,
   /** The whole prompt. */
   messages: Schema.Array(ChatMessage),
+  /** What the model could call; left out where it was nothing. */
+  tools: Schema.optionalKey(Schema.Array(ToolSpec)),
   completion: Completion,
   /** Of the agent's own tools that were called. */
   toolResults: Schema.Array(ToolResult),

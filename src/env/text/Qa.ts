@@ -18,6 +18,8 @@ import { asked, type Asked } from "./data/question.ts"
 import { make as makeKind, type DatasetKind, wrongKey } from "./DatasetKind.ts"
 import { type AnyScorer, make as makeQuestion } from "./Question.ts"
 
+export type { AnyScorer as Scorer } from "./Question.ts"
+
 /** Scorers of one's own, for `task_type: custom` with their name as `env_class`. */
 export const Scorers = Context.Reference<Readonly<Record<string, AnyScorer>>>("effect-rl/env/text/Scorers", {
   defaultValue: () => ({}),

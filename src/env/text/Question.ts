@@ -14,11 +14,12 @@
  */
 import { Effect } from "effect"
 import type { EnvError } from "../EnvError.ts"
-import type { Key, Scorer } from "./answers/score.ts"
-import { type Feedback, make as makeEnv, type TextEnv, type TextStep } from "./TextEnv.ts"
+import type { Key } from "./answers/score.ts"
+import type { GivenFeedback } from "./foreignFeedback.ts"
+import { type GivenStep, make as makeEnv, type TextEnv } from "./TextEnv.ts"
 
 /** A scorer that may have to wait: for a program to run, or for a model to judge. */
-export type AnyScorer = Scorer | ((answer: string, key: Key) => Effect.Effect<Feedback, EnvError>)
+export type AnyScorer = (answer: string, key: Key) => GivenFeedback | Effect.Effect<GivenFeedback, EnvError>
 
 export interface Question {
   readonly id: string
@@ -30,7 +31,7 @@ export interface Question {
   readonly score: AnyScorer
 }
 
-const over = (feedback: Feedback): TextStep & { readonly state: null } => ({
+const over = (feedback: GivenFeedback): GivenStep & { readonly state: null } => ({
   state: null,
   observation: null,
   feedback,

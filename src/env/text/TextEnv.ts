@@ -23,6 +23,7 @@ import { Effect, Schema } from "effect"
 import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { EnvError } from "../EnvError.ts"
+import { accepted, type GivenFeedback } from "./foreignFeedback.ts"
 import { guardOf, type OrEffect } from "./guard.ts"
 
 /** What every step is told: a score, what would have been right (where there is such a thing), and words about it. */
@@ -73,6 +74,11 @@ export interface TextEnv {
   readonly begin: (random: Stream) => Effect.Effect<TextEpisode, EnvError>
 }
 
+/** What an env's author says of a step: feedback may be of the older form, `{ correct }` or `{ is_correct }`. */
+export interface GivenStep extends Omit<TextStep, "feedback"> {
+  readonly feedback: GivenFeedback
+}
+
 export interface TextRules<State> {
   readonly id: string
   readonly type: string
@@ -81,7 +87,7 @@ export interface TextRules<State> {
   readonly tools?: ReadonlyArray<ToolSpec>
   readonly begin: (random: Stream) => OrEffect<{ readonly state: State; readonly observation: string }>
   /** `random` is this step's own. */
-  readonly step: (state: State, action: string, random: Stream) => OrEffect<TextStep & { readonly state: State }>
+  readonly step: (state: State, action: string, random: Stream) => OrEffect<GivenStep & { readonly state: State }>
   /** Where there are tools. `random` is this call's own. */
   readonly call?: (state: State, call: ToolCall, random: Stream) => OrEffect<CallResult & { readonly state: State }>
 }
@@ -105,16 +111,18 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
           const stepped = guarded(number, `step ${number}`, () =>
             rules.step(state, action, random.child("step", number)),
           )
-          return Effect.flatMap(stepped, ({ state: next, ...led }) => {
-            const { score } = led.feedback
-            if (!Number.isFinite(score)) {
-              return Effect.fail(wrong(number, `gave the score ${score} at step ${number}; expected a finite number`))
-            }
-            state = next
-            steps = number
-            over = led.terminated || led.truncated === true
-            return Effect.succeed(led)
-          })
+          return Effect.flatMap(stepped, ({ state: next, feedback: given, ...led }) =>
+            Effect.flatMap(accepted(type, given), (feedback) => {
+              const { score } = feedback
+              if (!Number.isFinite(score)) {
+                return Effect.fail(wrong(number, `gave the score ${score} at step ${number}; expected a finite number`))
+              }
+              state = next
+              steps = number
+              over = led.terminated || led.truncated === true
+              return Effect.succeed({ ...led, feedback })
+            }),
+          )
         }),
       call: (call) =>
         Effect.suspend(() => {

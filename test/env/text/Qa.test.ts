@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { EnvError } from "../../../src/env/EnvError.ts"
+import type { Key } from "../../../src/env/text/answers/score.ts"
 import * as Qa from "../../../src/env/text/Qa.ts"
+import type { Feedback } from "../../../src/env/text/TextEnv.ts"
 import { answered, lines, opened, problem, questionsOf, scoresOf, tasksOf } from "./opening.ts"
 
 const item = { question: "1 + 1?", answer: 2 }
@@ -38,7 +40,7 @@ describe("questions", () => {
       assert.deepStrictEqual(yield* scores({ env_class: path }, "1,000", "it is 1000"), [1])
       assert.deepStrictEqual(yield* scores({ env_class: "src.data.envs.mcq_env:MCQEnv" }, "B", "(b)"), [1])
 
-      const length: Qa.Scorer = (answer, { targets }) => {
+      const length = (answer: string, { targets }: Key): Feedback => {
         const score = answer.length === Number(targets[0]) ? 1 : 0
         return { score, target: targets[0], message: `${answer.length}` }
       }
@@ -145,19 +147,16 @@ describe("questions", () => {
         ],
       }
       const about = (more: object) =>
-        Effect.map(tasksOf({ ...said, ...more }), (envs) => envs.map(({ id, metadata }) => ({ id, ...metadata })))
+        Effect.map(tasksOf({ ...said, ...more }), (envs) => envs.map(({ id, metadata }) => [id, metadata]))
       assert.deepStrictEqual(yield* about({}), [
-        { id: "qa-1", task_type: "exact" },
-        { id: "qa-2", task_type: "exact" },
+        ["qa-1", { task_type: "exact" }],
+        ["qa-2", { task_type: "exact" }],
       ])
       assert.deepStrictEqual(yield* about({ id_field: "key", meta_fields: ["level", "none"] }), [
-        { id: "first", task_type: "exact", level: 3, none: null },
-        { id: "17", task_type: "exact", level: null, none: null },
+        ["first", { task_type: "exact", level: 3, none: null }],
+        ["17", { task_type: "exact", level: null, none: null }],
       ])
-      assert.deepStrictEqual(
-        yield* about({ shuffle: true, seed: 1, max_samples: 1 }).pipe(Effect.map((all) => all.length)),
-        1,
-      )
+      assert.lengthOf(yield* about({ shuffle: true, seed: 1, max_samples: 1 }), 1)
       assert.match(
         yield* problem({ ...said, id_field: "ky" }),
         /expected a field "ky", found .*is it "key"\? \(id_field/,

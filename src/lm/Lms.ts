@@ -7,17 +7,21 @@
  * const { content } = yield* lm.complete(LmConfig.request(config, [{ role: "user", content: "Hello" }]))
  * ```
  */
-import { Effect, type FileSystem, type Path, type Scope } from "effect"
+import { Effect, FileSystem, Layer, type Path } from "effect"
 import type { HttpClient } from "effect/http"
 import { closest } from "../config/closest.ts"
 import { ConfigError } from "../config/Config.ts"
+import { messageOf } from "../config/text.ts"
+import * as Anthropic from "./anthropic.ts"
 import { budgeted, priceOf, Spent } from "./budgeted.ts"
 import { cached } from "./cached.ts"
 import { limited } from "./limited.ts"
-import type { LmService } from "./Lm.ts"
+import { Lm, type LmService } from "./Lm.ts"
 import type { LmConfig } from "./LmConfig.ts"
 import type { LmError } from "./LmError.ts"
 import { logged } from "./logged.ts"
+import * as Ngram from "./ngram.ts"
+import * as OpenAi from "./openAi.ts"
 import { retrying } from "./retrying.ts"
 import { seeded } from "./sampling.ts"
 import * as Scripted from "./scripted.ts"
@@ -25,13 +29,15 @@ import * as Scripted from "./scripted.ts"
 export interface OpenOptions {
   /** What the run has spent so far, over all of its models; from nothing on, unless given. */
   readonly spent?: Spent
-  /** Models that are functions, as `scripted:NAME`, besides those that are built in. */
+  /** Functions to be asked as `scripted:NAME`, besides those that there are. */
   readonly scripts?: Readonly<Record<string, Scripted.Script>>
+  /** Models to be asked as `builtin:NAME`, besides those that there are: one that learns, for instance. */
+  readonly models?: Readonly<Record<string, LmService>>
   /** Who said it, for messages. */
   readonly source?: string
 }
 
-export type Needs = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path | Scope.Scope
+export type Needs = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
 
 /**
  * The model that a config says. From the inside out: each try is counted and paid for, waits for its turn, is tried
@@ -64,34 +70,123 @@ export const open = Effect.fnUntraced(function* (
   return around.reduce((inner, around) => around(inner), asked)
 })
 
+/** The same for what asks for an `Lm`. */
+export const layer = (config: LmConfig, how: OpenOptions = {}): Layer.Layer<Lm, ConfigError | LmError, Needs> =>
+  Layer.effect(Lm, open(config, how))
+
 /** What stands behind a cache that is only replayed. */
 const unasked: LmService = {
   complete: ({ model }) =>
     Effect.die(new Error(`${model} was asked, though its answers are to come from the cache alone`)),
 }
 
-const provider = Effect.fnUntraced(function* (
-  config: LmConfig,
-  how: OpenOptions,
-): Effect.fn.Return<LmService, ConfigError | LmError, Needs> {
-  const [, kind, name] = /^(scripted):(.*)$/.exec(config.model) ?? []
-  if (kind === undefined) return yield* unknown(config, how, [])
-  const scripts = { ...Scripted.named, ...how.scripts }
-  if (Object.hasOwn(scripts, name)) return Scripted.make(scripts[name])
-  return yield* unknown(
-    config,
-    how,
-    Object.keys(scripts).map((name) => `scripted:${name}`),
+type Opening = Effect.Effect<LmService, ConfigError | LmError, Needs>
+
+/** Whom a name means: the first that matches. What stands before a colon isn't told to the server. */
+const servers: ReadonlyArray<{
+  readonly name: RegExp
+  readonly protocol: "openai" | "anthropic"
+  /** Unless `base_url` says where. */
+  readonly at: string
+}> = [
+  { name: /^vllm:/, protocol: "openai", at: "http://127.0.0.1:8000/v1" },
+  { name: /^toka:/, protocol: "openai", at: "http://127.0.0.1:10210/v1" },
+  { name: /gemini/, protocol: "openai", at: OpenAi.geminiUrl },
+  { name: /^(ft:)?(chat)?gpt-|^(ft:)?o\d/, protocol: "openai", at: OpenAi.openAiUrl },
+  { name: /claude/, protocol: "anthropic", at: Anthropic.anthropicUrl },
+]
+const own = { openai: OpenAi.openAiUrl, anthropic: Anthropic.anthropicUrl }
+
+/** As the server calls it. */
+const nameAtServer = (model: string): string => model.replace(/^(vllm|toka):/, "")
+
+const provider = (config: LmConfig, how: OpenOptions): Opening => {
+  const [, kind, name] = /^(scripted|builtin):(.*)$/s.exec(config.model) ?? []
+  if (kind === "scripted") return scripted(name, config, how)
+  if (kind === "builtin") return builtIn(name, config, how)
+  const server = servers.find((server) => server.name.test(config.model))
+  if (server === undefined && config.baseUrl === null && config.protocol === null) {
+    return Effect.fail(unknown(config.model, how))
+  }
+  // Who only says where to ask means the protocol that most servers speak.
+  const protocol = config.protocol ?? server?.protocol ?? "openai"
+  const at = server?.protocol === protocol ? server.at : own[protocol]
+  const options = {
+    model: nameAtServer(config.model),
+    baseUrl: config.baseUrl ?? at,
+    apiKey: config.apiKey,
+    timeoutS: config.timeoutS,
+    thinkingBudget: config.thinkingBudget,
+  }
+  return Effect.map(
+    protocol === "openai" ? OpenAi.make(options) : Anthropic.make(options),
+    ({ complete }): LmService => ({
+      complete: (request) => complete({ ...request, model: nameAtServer(request.model) }),
+    }),
   )
+}
+
+const scripted = (name: string, { model }: LmConfig, how: OpenOptions): Opening => {
+  const scripts = { ...Scripted.named, ...how.scripts }
+  return Object.hasOwn(scripts, name)
+    ? Effect.succeed(Scripted.make(scripts[name]))
+    : Effect.fail(
+        unknown(
+          model,
+          how,
+          Object.keys(scripts).map((name) => `scripted:${name}`),
+        ),
+      )
+}
+
+/** Forms of `builtin:` that take what they can say: `builtin:choice:left,right`. */
+const saying = { choice: "answers", words: "vocabulary" } as const
+
+const builtIn = Effect.fnUntraced(function* (
+  name: string,
+  { model }: LmConfig,
+  how: OpenOptions,
+): Effect.fn.Return<LmService, ConfigError, Needs> {
+  const { models = {} } = how
+  if (Object.hasOwn(models, name)) return models[name]
+  if (name === "ngram") return Ngram.make().lm
+  const [, form, list] = /^(choice|words):(.*)$/s.exec(name) ?? []
+  if (form === "choice" || form === "words") {
+    const texts = list.split(",").map((text) => text.trim())
+    return yield* Effect.try({
+      try: () => Ngram.make({ [saying[form]]: texts }).lm,
+      catch: (error) => configError(how, "model", `"${model}": ${messageOf(error)}`),
+    })
+  }
+  if (name.endsWith(".json")) {
+    const text = yield* Effect.mapError((yield* FileSystem.FileSystem).readFileString(name), (error) =>
+      configError(how, "model", `${name} can't be read: ${messageOf(error)}`),
+    )
+    return (yield* Ngram.read(text, name)).lm
+  }
+  return yield* unknown(model, how, [
+    ...["ngram", ...Object.keys(models)].map((name) => `builtin:${name}`),
+    "builtin:choice:YES,NO",
+    "builtin:words:ONE,TWO",
+    "builtin:FILE.json",
+  ])
 })
 
 const configError = ({ source = "lm_config" }: OpenOptions, key: string, message: string): ConfigError =>
   new ConfigError({ source, key, message: `${source}: ${key}: ${message}` })
 
-const unknown = (config: LmConfig, how: OpenOptions, known: ReadonlyArray<string>): ConfigError => {
-  const near = closest(config.model, known)
-  const hint = near === undefined ? `known are ${known.join(", ")}` : `did you mean "${near}"?`
-  return configError(how, "model", `"${config.model}" is no model that is known; ${hint}`)
+const kinds = ["vllm", "toka", "scripted", "builtin", "claude", "gemini", "gpt"]
+
+const unknown = (model: string, how: OpenOptions, known: ReadonlyArray<string> = []): ConfigError => {
+  const [, head, rest] = /^(\w+)([:-].+)$/s.exec(model) ?? []
+  const kind = head === undefined || known.length > 0 ? undefined : closest(head, kinds)
+  const near = kind === undefined ? closest(model, known) : `${kind}${rest}`
+  const all =
+    known.length > 0
+      ? known.join(", ")
+      : "gpt-…, o1 …, gemini-…, claude-…, vllm:NAME, toka:NAME, scripted:NAME and builtin:NAME, and any other with base_url"
+  const hint = near === undefined ? `known are ${all}` : `did you mean "${near}"?`
+  return configError(how, "model", `"${model}" is no model that is known; ${hint}`)
 }
 
 const checkPrices = ({ model, budget, prices }: LmConfig, how: OpenOptions): Effect.Effect<void, ConfigError> =>

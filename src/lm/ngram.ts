@@ -105,8 +105,7 @@ export class Ngram {
     this.order = order
     if (answers !== undefined) {
       if (answers.length === 0 || answers.includes("")) throw new RangeError("answers: expected texts to choose from")
-      // Each answer of one word is a token of its own.
-      this.tokenizer = words([...new Set(answers.filter((answer) => /^\S+$/.test(answer)))])
+      this.tokenizer = words([...new Set(answers.flatMap((answer) => answer.match(/\S+/g) ?? []))])
       this.grammar = oneOf(answers.map((answer) => this.tokenizer.encode(answer)))
     } else if (vocabulary !== undefined) {
       if (vocabulary.length === 0) throw new RangeError("vocabulary: expected words")

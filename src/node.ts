@@ -63,6 +63,9 @@ export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavaila
 /** Threads for envs, where a training asks for `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"
 
+/** Programs that nobody knows, in processes that may do nothing but compute: for data sets of `type: code`. */
+export { layer as codeRunner } from "./env/text/code/runner-node.ts"
+
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /** Runs in folders below `resultsDir`; time and commit are those of this moment unless given. */

@@ -19,6 +19,7 @@ import {
   toCamelCase,
   toSnakeCase,
 } from "../../config/Config.ts"
+import * as CodeTask from "./code/CodeTask.ts"
 import { type DatasetKind, type OpenContext, type Opening, wrongKey } from "./DatasetKind.ts"
 import * as Codebook from "./games/Codebook.ts"
 import * as KeyDoor from "./games/KeyDoor.ts"
@@ -37,6 +38,7 @@ export const builtIn: ReadonlyArray<DatasetKind> = [
   OmegaMath.kind,
   Finer.kind,
   Codebook.kind,
+  CodeTask.kind,
   KeyDoor.kind,
   Maze.kind,
   TicTacToe.kind,

@@ -1,139 +1,130 @@
-/** The file of a batch: a line for each request that is done with, in the requests' order, to be gone on with later. */
-import { Effect, FileSystem, Path, type PlatformError, Schema, type Scope, Semaphore, Stream } from "effect"
-import { oneLine } from "../config/text.ts"
-import { linesOf, valueOf } from "./jsonLines.ts"
-import { line, type Outcome } from "./Outcome.ts"
-import { RolloutRequest, textOf } from "./RolloutRequest.ts"
-import { RolloutsError } from "./RolloutsError.ts"
+/**
+ * Who is credited with what: rewards of rollouts that were delegated from one another, shared out among them, and then
+ * among their steps.
+ *
+ * @example
+ * ```ts
+ * // A sub-agent gets half of what its parent does, and half of what it earned by itself; later turns count less.
+ * const credit = Credit.toGo(Credit.mixed({ share: 0.5, discount: 0.9 }), { discount: 0.99 })
+ * const samples = yield* Samples.of(rollouts, { credit })
+ * ```
+ */
+import type { Rollout, Step } from "./Rollout.ts"
 
-/** A line for each of these would cost more than what is in it. */
-const fullAt = 256 * 1024
-const dueAfter = "100 millis"
+/** What each of the rollouts, by its id, is credited with. Whose parent isn't among them is a first one. */
+export type RolloutCredit = (rollouts: ReadonlyArray<Rollout>) => ReadonlyMap<string, number>
 
-/** What an earlier run got done. */
-export interface Done {
-  readonly outcomes: number
-  readonly rollouts: number
-  readonly failed: number
-  /** Requests that left nothing. */
-  readonly dropped: number
+/** What each of the steps, by its id, is credited with. */
+export type StepCredit = (rollouts: ReadonlyArray<Rollout>) => ReadonlyMap<string, number>
+
+/** Each gets the reward that it earned itself. */
+export const own: RolloutCredit = (rollouts) => new Map(rollouts.map(({ id, totalReward }) => [id, totalReward]))
+
+export interface Mix {
+  /** From 0, which is `own`, to 1. */
+  readonly share: number
+  /** For each level of depth. */
+  readonly discount: number
 }
 
-export const nothingDone: Done = { outcomes: 0, rollouts: 0, failed: 0, dropped: 0 }
-
-/** What is needed of a line to go on behind it. */
-const Head = Schema.Struct({
-  request: RolloutRequest,
-  protocol: Schema.String,
-  tasks: Schema.String,
-  rollouts: Schema.Array(Schema.Unknown),
-  failure: Schema.Unknown,
-})
-const headOf = valueOf(Head)
-
-export interface Expected {
-  /** What is left of the batch's requests: those that the file has are taken from it. */
-  readonly requests: Iterator<RolloutRequest>
-  readonly protocolOf: (request: RolloutRequest) => string
-  readonly tasks: string
-  /** Requests may have left nothing. */
-  readonly gaps: boolean
+/** Throws where a number can't be meant. */
+const within = (name: string, value: number): void => {
+  if (!(value >= 0 && value <= 1)) throw new RangeError(`${name}: expected a number from 0 to 1, found ${value}`)
 }
 
-const failedTo = (operation: string, path: string, error: PlatformError.PlatformError): RolloutsError =>
-  new RolloutsError({ path, line: null, message: `${path}: can't ${operation}: ${oneLine(error.message)}` })
-
-/** Goes through the lines of a file beside the requests, and cuts off what somebody was stopped within. */
-export const goOn = Effect.fnUntraced(function* (
-  path: string,
-  { requests, protocolOf, tasks, gaps }: Expected,
-): Effect.fn.Return<Done, RolloutsError, FileSystem.FileSystem> {
-  const fs = yield* FileSystem.FileSystem
-  const exists = yield* Effect.mapError(fs.exists(path), (error) => failedTo("look for it", path, error))
-  if (!exists) return nothingDone
-  let { outcomes, rollouts, failed, dropped } = nothingDone
-  let end = 0
-  let torn = false
-  yield* Stream.runForEach(
-    linesOf(path),
-    Effect.fnUntraced(function* (found) {
-      torn = !found.whole
-      if (torn) return
-      const head = yield* headOf(path, found)
-      const wrong = (problem: string) =>
-        new RolloutsError({ path, line: found.number, message: `${path}:${found.number}: ${problem}` })
-      if (head.tasks !== tasks) {
-        return yield* wrong(
-          `expected an outcome of the tasks ${tasks}, found one of ${head.tasks}; it is another batch's`,
-        )
-      }
-      let next = requests.next()
-      const first = next
-      while (gaps && next.done !== true && next.value.id !== head.request.id) {
-        dropped++
-        next = requests.next()
-      }
-      if (next.done === true) {
-        const expected = first.done === true ? "no more outcomes" : `one of "${first.value.id}" or behind it`
-        return yield* wrong(`expected ${expected}, found one of "${head.request.id}"; it is another batch's`)
-      }
-      const [expected, said] = [textOf(next.value), textOf(head.request)]
-      if (said !== expected) return yield* wrong(`expected an outcome of ${expected}, found one of ${said}`)
-      const protocol = protocolOf(next.value)
-      if (head.protocol !== protocol) {
-        return yield* wrong(`expected an outcome by ${protocol}, found one by ${head.protocol}`)
-      }
-      end = found.end
-      outcomes++
-      rollouts += head.rollouts.length
-      if (head.failure !== null) failed++
-    }),
-  )
-  if (torn) yield* Effect.mapError(fs.truncate(path, end), (error) => failedTo("cut it", path, error))
-  return { outcomes, rollouts, failed, dropped }
-})
-
-export interface OutcomeFile {
-  /** Adds one; it is in the file some time later, or when `flush` is done. */
-  readonly add: (outcome: Outcome) => Effect.Effect<void, RolloutsError>
-  readonly flush: Effect.Effect<void, RolloutsError>
-}
-
-/** To write at the end of a file, which is made where there is none. Many small lines are written together. */
-export const appending = Effect.fnUntraced(function* (
-  path: string,
-): Effect.fn.Return<OutcomeFile, RolloutsError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const fs = yield* FileSystem.FileSystem
-  const { dirname } = yield* Path.Path
-  const file = yield* fs.makeDirectory(dirname(path), { recursive: true }).pipe(
-    Effect.andThen(fs.open(path, { flag: "a" })),
-    Effect.mapError((error) => failedTo("open it", path, error)),
-  )
-  const encoder = new TextEncoder()
-  const one = Semaphore.makeUnsafe(1)
-  let texts: Array<string> = []
-  let size = 0
-  let broken: RolloutsError | undefined
-  // A refused write may have left half a line, which must stay the last one: nothing more is written.
-  const write = Effect.suspend(() => {
-    if (broken !== undefined) return Effect.fail(broken)
-    if (size === 0) return Effect.void
-    const bytes = encoder.encode(texts.join(""))
-    texts = []
-    size = 0
-    return Effect.mapError(file.writeAll(bytes), (error) => (broken = failedTo("write to it", path, error)))
-  })
-  const flush = Effect.uninterruptible(one.withPermit(write))
-  // Who is killed loses no more than what was done within this time. What fails here fails where it is added to next.
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(dueAfter), Effect.ignore(flush))))
-  return {
-    add: (outcome) =>
-      Effect.suspend(() => {
-        const text = line(outcome)
-        texts.push(text)
-        size += text.length
-        return size < fullAt && broken === undefined ? Effect.void : flush
-      }),
-    flush,
+/** Each gets `1 − share` of its own reward, and `share`, discounted, of what its parent is credited with. */
+export const mixed = ({ share, discount }: Mix): RolloutCredit => {
+  within("share", share)
+  within("discount", discount)
+  return (rollouts) => {
+    const byId = new Map(rollouts.map((rollout) => [rollout.id, rollout]))
+    const credits = new Map<string, number>()
+    const creditOf = ({ id, totalReward, meta: { parentRolloutId } }: Rollout): number => {
+      const known = credits.get(id)
+      if (known !== undefined) return known
+      const parent = parentRolloutId === null ? undefined : byId.get(parentRolloutId)
+      const credit =
+        parent === undefined ? totalReward : (1 - share) * totalReward + share * discount * creditOf(parent)
+      credits.set(id, credit)
+      return credit
+    }
+    for (const rollout of rollouts) creditOf(rollout)
+    return credits
   }
-})
+}
+
+/** Each gets what the first one of its tree got in the end: whoever helped is as good as the outcome. */
+export const parents: RolloutCredit = mixed({ share: 1, discount: 1 })
+
+/**
+ * What a rollout has, of its own and from its parent, it keeps but for `share`, which its children get in equal parts: so
+ * the credits of a tree add up to its rewards.
+ */
+export const shared = ({ share }: Pick<Mix, "share">): RolloutCredit => {
+  within("share", share)
+  return (rollouts) => {
+    const credits = new Map(rollouts.map(({ id, totalReward }) => [id, totalReward]))
+    const children = Map.groupBy(
+      rollouts.filter(({ meta: { parentRolloutId } }) => parentRolloutId !== null && credits.has(parentRolloutId)),
+      ({ meta }) => meta.parentRolloutId,
+    )
+    for (const { id } of rollouts.toSorted((a, b) => a.meta.depth - b.meta.depth)) {
+      const heirs = children.get(id) ?? []
+      const has = credits.get(id) ?? 0
+      if (heirs.length === 0) continue
+      credits.set(id, (1 - share) * has)
+      for (const heir of heirs) credits.set(heir.id, (credits.get(heir.id) ?? 0) + (share * has) / heirs.length)
+    }
+    return credits
+  }
+}
+
+/** A turn that only looks back: everything was earned before it. */
+const isAfterwards = (steps: ReadonlyArray<Step>): boolean =>
+  steps.every((step) => step._tag === "AgentStep" && step.call.purpose === "reflection")
+
+/** The steps of each turn, in order. */
+export const turnsOf = ({ steps }: Rollout): ReadonlyArray<ReadonlyArray<Step>> =>
+  Array.from(Map.groupBy(steps, ({ turnId }) => turnId).values())
+
+const perTurn =
+  (credit: RolloutCredit, turns: (rollout: Rollout, credited: number) => ReadonlyArray<number>): StepCredit =>
+  (rollouts) => {
+    const credits = credit(rollouts)
+    const all = new Map<string, number>()
+    for (const rollout of rollouts) {
+      const grouped = turnsOf(rollout)
+      const values = turns(rollout, credits.get(rollout.id) ?? 0)
+      for (const [at, steps] of grouped.entries()) for (const { id } of steps) all.set(id, values[at])
+    }
+    return all
+  }
+
+/** Every step gets what its rollout is credited with; those that look back when all is over get nothing. */
+export const episodic = (credit: RolloutCredit = own): StepCredit =>
+  perTurn(credit, (rollout, credited) => turnsOf(rollout).map((steps) => (isAfterwards(steps) ? 0 : credited)))
+
+/**
+ * The steps of a turn get what was earned from that turn on, discounted from turn to turn. What a rollout is credited
+ * with beyond its own reward counts as earned in its last turn.
+ */
+export const toGo = (
+  credit: RolloutCredit = own,
+  { discount = 1 }: Partial<Pick<Mix, "discount">> = {},
+): StepCredit => {
+  within("discount", discount)
+  return perTurn(credit, (rollout, credited) => {
+    const turns = turnsOf(rollout)
+    const values: Array<number> = turns.map(() => 0)
+    let ahead = credited - rollout.totalReward
+    let isLast = true
+    for (let at = turns.length - 1; at >= 0; at--) {
+      if (isAfterwards(turns[at])) continue
+      const earned = turns[at].reduce((sum, { reward }) => sum + reward, 0)
+      ahead = earned + (isLast ? 1 : discount) * ahead
+      isLast = false
+      values[at] = ahead
+    }
+    return values
+  })
+}

@@ -1,95 +1,239 @@
 /**
- * Which rollouts are worth something: plain functions for `Array.filter` and `Stream.filter`.
+ * Rollouts as training samples: one for each turn, in which the model's calls are put together to one sequence of tokens.
+ * It begins with the first prompt; what the model said is marked by the mask; what came between two calls is what the
+ * later prompt has behind the earlier one and its completion.
+ *
+ * Tokens are those that the server gave, else they are made by a tokenizer.
  *
  * @example
  * ```ts
- * const good = Rollouts.read("rollouts.jsonl").pipe(
- *   Stream.filter(RolloutFilters.all(RolloutFilters.rewardAtLeast(0.5), RolloutFilters.notTruncated)),
- *   Stream.filter(RolloutFilters.distinct()),
- * )
+ * const samples = yield* Samples.of(rollouts, { maxSeqLen: 4096, credit: Credit.episodic(Credit.parents) })
+ * yield* fs.writeFileString("samples.jsonl", samples.map(Samples.line).join(""))
+ * const read = yield* Stream.runCollect(Samples.read("samples.jsonl"))
  * ```
  */
-import { Sha256 } from "../config/sha256.ts"
-import type { Rollout, TruncationReason } from "./Rollout.ts"
+import { Effect, type FileSystem, Schema, Stream } from "effect"
+import { asMessage } from "../lm/Chat.ts"
+import { completionIds, promptIds, type Tokenizer } from "../lm/ChatTokens.ts"
+import { episodic, type StepCredit, turnsOf } from "./credit.ts"
+import { linesOf, valueOf } from "./jsonLines.ts"
+import type { AgentStep, Rollout, Step } from "./Rollout.ts"
+import type { RolloutsError } from "./RolloutsError.ts"
+import { Sample, SampleError } from "./Sample.ts"
 
-export type Filter = (rollout: Rollout) => boolean
+export { Sample, SampleError } from "./Sample.ts"
 
-/** What every one of them lets through. */
-export const all =
-  (...filters: ReadonlyArray<Filter>): Filter =>
-  (rollout) =>
-    filters.every((filter) => filter(rollout))
+export interface Options {
+  /** For calls whose tokens the server didn't give. */
+  readonly tokenizer?: Tokenizer
+  /** Longer samples are cut at the end, and marked; null: none is. */
+  readonly maxSeqLen?: number | null
+  /** Every step gets its rollout's own reward unless given. */
+  readonly credit?: StepCredit
+  /** Of the turn's last step; 1 unless given. */
+  readonly weight?: (step: Step, rollout: Rollout) => number
+  /** Where a prompt doesn't begin with what came before it: fail, which is the default, or begin another sample. */
+  readonly onBreak?: "fail" | "split"
+  /** Fail where there are none; else they are null, unless all calls of a turn have them. */
+  readonly requireLogprobs?: boolean
+}
 
-export const not =
-  (filter: Filter): Filter =>
-  (rollout) =>
-    !filter(rollout)
+interface Tokens {
+  readonly step: AgentStep
+  readonly prompt: ReadonlyArray<number>
+  readonly completion: ReadonlyArray<number>
+  readonly logprobs: ReadonlyArray<number> | null
+}
 
-/** By the total reward. */
-export const rewardAtLeast =
-  (least: number): Filter =>
-  ({ totalReward }) =>
-    totalReward >= least
+/** A sequence in the making. */
+interface Part {
+  readonly ids: Array<number>
+  readonly mask: Array<0 | 1>
+  readonly logprobs: Array<number> | null
+  readonly steps: Array<AgentStep>
+}
 
-export const rewardAtMost =
-  (most: number): Filter =>
-  ({ totalReward }) =>
-    totalReward <= most
+type Reason = SampleError["reason"]
 
-/** Cut off from outside of the task, for that reason where one is given. */
-export const truncated =
-  (reason?: TruncationReason): Filter =>
-  ({ ending }) =>
-    ending.truncated && (reason === undefined || ending.truncationReason === reason)
+const wrong = (rollout: Rollout, step: Step, reason: Reason, problem: string): SampleError =>
+  new SampleError({
+    rollout: rollout.id,
+    turn: step.turnId,
+    step: step.id,
+    reason,
+    message: `${step.turnId}: step ${step.id}: ${problem}`,
+  })
 
-export const notTruncated: Filter = ({ ending }) => !ending.truncated
+const tokensOf = (
+  rollout: Rollout,
+  step: AgentStep,
+  { tokenizer, requireLogprobs = false }: Options,
+): Effect.Effect<Tokens, SampleError> => {
+  const { messages, tools = [], completion } = step.call
+  const { tokens } = completion
+  if (requireLogprobs && (tokens === null || tokens.logprobs === null)) {
+    return Effect.fail(wrong(rollout, step, "logprobs", "expected log-probabilities, found none"))
+  }
+  if (tokens !== null) {
+    const { promptIds: prompt, completionIds: said, logprobs } = tokens
+    if (logprobs !== null && logprobs.length !== said.length) {
+      const problem = `expected as many log-probabilities as tokens, ${said.length}, found ${logprobs.length}`
+      return Effect.fail(wrong(rollout, step, "logprobs", problem))
+    }
+    return Effect.succeed({ step, prompt, completion: said, logprobs })
+  }
+  if (tokenizer === undefined) {
+    const problem = "the server gave no tokens; ask for them by traceTokens, or give a tokenizer"
+    return Effect.fail(wrong(rollout, step, "no_tokens", problem))
+  }
+  return Effect.succeed({
+    step,
+    prompt: promptIds(tokenizer, { messages, tools }),
+    completion: completionIds(tokenizer, asMessage(completion), completion.finishReason !== "length"),
+    logprobs: null,
+  })
+}
 
-/** How many completions held no action. */
-export const parseFailures = ({ steps }: Pick<Rollout, "steps">): number =>
-  steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && step.call.parsed?._tag === "Failed" ? 1 : 0), 0)
+/** What keeps a prompt from going on with the tokens so far, if anything. */
+const breakOf = (ids: ReadonlyArray<number>, prompt: ReadonlyArray<number>): string | undefined => {
+  const at = ids.findIndex((id, index) => index < prompt.length && id !== prompt[index])
+  if (at >= 0) return `its prompt differs at token ${at} from what came before in the turn`
+  return prompt.length < ids.length
+    ? `its prompt has ${prompt.length} tokens, fewer than the ${ids.length} that came before in the turn`
+    : undefined
+}
 
-export const parseFailuresAtMost =
-  (most: number): Filter =>
-  (rollout) =>
-    parseFailures(rollout) <= most
+const added = <A>(all: Array<A>, more: Iterable<A>): void => {
+  for (const item of more) all.push(item)
+}
 
-/** What was seen and said: the same for two rollouts in which the same happened, whatever their ids and seeds. */
-export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): string =>
-  JSON.stringify([
-    meta.envType,
-    meta.envId,
-    meta.player,
-    ...steps.map((step) =>
-      step._tag === "AgentStep"
-        ? [
-            step.call.completion.content,
-            step.call.completion.toolCalls.map(({ name, arguments: said }) => [name, said]),
-          ]
-        : [step.observation, step.action, step.nextObservation],
-    ),
-  ])
+/** The calls of a turn as one sequence, or as several where it breaks and that is allowed. */
+const partsOf = (
+  rollout: Rollout,
+  calls: ReadonlyArray<Tokens>,
+  { onBreak = "fail" }: Options,
+): Effect.Effect<ReadonlyArray<Part>, SampleError> => {
+  const parts: Array<Part> = []
+  const withLogprobs = calls.filter(({ logprobs }) => logprobs !== null)
+  if (withLogprobs.length > 0 && withLogprobs.length < calls.length) {
+    const step = calls.find(({ logprobs }) => logprobs === null)?.step ?? calls[0].step
+    const problem = `it has no log-probabilities, but ${withLogprobs.length} of the turn's ${calls.length} calls have`
+    return Effect.fail(wrong(rollout, step, "logprobs", problem))
+  }
+  for (const { step, prompt, completion, logprobs } of calls) {
+    let part = parts.at(-1)
+    const problem = part === undefined ? undefined : breakOf(part.ids, prompt)
+    if (problem !== undefined && onBreak === "fail") {
+      return Effect.fail(wrong(rollout, step, "not_append_only", problem))
+    }
+    if (part === undefined || problem !== undefined) {
+      part = { ids: [], mask: [], logprobs: logprobs === null ? null : [], steps: [] }
+      parts.push(part)
+    }
+    const suffix = prompt.slice(part.ids.length)
+    added(part.ids, suffix)
+    added(part.ids, completion)
+    for (const _ of suffix) part.mask.push(0)
+    for (const _ of completion) part.mask.push(1)
+    if (part.logprobs !== null) {
+      for (const _ of suffix) part.logprobs.push(0)
+      added(part.logprobs, logprobs ?? [])
+    }
+    part.steps.push(step)
+  }
+  return Effect.succeed(parts)
+}
 
-/**
- * The first of those that are the same; it remembers 64 letters of each, and begins anew wherever `distinct()` is called.
- * Rollouts are the same by their transcripts, unless something else is said.
- */
-export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filter => {
-  const seen = new Set<string>()
-  const encoder = new TextEncoder()
-  return (rollout) => {
-    const hash = new Sha256()
-    hash.update(encoder.encode(keyOf(rollout)))
-    const before = seen.size
-    return seen.add(hash.hex()).size > before
+const finite = (
+  rollout: Rollout,
+  step: Step,
+  name: string,
+  value: number | undefined,
+): Effect.Effect<number, SampleError> =>
+  value !== undefined && Number.isFinite(value)
+    ? Effect.succeed(value)
+    : Effect.fail(wrong(rollout, step, "not_finite", `${name}: expected a finite number, found ${value ?? "none"}`))
+
+const sampleOf = (
+  rollout: Rollout,
+  turn: ReadonlyArray<Step>,
+  part: Part,
+  name: string,
+  { maxSeqLen = null }: Options,
+): Omit<Sample, "credit" | "weight"> => {
+  const { id, meta, ending } = rollout
+  const last = turn[turn.length - 1]
+  const { call } = part.steps[part.steps.length - 1]
+  const length = part.ids.length
+  const retained = maxSeqLen === null ? length : Math.min(length, maxSeqLen)
+  const isCut = retained < length
+  return {
+    id: name,
+    rolloutId: id,
+    turnId: last.turnId,
+    groupId: meta.groupId,
+    parentRolloutId: meta.parentRolloutId,
+    depth: meta.depth,
+    player: meta.player,
+    purpose: call.purpose,
+    inputIds: part.ids.slice(0, retained),
+    actionMask: part.mask.slice(0, retained),
+    logprobs: part.logprobs?.slice(0, retained) ?? null,
+    stepIndices: part.steps.map(({ index }) => index),
+    stepIds: part.steps.map(({ id }) => id),
+    actionTargets: part.steps.map(({ call }) => call.target),
+    hasEnvStep: last._tag === "EnvironmentStep",
+    parseFailed: call.parsed?._tag === "Failed",
+    incomplete: part.steps.some(({ call }) => call.incomplete),
+    reward: last.reward,
+    terminated: last.terminated,
+    truncated: last.truncated,
+    episodeTerminated: ending.terminated,
+    episodeTruncated: ending.truncated,
+    truncationReason: ending.truncationReason ?? (isCut ? "max_seq_len" : null),
+    seqLenTruncated: isCut,
+    seqLenOriginal: length,
+    seqLenRetained: retained,
+    tags: meta.tags,
   }
 }
 
-/** Those of groups in which not all did equally well: others say nothing about what is better. */
-export const groupsThatDiffer = (rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
-  const rewards = new Map<string | null, Set<number>>()
-  for (const { meta, totalReward } of rollouts) {
-    const group = rewards.get(meta.groupId) ?? new Set()
-    rewards.set(meta.groupId, group.add(totalReward))
+/** The samples of all turns in which the model was asked, in the order of the rollouts and their turns. */
+export const of = Effect.fnUntraced(function* (
+  rollouts: ReadonlyArray<Rollout>,
+  options: Options = {},
+): Effect.fn.Return<ReadonlyArray<Sample>, SampleError> {
+  const { maxSeqLen = null } = options
+  if (maxSeqLen !== null && !(Number.isInteger(maxSeqLen) && maxSeqLen >= 1)) {
+    return yield* Effect.die(new RangeError(`maxSeqLen: expected a whole number of at least 1, found ${maxSeqLen}`))
   }
-  return rollouts.filter(({ meta }) => meta.groupId !== null && (rewards.get(meta.groupId)?.size ?? 0) > 1)
-}
+  const credits = (options.credit ?? episodic())(rollouts)
+  const samples: Array<Sample> = []
+  for (const rollout of rollouts) {
+    for (const turn of turnsOf(rollout)) {
+      const steps = turn.filter((step) => step._tag === "AgentStep")
+      if (steps.length === 0) continue
+      const last = turn[turn.length - 1]
+      const credit = yield* finite(rollout, last, "credit", credits.get(last.id))
+      const weight = yield* finite(rollout, last, "weight", options.weight?.(last, rollout) ?? 1)
+      const calls = yield* Effect.forEach(steps, (step) => tokensOf(rollout, step, options))
+      const parts = yield* partsOf(rollout, calls, options)
+      for (const [at, part] of parts.entries()) {
+        const name = parts.length === 1 ? last.turnId : `${last.turnId}#${at + 1}`
+        samples.push({ ...sampleOf(rollout, turn, part, name, options), credit, weight })
+      }
+    }
+  }
+  return samples
+})
+
+const encode = Schema.encodeSync(Sample)
+
+/** A line of a file, with its end. */
+export const line = (sample: Sample): string => `${JSON.stringify(encode(sample))}\n`
+
+const decode = valueOf(Sample)
+
+/** The samples of a file, in order. A line that isn't one is an error which names it, and what is wrong with it. */
+export const read = (path: string): Stream.Stream<Sample, RolloutsError, FileSystem.FileSystem> =>
+  Stream.mapEffect(linesOf(path), (found) => decode(path, found))

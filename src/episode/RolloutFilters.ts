@@ -1,130 +1,95 @@
 /**
- * Who is credited with what: rewards of rollouts that were delegated from one another, shared out among them, and then
- * among their steps.
+ * Which rollouts are worth something: plain functions for `Array.filter` and `Stream.filter`.
  *
  * @example
  * ```ts
- * // A sub-agent gets half of what its parent does, and half of what it earned by itself; later turns count less.
- * const credit = Credit.toGo(Credit.mixed({ share: 0.5, discount: 0.9 }), { discount: 0.99 })
- * const samples = yield* Samples.of(rollouts, { credit })
+ * const good = Rollouts.read("rollouts.jsonl").pipe(
+ *   Stream.filter(RolloutFilters.all(RolloutFilters.rewardAtLeast(0.5), RolloutFilters.notTruncated)),
+ *   Stream.filter(RolloutFilters.distinct()),
+ * )
  * ```
  */
-import type { Rollout, Step } from "./Rollout.ts"
+import { Sha256 } from "../config/sha256.ts"
+import type { Rollout, TruncationReason } from "./Rollout.ts"
 
-/** What each of the rollouts, by its id, is credited with. Whose parent isn't among them is a first one. */
-export type RolloutCredit = (rollouts: ReadonlyArray<Rollout>) => ReadonlyMap<string, number>
+export type Filter = (rollout: Rollout) => boolean
 
-/** What each of the steps, by its id, is credited with. */
-export type StepCredit = (rollouts: ReadonlyArray<Rollout>) => ReadonlyMap<string, number>
+/** What every one of them lets through. */
+export const all =
+  (...filters: ReadonlyArray<Filter>): Filter =>
+  (rollout) =>
+    filters.every((filter) => filter(rollout))
 
-/** Each gets the reward that it earned itself. */
-export const own: RolloutCredit = (rollouts) => new Map(rollouts.map(({ id, totalReward }) => [id, totalReward]))
+export const not =
+  (filter: Filter): Filter =>
+  (rollout) =>
+    !filter(rollout)
 
-export interface Mix {
-  /** From 0, which is `own`, to 1. */
-  readonly share: number
-  /** For each level of depth. */
-  readonly discount: number
-}
+/** By the total reward. */
+export const rewardAtLeast =
+  (least: number): Filter =>
+  ({ totalReward }) =>
+    totalReward >= least
 
-/** Throws where a number can't be meant. */
-const within = (name: string, value: number): void => {
-  if (!(value >= 0 && value <= 1)) throw new RangeError(`${name}: expected a number from 0 to 1, found ${value}`)
-}
+export const rewardAtMost =
+  (most: number): Filter =>
+  ({ totalReward }) =>
+    totalReward <= most
 
-/** Each gets `1 − share` of its own reward, and `share`, discounted, of what its parent is credited with. */
-export const mixed = ({ share, discount }: Mix): RolloutCredit => {
-  within("share", share)
-  within("discount", discount)
-  return (rollouts) => {
-    const byId = new Map(rollouts.map((rollout) => [rollout.id, rollout]))
-    const credits = new Map<string, number>()
-    const creditOf = ({ id, totalReward, meta: { parentRolloutId } }: Rollout): number => {
-      const known = credits.get(id)
-      if (known !== undefined) return known
-      const parent = parentRolloutId === null ? undefined : byId.get(parentRolloutId)
-      const credit =
-        parent === undefined ? totalReward : (1 - share) * totalReward + share * discount * creditOf(parent)
-      credits.set(id, credit)
-      return credit
-    }
-    for (const rollout of rollouts) creditOf(rollout)
-    return credits
-  }
-}
+/** Cut off from outside of the task, for that reason where one is given. */
+export const truncated =
+  (reason?: TruncationReason): Filter =>
+  ({ ending }) =>
+    ending.truncated && (reason === undefined || ending.truncationReason === reason)
 
-/** Each gets what the first one of its tree got in the end: whoever helped is as good as the outcome. */
-export const parents: RolloutCredit = mixed({ share: 1, discount: 1 })
+export const notTruncated: Filter = ({ ending }) => !ending.truncated
 
-/**
- * What a rollout has, of its own and from its parent, it keeps but for `share`, which its children get in equal parts: so
- * the credits of a tree add up to its rewards.
- */
-export const shared = ({ share }: Pick<Mix, "share">): RolloutCredit => {
-  within("share", share)
-  return (rollouts) => {
-    const credits = new Map(rollouts.map(({ id, totalReward }) => [id, totalReward]))
-    const children = Map.groupBy(
-      rollouts.filter(({ meta: { parentRolloutId } }) => parentRolloutId !== null && credits.has(parentRolloutId)),
-      ({ meta }) => meta.parentRolloutId,
-    )
-    for (const { id } of rollouts.toSorted((a, b) => a.meta.depth - b.meta.depth)) {
-      const heirs = children.get(id) ?? []
-      const has = credits.get(id) ?? 0
-      if (heirs.length === 0) continue
-      credits.set(id, (1 - share) * has)
-      for (const heir of heirs) credits.set(heir.id, (credits.get(heir.id) ?? 0) + (share * has) / heirs.length)
-    }
-    return credits
-  }
-}
+/** How many completions held no action. */
+export const parseFailures = ({ steps }: Pick<Rollout, "steps">): number =>
+  steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && step.call.parsed?._tag === "Failed" ? 1 : 0), 0)
 
-/** A turn that only looks back: everything was earned before it. */
-const isAfterwards = (steps: ReadonlyArray<Step>): boolean =>
-  steps.every((step) => step._tag === "AgentStep" && step.call.purpose === "reflection")
+export const parseFailuresAtMost =
+  (most: number): Filter =>
+  (rollout) =>
+    parseFailures(rollout) <= most
 
-/** The steps of each turn, in order. */
-export const turnsOf = ({ steps }: Rollout): ReadonlyArray<ReadonlyArray<Step>> =>
-  Array.from(Map.groupBy(steps, ({ turnId }) => turnId).values())
-
-const perTurn =
-  (credit: RolloutCredit, turns: (rollout: Rollout, credited: number) => ReadonlyArray<number>): StepCredit =>
-  (rollouts) => {
-    const credits = credit(rollouts)
-    const all = new Map<string, number>()
-    for (const rollout of rollouts) {
-      const grouped = turnsOf(rollout)
-      const values = turns(rollout, credits.get(rollout.id) ?? 0)
-      for (const [at, steps] of grouped.entries()) for (const { id } of steps) all.set(id, values[at])
-    }
-    return all
-  }
-
-/** Every step gets what its rollout is credited with; those that look back when all is over get nothing. */
-export const episodic = (credit: RolloutCredit = own): StepCredit =>
-  perTurn(credit, (rollout, credited) => turnsOf(rollout).map((steps) => (isAfterwards(steps) ? 0 : credited)))
+/** What was seen and said: the same for two rollouts in which the same happened, whatever their ids and seeds. */
+export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): string =>
+  JSON.stringify([
+    meta.envType,
+    meta.envId,
+    meta.player,
+    ...steps.map((step) =>
+      step._tag === "AgentStep"
+        ? [
+            step.call.completion.content,
+            step.call.completion.toolCalls.map(({ name, arguments: said }) => [name, said]),
+          ]
+        : [step.observation, step.action, step.nextObservation],
+    ),
+  ])
 
 /**
- * The steps of a turn get what was earned from that turn on, discounted from turn to turn. What a rollout is credited
- * with beyond its own reward counts as earned in its last turn.
+ * The first of those that are the same; it remembers 64 letters of each, and begins anew wherever `distinct()` is called.
+ * Rollouts are the same by their transcripts, unless something else is said.
  */
-export const toGo = (
-  credit: RolloutCredit = own,
-  { discount = 1 }: Partial<Pick<Mix, "discount">> = {},
-): StepCredit => {
-  within("discount", discount)
-  return perTurn(credit, (rollout, credited) => {
-    const turns = turnsOf(rollout)
-    const values: Array<number> = turns.map(() => 0)
-    let ahead = credited - rollout.totalReward
-    let isLast = true
-    for (let at = turns.length - 1; at >= 0; at--) {
-      if (isAfterwards(turns[at])) continue
-      const earned = turns[at].reduce((sum, { reward }) => sum + reward, 0)
-      ahead = earned + (isLast ? 1 : discount) * ahead
-      isLast = false
-      values[at] = ahead
-    }
-    return values
-  })
+export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filter => {
+  const seen = new Set<string>()
+  const encoder = new TextEncoder()
+  return (rollout) => {
+    const hash = new Sha256()
+    hash.update(encoder.encode(keyOf(rollout)))
+    const before = seen.size
+    return seen.add(hash.hex()).size > before
+  }
+}
+
+/** Those of groups in which not all did equally well: others say nothing about what is better. */
+export const groupsThatDiffer = (rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
+  const rewards = new Map<string | null, Set<number>>()
+  for (const { meta, totalReward } of rollouts) {
+    const group = rewards.get(meta.groupId) ?? new Set()
+    rewards.set(meta.groupId, group.add(totalReward))
+  }
+  return rollouts.filter(({ meta }) => meta.groupId !== null && (rewards.get(meta.groupId)?.size ?? 0) > 1)
 }

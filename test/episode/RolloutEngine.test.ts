@@ -36,6 +36,18 @@ const collected = Effect.fnUntraced(function* (batch: RolloutEngine.Batch) {
   return { outcomes, summary }
 })
 
+/** Files that are written in another way. */
+const writing = (
+  fs: FileSystem.FileSystem,
+  writeAll: (file: FileSystem.File, bytes: Uint8Array) => ReturnType<FileSystem.File["writeAll"]>,
+): FileSystem.FileSystem => ({
+  ...fs,
+  open: (path, options) =>
+    Effect.map(fs.open(path, options), (file) =>
+      Object.create(file, { writeAll: { value: (bytes: Uint8Array) => writeAll(file, bytes) } }),
+    ),
+})
+
 /** Lets others go first, so many times. */
 const yields = (times: number) => Effect.repeat(Effect.yieldNow, { times })
 const protocol = SingleAgent.make(parrot())
@@ -293,6 +305,42 @@ describe("the file of a batch", () => {
     }).pipe(Effect.scoped, Effect.provide(files)),
   )
 
+  it.effect("has all that was told by an interruption", () =>
+    Effect.gen(function* () {
+      const path = yield* newPath
+      const reached = yield* Deferred.make<void>()
+      const wait = (episode: number) =>
+        episode < 4 ? Effect.void : Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
+      const run = RolloutEngine.write(batchOf(3, { concurrency: 1, protocol: SingleAgent.make(parrot(wait)) }), path)
+      yield* Effect.raceFirst(run, Deferred.await(reached))
+      assert.strictEqual((yield* textOf(path)).split("\n").length, 4)
+    }).pipe(Effect.scoped, Effect.provide(files)),
+  )
+
+  it.effect("has whole lines after an interruption while it was written", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* newPath
+      const halfway = yield* Deferred.make<void>()
+      const slow = writing(fs, (file, bytes) =>
+        Effect.gen(function* () {
+          yield* file.writeAll(bytes.subarray(0, 5000))
+          yield* Deferred.succeed(halfway, undefined)
+          yield* yields(100)
+          yield* file.writeAll(bytes.subarray(5000))
+        }),
+      )
+      // Enough to be written before the end.
+      const long = counting(1, { begin: () => ({ state: 0, observation: "long ".repeat(40_000) }) })
+      const batch = batchOf(3, { tasks: { size: 3, digest: "long", at: () => Effect.succeed(long) } })
+      const run = RolloutEngine.write(batch, path)
+      yield* Effect.raceFirst(Effect.provideService(run, FileSystem.FileSystem, slow), Deferred.await(halfway))
+      const text = yield* textOf(path)
+      assert.isTrue(text.endsWith("\n"))
+      assert.isTrue((yield* written(batch)).startsWith(text))
+    }).pipe(Effect.scoped, Effect.provide(files)),
+  )
+
   const refusing = (text: string, batch: RolloutEngine.Batch) =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
@@ -348,18 +396,9 @@ describe("the file of a batch", () => {
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const path = yield* newPath
-      const full: FileSystem.FileSystem = {
-        ...fs,
-        open: (file, options) =>
-          Effect.map(fs.open(file, options), (opened) =>
-            Object.create(opened, {
-              writeAll: {
-                value: (bytes: Uint8Array) =>
-                  Effect.andThen(opened.writeAll(bytes.subarray(0, 5000)), fs.readFile(`${path}/none`)),
-              },
-            }),
-          ),
-      }
+      const full = writing(fs, (file, bytes) =>
+        Effect.andThen(file.writeAll(bytes.subarray(0, 5000)), Effect.asVoid(fs.readFile(`${path}/none`))),
+      )
       const run = RolloutEngine.write(batchOf(3), path)
       const error = yield* Effect.flip(Effect.provideService(run, FileSystem.FileSystem, full))
       assert.include(error.message, `${path}: can't write to it: `)

@@ -154,7 +154,8 @@ export const make = (options: ConversationOptions): Conversation => {
         about: Pick<ModelCall, "target" | "parsed" | "toolResults">,
         tell: ToolForm["tell"] = form.tell,
       ): void => {
-        calls.push({ purpose: "action", loopIndex, messages: prompt, completion, incomplete, ...about })
+        const told = specs.length === 0 ? {} : { tools: specs }
+        calls.push({ purpose: "action", loopIndex, messages: prompt, ...told, completion, incomplete, ...about })
         messages.push(...tell(about.toolResults))
       }
 

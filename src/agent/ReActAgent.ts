@@ -7,6 +7,7 @@ import type { Agent } from "./Agent.ts"
 import { type AgentSettings, type ToolForm, nativeTools } from "./Conversation.ts"
 import { checkCount, checkNames } from "./internal/agents.ts"
 import { talking } from "./internal/talking.ts"
+import * as KeyValueMemory from "./memory/KeyValueMemory.ts"
 import type { Memory } from "./memory/Memory.ts"
 import { map, type Parser, parsed, type ParserOptions, refused } from "./Parser.ts"
 import type { Tool } from "./Tool.ts"
@@ -125,19 +126,19 @@ export const make = (config: Config): Effect.Effect<Agent, ConfigError, Lm> =>
     yield* checkCount(type, "max_calls", maxCalls, 1)
     yield* checkCount(type, "history_k", historyK)
     yield* checkNames(type, tools)
+    // Notes are called by action lines, too.
+    const all = memory?.type === KeyValueMemory.type ? [...KeyValueMemory.tools(memory, true), ...tools] : tools
     const { systemPrompt = null } = config
     const settings: AgentSettings = {
       ...config,
       systemPrompt:
-        systemPrompt === null || systemPrompt === ""
-          ? instructions(tools)
-          : `${systemPrompt}\n\n${instructions(tools)}`,
+        systemPrompt === null || systemPrompt === "" ? instructions(all) : `${systemPrompt}\n\n${instructions(all)}`,
       parser: map(action(), parser ?? finished),
       // What it would see is not the model's to say.
       stop: [...new Set([...(config.stop ?? []), "\nObservation:"])],
     }
     const lm = yield* Lm
-    const conversation = { tools, maxCalls, form: formOf(tools) }
+    const conversation = { tools, maxCalls, form: formOf(all) }
     const asSeen = (text: string): string => `Observation: ${text}`
     return talking({ type, lm, settings, conversation, memory, historyK, asSeen }, true)
   })

@@ -69,12 +69,13 @@ export const make = (
       return keep(last)
     }),
     history: (query, limit) => {
-      const recalled = memory.recall({ query, limit, where: isHistory })
-      if (trail.length === 0 || limit === 0) return recalled
+      const about = { query, limit, where: isHistory }
       if (memory.recalls === "similar") {
-        const own = new Set(trail)
-        return Effect.map(recalled, (past) => [...past.filter((made) => !own.has(made)), ...trail])
+        const past = memory.recall({ ...about, except: new Set(trail) })
+        return limit === 0 ? past : Effect.map(past, (past) => [...past, ...trail])
       }
+      const recalled = memory.recall(about)
+      if (trail.length === 0 || limit === 0) return recalled
       // In training the memory holds the trail already.
       if (training) return recalled
       return Effect.map(recalled, (past) => {

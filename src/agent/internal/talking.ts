@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { LmService } from "../../lm/Lm.ts"
 import type { Agent, AgentFailure, Shown, Turn } from "../Agent.ts"
 import * as Conversation from "../Conversation.ts"
+import * as KeyValueMemory from "../memory/KeyValueMemory.ts"
 import type { Memory } from "../memory/Memory.ts"
 import { memoryFor } from "./agents.ts"
 import { make as recollection, promptOf, type Recollection } from "./Recollection.ts"
@@ -25,7 +26,16 @@ export interface Talking {
 export const talking = (how: Talking, training: boolean): Agent => {
   const { type, lm, settings, memory, historyK, asSeen } = how
   const own = memory === null || training ? memory : memory.readOnly
-  const conversation = Conversation.make({ agent: type, settings, lm, ...how.conversation })
+  const { tools = [] } = how.conversation
+  // Notes are written and read by the model itself.
+  const notes = own?.type === KeyValueMemory.type ? KeyValueMemory.tools(own, training) : []
+  const conversation = Conversation.make({
+    agent: type,
+    settings,
+    lm,
+    ...how.conversation,
+    tools: [...notes, ...tools],
+  })
   const experience: Recollection | null = own === null ? null : recollection(own, training, ({ message }) => message)
   /** What is seen next is the env's, and no feedback on a parse that failed. */
   let isNews = true

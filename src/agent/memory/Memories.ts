@@ -11,7 +11,11 @@ import { Context, Effect, Schema } from "effect"
 import { closest } from "../../config/closest.ts"
 import { blamed, ConfigError, type DecodeOptions, display, type Plain, snakeCase } from "../../config/Config.ts"
 import { positiveInt, withDefault } from "../../config/fields.ts"
+import * as Bm25Memory from "./Bm25Memory.ts"
+import * as EmbeddingMemory from "./EmbeddingMemory.ts"
+import { Embeddings } from "./Embeddings.ts"
 import * as HistoryList from "./HistoryList.ts"
+import * as KeyValueMemory from "./KeyValueMemory.ts"
 import { type DecodedMemory, make as makeKind, type MemoryKind } from "./MemoryKind.ts"
 import * as Reflections from "./Reflections.ts"
 
@@ -33,8 +37,35 @@ export const ReflectionsConfig = Schema.Struct({
   maxReflections: bound(200),
 })
 
+/** What shares words with what is seen. */
+export const Bm25Config = Schema.Struct({
+  _type: Schema.Literal(Bm25Memory.type),
+  /** The oldest entry is forgotten past it; null: never. */
+  maxLength: bound(1000),
+})
+
+/** What is like what is seen, by the `Embeddings` that are provided. */
+export const EmbeddingsConfig = Schema.Struct({
+  _type: Schema.Literal(EmbeddingMemory.type),
+  /** The oldest entry is forgotten past it; null: never. */
+  maxLength: bound(1000),
+})
+
+/** Notes with names, which a model writes by tools. */
+export const KeyValueConfig = Schema.Struct({
+  _type: Schema.Literal(KeyValueMemory.type),
+  /** Of notes; null: unbounded. */
+  maxLength: bound(100),
+})
+
 /** What a config can say below `memory_config`, with the built-in kinds: for schemas of whole files. */
-export const MemoryConfig = Schema.Union([HistoryListConfig, ReflectionsConfig])
+export const MemoryConfig = Schema.Union([
+  HistoryListConfig,
+  ReflectionsConfig,
+  KeyValueConfig,
+  Bm25Config,
+  EmbeddingsConfig,
+])
 export type MemoryConfig = typeof MemoryConfig.Type
 
 /** The kinds that are known without doing anything. */
@@ -48,6 +79,17 @@ export const builtIn: ReadonlyArray<MemoryKind> = [
     type: Reflections.type,
     schema: ReflectionsConfig,
     make: (config) => Effect.sync(() => Reflections.make(config)),
+  }),
+  makeKind({
+    type: KeyValueMemory.type,
+    schema: KeyValueConfig,
+    make: (config) => Effect.sync(() => KeyValueMemory.make(config)),
+  }),
+  makeKind({ type: Bm25Memory.type, schema: Bm25Config, make: (config) => Effect.sync(() => Bm25Memory.make(config)) }),
+  makeKind({
+    type: EmbeddingMemory.type,
+    schema: EmbeddingsConfig,
+    make: ({ maxLength }) => Effect.map(Embeddings, (embeddings) => EmbeddingMemory.make({ maxLength, embeddings })),
   }),
 ]
 

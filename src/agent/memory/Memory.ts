@@ -29,6 +29,8 @@ export interface About {
   readonly limit: number | null
   /** Only entries of these types count. */
   readonly where?: (type: string) => boolean
+  /** Those that the prompt holds anyway. */
+  readonly except?: ReadonlySet<MemoryEntry>
 }
 
 export interface Memory {
@@ -39,7 +41,7 @@ export interface Memory {
   readonly length: Effect.Effect<number>
   /** Within a read-only view this is a defect. It fails where the entry can't be kept as JSON. */
   readonly add: (entry: MemoryEntry) => Effect.Effect<void, AgentError>
-  /** The entries of that limit, oldest first, as they are now: what is added later doesn't change what was given. */
+  /** At most `limit` entries, oldest first, as they are now: what is added later doesn't change what was given. */
   readonly recall: (about: About) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
   /** Every entry that is held. */
   readonly entries: Effect.Effect<ReadonlyArray<MemoryEntry>>

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import type { AgentError } from "../AgentError.ts"
+import { display } from "../../config/Config.ts"
+import { AgentError } from "../AgentError.ts"
 import { fromLines, holding, toLines } from "./entries.ts"
 import type { About, Memory, MemoryEntry } from "./Memory.ts"
 
@@ -7,6 +8,8 @@ import type { About, Memory, MemoryEntry } from "./Memory.ts"
 export interface MemoryStore {
   readonly length: () => number
   readonly add: (entry: MemoryEntry) => void
+  /** What a snapshot of this kind can hold; all entries unless given. */
+  readonly accepts?: (entry: MemoryEntry) => boolean
   readonly recall: (about: About) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
   readonly entries: () => ReadonlyArray<MemoryEntry>
   readonly clear: () => void
@@ -44,9 +47,15 @@ export const fromStore = (type: string, recalls: Memory["recalls"], store: Memor
     ...reading,
     add: (entry) => Effect.map(holding(type, entry), store.add),
     restore: (snapshot, source) =>
-      Effect.map(fromLines(type, snapshot, source), (entries) => {
+      Effect.flatMap(fromLines(type, snapshot, source), (entries) => {
+        const wrong = entries.findIndex((entry) => store.accepts?.(entry) === false)
+        if (wrong >= 0) {
+          const message = `${source}:${wrong + 1}: a memory of the kind "${type}" holds no ${entries[wrong].type} like ${display(entries[wrong].content)}`
+          return Effect.fail(new AgentError({ agent: type, message }))
+        }
         store.clear()
         entries.forEach(store.add)
+        return Effect.void
       }),
     readOnly,
   }

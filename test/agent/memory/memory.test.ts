@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
+import * as Bm25Memory from "../../../src/agent/memory/Bm25Memory.ts"
+import * as EmbeddingMemory from "../../../src/agent/memory/EmbeddingMemory.ts"
 import * as HistoryList from "../../../src/agent/memory/HistoryList.ts"
 import type { Memory, MemoryEntry } from "../../../src/agent/memory/Memory.ts"
 import * as Reflections from "../../../src/agent/memory/Reflections.ts"
@@ -157,6 +159,8 @@ describe("a history list", () => {
 const kinds: ReadonlyArray<readonly [string, () => Memory]> = [
   ["history_list", () => HistoryList.make()],
   ["reflections", () => Reflections.make()],
+  ["bm25", () => Bm25Memory.make()],
+  ["embeddings", () => EmbeddingMemory.make()],
 ]
 
 describe.each(kinds)("a memory of the kind %s", (type, make) => {

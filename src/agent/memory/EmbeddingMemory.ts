@@ -1,0 +1,65 @@
+import { Effect } from "effect"
+import { AgentError } from "../AgentError.ts"
+import { cosine, type EmbeddingsService, hashing } from "./Embeddings.ts"
+import type { Memory } from "./Memory.ts"
+import { fromStore } from "./MemoryStore.ts"
+import { type Moment, momentStore, type Ranking, textOf } from "./moments.ts"
+
+export const type = "embeddings"
+
+export interface Options {
+  /** Of entries; past it the oldest is forgotten. 1000 unless given, null: unbounded. */
+  readonly maxLength?: number | null
+  /** Words are hashed unless given. */
+  readonly embeddings?: EmbeddingsService
+}
+
+/**
+ * The memory that recalls what means the same, as far as its embeddings know. Texts are embedded when something is
+ * first looked for after they came, all in one go.
+ *
+ * @example
+ * ```ts
+ * const memory = EmbeddingMemory.make({ embeddings: yield* Embeddings })
+ * ```
+ */
+export const make = ({ maxLength = 1000, embeddings = hashing() }: Options = {}): Memory =>
+  fromStore(
+    type,
+    "similar",
+    momentStore(maxLength, () => ranking(embeddings)),
+  )
+
+const contentOf = ({ entries }: Moment): string => entries.map(textOf).join("\n")
+
+const ranking = (embeddings: EmbeddingsService): Ranking => {
+  /** Of moments as they are now: one that changes is embedded anew. */
+  const vectors = new Map<Moment, Float32Array>()
+  const changed = (moment: Moment): void => {
+    vectors.delete(moment)
+  }
+  return {
+    added: changed,
+    forgotten: changed,
+    scores: (query, moments) =>
+      Effect.gen(function* () {
+        const missing = moments.filter((moment) => !vectors.has(moment))
+        const texts = [query, ...missing.map(contentOf)]
+        const made = yield* embeddings.embed(texts)
+        if (made.length !== texts.length || made.some(({ length }) => length !== made[0].length)) {
+          const sizes = [...new Set(made.map(({ length }) => length))].join(", ")
+          const message = `memory "${type}": expected ${texts.length} vectors of one length, found ${made.length} of length ${sizes}`
+          return yield* new AgentError({ agent: type, message })
+        }
+        const [asked, ...others] = made
+        for (const [at, moment] of missing.entries()) vectors.set(moment, others[at])
+        const scores = new Map<Moment, number>()
+        for (const moment of moments) {
+          const vector = vectors.get(moment)
+          const score = vector === undefined ? 0 : cosine(asked, vector)
+          if (score > 0) scores.set(moment, score)
+        }
+        return scores
+      }),
+  }
+}

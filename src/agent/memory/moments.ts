@@ -1,0 +1,93 @@
+import { Effect } from "effect"
+import type { AgentError } from "../AgentError.ts"
+import { entryList } from "./EntryList.ts"
+import type { About, MemoryEntry } from "./Memory.ts"
+import type { MemoryStore } from "./MemoryStore.ts"
+
+/**
+ * What was seen, and what was done and told about it: entries that only together say something, so they are found and
+ * shown together. A reflection is a moment of its own.
+ */
+export interface Moment {
+  /** How many came before it. */
+  readonly number: number
+  readonly entries: ReadonlyArray<MemoryEntry>
+}
+
+/** How moments are found: told of all that comes and goes, and asked how near each is to a query. */
+export interface Ranking {
+  readonly added: (moment: Moment, entry: MemoryEntry) => void
+  readonly forgotten: (moment: Moment, entry: MemoryEntry) => void
+  /** Only those that have something to do with the query; more is nearer. */
+  readonly scores: (
+    query: string,
+    moments: ReadonlyArray<Moment>,
+  ) => Effect.Effect<ReadonlyMap<Moment, number>, AgentError>
+}
+
+/** What an entry says, for comparing it with others. */
+export const textOf = ({ content }: MemoryEntry): string =>
+  typeof content === "string" ? content : Object.values(content).map(String).join(" ")
+
+const belongsToTheLast = (type: string): boolean => type === "Action" || type === "Feedback"
+
+/** A store that recalls moments by how near they are to what is asked; past `maxLength` the oldest entry is forgotten. */
+export const momentStore = (maxLength: number | null, ranking: () => Ranking): MemoryStore => {
+  const list = entryList(maxLength)
+  const ranked = ranking()
+  let moments: Array<Moment & { readonly entries: Array<MemoryEntry> }> = []
+  let began = 0
+
+  const forget = (): void => {
+    const [oldest] = moments
+    const entry = oldest.entries.shift()
+    if (entry !== undefined) ranked.forgotten(oldest, entry)
+    if (oldest.entries.length === 0) moments.shift()
+  }
+
+  const add = (entry: MemoryEntry): void => {
+    let moment = moments.at(-1)
+    if (moment === undefined || !belongsToTheLast(entry.type)) {
+      moment = { number: began++, entries: [] }
+      moments.push(moment)
+    }
+    moment.entries.push(entry)
+    ranked.added(moment, entry)
+    if (list.add(entry) !== undefined) forget()
+  }
+
+  const recall = ({ query, limit, where, except }: About): Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError> =>
+    Effect.gen(function* () {
+      const counts = (entry: MemoryEntry): boolean =>
+        (where === undefined || where(entry.type)) && except?.has(entry) !== true
+      if (limit === null) return list.last(null).filter(counts)
+      if (limit === 0) return []
+      const scores = yield* ranked.scores(query, moments)
+      const best = [...scores].sort(([a, one], [b, other]) => other - one || b.number - a.number)
+      const chosen: Array<{ readonly number: number; readonly entries: ReadonlyArray<MemoryEntry> }> = []
+      let left = limit
+      for (const [{ number, entries }] of best) {
+        const counting = entries.filter(counts)
+        // The best one is cut to what there is room for; others are there as a whole, or not at all.
+        const shown = counting.length <= left ? counting : chosen.length === 0 ? counting.slice(0, left) : []
+        if (shown.length === 0) continue
+        chosen.push({ number, entries: shown })
+        left -= shown.length
+        if (left === 0) break
+      }
+      return chosen.sort((a, b) => a.number - b.number).flatMap(({ entries }) => entries)
+    })
+
+  return {
+    length: list.length,
+    add,
+    recall,
+    entries: () => list.last(null),
+    clear: () => {
+      while (moments.length > 0) forget()
+      moments = []
+      list.clear()
+    },
+    another: () => momentStore(maxLength, ranking),
+  }
+}

@@ -1,0 +1,197 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { AgentError } from "../../../src/agent/AgentError.ts"
+import * as HistoryAgent from "../../../src/agent/HistoryAgent.ts"
+import * as Bm25Memory from "../../../src/agent/memory/Bm25Memory.ts"
+import * as EmbeddingMemory from "../../../src/agent/memory/EmbeddingMemory.ts"
+import { cosine, Embeddings, hashing } from "../../../src/agent/memory/Embeddings.ts"
+import * as Memories from "../../../src/agent/memory/Memories.ts"
+import type { Memory } from "../../../src/agent/memory/Memory.ts"
+import { words } from "../../../src/agent/memory/words.ts"
+import { lastOf, play, scripted, told } from "../support.ts"
+
+/** An episode: what was asked, answered and told. */
+const lived = (memory: Memory, ...episodes: ReadonlyArray<readonly [string, string, string]>) =>
+  Effect.as(
+    Effect.forEach(
+      episodes.flatMap(([seen, done, told]) => [
+        { type: "Observation", content: seen },
+        { type: "Action", content: done },
+        { type: "Feedback", content: told },
+      ]),
+      (entry) => memory.add(entry),
+    ),
+    memory,
+  )
+
+const recalled = (memory: Memory, query: string, limit: number | null, where?: (type: string) => boolean) =>
+  Effect.map(memory.recall({ query, limit, ...(where === undefined ? {} : { where }) }), (entries) =>
+    entries.map(({ content }) => content),
+  )
+
+const keys = [
+  ["Which key opens the red door?", "brass", "No, the iron key."],
+  ["Which key opens the blue gate?", "iron", "No, the brass key."],
+  ["What does the cat eat?", "fish", "Yes."],
+  ["Where is the red lamp?", "attic", "No, in the cellar."],
+] as const
+
+const kinds: ReadonlyArray<readonly [string, (maxLength: number | null) => Memory]> = [
+  ["bm25", (maxLength) => Bm25Memory.make({ maxLength })],
+  ["embeddings", (maxLength) => EmbeddingMemory.make({ maxLength })],
+]
+
+describe.each(kinds)("a memory of the kind %s", (_, make) => {
+  it.effect("finds what is like the query, with what was done and told about it", () =>
+    Effect.gen(function* () {
+      const memory = yield* lived(make(null), ...keys)
+      assert.deepStrictEqual(yield* recalled(memory, "What do cats eat?", 3), [...keys[2]])
+      assert.deepStrictEqual(yield* recalled(memory, "Which key opens the red door?", 3), [...keys[0]])
+      // The two best, in the order in which they came.
+      assert.deepStrictEqual(yield* recalled(memory, "key to the blue gate", 6), [...keys[0], ...keys[1]])
+    }),
+  )
+
+  it.effect("gives no more than asked, and moments as a whole", () =>
+    Effect.gen(function* () {
+      const memory = yield* lived(make(null), ...keys)
+      const query = "Which key opens the red door?"
+      assert.deepStrictEqual(yield* recalled(memory, query, 0), [])
+      assert.deepStrictEqual(yield* recalled(memory, query, 2), keys[0].slice(0, 2))
+      assert.deepStrictEqual(yield* recalled(memory, query, 5), [...keys[0]])
+      assert.deepStrictEqual(yield* recalled(memory, query, null), keys.flat())
+      assert.deepStrictEqual(
+        yield* recalled(memory, query, null, (type) => type === "Action"),
+        keys.map(([, done]) => done),
+      )
+      assert.deepStrictEqual(yield* recalled(memory, query, 1, (type) => type === "Feedback"), [keys[0][2]])
+    }),
+  )
+
+  it.effect("has nothing to say where nothing is like the query", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* recalled(make(null), "door", 3), [])
+      const memory = yield* lived(make(null), ["aaa", "bbb", "ccc"])
+      assert.deepStrictEqual(yield* recalled(memory, "", 3), [])
+    }),
+  )
+
+  it.effect("doesn't find what it forgot", () =>
+    Effect.gen(function* () {
+      const memory = yield* lived(make(6), ...keys)
+      assert.strictEqual(yield* memory.length, 6)
+      assert.notIncludeMembers(yield* recalled(memory, keys[0][0], 6), [...keys[0]])
+      assert.deepStrictEqual(yield* recalled(memory, "red lamp", 3), [...keys[3]])
+    }),
+  )
+
+  it.effect("is what an agent's prompt is made of, beside the episode itself", () =>
+    Effect.gen(function* () {
+      const script = scripted(() => "look")
+      const memory = yield* lived(make(null), ...keys)
+      const agent = yield* Effect.provide(HistoryAgent.make({ model: "m", memory, historyK: 3 }), script.layer)
+      yield* play(agent, "What does the dog eat?", [
+        { observation: "Which key opens the red door?", feedback: told(0, "Go on.") },
+        { observation: null, feedback: told(1, "Fine.") },
+      ])
+      const [cat, key] = [keys[2], keys[0]].map(
+        ([seen, done, told]) => `OBSERVATION: ${seen}\n\nACTION: ${done}\n\nFEEDBACK: ${told}\n\n`,
+      )
+      assert.strictEqual(lastOf(script.requests[0]), `${cat}What does the dog eat?`)
+      const own = "OBSERVATION: What does the dog eat?\n\nACTION: look\n\nFEEDBACK: Go on.\n\n"
+      assert.strictEqual(lastOf(script.requests[1]), `${key}${own}Which key opens the red door?`)
+    }),
+  )
+})
+
+describe("bm25", () => {
+  it.effect("prefers rare words to common ones, and short texts to long ones", () =>
+    Effect.gen(function* () {
+      const memory = Bm25Memory.make()
+      for (const content of ["the the the the fox", "the cat", "the dog", "fox and a great many other words besides"]) {
+        yield* memory.add({ type: "Observation", content })
+      }
+      assert.deepStrictEqual(yield* recalled(memory, "the fox", 1), ["the the the the fox"])
+      assert.deepStrictEqual(yield* recalled(memory, "fox", 1), ["the the the the fox"])
+      assert.deepStrictEqual(yield* recalled(memory, "cat the", 1), ["the cat"])
+    }),
+  )
+
+  it.effect("gives the later of two that are as near", () =>
+    Effect.gen(function* () {
+      const memory = yield* lived(Bm25Memory.make(), ["same", "one", "x"], ["same", "two", "x"])
+      assert.deepStrictEqual(yield* recalled(memory, "same", 3), ["same", "two", "x"])
+    }),
+  )
+})
+
+describe("embeddings", () => {
+  it.effect("by hashing are the same for the same words, and nearer the more words there are in common", () =>
+    Effect.gen(function* () {
+      const [one, same, near, far] = yield* hashing().embed([
+        "the red door",
+        "The RED door!",
+        "a red door",
+        "unrelated matter",
+      ])
+      assert.deepStrictEqual(one, same)
+      assert.closeTo(cosine(one, same), 1, 1e-6)
+      assert.isAbove(cosine(one, near), 0.5)
+      assert.isBelow(cosine(one, far), 0.3)
+      assert.strictEqual(cosine(one, new Float32Array(256)), 0)
+      // Known bits: another machine or version must not give others.
+      const [small] = yield* hashing({ dimensions: 8 }).embed(["red door"])
+      const bits = [0, -1 / 3, -1, 0, 0, -1 / 30, -1, -7 / 30]
+      for (const [at, value] of bits.entries()) assert.closeTo(small[at], value, 1e-6)
+    }),
+  )
+
+  it.effect("are asked for what is new alone, by whoever is provided", () =>
+    Effect.gen(function* () {
+      const asked: Array<ReadonlyArray<string>> = []
+      const counting = {
+        embed: (texts: ReadonlyArray<string>) => {
+          asked.push(texts)
+          return hashing().embed(texts)
+        },
+      }
+      const { make } = yield* Memories.decode({ _type: "embeddings" }, { source: "x" })
+      const memory = yield* Effect.provideService(make, Embeddings, counting)
+      yield* lived(memory, ["a", "b", "c"], ["d", "e", "f"])
+      yield* recalled(memory, "a", 3)
+      yield* recalled(memory, "d", 3)
+      yield* lived(memory, ["g", "h", "i"])
+      yield* recalled(memory, "g", 3)
+      assert.deepStrictEqual(asked, [["a", "a\nb\nc", "d\ne\nf"], ["d"], ["g", "g\nh\ni"]])
+    }),
+  )
+
+  it.effect("that don't fit are a failure, and so is a service that fails", () =>
+    Effect.gen(function* () {
+      const failing = (embed: () => Effect.Effect<ReadonlyArray<Float32Array>, AgentError>) =>
+        Effect.gen(function* () {
+          const memory = yield* lived(EmbeddingMemory.make({ embeddings: { embed } }), ["a", "b", "c"])
+          return (yield* Effect.flip(memory.recall({ query: "a", limit: 1 }))).message
+        })
+      assert.strictEqual(
+        yield* failing(() => Effect.succeed([new Float32Array(3)])),
+        'memory "embeddings": expected 2 vectors of one length, found 1 of length 3',
+      )
+      assert.strictEqual(
+        yield* failing(() => Effect.succeed([new Float32Array(3), new Float32Array(2)])),
+        'memory "embeddings": expected 2 vectors of one length, found 2 of length 3, 2',
+      )
+      const down = new AgentError({ agent: "embeddings", message: "no server" })
+      assert.strictEqual(yield* failing(() => Effect.fail(down)), "no server")
+    }),
+  )
+})
+
+describe("words", () => {
+  it.effect("are letters and digits, however they are written", () =>
+    Effect.sync(() => {
+      assert.deepStrictEqual(words("A door, 3 keys! Ünï-ﬁ"), ["a", "door", "3", "keys", "ünï", "fi"])
+      assert.deepStrictEqual(words(" … "), [])
+    }),
+  )
+})

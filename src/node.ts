@@ -60,6 +60,17 @@ export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavaila
   }
 }
 
+/**
+ * For models that are asked over HTTP: it waits as long as `timeout_s` says, where Node's `fetch` gives up after five
+ * minutes. Loaded when it is asked for.
+ */
+export const httpClient = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("@effect/platform-node/NodeHttpClient")),
+    ({ layerUndici }) => layerUndici,
+  ),
+)
+
 /** Threads for envs, where a training asks for `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"
 
@@ -67,6 +78,9 @@ export { layer as envPool } from "./env/pool/pool-node.ts"
 export { layer as codeRunner } from "./env/text/code/runner-node.ts"
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
+
+/** What agents that talk need of the machine: files for data sets and caches, and a way to servers of models. */
+export const platform = Layer.merge(files, httpClient)
 
 /** Runs in folders below `resultsDir`; time and commit are those of this moment unless given. */
 export const runStore = (

@@ -10,7 +10,7 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
    * - `exhausted`: it was tried as often as allowed; `message` says what the last failure was
    * - `budget`: the run has spent what it may
    * - `cache`: the answer was to come from the cache, and isn't there
-   * - `malformed`: the server's answer can't be read
+   * - `malformed`: the server's answer can't be read; one that was cut or garbled on its way may be whole the next time
    */
   reason: Schema.Literals(["unauthorised", "rejected", "unavailable", "exhausted", "budget", "cache", "malformed"]),
   /** How often the server was asked. */

@@ -169,8 +169,10 @@ describe("Anthropic", () => {
       const { value, finishReason } = yield* LanguageModel.generateObject({
         prompt: "1 + 2?",
         schema: Schema.Struct({ sum: Schema.Number }),
-      }).pipe(Effect.provide(Anthropic.layer({ model: "m", baseUrl: server.url })))
+      }).pipe(Effect.provide(Anthropic.layer({ model: "m", baseUrl: server.url, thinkingBudget: 2000 })))
       assert.deepStrictEqual([value, finishReason], [{ sum: 3 }, "stop"])
+      // Who has to call a tool can't think.
+      assert.isUndefined(server.asked[0].body.thinking)
     }).pipe(Effect.provide(FetchHttpClient.layer)),
   )
 

@@ -47,8 +47,9 @@ const subjectOf = (question: string): string => {
 export const targetOf = (feedback: string): string | undefined => {
   const json = /"target"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}]+)/.exec(feedback)
   if (json !== null) return json[1].startsWith('"') ? String(JSON.parse(json[1])) : json[1]
+  // The last thing said: "Your answer was: 3. The answer is: 4".
   const said =
-    /(?:target|answer|expected)(?:\s+(?:is|was|answer is|answer was))?\s*[:=]?\s+["'`“]?(.+?)["'`”]?\s*[.!]?$/i
+    /^.*\b(?:target|answer|expected)(?:\s+(?:is|was|answer is|answer was))?\s*[:=]?\s+["'`“]?(.+?)["'`”]?\s*[.!]?$/i
   return said.exec(feedback)?.[1]
 }
 

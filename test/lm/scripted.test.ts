@@ -112,6 +112,7 @@ describe("reader", () => {
     for (const feedback of [
       'FEEDBACK: {"score":0,"target":"seeds","message":"Incorrect"}',
       "FEEDBACK: Incorrect. The correct answer is seeds.",
+      "FEEDBACK: Incorrect. Your answer was: worms. The answer is: seeds",
       'FEEDBACK: Wrong; target: "seeds"',
     ]) {
       assert.strictEqual(answer(question, "ACTION: worms", feedback, question), "seeds", feedback)

@@ -39,7 +39,7 @@ export class RecordScanner {
       this.#pending.push(chunk.slice(from))
       this.#pendingBytes += chunk.length - from
       if (this.#pendingBytes > mostRecordBytes) {
-        return `${this.#line}: expected a record of at most ${mostRecordBytes} bytes, found a longer one`
+        return `:${this.#line}: expected a record of at most ${mostRecordBytes} bytes, found a longer one`
       }
     }
     return undefined

@@ -30,17 +30,16 @@ export const make = ({ maxLength = 1000, embeddings = hashing() }: Options = {})
     momentStore(maxLength, () => ranking(embeddings)),
   )
 
-const contentOf = ({ entries }: Moment): string => entries.map(textOf).join("\n")
+/** Queries are what is seen, so they are compared with what was seen: what a moment begins with. */
+const contentOf = ({ entries }: Moment): string => textOf(entries[0])
 
 const ranking = (embeddings: EmbeddingsService): Ranking => {
-  /** Of moments as they are now: one that changes is embedded anew. */
   const vectors = new Map<Moment, Float32Array>()
-  const changed = (moment: Moment): void => {
-    vectors.delete(moment)
-  }
   return {
-    added: changed,
-    forgotten: changed,
+    added: () => {},
+    forgotten: (moment) => {
+      vectors.delete(moment)
+    },
     scores: (query, moments) =>
       Effect.gen(function* () {
         const missing = moments.filter((moment) => !vectors.has(moment))

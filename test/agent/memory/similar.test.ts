@@ -162,7 +162,7 @@ describe("embeddings", () => {
       yield* recalled(memory, "d", 3)
       yield* lived(memory, ["g", "h", "i"])
       yield* recalled(memory, "g", 3)
-      assert.deepStrictEqual(asked, [["a", "a\nb\nc", "d\ne\nf"], ["d"], ["g", "g\nh\ni"]])
+      assert.deepStrictEqual(asked, [["a", "a", "d"], ["d"], ["g", "g"]])
     }),
   )
 

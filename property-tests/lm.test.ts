@@ -184,7 +184,7 @@ describe("limits", () => {
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),
         fc.integer({ min: 1, max: 200 }),
-        fc.array(fc.record({ tokens: fc.integer({ min: 0, max: 150 }), seconds: fc.integer({ min: 0, max: 50 }) }), {
+        fc.array(fc.record({ tokens: fc.integer({ min: 0, max: 150 }), seconds: fc.integer({ min: 0, max: 150 }) }), {
           maxLength: 12,
         }),
         async (requestsPerMinute, tokensPerMinute, calls) => {

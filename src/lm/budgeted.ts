@@ -65,9 +65,13 @@ export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | un
 const kinds = ["calls", "tokens", "money"] as const
 
 /** A call that finds nothing left isn't made. Calls that are under way at that moment still count, and end. */
-export const budgeted =
-  (budget: Budget, prices: ReadonlyArray<Price>, spent: Spent): Around =>
-  (lm) => ({
+export const budgeted = (budget: Budget, prices: ReadonlyArray<Price>, spent: Spent): Around => {
+  const known = new Map<string, Price | undefined>()
+  const priceNow = (model: string): Price | undefined => {
+    if (!known.has(model)) known.set(model, priceOf(model, prices))
+    return known.get(model)
+  }
+  return (lm) => ({
     complete: (request) =>
       Effect.suspend(() => {
         for (const kind of kinds) {
@@ -82,7 +86,8 @@ export const budgeted =
         // Counted before it is made: of calls there are never more than allowed.
         spent.calls++
         return Effect.tap(lm.complete(request), ({ usage }) =>
-          Effect.sync(() => spent.add(usage, priceOf(request.model, prices))),
+          Effect.sync(() => spent.add(usage, priceNow(request.model))),
         )
       }),
   })
+}

@@ -17,6 +17,8 @@ const minute = 60_000
 interface Entry {
   readonly at: number
   tokens: number
+  /** It is in the sum of the last minute. */
+  counts: boolean
 }
 
 /** What a request may take: four letters a token, and as long an answer as is allowed. */
@@ -34,20 +36,35 @@ export const limited =
     const tokens = tokensPerMinute ?? Infinity
     const paced = requests < Infinity || tokens < Infinity
     const gate = Semaphore.makeUnsafe(1)
-    /** Of the last minute, oldest first. */
+    /** Oldest first; those before `first` are older than a minute. */
     let entries: Array<Entry> = []
+    let first = 0
+    /** Of the tokens of the last minute. */
+    let sum = 0
     let freed = Deferred.makeUnsafe<void>()
+
+    const forget = (now: number): void => {
+      for (; first < entries.length && entries[first].at + minute <= now; first++) {
+        sum -= entries[first].tokens
+        entries[first].counts = false
+      }
+      if (first < 1000 || first < entries.length / 2) return
+      entries = entries.slice(first)
+      first = 0
+    }
 
     /** How long a request has to wait at least, or 0. */
     const waitFor = (expected: number, now: number): number => {
-      entries = entries.filter(({ at }) => at + minute > now)
+      forget(now)
+      // All before this one have to be a minute old: by their number, and by their tokens.
+      let until = Math.max(first, entries.length - requests + 1)
       // One that is larger than a minute's share goes when it is alone.
-      let sum = Math.min(expected, tokens)
-      let fits = entries.length
-      while (fits > 0 && sum + entries[fits - 1].tokens <= tokens) sum += entries[--fits].tokens
-      // Those before `fits` have to be a minute old, and so have all that are more than there may be.
-      const tooMany = Math.max(fits, entries.length - requests + 1)
-      return tooMany <= 0 ? 0 : entries[tooMany - 1].at + minute - now
+      let left = sum + Math.min(expected, tokens)
+      for (let at = first; at < entries.length && (left > tokens || at < until); at++) {
+        left -= entries[at].tokens
+        until = Math.max(until, at + 1)
+      }
+      return until === first ? 0 : entries[until - 1].at + minute - now
     }
 
     const admitted = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<Entry> {
@@ -56,8 +73,9 @@ export const limited =
         const now = yield* Clock.currentTimeMillis
         const wait = waitFor(expected, now)
         if (wait <= 0) {
-          const entry = { at: now, tokens: Math.min(expected, tokens) }
+          const entry = { at: now, tokens: Math.min(expected, tokens), counts: true }
           entries.push(entry)
+          sum += entry.tokens
           return entry
         }
         // Another call's end may show that it took less than was feared.
@@ -67,6 +85,7 @@ export const limited =
 
     const settle = (entry: Entry, used: number): Effect.Effect<void> =>
       Effect.suspend(() => {
+        if (entry.counts) sum += used - entry.tokens
         entry.tokens = used
         const waiting = freed
         freed = Deferred.makeUnsafe()

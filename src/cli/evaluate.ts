@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isPlain, type Override } from "../config/Config.ts"
-import { backend, backendNames, envPool, runStore } from "../node.ts"
+import { backend, backendNames, envPool, platform, runStore } from "../node.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
@@ -90,6 +90,7 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
       Layer.mergeAll(
         backend(given.backend),
         envPool,
+        platform,
         Recorder.layerSilent,
         runStore({ resultsDir: run, resume: run, readOnly: true, indexed: given.render }),
       ),

@@ -3,6 +3,8 @@ import { Option } from "effect"
 import { Argument, type Command, Flag } from "effect/cli"
 import { backendNames } from "../node.ts"
 
+export const defaultResultsDir = "results"
+
 /** All that `effect run` can be told. */
 export const flags = {
   file: Argument.String("file").pipe(
@@ -47,7 +49,10 @@ export const flags = {
     Flag.withDefault("auto" as const),
     Flag.withDescription("What computes; auto picks what is fastest for each graph, and run.log says which"),
   ),
-  resultsDir: Flag.String("results-dir").pipe(Flag.withDefault("results"), Flag.withDescription("Where runs are kept")),
+  resultsDir: Flag.String("results-dir").pipe(
+    Flag.withDefault(defaultResultsDir),
+    Flag.withDescription("Where runs are kept"),
+  ),
   name: Flag.String("name").pipe(Flag.optional, Flag.withDescription("The run's name; the file's when left out")),
   resume: Flag.String("resume").pipe(
     Flag.withMetavar("dir|latest"),

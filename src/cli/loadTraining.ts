@@ -1,22 +1,33 @@
 import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
-import { basename, extname, resolve } from "node:path"
+import { basename, dirname, extname, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import { Effect } from "effect"
+import { Effect, Path } from "effect"
 import { LineCounter, parseDocument } from "yaml"
 import type { Override } from "../config/Config.ts"
-import { isPlain } from "../config/Config.ts"
+import { isPlain, toCamelCase } from "../config/Config.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { RunResult } from "../train/RunResult.ts"
+import * as Runtime from "../train/runtime/Runtime.ts"
 import { fromConfig, type Run, type TrainError } from "../train/Train.ts"
 import { UsageError } from "./UsageError.ts"
 
+/** Of a trainer, or of the runtime of agents that talk: it says the same of itself. */
+export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeError, Needs>
+
+type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
+
 /** A training from the file that somebody named: a module whose default export it is, or a config in YAML. */
-export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.fn.Return<Run, UsageError> {
+export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.fn.Return<Training, UsageError> {
   const path = resolve(file)
   if (!existsSync(path)) return yield* new UsageError({ message: `${file}: there is no such file` })
   const extension = extname(path)
-  if (extension === ".yaml" || extension === ".yml") return fromConfig(yield* readYaml(file))
+  if (extension === ".yaml" || extension === ".yml") {
+    const config = yield* readYaml(file)
+    return Runtime.isExperiment(config)
+      ? Effect.map(Runtime.fromConfig(config, { baseDir: dirname(path) }), Runtime.toRunResult)
+      : fromConfig(config)
+  }
   if (![".ts", ".mts", ".js", ".mjs"].includes(extension)) {
     const isRun = existsSync(resolve(path, "config.yaml"))
     const hint = isRun ? `; it is a run: repeat it with ${file}/config.yaml, go on with it by --resume ${file}` : ""
@@ -37,7 +48,18 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
       message: `${file}: its default export is ${kindOf(exported)}; expected Train.run({ … })`,
     })
   }
-  return exported
+  return Effect.map(exported, Runtime.toRunResult)
+})
+
+/** Where an experiment's file says that its runs are to be kept. */
+export const ownResultsDir = Effect.fnUntraced(function* (
+  file: string,
+): Effect.fn.Return<string | undefined, UsageError> {
+  if (![".yaml", ".yml"].includes(extname(file))) return undefined
+  const config = toCamelCase(yield* readYaml(file))
+  const output = isPlain(config) ? config.output : undefined
+  const said = isPlain(output) ? output.resultsDir : undefined
+  return typeof said === "string" ? yield* Effect.provide(Runtime.logsDir(said), Path.layer) : undefined
 })
 
 /** Node strips types by itself; what it can't strip (enums, namespaces) tsx compiles, where it is installed. */
@@ -66,8 +88,9 @@ const defaultExport = (loaded: unknown): unknown => {
 }
 
 /** What an Effect needs and fails with is not there at run time; a wrong one dies of a missing service. */
-const isTraining = (value: unknown): value is Effect.Effect<RunResult, TrainError, Effect.Services<Run>> =>
-  Effect.isEffect(value)
+const isTraining = (
+  value: unknown,
+): value is Effect.Effect<RunResult | Runtime.RuntimeResult, Effect.Error<Training>, Needs> => Effect.isEffect(value)
 
 const kindOf = (value: unknown): string => {
   if (value === null) return "null"

@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Layer, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { backend, backendNames, envPool, terminalProgress } from "../node.ts"
+import { backend, backendNames, envPool, platform, terminalProgress } from "../node.ts"
 import { RunStore } from "../experiment/RunStore.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { scores } from "../record/scores.ts"
@@ -56,7 +56,7 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
   const recorder = Recorder.layer(scores, ...(given.quiet ? [] : [terminalProgress]))
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
-    Effect.provide(Layer.mergeAll(backend(given.backend), envPool, recorder, store.layer)),
+    Effect.provide(Layer.mergeAll(backend(given.backend), envPool, platform, recorder, store.layer)),
   )
   const before = yield* Effect.promise(() => scoresIn(run))
   const now = new Map(

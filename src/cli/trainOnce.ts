@@ -3,37 +3,39 @@ import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
 import { dateOf } from "../experiment/identifier.ts"
-import { backend, envPool, recorder, runStore, terminalProgress } from "../node.ts"
+import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../node.ts"
 import { csv } from "../record/csv.ts"
 import { telemetry } from "../record/telemetry.ts"
 import { newestFirst } from "../runs/RunEntry.ts"
 import { diskSource, findRuns } from "../runs/source-node.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
-import type { TrainError } from "../train/Train.ts"
-import { type Given, nameOf, quoted } from "./flags.ts"
-import { loadTraining } from "./loadTraining.ts"
+import { defaultResultsDir, type Given, nameOf, quoted } from "./flags.ts"
+import { loadTraining, ownResultsDir, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
 import { stepSignalled } from "./stepSignal.ts"
 import { partOfSweep, sweepProgress } from "./sweep/part.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** One training, in this process. */
-export const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, TrainError | UsageError> {
+export const trainOnce = Effect.fnUntraced(function* (
+  given: Given,
+): Effect.fn.Return<void, Effect.Error<Training> | UsageError> {
   const isStepWanted = yield* stepSignalled
   const name = nameOf(given)
   const training = yield* loadTraining(given.file)
   const resume = yield* runToResume(given, name)
+  const part = partOfSweep()
   const overrides = yield* overridesOf(given, resume)
 
   let directory = resume
   // What OpenTelemetry's own tools call it.
   const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
-  const part = partOfSweep()
   const time = dateOf(part?.time ?? "")
   const layers = Layer.mergeAll(
     backend(given.backend),
     envPool,
+    platform,
     recorder(
       ...(given.csv ? [csv] : []),
       ...(otlp === undefined ? [] : [telemetry]),
@@ -42,6 +44,8 @@ export const trainOnce = Effect.fnUntraced(function* (given: Given): Effect.fn.R
     ),
     runStore({
       resultsDir: given.resultsDir,
+      // Who says here where runs are to be kept is heard before the file.
+      ownPlaces: part === undefined && given.resultsDir === defaultResultsDir,
       ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
       onOpen: (opened) =>
         Effect.sync(() => void (directory = opened)).pipe(
@@ -117,7 +121,9 @@ const runToResume = Effect.fnUntraced(function* (
     }
     return wanted
   }
-  const unfinished = yield* unfinishedRuns(given.resultsDir)
+  const own = yield* ownResultsDir(given.file)
+  const places = own === undefined ? [given.resultsDir] : [given.resultsDir, own]
+  const unfinished = newestFirst((yield* Effect.forEach(places, unfinishedRuns)).flat())
   const newest = unfinished.find((run) => run.name === name)
   if (newest !== undefined) {
     const command = yield* sweepCommand(newest.path)
@@ -145,13 +151,10 @@ const sweepCommand = (directory: string): Effect.Effect<string | undefined> =>
     ),
   )
 
-/** The newest first. */
 const unfinishedRuns = Effect.fnUntraced(function* (resultsDir: string) {
-  const entries = newestFirst(
-    yield* findRuns(
-      resultsDir,
-      diskSource(() => Effect.void),
-    ),
+  const entries = yield* findRuns(
+    resultsDir,
+    diskSource(() => Effect.void),
   )
   return entries.filter(({ path }) => existsSync(join(path, "config.yaml")) && !existsSync(join(path, "return.json")))
 })

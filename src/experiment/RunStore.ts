@@ -46,6 +46,8 @@ export interface FileSystemOptions {
   readonly readOnly?: boolean
   /** Where the code comes from, for `git.json`; nothing outside of git. */
   readonly provenance?: Provenance | undefined
+  /** Whether runs that say themselves where they want to be are put there; they are unless this is false. */
+  readonly ownPlaces?: boolean
   /** Told the run's folder as soon as it is known. */
   readonly onOpen?: (directory: string) => Effect.Effect<void>
 }
@@ -77,6 +79,11 @@ const notARun = (directory: string): RunStoreError =>
     message: `${directory} is not a run: it has no config.yaml`,
   })
 
+/** Where a run says itself that it wants to be: `{resultsDir}/{YYYYMMDD_HHMMSS}`. */
+export interface OwnPlace {
+  readonly resultsDir: string
+}
+
 const pathOf = (
   options: Pick<FileSystemOptions, "time" | "commit" | "layout">,
   identity: RunIdentity,
@@ -86,13 +93,16 @@ const pathOf = (
   return options.layout === "flat" ? toFlatPath({ time }) : toPath({ ...identity, time, commit: options.commit })
 }
 
-const openOnDisk = Effect.fnUntraced(function* (options: FileSystemOptions) {
+const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
   /** Claims a new folder: another run that started in the same second has its own, so the next second is tried. */
-  const claim = Effect.fnUntraced(function* (identity: RunIdentity): Effect.fn.Return<string, RunStoreError> {
+  const claim = Effect.fnUntraced(function* (
+    identity: RunIdentity,
+    options: FileSystemOptions,
+  ): Effect.fn.Return<string, RunStoreError> {
     for (let second = 0; ; second++) {
       const relative = pathOf(options, identity, second)
       const directory = path.join(options.resultsDir, relative)
@@ -116,9 +126,16 @@ const openOnDisk = Effect.fnUntraced(function* (options: FileSystemOptions) {
     return yield* notARun(directory)
   })
 
-  return Effect.fnUntraced(function* (identity: RunIdentity): Effect.fn.Return<RunFiles, RunStoreError, Scope.Scope> {
+  return Effect.fnUntraced(function* (
+    identity: RunIdentity,
+    place?: OwnPlace,
+  ): Effect.fn.Return<RunFiles, RunStoreError, Scope.Scope> {
+    const options: FileSystemOptions =
+      place === undefined || unlessPlaced.ownPlaces === false
+        ? unlessPlaced
+        : { ...unlessPlaced, ...place, layout: "flat" }
     const { resume, owner, onOpen, readOnly = false } = options
-    const directory = yield* resume === undefined ? claim(identity) : known(resume)
+    const directory = yield* resume === undefined ? claim(identity, options) : known(resume)
     // However it ends, its files are in the index; that this can't be written is no reason to fail.
     if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory)))
     if (readOnly) {
@@ -139,7 +156,11 @@ const openOnDisk = Effect.fnUntraced(function* (options: FileSystemOptions) {
 
 export class RunStore extends Context.Service<
   RunStore,
-  { readonly open: (identity: RunIdentity) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope> }
+  {
+    /** A run is gone on with, and none begun. */
+    readonly resumes: boolean
+    readonly open: (identity: RunIdentity, place?: OwnPlace) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope>
+  }
 >()("effect-rl/experiment/RunStore") {
   /** Folders on disk. A folder that cannot be made fails when the run is opened, before anything is computed. */
   static readonly layerFileSystem = (
@@ -147,7 +168,7 @@ export class RunStore extends Context.Service<
   ): Layer.Layer<RunStore, never, FileSystem.FileSystem | Path.Path> =>
     Layer.effect(
       RunStore,
-      Effect.map(openOnDisk(options), (open) => RunStore.of({ open })),
+      Effect.map(openOnDisk(options), (open) => RunStore.of({ open, resumes: options.resume !== undefined })),
     )
 
   /**
@@ -169,7 +190,13 @@ export class RunStore extends Context.Service<
         ? Effect.succeed(run)
         : Effect.fail(notARun(resume))
     }
-    return { files, layer: Layer.succeed(RunStore, { open: (identity) => Effect.suspend(() => open(identity)) }) }
+    return {
+      files,
+      layer: Layer.succeed(RunStore, {
+        resumes: resume !== undefined,
+        open: (identity) => Effect.suspend(() => open(identity)),
+      }),
+    }
   }
 
   static readonly layerMemory: Layer.Layer<RunStore> = Layer.suspend(() => RunStore.memory().layer)

@@ -6,6 +6,7 @@ import { isPlain, toCamelCase } from "../../config/Config.ts"
 import { messageOf, oneLine } from "../../config/text.ts"
 import { decodeReturnFile } from "../../experiment/evaluation.ts"
 import { RunResult } from "../../train/RunResult.ts"
+import { AnyResult, toRunResult } from "../../train/runtime/RuntimeResult.ts"
 import { stepSignal } from "../stepSignal.ts"
 import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
 
@@ -37,8 +38,8 @@ export const readFinished = (runDir: string): Effect.Effect<Finished, RunFailed>
   Effect.gen(function* () {
     const text = yield* Effect.tryPromise(() => readFile(join(runDir, "metrics.json"), "utf8"))
     const metrics = toCamelCase(yield* Effect.try(() => JSON.parse(text)))
-    const result = yield* Schema.decodeUnknownEffect(RunResult)(isPlain(metrics) ? { ...metrics, runDir } : metrics)
-    return yield* withCurve(result)
+    const result = yield* Schema.decodeUnknownEffect(AnyResult)(isPlain(metrics) ? { ...metrics, runDir } : metrics)
+    return yield* withCurve(toRunResult(result))
   }).pipe(failing)
 
 const withCurve = Effect.fnUntraced(function* (result: RunResult) {

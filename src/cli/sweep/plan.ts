@@ -1,4 +1,5 @@
 import { Deferred, Effect, Layer, Option } from "effect"
+import { platform } from "../../node.ts"
 import * as reference from "../../backend/reference.ts"
 import { camelCase, type Plain } from "../../config/Config.ts"
 import { toPath } from "../../experiment/identifier.ts"
@@ -6,9 +7,8 @@ import type { RunIdentity } from "../../experiment/RunStore.ts"
 import { RunStore } from "../../experiment/RunStore.ts"
 import { Recorder } from "../../record/Recorder.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
-import type { Run, TrainError } from "../../train/Train.ts"
 import { type Given, nameOf } from "../flags.ts"
-import { loadTraining } from "../loadTraining.ts"
+import { loadTraining, type Training } from "../loadTraining.ts"
 import { overridesOf, type Swept } from "../overrides.ts"
 import { parseSeeds } from "../seeds.ts"
 import { UsageError } from "../UsageError.ts"
@@ -31,7 +31,7 @@ export interface PlannedRun {
 /** All runs that were asked for, those of one configuration after another; the first thing that is wrong with any. */
 export const planSweep = Effect.fnUntraced(function* (
   given: Given,
-): Effect.fn.Return<ReadonlyArray<PlannedRun>, TrainError | UsageError> {
+): Effect.fn.Return<ReadonlyArray<PlannedRun>, Effect.Error<Training> | UsageError> {
   const variables = yield* parsePopulation([...given.population, ...given.more])
   const conflict = variables.find(({ path }) => settingFlags(given).includes(path.split(".").map(camelCase).join(".")))
   if (conflict !== undefined) {
@@ -108,13 +108,13 @@ const sweptBy = (choices: ReadonlyArray<Choice>): Swept => {
 export const keyOf = ({ name, population, seed }: RunIdentity): string =>
   JSON.stringify([name, Object.entries(population).sort(([one], [other]) => (one < other ? -1 : 1)), seed])
 
-const nowhere = Layer.mergeAll(reference.layer, RunStore.layerMemory, Recorder.layerSilent)
+const nowhere = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 
 /** What a training would be, without doing it: it is stopped when it has checked its settings. */
 const plannedOf = Effect.fnUntraced(function* (
-  training: Run,
+  training: Training,
   options: RunOptions,
-): Effect.fn.Return<Pick<PlannedRun, "identity" | "effective">, TrainError | UsageError> {
+): Effect.fn.Return<Pick<PlannedRun, "identity" | "effective">, Effect.Error<Training> | UsageError> {
   const planned = yield* Deferred.make<Pick<PlannedRun, "identity" | "effective">>()
   const onPlanned = (identity: RunIdentity, effective: Plain): Effect.Effect<never> =>
     Effect.andThen(Deferred.succeed(planned, { identity, effective }), Effect.never)

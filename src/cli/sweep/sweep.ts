@@ -10,7 +10,7 @@ import { holdLock } from "../../experiment/lock.ts"
 import { owner } from "../../experiment/owner-node.ts"
 import type { RunStoreError } from "../../experiment/RunStore.ts"
 import { gitCommit } from "../../node.ts"
-import type { TrainError } from "../../train/Train.ts"
+import type { Training } from "../loadTraining.ts"
 import type { Given } from "../flags.ts"
 import { UsageError } from "../UsageError.ts"
 import { type Board, makeBoard } from "./board.ts"
@@ -48,7 +48,7 @@ export const sweep = Effect.fnUntraced(function* (
 /** Some runs failed; what was wrong with each has been said. */
 export class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
 
-export type SweepError = RunsFailed | RunStoreError | TrainError | UsageError
+export type SweepError = RunsFailed | RunStoreError | Effect.Error<Training> | UsageError
 
 const inFolder = Effect.fnUntraced(function* (
   given: Given,

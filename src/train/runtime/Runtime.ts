@@ -23,7 +23,10 @@ import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "./RuntimeResult.ts"
 
-export type { Needs, RuntimeError } from "./execute.ts"
+export { logsDir, type Needs, type RuntimeError } from "./execute.ts"
+export { fromConfig, isExperiment } from "./fromConfig.ts"
+export { RunSettings, RuntimeSettings, OutputSettings } from "./RuntimeConfig.ts"
+export { AnyResult, RuntimeResult, toRunResult } from "./RuntimeResult.ts"
 
 /** What is played, by whom, and how; all but the agent has a default. */
 export interface RuntimeInput<E = never, R = never> extends Omit<typeof RunSettings.Encoded, never> {
@@ -32,13 +35,15 @@ export interface RuntimeInput<E = never, R = never> extends Omit<typeof RunSetti
   readonly validation?: TaskSet | null
   /** What `config.yaml` shall say of the agent; its type unless given. A run is only gone on with by an equal one. */
   readonly agentConfig?: Plain
+  /** Keep every call of the model as a file below `llm_calls/`; the model must tell of them (`Lm.around(logged)`). */
+  readonly logCalls?: boolean
 }
 
 /** A run as a value: give it Layers for the store, the recorder and the model, and it runs. */
 export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResult, RuntimeError | E, Needs | R> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { agent: making, train = null, validation = null, agentConfig, ...config } = input
+      const { agent: making, train = null, validation = null, agentConfig, logCalls = false, ...config } = input
       const options = yield* RunOptions
       const { value, sources } = applyOverrides({ name: options.name, ...config }, options.overrides)
       const from = { source: options.source, sources }
@@ -54,6 +59,7 @@ export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResul
         validation,
         described: { agent: about, trainDataset: named(train), validationDataset: named(validation) },
         agentIdentity: about,
+        logCalls,
         from,
       })
     }),

@@ -3,7 +3,7 @@ import { isPlain } from "../../config/Config.ts"
 import type { RunFiles } from "../../experiment/RunFiles.ts"
 import type { RunStoreError } from "../../experiment/RunStoreError.ts"
 import { trainScores } from "../../record/stepScores.ts"
-import { type RunResult, ValidationSummary } from "../RunResult.ts"
+import { RunResult, ValidationSummary } from "../RunResult.ts"
 import { LmUsage } from "./RuntimeState.ts"
 
 /** A step of a training episode. */
@@ -36,6 +36,9 @@ export const RuntimeResult = Schema.Struct({
   stepsPerSecond: Schema.Finite,
 })
 export type RuntimeResult = typeof RuntimeResult.Type
+
+/** What any run's `metrics.json` holds. */
+export const AnyResult = Schema.Union([RunResult, RuntimeResult])
 
 /** The same in the words of every run, which `--json` prints. */
 export const toRunResult = (result: RunResult | RuntimeResult): RunResult => {

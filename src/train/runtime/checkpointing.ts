@@ -6,6 +6,7 @@ import { display, type Plain, toSnakeCase } from "../../config/Config.ts"
 import { oneLine } from "../../config/text.ts"
 import type { RunFiles } from "../../experiment/RunFiles.ts"
 import type { RunStoreError } from "../../experiment/RunStoreError.ts"
+import { Spending, type Spent } from "../../lm/budgeted.ts"
 import { timestamp } from "../../record/timestamp.ts"
 import { firstDifference } from "../difference.ts"
 import { RuntimeState, SavedProgress } from "./RuntimeState.ts"
@@ -21,6 +22,7 @@ export const RuntimeJson = Schema.Struct({
   effect_rl: Schema.optionalKey(
     Schema.Struct({
       progress: SavedProgress,
+      spent: Schema.optionalKey(Spending),
       appended_sizes: Schema.Record(Schema.String, Schema.Int),
       /** What a run must share with the one that was saved, to go on with it. */
       settings: Schema.Record(Schema.String, Schema.Unknown),
@@ -46,6 +48,7 @@ export interface Saving {
   readonly strategy: Checkpoints.RetentionStrategy
   readonly settings: Plain
   readonly wallSeconds: Effect.Effect<number>
+  readonly spent: Spent | undefined
 }
 
 const utf8 = new TextEncoder()
@@ -69,6 +72,7 @@ export const save = Effect.fnUntraced(function* (saving: Saving): Effect.fn.Retu
     val_score: state.scoreHere,
     effect_rl: {
       progress: state.save(yield* saving.wallSeconds),
+      ...(saving.spent === undefined ? {} : { spent: saving.spent.save() }),
       appended_sizes: yield* run.appendedSizes,
       settings: saving.settings,
     },
@@ -103,6 +107,7 @@ export interface Restored {
   readonly state: RuntimeState
   /** Null of a checkpoint of another program. */
   readonly appendedSizes: Readonly<Record<string, number>> | null
+  readonly spent: Spending | undefined
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -151,7 +156,7 @@ export const restore = Effect.fnUntraced(function* (
     yield* memory.restore(text(file), `${path}/${file}`)
   }
   const state = ours === undefined ? foreignState(runtime) : RuntimeState.restore(ours.progress)
-  return { state, appendedSizes: ours?.appended_sizes ?? null, warnings }
+  return { state, appendedSizes: ours?.appended_sizes ?? null, spent: ours?.spent, warnings }
 })
 
 const foreignState = ({ episode_index, train_steps_total }: RuntimeJson): RuntimeState => {

@@ -1,4 +1,4 @@
-import { Clock, Effect, FileSystem, Path, References, type Scope } from "effect"
+import { Clock, Config, Effect, type FileSystem, Option, Path, References, type Scope } from "effect"
 import { stringify } from "yaml"
 import type { Agent } from "../../agent/Agent.ts"
 import type { AgentError } from "../../agent/AgentError.ts"
@@ -11,6 +11,9 @@ import { encodeReturnFile } from "../../experiment/evaluation.ts"
 import type { RunFiles } from "../../experiment/RunFiles.ts"
 import { RunStore } from "../../experiment/RunStore.ts"
 import type { RunStoreError } from "../../experiment/RunStoreError.ts"
+import type { Spent } from "../../lm/budgeted.ts"
+import { CallSink } from "../../lm/logged.ts"
+import { callFiles } from "../../record/callFiles.ts"
 import { Recorder } from "../../record/Recorder.ts"
 import type { RunStarted } from "../../record/RunEvent.ts"
 import { startOver } from "../checkpointing.ts"
@@ -50,6 +53,10 @@ export interface Prepared {
   }
   /** Of the agent, what a run that is gone on with must have had, too. */
   readonly agentIdentity: Plain
+  /** Every call of the model becomes a file. */
+  readonly logCalls: boolean
+  /** What the budget counts, where there is one; a run that is gone on with goes on counting. */
+  readonly spent?: Spent
   readonly from: DecodeOptions
 }
 
@@ -69,8 +76,14 @@ export const execute = Effect.fnUntraced(function* (
   const effective: Plain = { ...settings, ...described }
   if (options.onPlanned !== undefined) yield* options.onPlanned(identity, effective)
   // Before there is a folder: what can't be gone on with leaves none.
-  const earlier = runtime.resumeFrom === null ? undefined : yield* checkpointAt(runtime.resumeFrom)
-  const opened = yield* (yield* RunStore).open(identity)
+  const store = yield* RunStore
+  const isContinued = runtime.resumeFrom !== null && !store.resumes
+  const earlier = isContinued ? yield* checkpointAt(runtime.resumeFrom) : undefined
+  const { resultsDir } = settings.output
+  const opened = yield* store.open(
+    identity,
+    resultsDir === null ? undefined : { resultsDir: yield* logsDir(resultsDir) },
+  )
   const folder = scoresFolder(runtime)
   const run = opened.placed({
     checkpoints: runtime.checkpointDir ?? "checkpoints",
@@ -95,6 +108,12 @@ export const execute = Effect.fnUntraced(function* (
   return yield* Effect.provideService(going, References.MinimumLogLevel, logLevels[settings.output.logLevel])
 })
 
+/** People who keep all logs in one place say so in the environment. */
+export const logsDir = Effect.fnUntraced(function* (resultsDir: string): Effect.fn.Return<string, never, Path.Path> {
+  const before = yield* Effect.orElseSucceed(Config.option(Config.String("LOGS_DIR")), Option.none)
+  return Option.isNone(before) ? resultsDir : (yield* Path.Path).join(before.value, resultsDir)
+})
+
 const utf8 = new TextEncoder()
 const logLevels = { DEBUG: "Debug", INFO: "Info", WARN: "Warn", ERROR: "Error" } as const
 
@@ -112,7 +131,7 @@ const trained = Effect.fnUntraced(function* (
   ready: Ready,
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Recorder | Scope.Scope> {
   const { run, effective, shared, earlier, environment } = ready
-  const { settings, agent, train, validation, described } = ready.prepared
+  const { settings, agent, train, validation, described, logCalls, spent } = ready.prepared
   const { runtime } = settings
   const startedAtMillis = yield* Clock.currentTimeMillis
   const totalEpisodes = Math.min(train?.size ?? 0, runtime.maxEnvsToVisit ?? Infinity)
@@ -126,6 +145,7 @@ const trained = Effect.fnUntraced(function* (
       : yield* checkpointing.restore(agent, shared, earlier)
   if (goesOn) yield* run.cutBack(restored?.appendedSizes ?? {})
   const state = restored?.state ?? new RuntimeState(runtime.startEpisodeIndex)
+  if (spent !== undefined) Object.assign(spent, restored?.spent)
   if (state.seen < totalEpisodes) for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
   yield* run.write("config.yaml", stringify(toSnakeCase(effective)))
   yield* run.write("config.json", json(toSnakeCase(effective)))
@@ -167,6 +187,7 @@ const trained = Effect.fnUntraced(function* (
     strategy: strategyOf(runtime),
     settings: shared,
     wallSeconds,
+    spent,
   }
   const running: Running = {
     settings,
@@ -183,7 +204,7 @@ const trained = Effect.fnUntraced(function* (
     unfinished: { doing: null, entries: null, usage: state.usage },
   }
   const stepsBefore = state.steps
-  yield* supervise(running)
+  yield* Effect.provideService(supervise(running), CallSink, logCalls ? callFiles(run) : null)
   const seconds = yield* secondsHere
   const result = yield* resultOf(ready, state, {
     episodes: yield* episodesOf(run),

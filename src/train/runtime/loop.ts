@@ -8,7 +8,7 @@ import * as Rollouts from "../../episode/Rollouts.ts"
 import * as SingleAgent from "../../episode/SingleAgent.ts"
 import { scored, type ScoredStep } from "../../evaluate/scored.ts"
 import type { RunFiles } from "../../experiment/RunFiles.ts"
-import type { RunStoreError } from "../../experiment/RunStoreError.ts"
+import { RunStoreError } from "../../experiment/RunStoreError.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import type { Recording } from "../../record/Recorder.ts"
 import type { RunEvent, StepScored } from "../../record/RunEvent.ts"
@@ -148,7 +148,7 @@ const playNext = Effect.fnUntraced(function* (running: Running): Effect.fn.Retur
       )
       startedAtMillis = endedAtMillis
       // What can't be recorded ends the run, from wherever a step is told of.
-      return Effect.catch(recording.emit([event]), (error) => Effect.die(new NotRecorded(error)))
+      return Effect.orDie(recording.emit([event]))
     })
   const onStep = (step: Step): Effect.Effect<void> => {
     const made = scored(step)
@@ -162,12 +162,7 @@ const playNext = Effect.fnUntraced(function* (running: Running): Effect.fn.Retur
     agent,
     { id: `train-${episode}`, env, envSeed, samplingSeed, onStep },
     { maxSteps: settings.runtime.maxStepsPerEpisode },
-  ).pipe(
-    Effect.provideService(CallContext, { phase: { _tag: "train" }, purpose: "action", episode, step: 0 }),
-    Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
-      defect instanceof NotRecorded ? Effect.fail(defect.error) : Effect.die(defect),
-    ),
-  )
+  ).pipe(Effect.provideService(CallContext, { phase: { _tag: "train" }, purpose: "action", episode, step: 0 }))
   // From here on it counts, or not at all.
   yield* Effect.uninterruptible(
     Effect.gen(function* () {
@@ -211,16 +206,14 @@ const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
   },
 })
 
-class NotRecorded {
-  readonly error: RunStoreError
-  constructor(error: RunStoreError) {
-    this.error = error
-  }
-}
-
 /** Runs the loop to whatever end it comes to; one that isn't its own is taken back to a boundary, saved, and told. */
 export const supervise = (running: Running): Effect.Effect<void, LoopError> =>
-  loop(running).pipe(Effect.onExit((exit) => concludeRun(running, exit)))
+  loop(running).pipe(
+    Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
+      defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
+    ),
+    Effect.onExit((exit) => concludeRun(running, exit)),
+  )
 
 const concludeRun = Effect.fnUntraced(function* (
   running: Running,

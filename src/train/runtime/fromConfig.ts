@@ -1,0 +1,111 @@
+import { Effect, type FileSystem, Path, Schema, type Scope } from "effect"
+import * as Agents from "../../agent/Agents.ts"
+import { applyOverrides, decode, type DecodeOptions, isPlain, type Plain, toCamelCase } from "../../config/Config.ts"
+import * as Datasets from "../../env/text/Datasets.ts"
+import { Spent } from "../../lm/budgeted.ts"
+import { Lm } from "../../lm/Lm.ts"
+import { type LmConfig, shownKey } from "../../lm/LmConfig.ts"
+import * as Lms from "../../lm/Lms.ts"
+import { RunOptions } from "../RunOptions.ts"
+import { execute, type Needs, type RuntimeError } from "./execute.ts"
+import { RunSettings } from "./RuntimeConfig.ts"
+import type { RuntimeResult } from "./RuntimeResult.ts"
+
+/** A whole experiment, as a file says it; what is in data sets and agents is for their kinds to read. */
+const Experiment = Schema.Struct({
+  ...RunSettings.fields,
+  trainDataset: Schema.optionalKey(Schema.Unknown),
+  validationDataset: Schema.optionalKey(Schema.Unknown),
+  agent: Schema.optionalKey(Schema.Unknown),
+})
+
+/** Whether a config is about agents that talk, and not about a trainer. */
+export const isExperiment = (config: unknown): boolean =>
+  isPlain(config) &&
+  ["agent", "runtime", "train_dataset", "trainDataset", "validation_dataset"].some((key) => key in config)
+
+export interface Where {
+  /** The folder that data sets and prompts are named from; the current one unless given. */
+  readonly baseDir?: string
+}
+
+/**
+ * A run of plain data, as a YAML file holds it: data sets, agent and model by what is said of them.
+ *
+ * @example
+ * ```ts
+ * const result = yield* Runtime.fromConfig({
+ *   train_dataset: { type: "codebook", num_tasks: 100 },
+ *   agent: { type: "history_agent", lm_config: { model: "scripted:reader" } },
+ * })
+ * ```
+ */
+export const fromConfig = (
+  config: unknown,
+  { baseDir = "." }: Where = {},
+): Effect.Effect<RuntimeResult, RuntimeError, Needs | Exclude<Lms.Needs, Scope.Scope>> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const options = yield* RunOptions
+      const tree = toCamelCase(config)
+      // What stands in a run's own config in the place of a key is none.
+      const overrides = options.overrides.filter((override) => override.value !== shownKey)
+      const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
+      const from: DecodeOptions = { source: options.source, sources }
+      const { trainDataset, validationDataset, agent, ...settings } = yield* decode(
+        Experiment,
+        { name: options.name, ...value },
+        from,
+      )
+      const dataset = (said: unknown, key: string) =>
+        said === undefined || said === null
+          ? Effect.succeed(null)
+          : Datasets.open(said, { baseDir, from: { ...from, prefix: [key] } })
+      const train = yield* dataset(trainDataset, "trainDataset")
+      const validation = yield* dataset(validationDataset, "validationDataset")
+      const agentFrom = { ...from, prefix: ["agent"], baseDir }
+      const decoded = yield* Agents.decode(agent ?? {}, agentFrom)
+      const spent = new Spent()
+      const lmConfig = { ...decoded.lmConfig, cacheDir: (yield* Path.Path).resolve(baseDir, decoded.lmConfig.cacheDir) }
+      const lm = yield* Lms.open(lmConfig, { spent, source: `${options.source}: agent.lm_config` })
+      return yield* execute({
+        settings,
+        agent: yield* Effect.provideService(decoded.make, Lm, lm),
+        train: train?.tasks ?? null,
+        validation: validation?.tasks ?? null,
+        described: {
+          agent: yield* withPlaces(decoded.config, baseDir),
+          trainDataset: train === null ? null : yield* withPlaces(train.config, baseDir),
+          validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
+        },
+        agentIdentity: identityOf(decoded.config, lmConfig),
+        logCalls: lmConfig.logCalls,
+        spent,
+        from,
+      })
+    }),
+  )
+
+/** Retries, limits and budgets may be others when a run goes on; what the model is asked, and how, may not. */
+const identityOf = ({ verbose: _, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
+  const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
+  return { ...agent, lmConfig: { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } }
+}
+
+/** A run's own config lies elsewhere, so what it names is named from the root. */
+const withPlaces = Effect.fnUntraced(function* (
+  config: Plain,
+  baseDir: string,
+): Effect.fn.Return<Plain, never, FileSystem.FileSystem | Path.Path> {
+  const paths = yield* Path.Path
+  const placed = (key: string, value: unknown): unknown => {
+    if (placeKeys.has(key) && typeof value === "string") return paths.resolve(baseDir, value)
+    if (key !== "items" && isPlain(value)) return placedAll(value)
+    return value
+  }
+  const placedAll = (tree: Plain): Plain =>
+    Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, placed(key, value)]))
+  return placedAll(config)
+})
+
+const placeKeys = new Set(["datasetPath", "dataset_path", "cacheDir", "cache_dir"])

@@ -4,12 +4,12 @@ import { basename, join, resolve, sep } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { messageOf } from "../config/text.ts"
-import { type Curve, curveCsv, curveSvg } from "../experiment/curveFiles.ts"
+import { type Curve, curveCsv, curvePng, curveSvg } from "../experiment/curveFiles.ts"
 import { decodeReturnFile } from "../experiment/evaluation.ts"
 import { fromPath } from "../experiment/identifier.ts"
 import { RunStore } from "../experiment/RunStore.ts"
 import { aggregateCurves } from "../experiment/statistics.ts"
-import { backend, envPool } from "../node.ts"
+import { backend, envPool, platform } from "../node.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { checkpointOf } from "./evaluate.ts"
@@ -17,7 +17,7 @@ import { loadTraining, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
-const curveFormats = ["csv", "svg"] as const
+const curveFormats = ["csv", "svg", "png"] as const
 
 const flags = {
   runs: Argument.String("run").pipe(
@@ -25,7 +25,9 @@ const flags = {
     Argument.atLeast(1),
   ),
   to: Flag.Literals("to", [...policyFormats, ...curveFormats]).pipe(
-    Flag.withDescription("onnx, h5 (RLtools), h (C++) or safetensors of the policy; csv or svg of the validations"),
+    Flag.withDescription(
+      "onnx, h5 (RLtools), h (C++) or safetensors of the policy; csv, svg or png of the validations",
+    ),
   ),
   out: Flag.String("out").pipe(
     Flag.optional,
@@ -105,7 +107,7 @@ const policyFile = Effect.fnUntraced(function* (
       name: "export",
       evaluate: { checkpoint, keeps: true },
     }),
-    Effect.provide(Layer.mergeAll(backend("auto"), envPool, Recorder.layerSilent, store.layer)),
+    Effect.provide(Layer.mergeAll(backend("auto"), envPool, platform, Recorder.layerSilent, store.layer)),
   )
   const found = [...store.files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
   if (found !== undefined) return found[1]
@@ -145,7 +147,8 @@ const curveFile = Effect.fnUntraced(function* (
   if (curve.length === 0) {
     return yield* new UsageError({ message: `${given.join(", ")}: no validations at steps that all runs share` })
   }
-  const title = `${nameFor(given[0])}${runs.length > 1 ? ` (${runs.length} runs: IQM, 95 %)` : ""}`
+  const title = nameFor(given[0])
+  if (format === "png") return yield* curvePng(title, curve)
   return new TextEncoder().encode(format === "csv" ? curveCsv(curve) : curveSvg(title, curve))
 })
 

@@ -20,7 +20,10 @@ export interface RunFiles extends FileTree {
 }
 
 /** What grows line by line and must be, at the end, as if the run had never been interrupted. */
-const growing = { folders: ["scores/train", "scores/val", "rollouts/train", "rollouts/val"], files: ["logs.tfevents", "progress.csv"] }
+const growing = {
+  folders: ["scores/train", "scores/val", "rollouts/train", "rollouts/val"],
+  files: ["logs.tfevents", "progress.csv"],
+}
 
 export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boolean): RunFiles => {
   const growingFiles = Effect.gen(function* () {

@@ -1,3 +1,8 @@
+import type { Effect } from "effect"
+import { strokesOf } from "./picture/letters.ts"
+import type { Line, Picture, Point, Text } from "./picture/Picture.ts"
+import { pngOf } from "./picture/png.ts"
+import { svgOf } from "./picture/svg.ts"
 import type { CurvePoint } from "./statistics.ts"
 
 /** Learning curves, as `aggregateCurves` joins them, as files for people and for spreadsheets. */
@@ -13,41 +18,85 @@ export const curveCsv = (curve: Curve): string =>
 
 const wide = 720
 const high = 420
-const [left, right, top, bottom] = [72, 20, 44, 52]
+const [left, right, top, bottom] = [72, 24, 72, 54]
+const margin = 24
+const ink = { words: "#2b2d42", quiet: "#6b6e80", grid: "#e3e0d9", axis: "#b9b5ac", curve: "#3d5a80" }
+/** With so many validations each one has a dot, without which a single one could not be seen. */
+const fewEnough = 40
 
 /** A picture of it: the IQM as a line, its interval as a band. */
-export const curveSvg = (title: string, curve: Curve): string => {
+export const curvePicture = (title: string, curve: Curve): Picture => {
   const steps = curve.map(({ step }) => step)
   const [first, last] = [Math.min(0, ...steps), Math.max(1, ...steps)]
   const ticks = ticksOf(Math.min(...curve.map(({ low }) => low)), Math.max(...curve.map(({ high }) => high)))
   const [floor, ceiling] = [ticks[0], ticks[ticks.length - 1]]
   const x = (step: number): number => left + ((step - first) / (last - first)) * (wide - left - right)
   const y = (value: number): number => high - bottom - ((value - floor) / (ceiling - floor)) * (high - top - bottom)
-  const at = (step: number, value: number): string => `${x(step).toFixed(1)},${y(value).toFixed(1)}`
+  const at = (step: number, value: number): Point => ({ x: x(step), y: y(value) })
   const band = [
     ...curve.map(({ step, high: value }) => at(step, value)),
     ...[...curve].reverse().map(({ step, low }) => at(step, low)),
   ]
-  const text = (px: number, py: number, words: string, anchor: string, size = 13): string =>
-    `<text x="${px.toFixed(1)}" y="${py.toFixed(1)}" text-anchor="${anchor}" font-size="${size}">${escape(words)}</text>`
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${wide} ${high}" width="${wide}" height="${high}" font-family="system-ui, sans-serif" fill="#2b2d42">`,
-    `<rect width="${wide}" height="${high}" fill="#fbfaf7"/>`,
-    text(left, 26, title, "start", 16),
-    ...ticks.flatMap((value) => [
-      `<line x1="${left}" x2="${wide - right}" y1="${y(value).toFixed(1)}" y2="${y(value).toFixed(1)}" stroke="#d9d6cf"/>`,
-      text(left - 8, y(value) + 4, short(value), "end"),
-    ]),
-    ...ticksOf(first, last)
-      .filter((step) => step >= first && step <= last)
-      .map((step) => text(x(step), high - bottom + 22, short(step), "middle")),
-    text((left + wide - right) / 2, high - 10, "env steps", "middle"),
-    `<polygon points="${band.join(" ")}" fill="#3d5a80" opacity="0.18"/>`,
-    `<polyline points="${curve.map(({ step, iqm }) => at(step, iqm)).join(" ")}" fill="none" stroke="#3d5a80" stroke-width="2.5" stroke-linejoin="round"/>`,
-    "</svg>",
-    "",
-  ].join("\n")
+  const line = curve.map(({ step, iqm }) => at(step, iqm))
+  const text = (
+    px: number,
+    py: number,
+    words: string,
+    anchor: Text["anchor"],
+    size = 13,
+    colour = ink.quiet,
+  ): Text => ({
+    _tag: "Text",
+    x: px,
+    y: py,
+    words,
+    anchor,
+    size,
+    colour,
+  })
+  // Between two pixels a line of one would be two that are pale.
+  const crisp = (value: number): number => Math.round(value) + 0.5
+  const straight = (from: Point, to: Point, colour: string): Line => ({
+    _tag: "Line",
+    points: [from, to].map((point) => ({ x: crisp(point.x), y: crisp(point.y) })),
+    width: 1,
+    colour,
+  })
+  const across = ticksOf(first, last).filter((step) => step >= first && step <= last)
+  const runs = Math.max(...curve.map((point) => point.runs))
+  const what = runs > 1 ? `IQM of ${runs} runs, with its 95 % interval` : "mean return of the validation episodes"
+  return {
+    wide,
+    high,
+    paper: "#fbfaf7",
+    shapes: [
+      text(margin, 31, title, "start", fitting(title, 17), ink.words),
+      text(margin, 52, what, "start"),
+      ...ticks.flatMap((value, index) => [
+        straight(at(first, value), at(last, value), index === 0 ? ink.axis : ink.grid),
+        text(left - 10, y(value) + 5, short(value), "end"),
+      ]),
+      ...across.flatMap((step) => [
+        straight({ x: x(step), y: high - bottom }, { x: x(step), y: high - bottom + 5 }, ink.axis),
+        text(x(step), high - bottom + 22, short(step), "middle"),
+      ]),
+      text((left + wide - right) / 2, high - 12, "env steps", "middle"),
+      { _tag: "Area", points: band, colour: ink.curve, opacity: 0.18 },
+      { _tag: "Line", points: line, width: 2.5, colour: ink.curve },
+      { _tag: "Dots", points: line.length > fewEnough ? [] : line, radius: 3, colour: ink.curve },
+    ],
+  }
 }
+
+/** The size of a text that goes from margin to margin at most. */
+const fitting = (words: string, size: number): number =>
+  Math.min(size, (size * (wide - 2 * margin)) / strokesOf(words, size).width)
+
+/** The picture as text. */
+export const curveSvg = (title: string, curve: Curve): string => svgOf(curvePicture(title, curve))
+
+/** The picture as pixels, two for one of a screen's. */
+export const curvePng = (title: string, curve: Curve): Effect.Effect<Uint8Array> => pngOf(curvePicture(title, curve))
 
 /** Round numbers, four to eight of them, of which the outermost hold everything. */
 export const ticksOf = (low: number, high: number): ReadonlyArray<number> => {
@@ -60,11 +109,8 @@ export const ticksOf = (low: number, high: number): ReadonlyArray<number> => {
   return Array.from({ length: to - from + 1 }, (_, index) => (from + index) * step)
 }
 
-const short = (value: number): string =>
-  Math.abs(value) >= 1e6
-    ? `${Number((value / 1e6).toPrecision(3))}M`
-    : Math.abs(value) >= 1e4
-      ? `${Number((value / 1e3).toPrecision(3))}k`
-      : String(Number(value.toPrecision(6)))
-
-const escape = (text: string): string => text.replace(/[&<>"]/g, (found) => `&#${found.charCodeAt(0)};`)
+const short = (value: number): string => {
+  const size = Math.abs(value)
+  const [divisor, unit, digits] = size >= 1e6 ? [1e6, "M", 3] : size >= 1e4 ? [1e3, "k", 3] : [1, "", 6]
+  return `${value < 0 ? "−" : ""}${Number((size / divisor).toPrecision(digits))}${unit}`
+}

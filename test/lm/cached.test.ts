@@ -1,3 +1,6 @@
+import { execFile } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FileSystem, Logger, type Path } from "effect"
 import { canonical } from "../../src/lm/canonical.ts"
@@ -176,6 +179,26 @@ describe("cached", () => {
       )
       const ours = yield* cached({ mode: "record", directory })
       assert.strictEqual((yield* ours(lm).complete(seeded)).content, "theirs")
+    }))
+
+  test("gives the same answers to processes that ask at the same time", (directory) =>
+    Effect.gen(function* () {
+      const script = fileURLToPath(new URL("cacheProcess.ts", import.meta.url))
+      const processes = yield* Effect.promise(() =>
+        Promise.all(
+          ["a", "b", "c"].map((name, index) =>
+            promisify(execFile)(process.execPath, [script, directory, name, index === 1 ? "backwards" : "forwards"]),
+          ),
+        ),
+      )
+      const [first, ...others] = processes.map(({ stdout }) => JSON.parse(stdout))
+      for (const other of others) assert.deepStrictEqual(other, first)
+      const replay = (yield* cached({ mode: "replay", directory }))(nobody)
+      for (const [number, answer] of first.entries()) {
+        const { content } = yield* replay.complete(request(`question ${number}`, { seed: number }))
+        assert.strictEqual(content, answer)
+      }
+      assert.strictEqual((yield* filesIn(directory)).length, 100)
     }))
 
   test("says which file can't be written", (directory) =>

@@ -29,10 +29,14 @@ export const defaultTimeoutS = 900
 /** A base URL as people write it: what has no path means `/v1`, where every server of these protocols listens. */
 export const baseUrlOf = (model: string, said: string): Effect.Effect<URL, LmError> => {
   const url = URL.parse(said)
-  if (url === null || !/^https?:$/.test(url.protocol)) {
-    const message = `${model}: base_url: expected an address that begins with http:// or https://, found ${JSON.stringify(said)}`
+  const wrong = (expected: string): Effect.Effect<never, LmError> => {
+    // A name and a password aren't said again.
+    const found = JSON.stringify(said.replace(/\/\/[^/]*@/, "//").replace(/\?.*/s, ""))
+    const message = `${model}: base_url: expected an address ${expected}, found ${found}`
     return Effect.fail(new LmError({ model, reason: "rejected", attempts: 0, message }))
   }
+  if (url === null || !/^https?:$/.test(url.protocol)) return wrong("that begins with http:// or https://")
+  if (url.username !== "" || url.password !== "") return wrong("with nobody's name in it: a key is an api_key")
   url.pathname = url.pathname.replace(/\/+$/, "") || "/v1"
   return Effect.succeed(url)
 }

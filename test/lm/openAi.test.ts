@@ -1,8 +1,8 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schema, Stream } from "effect"
+import { ConfigProvider, Effect, Fiber, Layer, Schema, Stream } from "effect"
 import { LanguageModel, Tool, Toolkit } from "effect/ai"
-import { FetchHttpClient } from "effect/http"
+import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { bytes } from "../../src/lm/ChatTokens.ts"
 import * as OpenAi from "../../src/lm/openAi.ts"
@@ -314,5 +314,37 @@ describe("OpenAi", () => {
         )
       }
     }).pipe(Effect.provide(FetchHttpClient.layer)),
+  )
+
+  it.effect("knows OpenAI's and Gemini's own addresses: whose key, and what they don't take", () =>
+    Effect.gen(function* () {
+      const sent: Array<readonly [string, string | undefined, unknown]> = []
+      const client = HttpClient.make((request, url) => {
+        const body = request.body._tag === "Uint8Array" ? JSON.parse(new TextDecoder().decode(request.body.body)) : null
+        sent.push([url.href, request.headers.authorization, { ...body, messages: null }])
+        const answer = { choices: [{ message: { content: "Hi" }, logprobs: { content: [{ logprob: -1, id: 1 }] } }] }
+        return Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer)))
+      })
+      const asking = (options: Partial<OpenAi.Options>) =>
+        Effect.flatMap(OpenAi.make({ model: "m", thinkingBudget: 99, ...options }), (lm) =>
+          lm.complete(ask({ traceTokens: true })),
+        ).pipe(
+          Effect.provideService(HttpClient.HttpClient, client),
+          Effect.provideService(
+            ConfigProvider.ConfigProvider,
+            ConfigProvider.fromUnknown({ OPENAI_API_KEY: "o", GOOGLE_API_KEY: "g" }),
+          ),
+        )
+      yield* asking({})
+      yield* asking({ baseUrl: "https://api.openai.com/" })
+      yield* asking({ baseUrl: OpenAi.geminiUrl })
+      const body = { model: "m", messages: null, logprobs: true }
+      const thinking = { extra_body: { google: { thinking_config: { thinking_budget: 99 } } } }
+      assert.deepStrictEqual(sent, [
+        ["https://api.openai.com/v1/chat/completions", "Bearer o", body],
+        ["https://api.openai.com/v1/chat/completions", "Bearer o", body],
+        [`${OpenAi.geminiUrl}/chat/completions`, "Bearer g", { ...body, ...thinking }],
+      ])
+    }),
   )
 })

@@ -193,6 +193,9 @@ describe("mcq", () => {
       ["The answer is D", "C", 0],
       ["paris", "Paris", 1],
       ["Rome", "Paris", 0],
+      ["0", "0", 1],
+      ["A", "0", 1],
+      ["1", "0", 0],
     ])
   })
 })

@@ -145,7 +145,10 @@ export const mcq: Scorer = (answer, key) => {
   const options = choices.length === 0 ? Array.from(letters) : choices
   const given = chosen(answer, options)
   const wanted = key.targets.map((target) => choiceOf(target, options))
-  if (choices.length === 0 && wanted.includes(undefined)) return exact(answer, key)
+  if (choices.length === 0) {
+    const same = exact(answer, key)
+    if (same.score === 1 || wanted.includes(undefined)) return same
+  }
   const right = given !== undefined && wanted.includes(given)
   const first = wanted[0] ?? 0
   const target = choices.length === 0 ? letterOf(first) : `${letterOf(first)}. ${options[first]}`

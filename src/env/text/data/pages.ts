@@ -2,9 +2,9 @@
 import { Effect, type FileSystem, type PlatformError } from "effect"
 import { joined } from "./RecordScanner.ts"
 
-const pageBytes = 64 * 1024
+const pageBytes = 16 * 1024
 /** 8 MiB of a file are kept at most. */
-const mostPages = 128
+const mostPages = 512
 
 export type ReadRange = (start: number, end: number) => Effect.Effect<Uint8Array, PlatformError.PlatformError>
 

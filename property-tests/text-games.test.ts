@@ -11,7 +11,7 @@ import { stream } from "../src/rng/Rng.ts"
 import { play, saying, tasks } from "../test/env/text/support.ts"
 
 /** Games of several steps, by what a config calls them. */
-const games = ["key_door", "text_maze", "tic_tac_toe", "word_guess", "twenty_questions"]
+const games = ["key_door", "text_maze", "tic_tac_toe", "word_guess", "twenty_questions", "calendar"]
 
 /** What people might say in any of them, sensible or not. */
 const action = fc.oneof(

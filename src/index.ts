@@ -85,6 +85,8 @@ export { CodeRunner, CodeRunnerError, CodeTest, type Outcome } from "./env/text/
 export * as CodeTask from "./env/text/code/CodeTask.ts"
 export * as DatasetKind from "./env/text/DatasetKind.ts"
 export * as Datasets from "./env/text/Datasets.ts"
+export * as EnvTool from "./env/text/EnvTool.ts"
+export * as CalendarTask from "./env/text/games/CalendarTask.ts"
 export * as Codebook from "./env/text/games/Codebook.ts"
 export * as TextKeyDoor from "./env/text/games/KeyDoor.ts"
 export * as TextMaze from "./env/text/games/Maze.ts"

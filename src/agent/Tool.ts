@@ -13,8 +13,9 @@
  * const result = yield* add.call({ id: "1", name: "add", arguments: '{"a": 1, "b": 2}' }) // content: "3"
  * ```
  */
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect, type Schema } from "effect"
 import { decode } from "../config/Config.ts"
+import { jsonSchema } from "../config/jsonSchema.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { ToolResult } from "./Agent.ts"
@@ -76,9 +77,4 @@ export const make = <Parameters extends Schema.Codec<unknown, unknown>, E>(rules
         }
       }).pipe(Effect.catch((message) => Effect.succeed(failed(call, oneLine(message))))),
   }
-}
-
-const jsonSchema = (schema: Schema.Top): Readonly<Record<string, unknown>> => {
-  const { schema: own, definitions } = Schema.toJsonSchemaDocument(schema)
-  return Object.keys(definitions).length === 0 ? own : { ...own, $defs: definitions }
 }

@@ -21,6 +21,7 @@ import {
 } from "../../config/Config.ts"
 import * as CodeTask from "./code/CodeTask.ts"
 import { type DatasetKind, type OpenContext, type Opening, wrongKey } from "./DatasetKind.ts"
+import * as CalendarTask from "./games/CalendarTask.ts"
 import * as Codebook from "./games/Codebook.ts"
 import * as KeyDoor from "./games/KeyDoor.ts"
 import * as Maze from "./games/Maze.ts"
@@ -35,6 +36,7 @@ import type { TaskSet } from "./TaskSet.ts"
 /** The kinds that are known without doing anything. A new one is added here, and nowhere else. */
 export const builtIn: ReadonlyArray<DatasetKind> = [
   Qa.kind,
+  CalendarTask.kind,
   OmegaMath.kind,
   Finer.kind,
   Codebook.kind,

@@ -19,7 +19,8 @@ export type Retries = Pick<LmConfig, "maxRetries" | "startingDelay" | "backoffFa
 /** In seconds: no server makes us wait longer, unless `maxDelay` does. */
 export const longestRetryAfter = 60
 
-const mayPass = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
+/** Another try may do better. */
+export const mayPass = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
 
 /**
  * In seconds, how long is waited before retry `retry` (from 1 on). By chance it is up to `jitter` shorter; where the server
@@ -67,7 +68,8 @@ export const retrying =
     return { complete: (request) => attempt(request, 0, 0) }
   }
 
-const exhausted = (model: string, attempts: number, last: LmError): LmError => {
+/** It was tried as often as allowed. */
+export const exhausted = (model: string, attempts: number, last: LmError): LmError => {
   const said = last.message.startsWith(`${model}: `) ? last.message.slice(model.length + 2) : last.message
   const times = attempts === 1 ? "1 try" : `${attempts} tries`
   return new LmError({

@@ -159,6 +159,26 @@ describe("an agent with tools", () => {
     }),
   )
 
+  it.effect("may ask as often for the next observation, and not more often because others answered between", () =>
+    Effect.gen(function* () {
+      const own = calls(["1", "add", { a: 1, b: 1 }])
+      const outside = calls(["2", "weather", {}])
+      const { agent, script } = yield* made({ tools: [add], maxCalls: 3 }, own, "x", own, outside, own, own, "y")
+      yield* agent.act(look("One."))
+      const turn = yield* agent.act(seeing("Two.", weather))
+      assert.strictEqual(turn.outcome._tag, "CallTools")
+      const results = [result("2", "weather", "sun")]
+      const last = yield* agent.act({ _tag: "ToolResults", results })
+      assert.strictEqual(last.outcome._tag, "NoAction")
+      assert.deepStrictEqual(
+        last.calls.map(({ loopIndex }) => loopIndex),
+        [2],
+      )
+      assert.strictEqual((yield* agent.act(look("Three."))).outcome._tag, "Act")
+      assert.strictEqual(script.requests.length, 7)
+    }),
+  )
+
   it.effect("doesn't run the calls of what was cut off", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []

@@ -33,6 +33,8 @@ export const make = ({ maxLength = 1000, embeddings = hashing() }: Options = {})
 /** Queries are what is seen, so they are compared with what was seen: what a moment begins with. */
 const contentOf = ({ entries }: Moment): string => textOf(entries[0])
 
+const failed = (what: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${what}` })
+
 const ranking = (embeddings: EmbeddingsService): Ranking => {
   const vectors = new Map<Moment, Float32Array>()
   return {
@@ -44,11 +46,12 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
       Effect.gen(function* () {
         const missing = moments.filter((moment) => !vectors.has(moment))
         const texts = [query, ...missing.map(contentOf)]
-        const made = yield* embeddings.embed(texts)
+        const made = yield* Effect.mapError(embeddings.embed(texts), ({ message }) => failed(message))
         if (made.length !== texts.length || made.some(({ length }) => length !== made[0].length)) {
           const sizes = [...new Set(made.map(({ length }) => length))].join(", ")
-          const message = `memory "${type}": expected ${texts.length} vectors of one length, found ${made.length} of length ${sizes}`
-          return yield* new AgentError({ agent: type, message })
+          return yield* failed(
+            `expected ${texts.length} vectors of one length, found ${made.length} of length ${sizes}`,
+          )
         }
         const [asked, ...others] = made
         for (const [at, moment] of missing.entries()) vectors.set(moment, others[at])

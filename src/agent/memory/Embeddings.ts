@@ -7,14 +7,16 @@
  * const [door, gate] = yield* Embeddings.hashing().embed(["a red door", "the red gate"])
  * Embeddings.cosine(door, gate)
  * ```
+ *
+ * `OpenAiEmbeddings.make` gives such a service over HTTP.
  */
 import { Context, Effect } from "effect"
-import type { AgentError } from "../AgentError.ts"
+import type { AgentFailure } from "../Agent.ts"
 import { words } from "./words.ts"
 
 export interface EmbeddingsService {
   /** A vector a text, all of one length. The same text has the same vector, always. */
-  readonly embed: (texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Float32Array>, AgentError>
+  readonly embed: (texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Float32Array>, AgentFailure>
 }
 
 /** FNV-1a: the same 32 bits for a text on every machine. */

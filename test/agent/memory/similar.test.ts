@@ -182,7 +182,7 @@ describe("embeddings", () => {
         'memory "embeddings": expected 2 vectors of one length, found 2 of length 3, 2',
       )
       const down = new AgentError({ agent: "embeddings", message: "no server" })
-      assert.strictEqual(yield* failing(() => Effect.fail(down)), "no server")
+      assert.strictEqual(yield* failing(() => Effect.fail(down)), 'memory "embeddings": no server')
     }),
   )
 })

@@ -29,19 +29,22 @@ export interface Options {
   readonly order?: number
 }
 
-/** Something to learn from: a whole conversation as tokens, which of them were said by the model, and how good that was. */
+/**
+ * Something to learn from: a whole conversation as tokens, which of them were said by the model, and how good that was.
+ * The samples of rollouts are such.
+ */
 export interface Sample {
-  readonly ids: ReadonlyArray<number>
+  readonly inputIds: ReadonlyArray<number>
   /** 1 where the model said it. */
-  readonly mask: ReadonlyArray<number>
+  readonly actionMask: ReadonlyArray<number>
   /** Makes what was said likelier, if it is above 0. */
   readonly weight: number
 }
 
 /** One call as a sample. */
 export const sample = ({ promptIds, completionIds }: TokenTrace, weight: number): Sample => ({
-  ids: [...promptIds, ...completionIds],
-  mask: [...promptIds.map(() => 0), ...completionIds.map(() => 1)],
+  inputIds: [...promptIds, ...completionIds],
+  actionMask: [...promptIds.map(() => 0), ...completionIds.map(() => 1)],
   weight,
 })
 
@@ -128,10 +131,10 @@ export class Ngram {
   learn(samples: Iterable<Sample>, { learningRate = 1 }: { readonly learningRate?: number } = {}): number {
     let total = 0
     let count = 0
-    for (const { ids, mask, weight } of samples) {
+    for (const { inputIds, actionMask, weight } of samples) {
       const reader = new Reader(this.tokenizer)
-      for (const [at, id] of ids.entries()) {
-        if (mask[at] === 1) {
+      for (const [at, id] of inputIds.entries()) {
+        if (actionMask[at] === 1) {
           const keys = this.keysOf(reader)
           const allowed = this.grammar(reader.said)
           const chances = this.chancesOf(keys, allowed, 1)

@@ -1,8 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as MemorylessAgent from "../../src/agent/MemorylessAgent.ts"
+import * as TextEnv from "../../src/env/text/TextEnv.ts"
+import * as Samples from "../../src/episode/samples.ts"
+import * as SingleAgent from "../../src/episode/SingleAgent.ts"
 import type { LmRequest } from "../../src/lm/Chat.ts"
 import { completionIds, promptIds } from "../../src/lm/ChatTokens.ts"
+import { Lm } from "../../src/lm/Lm.ts"
 import * as Ngram from "../../src/lm/ngram.ts"
+import { seeded } from "../../src/lm/sampling.ts"
 import { request } from "./support.ts"
 
 const say = (model: Ngram.Ngram, text: string, more: Partial<LmRequest> = {}) =>
@@ -20,6 +26,19 @@ const questions = [
   ["What does the shark eat?", "fish"],
 ] as const
 const answers = questions.map(([, answer]) => answer)
+
+const quiz = (question: string, answer: string): TextEnv.TextEnv =>
+  TextEnv.make({
+    id: question,
+    type: "quiz",
+    begin: () => ({ state: null, observation: question }),
+    step: (state, action) => ({
+      state,
+      observation: null,
+      feedback: { score: action === answer ? 1 : 0, target: answer, message: "" },
+      terminated: true,
+    }),
+  })
 
 describe("ngram", () => {
   it("learns from rewards alone what to answer, the same whenever it is tried", () => {
@@ -44,6 +63,32 @@ describe("ngram", () => {
     }
     assert.deepStrictEqual(train().right, right)
   })
+
+  it.effect("learns from the samples of an agent's rollouts", () =>
+    Effect.gen(function* () {
+      const policy = Ngram.make({ answers })
+      const agent = yield* MemorylessAgent.make({ model: "policy", temperature: 1, traceTokens: true }).pipe(
+        Effect.provideService(Lm, seeded(policy.lm)),
+      )
+      const right: Array<number> = []
+      for (let round = 0; round < 100; round++) {
+        const rollouts = yield* Effect.forEach(questions, ([question, answer], index) =>
+          SingleAgent.play(agent, {
+            id: `${round}-${index}`,
+            env: quiz(question, answer),
+            envSeed: 0,
+            samplingSeed: 4 * round + index,
+          }),
+        )
+        for (const { totalReward } of rollouts) right.push(totalReward)
+        const samples = yield* Samples.of(rollouts, { requireLogprobs: true })
+        policy.learn(samples.map((sample) => ({ ...sample, weight: sample.credit - 0.25 })))
+      }
+      const scored = (some: ReadonlyArray<number>) => some.reduce((sum, one) => sum + one, 0) / some.length
+      assert.isBelow(scored(right.slice(0, 40)), 0.5)
+      assert.isAbove(scored(right.slice(-100)), 0.9)
+    }),
+  )
 
   it("uses for a new question what its words meant in others", () => {
     const model = Ngram.make({ answers })
@@ -96,7 +141,7 @@ describe("ngram", () => {
     assert.deepStrictEqual(two.promptIds.slice(0, begun), [...one.promptIds, ...one.completionIds])
     const ids = [...two.promptIds, ...two.completionIds]
     const mask = ids.map((_, at) => ((at >= one.promptIds.length && at < begun) || at >= two.promptIds.length ? 1 : 0))
-    first.learn([{ ids, mask, weight: 1 }])
+    first.learn([{ inputIds: ids, actionMask: mask, weight: 1 }])
     const second = Ngram.make({ answers: ["a", "b"] })
     second.learn([Ngram.sample(one, 1), Ngram.sample(two, 1)])
     assert.deepStrictEqual(first.snapshot(), second.snapshot())
@@ -108,7 +153,7 @@ describe("ngram", () => {
     for (const more of [{}, { temperature: 0.5 }, { topP: 0.6 }]) {
       const counts = new Map<string, number>()
       const chances = new Map<string, number>()
-      const draws = 4000
+      const draws = 2000
       for (let seed = 0; seed < draws; seed++) {
         const completion = say(model, "Where?", { seed, ...more })
         const logprobs = traceOf(completion).logprobs ?? []

@@ -1,7 +1,7 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, FileSystem, Layer, Schema, Stream } from "effect"
+import { Deferred, Effect, Exit, FileSystem, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { EnvError } from "../../src/env/EnvError.ts"
 import type { Outcome } from "../../src/episode/Outcome.ts"
@@ -9,26 +9,10 @@ import * as RolloutEngine from "../../src/episode/RolloutEngine.ts"
 import * as RolloutRequest from "../../src/episode/RolloutRequest.ts"
 import * as SingleAgent from "../../src/episode/SingleAgent.ts"
 import { LmError } from "../../src/lm/LmError.ts"
-import { batchOf, failing, parrot, tasksOf } from "./batch.ts"
+import { batchOf, failing, newPath, parrot, tasksOf, textOf, written, yields } from "./batch.ts"
 import { counting } from "./support.ts"
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
-const natural = (most: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))
-const naturals = (most: number) => Schema.Array(natural(most)).check(Schema.isMinLength(1))
-
-const newPath = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  return `${yield* fs.makeTempDirectoryScoped()}/outcomes.jsonl`
-})
-const textOf = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path))
-
-/** What a batch writes when nothing happens to it. */
-const written = (batch: RolloutEngine.Batch) =>
-  Effect.gen(function* () {
-    const path = yield* newPath
-    yield* RolloutEngine.write(batch, path)
-    return yield* textOf(path)
-  }).pipe(Effect.scoped)
 
 const collected = Effect.fnUntraced(function* (batch: RolloutEngine.Batch) {
   const outcomes: Array<Outcome> = []
@@ -48,8 +32,6 @@ const writing = (
     ),
 })
 
-/** Lets others go first, so many times. */
-const yields = (times: number) => Effect.repeat(Effect.yieldNow, { times })
 const protocol = SingleAgent.make(parrot())
 
 describe("a batch of requests", () => {
@@ -217,74 +199,6 @@ describe("the file of a batch", () => {
         outcomes.flatMap(({ rollouts }) => rollouts),
       )
     }).pipe(Effect.scoped, Effect.provide(files)),
-  )
-
-  it.effect.prop(
-    "is the same, however many are played at a time and whichever is done first",
-    [naturals(6), Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 20 }))],
-    ([delays, concurrency]) =>
-      Effect.gen(function* () {
-        const wait = (episode: number) => yields(delays[episode % delays.length])
-        const expected = yield* written(batchOf(7, { concurrency: 1 }))
-        const one = yield* written(batchOf(7, { concurrency, protocol: SingleAgent.make(parrot(wait)) }))
-        assert.strictEqual(one, expected)
-      }).pipe(Effect.provide(files)),
-  )
-
-  it.effect.prop(
-    "is the same wherever the batch was interrupted, and however often",
-    [naturals(12), naturals(5), Schema.Literals(["record", "drop"])],
-    ([stops, delays, onFailure]) =>
-      Effect.gen(function* () {
-        const failures = (episode: number) => (episode % 3 === 0 ? Infinity : 0)
-        const about = { onFailure, protocol: failing(protocol, failures) }
-        const expected = yield* written(batchOf(7, about))
-        const path = yield* newPath
-        for (const stop of stops) {
-          const stopped = yield* Deferred.make<void>()
-          let finished = 0
-          const wait = (episode: number) => yields(delays[episode % delays.length])
-          const run = RolloutEngine.write(
-            batchOf(7, {
-              ...about,
-              protocol: failing(SingleAgent.make(parrot(wait)), failures),
-              onEvent: ({ _tag }) =>
-                _tag === "Finished" && finished++ === stop ? Deferred.succeed(stopped, undefined) : Effect.void,
-            }),
-            path,
-          )
-          yield* Effect.raceFirst(run, Deferred.await(stopped))
-          assert.isTrue(expected.startsWith(yield* textOf(path)))
-        }
-        const summary = yield* RolloutEngine.write(batchOf(7, about), path)
-        assert.strictEqual(yield* textOf(path), expected)
-        const [failed, dropped] = onFailure === "drop" ? [0, 4] : [4, 0]
-        assert.deepInclude(summary, { requests: 14, rollouts: 10, failed, dropped })
-      }).pipe(Effect.scoped, Effect.provide(files)),
-  )
-
-  it.effect.prop(
-    "is gone on with wherever it was cut",
-    [Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))],
-    ([share]) =>
-      Effect.gen(function* () {
-        const fs = yield* FileSystem.FileSystem
-        const path = yield* newPath
-        const expected = yield* written(batchOf(3))
-        yield* fs.writeFileString(path, expected)
-        yield* fs.truncate(path, Math.floor(share * expected.length))
-        const lines = (yield* textOf(path)).split("\n").length - 1
-        const played: Array<number> = []
-        const summary = yield* RolloutEngine.write(
-          batchOf(3, {
-            onEvent: (event) => Effect.sync(() => void (event._tag === "Started" && played.push(event.index))),
-          }),
-          path,
-        )
-        assert.strictEqual(yield* textOf(path), expected)
-        assert.deepStrictEqual(summary, { requests: 6, rollouts: 6, failed: 0, dropped: 0, resumed: lines })
-        assert.deepStrictEqual(played, [0, 1, 2, 3, 4, 5].slice(lines))
-      }).pipe(Effect.scoped, Effect.provide(files)),
   )
 
   it.effect("has what is done a tenth of a second later, for who is killed", () =>

@@ -1,38 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
 import * as RolloutRequest from "../../src/episode/RolloutRequest.ts"
 
-const natural = (most: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))
 const seedsOf = (requests: Iterable<RolloutRequest.RolloutRequest>) =>
   Array.from(requests, ({ envSeed, samplingSeed }) => ({ envSeed, samplingSeed }))
 
 describe("requests for rollouts", () => {
-  it.prop(
-    "have the same seeds and ids however many there are",
-    [Schema.Int, natural(20), natural(20), natural(6), natural(6), Schema.Boolean],
-    ([seed, size, more, n, others, varyEnv]) => {
-      const few = [...RolloutRequest.forTasks({ size }, { seed })]
-      const many = [...RolloutRequest.forTasks({ size: size + more }, { seed })]
-      assert.deepStrictEqual(many.slice(0, size), few)
-      for (const request of few) {
-        const repeated = RolloutRequest.repeat(request, n, { varyEnv })
-        assert.deepStrictEqual(RolloutRequest.repeat(request, n + others, { varyEnv }).slice(0, n), repeated)
-      }
-      assert.deepStrictEqual(
-        [...RolloutRequest.expand(few, n)],
-        few.flatMap((request) => RolloutRequest.repeat(request, n)),
-      )
-    },
-  )
-
-  it.prop("have different seeds and ids, each", [Schema.Int, natural(40), natural(12)], ([seed, size, n]) => {
-    const all = [...RolloutRequest.expand(RolloutRequest.forTasks({ size }, { seed }), n, { varyEnv: true })]
-    const seeds = seedsOf(all).flatMap(({ envSeed, samplingSeed }) => [envSeed, samplingSeed])
-    assert.strictEqual(new Set(seeds).size, 2 * size * n)
-    assert.strictEqual(new Set(all.map(({ id }) => id)).size, size * n)
-    assert.isTrue(seeds.every((one) => Number.isSafeInteger(one) && one >= 0))
-  })
-
   it("have different seeds in a large batch", () => {
     const all = RolloutRequest.expand(RolloutRequest.forTasks({ size: 12_500 }, { seed: 1 }), 8)
     assert.strictEqual(new Set(seedsOf(all).map(({ samplingSeed }) => samplingSeed)).size, 100_000)

@@ -1,10 +1,10 @@
 /** A batch to be played, stopped, and gone on with, by tests and by the process that they kill. */
-import { Effect } from "effect"
+import { Effect, FileSystem } from "effect"
 import type { Agent } from "../../src/agent/Agent.ts"
 import * as TaskSet from "../../src/env/text/TaskSet.ts"
 import type { EpisodeFailure, Protocol } from "../../src/episode/Protocol.ts"
 import { ProtocolError } from "../../src/episode/ProtocolError.ts"
-import type { Batch } from "../../src/episode/RolloutEngine.ts"
+import * as RolloutEngine from "../../src/episode/RolloutEngine.ts"
 import * as RolloutRequest from "../../src/episode/RolloutRequest.ts"
 import * as SingleAgent from "../../src/episode/SingleAgent.ts"
 import { CallContext } from "../../src/lm/Lm.ts"
@@ -48,7 +48,7 @@ export const failing = (
   }
 }
 
-export const batchOf = (size: number, about: Partial<Batch> = {}): Batch => {
+export const batchOf = (size: number, about: Partial<RolloutEngine.Batch> = {}): RolloutEngine.Batch => {
   const tasks = tasksOf(size)
   return {
     tasks,
@@ -58,3 +58,20 @@ export const batchOf = (size: number, about: Partial<Batch> = {}): Batch => {
     ...about,
   }
 }
+
+export const newPath = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  return `${yield* fs.makeTempDirectoryScoped()}/outcomes.jsonl`
+})
+export const textOf = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path))
+
+/** What a batch writes when nothing happens to it. */
+export const written = (batch: RolloutEngine.Batch) =>
+  Effect.gen(function* () {
+    const path = yield* newPath
+    yield* RolloutEngine.write(batch, path)
+    return yield* textOf(path)
+  }).pipe(Effect.scoped)
+
+/** Lets others go first, so many times. */
+export const yields = (times: number) => Effect.repeat(Effect.yieldNow, { times })

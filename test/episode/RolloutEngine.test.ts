@@ -4,6 +4,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, FileSystem, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { EnvError } from "../../src/env/EnvError.ts"
+import * as MultiTextEnv from "../../src/env/text/MultiTextEnv.ts"
+import * as MultiAgentSync from "../../src/episode/MultiAgentSync.ts"
 import type { Outcome } from "../../src/episode/Outcome.ts"
 import * as RolloutEngine from "../../src/episode/RolloutEngine.ts"
 import * as RolloutRequest from "../../src/episode/RolloutRequest.ts"
@@ -252,6 +254,38 @@ describe("the file of a batch", () => {
       const text = yield* textOf(path)
       assert.isTrue(text.endsWith("\n"))
       assert.isTrue((yield* written(batch)).startsWith(text))
+    }).pipe(Effect.scoped, Effect.provide(files)),
+  )
+
+  it.effect("has all rollouts of a request in its line, so that a cut leaves none of them alone", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const once = MultiTextEnv.make<null>({
+        id: "once",
+        type: "once",
+        players: ["X", "O"],
+        begin: () => ({ state: null, toMove: ["X", "O"], observations: { X: "go", O: "go" } }),
+        step: () => ({ state: null, toMove: [], observations: {}, feedback: {}, terminated: true }),
+      })
+      const batch: RolloutEngine.Batch<MultiTextEnv.MultiTextEnv> = {
+        tasks: { size: 3, digest: "once", at: () => Effect.succeed(once) },
+        requests: RolloutRequest.forTasks({ size: 3 }, { seed: 1 }),
+        protocol: MultiAgentSync.make(parrot()),
+        concurrency: 2,
+      }
+      const path = yield* newPath
+      const summary = yield* RolloutEngine.write(batch, path)
+      assert.deepStrictEqual(summary, { requests: 3, rollouts: 6, failed: 0, dropped: 0, resumed: 0 })
+      const rollouts = yield* Stream.runCollect(RolloutEngine.rollouts(path))
+      assert.deepStrictEqual(
+        rollouts.map(({ id, meta }) => [id.startsWith("task-"), meta.player]),
+        Array.from({ length: 3 }, () => ["X", "O"].map((player) => [true, player])).flat(),
+      )
+      const text = yield* textOf(path)
+      yield* fs.truncate(path, text.length - 100)
+      const again = yield* RolloutEngine.write(batch, path)
+      assert.deepStrictEqual(again, { ...summary, resumed: 2 })
+      assert.strictEqual(yield* textOf(path), text)
     }).pipe(Effect.scoped, Effect.provide(files)),
   )
 

@@ -88,7 +88,12 @@ describe.each(kinds)("a memory of the kind $name", ({ make, entries, most }) => 
         filled(restored, later)
         filled(memory, later)
         assert.strictEqual(run(restored.snapshot), run(memory.snapshot))
-        assert.deepStrictEqual(recall(restored, query, limit), recall(memory, query, limit))
+        // One that lived on, in which things were found and forgotten, finds what a new one does.
+        const fresh = make(maxLength)
+        run(fresh.restore(run(memory.snapshot), "m.jsonl"))
+        for (const same of [restored, fresh]) {
+          assert.deepStrictEqual(recall(same, query, limit), recall(memory, query, limit))
+        }
       }),
     )
   })

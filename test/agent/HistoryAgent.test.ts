@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit } from "effect"
 import * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
 import * as HistoryList from "../../src/agent/memory/HistoryList.ts"
 import * as MemorylessAgent from "../../src/agent/MemorylessAgent.ts"
@@ -157,6 +157,28 @@ describe("an agent with a history", () => {
       )
       assert.strictEqual(yield* parent.memory?.snapshot ?? Effect.succeed(""), before)
       assert.strictEqual(yield* clone.memory?.snapshot ?? Effect.succeed(""), before)
+    }),
+  )
+
+  it.effect("is in training as it was, whatever became of its clones in a test, and of theirs", () =>
+    Effect.gen(function* () {
+      const { agent: parent } = yield* made({}, "a", null, "b", "c")
+      yield* play(parent, "One.", [{ observation: null, feedback: told(0) }])
+      const before = yield* linesOf(parent.memory)
+      const clone = yield* parent.cloneForEpisode({ training: false, shareMemory: true })
+      const failed = yield* Effect.flip(play(clone, "Two.", [{ observation: null, feedback: told(1) }]))
+      assert.strictEqual(failed, broken)
+      const nested = yield* clone.cloneForEpisode({ training: false, shareMemory: true })
+      yield* play(nested, "Three.", [{ observation: null, feedback: told(1) }])
+      const apart = yield* parent.cloneForEpisode({ training: false, shareMemory: false })
+      assert.deepStrictEqual(yield* linesOf(apart.memory), before)
+      assert.isTrue(
+        Exit.hasDies(yield* Effect.exit(apart.memory?.add({ type: "Action", content: "x" }) ?? Effect.void)),
+      )
+      assert.deepStrictEqual(yield* linesOf(parent.memory), before)
+      assert.deepStrictEqual([parent.training, clone.training, nested.training], [true, false, false])
+      yield* play(parent, "Four.", [{ observation: null, feedback: told(0) }])
+      assert.strictEqual((yield* linesOf(parent.memory)).length, 6)
     }),
   )
 

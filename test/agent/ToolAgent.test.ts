@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Schema } from "effect"
+import { Effect, Exit, Fiber, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import type { ToolResult } from "../../src/agent/Agent.ts"
 import * as HistoryList from "../../src/agent/memory/HistoryList.ts"
 import * as Parser from "../../src/agent/Parser.ts"
@@ -205,6 +206,24 @@ describe("an agent with tools", () => {
       assert.strictEqual(yield* Effect.flip(agent.act(look("Well?"))), broken)
       yield* agent.act(look("Well?"))
       assert.deepStrictEqual(script.requests[2].messages, [{ role: "user", content: "Well?" }])
+    }),
+  )
+
+  it.effect("is as it was before a turn that was interrupted", () =>
+    Effect.gen(function* () {
+      const waiting = Tool.make({
+        name: "wait",
+        description: "",
+        parameters: Schema.Struct({}),
+        run: () => Effect.never,
+      })
+      const { agent, script } = yield* made({ tools: [waiting] }, calls(["1", "wait", {}]), "x")
+      const fiber = yield* Effect.forkChild(agent.act(look("Well?")))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(script.requests.length, 1)
+      yield* Fiber.interrupt(fiber)
+      yield* agent.act(look("Well?"))
+      assert.deepStrictEqual(script.requests[1].messages, [{ role: "user", content: "Well?" }])
     }),
   )
 

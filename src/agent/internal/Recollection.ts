@@ -88,9 +88,18 @@ export const make = (
   }
 }
 
+/** Entries never change, and the same ones are in prompt after prompt. */
+const lines = new WeakMap<MemoryEntry, string>()
+
 /** `OBSERVATION: A door.`; content that is an object is shown as JSON. */
-export const lineOf = ({ type, content }: MemoryEntry): string =>
-  `${type.toUpperCase()}: ${typeof content === "string" ? content : JSON.stringify(content)}`
+export const lineOf = (made: MemoryEntry): string => {
+  const known = lines.get(made)
+  if (known !== undefined) return known
+  const { type, content } = made
+  const line = `${type.toUpperCase()}: ${typeof content === "string" ? content : JSON.stringify(content)}`
+  lines.set(made, line)
+  return line
+}
 
 /** What is remembered, a paragraph each, and what is seen now. */
 export const promptOf = (remembered: ReadonlyArray<MemoryEntry>, observation: string): string =>

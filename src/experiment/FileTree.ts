@@ -23,7 +23,12 @@ export interface FileTree {
   /** The same in parts, for files that are better not in memory as a whole. */
   readonly stream: (path: string) => Stream.Stream<Uint8Array, RunStoreError>
   readonly readText: (path: string) => Effect.Effect<string, RunStoreError>
-  readonly write: (path: string, contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
+  /** Whole or not at all. What isn't `durable` is sure to outlive the process, but not the machine, and costs far less. */
+  readonly write: (
+    path: string,
+    contents: Uint8Array | string,
+    how?: { readonly durable: boolean },
+  ) => Effect.Effect<void, RunStoreError>
   /** Adds to the end; not atomic: a reader may meet half a line at the end of a file. */
   readonly append: (path: string, contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
   /** The same for a file that grows often: it is opened by the first append, and closed with the scope. */
@@ -67,7 +72,8 @@ export const onDisk = Effect.fnUntraced(function* (
 ): Effect.fn.Return<FileTree, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const at = (relative: string): string => path.join(root, relative)
+  // Some of a run's files may be wanted in a place outside of it.
+  const at = (relative: string): string => (path.isAbsolute(relative) ? relative : path.join(root, relative))
   const hidden = (final: string, ending: "tmp" | "old"): string =>
     path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
 
@@ -92,12 +98,12 @@ export const onDisk = Effect.fnUntraced(function* (
       Effect.ignore,
     )
 
-  const writeSynced = (file: string, contents: Contents) =>
+  const writeWhole = (file: string, contents: Contents, durable = true) =>
     Effect.scoped(
       Effect.gen(function* () {
         const handle = yield* fs.open(file, { flag: "w" })
         for (const part of partsOf(contents)) yield* handle.writeAll(part)
-        yield* handle.sync
+        if (durable) yield* handle.sync
       }),
     )
 
@@ -113,11 +119,13 @@ export const onDisk = Effect.fnUntraced(function* (
     )
   }
 
-  const openToAppend = (file: string) => {
-    const open = fs.open(file, { flag: "a" })
-    const inNewFolder = Effect.andThen(fs.makeDirectory(path.dirname(file), { recursive: true }), open)
-    return Effect.catchIf(open, isMissing, () => inNewFolder)
-  }
+  /** Makes the folder of a file where there is none yet. */
+  const inFolder = <A, R>(file: string, effect: Effect.Effect<A, PlatformError.PlatformError, R>) =>
+    Effect.catchIf(effect, isMissing, () =>
+      Effect.andThen(fs.makeDirectory(path.dirname(file), { recursive: true }), effect),
+    )
+
+  const openToAppend = (file: string) => inFolder(file, fs.open(file, { flag: "a" }))
 
   const appending = Effect.fnUntraced(function* (relative: string): Effect.fn.Return<Append, never, Scope.Scope> {
     // A scope from now on, though there is nothing in it yet: what is added to the outer one after this is done first.
@@ -140,17 +148,18 @@ export const onDisk = Effect.fnUntraced(function* (
     stream: (relative) =>
       Stream.mapError(fs.stream(at(relative)), (error) => runStoreError("read", at(relative), error)),
     readText: (relative) => doing("read", relative, fs.readFileString(at(relative))),
-    write: (relative, contents) =>
+    write: (relative, contents, { durable } = { durable: true }) =>
       doing(
         "write",
         relative,
         Effect.gen(function* () {
           const final = at(relative)
           const temporary = hidden(final, "tmp")
-          yield* fs.makeDirectory(path.dirname(final), { recursive: true })
-          yield* writeSynced(temporary, bytesOf(contents)).pipe(Effect.onError(() => Effect.ignore(erase(temporary))))
+          yield* inFolder(final, writeWhole(temporary, bytesOf(contents), durable)).pipe(
+            Effect.onError(() => Effect.ignore(erase(temporary))),
+          )
           yield* fs.rename(temporary, final)
-          yield* syncDirectory(path.dirname(final))
+          if (durable) yield* syncDirectory(path.dirname(final))
         }),
       ),
     append: (relative, contents) => Effect.scoped(Effect.flatMap(appending(relative), (append) => append(contents))),
@@ -187,7 +196,7 @@ export const onDisk = Effect.fnUntraced(function* (
           const writeAll = (some: Readonly<Record<string, Contents>>) =>
             Effect.forEach(
               Object.entries(some),
-              ([name, contents]) => writeSynced(path.join(temporary, name), contents),
+              ([name, contents]) => writeWhole(path.join(temporary, name), contents),
               // Flushes that wait together share the disk's time.
               { concurrency: "unbounded", discard: true },
             )

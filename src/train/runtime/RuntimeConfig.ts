@@ -12,7 +12,7 @@ export const RuntimeSettings = Schema.Struct({
   maxStepsPerEpisode: optional(positiveInt),
   /** Progress and a summary in the terminal. */
   verbose: withDefault(Schema.Boolean, true),
-  /** Where scores go, below the run's folder; of a path with a suffix, its folder. null: the run's folder itself. */
+  /** Where scores go, below the run's folder or from the root on; of a path with a suffix, its folder. null: the run's folder itself. */
   scoresPath: optional(Schema.NonEmptyString),
   /** Observations, actions, feedback and times in the scores' lines, too. */
   verboseScoreLogging: withDefault(Schema.Boolean, true),
@@ -24,7 +24,7 @@ export const RuntimeSettings = Schema.Struct({
   validationNumWorkers: optional(positiveInt),
   /** Validate before the first episode. */
   runValidationAtStart: withDefault(Schema.Boolean, false),
-  /** The folder of the checkpoints, below the run's; null: `checkpoints`. */
+  /** The folder of the checkpoints, below the run's or from the root on; null: `checkpoints`. */
   checkpointDir: optional(Schema.NonEmptyString),
   /** Save whenever so many more episodes have ended; null: ten times in a run, 0: at its end only. */
   checkpointEveryEpisodes: optional(naturalInt),
@@ -73,8 +73,9 @@ export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: Run
 /** Below the run's folder, which has `scores/` in it: of `scores.jsonl` that is `.`, of `logs/scores.jsonl` it is `logs`. */
 export const scoresFolder = ({ scoresPath }: RuntimeSettings): string => {
   if (scoresPath === null) return "."
+  const root = scoresPath.startsWith("/") ? "/" : ""
   const parts = scoresPath.split("/").filter((part) => part !== "" && part !== ".")
   const last = parts.at(-1) ?? ""
   const folders = last.lastIndexOf(".") > 0 ? parts.slice(0, -1) : parts
-  return folders.length === 0 ? "." : folders.join("/")
+  return folders.length === 0 ? root || "." : `${root}${folders.join("/")}`
 }

@@ -8,7 +8,8 @@ import { LmUsage } from "./RuntimeState.ts"
 
 /** A step of a training episode. */
 export const Moment = Schema.Struct({
-  obs: Schema.String,
+  /** What was seen after the step; null where there was nothing more to see. */
+  obs: Schema.NullOr(Schema.String),
   action: Schema.NullOr(Schema.String),
   feedback: Schema.NullOr(Schema.Unknown),
   done: Schema.Boolean,
@@ -73,9 +74,9 @@ export const episodesOf = Effect.fnUntraced(function* (
     if (line === "") continue
     const record: unknown = JSON.parse(line)
     if (!isPlain(record) || typeof record.observation !== "string") return null
-    const { observation: obs, action, feedback, episode_index: episode, terminated, truncated } = record
+    const { next_observation: obs, action, feedback, episode_index: episode, terminated, truncated } = record
     const moment = {
-      obs,
+      obs: typeof obs === "string" ? obs : null,
       action: typeof action === "string" ? action : null,
       feedback: feedback ?? null,
       done: terminated === true || truncated === true,

@@ -26,7 +26,7 @@ import { checkpointAt } from "./resumeFrom.ts"
 import { type RunSettings, scoresFolder, strategyOf } from "./RuntimeConfig.ts"
 import { episodesOf, type RuntimeResult } from "./RuntimeResult.ts"
 import { RuntimeState } from "./RuntimeState.ts"
-import { checked } from "./settings.ts"
+import { checked, refuseTaken } from "./settings.ts"
 import { playAll } from "./validate.ts"
 
 export type RuntimeError =
@@ -89,6 +89,7 @@ export const execute = Effect.fnUntraced(function* (
     checkpoints: runtime.checkpointDir ?? "checkpoints",
     ...(folder === "." ? {} : { scores: `${folder}/scores` }),
   })
+  if (!run.resumed) yield* refuseTaken(run, settings, from)
   const shared: Plain = {
     seed: settings.seed,
     agent: prepared.agentIdentity,

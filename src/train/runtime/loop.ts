@@ -56,8 +56,10 @@ export type LoopError = EpisodeFailure | DatasetError | RunStoreError
 export const loop = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, LoopError> {
   const { settings, state, totalEpisodes, startsFresh, checkpointEvery } = running
   const { runtime } = settings
-  if (startsFresh && runtime.checkpointOnStart) yield* checkpoint(running)
-  if (startsFresh && runtime.runValidationAtStart && state.lastValidation < state.seen) yield* validated(running)
+  // One that was stopped before it had played anything is still at its start.
+  const atStart = startsFresh || state.played === 0
+  if (atStart && runtime.runValidationAtStart && state.lastValidation < state.seen) yield* validated(running)
+  if (atStart && runtime.checkpointOnStart && state.lastCheckpoint < state.seen) yield* checkpoint(running)
 
   while (true) {
     const finished = state.seen >= totalEpisodes

@@ -1,4 +1,7 @@
 import { Effect } from "effect"
+import type { RunFiles } from "../../experiment/RunFiles.ts"
+import type { RunStoreError } from "../../experiment/RunStoreError.ts"
+import { trainScores } from "../../record/stepScores.ts"
 import { ConfigError, type DecodeOptions, sourceOf } from "../../config/Config.ts"
 import type { TaskSet } from "../../env/text/TaskSet.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
@@ -7,6 +10,8 @@ const wrong = (from: DecodeOptions, key: string, problem: string): ConfigError =
   const source = sourceOf(from, key)
   return new ConfigError({ source, key, message: `${source}: ${key}: ${problem}` })
 }
+
+const names = { scoresPath: "runtime.scores_path", checkpointDir: "runtime.checkpoint_dir" } as const
 
 /** What no single setting tells: whether they go together. Gives what is worth a warning. */
 export const checked = Effect.fnUntraced(function* (
@@ -26,12 +31,11 @@ export const checked = Effect.fnUntraced(function* (
   }
   for (const key of ["scoresPath", "checkpointDir"] as const) {
     const path = runtime[key]
-    if (path === null || !(path.startsWith("/") || path.split("/").includes(".."))) continue
-    const name = key === "scoresPath" ? "runtime.scores_path" : "runtime.checkpoint_dir"
+    if (path === null || !path.split("/").includes("..")) continue
     return yield* wrong(
       from,
-      name,
-      `expected a path within the run's folder, which can be moved as a whole; found ${path}`,
+      names[key],
+      `expected a path within the run's folder, or one from the root on; found ${path}`,
     )
   }
   const size = train?.size ?? 0
@@ -45,4 +49,19 @@ export const checked = Effect.fnUntraced(function* (
   return validates && validation === null
     ? ["there is no validation_dataset, so nothing is validated whatever validation_freq says"]
     : []
+})
+
+/** Two runs in one place outside of theirs would write into each other's files. */
+export const refuseTaken = Effect.fnUntraced(function* (
+  run: RunFiles,
+  { runtime }: RunSettings,
+  from: DecodeOptions,
+): Effect.fn.Return<void, ConfigError | RunStoreError> {
+  const taken = {
+    scoresPath: yield* run.exists(trainScores),
+    checkpointDir: (yield* run.list("checkpoints")).length > 0,
+  }
+  for (const key of ["scoresPath", "checkpointDir"] as const) {
+    if (taken[key]) return yield* wrong(from, names[key], `${runtime[key]} holds another run's files already`)
+  }
 })

@@ -69,7 +69,7 @@ describe("Runtime.run", () => {
       assert.strictEqual(metrics.mean_score, result.meanScore)
       assert.strictEqual(metrics.episodes.length, 20)
       assert.deepEqual(metrics.episodes[0][1], {
-        obs: "What is [0] called?",
+        obs: null,
         action: "name-0",
         feedback: { score: 1, target: "name-0", message: "Correct." },
         done: true,

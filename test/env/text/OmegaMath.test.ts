@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import * as Datasets from "../../../src/env/text/Datasets.ts"
 import type { LmRequest } from "../../../src/lm/Chat.ts"
 import type { LmService } from "../../../src/lm/Lm.ts"
+import { shownKey } from "../../../src/lm/LmConfig.ts"
 import { LmError } from "../../../src/lm/LmError.ts"
 import { disk } from "../../experiment/disk.ts"
 import { answered, lines, opened, problem, questionsOf, scoresOf, tasksOf } from "./opening.ts"
@@ -251,7 +252,7 @@ describe("feedback of a model", () => {
       )
       const config = yield* Datasets.decode({ ...said, feedback_lm_config: { model: "m", api_key: "sk-secret" } })
       assert.notInclude(JSON.stringify(config), "sk-secret")
-      assert.deepInclude(config["feedback_lm_config"], { model: "m", max_output_tokens: 2048 })
+      assert.deepInclude(config["feedback_lm_config"], { model: "m", max_output_tokens: 2048, api_key: shownKey })
     }),
   )
 })

@@ -206,6 +206,7 @@ describe("answers", () => {
     assert.strictEqual(boxed("\\boxed{\\{1, 2\\}}"), "\\{1, 2\\}")
     assert.strictEqual(boxed("\\fbox{1} \\boxed {2}"), "2")
     assert.strictEqual(boxed("\\boxed{1} and \\boxed{2"), "1")
+    assert.strictEqual(boxed("\\boxed{\\}} }"), "\\}")
     assert.strictEqual(boxed("boxed"), undefined)
   })
 

@@ -131,7 +131,10 @@ describe("mathematical answers", () => {
       check("auto", [[target, target, 1]], { expectBoxed: true })
     }
     // What is boxed is the answer, even if something else would be right.
-    check("auto", [["12, so \\boxed{the twelfth}", "12", 0]])
+    check("auto", [
+      ["12, so \\boxed{the twelfth}", "12", 0],
+      ["so \\boxed{x is 12}, not 13", "12", 1],
+    ])
   })
 
   it("say when there is nothing to compare", () => {

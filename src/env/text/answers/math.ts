@@ -10,7 +10,7 @@
 import { constantOf, equivalent } from "./expression.ts"
 import { bare, lastNumber, numberOf } from "./number.ts"
 import { exact, type Key, type Scorer, verdict } from "./score.ts"
-import { boxed, normalise, unboxed } from "./text.ts"
+import { normalise, unboxed } from "./text.ts"
 
 export const modes = ["auto", "numeric_tol", "tuple_tol", "set_tol", "matrix_tol", "expr_equiv"] as const
 export type Mode = (typeof modes)[number]
@@ -200,7 +200,7 @@ const kinds: Readonly<Record<string, Kind>> = {
 const given = (answer: string, kind: Kind, expectBoxed: boolean): Value | undefined => {
   const proper = unboxed(answer)
   const whole = read(proper, kind)
-  if (whole !== undefined || expectBoxed || boxed(answer) !== undefined) return whole
+  if (whole !== undefined || expectBoxed) return whole
   if (kind === "Number") {
     const last = lastNumber(bare(proper))
     return last === undefined ? undefined : number(last)

@@ -62,7 +62,7 @@ const answer: fc.Arbitrary<Partial<Completion>> = fc.oneof(
   { weight: 5, arbitrary: fc.tuple(word, calls).map(([content, toolCalls]) => ({ content, toolCalls })) },
 )
 
-const limit = (max: number) => fc.option(fc.integer({ min: 1, max }), { freq: 1 })
+const limit = (max: number) => fc.option(fc.integer({ min: 1, max }), { freq: 2 })
 
 export const world: fc.Arbitrary<World> = fc.record({
   protocol: fc.constantFrom("single", "delegating", "delegating", "turns", "atOnce"),

@@ -13,9 +13,10 @@
  * ```
  */
 import { Effect, Layer, type Redacted, Schema, Stream } from "effect"
-import { LanguageModel, type Response } from "effect/ai"
+import { LanguageModel } from "effect/ai"
 import { HttpClient } from "effect/http"
 import type { Completion, LmRequest } from "./Chat.ts"
+import { providerOf } from "./gathering.ts"
 import { baseUrlOf, broken, defaultTimeoutS, events, read, refusedInBody, type Server, whole } from "./http.ts"
 import { keyOf } from "./keys.ts"
 import type { LmError } from "./LmError.ts"
@@ -31,7 +32,7 @@ import {
   requestBody,
   Whole,
 } from "./openAiWire.ts"
-import { finishPart, type JsonFormat, make as makeLanguageModel, type Provider, toolCallPart } from "./Provider.ts"
+import { type JsonFormat, make as makeLanguageModel, type Provider } from "./Provider.ts"
 
 export const openAiUrl = "https://api.openai.com/v1"
 export const geminiUrl = "https://generativelanguage.googleapis.com/v1beta/openai"
@@ -93,15 +94,12 @@ export const make = Effect.fnUntraced(function* (
   const readPrompt = read(server, Schema.Struct({ prompt: Schema.String }))
   const readTokens = read(server, Schema.Struct({ tokens: Schema.Array(Schema.Int) }))
 
-  const gatherWhole = (request: LmRequest, format?: JsonFormat): Effect.Effect<Gathered, LmError> =>
+  const gatherWhole = (request: LmRequest, into: Gathered, format?: JsonFormat): Effect.Effect<void, LmError> =>
     whole(server, path, requestBody(request, dialect, { format, stream: false })).pipe(
       Effect.flatMap(readWhole),
-      Effect.flatMap((body) => {
-        if (isFailed(body)) return Effect.fail(refusedInBody(server, body))
-        const into = gathered()
-        gather(into, body)
-        return Effect.succeed(into)
-      }),
+      Effect.flatMap((body) =>
+        isFailed(body) ? Effect.fail(refusedInBody(server, body)) : Effect.sync(() => void gather(into, body)),
+      ),
     )
 
   /** The texts of an answer as they come; at its end `into` holds all of it. */
@@ -121,12 +119,6 @@ export const make = Effect.fnUntraced(function* (
       ),
     )
   }
-
-  const gatherStream = (request: LmRequest, format?: JsonFormat): Effect.Effect<Gathered, LmError> =>
-    Effect.suspend(() => {
-      const into = gathered()
-      return Effect.as(Stream.runDrain(texts(request, into, format)), into)
-    })
 
   /** llama.cpp gives the ids of what was said; those of the prompt it tells apart from it. */
   const promptIds = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<ReadonlyArray<number>, LmError> {
@@ -152,38 +144,14 @@ export const make = Effect.fnUntraced(function* (
     )
   }
 
-  const gatherAnswer = options.streaming === true ? gatherStream : gatherWhole
-  return {
+  return providerOf<Gathered>({
     model,
-    complete: (request, format) =>
-      Effect.flatMap(gatherAnswer(request, format), (answer) => completed(request, answer)),
-    stream: (request) =>
-      Stream.suspend(() => {
-        const into = gathered()
-        let begun = false
-        return texts(request, into).pipe(
-          Stream.filter((text) => text !== ""),
-          Stream.map((delta): ReadonlyArray<Response.StreamPartEncoded> => {
-            const part = { type: "text-delta", id: "0", delta } as const
-            if (begun) return [part]
-            begun = true
-            return [{ type: "text-start", id: "0" }, part]
-          }),
-          Stream.concat(
-            Stream.fromEffect(
-              Effect.suspend(() => completed(request, into)).pipe(
-                Effect.map((completion): ReadonlyArray<Response.StreamPartEncoded> => [
-                  ...(begun ? [{ type: "text-end", id: "0" } as const] : []),
-                  ...completion.toolCalls.map(toolCallPart),
-                  finishPart(completion),
-                ]),
-              ),
-            ),
-          ),
-          Stream.flattenIterable,
-        )
-      }),
-  }
+    streaming: options.streaming ?? false,
+    empty: gathered,
+    whole: gatherWhole,
+    texts,
+    completed,
+  })
 })
 
 /** The same as Effect's own service. */

@@ -23,55 +23,78 @@ const failing = (fault: Fault) => Effect.flip(call({ fault: () => fault }))
 const look = { name: "look", description: "Looks.", parameters: { type: "object", properties: {} } }
 
 describe("Anthropic", () => {
-  it.effect("gives what was said, without what was thought, and what it took", () =>
-    Effect.gen(function* () {
-      const { completion, asked } = yield* call({ say: () => "Hello there." })
-      assert.deepStrictEqual(completion, {
-        content: "Hello there.",
-        toolCalls: [],
-        finishReason: "stop",
-        usage: { inputTokens: 10, outputTokens: 5, reasoningTokens: 0 },
-        tokens: null,
-        model: "m-2026",
-        attempts: 1,
-      })
-      assert.strictEqual(asked[0].path, "/v1/messages")
-      assert.strictEqual(asked[0].headers["anthropic-version"], "2023-06-01")
-    }),
-  )
+  for (const streaming of [false, true]) {
+    describe(streaming ? "streamed" : "at once", () => {
+      it.effect("gives what was said, without what was thought, and what it took", () =>
+        Effect.gen(function* () {
+          const { completion, asked } = yield* call({ say: () => "Hello there." }, ask(), { streaming })
+          assert.deepStrictEqual(completion, {
+            content: "Hello there.",
+            toolCalls: [],
+            finishReason: "stop",
+            usage: { inputTokens: 10, outputTokens: 5, reasoningTokens: 0 },
+            tokens: null,
+            model: "m-2026",
+            attempts: 1,
+          })
+          assert.strictEqual(asked[0].path, "/v1/messages")
+          assert.strictEqual(asked[0].headers["anthropic-version"], "2023-06-01")
+        }),
+      )
 
-  it.effect("keeps why it ended", () =>
-    Effect.gen(function* () {
-      const ends: ReadonlyArray<readonly [string | null, string]> = [
-        ["stop_sequence", "stop"],
-        ["max_tokens", "length"],
-        ["model_context_window_exceeded", "length"],
-        ["refusal", "content_filter"],
-        ["pause_turn", "unknown"],
-        [null, "unknown"],
-      ]
-      for (const [finish, expected] of ends) {
-        const { completion } = yield* call({ say: () => ({ content: "Hel", finish }) })
-        assert.strictEqual(completion.finishReason, expected)
-      }
-    }),
-  )
+      it.effect("keeps why it ended", () =>
+        Effect.gen(function* () {
+          const ends: ReadonlyArray<readonly [string | null, string]> = [
+            ["stop_sequence", "stop"],
+            ["max_tokens", "length"],
+            ["model_context_window_exceeded", "length"],
+            ["refusal", "content_filter"],
+            ["pause_turn", "unknown"],
+            [null, "unknown"],
+          ]
+          for (const [finish, expected] of ends) {
+            const { completion } = yield* call({ say: () => ({ content: "Hel", finish }) }, ask(), { streaming })
+            assert.strictEqual(completion.finishReason, expected)
+          }
+        }),
+      )
 
-  it.effect("gives the tools that are called", () =>
-    Effect.gen(function* () {
-      const toolCalls = [{ id: "a", name: "look", arguments: '{"at":"the sky"}' }]
-      const { completion } = yield* call({ say: () => ({ content: "So:", toolCalls }) }, ask({ tools: [look] }))
-      assert.deepStrictEqual(completion.toolCalls, toolCalls)
-      assert.deepStrictEqual([completion.content, completion.finishReason], ["So:", "tool_calls"])
-    }),
-  )
+      it.effect("gives the tools that are called", () =>
+        Effect.gen(function* () {
+          const toolCalls = [
+            { id: "a", name: "look", arguments: '{"at":"the sky"}' },
+            { id: "b", name: "look", arguments: "{}" },
+          ]
+          const { completion } = yield* call({ say: () => ({ content: "So:", toolCalls }) }, ask({ tools: [look] }), {
+            streaming,
+          })
+          assert.deepStrictEqual(completion.toolCalls, toolCalls)
+          assert.deepStrictEqual([completion.content, completion.finishReason], ["So:", "tool_calls"])
+        }),
+      )
 
-  it.effect("passes on that a model said nothing", () =>
-    Effect.gen(function* () {
-      const { completion } = yield* call({ say: () => ({ content: null }) })
-      assert.deepStrictEqual([completion.content, completion.finishReason], ["", "stop"])
-    }),
-  )
+      it.effect("passes on that a model said nothing", () =>
+        Effect.gen(function* () {
+          const { completion } = yield* call({ say: () => ({ content: null }) }, ask(), { streaming })
+          assert.deepStrictEqual([completion.content, completion.finishReason], ["", "stop"])
+        }),
+      )
+
+      it.effect("half an answer is none, and a failure in the middle is one", () =>
+        Effect.gen(function* () {
+          const failed = (fault: Fault) => Effect.flip(call({ fault: () => fault }, ask(), { streaming }))
+          assert.strictEqual((yield* failed({ kind: "dropped" })).reason, "unavailable")
+          assert.strictEqual((yield* failed({ kind: "garbled" })).reason, streaming ? "unavailable" : "malformed")
+          const error = '{"type":"error","error":{"type":"overloaded_error","message":"So it is."}}'
+          const told = yield* failed({ kind: "body", body: streaming ? `event: error\ndata: ${error}\n\n` : error })
+          assert.strictEqual(told.reason, "unavailable")
+          assert.match(told.message, /So it is\.$/)
+          const odd = streaming ? 'data: {"type":"message_start"}\n\n' : "{}"
+          assert.strictEqual((yield* failed({ kind: "body", body: odd })).reason, "malformed")
+        }),
+      )
+    })
+  }
 
   it.effect("says all of a request, in turns that alternate", () =>
     Effect.gen(function* () {

@@ -163,25 +163,52 @@ const openAi = (body: Body, answer: Answer, as: NonNullable<Options["as"]>): Rea
   ]
 }
 
-const anthropic = (body: Body, { content = null, toolCalls = [], finish }: Answer): ReadonlyArray<string> => [
-  JSON.stringify({
-    type: "message",
-    role: "assistant",
-    model: `${body.model}-2026`,
-    content: [
-      { type: "thinking", thinking: "Hm.", signature: "x" },
+const anthropic = (body: Body, { content = null, toolCalls = [], finish }: Answer): ReadonlyArray<string> => {
+  const about = { type: "message", role: "assistant", model: `${body.model}-2026` }
+  const used = { input_tokens: 7, cache_read_input_tokens: 3 }
+  const stop_reason = finish === undefined ? (toolCalls.length > 0 ? "tool_use" : "end_turn") : finish
+  const thought = { type: "thinking", thinking: "Hm.", signature: "x" }
+  const called = toolCalls.map(({ id, name, arguments: said }) => ({ part: { type: "tool_use", id, name }, said }))
+  if (body.stream !== true) {
+    const parts = [
+      thought,
       ...(content === null ? [] : [{ type: "text", text: content }]),
-      ...toolCalls.map((call) => ({
-        type: "tool_use",
-        id: call.id,
-        name: call.name,
-        input: JSON.parse(call.arguments),
-      })),
-    ],
-    stop_reason: finish === undefined ? (toolCalls.length > 0 ? "tool_use" : "end_turn") : finish,
-    usage: { input_tokens: 7, cache_read_input_tokens: 3, output_tokens: 5 },
-  }),
-]
+      ...called.map(({ part, said }) => ({ ...part, input: JSON.parse(said) })),
+    ]
+    return [JSON.stringify({ ...about, content: parts, stop_reason, usage: { ...used, output_tokens: 5 } })]
+  }
+  const event = (type: string, more: object = {}): string =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
+  const block = (index: number, begun: object, deltas: ReadonlyArray<object>): ReadonlyArray<string> => [
+    event("content_block_start", { index, content_block: begun }),
+    ...deltas.map((delta) => event("content_block_delta", { index, delta })),
+    event("content_block_stop", { index }),
+  ]
+  return [
+    event("message_start", {
+      message: { ...about, content: [], stop_reason: null, usage: { ...used, output_tokens: 1 } },
+    }),
+    event("ping"),
+    ...block(0, { ...thought, thinking: "" }, [{ type: "thinking_delta", thinking: "Hm." }]),
+    ...(content === null
+      ? []
+      : block(
+          1,
+          { type: "text", text: "" },
+          pieces(content).map((text) => ({ type: "text_delta", text })),
+        )),
+    ...called.flatMap(({ part, said }, at) => {
+      // Of no arguments, Anthropic streams nothing.
+      const deltas = (said === "{}" ? [""] : [said.slice(0, 3), said.slice(3)]).map((json) => ({
+        type: "input_json_delta",
+        partial_json: json,
+      }))
+      return block(2 + at, { ...part, input: {} }, deltas)
+    }),
+    event("message_delta", { delta: { stop_reason }, usage: { input_tokens: null, output_tokens: 5 } }),
+    event("message_stop"),
+  ]
+}
 
 const keyOf = (headers: IncomingHttpHeaders): string | undefined =>
   headers["x-api-key"]?.toString() ?? headers.authorization?.replace(/^Bearer /, "")
@@ -256,9 +283,9 @@ export const serve = (options: Options = {}): Effect.Effect<Server, never, Scope
         return void response.end(JSON.stringify({ tokens: bytes.encode(String(body.content)) }))
       const said = options.say?.(body, before) ?? "Hello"
       const whole = typeof said === "string" ? { content: said } : said
-      if (path.endsWith("/v1/messages")) write(response, "application/json", anthropic(body, whole), fault)
+      const type = body.stream === true ? "text/event-stream" : "application/json"
+      if (path.endsWith("/v1/messages")) write(response, type, anthropic(body, whole), fault)
       else if (path.endsWith("/v1/chat/completions")) {
-        const type = body.stream === true ? "text/event-stream" : "application/json"
         write(response, type, openAi(body, whole, options.as ?? "openai"), fault)
       } else response.writeHead(404).end('{"detail":"Not Found"}')
     }

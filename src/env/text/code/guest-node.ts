@@ -100,6 +100,8 @@ export const guest = (lock: () => void): void => {
     writeSync(1, "done\n")
   }
 
+  // A promise that a program drops is no end of the others' tests.
+  process.on("unhandledRejection", () => {})
   input.on("data", (chunk: Uint8Array) => chunks.push(chunk))
   input.on("end", () => void main())
 }

@@ -73,6 +73,17 @@ layer(codeRunner({ timeoutMs: 4000, memoryMb: 64, concurrency: 2 }), { timeout: 
     }),
   )
 
+  it.effect("may drop promises that fail", () =>
+    Effect.gen(function* () {
+      const tests = [1, 2, 3].map((expected) => ({
+        run: `(Promise.reject(new Error("dropped")), Promise.resolve(${expected}))`,
+        expected,
+      }))
+      const program = "void (async () => { throw new Error('dropped, too') })()"
+      assert.deepStrictEqual(tags(yield* CodeRunner.run({ program, tests })), ["Passed", "Passed", "Passed"])
+    }),
+  )
+
   it.effect("that can't be read, or throws, has passed nothing", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* outcome("function ("), {

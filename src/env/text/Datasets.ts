@@ -104,6 +104,10 @@ const kindOf = (type: unknown, from: DecodeOptions) =>
     // The last of a name holds, so that people can put their own in the place of a built-in one.
     const kind = kinds.findLast((candidate) => candidate.type === type)
     if (kind !== undefined) return Effect.succeed(kind)
+    if (type === "alfworld") {
+      const problem = `"alfworld" needs a simulator that isn't part of this; give a kind of one's own of that name, as Datasets.Kinds`
+      return Effect.fail(wrongKey(from, "type", problem))
+    }
     const names = kinds.map((known) => known.type)
     const near = typeof type === "string" ? closest(type, names) : undefined
     const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`

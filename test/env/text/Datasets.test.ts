@@ -165,6 +165,10 @@ describe("a data set of a config", () => {
           `conf.yaml: type: expected a known kind of data set, found "qaa"; did you mean "qa"?`,
         ],
         [
+          { type: "alfworld", split: "eval_out_of_distribution" },
+          `conf.yaml: type: "alfworld" needs a simulator that isn't part of this; give a kind of one's own of that name, as Datasets.Kinds`,
+        ],
+        [
           { items: [item], task_type: "numerical" },
           `conf.yaml: task_type: expected "exact" | "f1" | "numeric" | "mcq" | "custom", found "numerical"`,
         ],

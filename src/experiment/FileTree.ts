@@ -98,12 +98,12 @@ export const onDisk = Effect.fnUntraced(function* (
       Effect.ignore,
     )
 
-  const writeWhole = (file: string, contents: Contents, durable = true) =>
+  const writeSynced = (file: string, contents: Contents) =>
     Effect.scoped(
       Effect.gen(function* () {
         const handle = yield* fs.open(file, { flag: "w" })
         for (const part of partsOf(contents)) yield* handle.writeAll(part)
-        if (durable) yield* handle.sync
+        yield* handle.sync
       }),
     )
 
@@ -155,7 +155,8 @@ export const onDisk = Effect.fnUntraced(function* (
         Effect.gen(function* () {
           const final = at(relative)
           const temporary = hidden(final, "tmp")
-          yield* inFolder(final, writeWhole(temporary, bytesOf(contents), durable)).pipe(
+          const bytes = bytesOf(contents)
+          yield* inFolder(final, durable ? writeSynced(temporary, bytes) : fs.writeFile(temporary, bytes)).pipe(
             Effect.onError(() => Effect.ignore(erase(temporary))),
           )
           yield* fs.rename(temporary, final)
@@ -196,7 +197,7 @@ export const onDisk = Effect.fnUntraced(function* (
           const writeAll = (some: Readonly<Record<string, Contents>>) =>
             Effect.forEach(
               Object.entries(some),
-              ([name, contents]) => writeWhole(path.join(temporary, name), contents),
+              ([name, contents]) => writeSynced(path.join(temporary, name), contents),
               // Flushes that wait together share the disk's time.
               { concurrency: "unbounded", discard: true },
             )

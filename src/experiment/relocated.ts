@@ -19,7 +19,7 @@ export const relocated = (tree: FileTree, places: Places): FileTree => {
     read: (path) => tree.read(at(path)),
     stream: (path) => tree.stream(at(path)),
     readText: (path) => tree.readText(at(path)),
-    write: (path, contents) => tree.write(at(path), contents),
+    write: (path, contents, how) => tree.write(at(path), contents, how),
     append: (path, contents) => tree.append(at(path), contents),
     appending: (path) => tree.appending(at(path)),
     truncate: (path, size) => tree.truncate(at(path), size),

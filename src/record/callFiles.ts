@@ -103,7 +103,7 @@ export const callFiles = (run: RunFiles): CallSink => {
         const index = nextIn(step)
         const path = `${step}_call_${padded(index, 2)}.json`
         const write = (record: CallRecord): Effect.Effect<void> =>
-          Effect.orDie(run.write(path, `${JSON.stringify(fileOf(record, index), null, 2)}\n`))
+          Effect.orDie(run.write(path, `${JSON.stringify(fileOf(record, index), null, 2)}\n`, { durable: false }))
         return Effect.as(write(begun), write)
       }),
   }

@@ -168,16 +168,20 @@ describe("a disk that fails", () => {
       }
     })
 
-  it.effect("leaves a file as it was or as it should be, and says what is wrong", () =>
-    Effect.gen(function* () {
-      const outcomes = yield* breakingEverywhere("ENOSPC", (tree) => tree.write("file", "after, and longer"))
-      assert.isAtLeast(outcomes.length, 4)
-      for (const { tree, error } of outcomes) {
-        assert.include(["before", "after, and longer"], yield* tree.readText("file"))
-        assert.propertyVal(error, "message", `cannot write ${tree.root}/file: no space left on device`)
-      }
-    }).pipe(Effect.provide(disk)),
-  )
+  for (const durable of [true, false]) {
+    const how = durable ? "flushed to disk" : "in the system's hands"
+    it.effect(`leaves a file as it was or as it should be, ${how}, and says what is wrong`, () =>
+      Effect.gen(function* () {
+        const write = (tree: FileTree) => tree.write("file", "after, and longer", { durable })
+        const outcomes = yield* breakingEverywhere("ENOSPC", write)
+        assert.isAtLeast(outcomes.length, durable ? 4 : 2)
+        for (const { tree, error } of outcomes) {
+          assert.include(["before", "after, and longer"], yield* tree.readText("file"))
+          assert.propertyVal(error, "message", `cannot write ${tree.root}/file: no space left on device`)
+        }
+      }).pipe(Effect.provide(disk)),
+    )
+  }
 
   it.effect("leaves half a line at the end at worst when appending", () =>
     Effect.gen(function* () {

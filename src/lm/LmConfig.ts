@@ -38,6 +38,7 @@ export type Limits = typeof Limits.Type
 export const Budget = Schema.Struct({
   /** Of prompts and answers together; null: no limit. */
   tokens: withDefault(Schema.NullOr(naturalInt), null),
+  /** How often a server may be asked, retries included; answers from the cache cost nothing. */
   calls: withDefault(Schema.NullOr(naturalInt), null),
   /** In what the prices are in. */
   money: withDefault(Schema.NullOr(nonNegative), null),

@@ -1,6 +1,14 @@
 import { Effect, type FileSystem, Path, Schema, type Scope } from "effect"
 import * as Agents from "../../agent/Agents.ts"
-import { applyOverrides, decode, type DecodeOptions, isPlain, type Plain, toCamelCase } from "../../config/Config.ts"
+import {
+  applyOverrides,
+  ConfigError,
+  decode,
+  type DecodeOptions,
+  isPlain,
+  type Plain,
+  toCamelCase,
+} from "../../config/Config.ts"
 import * as Datasets from "../../env/text/Datasets.ts"
 import { Spent } from "../../lm/budgeted.ts"
 import { Lm } from "../../lm/Lm.ts"
@@ -57,17 +65,38 @@ export const fromConfig = (
         { name: options.name, ...value },
         from,
       )
-      const dataset = (said: unknown, key: string) =>
+      const spent = new Spent()
+      const needs = yield* Effect.context<Lms.Needs>()
+      const paths = yield* Path.Path
+      const open = (lmConfig: LmConfig, key: string) =>
+        Lms.open(
+          { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
+          { spent, source: `${options.source}: ${key}` },
+        )
+      /** Some data sets ask a model, too: what it costs is the run's. */
+      const openLm = (key: string) => (lmConfig: LmConfig) =>
+        open(lmConfig, key).pipe(
+          Effect.provideContext(needs),
+          Effect.catchTag("LmError", ({ message }) =>
+            Effect.fail(
+              new ConfigError({ source: options.source, key, message: `${options.source}: ${key}: ${message}` }),
+            ),
+          ),
+        )
+      const dataset = (said: unknown, key: string, inFile: string) =>
         said === undefined || said === null
           ? Effect.succeed(null)
-          : Datasets.open(said, { baseDir, from: { ...from, prefix: [key] } })
-      const train = yield* dataset(trainDataset, "trainDataset")
-      const validation = yield* dataset(validationDataset, "validationDataset")
+          : Datasets.open(said, {
+              baseDir,
+              from: { ...from, prefix: [key] },
+              openLm: openLm(`${inFile}.feedback_lm_config`),
+            })
+      const train = yield* dataset(trainDataset, "trainDataset", "train_dataset")
+      const validation = yield* dataset(validationDataset, "validationDataset", "validation_dataset")
       const agentFrom = { ...from, prefix: ["agent"], baseDir }
       const decoded = yield* Agents.decode(agent ?? {}, agentFrom)
-      const spent = new Spent()
-      const lmConfig = { ...decoded.lmConfig, cacheDir: (yield* Path.Path).resolve(baseDir, decoded.lmConfig.cacheDir) }
-      const lm = yield* Lms.open(lmConfig, { spent, source: `${options.source}: agent.lm_config` })
+      const { lmConfig } = decoded
+      const lm = yield* open(lmConfig, "agent.lm_config")
       return yield* execute({
         settings,
         agent: yield* Effect.provideService(decoded.make, Lm, lm),
@@ -87,7 +116,7 @@ export const fromConfig = (
   )
 
 /** Retries, limits and budgets may be others when a run goes on; what the model is asked, and how, may not. */
-const identityOf = ({ verbose: _, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
+const identityOf = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
   return { ...agent, lmConfig: { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } }
 }

@@ -104,7 +104,7 @@ describe("a run that was stopped", () => {
     ["another seed", { seed: 4 }, "seed"],
     ["other tasks", { train: tasks(19) }, "train_dataset"],
     ["another limit", { runtime: { ...input.runtime, maxStepsPerEpisode: 9 } }, "max_steps_per_episode"],
-  ] as const)("does not go on with %s", ([_, other, key]) =>
+  ] as const)("does not go on with %s", ([, other, key]) =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
       const first = runIn({ model: answering(14, reached) }, input)

@@ -18,6 +18,7 @@ import { auto } from "./backend/auto.ts"
 import { Backend, type BackendUnavailable } from "./backend/Backend.ts"
 import * as reference from "./backend/reference.ts"
 import * as wasm from "./backend/wasm.ts"
+import { layer as codeRunner } from "./env/text/code/runner-node.ts"
 import { owner } from "./experiment/owner-node.ts"
 import { type FileSystemOptions, type Provenance, RunStore } from "./experiment/RunStore.ts"
 import { progress } from "./record/progress.ts"
@@ -75,12 +76,15 @@ export const httpClient = Layer.unwrap(
 export { layer as envPool } from "./env/pool/pool-node.ts"
 
 /** Programs that nobody knows, in processes that may do nothing but compute: for data sets of `type: code`. */
-export { layer as codeRunner } from "./env/text/code/runner-node.ts"
+export { codeRunner }
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
-/** What agents that talk need of the machine: files for data sets and caches, and a way to servers of models. */
-export const platform = Layer.merge(files, httpClient)
+/**
+ * What agents that talk need of the machine: files for data sets and caches, a way to servers of models, and processes
+ * for programs that nobody knows.
+ */
+export const platform = Layer.mergeAll(files, httpClient, codeRunner())
 
 /** Runs in folders below `resultsDir`; time and commit are those of this moment unless given. */
 export const runStore = (

@@ -1,32 +1,37 @@
 /**
- * An agent on a data set: every task is played by a clone of its own, which shares the agent's memory and can't write
- * it; as many at a time as asked. An episode that fails is an outcome like any other, and stops none of the rest.
+ * An agent on a data set, or any protocol: every task is played, as many at a time as asked, an agent's by clones that
+ * share its memory and can't write it. An episode that fails is an outcome like any other, and stops none of the rest.
  *
  * What comes out doesn't depend on how many were played at a time, or on which was done first: outcomes are told in the
  * order of the tasks, each as soon as all before it are there.
  *
  * @example
  * ```ts
- * yield* Evaluate.each({ tasks, agent, seed: 1, concurrency: 100 }, (outcome) => Console.log(outcome.totalScore))
+ * const evaluation = { tasks, protocol: Evaluate.frozen(agent), seed: 1, concurrency: 100 }
+ * yield* Evaluate.each(evaluation, (played) => Console.log(played.totalScore))
  * ```
  */
 import { Cause, Clock, Effect, Exit, Option } from "effect"
 import type { Agent } from "../agent/Agent.ts"
-import type { DatasetError, TaskSet } from "../env/text/TaskSet.ts"
 import type { TextEnv } from "../env/text/TextEnv.ts"
 import { inOrder } from "../episode/inOrder.ts"
 import { isFinal } from "../episode/isFinal.ts"
-import type { EpisodeFailure } from "../episode/Protocol.ts"
-import { goesOn, type Ending, type Rollout, type Step } from "../episode/Rollout.ts"
+import type { Episode, Protocol } from "../episode/Protocol.ts"
+import { goesOn, type Step } from "../episode/Rollout.ts"
+import type { Tasks } from "../episode/RolloutEngine.ts"
 import * as SingleAgent from "../episode/SingleAgent.ts"
 import { CallContext } from "../lm/Lm.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { stream } from "../rng/Rng.ts"
-import { scored, type ScoredStep } from "./scored.ts"
+import type { About, Played, TimedStep } from "./Played.ts"
+import { scored } from "./scored.ts"
 
-export interface Evaluation extends SingleAgent.Options {
-  readonly tasks: TaskSet
-  readonly agent: Agent
+export type { About, Played, TimedStep } from "./Played.ts"
+
+export interface Evaluation<Env extends About = TextEnv> {
+  readonly tasks: Tasks<Env>
+  /** Who plays, and how: `frozen(agent)`, or whoever a protocol brings together. */
+  readonly protocol: Protocol<Env>
   /** Of the envs' chance and the model's sampling; the same task has the same chance in every evaluation of a seed. */
   readonly seed: number
   /** Episodes at a time. */
@@ -37,86 +42,90 @@ export interface Evaluation extends SingleAgent.Options {
   readonly phase?: CallContext["phase"]
 }
 
-/** A step, and when it was made. */
-export interface TimedStep extends ScoredStep {
-  readonly startedAtMillis: number
-  readonly endedAtMillis: number
-}
+/** A protocol by which an agent is played as it is: its memory is read, and can't be written. */
+export const frozen = (agent: Agent, options: SingleAgent.Options = {}): Protocol => ({
+  name: "SingleAgent",
+  play: Effect.fnUntraced(function* (episode: Episode) {
+    const player = yield* agent.cloneForEpisode({ training: false, shareMemory: true })
+    return [yield* SingleAgent.play(player, episode, options)]
+  }),
+})
 
-/** How one episode went. */
-export interface Outcome {
-  /** Among all episodes, from 0: those of a task follow one another. */
-  readonly index: number
-  readonly task: number
-  readonly repeat: number
-  readonly env: Pick<TextEnv, "id" | "type" | "metadata">
-  /** As far as it went. */
-  readonly steps: ReadonlyArray<TimedStep>
-  readonly totalScore: number
-  readonly ending: Ending
-  /** Null where it failed. */
-  readonly rollout: Rollout | null
-  readonly error: EpisodeFailure | DatasetError | null
-}
+/** How many episodes there are in all. */
+export const sizeOf = <Env extends About>({ tasks, repeats = 1 }: Evaluation<Env>): number => tasks.size * repeats
 
 /** Plays all, and tells of each in order. */
-export const each = Effect.fnUntraced(function* <E>(
-  evaluation: Evaluation,
-  tell: (outcome: Outcome) => Effect.Effect<void, E>,
+export const each = Effect.fnUntraced(function* <E, Env extends About = TextEnv>(
+  evaluation: Evaluation<Env>,
+  tell: (played: Played) => Effect.Effect<void, E>,
 ): Effect.fn.Return<void, E | LmError> {
-  const { tasks, concurrency, repeats = 1 } = evaluation
   yield* inOrder(
-    Array.from({ length: tasks.size * repeats }, (_, index) => index),
-    { concurrency, work: (index) => playOne(evaluation, index, repeats), tell },
+    Array.from({ length: sizeOf(evaluation) }, (_, index) => index),
+    { concurrency: evaluation.concurrency, work: (index) => one(evaluation, index), tell },
   )
 })
 
 /** The same, with all outcomes in the end. */
-export const all = Effect.fnUntraced(function* (
-  evaluation: Evaluation,
-): Effect.fn.Return<ReadonlyArray<Outcome>, LmError> {
-  const outcomes: Array<Outcome> = []
-  yield* each(evaluation, (outcome) => Effect.sync(() => void outcomes.push(outcome)))
+export const all = Effect.fnUntraced(function* <Env extends About = TextEnv>(
+  evaluation: Evaluation<Env>,
+): Effect.fn.Return<ReadonlyArray<Played>, LmError> {
+  const outcomes: Array<Played> = []
+  yield* each(evaluation, (played) => Effect.sync(() => void outcomes.push(played)))
   return outcomes
 })
 
-const unknown = { id: "unknown", type: "unknown", metadata: {} }
+const unknown: About = { id: "unknown", type: "unknown", metadata: {} }
 
-const playOne = Effect.fnUntraced(function* (
-  { tasks, agent, seed, phase = { _tag: "default" }, ...options }: Evaluation,
+/** Plays one of the episodes; what isn't about it alone (a wrong key, a budget that is spent) is an error. */
+export const one = Effect.fnUntraced(function* <Env extends About = TextEnv>(
+  { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" } }: Evaluation<Env>,
   index: number,
-  repeats: number,
-): Effect.fn.Return<Outcome, LmError> {
+): Effect.fn.Return<Played, LmError> {
   const task = Math.floor(index / repeats)
   const repeat = index % repeats
   const random = stream(seed, "evaluate", task, repeat)
   const envSeed = random.uint32()
   const samplingSeed = random.uint32()
-  const steps: Array<TimedStep> = []
-  let since = yield* Clock.currentTimeMillis
-  let env: Outcome["env"] = unknown
+  const startedAtMillis = yield* Clock.currentTimeMillis
+  let made: Array<{ readonly id: string; readonly step: TimedStep }> = []
+  let since = startedAtMillis
+  let env = unknown
   const onStep = (step: Step): Effect.Effect<void> => {
-    const made = scored(step)
-    if (made === undefined) return Effect.void
+    const told = scored(step)
+    if (told === undefined) return Effect.void
     return Effect.map(Clock.currentTimeMillis, (now) => {
-      steps.push({ ...made, startedAtMillis: since, endedAtMillis: now })
+      made.push({ id: step.id, step: { ...told, startedAtMillis: since, endedAtMillis: now } })
       since = now
     })
   }
   const playing = Effect.gen(function* () {
     const found = yield* tasks.at(task)
     env = { id: found.id, type: found.type, metadata: found.metadata }
-    const player = yield* agent.cloneForEpisode({ training: false, shareMemory: true })
     const id = repeats === 1 ? `task-${task}` : `task-${task}-${repeat}`
-    return yield* SingleAgent.play(player, { id, env: found, envSeed, samplingSeed, onStep }, options)
-  }).pipe(Effect.provideService(CallContext, { phase, purpose: "action", episode: index + 1, step: 0 }))
+    return yield* protocol.play({ id, env: found, envSeed, samplingSeed, onStep })
+  }).pipe(Effect.scoped, Effect.provideService(CallContext, { phase, purpose: "action", episode: index + 1, step: 0 }))
 
   const exit = yield* Effect.exit(playing)
-  const about = { index, task, repeat, env, steps, totalScore: steps.reduce((sum, { score }) => sum + score, 0) }
-  if (Exit.isSuccess(exit)) return { ...about, ending: exit.value.ending, rollout: exit.value, error: null }
+  const endedAtMillis = yield* Clock.currentTimeMillis
+  const about = (): Omit<Played, "ending" | "rollouts" | "error"> => ({
+    index,
+    task,
+    repeat,
+    env,
+    steps: made.map(({ step }) => step),
+    totalScore: made.reduce((sum, { step }) => sum + step.score, 0),
+    startedAtMillis,
+    endedAtMillis,
+  })
+  if (Exit.isSuccess(exit)) {
+    const [first] = exit.value
+    const own = new Set(first.steps.map(({ id }) => id))
+    made = made.filter(({ id }) => own.has(id))
+    return { ...about(), ending: first.ending, rollouts: exit.value, error: null }
+  }
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   // What is interrupted is not over, and what is a bug is nobody's score.
   if (error === undefined) return yield* Effect.orDie(Effect.failCause(exit.cause))
   if (isFinal(error)) return yield* error
-  return { ...about, ending: goesOn, rollout: null, error }
+  return { ...about(), ending: goesOn, rollouts: [], error: { error: error._tag, message: error.message } }
 })

@@ -1,16 +1,19 @@
-import type { Feedback } from "../env/text/TextEnv.ts"
-import type { Ending, Step } from "../episode/Rollout.ts"
+import { Schema } from "effect"
+import { Feedback } from "../env/text/TextEnv.ts"
+import { Ending, type Step } from "../episode/Rollout.ts"
 
 /** A step as far as scores go: what the env made of an action, or what it cost to say none. */
-export interface ScoredStep extends Ending {
-  readonly observation: string
+export const ScoredStep = Schema.Struct({
+  observation: Schema.String,
   /** Null where the model's words held none. */
-  readonly action: string | null
-  readonly feedback: Feedback
-  readonly score: number
-  readonly nextObservation: string | null
-  readonly info: Readonly<Record<string, unknown>>
-}
+  action: Schema.NullOr(Schema.String),
+  feedback: Feedback,
+  score: Schema.Finite,
+  nextObservation: Schema.NullOr(Schema.String),
+  info: Schema.Record(Schema.String, Schema.Unknown),
+  ...Ending.fields,
+})
+export type ScoredStep = typeof ScoredStep.Type
 
 /** What a step of a rollout scored; undefined of calls of the model that led to another one. */
 export const scored = (step: Step): ScoredStep | undefined => {

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { isPlain } from "../../config/Config.ts"
+import { LmUsage } from "../../evaluate/usage.ts"
 import type { RunFiles } from "../../experiment/RunFiles.ts"
 import type { RunStoreError } from "../../experiment/RunStoreError.ts"
 import { trainScores } from "../../record/stepScores.ts"
 import { RunResult, ValidationSummary } from "../RunResult.ts"
-import { LmUsage } from "./RuntimeState.ts"
 
 /** A step of a training episode. */
 export const Moment = Schema.Struct({

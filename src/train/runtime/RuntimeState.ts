@@ -1,18 +1,10 @@
 import { Schema } from "effect"
+import { LmUsage, noUsage } from "../../evaluate/usage.ts"
 import { ScoreHash } from "../ScoreHash.ts"
 import { Evaluation } from "../RunState.ts"
 
 /** How many episodes the mean that people watch is taken over. */
 const recentEpisodes = 100
-
-/** What the model was asked, and how much that was. */
-export const LmUsage = Schema.Struct({
-  calls: Schema.Int,
-  retries: Schema.Int,
-  inputTokens: Schema.Int,
-  outputTokens: Schema.Int,
-})
-export type LmUsage = typeof LmUsage.Type
 
 /** A run's progress, as `runtime.json` of a checkpoint holds it. */
 export const SavedProgress = Schema.Struct({
@@ -58,7 +50,7 @@ export class RuntimeState {
   lastCheckpoint = -1
   lastMemory = -1
   failedValidationEpisodes = 0
-  usage: LmUsage = { calls: 0, retries: 0, inputTokens: 0, outputTokens: 0 }
+  usage: LmUsage = noUsage
   /** Seconds spent before this process took over. */
   earlierSeconds = 0
   evaluations: ReadonlyArray<Evaluation> = []

@@ -6,17 +6,18 @@ import type { EpisodeFailure } from "../../episode/Protocol.ts"
 import type { Rollout, Step } from "../../episode/Rollout.ts"
 import * as Rollouts from "../../episode/Rollouts.ts"
 import * as SingleAgent from "../../episode/SingleAgent.ts"
+import { stepScored } from "../../evaluate/events.ts"
 import { scored, type ScoredStep } from "../../evaluate/scored.ts"
+import { type LmUsage, usageOf } from "../../evaluate/usage.ts"
 import type { RunFiles } from "../../experiment/RunFiles.ts"
 import { RunStoreError } from "../../experiment/RunStoreError.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import type { Recording } from "../../record/Recorder.ts"
-import type { RunEvent, StepScored } from "../../record/RunEvent.ts"
+import type { RunEvent } from "../../record/RunEvent.ts"
 import { stream } from "../../rng/Rng.ts"
 import { memoryFile, rolloutsFile } from "./files.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
-import type { LmUsage, RuntimeState } from "./RuntimeState.ts"
-import { usageOf } from "./usage.ts"
+import type { RuntimeState } from "./RuntimeState.ts"
 import { validate } from "./validate.ts"
 
 /** What the loop works with: everything set up, nothing about how. */
@@ -104,18 +105,6 @@ const keepMemory = Effect.fnUntraced(function* ({ agent, run, state }: Running):
   state.lastMemory = state.seen
   yield* run.write(memoryFile(state.seen), yield* memory.snapshot)
 })
-
-/** How the next episode's steps are told. */
-export const stepScored = (
-  step: ScoredStep & Pick<NonNullable<StepScored["details"]>, "startedAtMillis" | "endedAtMillis">,
-  about: Omit<StepScored, "_tag" | "score" | "details"> & { readonly agent: Agent; readonly verbose: boolean },
-): StepScored => {
-  const { agent, verbose, ...rest } = about
-  const event = { _tag: "StepScored" as const, ...rest, score: step.score }
-  if (!verbose) return event
-  const { score: _, ...details } = step
-  return { ...event, details: { ...details, model: agent.model, agent: agent.type } }
-}
 
 const playNext = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, LoopError> {
   const { settings, agent, train, state, run, recording, unfinished } = running

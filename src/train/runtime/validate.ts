@@ -1,13 +1,14 @@
 import { Effect } from "effect"
-import * as Evaluate from "../../evaluate/Evaluate.ts"
 import * as Rollouts from "../../episode/Rollouts.ts"
+import * as Evaluate from "../../evaluate/Evaluate.ts"
+import { eventsOf } from "../../evaluate/events.ts"
+import { usageOf } from "../../evaluate/usage.ts"
 import type { LmError } from "../../lm/LmError.ts"
 import type { RunEvent } from "../../record/RunEvent.ts"
 import { spreadOf, type ValidationOutcome } from "../validation/Validator.ts"
 import { rolloutsFile } from "./files.ts"
-import { type LoopError, type Running, stepScored } from "./loop.ts"
+import type { LoopError, Running } from "./loop.ts"
 import type { Played } from "./RuntimeState.ts"
-import { usageOf } from "./usage.ts"
 
 /** Cores, as far as the machine tells. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
@@ -20,7 +21,7 @@ export interface PlayedAll {
 /** Every task of the validation set, by clones of the agent that can't write its memory, as many at a time as may be. */
 export const playAll = Effect.fnUntraced(function* <E>(
   { settings, agent, validation, state }: Pick<Running, "settings" | "agent" | "validation" | "state">,
-  tell: (outcome: Evaluate.Outcome) => Effect.Effect<void, E>,
+  tell: (episode: Evaluate.Played) => Effect.Effect<void, E>,
 ): Effect.fn.Return<PlayedAll, E | LmError> {
   const { runtime, seed } = settings
   const played: Array<Played> = []
@@ -29,16 +30,15 @@ export const playAll = Effect.fnUntraced(function* <E>(
     yield* Evaluate.each(
       {
         tasks: validation,
-        agent,
+        protocol: Evaluate.frozen(agent, { maxSteps: runtime.maxStepsPerEpisode }),
         seed,
         concurrency: runtime.validationNumWorkers ?? runtime.numParallelEpisodes ?? cores(),
         phase: { _tag: "validation", seenEpisodes: state.seen },
-        maxSteps: runtime.maxStepsPerEpisode,
       },
-      (outcome) => {
-        if (outcome.error === null) played.push({ scores: outcome.steps.map(({ score }) => score), ...outcome.ending })
+      (episode) => {
+        if (episode.error === null) played.push({ scores: episode.steps.map(({ score }) => score), ...episode.ending })
         else failed++
-        return tell(outcome)
+        return tell(episode)
       },
     )
   }
@@ -58,16 +58,18 @@ export const playAll = Effect.fnUntraced(function* <E>(
 export const validate = Effect.fn("effect-rl.validate")(function* (
   running: Running,
 ): Effect.fn.Return<void, LoopError> {
-  const { settings, validation, state, run, recording } = running
+  const { settings, agent, validation, state, run, recording } = running
   if (validation === null) return
   const { seen } = state
   const { played, outcome } = yield* playAll(
     running,
-    Effect.fnUntraced(function* (episode: Evaluate.Outcome): Effect.fn.Return<void, LoopError> {
-      yield* recording.emit(eventsOf(running, episode))
-      if (episode.rollout === null) return
-      state.addUsage(usageOf([episode.rollout]))
-      if (settings.output.saveRollouts) yield* run.append(rolloutsFile(seen), Rollouts.line(episode.rollout))
+    Effect.fnUntraced(function* (episode: Evaluate.Played): Effect.fn.Return<void, LoopError> {
+      yield* recording.emit(
+        eventsOf(episode, { seenEpisodes: seen, agent, verbose: settings.runtime.verboseScoreLogging }),
+      )
+      state.addUsage(usageOf(episode.rollouts))
+      if (!settings.output.saveRollouts) return
+      for (const rollout of episode.rollouts) yield* run.append(rolloutsFile(seen), Rollouts.line(rollout))
     }),
   )
   yield* Effect.uninterruptible(
@@ -80,25 +82,3 @@ export const validate = Effect.fn("effect-rl.validate")(function* (
     }),
   )
 })
-
-const eventsOf = (
-  { agent, settings, state }: Running,
-  { index, env, steps, totalScore, error }: Evaluate.Outcome,
-): ReadonlyArray<RunEvent> => {
-  const about = {
-    mode: "validation" as const,
-    seenEpisodes: state.seen,
-    episode: index + 1,
-    envId: env.id,
-    envType: env.type,
-  }
-  let episodeScore = 0
-  const events: Array<RunEvent> = steps.map((step, at) => {
-    episodeScore += step.score
-    const verbose = settings.runtime.verboseScoreLogging
-    return stepScored(step, { ...about, stepIndex: at + 1, episodeScore, agent, verbose })
-  })
-  if (error === null) return events
-  const failure = { score: null, stepIndex: steps.length + 1, episodeScore: totalScore, error: error.message }
-  return [...events, { _tag: "StepScored", ...about, ...failure }]
-}

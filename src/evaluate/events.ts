@@ -1,0 +1,42 @@
+import type { RunEvent, StepScored } from "../record/RunEvent.ts"
+import type { Played, TimedStep } from "./Played.ts"
+
+/** Who made a step. */
+export interface Actor {
+  readonly type: string
+  readonly model: string | null
+}
+
+/** How a step is told to whoever records the run. */
+export const stepScored = (
+  step: TimedStep,
+  about: Omit<StepScored, "_tag" | "score" | "details"> & { readonly agent: Actor; readonly verbose: boolean },
+): StepScored => {
+  const { agent, verbose, ...rest } = about
+  const event = { _tag: "StepScored" as const, ...rest, score: step.score }
+  if (!verbose) return event
+  const { score: _, ...details } = step
+  return { ...event, details: { ...details, model: agent.model, agent: agent.type } }
+}
+
+/** How an episode of a validation is told: its steps, and what failed where it did. */
+export const eventsOf = (
+  { index, env, steps, totalScore, error }: Played,
+  { seenEpisodes, ...how }: { readonly seenEpisodes: number; readonly agent: Actor; readonly verbose: boolean },
+): ReadonlyArray<RunEvent> => {
+  const about = {
+    mode: "validation" as const,
+    seenEpisodes,
+    episode: index + 1,
+    envId: env.id,
+    envType: env.type,
+  }
+  let episodeScore = 0
+  const events: Array<RunEvent> = steps.map((step, at) => {
+    episodeScore += step.score
+    return stepScored(step, { ...about, ...how, stepIndex: at + 1, episodeScore })
+  })
+  if (error === null) return events
+  const failure = { score: null, stepIndex: steps.length + 1, episodeScore: totalScore, error: error.message }
+  return [...events, { _tag: "StepScored", ...about, ...failure }]
+}

@@ -27,13 +27,20 @@ export const quantile = (sorted: ArrayLike<number>, share: number): number => {
   return sorted[below] + (place - below) * (sorted[above] - sorted[below])
 }
 
+export interface Resampling {
+  readonly resamples?: number
+  readonly confidence?: number
+  /** Of the draws. */
+  readonly seed?: number
+}
+
 /** An interval that holds a statistic of `values` with this confidence: percentiles over resamples, always the same ones. */
 export const bootstrap = (
   values: ReadonlyArray<number>,
   statistic: (values: ReadonlyArray<number>) => number,
-  { resamples = 2000, confidence = 0.95 }: { readonly resamples?: number; readonly confidence?: number } = {},
+  { resamples = 2000, confidence = 0.95, seed = 0 }: Resampling = {},
 ): readonly [number, number] => {
-  const random = stream(0, "bootstrap", values.length)
+  const random = stream(seed, "bootstrap", values.length)
   const found = Float64Array.from({ length: resamples }, () =>
     statistic(values.map(() => values[random.integer(values.length)])),
   ).sort()

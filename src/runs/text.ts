@@ -1,45 +1,6 @@
-import type { Value } from "./Value.ts"
+export { cell, short, table } from "../record/table.ts"
 
-/** Plain text for terminals: cells, tables, a curve. */
-
-/** A value in a cell. What would move the cursor is not let through. */
-export const cell = (value: Value | undefined): string => {
-  if (value === undefined || value === null) return "-"
-  if (typeof value === "number") return short(value)
-  return String(value).replace(/[\u0000-\u001f\u007f-\u009f]/g, "�")
-}
-
-/** A number to read, not to compute with. */
-export const short = (value: number): string =>
-  Number.isInteger(value) || !Number.isFinite(value)
-    ? String(value)
-    : Math.abs(value) >= 100
-      ? value.toFixed(1)
-      : String(Number(value.toPrecision(4)))
-
-/** Columns two spaces apart, numbers to the right; without headings the rows alone. */
-export const table = (
-  headings: ReadonlyArray<string>,
-  rows: ReadonlyArray<ReadonlyArray<Value | undefined>>,
-): string => {
-  const lines = [...(headings.length === 0 ? [] : [headings.map(cell)]), ...rows.map((row) => row.map(cell))]
-  const columns = lines[0] ?? []
-  const widths = columns.map((_, column) => lines.reduce((width, line) => Math.max(width, line[column].length), 0))
-  const isRight = columns.map(
-    (_, column) => rows.some((row) => typeof row[column] === "number") && rows.every((row) => !isText(row[column])),
-  )
-  return lines
-    .map((line) =>
-      line
-        .map((text, column) => (isRight[column] ? text.padStart(widths[column]) : text.padEnd(widths[column])))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n")
-    .concat("\n")
-}
-
-const isText = (value: Value | undefined): boolean => typeof value === "string" || typeof value === "boolean"
+/** Plain text for terminals: tables, a curve. */
 
 /** Whole cells, and then an eighth to seven of one. */
 const parts = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]

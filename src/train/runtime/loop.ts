@@ -89,14 +89,9 @@ const checkpoint = Effect.fnUntraced(function* (running: Running): Effect.fn.Ret
 
 /** The best can only be told apart, and kept, where there is one to every score. */
 const validated = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, LoopError> {
-  const { unfinished, settings } = running
-  unfinished.usage = running.state.usage
-  unfinished.doing = "validation"
   yield* validate(running)
-  unfinished.doing = null
-  if (settings.runtime.checkpointStrategy === "top_k_val" && running.state.scoreHere !== null) {
-    yield* checkpoint(running)
-  }
+  const { settings, state } = running
+  if (settings.runtime.checkpointStrategy === "top_k_val" && state.scoreHere !== null) yield* checkpoint(running)
 })
 
 const keepMemory = Effect.fnUntraced(function* ({ agent, run, state }: Running): Effect.fn.Return<void, RunStoreError> {

@@ -58,9 +58,11 @@ export const playAll = Effect.fnUntraced(function* <E>(
 export const validate = Effect.fn("effect-rl.validate")(function* (
   running: Running,
 ): Effect.fn.Return<void, LoopError> {
-  const { settings, agent, validation, state, run, recording } = running
+  const { settings, agent, validation, state, run, recording, unfinished } = running
   if (validation === null) return
   const { seen } = state
+  unfinished.usage = state.usage
+  unfinished.doing = "validation"
   const { played, outcome } = yield* playAll(
     running,
     Effect.fnUntraced(function* (episode: Evaluate.Played): Effect.fn.Return<void, LoopError> {
@@ -72,10 +74,12 @@ export const validate = Effect.fn("effect-rl.validate")(function* (
       for (const rollout of episode.rollouts) yield* run.append(rolloutsFile(seen), Rollouts.line(rollout))
     }),
   )
+  // From here on it counts, or not at all.
   yield* Effect.uninterruptible(
     Effect.suspend(() => {
       const { failed } = outcome
       state.addValidation(played, failed)
+      unfinished.doing = null
       const ended: RunEvent = { _tag: "ValidationEnded", step: seen, seenEpisodes: seen, ...outcome }
       const none: RunEvent = { _tag: "Warning", message: `validation after ${seen} episodes: all ${failed} failed` }
       return recording.emit([played.length === 0 ? none : ended])

@@ -6,7 +6,7 @@ import * as TaskSet from "../../../src/env/text/TaskSet.ts"
 import { LmError } from "../../../src/lm/LmError.ts"
 import { reader } from "../../../src/lm/reader.ts"
 import * as Scripted from "../../../src/lm/scripted.ts"
-import { below, folderOf, history, type Input, keep, naming, runIn, tasks, withoutTimes } from "./support.ts"
+import { below, folderOf, history, type Input, keep, lasting, naming, runIn, tasks, withoutTimes } from "./support.ts"
 
 const input: Input = {
   agent: history,
@@ -30,20 +30,6 @@ const down = new LmError({ model: "scripted", reason: "exhausted", attempts: 6, 
 const failing = (times: number) => {
   let asked = 0
   return Scripted.layer((request) => (asked++ < times ? reader(request) : Effect.fail(down)))
-}
-
-/** What must be the same, however often it was stopped. */
-const lasting = (files: ReadonlyMap<string, string>) => {
-  const { wall_seconds: _1, steps_per_second: _2, ...metrics } = JSON.parse(files.get("metrics.json") ?? "{}")
-  const names = [...files.keys()].filter((path) => /^(scores|memories|rollouts)\//.test(path)).sort()
-  const text = (path: string) => files.get(path)
-  return {
-    metrics,
-    names,
-    returns: text("return.json"),
-    scores: names.filter((path) => path.startsWith("scores/")).map((path) => withoutTimes(text(path))),
-    rest: names.filter((path) => !path.startsWith("scores/")).map(text),
-  }
 }
 
 describe("a run that was stopped", () => {

@@ -110,4 +110,18 @@ export const withoutTimes = (text: string | undefined): ReadonlyArray<unknown> =
       return rest
     })
 
+/** What must be the same, however often it was stopped. */
+export const lasting = (files: ReadonlyMap<string, string>) => {
+  const { wall_seconds: _1, steps_per_second: _2, ...metrics } = JSON.parse(files.get("metrics.json") ?? "{}")
+  const names = [...files.keys()].filter((path) => /^(scores|memories|rollouts)\//.test(path)).sort()
+  const text = (path: string) => files.get(path)
+  return {
+    metrics,
+    names,
+    returns: text("return.json"),
+    scores: names.filter((path) => path.startsWith("scores/")).map((path) => withoutTimes(text(path))),
+    rest: names.filter((path) => !path.startsWith("scores/")).map(text),
+  }
+}
+
 export type { Agent }

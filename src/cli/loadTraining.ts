@@ -8,8 +8,11 @@ import type { Override } from "../config/Config.ts"
 import { isPlain, toCamelCase } from "../config/Config.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { RunResult } from "../train/RunResult.ts"
-import * as Runtime from "../train/runtime/Runtime.ts"
-import { fromConfig, type Run, type TrainError } from "../train/Train.ts"
+import { isExperiment } from "../train/runtime/isExperiment.ts"
+import { logsDir } from "../train/runtime/logsDir.ts"
+import type * as Runtime from "../train/runtime/Runtime.ts"
+import { toRunResult } from "../train/runtime/RuntimeResult.ts"
+import type { Run, TrainError } from "../train/Train.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** Of a trainer, or of the runtime of agents that talk: it says the same of itself. */
@@ -24,9 +27,7 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
   const extension = extname(path)
   if (extension === ".yaml" || extension === ".yml") {
     const config = yield* readYaml(file)
-    return Runtime.isExperiment(config)
-      ? Effect.map(Runtime.fromConfig(config, { baseDir: dirname(path) }), Runtime.toRunResult)
-      : fromConfig(config)
+    return yield* isExperiment(config) ? talking(config, dirname(path)) : training(config)
   }
   if (![".ts", ".mts", ".js", ".mjs"].includes(extension)) {
     const isRun = existsSync(resolve(path, "config.yaml"))
@@ -48,8 +49,21 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
       message: `${file}: its default export is ${kindOf(exported)}; expected Train.run({ … })`,
     })
   }
-  return Effect.map(exported, Runtime.toRunResult)
+  return Effect.map(exported, toRunResult)
 })
+
+// Neither is loaded before it is asked for: help and the like are to be there at once.
+const talking = (config: unknown, baseDir: string): Effect.Effect<Training> =>
+  Effect.map(
+    Effect.promise(() => import("../train/runtime/Runtime.ts")),
+    ({ fromConfig }) => Effect.map(fromConfig(config, { baseDir }), toRunResult),
+  )
+
+const training = (config: unknown): Effect.Effect<Training> =>
+  Effect.map(
+    Effect.promise(() => import("../train/Train.ts")),
+    ({ fromConfig }) => fromConfig(config),
+  )
 
 /** Where an experiment's file says that its runs are to be kept. */
 export const ownResultsDir = Effect.fnUntraced(function* (
@@ -59,7 +73,7 @@ export const ownResultsDir = Effect.fnUntraced(function* (
   const config = toCamelCase(yield* readYaml(file))
   const output = isPlain(config) ? config.output : undefined
   const said = isPlain(output) ? output.resultsDir : undefined
-  return typeof said === "string" ? yield* Effect.provide(Runtime.logsDir(said), Path.layer) : undefined
+  return typeof said === "string" ? yield* Effect.provide(logsDir(said), Path.layer) : undefined
 })
 
 /** Node strips types by itself; what it can't strip (enums, namespaces) tsx compiles, where it is installed. */

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
 import { dateOf } from "../experiment/identifier.ts"
 import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../node.ts"
+import { LmError } from "../lm/LmError.ts"
 import { csv } from "../record/csv.ts"
 import { telemetry } from "../record/telemetry.ts"
 import { newestFirst } from "../runs/RunEntry.ts"
@@ -63,6 +64,14 @@ export const trainOnce = Effect.fnUntraced(function* (
       isStepWanted,
     }),
     Effect.provide(otlp === undefined ? layers : Layer.merge(layers, otlpLayer(otlp))),
+    // What was played is saved, and whatever the model wants can be given to it.
+    Effect.catchTag("LmError", (error) =>
+      Effect.fail(
+        directory === undefined
+          ? error
+          : new LmError({ ...error, message: `${error.message}; to go on: ${resumeCommand(given, directory)}` }),
+      ),
+    ),
     Effect.onExit((exit) =>
       Effect.sync(() => {
         if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) && directory !== undefined) {

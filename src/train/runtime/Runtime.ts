@@ -23,8 +23,10 @@ import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "./RuntimeResult.ts"
 
-export { logsDir, type Needs, type RuntimeError } from "./execute.ts"
-export { fromConfig, isExperiment } from "./fromConfig.ts"
+export { type Needs, type RuntimeError } from "./execute.ts"
+export { fromConfig } from "./fromConfig.ts"
+export { isExperiment } from "./isExperiment.ts"
+export { logsDir } from "./logsDir.ts"
 export { RunSettings, RuntimeSettings, OutputSettings } from "./RuntimeConfig.ts"
 export { AnyResult, RuntimeResult, toRunResult } from "./RuntimeResult.ts"
 

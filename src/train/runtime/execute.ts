@@ -1,4 +1,4 @@
-import { Clock, Config, Effect, type FileSystem, Option, Path, References, type Scope } from "effect"
+import { Clock, Effect, type FileSystem, type Path, References, type Scope } from "effect"
 import { stringify } from "yaml"
 import type { Agent } from "../../agent/Agent.ts"
 import type { AgentError } from "../../agent/AgentError.ts"
@@ -22,6 +22,7 @@ import { type Evaluate, RunOptions } from "../RunOptions.ts"
 import { spreadOf } from "../validation/Validator.ts"
 import * as checkpointing from "./checkpointing.ts"
 import { type Running, supervise } from "./loop.ts"
+import { logsDir } from "./logsDir.ts"
 import { checkpointAt } from "./resumeFrom.ts"
 import { type RunSettings, scoresFolder, strategyOf } from "./RuntimeConfig.ts"
 import { episodesOf, type RuntimeResult } from "./RuntimeResult.ts"
@@ -107,12 +108,6 @@ export const execute = Effect.fnUntraced(function* (
   }
   const going = options.evaluate === undefined ? trained(ready) : evaluated(ready, options.evaluate)
   return yield* Effect.provideService(going, References.MinimumLogLevel, logLevels[settings.output.logLevel])
-})
-
-/** People who keep all logs in one place say so in the environment. */
-export const logsDir = Effect.fnUntraced(function* (resultsDir: string): Effect.fn.Return<string, never, Path.Path> {
-  const before = yield* Effect.orElseSucceed(Config.option(Config.String("LOGS_DIR")), Option.none)
-  return Option.isNone(before) ? resultsDir : (yield* Path.Path).join(before.value, resultsDir)
 })
 
 const utf8 = new TextEncoder()

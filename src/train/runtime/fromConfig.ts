@@ -27,11 +27,6 @@ const Experiment = Schema.Struct({
   agent: Schema.optionalKey(Schema.Unknown),
 })
 
-/** Whether a config is about agents that talk, and not about a trainer. */
-export const isExperiment = (config: unknown): boolean =>
-  isPlain(config) &&
-  ["agent", "runtime", "train_dataset", "trainDataset", "validation_dataset"].some((key) => key in config)
-
 export interface Where {
   /** The folder that data sets and prompts are named from; the current one unless given. */
   readonly baseDir?: string

@@ -1,0 +1,145 @@
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { assert, describe, it } from "vitest"
+import { type Outcome, resultOf, start, withFolder, write } from "./effect.ts"
+import {
+  at,
+  comparable,
+  experiment,
+  filesIn,
+  jsonOf,
+  linesOf,
+  runsBelow,
+  someFaults,
+  type Wanted,
+  withServer,
+} from "./experiment.ts"
+
+const runsOf = (folder: string): ReadonlyArray<string> => runsBelow(join(folder, "outputs/my_experiment"))
+
+const run = (folder: string, wanted: Wanted, ...more: ReadonlyArray<string>): Promise<Outcome> => {
+  write(folder, "experiment.yaml", experiment(wanted))
+  return start(["run", "experiment.yaml", "--json", "--quiet", ...more], folder).ended
+}
+
+const isOneLine = (text: string): boolean => /^effect: [^\n]+\n$/.test(text)
+
+/** It ended as it should have the first time: everything is there once. */
+const isWhole = (folder: string, runDir: string, episodes: number): void => {
+  const lines = linesOf(join(folder, runDir, "scores/train/scores.jsonl"))
+  assert.deepStrictEqual(
+    lines.map(({ episode_index }) => episode_index),
+    lines.map((_, index) => index + 1),
+  )
+  assert.strictEqual(lines.length, episodes)
+}
+
+describe("an experiment ends", () => {
+  it("at once, in one line, when the key is wrong", () =>
+    withFolder((folder) =>
+      withServer({ key: "right" }, async (server) => {
+        const outcome = await run(folder, { lm: { ...at(server), api_key: "wrong-4711" } })
+        assert.strictEqual(outcome.code, 1)
+        assert.isTrue(isOneLine(outcome.stderr), outcome.stderr)
+        assert.include(outcome.stderr, "api_key")
+        assert.notInclude(outcome.stderr, "wrong-4711")
+        assert.strictEqual(outcome.stdout, "")
+        // Those of the first validation that were on their way, none of them again, and nothing after them.
+        assert.isAtMost(server.asked.length, 8)
+        const [at0] = runsOf(folder)
+        assert.isFalse(existsSync(join(at0, "return.json")))
+        assert.isFalse(existsSync(join(at0, "metrics.json")))
+        for (const path of filesIn(at0).filter((one) => !one.endsWith("latest")))
+          assert.notInclude(readFileSync(join(at0, path), "utf8"), "wrong-4711", path)
+      }),
+    ))
+
+  it("when a server that hangs was waited for as often as was said", () =>
+    withFolder((folder) =>
+      withServer({ fault: () => ({ kind: "hung" }) }, async (server) => {
+        const lm = { ...at(server), timeout_s: 0.1, max_retries: 2 }
+        const outcome = await run(folder, { lm, runtime: { run_validation_at_start: false } })
+        assert.strictEqual(outcome.code, 1)
+        assert.isTrue(isOneLine(outcome.stderr), outcome.stderr)
+        assert.match(outcome.stderr, /0\.1 s/)
+        assert.match(outcome.stderr, /3/)
+        assert.strictEqual(server.asked.length, 3)
+        const [one] = runsOf(folder)
+        const [path] = filesIn(one).filter((file) => file.startsWith("llm_calls/"))
+        assert.deepInclude(jsonOf(join(one, path)), { response: null, retries: 2 })
+      }),
+    ))
+
+  it("when the budget is spent: saved, and one line says what to do, which does go on", () =>
+    withFolder((folder) =>
+      withServer({}, async (server) => {
+        const wanted = { lm: { ...at(server), budget: { calls: 40 } } }
+        const outcome = await run(folder, wanted)
+        assert.strictEqual(outcome.code, 1)
+        assert.isTrue(isOneLine(outcome.stderr), outcome.stderr)
+        assert.include(outcome.stderr, "budget")
+        assert.strictEqual(server.asked.length, 40)
+        const [one] = runsOf(folder)
+        assert.isTrue(existsSync(join(one, "checkpoints/latest/runtime.json")))
+        const words = /to go on: npx effect run (.+)\n$/.exec(outcome.stderr)?.[1].split(" ") ?? []
+        assert.strictEqual(words[0], "experiment.yaml")
+        assert.include(words, "--resume")
+        // What was spent is spent.
+        const again = await start(["run", ...words, "--quiet"], folder).ended
+        assert.strictEqual(again.code, 1, again.stderr)
+        assert.include(again.stderr, "budget")
+        assert.strictEqual(server.asked.length, 40)
+        const more = ["--set", "agent.lm_config.budget.calls=1000", "--quiet", "--json"]
+        const resumed = await start(["run", ...words, ...more], folder).ended
+        assert.strictEqual(resumed.code, 0, resumed.stderr)
+        isWhole(folder, resultOf(resumed).runDir, 40)
+      }),
+    ))
+
+  it("by Ctrl-C, which saves, and says how to go on: so that it comes to the same", () =>
+    withFolder((folder) =>
+      withServer({ fault: someFaults(5, 0.05) }, async (server) => {
+        const lm = { ...at(server), cache: "record" }
+        write(folder, "experiment.yaml", experiment({ lm, output: { save_rollouts: true, save_memory_every: 5 } }))
+        const { child, ended } = start(["run", "experiment.yaml", "--json", "--quiet"], folder)
+        while (server.asked.length < 60) await sleep(2)
+        child.kill("SIGINT")
+        const stopped = await ended
+        assert.strictEqual(stopped.code, 130, stopped.stderr)
+        assert.strictEqual(stopped.stdout, "")
+        const words = /to go on: npx effect run (.+)\n/.exec(stopped.stderr)?.[1].split(" ") ?? []
+        const resumed = await start(["run", ...words, "--json", "--quiet"], folder).ended
+        assert.strictEqual(resumed.code, 0, resumed.stderr)
+        const asked = server.asked.length
+        const lmAgain = { ...lm, cache: "replay" }
+        const whole = await run(folder, { lm: lmAgain, output: { save_rollouts: true, save_memory_every: 5 } })
+        assert.strictEqual(whole.code, 0, whole.stderr)
+        assert.strictEqual(server.asked.length, asked)
+        const [one, two] = [resumed, whole].map((outcome) => resultOf(outcome))
+        assert.strictEqual(one.digest, two.digest)
+        assert.deepStrictEqual(comparable(join(folder, one.runDir)), comparable(join(folder, two.runDir)))
+      }),
+    ))
+
+  it("before it begins, in one line, where the file is wrong", () =>
+    withFolder(async (folder) => {
+      for (const [wanted, said] of [
+        [{ lm: { temprature: 1 } }, /experiment\.yaml.*agent\.lm_config\.temprature.*temperature/],
+        [
+          { runtime: { checkpoint_strategy: "top_k_val", validation_freq: 0, run_validation_at_start: false } },
+          /top_k/,
+        ],
+        [{ more: { train_dataset: { dataset_path: "nowhere.jsonl" } } }, /nowhere\.jsonl/],
+        [{ lm: { model: "scripted:raeder" } }, /scripted:reader/],
+        [{ agent: { type: "reflexion_agnt" } }, /reflexion_agent/],
+        [{ runtime: { resume_from: "outputs/nothing" } }, /resume_from: .*outputs\/nothing/],
+      ] as const) {
+        const outcome = await run(folder, wanted)
+        assert.include([1, 2], outcome.code)
+        assert.isTrue(isOneLine(outcome.stderr), outcome.stderr)
+        assert.match(outcome.stderr, said)
+        assert.deepStrictEqual(runsOf(folder), [])
+      }
+    }))
+})

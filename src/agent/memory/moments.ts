@@ -27,7 +27,9 @@ export interface Ranking {
 
 /** What an entry says, for comparing it with others. */
 export const textOf = ({ content }: MemoryEntry): string =>
-  typeof content === "string" ? content : Object.values(content).map(String).join(" ")
+  typeof content === "string" ? content : Object.values(content).map(wordsOf).join(" ")
+
+const wordsOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""))
 
 const belongsToTheLast = (type: string): boolean => type === "Action" || type === "Feedback"
 

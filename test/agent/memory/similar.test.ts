@@ -123,6 +123,16 @@ describe("bm25", () => {
       assert.deepStrictEqual(yield* recalled(memory, "same", 3), ["same", "two", "x"])
     }),
   )
+
+  it.effect("finds the words that are deep in what an env said, whatever its keys are", () =>
+    Effect.gen(function* () {
+      const memory = Bm25Memory.make()
+      const content = { score: 0, message: "No.", extra: { toString: [], hint: "a heron" } }
+      yield* memory.add({ type: "Observation", content: "a finch" })
+      yield* memory.add({ type: "Observation", content })
+      assert.deepStrictEqual(yield* recalled(memory, "heron", 1), [content])
+    }),
+  )
 })
 
 describe("embeddings", () => {

@@ -15,20 +15,46 @@ import { Redacted, Schema, SchemaGetter } from "effect"
 import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
 
+/** What stands in a run's files in the place of a key; read again, it is none. */
+export const shownKey = "<redacted>"
+
+/** `${NAME}` is a key by the name of the variable that holds it. */
+export const variableIn = (key: string): string | undefined => /^\$\{(\w+)\}$/.exec(key.trim())?.[1]
+
 const Secret = Schema.String.pipe(
   Schema.decodeTo(Schema.Redacted(Schema.String), {
     decode: SchemaGetter.transform((key: string) => Redacted.make(key)),
-    // A config goes into files; a key doesn't.
-    encode: SchemaGetter.transform(() => shownKey),
+    // A config goes into files; a key doesn't. Where it is found may stand there: the run can be repeated from them.
+    encode: SchemaGetter.transform((key: Redacted.Redacted) =>
+      variableIn(Redacted.value(key)) === undefined ? shownKey : Redacted.value(key),
+    ),
   }),
 )
 
-/** What stands in a run's files in the place of a key; read again, it is none. */
-export const shownKey = "<redacted>"
+/** An address without what stands before its last `@`. */
+export const withoutUser = (url: string): string => url.replace(/^([a-z][a-z\d+.-]*:(?=[\\/]))?([\\/]*).*@/is, "$1$2")
+
+/** As a file may hold it: with nobody's name and password, and without the keys in its query. */
+const shownUrl = (said: string): string => {
+  const url = URL.parse(said)
+  const isNobodys = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
+  return (isNobodys ? said : withoutUser(said)).replace(
+    /([?&][^=&#]*(?:key|token|secret|sig|pass|code|auth)[^=&#]*=)[^&#]*/gi,
+    `$1${shownKey}`,
+  )
+}
+
+const Address = Schema.String.pipe(
+  Schema.decodeTo(Schema.String, {
+    decode: SchemaGetter.transform((said: string) => said),
+    encode: SchemaGetter.transform(shownUrl),
+  }),
+)
 
 export const Limits = Schema.Struct({
   /** Calls at the same time; null: as many as come. */
   concurrency: withDefault(Schema.NullOr(positiveInt), null),
+  /** Sent, with those that are tried again; null: no limit. */
   requestsPerMinute: withDefault(Schema.NullOr(positiveInt), null),
   /** Of prompts and answers together. */
   tokensPerMinute: withDefault(Schema.NullOr(positiveInt), null),
@@ -49,7 +75,9 @@ export type Budget = typeof Budget.Type
 export const Price = Schema.Struct({
   /** A model's name, or how it begins. */
   model: Schema.String,
+  /** Of prompts. */
   input: nonNegative,
+  /** Of answers. */
   output: nonNegative,
 })
 export type Price = typeof Price.Type
@@ -57,7 +85,9 @@ export type Price = typeof Price.Type
 export const LmConfig = Schema.Struct({
   /** Its name says whom to ask: gpt-…, o1 …, gemini…, claude…, or vllm:, toka:, scripted:, builtin: before a name. */
   model: Schema.String.check(Schema.isNonEmpty()),
+  /** 0: what is likeliest; 1: as likely as the model thinks. */
   temperature: withDefault(nonNegative, 0.2),
+  /** An answer is cut off there, and then isn't acted upon. */
   maxOutputTokens: withDefault(positiveInt, 2048),
   /** Every call as a file below `llm_calls/`. */
   logCalls: withDefault(Schema.Boolean, false),
@@ -70,7 +100,7 @@ export const LmConfig = Schema.Struct({
   /** In seconds: no wait is longer, unless a server asks for one, of up to a minute. */
   maxDelay: withDefault(nonNegative, 10),
   /** Where the server is; null: where the model's provider is. */
-  baseUrl: withDefault(Schema.NullOr(Schema.String), null),
+  baseUrl: withDefault(Schema.NullOr(Address), null),
   /** How the server is spoken to; null: as the model's name says. */
   protocol: withDefault(Schema.NullOr(Schema.Literals(["openai", "anthropic"])), null),
   /** Better in the environment; `${NAME}` names a variable there. */
@@ -87,8 +117,11 @@ export const LmConfig = Schema.Struct({
   cache: withDefault(Schema.Literals(["record", "replay", "off"]), "off"),
   /** Where answers are kept. */
   cacheDir: withDefault(Schema.String, "lm_cache"),
+  /** How much may be asked at once, and in a minute. */
   limits: withDefault(Limits, {}),
+  /** What a run may spend before it stops. */
   budget: withDefault(Budget, {}),
+  /** What tokens cost, for a budget of money. */
   prices: withDefault(Schema.Array(Price), []),
   /** What share of a wait is left to chance, so that many clients don't come back all at once. */
   jitter: withDefault(fraction, 0.25),

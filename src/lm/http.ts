@@ -8,6 +8,7 @@ import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientRes
 import { isPlain } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import { type Key, withoutKey } from "./keys.ts"
+import { withoutUser } from "./LmConfig.ts"
 import { LmError } from "./LmError.ts"
 
 export interface Server {
@@ -31,7 +32,7 @@ export const baseUrlOf = (model: string, said: string): Effect.Effect<URL, LmErr
   const url = URL.parse(said)
   const wrong = (expected: string): Effect.Effect<never, LmError> => {
     // A name and a password aren't said again.
-    const found = JSON.stringify(said.replace(/\/\/[^/]*@/, "//").replace(/\?.*/s, ""))
+    const found = JSON.stringify(withoutUser(said).replace(/\?.*/s, ""))
     const message = `${model}: base_url: expected an address ${expected}, found ${found}`
     return Effect.fail(new LmError({ model, reason: "rejected", attempts: 0, message }))
   }

@@ -3,7 +3,7 @@
  * a server's own programs read. A key is in no message, no log and no file.
  */
 import { Config, Effect, Option, Redacted } from "effect"
-import { shownKey } from "./LmConfig.ts"
+import { shownKey, variableIn } from "./LmConfig.ts"
 import { LmError } from "./LmError.ts"
 
 export interface Key {
@@ -33,7 +33,7 @@ export const keyOf = Effect.fnUntraced(function* ({
   variable,
 }: KeyOptions): Effect.fn.Return<Key | null, LmError> {
   const said = apiKey === null || apiKey === undefined ? "" : Redacted.value(apiKey).trim()
-  const named = /^\$\{(\w+)\}$/.exec(said)?.[1]
+  const named = variableIn(said)
   if (named === undefined && said !== "" && said !== shownKey) return yield* checked(model, said, "api_key")
   const name = named ?? variable
   if (name === null) return null

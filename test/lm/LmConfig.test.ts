@@ -64,6 +64,28 @@ describe("LmConfig", () => {
     }),
   )
 
+  it.effect("writes down where its key is found, so that what was written can be used again", () =>
+    Effect.gen(function* () {
+      const written = Schema.encodeSync(LmConfig.LmConfig)(yield* decoded({ model: "m", api_key: "${MINE}" }))
+      assert.strictEqual(written.apiKey, "${MINE}")
+    }),
+  )
+
+  it.effect("writes its address down without what is secret in it", () =>
+    Effect.gen(function* () {
+      for (const [said, shown] of [
+        ["http://127.0.0.1:8000", "http://127.0.0.1:8000"],
+        ["https://a.b/@me/v1?api-version=2&api_key=hunter2#x", "https://a.b/@me/v1?api-version=2&api_key=<redacted>#x"],
+        ["https://me:hunter2@a.b/v1?sig=hunter2&x=1", "https://a.b/v1?sig=<redacted>&x=1"],
+        ["me:hunter2@a.b", "a.b"],
+      ]) {
+        const config = yield* decoded({ model: "m", base_url: said })
+        assert.strictEqual(config.baseUrl, said)
+        assert.strictEqual(Schema.encodeSync(LmConfig.LmConfig)(config).baseUrl, shown)
+      }
+    }),
+  )
+
   it.effect("says what is unknown or wrong", () =>
     Effect.gen(function* () {
       for (const [said, message] of [

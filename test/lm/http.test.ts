@@ -86,7 +86,19 @@ describe("a base URL", () => {
         yield* refused("http://me:hunter2@a.b/c?key=hunter2"),
         'm: base_url: expected an address with nobody\'s name in it: a key is an api_key, found "http://a.b/c"',
       )
-      assert.notInclude(yield* refused("ftp://me:hunter2@a.b?key=hunter2"), "hunter2")
+      for (const said of [
+        "ftp://me:hunter2@a.b?key=hunter2",
+        "http://me:hunter2/hunter2@a.b",
+        "http://me:x?hunter2@a.b",
+        "http:me:hunter2@a.b",
+        "http:/me:hunter2@a.b",
+        "http:\\\\me:hunter2@a.b",
+        "me:hunter2@a.b",
+      ]) {
+        const message = yield* refused(said)
+        assert.include(message, "a.b")
+        assert.notInclude(message, "hunter2", said)
+      }
     }),
   )
 

@@ -52,7 +52,7 @@ export const fromConfig = (
       const options = yield* RunOptions
       const tree = toCamelCase(config)
       // What stands in a run's own config in the place of a key is none.
-      const overrides = options.overrides.filter((override) => override.value !== shownKey)
+      const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
       const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
       const from: DecodeOptions = { source: options.source, sources }
       const { trainDataset, validationDataset, agent, ...settings } = yield* decode(

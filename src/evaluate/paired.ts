@@ -16,8 +16,8 @@ import { stream } from "../rng/Rng.ts"
 export const Paired = Schema.Struct({
   /** Tasks that both have a value of. */
   tasks: Schema.Int,
-  left: Schema.Finite,
-  right: Schema.Finite,
+  leftMean: Schema.Finite,
+  rightMean: Schema.Finite,
   /** How much more the right one has, in the mean, and an interval of that by drawing the tasks again. */
   difference: Schema.Finite,
   low: Schema.Finite,
@@ -93,8 +93,8 @@ export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paire
   const areShares = [...lefts, ...rights].every((value) => value === 0 || value === 1)
   return {
     tasks: tasks.length,
-    left: meanOf(lefts),
-    right: meanOf(rights),
+    leftMean: meanOf(lefts),
+    rightMean: meanOf(rights),
     difference,
     low: Math.min(low, difference),
     high: Math.max(high, difference),

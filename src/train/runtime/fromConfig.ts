@@ -1,4 +1,4 @@
-import { Effect, type FileSystem, Path, Schema, type Scope } from "effect"
+import { Effect, Path, Schema, type Scope } from "effect"
 import * as Agents from "../../agent/Agents.ts"
 import {
   applyOverrides,
@@ -9,6 +9,7 @@ import {
   type Plain,
   toCamelCase,
 } from "../../config/Config.ts"
+import { withPlaces } from "../../config/places.ts"
 import * as Datasets from "../../env/text/Datasets.ts"
 import { Spent } from "../../lm/budgeted.ts"
 import { Lm } from "../../lm/Lm.ts"
@@ -115,21 +116,3 @@ const identityOf = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmCo
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
   return { ...agent, lmConfig: { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } }
 }
-
-/** A run's own config lies elsewhere, so what it names is named from the root. */
-const withPlaces = Effect.fnUntraced(function* (
-  config: Plain,
-  baseDir: string,
-): Effect.fn.Return<Plain, never, FileSystem.FileSystem | Path.Path> {
-  const paths = yield* Path.Path
-  const placed = (key: string, value: unknown): unknown => {
-    if (placeKeys.has(key) && typeof value === "string") return paths.resolve(baseDir, value)
-    if (key !== "items" && isPlain(value)) return placedAll(value)
-    return value
-  }
-  const placedAll = (tree: Plain): Plain =>
-    Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, placed(key, value)]))
-  return placedAll(config)
-})
-
-const placeKeys = new Set(["datasetPath", "dataset_path", "cacheDir", "cache_dir"])

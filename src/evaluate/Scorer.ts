@@ -1,0 +1,84 @@
+/**
+ * What is looked at in an episode that was played: a function of it, or an Effect where somebody must be asked. Null says
+ * that there is nothing to score, such as an answer where no target is known; that episode is in no mean then.
+ *
+ * @example
+ * ```ts
+ * const short = Scorer.make("short", ({ steps }) => (steps.length <= 3 ? 1 : 0))
+ * const liked = Scorer.judge({ lm, config: LmConfig.make({ model: "gpt-4.1-mini" }), rubric: "Is it polite?" })
+ * ```
+ */
+import { Effect } from "effect"
+import { exact as sameText, f1 as sameWords, type Scorer as AnswerScorer } from "../env/text/answers/score.ts"
+import { normalise, unboxed } from "../env/text/answers/text.ts"
+import type { LmError } from "../lm/LmError.ts"
+import { lastOf, type Played } from "./Played.ts"
+import { usageOf } from "./usage.ts"
+
+export { judge } from "./judge.ts"
+
+export interface Scorer {
+  readonly name: string
+  /** It measures time, so it is in nothing that is the same in every run of a seed. */
+  readonly timed: boolean
+  /** Of an episode that didn't fail. */
+  readonly score: (played: Played) => Effect.Effect<number | null, LmError>
+}
+
+type Score = number | null
+
+/** A scorer of one's own. */
+export const make = (name: string, score: (played: Played) => Score | Effect.Effect<Score, LmError>): Scorer => ({
+  name,
+  timed: false,
+  score: (played) =>
+    Effect.suspend(() => {
+      const found = score(played)
+      return Effect.isEffect(found) ? found : Effect.succeed(found)
+    }),
+})
+
+/** What the env gave in all. */
+export const score = (name = "score"): Scorer => make(name, ({ totalScore }) => totalScore)
+
+/** 1 where what the env gave in all is at least so much, else 0. */
+export const solved = ({ name = "solved", threshold = 1 } = {}): Scorer =>
+  make(name, ({ totalScore }) => (totalScore >= threshold ? 1 : 0))
+
+export const steps = (name = "steps"): Scorer => make(name, (played) => played.steps.length)
+
+const answered = (name: string, compare: AnswerScorer): Scorer =>
+  make(name, (played) => {
+    const { answer, target } = lastOf(played)
+    return target === null ? null : answer === null ? 0 : compare(answer, { targets: [target] }).score
+  })
+
+/** 1 where the last action is the target, apart from case, spaces, quotes, a full stop and a box around it. */
+export const exact = (name = "exact"): Scorer => answered(name, sameText)
+
+/** How many words the last action and the target have in common. */
+export const f1 = (name = "f1"): Scorer => answered(name, sameWords)
+
+/** 1 where the target is somewhere in the last action. */
+export const contains = (name = "contains"): Scorer =>
+  make(name, (played) => {
+    const { answer, target } = lastOf(played)
+    if (target === null) return null
+    return answer !== null && normalise(answer).includes(normalise(unboxed(target))) ? 1 : 0
+  })
+
+/** Of all prompts and answers. */
+export const tokens = (name = "tokens"): Scorer =>
+  make(name, ({ rollouts }) => {
+    const { inputTokens, outputTokens } = usageOf(rollouts)
+    return inputTokens + outputTokens
+  })
+
+/** How often the model was asked. */
+export const calls = (name = "calls"): Scorer => make(name, ({ rollouts }) => usageOf(rollouts).calls)
+
+/** Seconds from the episode's beginning to its end. */
+export const latency = (name = "latency"): Scorer => ({
+  ...make(name, ({ startedAtMillis, endedAtMillis }) => (endedAtMillis - startedAtMillis) / 1000),
+  timed: true,
+})

@@ -1,0 +1,159 @@
+/**
+ * Scorers from what a config says of them: a name, or a name with settings.
+ *
+ * @example
+ * ```yaml
+ * scorers:
+ *   - score
+ *   - { type: solved, threshold: 0.5, name: half }
+ *   - { type: judge, rubric: Is it polite?, lm_config: { model: gpt-4.1-mini } }
+ * ```
+ */
+import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
+import { inject } from "../agent/internal/prompts.ts"
+import { closest } from "../config/closest.ts"
+import {
+  blamed,
+  ConfigError,
+  decode as decodeStrictly,
+  type DecodeOptions,
+  display,
+  isPlain,
+  type Plain,
+  snakeCase,
+} from "../config/Config.ts"
+import { withDefault } from "../config/fields.ts"
+import type { LmService } from "../lm/Lm.ts"
+import { LmConfig } from "../lm/LmConfig.ts"
+import type { LmError } from "../lm/LmError.ts"
+import * as Scorer from "./Scorer.ts"
+
+type Needs = FileSystem.FileSystem | Path.Path
+type Failure = ConfigError | LmError
+
+export interface OpenContext<E = Failure, R = never> {
+  readonly from: DecodeOptions
+  /** What files are named from. */
+  readonly baseDir: string
+  readonly openLm: (config: LmConfig) => Effect.Effect<LmService, E, R>
+}
+
+/** A kind of scorer: what can be said of it, and how it is made. */
+export interface ScorerKind {
+  readonly type: string
+  readonly schema: Schema.Codec<unknown, unknown>
+  readonly open: <R>(
+    said: Plain,
+    context: OpenContext<Failure, R>,
+  ) => Effect.Effect<{ readonly scorer: Scorer.Scorer; readonly config: Plain }, Failure, R | Needs>
+}
+
+export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>(kind: {
+  readonly type: string
+  /** It has the `fields`. */
+  readonly schema: S
+  readonly make: (config: S["Type"]) => Scorer.Scorer
+}): ScorerKind => ({
+  type: kind.type,
+  schema: kind.schema,
+  open: (said, { from }) =>
+    Effect.map(decodeStrictly(kind.schema, said, from), (config) => {
+      const encoded: unknown = Schema.encodeSync(kind.schema)(config)
+      return { scorer: kind.make(config), config: isPlain(encoded) ? encoded : {} }
+    }),
+})
+
+/** What can be said of every scorer. */
+export const fields = <Type extends string>(type: Type) => ({
+  type: Schema.Literal(type),
+  /** What it is called in tables. */
+  name: withDefault(Schema.NonEmptyString, type),
+})
+
+const plain = (type: string, of: (name: string) => Scorer.Scorer): ScorerKind =>
+  make({ type, schema: Schema.Struct(fields(type)), make: ({ name }) => of(name) })
+
+const JudgeConfig = Schema.Struct({
+  ...fields("judge"),
+  /** What makes a good answer; `{file:path}` puts a file's text there. */
+  rubric: Schema.NonEmptyString,
+  lmConfig: LmConfig,
+})
+
+const judge: ScorerKind = {
+  type: "judge",
+  schema: JudgeConfig,
+  open: Effect.fnUntraced(function* (said, { from, baseDir, openLm }) {
+    const config = yield* decodeStrictly(JudgeConfig, said, from)
+    const encoded: unknown = Schema.encodeSync(JudgeConfig)(config)
+    const whole = yield* inject(isPlain(encoded) ? encoded : {}, ["rubric"], [], { ...from, baseDir })
+    const lm = yield* openLm(config.lmConfig)
+    const rubric = whole.texts["rubric"] ?? config.rubric
+    return {
+      scorer: Scorer.judge({ name: config.name, lm, config: config.lmConfig, rubric }),
+      config: whole.config,
+    }
+  }),
+}
+
+const solved = make({
+  type: "solved",
+  schema: Schema.Struct({
+    ...fields("solved"),
+    /** How much the env must give in all. */
+    threshold: withDefault(Schema.Finite, 1),
+  }),
+  make: Scorer.solved,
+})
+
+export const builtIn: ReadonlyArray<ScorerKind> = [
+  plain("score", Scorer.score),
+  solved,
+  plain("steps", Scorer.steps),
+  plain("exact", Scorer.exact),
+  plain("f1", Scorer.f1),
+  plain("contains", Scorer.contains),
+  plain("tokens", Scorer.tokens),
+  plain("calls", Scorer.calls),
+  plain("latency", Scorer.latency),
+  judge,
+]
+
+/** The kinds that configs can name; provide a longer list to add one's own. */
+export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/evaluate/ScorerKinds", {
+  defaultValue: () => builtIn,
+})
+
+const fail = (from: DecodeOptions, problem: string): Effect.Effect<never, ConfigError> => {
+  const key = (from.prefix ?? []).map(snakeCase).join(".")
+  return Effect.fail(blamed(new ConfigError({ source: from.source, key, message: `${key}: ${problem}` }), from))
+}
+
+/** The scorer of a name or of settings (keys in camelCase), and what that comes to with all defaults. */
+export const open = Effect.fnUntraced(function* <R>(said: unknown, context: OpenContext<Failure, R>) {
+  const { from } = context
+  const settings = typeof said === "string" ? { type: said } : isPlain(said) ? said : { type: undefined }
+  const { type } = settings
+  const kinds = yield* Kinds
+  const kind = kinds.find((known) => known.type === type)
+  if (kind !== undefined) return yield* kind.open(settings, context)
+  const names = kinds.map((known) => known.type)
+  const near = typeof type === "string" ? closest(type, names) : undefined
+  const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
+  return yield* fail(from, `expected a scorer, found ${display(type === undefined ? said : type)}; ${hint}`)
+})
+
+/** All of a list; no two may have the same name. */
+export const openAll = Effect.fnUntraced(function* <R>(
+  said: ReadonlyArray<unknown>,
+  { from, ...context }: OpenContext<Failure, R>,
+) {
+  const prefixed = (at: number): DecodeOptions => ({ ...from, prefix: [...(from.prefix ?? []), String(at)] })
+  const opened = yield* Effect.forEach(said, (one, at) => open(one, { ...context, from: prefixed(at) }))
+  const names = opened.map(({ scorer }) => scorer.name)
+  const twice = names.findIndex((name, at) => names.indexOf(name) < at)
+  if (twice >= 0) {
+    return yield* fail(prefixed(twice), `there is a "${names[twice]}" before it; expected a name of its own`)
+  }
+  return opened
+})

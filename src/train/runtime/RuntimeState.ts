@@ -10,6 +10,8 @@ const recentEpisodes = 100
 export const SavedProgress = Schema.Struct({
   /** Training episodes that have ended, those that were passed over included. */
   seen: Schema.Int,
+  /** As many had ended when the run's folder began. */
+  begunAt: Schema.Int,
   /** Those that were played. */
   played: Schema.Int,
   /** Of the run, also of a part of it that another program ran. */
@@ -43,6 +45,7 @@ const mean = (values: ReadonlyArray<number>): number | null =>
 /** A run's progress while it goes; it always is at a boundary between two episodes. */
 export class RuntimeState {
   seen: number
+  begunAt: number
   played = 0
   steps = 0
   scoredSteps = 0
@@ -61,6 +64,7 @@ export class RuntimeState {
   /** `passedOver` episodes of the data set are not played. */
   constructor(passedOver = 0) {
     this.seen = passedOver
+    this.begunAt = passedOver
   }
 
   addEpisode({ scores }: Played): void {
@@ -120,6 +124,7 @@ export class RuntimeState {
   save(wallSeconds: number): SavedProgress {
     return {
       seen: this.seen,
+      begunAt: this.begunAt,
       played: this.played,
       steps: this.steps,
       scoredSteps: this.scoredSteps,
@@ -139,6 +144,7 @@ export class RuntimeState {
   static restore(saved: SavedProgress): RuntimeState {
     const state = new RuntimeState()
     state.seen = saved.seen
+    state.begunAt = saved.begunAt
     state.played = saved.played
     state.steps = saved.steps
     state.scoredSteps = saved.scoredSteps

@@ -160,8 +160,7 @@ export const restore = Effect.fnUntraced(function* (
 })
 
 const foreignState = ({ episode_index, train_steps_total }: RuntimeJson): RuntimeState => {
-  const state = new RuntimeState()
-  state.seen = episode_index
+  const state = new RuntimeState(episode_index)
   state.lastCheckpoint = episode_index
   state.steps = train_steps_total
   return state

@@ -24,7 +24,7 @@ import * as checkpointing from "./checkpointing.ts"
 import { type Running, supervise } from "./loop.ts"
 import { logsDir } from "./logsDir.ts"
 import { checkpointAt } from "./resumeFrom.ts"
-import { type RunSettings, scoresFolder, strategyOf } from "./RuntimeConfig.ts"
+import { type RunSettings, type RuntimeSettings, scoresFolder, strategyOf } from "./RuntimeConfig.ts"
 import { episodesOf, type RuntimeResult } from "./RuntimeResult.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 import { checked, refuseTaken } from "./settings.ts"
@@ -78,8 +78,7 @@ export const execute = Effect.fnUntraced(function* (
   if (options.onPlanned !== undefined) yield* options.onPlanned(identity, effective)
   // Before there is a folder: what can't be gone on with leaves none.
   const store = yield* RunStore
-  const isContinued = runtime.resumeFrom !== null && !store.resumes
-  const earlier = isContinued ? yield* checkpointAt(runtime.resumeFrom) : undefined
+  const earlier = store.resumes ? undefined : yield* elsewhere(runtime)
   const { resultsDir } = settings.output
   const opened = yield* store.open(
     identity,
@@ -110,6 +109,10 @@ export const execute = Effect.fnUntraced(function* (
   return yield* Effect.provideService(going, References.MinimumLogLevel, logLevels[settings.output.logLevel])
 })
 
+/** The checkpoint of another run that this one goes on from, if it does. */
+const elsewhere = ({ resumeFrom }: RuntimeSettings) =>
+  resumeFrom === null ? Effect.succeed(undefined) : checkpointAt(resumeFrom)
+
 const utf8 = new TextEncoder()
 const logLevels = { DEBUG: "Debug", INFO: "Info", WARN: "Warn", ERROR: "Error" } as const
 
@@ -125,8 +128,8 @@ interface Ready {
 
 const trained = Effect.fnUntraced(function* (
   ready: Ready,
-): Effect.fn.Return<RuntimeResult, RuntimeError, Recorder | Scope.Scope> {
-  const { run, effective, shared, earlier, environment } = ready
+): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Scope.Scope> {
+  const { run, effective, shared, environment } = ready
   const { settings, agent, train, validation, described, logCalls, spent } = ready.prepared
   const { runtime } = settings
   const startedAtMillis = yield* Clock.currentTimeMillis
@@ -134,6 +137,8 @@ const trained = Effect.fnUntraced(function* (
 
   const startsOver = run.resumed && (yield* startOver(run))
   const goesOn = run.resumed && !startsOver
+  // Who starts over what had gone on from another run goes on from that again.
+  const earlier = startsOver ? yield* elsewhere(runtime) : ready.earlier
   const restored = goesOn
     ? yield* latest(ready)
     : earlier === undefined
@@ -141,6 +146,7 @@ const trained = Effect.fnUntraced(function* (
       : yield* checkpointing.restore(agent, shared, earlier)
   if (goesOn) yield* run.cutBack(restored?.appendedSizes ?? {})
   const state = restored?.state ?? new RuntimeState(runtime.startEpisodeIndex)
+  if (!goesOn) state.begunAt = state.seen
   if (spent !== undefined) Object.assign(spent, restored?.spent)
   if (state.seen < totalEpisodes) for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
   yield* run.write("config.yaml", stringify(toSnakeCase(effective)))
@@ -194,7 +200,6 @@ const trained = Effect.fnUntraced(function* (
     state,
     run,
     recording,
-    startsFresh: !goesOn,
     checkpointEvery: runtime.checkpointEveryEpisodes ?? Math.ceil(totalEpisodes / 10),
     save: checkpointing.save(saving),
     unfinished: { doing: null, entries: null, usage: state.usage },

@@ -1,4 +1,4 @@
-import { Cause, Clock, Effect, Exit } from "effect"
+import { Cause, Clock, Effect, Exit, Option } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import type { MemoryEntry } from "../../agent/memory/Memory.ts"
 import type { DatasetError, TaskSet } from "../../env/text/TaskSet.ts"
@@ -30,8 +30,6 @@ export interface Running {
   readonly state: RuntimeState
   readonly run: RunFiles
   readonly recording: Recording
-  /** Nothing of this run's folder is older than this process. */
-  readonly startsFresh: boolean
   /** Episodes between two checkpoints; 0 saves at the end only. */
   readonly checkpointEvery: number
   readonly save: Effect.Effect<string, RunStoreError>
@@ -55,10 +53,10 @@ export type LoopError = EpisodeFailure | DatasetError | RunStoreError
  * put back to the last boundary between two episodes, and a checkpoint of that goes on as if nothing had happened.
  */
 export const loop = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, LoopError> {
-  const { settings, state, totalEpisodes, startsFresh, checkpointEvery } = running
+  const { settings, state, totalEpisodes, checkpointEvery } = running
   const { runtime } = settings
   // One that was stopped before it had played anything is still at its start.
-  const atStart = startsFresh || state.played === 0
+  const atStart = state.seen === state.begunAt
   if (atStart && runtime.runValidationAtStart && state.lastValidation < state.seen) yield* validated(running)
   if (atStart && runtime.checkpointOnStart && state.lastCheckpoint < state.seen) yield* checkpoint(running)
 
@@ -97,8 +95,8 @@ const validated = Effect.fnUntraced(function* (running: Running): Effect.fn.Retu
 const keepMemory = Effect.fnUntraced(function* ({ agent, run, state }: Running): Effect.fn.Return<void, RunStoreError> {
   const { memory } = agent
   if (memory === null || state.lastMemory >= state.seen) return
-  state.lastMemory = state.seen
   yield* run.write(memoryFile(state.seen), yield* memory.snapshot)
+  state.lastMemory = state.seen
 })
 
 const playNext = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, LoopError> {
@@ -216,8 +214,10 @@ const concludeRun = Effect.fnUntraced(function* (
     yield* Effect.tapError(saved, (error) => Effect.ignore(ended("failed", error.message)))
     return yield* ended("interrupted", null)
   }
-  // Whatever failed, the episodes before it are not lost; and what failed is not to be hidden by what fails now.
-  yield* Effect.ignore(saved)
+  // Whatever failed, the episodes before it are not lost; and what failed is not to be hidden by what fails now. Where
+  // it was the disk, nobody knows what is in the files: what was saved last holds, and the rest is played again.
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  if (!(error instanceof RunStoreError)) yield* Effect.ignore(saved)
   return yield* Effect.ignore(ended("failed", Cause.pretty(exit.cause)))
 })
 

@@ -1,6 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
-import { below, folderOf, history, type Input, keep, lasting, runIn, tasks } from "./support.ts"
+import { Deferred, Effect, Fiber, FileSystem, Path } from "effect"
+import type { RunFiles } from "../../../src/experiment/RunStore.ts"
+import { RunStoreError } from "../../../src/experiment/RunStoreError.ts"
+import { disk, temporaryDirectory } from "../../experiment/disk.ts"
+import { below, folderOf, history, type Input, keep, lasting, type Place, runIn, tasks } from "./support.ts"
 
 const input: Input = {
   agent: history,
@@ -11,52 +14,124 @@ const input: Input = {
   output: { saveMemoryEvery: 1, saveRollouts: true },
 }
 
-/** Holds the run up at its nth batch of events until somebody has begun to stop it. */
-const stoppedAt = (batch: number) =>
+/** Holds a run up where `stop` is waited for, until somebody has begun to stop it; gives what was there then, and after. */
+const stopped = (place: (hold: Effect.Effect<void>) => Place, of: Input = input) =>
   Effect.gen(function* () {
     const reached = yield* Deferred.make<void>()
     const goOn = yield* Deferred.make<void>()
-    let emitted = 0
-    const first = runIn(
-      {
-        sinks: [
-          () =>
-            Effect.succeed({
-              emit: () =>
-                Effect.suspend(() =>
-                  ++emitted === batch
-                    ? Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(goOn))
-                    : Effect.void,
-                ),
-              flush: Effect.void,
-            }),
-        ],
-      },
-      input,
-    )
-    const fiber = yield* Effect.forkChild(Effect.exit(first.effect))
+    const hold = Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(goOn))
+    const run = runIn(place(hold), of)
+    const fiber = yield* Effect.forkChild(Effect.exit(run.effect))
     yield* Effect.race(Deferred.await(reached), Fiber.await(fiber))
+    const killed = new Map(run.files)
     const stopping = yield* Effect.forkChild(Fiber.interrupt(fiber))
     yield* Effect.yieldNow
     yield* Deferred.succeed(goOn, undefined)
     yield* Fiber.await(stopping)
-    return { files: first.files, events: first.events }
+    return { killed, interrupted: run.files, isFinished: isFinished(run.files) }
   })
+
+const isFinished = (files: ReadonlyMap<string, Uint8Array>) => below(files, `${folderOf(files)}/`).has("return.json")
+
+/** At its nth batch of events. */
+const atBatch =
+  (batch: number, place: Place = {}) =>
+  (hold: Effect.Effect<void>): Place => {
+    let emitted = 0
+    const emit = () => Effect.suspend(() => (++emitted === batch ? hold : Effect.void))
+    return { ...place, sinks: [() => Effect.succeed({ emit, flush: Effect.void })] }
+  }
+
+/** Stops a run wherever it tells of something, by both ways, and sees what becomes of it. */
+const everywhere = Effect.fnUntraced(function* (of: Input, place: Place = {}) {
+  const whole = yield* keep(of, place)
+  for (let batch = 1; ; batch++) {
+    const { killed, interrupted, isFinished } = yield* stopped(atBatch(batch, place), of)
+    if (isFinished) return batch
+    for (const [how, files] of Object.entries({ killed, interrupted })) {
+      const resumed = yield* keep(of, { ...place, files, resume: folderOf(files) })
+      assert.deepEqual(lasting(resumed.files), lasting(whole.files), `${how} at batch ${batch}`)
+      assert.strictEqual(resumed.result.digest, whole.result.digest, `${how} at batch ${batch}`)
+    }
+  }
+})
 
 describe("a run that is stopped while it tells of something", () => {
   it.effect("goes on as if it had not been, whatever that was", () =>
     Effect.gen(function* () {
-      const whole = yield* keep(input)
-      let batch = 0
-      while (true) {
-        const { files, events } = yield* stoppedAt(++batch)
-        const folder = folderOf(files)
-        if (below(files, `${folder}/`).has("return.json")) break
-        const resumed = yield* keep(input, { files, resume: folder })
-        assert.deepEqual(lasting(resumed.files), lasting(whole.files), `stopped at batch ${batch} of ${events.length}`)
-      }
       // More than there are episodes, validations and checkpoints.
-      assert.isAbove(batch, 20)
+      assert.isAbove(yield* everywhere(input), 20)
+    }),
+  )
+
+  it.effect("goes on from where it had gone on from, too", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* Path.Path
+      const folder = yield* temporaryDirectory
+      const { files } = yield* keep({ ...input, runtime: { ...input.runtime, checkpointEveryEpisodes: 1 } })
+      for (const [file, text] of below(
+        new Map([...files].map(([at, said]) => [at, new TextEncoder().encode(said)])),
+        "checkpoints/ep_000001/",
+      )) {
+        yield* fs.makeDirectory(path.join(folder, "ep_000001"), { recursive: true })
+        yield* fs.writeFileString(path.join(folder, "ep_000001", file), text)
+      }
+      const runtime = { ...input.runtime, resumeFrom: path.join(folder, "ep_000001") }
+      assert.isAbove(yield* everywhere({ ...input, runtime }, { disk }), 15)
+    }).pipe(Effect.scoped, Effect.provide(disk)),
+  )
+
+  it.effect("keeps the memory that it was about to keep", () =>
+    Effect.gen(function* () {
+      const whole = yield* keep(input)
+      for (let nth = 1; nth <= 4; nth++) {
+        let asked = 0
+        const { interrupted } = yield* stopped((hold) => ({
+          broken: (run) =>
+            withWrite(run, (file) => (file.startsWith("memories/") && ++asked === nth ? hold : Effect.void)),
+        }))
+        const resumed = yield* keep(input, { files: interrupted, resume: folderOf(interrupted) })
+        assert.deepEqual(lasting(resumed.files), lasting(whole.files), `at the ${nth}. memory`)
+      }
+    }),
+  )
+})
+
+/** Something that is done before a file is written. */
+const withWrite = (run: RunFiles, before: (file: string) => Effect.Effect<void>): RunFiles => ({
+  ...run,
+  placed: (places) => withWrite(run.placed(places), before),
+  write: (file, contents, how) => Effect.andThen(before(file), run.write(file, contents, how)),
+})
+
+describe("a disk that fails once", () => {
+  /** Half of the nth piece of such a file is written, and the others are. */
+  const torn = (run: RunFiles, is: (file: string) => boolean, nth: { left: number }): RunFiles => ({
+    ...run,
+    placed: (places) => torn(run.placed(places), is, nth),
+    append: (file, contents) => {
+      if (!is(file) || --nth.left !== 0) return run.append(file, contents)
+      const half = contents.slice(0, contents.length >> 1)
+      const error = new RunStoreError({ path: file, operation: "append to", message: `${file}: no space left` })
+      return Effect.andThen(run.append(file, half), Effect.fail(error))
+    },
+  })
+
+  it.effect.each([
+    ["rollouts/train/", 1],
+    ["rollouts/train/", 3],
+    ["rollouts/val/", 2],
+    ["scores/val/", 4],
+  ] as const)("while it writes %s for time %i ends the run, which goes on from what was sure", ([folder, time]) =>
+    Effect.gen(function* () {
+      const whole = yield* keep(input)
+      const nth = { left: time }
+      const first = runIn({ broken: (run) => torn(run, (file) => file.startsWith(folder), nth) }, input)
+      const error = yield* Effect.flip(first.effect)
+      assert.include(error.message, "no space left")
+      const resumed = yield* keep(input, { files: first.files, resume: folderOf(first.files) })
+      assert.deepEqual(lasting(resumed.files), lasting(whole.files))
     }),
   )
 })

@@ -3,7 +3,7 @@ import type { Agent } from "../../../src/agent/Agent.ts"
 import * as HistoryAgent from "../../../src/agent/HistoryAgent.ts"
 import * as TaskSet from "../../../src/env/text/TaskSet.ts"
 import * as TextEnv from "../../../src/env/text/TextEnv.ts"
-import { RunStore } from "../../../src/experiment/RunStore.ts"
+import { type RunFiles, type RunIdentity, RunStore } from "../../../src/experiment/RunStore.ts"
 import type { Lm } from "../../../src/lm/Lm.ts"
 import * as Scripted from "../../../src/lm/scripted.ts"
 import { Recorder, type Sink } from "../../../src/record/Recorder.ts"
@@ -58,6 +58,10 @@ export interface Place {
   readonly resume?: string
   readonly model?: Layer.Layer<Lm>
   readonly sinks?: ReadonlyArray<Sink>
+  /** Where other runs' checkpoints lie; there is none unless given. */
+  readonly disk?: Layer.Layer<FileSystem.FileSystem | Path.Path>
+  /** What is done to the run's files before it has them. */
+  readonly broken?: (run: RunFiles) => RunFiles
 }
 
 const noDisk = Layer.merge(FileSystem.layerNoop({}), Path.layer)
@@ -70,11 +74,16 @@ export const runIn = (place: Place, input: Input) => {
     ...(place.resume === undefined ? {} : { resume: place.resume }),
     files: place.files ?? new Map(),
   })
+  const { broken = (run) => run } = place
+  const opening = Effect.map(RunStore, (whole) => ({
+    ...whole,
+    open: (identity: RunIdentity) => Effect.map(whole.open(identity), broken),
+  }))
   const layers = Layer.mergeAll(
-    store.layer,
+    Layer.effect(RunStore, opening).pipe(Layer.provide(store.layer)),
     Recorder.layer(scores, runLog, sink, ...(place.sinks ?? [])),
     place.model ?? Scripted.layer(Scripted.named["reader"]),
-    noDisk,
+    place.disk ?? noDisk,
   )
   return {
     events,

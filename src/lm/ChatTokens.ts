@@ -21,7 +21,7 @@ const firstByte = 5
 export const firstWord = firstByte + 256
 
 const encoder = new TextEncoder()
-const decoder = new TextDecoder()
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /**
  * Knows these words; what else there is in a text goes as bytes.

@@ -2,9 +2,15 @@
  * One try of a call to a model over HTTP, and what can go wrong with it in our words: a line without secrets, and
  * whether another try may do better.
  */
-import { Clock, Effect, Redacted, Schema, Stream } from "effect"
+import { Clock, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { Sse } from "effect/encoding"
-import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import {
+  FetchHttpClient,
+  HttpClient,
+  type HttpClientError,
+  HttpClientRequest,
+  type HttpClientResponse,
+} from "effect/http"
 import { isPlain } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import { type Key, withoutKey } from "./keys.ts"
@@ -132,9 +138,9 @@ export const retryAfterOf = (
   now: number,
 ): number | undefined => {
   const milliseconds = Number(headers["retry-after-ms"] ?? Number.NaN)
-  if (milliseconds >= 0) return milliseconds / 1000
+  if (milliseconds >= 0 && milliseconds < Infinity) return milliseconds / 1000
   const said = headers["retry-after"]?.trim() ?? ""
-  if (/^\d+(\.\d+)?$/.test(said)) return Number(said)
+  if (/^\d{1,9}(\.\d+)?$/.test(said)) return Number(said)
   const date = Date.parse(said)
   return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000)
 }
@@ -185,7 +191,10 @@ const send = Effect.fnUntraced(function* (
     HttpClientRequest.bodyText(JSON.stringify(body), "application/json"),
     (request) => (server.key === null ? request : withKey(request, server.keyHeader, server.key)),
   )
+  const init = yield* Effect.serviceOption(FetchHttpClient.RequestInit)
   const response = yield* server.client.execute(request).pipe(
+    // Whoever is named in a redirection isn't who was asked: neither the key nor the prompt is for them.
+    Effect.provideService(FetchHttpClient.RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" }),
     // What we trace is no business of a server's.
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
     Effect.mapError((error) => unreachable(server, url, error)),

@@ -12,7 +12,7 @@ export interface Dialect {
 }
 
 /** OpenAI's models that think first. They refuse a temperature, and count the limit of tokens by another name. */
-const thinks = (model: string): boolean => /(^|\/)(o\d|gpt-5(?!.*chat))/.test(model)
+const thinks = (model: string): boolean => /(^|\/|^ft:)(o\d|gpt-5(?!.*chat))/.test(model)
 
 const messageBody = (message: ChatMessage): Readonly<Record<string, unknown>> => {
   switch (message.role) {
@@ -215,7 +215,7 @@ export const gather = (into: Gathered, piece: Piece): string => {
   gatherCalls(into, said.tool_calls ?? [], { whole: choice.delta === null || choice.delta === undefined })
   into.finish ??= choice.finish_reason ?? null
   into.promptIds ??= choice.prompt_token_ids ?? said.prompt_token_ids ?? null
-  into.ids.push(...(choice.token_ids ?? said.generation_token_ids ?? []))
+  for (const id of choice.token_ids ?? said.generation_token_ids ?? []) into.ids.push(id)
   for (const { logprob, id } of choice.logprobs?.content ?? []) {
     into.logprobs.push(logprob ?? null)
     if (id !== null && id !== undefined) into.logprobIds.push(id)

@@ -32,7 +32,8 @@ export const delayOf = (
   retryAfter: number | undefined,
   chance: number,
 ): number => {
-  const backoff = Math.min(maxDelay, startingDelay * backoffFactor ** (retry - 1)) * (1 - jitter * chance)
+  const factor = Math.min(Number.MAX_VALUE, backoffFactor ** (retry - 1))
+  const backoff = Math.min(maxDelay, startingDelay * factor) * (1 - jitter * chance)
   if (retryAfter === undefined || !(retryAfter > 0)) return backoff
   return Math.max(backoff, Math.min(Math.max(maxDelay, longestRetryAfter), retryAfter * (1 + jitter * chance)))
 }

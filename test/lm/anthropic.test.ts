@@ -213,6 +213,18 @@ describe("Anthropic", () => {
     ),
   )
 
+  it.effect("follows nobody elsewhere, where its key would go, too", () =>
+    Effect.gen(function* () {
+      const elsewhere = yield* serve({})
+      const location = `${elsewhere.url}/v1/messages`
+      const fault = (): Fault => ({ kind: "status", status: 307, headers: { location } })
+      const error = yield* Effect.flip(call({ fault }, ask(), { apiKey: Redacted.make("k-1") }))
+      assert.deepStrictEqual(elsewhere.asked, [])
+      assert.strictEqual(error.reason, "rejected")
+      assert.match(error.message, /^m: \S+ answered 307/)
+    }),
+  )
+
   it.effect("tells what may pass from what may not", () =>
     Effect.gen(function* () {
       const status = (status: number, type: string): Fault => ({

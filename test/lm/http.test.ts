@@ -40,6 +40,8 @@ describe("a status that is no success", () => {
       assert.strictEqual(yield* after({ "retry-after": "Sat, 21 Nov 2026 10:00:30 GMT" }), 30)
       assert.strictEqual(yield* after({ "retry-after": "Sat, 21 Nov 2026 09:00:00 GMT" }), 0)
       assert.strictEqual(yield* after({ "retry-after": "soon" }), undefined)
+      assert.strictEqual(yield* after({ "retry-after": "9".repeat(400) }), undefined)
+      assert.strictEqual(yield* after({ "retry-after-ms": "Infinity" }), undefined)
     }),
   )
 

@@ -252,7 +252,7 @@ describe("OpenAi", () => {
 
   it.effect("speaks to models that think as they want it", () =>
     Effect.gen(function* () {
-      for (const model of ["o1", "o3-mini", "openai/o4-mini", "gpt-5-nano"]) {
+      for (const model of ["o1", "o3-mini", "openai/o4-mini", "ft:o4-mini:us::1", "gpt-5-nano"]) {
         const { asked } = yield* call({}, ask({ model, temperature: 0.2, topP: 0.5, maxOutputTokens: 9 }))
         const { messages: _, ...rest } = asked[0].body
         assert.deepStrictEqual(rest, { model, max_completion_tokens: 9 })

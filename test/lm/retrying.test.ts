@@ -107,6 +107,11 @@ describe("retrying", () => {
     }),
   )
 
+  it("knows how long it waits, however often it was tried", () => {
+    assert.strictEqual(delayOf({ ...config, jitter: 0 }, 2000, undefined, 0), config.maxDelay)
+    assert.strictEqual(delayOf({ ...config, startingDelay: 0 }, 2000, undefined, 0), 0)
+  })
+
   it("never comes back before the server wants it to", () => {
     assert.isAtLeast(delayOf({ ...config, jitter: 1 }, 1, 20, 0.99), 20)
     assert.isAtMost(delayOf({ ...config, jitter: 1 }, 1, 59, 0.99), 60)

@@ -71,10 +71,10 @@ export const tagged = (tag: string, options: ParserOptions = {}): Parser => {
   const open = `<${tag}>`
   const close = `</${tag}>`
   return (text) => {
-    const end = text.lastIndexOf(close)
-    const start = end < 0 ? -1 : text.lastIndexOf(open, end - open.length)
-    // What was named while thinking is no answer: only the last pair counts.
-    const action = start < 0 ? "" : text.slice(start + open.length, end).trim()
+    const last = text.lastIndexOf(close)
+    // What was named while thinking is no answer: only the last pair counts, and not what is closed once more.
+    const start = last < 0 ? -1 : text.lastIndexOf(open, last - open.length)
+    const action = start < 0 ? "" : text.slice(start + open.length, text.indexOf(close, start)).trim()
     return action === "" ? fails(options, `Answer with ${open}…${close}.`) : parsed(action, options.reward)
   }
 }

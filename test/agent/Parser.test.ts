@@ -19,6 +19,8 @@ describe("a tagged action", () => {
       ["<move>two\nlines</move>", ok("two\nlines")],
       ["<move><b>x</b></move>", ok("<b>x</b>")],
       ["<move>a1</move> <move>", ok("a1")],
+      ["<move>b2</move></move>", ok("b2")],
+      ["<move>a1 <move>b2</move></move>", ok("b2")],
       ["b2", missing],
       ["<move>b2", missing],
       ["b2</move>", missing],

@@ -25,7 +25,7 @@ export const firstDifference = (then: Files, now: Files, isPrefix: boolean): Sco
 
 const linesOf = (text = ""): ReadonlyArray<string> => text.split("\n").slice(0, -1)
 
-const timeless = new Set(["timestamp"])
+const timeless = new Set(["timestamp", "step_start", "step_end", "duration_ms"])
 
 const differenceIn = (
   file: string,

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs"
 import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
+import { isPlain } from "../config/Config.ts"
 import { dateOf } from "../experiment/identifier.ts"
 import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../node.ts"
 import { LmError } from "../lm/LmError.ts"
@@ -12,7 +13,7 @@ import { diskSource, findRuns } from "../runs/source-node.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { defaultResultsDir, type Given, nameOf, quoted } from "./flags.ts"
-import { loadTraining, ownResultsDir, type Training } from "./loadTraining.ts"
+import { loadTraining, ownResultsDir, readYaml, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
 import { stepSignalled } from "./stepSignal.ts"
 import { partOfSweep, sweepProgress } from "./sweep/part.ts"
@@ -142,7 +143,7 @@ const runToResume = Effect.fnUntraced(function* (
   }
   const [other] = unfinished
   const hint = other === undefined ? "" : `; the newest unfinished one is ${other.path}`
-  const message = `--resume latest: there is no unfinished run named ${name} in ${given.resultsDir}${hint}`
+  const message = `--resume latest: there is no unfinished run named ${name} in ${places.join(" or ")}${hint}`
   return yield* new UsageError({ message })
 })
 
@@ -160,10 +161,22 @@ const sweepCommand = (directory: string): Effect.Effect<string | undefined> =>
     ),
   )
 
+/** Of a run whose path doesn't say it. */
+const nameIn = (directory: string): Effect.Effect<string | undefined> =>
+  Effect.match(readYaml(join(directory, "config.yaml")), {
+    onFailure: () => undefined,
+    onSuccess: (config) => (isPlain(config) && typeof config.name === "string" ? config.name : undefined),
+  })
+
 const unfinishedRuns = Effect.fnUntraced(function* (resultsDir: string) {
   const entries = yield* findRuns(
     resultsDir,
     diskSource(() => Effect.void),
   )
-  return entries.filter(({ path }) => existsSync(join(path, "config.yaml")) && !existsSync(join(path, "return.json")))
+  const unfinished = entries.filter(
+    ({ path }) => existsSync(join(path, "config.yaml")) && !existsSync(join(path, "return.json")),
+  )
+  return yield* Effect.forEach(unfinished, (entry) =>
+    entry.name === undefined ? Effect.map(nameIn(entry.path), (name) => ({ ...entry, name })) : Effect.succeed(entry),
+  )
 })

@@ -22,6 +22,7 @@ export interface Started {
 export interface StartOptions {
   /** With whatever it starts, a group that can be killed at once. */
   readonly detached?: boolean
+  readonly env?: NodeJS.ProcessEnv
 }
 
 export const start = (args: ReadonlyArray<string>, cwd = root, options: StartOptions = {}): Started => {

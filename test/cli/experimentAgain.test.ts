@@ -1,0 +1,187 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { parse } from "yaml"
+import { runsIn } from "./crash.ts"
+import { type Outcome, resultOf, start, withFolder, write } from "./effect.ts"
+import {
+  at,
+  comparable,
+  experiment,
+  filesIn,
+  jsonOf,
+  runsBelow,
+  someFaults,
+  type Wanted,
+  withServer,
+} from "./experiment.ts"
+
+const outputs = "outputs/my_experiment"
+
+const run = async (folder: string, wanted: Wanted, ...more: ReadonlyArray<string>): Promise<Outcome> => {
+  write(folder, "experiment.yaml", experiment(wanted))
+  const outcome = await start(["run", "experiment.yaml", "--json", "--quiet", ...more], folder).ended
+  assert.strictEqual(outcome.code, 0, outcome.stderr)
+  return outcome
+}
+
+const small: Wanted = { tasks: 20, heldOut: 4, runtime: { validation_freq: 10 } }
+
+/** Every file with its bytes. */
+const bytesOf = (folder: string): ReadonlyMap<string, string> =>
+  new Map(
+    filesIn(folder)
+      .filter((path) => !path.endsWith("latest"))
+      .map((path) => [path, readFileSync(join(folder, path), "base64")]),
+  )
+
+/** Of a run that began earlier, only what came after; the episodes of metrics.json are those of its scores. */
+const sinceEpisode = (episode: number, compared: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(
+    Object.entries(compared).flatMap(([path, content]) => {
+      const inName = /(?:episode_|val_|ep_|val\/|memory_)0*(\d+)/.exec(path)?.[1]
+      if ((inName !== undefined && Number(inName) <= episode) || path === "metrics.json") return []
+      if (path.endsWith("/runtime.json")) return [[path, JSON.stringify(content).replace(/"begunAt":\d+,/, "")]]
+      if (!path.startsWith("scores/train/") || !Array.isArray(content)) return [[path, content]]
+      return [[path, content.filter((line) => line.episode_index > episode)]]
+    }),
+  )
+
+describe("an experiment, again", () => {
+  it("goes on from a checkpoint of another run, in a folder of its own, and leaves that one as it was", () =>
+    withFolder(async (folder) => {
+      await run(folder, { ...small, runtime: { ...small.runtime, max_envs_to_visit: 10 } })
+      const results = join(folder, outputs)
+      const [half] = runsBelow(results)
+      const before = bytesOf(half)
+      const whole = resultOf(await run(folder, small))
+      for (const resume_from of [
+        `${half}/checkpoints/ep_000010`,
+        `${half}/checkpoints/latest`,
+        `${half}/checkpoints`,
+      ]) {
+        const count = runsBelow(results).length
+        const more = { ...small, runtime: { ...small.runtime, resume_from } }
+        const gone = resultOf(await run(folder, more))
+        assert.strictEqual(runsBelow(results).length, count + 1)
+        assert.deepStrictEqual(bytesOf(half), before)
+        assert.strictEqual(gone.digest, whole.digest)
+        const [one, other] = [gone, whole].map(({ runDir }) => comparable(join(folder, runDir)))
+        const { episodes: _1, ...now } = jsonOf(join(folder, gone.runDir, "metrics.json"))
+        const { episodes: _2, ...then } = jsonOf(join(folder, whole.runDir, "metrics.json"))
+        for (const key of ["mean_score", "train_steps", "train_episodes", "usage", "validation"]) {
+          assert.deepStrictEqual(now[key], then[key], key)
+        }
+        assert.deepStrictEqual(sinceEpisode(10, one), sinceEpisode(10, other))
+      }
+      // Never without its memory, nor on other tasks.
+      const checkpoint = join(folder, "ep_000010")
+      cpSync(`${half}/checkpoints/ep_000010`, checkpoint, { recursive: true })
+      writeFileSync(join(checkpoint, "memory_10.jsonl"), '{"type":"Reflection","content":"RULE"}\n')
+      for (const [wanted, said] of [
+        [{ ...small, runtime: { resume_from: checkpoint } }, /memory_10\.jsonl/],
+        [{ ...small, tasks: 21, runtime: { resume_from: `${half}/checkpoints` } }, /train_dataset/],
+      ] as const) {
+        write(folder, "experiment.yaml", experiment(wanted))
+        const outcome = await start(["run", "experiment.yaml", "--quiet"], folder).ended
+        assert.include([1, 2], outcome.code)
+        assert.match(outcome.stderr, said)
+        assert.match(outcome.stderr, /^effect: [^\n]+\n$/)
+      }
+    }))
+
+  it("goes on with the newest that is not finished, and is told where it is", () =>
+    withFolder((folder) =>
+      withServer({}, async (server) => {
+        const lm = { ...at(server), budget: { calls: 30 } }
+        write(folder, "experiment.yaml", experiment({ ...small, lm }))
+        const failed = await start(["run", "experiment.yaml", "--quiet"], folder).ended
+        assert.strictEqual(failed.code, 1)
+        const [unfinished] = runsBelow(join(folder, outputs))
+        const args = ["run", "experiment.yaml", "--quiet", "--json", "--set", "agent.lm_config.budget.calls=null"]
+        const outcome = await start([...args, "--resume", "latest"], folder).ended
+        assert.strictEqual(outcome.code, 0, outcome.stderr)
+        assert.strictEqual(join(folder, resultOf(outcome).runDir), unfinished)
+        assert.deepStrictEqual(runsBelow(join(folder, outputs)), [unfinished])
+        const whole = resultOf(await run(folder, { ...small, lm: at(server) }))
+        assert.strictEqual(resultOf(outcome).digest, whole.digest)
+        const none = await start([...args, "--resume", "latest"], folder).ended
+        assert.strictEqual(none.code, 2)
+        assert.match(none.stderr, /no unfinished run named experiment in .*outputs\/my_experiment/)
+      }),
+    ))
+
+  it("lies where LOGS_DIR says, and never where another one does, whatever the second", () =>
+    withFolder(async (folder) => {
+      write(folder, "experiment.yaml", experiment({ ...small, tasks: 4 }))
+      const args = ["run", "experiment.yaml", "--quiet", "--json"]
+      const env = { ...process.env, LOGS_DIR: join(folder, "logs") }
+      const outcomes = await Promise.all([1, 2, 3].map(() => start(args, folder, { env }).ended))
+      for (const { code, stderr } of outcomes) assert.strictEqual(code, 0, stderr)
+      const runs = runsBelow(join(folder, "logs", outputs))
+      assert.strictEqual(runs.length, 3)
+      assert.sameMembers(
+        outcomes.map((outcome) => resultOf(outcome).runDir),
+        [...runs],
+      )
+      assert.isFalse(existsSync(join(folder, outputs)))
+      assert.strictEqual(new Set(outcomes.map((outcome) => resultOf(outcome).digest)).size, 1)
+    }))
+
+  it("is the same from its own config.yaml, and another with another setting", () =>
+    withFolder(async (folder) => {
+      const wanted: Wanted = { ...small, more: { train_dataset: { type: "codebook", num_tasks: 20, shuffle: true } } }
+      const first = resultOf(await run(folder, wanted, "--seed", "7", "--set", "agent.history_k=3"))
+      const config = join(folder, first.runDir, "config.yaml")
+      const said = parse(readFileSync(config, "utf8"))
+      assert.strictEqual(said.seed, 7)
+      assert.strictEqual(said.agent.history_k, 3)
+      const elsewhere = join(folder, "elsewhere")
+      mkdirSync(elsewhere)
+      const again = await start(["run", config, "--quiet", "--json"], elsewhere).ended
+      assert.strictEqual(again.code, 0, again.stderr)
+      assert.strictEqual(resultOf(again).digest, first.digest)
+      // That of a file that lies elsewhere is where that file says, from where the command is.
+      assert.isTrue(existsSync(join(elsewhere, resultOf(again).runDir, "return.json")))
+    }))
+
+  it("is found to be the same by effect replay, and to be another when its scores are", () =>
+    withFolder((folder) =>
+      withServer({ fault: someFaults(8, 0.1) }, async (server) => {
+        const { runDir, digest } = resultOf(await run(folder, { ...small, lm: { ...at(server), cache: "record" } }))
+        const asked = server.asked.length
+        const replayed = await start(["replay", runDir, "--quiet", "--json"], folder).ended
+        assert.strictEqual(replayed.code, 0, replayed.stderr)
+        assert.deepInclude(JSON.parse(replayed.stdout), { same: true, digest: { then: digest, now: digest } })
+        // Nobody was asked again.
+        assert.strictEqual(server.asked.length, asked)
+        const scores = join(folder, runDir, "scores/train/scores.jsonl")
+        writeFileSync(scores, readFileSync(scores, "utf8").replace('"episode_index":7', '"episode_index":8'))
+        const other = await start(["replay", runDir, "--quiet"], folder).ended
+        assert.strictEqual(other.code, 1)
+        assert.match(other.stderr, /scores\/train\/scores\.jsonl, line 7.*episode_index was 8 and is 7/)
+      }),
+    ))
+
+  it("is many, of seeds and settings", () =>
+    withFolder(async (folder) => {
+      write(folder, "experiment.yaml", experiment({ ...small, tasks: 10 }))
+      const args = ["run", "experiment.yaml", "--json", "--jobs", "2", "--results-dir"]
+      const seeds = await start([...args, "results", "--seeds", "1..3"], folder).ended
+      assert.strictEqual(seeds.code, 0, seeds.stderr)
+      const found = runsIn(join(folder, "results"))
+      assert.sameMembers(
+        found.map((one) => parse(readFileSync(join(one, "config.yaml"), "utf8")).seed),
+        [1, 2, 3],
+      )
+      const swept = await start([...args, "swept", "--population", "agent.history_k=0,10"], folder).ended
+      assert.strictEqual(swept.code, 0, swept.stderr)
+      assert.sameMembers(
+        runsIn(join(folder, "swept")).map(
+          (one) => parse(readFileSync(join(one, "config.yaml"), "utf8")).agent.history_k,
+        ),
+        [0, 10],
+      )
+      for (const one of found) assert.isTrue(existsSync(join(one, "return.json")), one)
+    }))
+})

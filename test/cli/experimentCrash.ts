@@ -1,0 +1,73 @@
+import { existsSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { stream } from "../../src/rng/Rng.ts"
+import { resultOf, start, write } from "./effect.ts"
+import { at, comparable, experiment, runsBelow, someFaults, type Wanted, withServer } from "./experiment.ts"
+
+/** What a campaign of kills came to. */
+export interface Crashed {
+  readonly kills: number
+  /** Everything that the run left, and what an uninterrupted one left. */
+  readonly resumed: Readonly<Record<string, unknown>>
+  readonly whole: Readonly<Record<string, unknown>>
+  readonly asked: number
+  /** Times that the uninterrupted one asked the server, which it must not. */
+  readonly askedAgain: number
+}
+
+const sizeOf = (file: string): number => (existsSync(file) ? statSync(file).size : 0)
+
+/**
+ * Kills an experiment at random moments and resumes it every time, until it was killed so often; then lets it finish, and
+ * runs another one by the answers that the first was given.
+ */
+export const killed = (folder: string, seed: number, kills: number, wanted: Wanted): Promise<Crashed> =>
+  withServer({ fault: someFaults(seed, 0.05) }, async (server) => {
+    const random = stream(seed, "prove", "experiment")
+    const file = (cache: string): string =>
+      write(
+        folder,
+        `${cache}.yaml`,
+        experiment({
+          ...wanted,
+          lm: { ...at(server), cache, ...wanted.lm },
+          output: { results_dir: cache, save_rollouts: true, save_memory_every: 10 },
+        }),
+      )
+    const recorded = file("record")
+    const results = join(folder, "record")
+    const args = ["run", recorded, "--quiet", "--json"]
+    let count = 0
+    while (count < kills) {
+      const [run] = runsBelow(results)
+      const { child, ended } = start(run === undefined ? args : [...args, "--resume", run], folder)
+      let over = false
+      void ended.then(() => (over = true))
+      // Some moments of the way there, and some of the training itself.
+      const log = join(run ?? "", "run.log")
+      const before = sizeOf(log)
+      const begun = (): boolean =>
+        run === undefined ? existsSync(join(runsBelow(results)[0] ?? "", "run.log")) : sizeOf(log) > before
+      if (run === undefined || random.uniform() < 0.75) while (!over && !begun()) await sleep(2)
+      await sleep(random.between(0, 250))
+      child.kill("SIGKILL")
+      const { signal, code, stderr } = await ended
+      if (signal !== "SIGKILL" && code !== 0) throw new Error(stderr)
+      if (signal !== "SIGKILL") break
+      count++
+    }
+    const [run] = runsBelow(results)
+    const resumed = await start([...args, "--resume", run], folder).ended
+    if (resumed.code !== 0) throw new Error(resumed.stderr)
+    const asked = server.asked.length
+    const whole = await start(["run", file("replay"), "--quiet", "--json"], folder).ended
+    if (whole.code !== 0) throw new Error(whole.stderr)
+    return {
+      kills: count,
+      resumed: { ...comparable(run), digest: resultOf(resumed).digest },
+      whole: { ...comparable(join(folder, resultOf(whole).runDir)), digest: resultOf(whole).digest },
+      asked,
+      askedAgain: server.asked.length - asked,
+    }
+  })

@@ -148,10 +148,15 @@ export const overviewText = (about: Overview, configText: string | undefined): s
   ].join("\n")
 }
 
+/** Digests fit; all that was said in a run doesn't. */
+const widest = 100
+
 /** Whole numbers and digests as they are. */
 const metric = (value: unknown): string => {
   const found = valueOfData(value)
-  return typeof found === "number" ? String(Number(found.toPrecision(10))) : cell(found)
+  if (typeof found === "number") return String(Number(found.toPrecision(10)))
+  const text = cell(found)
+  return text.length > widest ? `${text.slice(0, widest)}…` : text
 }
 
 const counted = (title: string, count: number, most: number): string =>

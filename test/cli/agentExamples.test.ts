@@ -42,6 +42,9 @@ describe("examples of agents that talk", () => {
       assert.strictEqual(rules.length, 12)
       assert.strictEqual(linesOf(runDir, "rollouts/train/rollouts.jsonl").length, 60)
       assert.strictEqual((await trained("codebook.yaml", folder)).digest, digest)
+      // What was said in all episodes is in metrics.json, and would fill the screen.
+      const { stdout } = await effect(["runs", "show", runDir])
+      assert.match(stdout, /^ {2}episodes +.{100}…$/m)
     }))
 
   it("qa.yaml: what was told once is found again among all that was told", () =>

@@ -1,49 +1,28 @@
-// Writes schemas/config.schema.json, by which editors complete a config in YAML: in its first line,
+// Writes schemas/: config.schema.json (a training) and experiment.schema.json (agents that talk), by which editors complete
+// a config in YAML, in whose first line `effect init` puts
 //   # yaml-language-server: $schema=node_modules/effect-rl/schemas/config.schema.json
+// and files/, which say what is in the files of a run.
 //   npm run schemas
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema } from "effect"
 import { BcConfig } from "../src/algorithm/Bc.ts"
 import { byName, names } from "../src/algorithm/registry.ts"
-import { isPlain, type Plain, snakeCase } from "../src/config/Config.ts"
+import { isPlain, type Plain } from "../src/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"
 import { Settings } from "../src/train/Settings.ts"
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
+import { closed } from "./closed.ts"
+import { experimentSchema } from "./experimentSchema.ts"
+import { fileSchemas } from "./fileSchemas.ts"
+import type { Meanings } from "./meanings.ts"
 import { algorithmMeanings, settingMeanings, trainerMeanings } from "./settings.ts"
-
-type Meanings = ReadonlyMap<string, string>
 
 /** JSON Schema of a config: keys in snake_case with their meanings, no others, and defaults instead of duties. */
 const objectOf = (schema: Schema.Codec<Plain, Plain>, meanings: Meanings, required: ReadonlyArray<string>): Plain => {
   const document: unknown = Schema.toJsonSchemaDocument(schema).schema
-  return closed(document, meanings, required)
+  return closed(document, { meanings, required })
 }
-
-const closed = (tree: unknown, meanings: Meanings, required: ReadonlyArray<string> = []): Plain => {
-  const object = isPlain(tree) ? tree : {}
-  const properties = isPlain(object.properties) ? object.properties : {}
-  return {
-    type: "object",
-    properties: Object.fromEntries(
-      Object.entries(properties).map(([key, item]) => [snakeCase(key), described(inner(item), meanings.get(key))]),
-    ),
-    ...(required.length === 0 ? {} : { required: required.map(snakeCase) }),
-    additionalProperties: false,
-  }
-}
-
-/** What is below: bounds that only say what a double can hold are left out, nested objects are closed as well. */
-const inner = (tree: unknown): unknown => {
-  if (Array.isArray(tree)) return tree.map(inner)
-  if (!isPlain(tree)) return tree
-  if (isPlain(tree.properties)) return closed(tree, new Map())
-  const kept = Object.entries(tree).filter(([, value]) => Math.abs(Number(value)) !== Number.MAX_SAFE_INTEGER)
-  return Object.fromEntries(kept.map(([key, value]) => [key, inner(value)]))
-}
-
-const described = (tree: unknown, description: string | undefined): unknown =>
-  description === undefined || !isPlain(tree) ? tree : { ...tree, description }
 
 const algorithmOf = (name: string): Plain => {
   const schema =
@@ -72,7 +51,10 @@ export const configSchema = (): Plain => {
     properties: {
       ...properties,
       ...Object.fromEntries(
-        Object.entries(blocks).map(([key, schema]) => [key, closed(given[key], settingMeanings(schema))]),
+        Object.entries(blocks).map(([key, schema]) => [
+          key,
+          closed(given[key], { meanings: settingMeanings(schema), required: [] }),
+        ]),
       ),
       env: {
         description: "A built-in env by its id, or one with options by its name",
@@ -88,8 +70,17 @@ export const configSchema = (): Plain => {
   }
 }
 
-const root = fileURLToPath(new URL("..", import.meta.url))
+/** All documents as they should be, by their paths in `schemas/`. */
+export const schemas = (): ReadonlyMap<string, Plain> =>
+  new Map([
+    ["config.schema.json", configSchema()],
+    ["experiment.schema.json", experimentSchema()],
+    ...[...fileSchemas()].map(([name, schema]): [string, Plain] => [`files/${name}.schema.json`, schema]),
+  ])
+
+const folder = fileURLToPath(new URL("../schemas", import.meta.url))
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  mkdirSync(`${root}/schemas`, { recursive: true })
-  writeFileSync(`${root}/schemas/config.schema.json`, `${JSON.stringify(configSchema(), null, 2)}\n`)
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(`${folder}/files`, { recursive: true })
+  for (const [path, schema] of schemas()) writeFileSync(`${folder}/${path}`, `${JSON.stringify(schema, null, 2)}\n`)
 }

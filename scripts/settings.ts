@@ -1,11 +1,11 @@
 // Writes docs/settings.md: every setting with its default, from the Schemas, and its meaning, from the comments on them.
 //   npm run settings
-import { readFileSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema } from "effect"
 import { BcConfig } from "../src/algorithm/Bc.ts"
 import { byName, names } from "../src/algorithm/registry.ts"
-import { isPlain, type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
+import { isPlain, type Plain } from "../src/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"
 import {
   CheckpointSettings,
@@ -15,42 +15,12 @@ import {
   ValidationSettings,
 } from "../src/train/Settings.ts"
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
-
-const root = fileURLToPath(new URL("..", import.meta.url))
-const read = (file: string): string => readFileSync(`${root}/${file}`, "utf8")
-
-/** Comments on fields, by the fields' names, of the first text that has one. */
-const meaningsIn = (texts: ReadonlyArray<string>): ReadonlyMap<string, string> => {
-  const meanings = new Map<string, string>()
-  for (const text of texts) {
-    for (const [, comment, key] of text.matchAll(/\/\*\* ((?:(?!\*\/)[^])*?) \*\/\n {2}(\w+): /g)) {
-      if (!meanings.has(key)) meanings.set(key, comment.replace(/\s*\n\s*\* ?/g, " "))
-    }
-  }
-  return meanings
-}
-
-const shown = (value: unknown): string =>
-  value === undefined ? "required" : `\`${JSON.stringify(toSnakeCase(value))}\``
-
-const table = (
-  defaults: Plain,
-  meanings: ReadonlyMap<string, string>,
-  required: ReadonlyArray<string> = [],
-): string => {
-  const rows = [...required, ...Object.keys(defaults)].map(
-    (key) => `| \`${snakeCase(key)}\` | ${shown(defaults[key])} | ${meanings.get(key) ?? ""} |`,
-  )
-  return ["| key | default | meaning |", "| --- | --- | --- |", ...rows].join("\n")
-}
-
-/** The text of one Schema in a file. */
-const schemaIn = (file: string, name: string): string =>
-  read(file).split(`export const ${name} = `)[1]?.split("\nexport ")[0] ?? ""
+import { experimentSettings } from "./experiment.ts"
+import { meaningsIn, meaningsOf, read } from "./meanings.ts"
+import { table } from "./table.ts"
 
 /** Of one Schema among a training's settings. */
-export const settingMeanings = (name: string): ReadonlyMap<string, string> =>
-  meaningsIn([schemaIn("src/train/Settings.ts", name)])
+export const settingMeanings = (name: string): ReadonlyMap<string, string> => meaningsOf("src/train/Settings.ts", name)
 
 export const trainerMeanings = (): ReadonlyMap<string, string> => meaningsIn([read("src/train/TrainerConfig.ts")])
 
@@ -99,6 +69,8 @@ What \`Train.run\` takes (in camelCase), what \`--set\` and a file of \`--config
 (in snake_case; a point goes one level down: \`--set validation.every_steps=5000\`). Naming another algorithm or env
 (\`--set algorithm.name=a2c\`, \`--set env=Acrobot-v1\`) leaves the settings of the one before behind.
 
+Agents that ask a language model have a file of their own: [an experiment](#an-experiment). \`effect init\` writes either.
+
 ## A training
 
 ${general()}
@@ -129,6 +101,8 @@ Those with options are also said as \`env: { name: KeyDoor, size: 12, rooms: 4 }
 \`algorithm: { name: ppo, … }\`
 
 ${[...names, "bc"].sort().map(algorithm).join("\n\n")}
-`
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(`${root}/docs/settings.md`, page())
+${experimentSettings()}`
+
+const target = new URL("../docs/settings.md", import.meta.url)
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(target, page())

@@ -37,6 +37,7 @@ export const prompt = withDefault(Schema.NullOr(Schema.String), null)
 
 /** What is said of every agent. */
 export const fields = <Type extends string>(type: Type) => ({
+  /** Which kind of agent. */
   type: Schema.Literal(type),
   /** The model, and how it is asked. */
   lmConfig: LmConfig,

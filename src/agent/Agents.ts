@@ -33,6 +33,7 @@ const reflexion = Schema.Struct({
   enableReflection: withDefault(Schema.Boolean, true),
   /** Only on episodes whose scores add up to less than `failure_threshold`. */
   reflectOnFailureOnly: withDefault(Schema.Boolean, false),
+  /** What the scores of an episode that didn't fail add up to at least. */
   failureThreshold: withDefault(Schema.Finite, 1),
   /** The last so many reflections go before the history. */
   maxReflectionsInPrompt: withDefault(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)), 10),

@@ -46,8 +46,10 @@ export const RetentionStrategy = Schema.Union([
 ])
 export type RetentionStrategy = typeof RetentionStrategy.Type
 
-const Manifest = Schema.Struct({
+/** `manifest.json` of a checkpoint: what is in it, by which damage is found. */
+export const Manifest = Schema.Struct({
   step: Schema.Int,
+  /** Of the validation at that step, if there was one. */
   score: Schema.NullOr(Schema.Finite),
   files: Schema.Record(Schema.String, Schema.Struct({ sha256: Schema.String, bytes: Schema.Int })),
 })
@@ -287,7 +289,8 @@ const newestFirst = Effect.fnUntraced(function* (
   return [...names].sort((a, b) => (steps.get(b) ?? 0) - (steps.get(a) ?? 0))
 })
 
-const Pointer = Schema.fromJsonString(Schema.Struct({ path: Schema.String }))
+/** `latest.json`: the name of the newest checkpoint, beside it. */
+export const Pointer = Schema.Struct({ path: Schema.String })
 
 /** What `latest` names; `latest.json` says it where links cannot be had, or were lost in a copy. */
 export const latestName = Effect.fnUntraced(function* (
@@ -296,7 +299,9 @@ export const latestName = Effect.fnUntraced(function* (
   const target = yield* run.target(`${folder}/latest`)
   if (target !== undefined) return target
   if (!(yield* run.exists(`${folder}/latest.json`))) return undefined
-  return yield* Schema.decodeUnknownEffect(Pointer)(yield* run.readText(`${folder}/latest.json`)).pipe(
+  return yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Pointer))(
+    yield* run.readText(`${folder}/latest.json`),
+  ).pipe(
     Effect.map(({ path }): string | undefined => path),
     Effect.catchTag("SchemaError", () => Effect.succeed(undefined)),
   )

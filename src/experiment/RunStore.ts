@@ -8,7 +8,7 @@
  * new TextDecoder().decode(files.get(`${result.runDir}/metrics.json`))
  * ```
  */
-import { Context, Effect, FileSystem, Layer, Path, type PlatformError, type Scope } from "effect"
+import { Context, Effect, FileSystem, Layer, Path, type PlatformError, Schema, type Scope } from "effect"
 import { onDisk } from "./FileTree.ts"
 import { timeOf, toFlatPath, toPath } from "./identifier.ts"
 import { indexRun } from "./indexFile.ts"
@@ -53,13 +53,14 @@ export interface FileSystemOptions {
 }
 
 /** The code that a run was made by. */
-export interface Provenance {
-  readonly commit: string
+export const Provenance = Schema.Struct({
+  commit: Schema.String,
   /** Whether it had been changed since. */
-  readonly dirty: boolean
+  dirty: Schema.Boolean,
   /** SHA-256 of what `git diff HEAD` says, where it had. */
-  readonly diff_sha256: string | null
-}
+  diff_sha256: Schema.NullOr(Schema.String),
+})
+export type Provenance = typeof Provenance.Type
 
 export interface MemoryOptions {
   readonly resume?: string

@@ -9,7 +9,7 @@
  * const recorder = Recorder.layer(scores, system(() => ({ rss: 1e8, heap: 5e7, buffers: 1e7, cpuSeconds: 1.5 })))
  * ```
  */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 
@@ -24,6 +24,23 @@ export interface SystemFigures {
   /** Seconds that it has computed so far, over all its threads. */
   readonly cpuSeconds: number
 }
+
+/** A line of `system.jsonl`. */
+export const SystemRecord = Schema.Struct({
+  timestamp: Schema.String,
+  step_index: Schema.Int,
+  /** Since the run was started or resumed. */
+  seconds: Schema.Finite,
+  steps_per_second: Schema.Finite,
+  /** Bytes in memory, all together. */
+  rss: Schema.Finite,
+  /** Of them, bytes of JavaScript's objects. */
+  heap: Schema.Finite,
+  /** And bytes of typed arrays and other buffers. */
+  buffers: Schema.Finite,
+  /** In cores: 1 is one that does nothing else. */
+  cpu: Schema.Finite,
+})
 
 /** As often as anybody can tell apart in a run of seconds. */
 const leastMillis = 250
@@ -42,16 +59,14 @@ export const system =
       const sample = (now: number): void => {
         const { rss, heap, buffers, cpuSeconds } = figuresNow()
         const seconds = (now - last.at) / 1000
-        const line = {
+        const line: typeof SystemRecord.Encoded = {
           timestamp: new Date(now).toISOString(),
           step_index: step,
-          // Since the run was started or resumed.
           seconds: (now - startedAt) / 1000,
           steps_per_second: rounded((step - last.step) / seconds),
           rss,
           heap,
           buffers,
-          // In cores: 1 is one that does nothing else.
           cpu: rounded((cpuSeconds - last.cpuSeconds) / seconds),
         }
         log.buffer.text(`${JSON.stringify(line)}\n`)

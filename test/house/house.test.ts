@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
-import { configSchema } from "../../scripts/schemas.ts"
 import { page } from "../../scripts/settings.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -40,10 +39,6 @@ describe("the house", () => {
     const plain = (text: string): string => text.replace(/ +/g, " ").replace(/-+/g, "-")
     assert.strictEqual(plain(read("docs/settings.md")), plain(page()), "npm run settings writes it")
     assert.notMatch(page(), /\| +\|\n/)
-  })
-
-  it("has a JSON Schema of configs that is as the code is", () => {
-    assert.deepEqual(JSON.parse(read("schemas/config.schema.json")), configSchema(), "npm run schemas writes it")
   })
 
   it("names no package registry's host in any file", () => {

@@ -82,8 +82,11 @@ export const wrongKey = (from: DecodeOptions, key: string, problem: string): Con
 
 /** What is said of every data set, whatever is in it. */
 export const orderFields = {
+  /** The first so many, in the order that they are asked in; null: all. */
   maxSamples: withDefault(Schema.NullOr(naturalInt), null),
+  /** In an order drawn by `seed`. */
   shuffle: withDefault(Schema.Boolean, false),
+  /** Of that order; of games, also of what they are. */
   seed: withDefault(Schema.Int, 42),
   /** Kept for files that have it; a data set says nothing of itself. */
   verbose: withDefault(Schema.Boolean, true),

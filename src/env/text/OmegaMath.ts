@@ -27,6 +27,7 @@ export const Config = Schema.Struct({
   ...recordFields({ input: "input", target: "target", split: "test" }),
   /** How answers are compared; `auto` goes by the form of the target: matrix, tuple, set, number, else the same text. */
   evalMode: withDefault(Schema.Literals(modes), "auto"),
+  /** Numbers that are no further apart than this are the same. */
   evalTolerance: withDefault(nonNegative, 1e-6),
   /** The answer is what is boxed, or all that is said: it isn't looked for among other words. */
   expectBoxed: withDefault(Schema.Boolean, false),
@@ -37,7 +38,9 @@ export const Config = Schema.Struct({
     Schema.Literals(["final_answer", "ground_truth_solution", "llm_feedback_from_ground_truth_solution"]),
     "final_answer",
   ),
+  /** The model that makes it, as the agent's is said. */
   feedbackLmConfig: withDefault(Schema.NullOr(LmConfig), null),
+  /** false: the solution itself is told instead. */
   enableLlmFeedback: withDefault(Schema.Boolean, true),
   /** Only the first so many subsets, in the order of the records; null: all. */
   numSubsets: withDefault(Schema.NullOr(naturalInt), null),

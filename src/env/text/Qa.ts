@@ -33,7 +33,9 @@ const builtIn = { exact, f1, numeric, mcq } as const
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("qa"), "qa"),
   ...recordFields({ input: "question", target: "answer" }),
+  /** How answers are compared: as texts, by common words, as numbers, as choices, or by `env_class`. */
   taskType: withDefault(Schema.Literals(["exact", "f1", "numeric", "mcq", "custom"]), "exact"),
+  /** The name of a scorer of one's own, or another program's class of the same kind. */
   envClass: withDefault(Schema.NullOr(Schema.String), null),
 })
 export type Config = typeof Config.Type

@@ -45,6 +45,7 @@ export type RuntimeSettings = typeof RuntimeSettings.Type
 export const OutputSettings = Schema.Struct({
   /** Runs get folders `YYYYMMDD_HHMMSS` in it; null: the launcher's results, by the identifier of all runs. */
   resultsDir: optional(Schema.NonEmptyString),
+  /** What is said of the run's inner life. */
   logLevel: withDefault(Schema.Literals(["DEBUG", "INFO", "WARN", "ERROR"]), "INFO"),
   /** Keep the memory as `memories/memory_{episode}.jsonl` whenever so many more episodes have ended; 0: at the end only. */
   saveMemoryEvery: withDefault(naturalInt, 0),
@@ -61,7 +62,9 @@ export const RunSettings = Schema.Struct({
   description: optional(Schema.String),
   /** Where all chance of the envs comes from, and the seeds of the model's sampling. */
   seed: withDefault(Schema.Int, 0),
+  /** How episodes are run, scored, validated and saved. */
   runtime: withDefault(RuntimeSettings, {}),
+  /** What a run leaves, and where. */
   output: withDefault(OutputSettings, {}),
 })
 export type RunSettings = typeof RunSettings.Type

@@ -17,19 +17,31 @@ export const recordFields = (defaults: {
   readonly target: string
   readonly split?: string
 }) => ({
+  /** The records, in a file: a JSON object a line, or CSV; named from the config's folder. */
   datasetPath: optionalText,
+  /** Records in the config itself. */
   items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
+  /** Of a hub, which isn't reached from here: the name of the same as a local file is asked for. */
   hfDataset: optionalText,
+  /** A part of that. */
   hfSubset: optionalText,
+  /** And which of its splits. */
   split: withDefault(Schema.String, defaults.split ?? "train"),
+  /** The record's key of the question. */
   inputField: withDefault(Schema.String, defaults.input),
+  /** And of the answer, or of a list of answers. */
   targetField: withDefault(Schema.String, defaults.target),
-  /** Other names of the two, for editors: they are read before. */
+  /** Another name of `input_field`. */
   questionField: Schema.optionalKey(Schema.String),
+  /** Another name of `target_field`. */
   answerField: Schema.optionalKey(Schema.String),
+  /** The record's key of what there is to choose from. */
   choicesField: optionalText,
+  /** The record's key of its id; null: its place. */
   idField: optionalText,
+  /** Keys of the record that go into the env's metadata. */
   metaFields: withDefault(Schema.Array(Schema.String), []),
+  /** What is said instead of the question alone: `{question}` stands for it. */
   instructionTemplate: optionalText,
   ...orderFields,
 })

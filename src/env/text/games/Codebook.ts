@@ -43,6 +43,7 @@ export const Config = Schema.Struct({
   words: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: birds.length })), 12),
   /** In how many wordings the same is asked. */
   wordings: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: wordings.length })), 4),
+  /** `shift`: every letter is so many places further in the alphabet; `none`: each code word is drawn by itself. */
   rule: withDefault(Schema.Literals(["shift", "none"]), "shift"),
   /** Of the code: data sets of different `seed` have it in common. */
   codeSeed: withDefault(Schema.Int, 42),

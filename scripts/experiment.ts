@@ -1,0 +1,214 @@
+// What an experiment's file can say: the kinds of its parts, with defaults from the Schemas and meanings from the comments.
+import { Effect, FileSystem, Layer, Path, Schema } from "effect"
+import * as Agents from "../src/agent/Agents.ts"
+import * as Memories from "../src/agent/memory/Memories.ts"
+import { isPlain, type Plain, toCamelCase } from "../src/config/Config.ts"
+import * as Datasets from "../src/env/text/Datasets.ts"
+import { LmConfig } from "../src/lm/LmConfig.ts"
+import { OutputSettings, RunSettings, RuntimeSettings } from "../src/train/runtime/RuntimeConfig.ts"
+import { type Meanings, meaningsIn, meaningsOf, read, schemaIn } from "./meanings.ts"
+import { table } from "./table.ts"
+
+export interface Part {
+  readonly type: string
+  readonly schema: Schema.Top
+  /** In camelCase, without its `type`. */
+  readonly defaults: Plain
+  readonly meanings: Meanings
+}
+
+const plain = (value: unknown): Plain => (isPlain(value) ? value : {})
+
+const without = (tree: Plain, ...keys: ReadonlyArray<string>): Plain =>
+  Object.fromEntries(Object.entries(tree).filter(([key]) => !keys.includes(key)))
+
+const anyModel = "any"
+
+const services = Layer.merge(FileSystem.layerNoop({}), Path.layer)
+
+const agentDefaults = (type: string): Plain => {
+  const decoded = Agents.decode({ type, lmConfig: { model: anyModel } }).pipe(Effect.provide(services))
+  return plain(toCamelCase(Effect.runSync(decoded).config))
+}
+
+/** Comments on the fields that a kind has in common with others, and on its own. */
+const agentMeanings = (type: string): Meanings => {
+  const own = /^const (\w+) = Schema\.Struct\(\{ ?\s*\.\.\.fields\((\w+)\.type\)/gm
+  const file = read("src/agent/Agents.ts")
+  const name = [...file.matchAll(own)].map(([, name]) => name).find((name) => type.startsWith(name))
+  return meaningsIn([
+    schemaIn("src/agent/Agents.ts", name ?? ""),
+    schemaIn("src/agent/Agents.ts", "loopFields"),
+    schemaIn("src/agent/AgentKind.ts", "memoryFields"),
+    schemaIn("src/agent/AgentKind.ts", "fields"),
+  ])
+}
+
+export const agents = (): ReadonlyArray<Part> =>
+  Agents.builtIn.map(({ type, schema }) => ({
+    type,
+    schema,
+    defaults: without(agentDefaults(type), "type", "lmConfig"),
+    meanings: agentMeanings(type),
+  }))
+
+/** What `_type` of an agent's memory is where none is named. */
+export const memoryTypeOf = (agent: string): string => {
+  const said = { type: agent, lmConfig: { model: anyModel }, memoryConfig: {} }
+  const decoded = Effect.runSync(Effect.option(Effect.provide(Agents.decode(said), services)))
+  const memory = plain(toCamelCase(decoded._tag === "Some" ? decoded.value.config : {})).memoryConfig
+  return String(plain(memory)._type ?? "")
+}
+
+const { HistoryListConfig, ReflectionsConfig, KeyValueConfig, Bm25Config, EmbeddingsConfig } = Memories
+const memorySchemas = { HistoryListConfig, ReflectionsConfig, KeyValueConfig, Bm25Config, EmbeddingsConfig }
+
+export const memories = (): ReadonlyArray<Part> =>
+  Object.entries(memorySchemas).map(([name, schema]) => {
+    const type = schema.fields._type.literal
+    return {
+      type,
+      schema,
+      defaults: without(plain(Schema.decodeUnknownSync(Schema.toCodecJson(schema))({ _type: type })), "_type"),
+      meanings: meaningsOf("src/agent/memory/Memories.ts", name),
+    }
+  })
+
+/** Where the Schema of each kind of data set is, and the fields that it shares. */
+const datasetFiles: Readonly<Record<string, string>> = {
+  qa: "Qa.ts",
+  calendar: "games/CalendarTask.ts",
+  omega_math: "OmegaMath.ts",
+  finer: "Finer.ts",
+  codebook: "games/Codebook.ts",
+  code: "code/CodeTask.ts",
+  key_door: "games/KeyDoor.ts",
+  text_maze: "games/Maze.ts",
+  tic_tac_toe: "games/TicTacToe.ts",
+  twenty_questions: "games/TwentyQuestions.ts",
+  word_guess: "games/WordGuess.ts",
+}
+
+const sharedByDatasets = ["data/fileSet.ts", "games/levels.ts", "DatasetKind.ts"].map((file) =>
+  read(`src/env/text/${file}`),
+)
+
+export const datasets = (): ReadonlyArray<Part> =>
+  Datasets.builtIn.map(({ type, schema }) => ({
+    type,
+    schema,
+    defaults: without(plain(toCamelCase(Effect.runSync(Datasets.decode({ type })))), "type"),
+    meanings: meaningsIn([schemaIn(`src/env/text/${datasetFiles[type]}`, "Config"), ...sharedByDatasets]),
+  }))
+
+const lmFile = "src/lm/LmConfig.ts"
+
+/** Of the model, and of what is below it. */
+export const model = {
+  schema: LmConfig,
+  defaults: without(plain(Schema.decodeSync(LmConfig)({ model: anyModel })), "model"),
+  meanings: meaningsOf(lmFile, "LmConfig"),
+  blocks: {
+    limits: meaningsOf(lmFile, "Limits"),
+    budget: meaningsOf(lmFile, "Budget"),
+    prices: meaningsOf(lmFile, "Price"),
+  },
+}
+
+const runtimeFile = "src/train/runtime/RuntimeConfig.ts"
+
+export const run = {
+  defaults: without(plain(Schema.decodeSync(RunSettings)({})), "runtime", "output"),
+  meanings: meaningsOf(runtimeFile, "RunSettings"),
+  runtime: {
+    schema: RuntimeSettings,
+    defaults: plain(Schema.decodeSync(RuntimeSettings)({})),
+    meanings: meaningsOf(runtimeFile, "RuntimeSettings"),
+  },
+  output: {
+    schema: OutputSettings,
+    defaults: plain(Schema.decodeSync(OutputSettings)({})),
+    meanings: meaningsOf(runtimeFile, "OutputSettings"),
+  },
+}
+
+/** The keys that mean the same in all of some parts. */
+const common = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
+  Object.keys(parts[0].defaults).filter((key) => {
+    const [first, ...others] = parts.map(({ defaults }) => JSON.stringify(defaults[key]))
+    return others.every((other) => other === first)
+  })
+
+const only = (tree: Plain, keys: ReadonlyArray<string>): Plain =>
+  Object.fromEntries(Object.entries(tree).filter(([key]) => keys.includes(key)))
+
+const parts = (all: ReadonlyArray<Part>, left: ReadonlyArray<string>): string =>
+  all
+    .map(({ type, defaults, meanings }) => {
+      const own = without(defaults, ...left)
+      return `#### \`${type}\`\n\n${Object.keys(own).length === 0 ? "It has no more." : table(own, meanings)}`
+    })
+    .join("\n\n")
+
+/** The part of docs/settings.md. */
+export const experimentSettings = (): string => {
+  const [allAgents, allDatasets] = [agents(), datasets()]
+  const ofAgents = common(allAgents)
+  const [records, games] = [
+    allDatasets.filter(({ defaults }) => "datasetPath" in defaults),
+    allDatasets.filter(({ defaults }) => "numTasks" in defaults),
+  ]
+  const [ofRecords, ofGames] = [common(records), common(games)]
+  const { limits, budget, prices } = model.blocks
+  return `## An experiment
+
+A file in YAML about an agent that asks a language model, which \`effect run\` runs and \`effect init\` writes a first one of.
+Editors complete it by \`schemas/experiment.schema.json\`.
+
+${table(run.defaults, run.meanings)}
+
+### \`runtime\`
+
+${table(run.runtime.defaults, run.runtime.meanings)}
+
+### \`output\`
+
+${table(run.output.defaults, run.output.meanings)}
+
+### \`agent\`
+
+${table({ type: allAgents[0].type, lmConfig: undefined, ...only(allAgents[0].defaults, ofAgents) }, allAgents[0].meanings)}
+
+${parts(allAgents, ofAgents)}
+
+### \`agent.lm_config\`
+
+${table(model.defaults, model.meanings, ["model"])}
+
+${["limits", "budget"].map((key) => `#### \`${key}\`\n\n${table(plain(model.defaults[key]), key === "limits" ? limits : budget)}`).join("\n\n")}
+
+#### \`prices\`, each of them
+
+${table({}, prices, ["model", "input", "output"])}
+
+### \`agent.memory_config\`
+
+By its \`_type\`:
+
+${parts(memories(), [])}
+
+### \`train_dataset\` and \`validation_dataset\`
+
+By its \`type\`; those of records, \`qa\` where none is said:
+
+${table(only(records[0].defaults, ofRecords), records[0].meanings)}
+
+${parts(records, ofRecords)}
+
+And games, without any file:
+
+${table(only(games[0].defaults, ofGames), games[0].meanings)}
+
+${parts(games, ofGames)}
+`
+}

@@ -1,0 +1,127 @@
+/** schemas/files/: what is in the files of a run, each closed, so that a key which nobody expects is found. */
+import { Schema } from "effect"
+import { MemoryEntry } from "../src/agent/memory/Memory.ts"
+import { Manifest, Pointer } from "../src/checkpoint/Checkpoint.ts"
+import type { Plain } from "../src/config/Config.ts"
+import { jsonSchema } from "../src/config/jsonSchema.ts"
+import { Rollout } from "../src/episode/Rollout.ts"
+import { Sample } from "../src/episode/Sample.ts"
+import { ReturnFile } from "../src/experiment/evaluation.ts"
+import { Provenance } from "../src/experiment/RunStore.ts"
+import { CallFile } from "../src/record/callFiles.ts"
+import { StepScoreRecord } from "../src/record/stepScores.ts"
+import { SystemRecord } from "../src/record/system.ts"
+import { RunResult } from "../src/train/RunResult.ts"
+import { AgentJson, RuntimeJson } from "../src/train/runtime/checkpointing.ts"
+import { RuntimeResult } from "../src/train/runtime/RuntimeResult.ts"
+import { closedAll } from "./closed.ts"
+import { type Meanings, meaningsIn, read, schemaIn } from "./meanings.ts"
+
+interface File {
+  /** `schemas/files/{name}.schema.json`. */
+  readonly name: string
+  readonly title: string
+  readonly schema: Schema.Top
+  /** Where the comments on its keys are. */
+  readonly from: readonly [file: string, ...names: ReadonlyArray<string>]
+  /** Its keys are written in snake_case, though not in code. */
+  readonly renamed?: boolean
+}
+
+const files: ReadonlyArray<File> = [
+  {
+    name: "score",
+    title: "A line of scores/train/scores.jsonl and of scores/val/ of an agent that talks",
+    schema: StepScoreRecord,
+    from: ["src/record/stepScores.ts", "shortFields", "StepScoreRecord"],
+  },
+  {
+    name: "memory",
+    title: "A line of memories/memory_{episode}.jsonl, and of the one in a checkpoint",
+    schema: MemoryEntry,
+    from: ["src/agent/memory/Memory.ts", "MemoryEntry"],
+  },
+  {
+    name: "runtime",
+    title: "checkpoints/{name}/runtime.json",
+    schema: RuntimeJson,
+    from: ["src/train/runtime/checkpointing.ts", "RuntimeJson"],
+  },
+  {
+    name: "agent",
+    title: "checkpoints/{name}/agent.json",
+    schema: AgentJson,
+    from: ["src/train/runtime/checkpointing.ts", "AgentJson"],
+  },
+  {
+    name: "manifest",
+    title: "checkpoints/{name}/manifest.json",
+    schema: Manifest,
+    from: ["src/checkpoint/Checkpoint.ts", "Manifest"],
+  },
+  {
+    name: "latest",
+    title: "checkpoints/latest.json",
+    schema: Pointer,
+    from: ["src/checkpoint/Checkpoint.ts", "Pointer"],
+  },
+  {
+    name: "llm-call",
+    title: "A file of llm_calls/",
+    schema: CallFile,
+    from: ["src/record/callFiles.ts", "CallFile"],
+  },
+  {
+    name: "metrics",
+    title: "metrics.json: of an agent that talks, or of a training",
+    schema: Schema.Union([RuntimeResult, RunResult]),
+    from: ["src/train/runtime/RuntimeResult.ts"],
+    renamed: true,
+  },
+  {
+    name: "return",
+    title: "return.json: all validations; it is written last",
+    schema: ReturnFile,
+    from: ["src/experiment/evaluation.ts", "EvaluationRecord"],
+  },
+  {
+    name: "rollout",
+    title: "A line of rollouts/train/rollouts.jsonl and of rollouts/val/",
+    schema: Rollout,
+    from: ["src/episode/Rollout.ts"],
+  },
+  {
+    name: "sample",
+    title: "A line of training samples: the tokens of a turn",
+    schema: Sample,
+    from: ["src/episode/Sample.ts", "Fields"],
+  },
+  {
+    name: "git",
+    title: "git.json: the code that a run was made by",
+    schema: Provenance,
+    from: ["src/experiment/RunStore.ts", "Provenance"],
+  },
+  {
+    name: "system",
+    title: "A line of system.jsonl: what the run costs its machine",
+    schema: SystemRecord,
+    from: ["src/record/system.ts", "SystemRecord"],
+  },
+]
+
+const meaningsFrom = ([file, ...names]: File["from"]): Meanings =>
+  meaningsIn(names.length === 0 ? [read(file)] : names.map((name) => schemaIn(file, name)))
+
+/** The documents as they should be, by their names. */
+export const fileSchemas = (): ReadonlyMap<string, Plain> =>
+  new Map(
+    files.map(({ name, title, schema, from, renamed = false }) => [
+      name,
+      {
+        $schema: "https://json-schema.org/draft/2020-12/schema",
+        title,
+        ...closedAll(jsonSchema(schema), { meanings: meaningsFrom(from), renamed }),
+      },
+    ]),
+  )

@@ -1,0 +1,27 @@
+/** What settings mean: the comments on them, where they are defined. */
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+
+export type Meanings = ReadonlyMap<string, string>
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+export const read = (file: string): string => readFileSync(`${root}/${file}`, "utf8")
+
+/** Comments on fields, by the fields' names, of the first text that has one. */
+export const meaningsIn = (texts: ReadonlyArray<string>): Meanings => {
+  const meanings = new Map<string, string>()
+  for (const text of texts) {
+    for (const [, comment, key] of text.matchAll(/\/\*\* ((?:(?!\*\/)[^])*?) \*\/\n {2}(\w+): /g)) {
+      if (!meanings.has(key)) meanings.set(key, comment.replace(/\s*\n\s*\* ?/g, " "))
+    }
+  }
+  return meanings
+}
+
+/** The text of one Schema, or of other fields with a name, in a file. */
+export const schemaIn = (file: string, name: string): string =>
+  read(file)
+    .split(`const ${name} = `)[1]
+    ?.split(/\n(?:export |const )/)[0] ?? ""
+
+export const meaningsOf = (file: string, name: string): Meanings => meaningsIn([schemaIn(file, name)])

@@ -1,0 +1,13 @@
+/** Settings as a table for people. */
+import { type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
+import type { Meanings } from "./meanings.ts"
+
+const shown = (value: unknown): string =>
+  value === undefined ? "required" : `\`${JSON.stringify(toSnakeCase(value))}\``
+
+export const table = (defaults: Plain, meanings: Meanings, required: ReadonlyArray<string> = []): string => {
+  const rows = [...required, ...Object.keys(defaults)].map(
+    (key) => `| \`${snakeCase(key)}\` | ${shown(defaults[key])} | ${meanings.get(key) ?? ""} |`,
+  )
+  return ["| key | default | meaning |", "| --- | --- | --- |", ...rows].join("\n")
+}

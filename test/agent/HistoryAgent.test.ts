@@ -160,6 +160,27 @@ describe("an agent with a history", () => {
     }),
   )
 
+  it.effect("shows in evaluation no more than its memory would hold", () =>
+    Effect.gen(function* () {
+      const { agent: parent, script } = yield* made(
+        { memory: HistoryList.make({ maxLength: 3 }) },
+        "a",
+        "b",
+        "c",
+        "d",
+        "e",
+      )
+      yield* play(parent, "A door.", twoSteps)
+      const clone = yield* parent.cloneForEpisode({ training: false, shareMemory: true })
+      yield* play(clone, "One.", [
+        { observation: "Two.", feedback: told(0) },
+        { observation: "Three.", feedback: told(0) },
+        { observation: null, feedback: told(0) },
+      ])
+      assert.strictEqual(lastOf(script.requests[4]), "ACTION: c\n\nOBSERVATION: Two.\n\nACTION: d\n\nThree.")
+    }),
+  )
+
   it.effect("is in training as it was, whatever became of its clones in a test, and of theirs", () =>
     Effect.gen(function* () {
       const { agent: parent } = yield* made({}, "a", null, "b", "c")

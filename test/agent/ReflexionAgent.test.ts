@@ -133,6 +133,17 @@ describe("an agent that reflects", () => {
     }),
   )
 
+  it.effect("fails where it is told what it can't remember", () =>
+    Effect.gen(function* () {
+      const { agent } = yield* made()
+      yield* agent.reset
+      yield* agent.act(look("One."))
+      const feedback = { ...told(1), extra: { big: 1n } }
+      const error = yield* Effect.flip(agent.observe({ action: "x", observation: null, feedback, done: true }))
+      assert.match(error.message, /^memory "reflections" can't keep a Feedback: .*BigInt/)
+    }),
+  )
+
   it.effect("doesn't remember a reflection that was cut off, or that says nothing", () =>
     Effect.gen(function* () {
       for (const reflection of [said("I sho", { finishReason: "length" }), said("  \n")]) {

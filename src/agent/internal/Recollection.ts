@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Feedback } from "../../env/text/TextEnv.ts"
 import type { Seen } from "../Agent.ts"
 import type { AgentError } from "../AgentError.ts"
-import { entry } from "../memory/entries.ts"
+import { holding } from "../memory/entries.ts"
 import type { Memory, MemoryEntry } from "../memory/Memory.ts"
 
 /**
@@ -39,10 +39,11 @@ export const make = (
   let pending: string | null = null
   let score = 0
 
-  const keep = (made: MemoryEntry): Effect.Effect<void, AgentError> => {
-    trail.push(made)
-    return training ? memory.add(made) : Effect.void
-  }
+  const keep = (type: string, content: MemoryEntry["content"]): Effect.Effect<void, AgentError> =>
+    Effect.flatMap(holding(memory.type, { type, content }), (made) => {
+      trail.push(made)
+      return training ? memory.add(made) : Effect.void
+    })
 
   return {
     reset: () => {
@@ -55,18 +56,18 @@ export const make = (
     },
     stepped: ({ action, observation, feedback }) =>
       Effect.gen(function* () {
-        if (pending !== null) yield* keep(entry("Observation", pending))
+        if (pending !== null) yield* keep("Observation", pending)
         pending = observation
-        yield* keep(entry("Action", action))
+        yield* keep("Action", action)
         if (feedback === null) return
         score += feedback.score
-        yield* keep(entry("Feedback", contentOf(feedback)))
+        yield* keep("Feedback", contentOf(feedback))
       }),
     ended: Effect.suspend(() => {
       if (pending === null) return Effect.void
-      const last = entry("Observation", pending)
+      const last = pending
       pending = null
-      return keep(last)
+      return keep("Observation", last)
     }),
     history: (query, limit) => {
       const about = { query, limit, where: isHistory }
@@ -78,9 +79,11 @@ export const make = (
       if (trail.length === 0 || limit === 0) return recalled
       // In training the memory holds the trail already.
       if (training) return recalled
+      // It would forget, too.
+      const most = Math.min(limit ?? Infinity, memory.maxLength ?? Infinity)
       return Effect.map(recalled, (past) => {
         const all = [...past, ...trail]
-        return limit === null ? all : all.slice(-limit)
+        return all.slice(Math.max(0, all.length - most))
       })
     },
     trail: () => trail,

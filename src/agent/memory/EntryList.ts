@@ -5,13 +5,11 @@ import type { MemoryEntry } from "./Memory.ts"
  * cleared away seldom, so an addition costs the same however many there are.
  */
 export interface EntryList {
-  readonly maxLength: number | null
   readonly length: () => number
   /** Gives what was forgotten for it. */
   readonly add: (entry: MemoryEntry) => MemoryEntry | undefined
   /** The last `limit` of those whose type will do, as a new array; null: all of them. */
   readonly last: (limit: number | null, where?: (type: string) => boolean) => ReadonlyArray<MemoryEntry>
-  readonly remove: (entry: MemoryEntry) => void
   readonly clear: () => void
 }
 
@@ -30,7 +28,6 @@ export const entryList = (maxLength: number | null): EntryList => {
   }
 
   return {
-    maxLength,
     length: () => items.length - first,
     add: (entry) => {
       items.push(entry)
@@ -43,10 +40,6 @@ export const entryList = (maxLength: number | null): EntryList => {
         if (where(items[at].type)) found.push(items[at])
       }
       return found.reverse()
-    },
-    remove: (entry) => {
-      const at = items.indexOf(entry, first)
-      if (at >= 0) items.splice(at, 1)
     },
     clear: () => {
       items = []

@@ -19,6 +19,7 @@ export const make = (options: { readonly maxLength?: number | null } = {}): Memo
 const store = (maxLength: number | null): MemoryStore => {
   const list = entryList(maxLength)
   return {
+    maxLength,
     length: list.length,
     add: (entry) => {
       list.add(entry)

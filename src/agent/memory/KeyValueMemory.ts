@@ -36,6 +36,7 @@ const store = (maxLength: number | null): MemoryStore => {
   const all = (where?: (type: string) => boolean): ReadonlyArray<MemoryEntry> =>
     where === undefined || where("Note") ? [...notes.values()] : []
   return {
+    maxLength,
     length: () => notes.size,
     accepts: (given) => noteIn(given)._tag === "Some",
     add: (given) => {

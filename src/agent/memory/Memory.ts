@@ -38,6 +38,8 @@ export interface Memory {
   readonly type: string
   /** What `recall` prefers: the last entries, or those nearest to the query. */
   readonly recalls: "recent" | "similar"
+  /** Past it the oldest entry is forgotten (reflections may have a bound of their own); null, or left out: never. */
+  readonly maxLength?: number | null
   readonly length: Effect.Effect<number>
   /** Within a read-only view this is a defect. It fails where the entry can't be kept as JSON. */
   readonly add: (entry: MemoryEntry) => Effect.Effect<void, AgentError>

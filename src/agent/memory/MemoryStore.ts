@@ -6,6 +6,8 @@ import type { About, Memory, MemoryEntry } from "./Memory.ts"
 
 /** What a kind of memory is made of: where entries are, and how they are found again. */
 export interface MemoryStore {
+  /** Null: unbounded. */
+  readonly maxLength: number | null
   readonly length: () => number
   readonly add: (entry: MemoryEntry) => void
   /** What a snapshot of this kind can hold; all entries unless given. */
@@ -25,6 +27,7 @@ export const fromStore = (type: string, recalls: Memory["recalls"], store: Memor
   const reading = {
     type,
     recalls,
+    maxLength: store.maxLength,
     length: Effect.sync(store.length),
     recall: store.recall,
     entries: Effect.sync(store.entries),

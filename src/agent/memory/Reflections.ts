@@ -44,6 +44,7 @@ const store = (bounds: Required<Bounds>): MemoryStore => {
   }
 
   return {
+    maxLength: bounds.maxLength,
     length: () => reflections.length() + others.length(),
     add: (given) => {
       // Who adds the same value twice has two entries.

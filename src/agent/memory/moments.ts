@@ -81,6 +81,7 @@ export const momentStore = (maxLength: number | null, ranking: () => Ranking): M
     })
 
   return {
+    maxLength,
     length: list.length,
     add,
     recall,

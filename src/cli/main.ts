@@ -7,6 +7,7 @@ import manifest from "../../package.json" with { type: "json" }
 import { evaluate } from "./evaluate.ts"
 import { exporting } from "./export.ts"
 import { replay } from "./replay.ts"
+import { init } from "./init.ts"
 import { placeIn } from "./loadTraining.ts"
 import { run } from "./run.ts"
 import { runs } from "./runs.ts"
@@ -15,8 +16,9 @@ import { ui } from "./ui.ts"
 
 const effect = Command.make("effect").pipe(
   Command.withDescription("effect-rl: train and evaluate agents"),
-  Command.withSubcommands([run, evaluate, replay, exporting, runs, ui]),
+  Command.withSubcommands([init, run, evaluate, replay, exporting, runs, ui]),
   Command.withExamples([
+    { command: "effect init", description: "A file to start from, with comments" },
     { command: "effect run examples/cartpole.ts", description: "Learn to balance a pole" },
     { command: "effect runs --sort validation:desc", description: "What was trained, the best first" },
     { command: "effect run --help", description: "All that a training can be told" },

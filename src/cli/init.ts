@@ -1,0 +1,85 @@
+import { Effect, FileSystem, Option, Path, type PlatformError } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { fileURLToPath } from "node:url"
+import { quoted } from "./flags.ts"
+import { files, type Kind, kinds } from "./initFiles.ts"
+import { UsageError } from "./UsageError.ts"
+
+const flags = {
+  file: Argument.String("file").pipe(
+    Argument.optional,
+    Argument.withDescription("What to write: a .yaml, or a .ts for a program; named after its kind when left out"),
+  ),
+  kind: Flag.Literals("kind", kinds).pipe(
+    Flag.optional,
+    Flag.withDescription(
+      `${kinds.map((kind) => `${kind}: ${files[kind].about}`).join("; ")}. experiment, or program for a .ts, when left out`,
+    ),
+  ),
+  force: Flag.Boolean("force").pipe(Flag.withDefault(false), Flag.withDescription("Over a file that there is")),
+}
+
+export const init = Command.make("init", flags, (given) => execute(given)).pipe(
+  Command.withDescription("Write a commented file to start from, which runs as it is: no model's key is needed"),
+  Command.withShortDescription("Write a file to start from"),
+  Command.withExamples([
+    { command: "effect init", description: "An experiment with an agent that learns: experiment.yaml" },
+    { command: "effect init quiz.yaml --kind questions", description: "One with questions of one's own" },
+    { command: "effect init train.ts", description: "A training of reinforcement learning, as a program" },
+  ]),
+)
+
+type Given = Command.Command.Config.Infer<typeof flags>
+
+const execute = Effect.fnUntraced(function* (
+  given: Given,
+): Effect.fn.Return<void, UsageError | PlatformError.PlatformError, FileSystem.FileSystem | Path.Path> {
+  const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
+  const kind = yield* kindOf(given)
+  const { file: usual, schema, text } = files[kind]
+  const file = Option.getOrElse(given.file, () => usual)
+  const folder = paths.dirname(paths.resolve(file))
+  const known = schema === null ? undefined : yield* schemaNear(folder, schema)
+  const first = schema === null ? "" : `# yaml-language-server: $schema=${known ?? schema}\n`
+  yield* fs.makeDirectory(folder, { recursive: true })
+  const contents = `${first}${text.replace("FILE_NAME", quoted([file]))}`
+  yield* fs.writeFileString(file, contents, { flag: given.force ? "w" : "wx" }).pipe(
+    Effect.catchIf(
+      (error) => error.reason._tag === "AlreadyExists",
+      () => Effect.fail(new UsageError({ message: `${file}: it is there; --force writes over it` })),
+    ),
+  )
+  // A copy that npx fetched lies where no other file should point to.
+  if (schema !== null && known === undefined) {
+    yield* fs.copyFile(paths.join(packaged, schema), paths.join(folder, schema))
+  }
+  process.stdout.write(`wrote ${file}: ${files[kind].about}; it runs by\n\n  npx effect run ${quoted([file])}\n`)
+})
+
+const kindOf = ({ file, kind }: Given): Effect.Effect<Kind, UsageError> => {
+  const name = Option.getOrUndefined(file)
+  const isProgram = name !== undefined && /\.[mc]?[tj]s$/.test(name)
+  const wanted = Option.getOrElse(kind, (): Kind => (isProgram ? "program" : "experiment"))
+  if (name === undefined) return Effect.succeed(wanted)
+  const extensions = wanted === "program" ? [".ts", ".mts"] : [".yaml", ".yml"]
+  if (extensions.some((extension) => name.endsWith(extension))) return Effect.succeed(wanted)
+  const expected = Option.isNone(kind) && !isProgram ? ".yaml, .yml or .ts" : extensions.join(" or ")
+  return Effect.fail(new UsageError({ message: `${name}: expected a name that ends in ${expected}` }))
+}
+
+const packaged = fileURLToPath(new URL("../../schemas", import.meta.url))
+
+/** The schema as an editor finds it from a file in this folder: where the package is installed, or in its own checkout. */
+const schemaNear = Effect.fnUntraced(function* (
+  folder: string,
+  name: string,
+): Effect.fn.Return<string | undefined, PlatformError.PlatformError, FileSystem.FileSystem | Path.Path> {
+  const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
+  const relative = (to: string): string => paths.relative(folder, to).replaceAll("\\", "/")
+  for (let above = folder; ; above = paths.dirname(above)) {
+    const installed = paths.join(above, "node_modules/effect-rl/schemas", name)
+    if (yield* fs.exists(installed)) return relative(installed)
+    if (paths.join(above, "schemas") === packaged) return relative(paths.join(packaged, name))
+    if (paths.dirname(above) === above) return undefined
+  }
+})

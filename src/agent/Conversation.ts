@@ -150,6 +150,11 @@ export const make = (options: ConversationOptions): Conversation => {
       asked++
       messages.push(asMessage(completion))
       const incomplete = isIncomplete(completion, settings)
+      if (completion.finishReason === "length") {
+        const limit = base.maxOutputTokens === null ? "" : ` (max_output_tokens: ${base.maxOutputTokens})`
+        const so = incomplete ? ", so it isn't acted upon" : ""
+        yield* Effect.logWarning(`${settings.model}: an answer was cut off at its length${limit}${so}`)
+      }
       const called = (
         about: Pick<ModelCall, "target" | "parsed" | "toolResults">,
         tell: ToolForm["tell"] = form.tell,

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Logger } from "effect"
 import * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
 import * as HistoryList from "../../src/agent/memory/HistoryList.ts"
 import * as MemorylessAgent from "../../src/agent/MemorylessAgent.ts"
@@ -126,6 +126,20 @@ describe("an agent with a history", () => {
       const acted = yield* other.agent.act(look("A door."))
       assert.deepStrictEqual(acted.outcome, { _tag: "Act", action: "open the do", reward: 0 })
       assert.isFalse(acted.calls[0].incomplete)
+    }),
+  )
+
+  it.effect("warns of what was cut off", () =>
+    Effect.gen(function* () {
+      const warnings: Array<string> = []
+      const logger = Logger.make(({ logLevel, message }) => warnings.push(`${logLevel}: ${String(message)}`))
+      const cut = said("open the do", { finishReason: "length" })
+      for (const rejectIncompleteCompletions of [true, false]) {
+        const { agent } = yield* made({ maxOutputTokens: 3, rejectIncompleteCompletions }, cut, "open")
+        yield* agent.act(look("A door.")).pipe(Effect.provide(Logger.layer([logger])))
+      }
+      const warning = "Warn: m: an answer was cut off at its length (max_output_tokens: 3)"
+      assert.deepStrictEqual(warnings, [`${warning}, so it isn't acted upon`, warning])
     }),
   )
 

@@ -65,15 +65,19 @@ const training = (config: unknown): Effect.Effect<Training> =>
     ({ fromConfig }) => fromConfig(config),
   )
 
-/** Where an experiment's file says that its runs are to be kept. */
-export const ownResultsDir = Effect.fnUntraced(function* (
+/** What a file in YAML says of where its runs are kept, and of what they are called. */
+export const ownPlace = Effect.fnUntraced(function* (
   file: string,
-): Effect.fn.Return<string | undefined, UsageError> {
-  if (![".yaml", ".yml"].includes(extname(file))) return undefined
+): Effect.fn.Return<{ readonly resultsDir?: string; readonly name?: string }, UsageError> {
+  if (![".yaml", ".yml"].includes(extname(file))) return {}
   const config = toCamelCase(yield* readYaml(file))
-  const output = isPlain(config) ? config.output : undefined
+  if (!isPlain(config)) return {}
+  const { name, output } = config
   const said = isPlain(output) ? output.resultsDir : undefined
-  return typeof said === "string" ? yield* Effect.provide(logsDir(said), Path.layer) : undefined
+  return {
+    ...(typeof name === "string" ? { name } : {}),
+    ...(typeof said === "string" ? { resultsDir: yield* Effect.provide(logsDir(said), Path.layer) } : {}),
+  }
 })
 
 /** Node strips types by itself; what it can't strip (enums, namespaces) tsx compiles, where it is installed. */

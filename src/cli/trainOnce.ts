@@ -13,7 +13,7 @@ import { diskSource, findRuns } from "../runs/source-node.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { defaultResultsDir, type Given, nameOf, quoted } from "./flags.ts"
-import { loadTraining, ownResultsDir, readYaml, type Training } from "./loadTraining.ts"
+import { loadTraining, ownPlace, readYaml, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
 import { stepSignalled } from "./stepSignal.ts"
 import { partOfSweep, sweepProgress } from "./sweep/part.ts"
@@ -121,7 +121,7 @@ const summary = (result: RunResult): string => {
 
 const runToResume = Effect.fnUntraced(function* (
   given: Given,
-  name: string,
+  nameOfFile: string,
 ): Effect.fn.Return<string | undefined, UsageError> {
   if (Option.isNone(given.resume)) return undefined
   const wanted = given.resume.value
@@ -131,8 +131,9 @@ const runToResume = Effect.fnUntraced(function* (
     }
     return wanted
   }
-  const own = yield* ownResultsDir(given.file)
-  const places = own === undefined ? [given.resultsDir] : [given.resultsDir, own]
+  const own = yield* ownPlace(given.file)
+  const name = Option.isSome(given.name) ? given.name.value : (own.name ?? nameOfFile)
+  const places = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
   const unfinished = newestFirst((yield* Effect.forEach(places, unfinishedRuns)).flat())
   const newest = unfinished.find((run) => run.name === name)
   if (newest !== undefined) {

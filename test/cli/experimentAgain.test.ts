@@ -90,11 +90,14 @@ describe("an experiment, again", () => {
       }
     }))
 
-  it("goes on with the newest that is not finished, and is told where it is", () =>
+  it.each([
+    ["by the file's name", {}, "experiment"],
+    ["by the name that is in it", { name: "mine" }, "mine"],
+  ])("goes on with the newest that is not finished: known %s", (_, more, name) =>
     withFolder((folder) =>
       withServer({}, async (server) => {
         const lm = { ...at(server), budget: { calls: 30 } }
-        write(folder, "experiment.yaml", experiment({ ...small, lm }))
+        write(folder, "experiment.yaml", experiment({ ...small, lm, more }))
         const failed = await start(["run", "experiment.yaml", "--quiet"], folder).ended
         assert.strictEqual(failed.code, 1)
         const [unfinished] = runsBelow(join(folder, outputs))
@@ -103,13 +106,14 @@ describe("an experiment, again", () => {
         assert.strictEqual(outcome.code, 0, outcome.stderr)
         assert.strictEqual(join(folder, resultOf(outcome).runDir), unfinished)
         assert.deepStrictEqual(runsBelow(join(folder, outputs)), [unfinished])
-        const whole = resultOf(await run(folder, { ...small, lm: at(server) }))
+        const whole = resultOf(await run(folder, { ...small, lm: at(server), more }))
         assert.strictEqual(resultOf(outcome).digest, whole.digest)
         const none = await start([...args, "--resume", "latest"], folder).ended
         assert.strictEqual(none.code, 2)
-        assert.match(none.stderr, /no unfinished run named experiment in .*outputs\/my_experiment/)
+        assert.include(none.stderr, `no unfinished run named ${name} in results or ${outputs}`)
       }),
-    ))
+    ),
+  )
 
   it("lies where LOGS_DIR says, and never where another one does, whatever the second", () =>
     withFolder(async (folder) => {

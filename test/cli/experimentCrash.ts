@@ -1,4 +1,4 @@
-import { existsSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { stream } from "../../src/rng/Rng.ts"
@@ -22,8 +22,10 @@ const sizeOf = (file: string): number => (existsSync(file) ? statSync(file).size
  * Kills an experiment at random moments and resumes it every time, until it was killed so often; then lets it finish, and
  * runs another one by the answers that the first was given.
  */
-export const killed = (folder: string, seed: number, kills: number, wanted: Wanted): Promise<Crashed> =>
+export const killed = (within: string, seed: number, kills: number, wanted: Wanted): Promise<Crashed> =>
   withServer({ fault: someFaults(seed, 0.05) }, async (server) => {
+    const folder = join(within, `campaign-${seed}`)
+    mkdirSync(folder)
     const random = stream(seed, "prove", "experiment")
     const file = (cache: string): string =>
       write(

@@ -11,6 +11,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { learning } from "./learning.ts"
 import { must, type Proof } from "./Proof.ts"
+import { talking } from "./talking.ts"
 import { stream } from "../../src/rng/Rng.ts"
 import { killAndResume, runsIn, scoresOf } from "../cli/crash.ts"
 import { effect, program, resultOf, root, start, write } from "../cli/effect.ts"
@@ -95,6 +96,7 @@ const proofs: ReadonlyArray<Proof> = [
       return `${kills} kills, digest ${digest.slice(0, 16)}`
     },
   },
+  ...talking,
 ]
 
 const { values } = parseArgs({ options: { only: { type: "string" }, write: { type: "boolean", default: false } } })

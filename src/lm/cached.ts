@@ -12,7 +12,7 @@
  * yield* around(lm).complete(request) // reads `lm_cache/3f/3f0c….json`
  * ```
  */
-import { Cause, Deferred, Effect, Exit, FileSystem, Option, Path, type PlatformError, Schema } from "effect"
+import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { type Plain } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import { sha256 } from "../config/sha256.ts"
@@ -20,6 +20,7 @@ import { canonical } from "./canonical.ts"
 import { Completion, LmRequest } from "./Chat.ts"
 import { type Around, CallContext } from "./Lm.ts"
 import { LmError } from "./LmError.ts"
+import { together } from "./together.ts"
 
 export interface CacheOptions {
   /** `record` asks for what isn't there; `replay` never asks. */
@@ -72,27 +73,9 @@ export const cached = Effect.fnUntraced(function* ({
 }: CacheOptions): Effect.fn.Return<Around, never, FileSystem.FileSystem | Path.Path> {
   const files = yield* cacheFiles(directory)
   return (lm) => {
-    const asking = new Map<string, Deferred.Deferred<Option.Option<Completion>, LmError>>()
+    const once = together<Completion, LmError>()
     /** Which calls were made in a context: by the context itself, so that they are forgotten with it. */
     const before = new WeakMap<CallContext, Map<string, number>>()
-
-    /** Whoever asks for what is being asked for at the time waits for that; if nothing comes of it, asks. */
-    const together = (key: string, ask: Effect.Effect<Completion, LmError>): Effect.Effect<Completion, LmError> =>
-      Effect.uninterruptibleMask((restore) => {
-        const other = asking.get(key)
-        if (other !== undefined) {
-          return Effect.flatMap(restore(Deferred.await(other)), (answer) =>
-            Option.isSome(answer) ? Effect.succeed(answer.value) : restore(together(key, ask)),
-          )
-        }
-        const answer = Deferred.makeUnsafe<Option.Option<Completion>, LmError>()
-        asking.set(key, answer)
-        return Effect.onExit(restore(ask), (exit) => {
-          asking.delete(key)
-          const abandoned = Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)
-          return Deferred.done(answer, abandoned ? Exit.succeed(Option.none()) : Exit.map(exit, Option.some))
-        })
-      })
 
     const answer = Effect.fnUntraced(function* (question: Question): Effect.fn.Return<Completion, LmError> {
       const { request } = question
@@ -107,7 +90,7 @@ export const cached = Effect.fnUntraced(function* ({
             "cache: record asks the model, and keeps its answers",
         )
       }
-      return yield* together(
+      return yield* once(
         key,
         Effect.gen(function* () {
           const found = yield* files.read(key, request.model).pipe(

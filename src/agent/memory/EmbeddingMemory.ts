@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { together } from "../../lm/together.ts"
 import { AgentError } from "../AgentError.ts"
 import { cosine, type EmbeddingsService, hashing } from "./Embeddings.ts"
 import type { Memory } from "./Memory.ts"
@@ -37,24 +38,47 @@ const failed = (what: string): AgentError => new AgentError({ agent: type, messa
 
 const ranking = (embeddings: EmbeddingsService): Ranking => {
   const vectors = new Map<Moment, Float32Array>()
+  const isNew = (moment: Moment): boolean => !vectors.has(moment)
+
+  const embed = Effect.fnUntraced(function* (
+    texts: ReadonlyArray<string>,
+  ): Effect.fn.Return<ReadonlyArray<Float32Array>, AgentError> {
+    const made = yield* Effect.mapError(embeddings.embed(texts), ({ message }) => failed(message))
+    if (made.length === texts.length && made.every(({ length }) => length === made[0].length)) return made
+    const sizes = [...new Set(made.map(({ length }) => length))].join(", ")
+    return yield* failed(`expected ${texts.length} vectors of one length, found ${made.length} of length ${sizes}`)
+  })
+
+  /** Along with what is new. */
+  const embedAll = Effect.fnUntraced(function* (query: string, moments: ReadonlyArray<Moment>) {
+    const added = moments.filter(isNew)
+    const texts = added.map(contentOf)
+    const [vector, ...others] = yield* embed([query, ...texts])
+    for (const [at, moment] of added.entries()) {
+      // It may be forgotten by now, or begin with something else.
+      if (moment.entries.length > 0 && contentOf(moment) === texts[at]) vectors.set(moment, others[at])
+    }
+    return { query, vector }
+  })
+
+  /** Many may look at the same time: one of them has what is new embedded for all. */
+  const once = together<{ readonly query: string; readonly vector: Float32Array }, AgentError>()
+
+  const embedded = Effect.fnUntraced(function* (query: string, moments: ReadonlyArray<Moment>) {
+    let made: { readonly query: string; readonly vector: Float32Array } | undefined
+    while (moments.some(isNew)) made = yield* once("", embedAll(query, moments))
+    if (made?.query === query) return made.vector
+    const [vector] = yield* embed([query])
+    return vector
+  })
+
   return {
     added: () => {},
     forgotten: (moment) => {
       vectors.delete(moment)
     },
     scores: (query, moments) =>
-      Effect.gen(function* () {
-        const missing = moments.filter((moment) => !vectors.has(moment))
-        const texts = [query, ...missing.map(contentOf)]
-        const made = yield* Effect.mapError(embeddings.embed(texts), ({ message }) => failed(message))
-        if (made.length !== texts.length || made.some(({ length }) => length !== made[0].length)) {
-          const sizes = [...new Set(made.map(({ length }) => length))].join(", ")
-          return yield* failed(
-            `expected ${texts.length} vectors of one length, found ${made.length} of length ${sizes}`,
-          )
-        }
-        const [asked, ...others] = made
-        for (const [at, moment] of missing.entries()) vectors.set(moment, others[at])
+      Effect.map(embedded(query, moments), (asked) => {
         const scores = new Map<Moment, number>()
         for (const moment of moments) {
           const vector = vectors.get(moment)

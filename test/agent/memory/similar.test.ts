@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { AgentError } from "../../../src/agent/AgentError.ts"
 import * as HistoryAgent from "../../../src/agent/HistoryAgent.ts"
 import * as Bm25Memory from "../../../src/agent/memory/Bm25Memory.ts"
@@ -173,6 +174,53 @@ describe("embeddings", () => {
       yield* lived(memory, ["g", "h", "i"])
       yield* recalled(memory, "g", 3)
       assert.deepStrictEqual(asked, [["a", "a", "d"], ["d"], ["g", "g"]])
+    }),
+  )
+
+  it.effect(
+    "are asked for what is new once, however many look at the same time, and again if nobody waited for it",
+    () =>
+      Effect.gen(function* () {
+        const asked: Array<ReadonlyArray<string>> = []
+        const slow = {
+          embed: (texts: ReadonlyArray<string>) => {
+            asked.push(texts)
+            return Effect.delay(hashing().embed(texts), "1 second")
+          },
+        }
+        const memory = yield* lived(EmbeddingMemory.make({ embeddings: slow }), ["a", "b", "c"], ["d", "e", "f"])
+        const look = (query: string) => Effect.forkChild(recalled(memory, query, 3), { startImmediately: true })
+        const gone = yield* look("x")
+        const others = yield* Effect.forEach(["a", "d"], look)
+        yield* Fiber.interrupt(gone)
+        yield* TestClock.adjust("3 seconds")
+        assert.deepStrictEqual(yield* Effect.forEach(others, Fiber.join), [
+          ["a", "b", "c"],
+          ["d", "e", "f"],
+        ])
+        assert.deepStrictEqual(asked, [["x", "a", "d"], ["a", "a", "d"], ["d"]])
+      }),
+  )
+
+  it.effect("are kept of nothing that was forgotten, or that begins otherwise, when they come", () =>
+    Effect.gen(function* () {
+      const asked: Array<ReadonlyArray<string>> = []
+      const slow = {
+        embed: (texts: ReadonlyArray<string>) => {
+          asked.push(texts)
+          return Effect.delay(hashing().embed(texts), "1 second")
+        },
+      }
+      const memory = yield* lived(EmbeddingMemory.make({ maxLength: 5, embeddings: slow }), ["a", "b", "c"])
+      const looking = yield* Effect.forkChild(recalled(memory, "b", 3), { startImmediately: true })
+      yield* lived(memory, ["d", "e", "f"])
+      yield* TestClock.adjust("5 seconds")
+      // The first moment begins with what was done by now.
+      assert.deepStrictEqual(yield* Fiber.join(looking), ["b", "c"])
+      assert.deepStrictEqual(asked, [
+        ["b", "a"],
+        ["b", "b", "d"],
+      ])
     }),
   )
 

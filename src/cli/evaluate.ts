@@ -1,144 +1,112 @@
-import { readdir } from "node:fs/promises"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Layer, Option } from "effect"
+import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { isPlain, type Override } from "../config/Config.ts"
-import { backend, backendNames, envPool, platform, runStore } from "../node.ts"
-import { Recorder } from "../record/Recorder.ts"
-import { RunOptions } from "../train/RunOptions.ts"
-import type { RunResult } from "../train/RunResult.ts"
-import type { ValidationOutcome } from "../train/validation/Validator.ts"
-import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
-import { setting } from "./overrides.ts"
+import { isEvaluation } from "../evaluate/isEvaluation.ts"
+import { backendNames } from "../node.ts"
+import { compareEvaluations, type CompareError, showEvaluation } from "./compareEvaluations.ts"
+import { evaluateFile, type EvaluateFileError } from "./evaluateFile.ts"
+import { evaluateRun, type EvaluateRunError } from "./evaluateRun.ts"
+import { defaultResultsDir } from "./flags.ts"
+import { readYaml } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
-  run: Argument.String("run").pipe(Argument.withDescription("The folder of a run")),
+  target: Argument.String("run|tasks.yaml").pipe(
+    Argument.withDescription("The folder of a run, or a file in YAML that says what is evaluated on what"),
+  ),
+  other: Argument.String("other-run").pipe(
+    Argument.optional,
+    Argument.withDescription("Of two finished evaluations: the second one, compared with the first task by task"),
+  ),
   file: Flag.String("file").pipe(
     Flag.optional,
-    Flag.withDescription("The module that the run was made by, where its env or its demonstrations are your own"),
+    Flag.withDescription("Of a run: the module that it was made by, where its env or its demonstrations are your own"),
   ),
   episodes: Flag.Int("episodes").pipe(
     Flag.optional,
-    Flag.withDescription("How many to play; as many as the run's validations when left out"),
+    Flag.withDescription("Of a run: how many to play; as many as its validations when left out"),
   ),
   step: Flag.Int("step").pipe(
     Flag.optional,
-    Flag.withDescription("The checkpoint of this step; the newest when left out"),
+    Flag.withDescription("Of a run: the checkpoint of this step (or episode, of agents that talk); else the newest"),
   ),
   render: Flag.Boolean("render").pipe(
     Flag.withDefault(false),
-    Flag.withDescription("Keep an episode to look at, and the policy in every format, below the run's steps/"),
+    Flag.withDescription("Of a run: keep an episode to look at, and the policy in every format, below its steps/"),
   ),
   set: Flag.String("set").pipe(
     Flag.withMetavar("key.path=value"),
     Flag.atLeast(0),
-    Flag.withDescription("Another setting than the run's, of validation; may be repeated"),
+    Flag.withDescription("Another setting than the file's, or than the run's, of validation; may be repeated"),
   ),
   backend: Flag.Literals("backend", backendNames).pipe(
     Flag.withDefault("auto" as const),
-    Flag.withDescription("What computes"),
+    Flag.withDescription("Of a run: what computes"),
   ),
+  resultsDir: Flag.String("results-dir").pipe(
+    Flag.withDefault(defaultResultsDir),
+    Flag.withDescription("Of a file: where its results are kept"),
+  ),
+  name: Flag.String("name").pipe(
+    Flag.optional,
+    Flag.withDescription("Of a file: what the evaluation is called; as the file when left out"),
+  ),
+  resume: Flag.String("resume").pipe(
+    Flag.withMetavar("dir|latest"),
+    Flag.optional,
+    Flag.withDescription("Of a file: go on with an evaluation that was stopped; what was played isn't played again"),
+  ),
+  quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("No progress and no tables")),
   json: Flag.Boolean("json").pipe(
     Flag.withDefault(false),
     Flag.withDescription(
-      "One line of JSON on stdout: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond",
+      "One line of JSON on stdout; of a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond; of a file: runDir, episodes, failed, report, digest; of two: comparisons",
     ),
   ),
 }
 
-/** `effect eval RUN`: plays what a run has learnt. */
+/** `effect eval`: what a run has learnt, agents on tasks, or two evaluations compared. */
 export const evaluate = Command.make("eval", flags, (given) => execute(given)).pipe(
-  Command.withDescription("Evaluate: play validation episodes with the policy of a run's checkpoint"),
-  Command.withShortDescription("Evaluate a run"),
+  Command.withDescription(
+    "Evaluate: play validation episodes with what a run's checkpoint holds; or agents on the tasks of a file, scored, with " +
+      "intervals and comparisons; or compare two such evaluations. Ctrl-C keeps what was played and says how to go on",
+  ),
+  Command.withShortDescription("Evaluate a run, or agents on tasks"),
   Command.withExamples([
     { command: "effect eval results/…/0001", description: "As its own validations do" },
     { command: "effect eval results/…/0001 --episodes 1000 --json", description: "To know better" },
     { command: "effect eval results/…/0001 --step 50176 --render", description: "An earlier checkpoint, to look at" },
+    {
+      command: "effect eval tasks.yaml --set repeats=8",
+      description: "The agents of a file on its tasks, eight times",
+    },
+    { command: "effect eval tasks.yaml --resume latest", description: "Go on where Ctrl-C or a crash left it" },
+    { command: "effect eval results/…/0000 results/…/0000", description: "Is the second better than the first?" },
   ]),
 )
 
 type Given = Command.Command.Config.Infer<typeof flags>
-type EvalError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
+type EvalError = EvaluateRunError | EvaluateFileError | CompareError | UsageError
 
-const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, EvalError> {
-  const { run } = given
-  const config = join(run, "config.yaml")
-  if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
-  const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
-  const checkpoint = yield* checkpointOf(given)
-  const always: ReadonlyArray<Override> = [
-    // That there is a validation at all, and one folder to keep.
-    { path: "validation.everySteps", value: 1, source: "effect eval" },
-    { path: "render.everySteps", value: given.render ? 1 : 0, source: "effect eval" },
-    ...(Option.isNone(given.episodes)
-      ? []
-      : [{ path: "validation.episodes", value: given.episodes.value, source: "--episodes" }]),
-  ]
-  const overrides = [...(yield* yamlOverrides(config)), ...always, ...(yield* Effect.forEach(given.set, setting))]
-  let played: ValidationOutcome | undefined
-  const onPlayed = (outcome: ValidationOutcome): Effect.Effect<void> => Effect.sync(() => void (played = outcome))
-  const result = yield* training.pipe(
-    Effect.provideService(RunOptions, {
-      overrides,
-      source: config,
-      name: "eval",
-      evaluate: { checkpoint, keeps: given.render, onPlayed },
-    }),
-    Effect.provide(
-      Layer.mergeAll(
-        backend(given.backend),
-        envPool,
-        platform,
-        Recorder.layerSilent,
-        runStore({ resultsDir: run, resume: run, readOnly: true, indexed: given.render }),
-      ),
-    ),
-  )
-  if (played === undefined) return yield* new UsageError({ message: `${run}: nothing was played` })
-  const found = evaluationOf(result, played)
-  process.stdout.write(given.json ? `${JSON.stringify(found)}\n` : summary(found))
-})
+const isYaml = (path: string): boolean => /\.ya?ml$/.test(path)
 
-/** What `--json` prints: all of it is about the episodes that were played now, none of it about the training. */
-const evaluationOf = (
-  { runDir, steps, wallSeconds, stepsPerSecond }: RunResult,
-  { episodes, meanReturn, stdReturn }: ValidationOutcome,
-) => {
-  const returns = episodes.map((episode) => episode.return)
-  return {
-    runDir,
-    step: steps,
-    episodes: episodes.length,
-    meanReturn,
-    stdReturn,
-    minReturn: Math.min(...returns),
-    maxReturn: Math.max(...returns),
-    meanLength: episodes.reduce((sum, { length }) => sum + length, 0) / episodes.length,
-    terminated: episodes.filter(({ terminated }) => terminated).length,
-    truncated: episodes.filter(({ truncated }) => truncated).length,
-    wallSeconds,
-    stepsPerSecond,
+const execute = Effect.fnUntraced(function* (
+  given: Given,
+): Effect.fn.Return<void, EvalError, FileSystem.FileSystem | Path.Path> {
+  const { target, json } = given
+  if (Option.isSome(given.other)) {
+    return yield* compareEvaluations({ left: target, right: given.other.value, json })
   }
-}
-
-const summary = ({ meanReturn, stdReturn, episodes, step }: ReturnType<typeof evaluationOf>): string =>
-  `${meanReturn.toFixed(2)} ± ${stdReturn.toFixed(2)} over ${episodes} episodes, by the policy of step ${step}\n`
-
-/** Checkpoints are named by their steps. */
-export const checkpointOf = Effect.fnUntraced(function* ({
-  run,
-  step,
-}: Pick<Given, "run" | "step">): Effect.fn.Return<string, UsageError> {
-  if (Option.isNone(step)) return "latest"
-  const name = `step_${String(step.value).padStart(15, "0")}`
-  const config = yield* readYaml(join(run, "config.yaml"))
-  const checkpoint = isPlain(config) && isPlain(config.checkpoint) ? config.checkpoint : {}
-  const folder = join(run, typeof checkpoint.dir === "string" ? checkpoint.dir : "checkpoints")
-  if (existsSync(join(folder, name))) return name
-  const names = yield* Effect.promise(() => readdir(folder).catch(() => []))
-  const steps = names.flatMap((one) => /^step_0*(\d+)$/.exec(one)?.slice(1) ?? [])
-  const known = steps.length === 0 ? "there are none" : `there are those of ${steps.join(", ")}`
-  return yield* new UsageError({ message: `--step ${step.value}: ${run} has no such checkpoint; ${known}` })
+  if (isYaml(target)) return yield* evaluateFile({ ...given, file: target })
+  const config = join(target, "config.yaml")
+  if (!existsSync(config)) {
+    return yield* new UsageError({ message: `${target}: it is not a run (it has no config.yaml), and no .yaml file` })
+  }
+  if (Option.isSome(given.resume)) {
+    return yield* new UsageError({ message: "--resume: it goes with a file: effect eval tasks.yaml --resume DIR" })
+  }
+  yield* isEvaluation(yield* readYaml(config))
+    ? showEvaluation({ folder: target, json })
+    : evaluateRun({ ...given, run: target })
 })

@@ -12,7 +12,7 @@ import { aggregateCurves } from "../experiment/statistics.ts"
 import { backend, envPool, platform } from "../node.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
-import { checkpointOf } from "./evaluate.ts"
+import { checkpointOf } from "./evaluateRun.ts"
 import { loadTraining, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 

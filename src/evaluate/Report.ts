@@ -161,6 +161,21 @@ export const of = (rows: Rows, options: Options): Report => {
   }
 }
 
+/** Another evaluation's rows against these: agents of the same name if there are such, else all against its first. */
+export const against = (
+  other: Rows,
+  rows: Rows,
+  options: Pick<Options, "scorers" | "confidence" | "seed">,
+): ReadonlyArray<ComparisonReport> => {
+  const theirs = groupsOf(other, ({ agent }) => agent)
+  const [first] = theirs.keys()
+  return [...groupsOf(rows, ({ agent }) => agent)].flatMap(([agent, some]) => {
+    const left = theirs.has(agent) ? agent : first
+    const before = { name: `${left} (before)`, rows: theirs.get(left) ?? [] }
+    return compare(before, { name: agent, rows: some }, options)
+  })
+}
+
 const between = ({ low, high }: { readonly low: number; readonly high: number }): string =>
   `${rounded(low)} to ${rounded(high)}`
 const rounded = (value: number): string =>

@@ -1,0 +1,55 @@
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, type FileSystem, Schema } from "effect"
+import { toCamelCase } from "../config/Config.ts"
+import { messageOf, oneLine } from "../config/text.ts"
+import type { RolloutsError } from "../episode/RolloutsError.ts"
+import { UsageError } from "./UsageError.ts"
+
+export type CompareError = RolloutsError | UsageError
+
+// Loaded when they are asked for, as all that needs models is.
+const evaluations = Effect.promise(() => import("../evaluate/Evaluations.ts"))
+const reports = Effect.promise(() => import("../evaluate/Report.ts"))
+
+/** `effect eval A B`. */
+export const compareEvaluations = Effect.fnUntraced(function* (given: {
+  readonly left: string
+  readonly right: string
+  readonly json: boolean
+}): Effect.fn.Return<void, CompareError, FileSystem.FileSystem> {
+  const { left, right, json } = given
+  const { compare } = yield* evaluations
+  const { comparisonText } = yield* reports
+  const comparisons = yield* compare(left, right)
+  process.stdout.write(
+    json
+      ? `${JSON.stringify({ left, right, comparisons })}\n`
+      : `before  ${left}\nafter   ${right}\n\n${comparisonText(comparisons)}`,
+  )
+})
+
+/** `effect eval RUN` of a finished evaluation: its tables once more. */
+export const showEvaluation = Effect.fnUntraced(function* (given: {
+  readonly folder: string
+  readonly json: boolean
+}): Effect.fn.Return<void, CompareError> {
+  const { folder, json } = given
+  const { EvaluationResult } = yield* evaluations
+  const { text } = yield* reports
+  const file = join(folder, "metrics.json")
+  const found = yield* Effect.tryPromise({
+    try: () => readFile(file, "utf8"),
+    catch: (error) =>
+      new UsageError({ message: `${folder}: it is an evaluation that isn't finished (${messageOf(error)})` }),
+  })
+  const parsed = yield* Effect.try({
+    try: (): unknown => toCamelCase(JSON.parse(found)),
+    catch: (error) => new UsageError({ message: `${file}: ${messageOf(error)}` }),
+  })
+  const result = yield* Effect.mapError(
+    Schema.decodeUnknownEffect(EvaluationResult)(parsed),
+    (error) => new UsageError({ message: `${file}: ${oneLine(error.message)}` }),
+  )
+  process.stdout.write(json ? `${JSON.stringify(result)}\n` : text(result.report, result))
+})

@@ -1,0 +1,115 @@
+import { existsSync } from "node:fs"
+import { basename, dirname, extname, join } from "node:path"
+import { Cause, Effect, Exit, Layer, Option } from "effect"
+import type { EvaluationError, EvaluationResult } from "../evaluate/Evaluations.ts"
+import { journalFile } from "../evaluate/journalFile.ts"
+import { isEvaluation } from "../evaluate/isEvaluation.ts"
+import { LmError } from "../lm/LmError.ts"
+import { platform, recorder, runStore, terminalProgress } from "../node.ts"
+import { newestFirst } from "../runs/RunEntry.ts"
+import { diskSource, findRuns } from "../runs/source-node.ts"
+import { isExperiment } from "../train/runtime/isExperiment.ts"
+import { logsDir } from "../train/runtime/logsDir.ts"
+import { defaultResultsDir, quoted } from "./flags.ts"
+import { ownPlace, readYaml } from "./loadTraining.ts"
+import { setting } from "./overrides.ts"
+import { UsageError } from "./UsageError.ts"
+
+export interface GivenFile {
+  readonly file: string
+  readonly set: ReadonlyArray<string>
+  readonly resultsDir: string
+  readonly name: Option.Option<string>
+  readonly resume: Option.Option<string>
+  readonly quiet: boolean
+  readonly json: boolean
+}
+
+export type EvaluateFileError = EvaluationError | UsageError
+
+/** `effect eval tasks.yaml`. */
+export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effect.fn.Return<void, EvaluateFileError> {
+  const { file, json, quiet } = given
+  const config = yield* readYaml(file)
+  if (!isEvaluation(config) && isExperiment(config)) {
+    const hint = "effect run trains it, effect eval RUN evaluates what it has learnt"
+    return yield* new UsageError({ message: `${file}: it has no dataset, so it is no evaluation; ${hint}` })
+  }
+  const name = Option.getOrElse(given.name, () => basename(file, extname(file)))
+  const resume = yield* runToResume(given)
+  const overrides = [
+    ...Option.toArray(given.name).map((value) => ({ path: "name", value, source: "--name" })),
+    ...(yield* Effect.forEach(given.set, setting)),
+  ]
+  let directory = resume
+  const layers = Layer.mergeAll(
+    platform,
+    recorder(...(quiet ? [] : [terminalProgress])),
+    runStore({
+      resultsDir: given.resultsDir,
+      // Who says here where runs are to be kept is heard before the file.
+      ownPlaces: given.resultsDir === defaultResultsDir,
+      onOpen: (opened) => Effect.sync(() => void (directory = opened)),
+      ...(resume === undefined ? {} : { resume }),
+    }),
+  )
+  const { fromConfig } = yield* Effect.promise(() => import("../evaluate/Evaluations.ts"))
+  const placeOf = (resultsDir: string) => Effect.map(logsDir(resultsDir), (placed) => ({ resultsDir: placed }))
+  const result = yield* fromConfig(config, { baseDir: dirname(file), source: file, name, overrides, placeOf }).pipe(
+    Effect.provide(layers),
+    // What was played is kept, and whatever the model wants can be given to it.
+    Effect.catchTag("LmError", (error) =>
+      Effect.fail(
+        directory === undefined
+          ? error
+          : new LmError({ ...error, message: `${error.message}; to go on: ${resumeCommand(given, directory)}` }),
+      ),
+    ),
+    Effect.onExit((exit) =>
+      Effect.sync(() => {
+        if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) && directory !== undefined) {
+          process.stderr.write(`\ninterrupted; to go on: ${resumeCommand(given, directory)}\n`)
+        }
+      }),
+    ),
+  )
+  if (json) process.stdout.write(`${JSON.stringify(result)}\n`)
+  else if (!quiet) process.stdout.write(yield* shown(result))
+})
+
+const shown = (result: EvaluationResult) =>
+  Effect.map(
+    Effect.promise(() => import("../evaluate/Report.ts")),
+    ({ text }) => `${text(result.report, result)}\n${result.runDir}\n`,
+  )
+
+/** With everything that it was told, but for what is only shown. */
+const resumeCommand = ({ file, set, name, resultsDir }: GivenFile, directory: string): string => {
+  const words = [file, "--resume", directory, ...set.flatMap((one) => ["--set", one])]
+  for (const one of Option.toArray(name)) words.push("--name", one)
+  if (resultsDir !== defaultResultsDir) words.push("--results-dir", resultsDir)
+  return `npx effect eval ${quoted(words)}`
+}
+
+const isUnfinished = (path: string): boolean =>
+  existsSync(join(path, journalFile)) && !existsSync(join(path, "return.json"))
+
+const runToResume = Effect.fnUntraced(function* (given: GivenFile): Effect.fn.Return<string | undefined, UsageError> {
+  const [wanted] = Option.toArray(given.resume)
+  if (wanted === undefined) return undefined
+  if (wanted !== "latest") {
+    if (existsSync(join(wanted, "config.yaml"))) return wanted
+    return yield* new UsageError({ message: `--resume ${wanted}: it is not a run (it has no config.yaml)` })
+  }
+  const { resultsDir: own, name = basename(given.file, extname(given.file)) } = yield* ownPlace(given.file)
+  const places = own === undefined ? [given.resultsDir] : [given.resultsDir, own]
+  const source = diskSource(() => Effect.void)
+  const found = (yield* Effect.forEach(places, (place) => findRuns(place, source))).flat()
+  const wantedName = Option.getOrElse(given.name, () => name)
+  const newest = newestFirst(found.filter(({ path }) => isUnfinished(path))).find(
+    (run) => run.name === undefined || run.name === wantedName,
+  )
+  if (newest !== undefined) return newest.path
+  const message = `--resume latest: there is no unfinished evaluation named ${wantedName} in ${places.join(" or ")}`
+  return yield* new UsageError({ message })
+})

@@ -1,0 +1,129 @@
+import { readdir } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { Effect, Layer, Option } from "effect"
+import { isPlain, type Override } from "../config/Config.ts"
+import { backend, type BackendName, envPool, platform, runStore } from "../node.ts"
+import { Recorder } from "../record/Recorder.ts"
+import { RunOptions } from "../train/RunOptions.ts"
+import type { RunResult } from "../train/RunResult.ts"
+import { isExperiment } from "../train/runtime/isExperiment.ts"
+import type { ValidationOutcome } from "../train/validation/Validator.ts"
+import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
+import { setting } from "./overrides.ts"
+import { UsageError } from "./UsageError.ts"
+
+export interface GivenRun {
+  readonly run: string
+  readonly file: Option.Option<string>
+  readonly episodes: Option.Option<number>
+  readonly step: Option.Option<number>
+  readonly render: boolean
+  readonly set: ReadonlyArray<string>
+  readonly backend: BackendName
+  readonly json: boolean
+}
+
+export type EvaluateRunError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
+
+/** Plays what a run has learnt. */
+export const evaluateRun = Effect.fnUntraced(function* (given: GivenRun): Effect.fn.Return<void, EvaluateRunError> {
+  const { run } = given
+  const config = join(run, "config.yaml")
+  if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
+  const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
+  const talks = isExperiment(yield* readYaml(config))
+  if (talks && given.render) {
+    return yield* new UsageError({ message: `--render: ${run} is a run of an agent that talks; effect ui shows it` })
+  }
+  const checkpoint = yield* checkpointOf(given)
+  const [episodes] = Option.toArray(given.episodes)
+  const always: ReadonlyArray<Override> = talks
+    ? setTo("validation_dataset.max_samples", episodes)
+    : [
+        // That there is a validation at all, and one folder to keep.
+        { path: "validation.everySteps", value: 1, source: "effect eval" },
+        { path: "render.everySteps", value: given.render ? 1 : 0, source: "effect eval" },
+        ...setTo("validation.episodes", episodes),
+      ]
+  const overrides = [...(yield* yamlOverrides(config)), ...always, ...(yield* Effect.forEach(given.set, setting))]
+  let played: ValidationOutcome | undefined
+  const onPlayed = (outcome: ValidationOutcome): Effect.Effect<void> => Effect.sync(() => void (played = outcome))
+  const result = yield* training.pipe(
+    Effect.provideService(RunOptions, {
+      overrides,
+      source: config,
+      name: "eval",
+      evaluate: { checkpoint, keeps: given.render, onPlayed },
+    }),
+    Effect.provide(
+      Layer.mergeAll(
+        backend(given.backend),
+        envPool,
+        platform,
+        Recorder.layerSilent,
+        runStore({ resultsDir: run, resume: run, readOnly: true, indexed: given.render }),
+      ),
+    ),
+  )
+  if (played === undefined) return yield* new UsageError({ message: `${run}: nothing was played` })
+  if (played.episodes.length === 0) return yield* new UsageError({ message: `${run}: all episodes failed` })
+  const found = evaluationOf(result, played)
+  process.stdout.write(given.json ? `${JSON.stringify(found)}\n` : summary(found, talks))
+})
+
+const setTo = (path: string, value: number | undefined): ReadonlyArray<Override> =>
+  value === undefined ? [] : [{ path, value, source: "--episodes" }]
+
+/** What `--json` prints: all of it is about the episodes that were played now, none of it about the training. */
+const evaluationOf = (
+  { runDir, steps, wallSeconds, stepsPerSecond }: RunResult,
+  { episodes, meanReturn, stdReturn }: ValidationOutcome,
+) => {
+  const returns = episodes.map((episode) => episode.return)
+  return {
+    runDir,
+    step: steps,
+    episodes: episodes.length,
+    meanReturn,
+    stdReturn,
+    minReturn: Math.min(...returns),
+    maxReturn: Math.max(...returns),
+    meanLength: episodes.reduce((sum, { length }) => sum + length, 0) / episodes.length,
+    terminated: episodes.filter(({ terminated }) => terminated).length,
+    truncated: episodes.filter(({ truncated }) => truncated).length,
+    wallSeconds,
+    stepsPerSecond,
+  }
+}
+
+const summary = (found: ReturnType<typeof evaluationOf>, talks: boolean): string => {
+  const { meanReturn, stdReturn, episodes, step } = found
+  const by = talks ? `the agent after ${step} steps` : `the policy of step ${step}`
+  return `${meanReturn.toFixed(2)} ± ${stdReturn.toFixed(2)} over ${episodes} episodes, by ${by}\n`
+}
+
+/** Checkpoints are named by their steps, those of agents that talk by their episodes. */
+export const checkpointOf = Effect.fnUntraced(function* ({
+  run,
+  step,
+}: Pick<GivenRun, "run" | "step">): Effect.fn.Return<string, UsageError> {
+  if (Option.isNone(step)) return "latest"
+  const config = yield* readYaml(join(run, "config.yaml"))
+  const [kind, digits, dir] = isExperiment(config)
+    ? ["ep", 6, textAt(config, "runtime", "checkpoint_dir")]
+    : ["step", 15, textAt(config, "checkpoint", "dir")]
+  const name = `${kind}_${String(step.value).padStart(digits, "0")}`
+  // A folder may be named from the root on.
+  const folder = resolve(run, dir ?? "checkpoints")
+  if (existsSync(join(folder, name))) return name
+  const names = yield* Effect.promise(() => readdir(folder).catch(() => []))
+  const steps = names.flatMap((one) => new RegExp(`^${kind}_0*(\\d+)$`).exec(one)?.slice(1) ?? [])
+  const known = steps.length === 0 ? "there are none" : `there are those of ${steps.join(", ")}`
+  return yield* new UsageError({ message: `--step ${step.value}: ${run} has no such checkpoint; ${known}` })
+})
+
+const textAt = (config: unknown, ...path: ReadonlyArray<string>): string | undefined => {
+  const found = path.reduce<unknown>((tree, key) => (isPlain(tree) ? tree[key] : undefined), config)
+  return typeof found === "string" ? found : undefined
+}

@@ -1,0 +1,157 @@
+import { Effect, Schema } from "effect"
+import {
+  camelCase,
+  ConfigError,
+  type DecodeOptions,
+  decode,
+  display,
+  isPlain,
+  type Plain,
+  sourceOf,
+  toCamelCase,
+  applyOverrides,
+  type Override,
+} from "../config/Config.ts"
+import { fraction, positiveInt, withDefault } from "../config/fields.ts"
+import { shownKey } from "../lm/LmConfig.ts"
+
+const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
+
+/** All about an evaluation but what is played, by whom, and by what it is scored. */
+export const EvaluationSettings = Schema.Struct({
+  /** In the run's folder and its lists. */
+  name: withDefault(Schema.NonEmptyString, "evaluation"),
+  /** A line about the evaluation, for people. */
+  description: optional(Schema.String),
+  /** Where all chance of the envs comes from, the seeds of the model's sampling, and what intervals and tests draw. */
+  seed: withDefault(Schema.Int, 0),
+  /** Episodes of each task. */
+  repeats: withDefault(positiveInt, 1),
+  /** Episodes at a time; null: the number of cores. */
+  workers: optional(positiveInt),
+  /** An episode is cut off after so many steps; null leaves that to the envs. */
+  maxStepsPerEpisode: optional(positiveInt),
+  /** The first one is what tries, parts and comparisons look at. */
+  scorers: withDefault(Schema.Array(Schema.Unknown).check(Schema.isMinLength(1)), ["score"]),
+  /** The k of pass@k; null: 1 and `repeats`. */
+  passAt: optional(Schema.Array(positiveInt)),
+  /** From how much on an episode has passed, by the first scorer. */
+  passThreshold: withDefault(Schema.Finite, 1),
+  /** Keys of the tasks' metadata: the first scorer's mean for each of their values. */
+  by: withDefault(Schema.Array(Schema.String), []),
+  /** Of all intervals. */
+  confidence: withDefault(fraction.check(Schema.isGreaterThan(0), Schema.isLessThan(1)), 0.95),
+  /** The folder of a finished evaluation of the same tasks, to compare with. */
+  compareTo: optional(Schema.NonEmptyString),
+  /** Progress and tables in the terminal. */
+  verbose: withDefault(Schema.Boolean, true),
+  /** What is left, and where. */
+  output: withDefault(
+    Schema.Struct({
+      /** Runs get folders `YYYYMMDD_HHMMSS` in it; null: the launcher's results, by the identifier of all runs. */
+      resultsDir: optional(Schema.NonEmptyString),
+    }),
+    {},
+  ),
+})
+export type EvaluationSettings = typeof EvaluationSettings.Type
+
+/** What is in data sets and agents is for their kinds to read. */
+const Whole = Schema.Struct({
+  ...EvaluationSettings.fields,
+  dataset: Schema.optionalKey(Schema.Unknown),
+  agent: Schema.optionalKey(Schema.Unknown),
+  agents: Schema.optionalKey(Schema.Unknown),
+})
+
+/** One of the agents, by the name that was given to it, if any. */
+export interface SaidAgent {
+  readonly name: string | undefined
+  /** Where it stands in the config. */
+  readonly prefix: ReadonlyArray<string>
+  readonly said: unknown
+}
+
+export interface SaidEvaluation {
+  readonly settings: EvaluationSettings
+  readonly dataset: unknown
+  readonly agents: ReadonlyArray<SaidAgent>
+  readonly from: DecodeOptions
+}
+
+/** Lists by their places, names as data: they aren't keys of ours to respell. */
+const keyed = (agents: unknown): unknown => {
+  if (Array.isArray(agents)) return Object.fromEntries(agents.map((agent, at) => [String(at), agent]))
+  if (!isPlain(agents)) return agents
+  return Object.fromEntries(
+    Object.entries(agents).map(([name, agent]) => [camelCase(name), isPlain(agent) ? { name, ...agent } : agent]),
+  )
+}
+
+const wrong = (from: DecodeOptions, key: string, problem: string): ConfigError => {
+  const source = sourceOf(from, key)
+  return new ConfigError({ source, key, message: `${source}: ${key}: ${problem}` })
+}
+
+/** What a file says, strictly read; data set, agents and scorers are only told apart yet. */
+export const read = Effect.fnUntraced(function* (
+  config: unknown,
+  { source, name, overrides }: { source: string; name?: string; overrides: ReadonlyArray<Override> },
+): Effect.fn.Return<SaidEvaluation, ConfigError> {
+  const tree = toCamelCase(isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config)
+  const kept = overrides.filter((override) => !String(override.value).includes(shownKey))
+  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, kept)
+  const from: DecodeOptions = { source, sources }
+  const { dataset, agent, agents, ...settings } = yield* decode(
+    Whole,
+    name === undefined ? value : { name, ...value },
+    from,
+  )
+  if (dataset === undefined || dataset === null) {
+    return yield* wrong(from, "dataset", "expected the data set to evaluate on, found nothing")
+  }
+  const tooMany = settings.passAt?.find((k) => k > settings.repeats)
+  if (tooMany !== undefined) {
+    return yield* wrong(from, "pass_at", `expected ${settings.repeats} at most, the repeats; found ${tooMany}`)
+  }
+  if ((agent === undefined) === (agents === undefined)) {
+    const found = agent === undefined ? "neither" : "both"
+    return yield* wrong(from, "agent", `expected either agent, or agents as a list or by their names; found ${found}`)
+  }
+  if (agents === undefined) return { settings, dataset, agents: [split(agent, ["agent"])], from }
+  if (!isPlain(agents) || Object.keys(agents).length === 0) {
+    return yield* wrong(from, "agents", `expected a list of agents, or agents by their names, found ${display(agents)}`)
+  }
+  const several = Object.entries(agents).map(([key, said]) => split(said, ["agents", key]))
+  return { settings, dataset, agents: several, from }
+})
+
+const split = (said: unknown, prefix: ReadonlyArray<string>): SaidAgent => {
+  if (!isPlain(said)) return { name: undefined, prefix, said }
+  const { name, ...agent } = said
+  return { name: typeof name === "string" ? name : undefined, prefix, said: agent }
+}
+
+/** A name for each: its own, else its type, with the model or a number where that doesn't tell it from another. */
+export const namesOf = (
+  agents: ReadonlyArray<{ readonly name: string | undefined; readonly type: string; readonly model: string | null }>,
+): ReadonlyArray<string> => {
+  const distinct = (names: ReadonlyArray<string>, at: number): boolean =>
+    names.filter((one) => one === names[at]).length === 1
+  const types = agents.map(({ name, type }) => name ?? type)
+  const models = agents.map(({ name, type, model }) => name ?? `${type} ${model ?? ""}`.trim())
+  const numbered = models.map((one, at) => {
+    const before = models.slice(0, at).filter((other) => other === one).length
+    return before === 0 ? one : `${one} ${before + 1}`
+  })
+  return agents.map((_, at) => (distinct(types, at) ? types[at] : distinct(models, at) ? models[at] : numbered[at]))
+}
+
+/** The whole as `config.yaml` holds it, which comes to the same again. */
+export const described = (
+  settings: EvaluationSettings,
+  parts: { readonly dataset: Plain; readonly agents: ReadonlyArray<Plain>; readonly scorers: ReadonlyArray<Plain> },
+): Plain => {
+  const { dataset, agents, scorers } = parts
+  return { ...settings, scorers, dataset, agents }
+}

@@ -1,0 +1,224 @@
+/**
+ * Evaluations as runs: from what a file says to a folder with tables, scores, transcripts and a report. What is stopped
+ * goes on where it was, and asks nobody again what was answered.
+ *
+ * @example
+ * ```ts
+ * const { report } = yield* Evaluations.fromConfig({
+ *   dataset: { type: "codebook", num_tasks: 50 },
+ *   agents: { plain: { lm_config: { model: "gpt-4.1-mini" } }, large: { lm_config: { model: "gpt-4.1" } } },
+ *   scorers: ["exact", "tokens"],
+ *   repeats: 4,
+ * })
+ * console.log(Report.text(report))
+ * ```
+ */
+import { Effect, FileSystem, Path, type Scope, Stream } from "effect"
+import type { AgentError } from "../agent/AgentError.ts"
+import * as Agents from "../agent/Agents.ts"
+import { ConfigError, type DecodeOptions, isPlain, type Override, type Plain, snakeCase } from "../config/Config.ts"
+import { withPlaces } from "../config/places.ts"
+import { sha256 } from "../config/sha256.ts"
+import * as Datasets from "../env/text/Datasets.ts"
+import type { DatasetError } from "../env/text/TaskSet.ts"
+import { linesOf, valueOf } from "../episode/jsonLines.ts"
+import { RolloutsError } from "../episode/RolloutsError.ts"
+import type { OwnPlace, RunStore } from "../experiment/RunStore.ts"
+import { priceOf, Spent } from "../lm/budgeted.ts"
+import { Lm } from "../lm/Lm.ts"
+import type { LmConfig } from "../lm/LmConfig.ts"
+import * as Lms from "../lm/Lms.ts"
+import type { Recorder } from "../record/Recorder.ts"
+import * as Evaluate from "./Evaluate.ts"
+import { described, namesOf, read, type SaidAgent } from "./EvaluationConfig.ts"
+import { episodesFile, type EvaluationResult, execute, type ExecuteError } from "./execute.ts"
+import * as Report from "./Report.ts"
+import { EpisodeRow } from "./rows.ts"
+import * as Scorers from "./Scorers.ts"
+
+export { EvaluationSettings } from "./EvaluationConfig.ts"
+export { isEvaluation } from "./isEvaluation.ts"
+export { type Contestant, EvaluationResult, execute, type Prepared } from "./execute.ts"
+
+export type EvaluationError = ExecuteError | AgentError | DatasetError
+
+export type Needs = RunStore | Recorder | Lms.Needs
+
+export interface Where {
+  /** The folder that data sets, prompts and other evaluations are named from; the current one unless given. */
+  readonly baseDir?: string
+  /** What the config is called in messages. */
+  readonly source?: string
+  /** The run's name where the config has none. */
+  readonly name?: string
+  readonly overrides?: ReadonlyArray<Override>
+  /** Where a config that says so wants to be. */
+  readonly placeOf?: (resultsDir: string) => Effect.Effect<OwnPlace, never, Path.Path>
+}
+
+/** An evaluation of plain data, as a YAML file holds it. */
+export const fromConfig = (
+  config: unknown,
+  {
+    baseDir = ".",
+    source = "evaluation",
+    name,
+    overrides = [],
+    placeOf = (resultsDir) => Effect.succeed({ resultsDir }),
+  }: Where = {},
+): Effect.Effect<EvaluationResult, EvaluationError, Exclude<Needs, Scope.Scope>> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const paths = yield* Path.Path
+      const said = yield* read(config, { source, overrides, ...(name === undefined ? {} : { name }) })
+      const { settings, from } = said
+      const spent = new Spent()
+      const open = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
+        Lms.open(
+          { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
+          { spent, source: `${source}: ${[...prefix, "lmConfig"].map(snakeCase).join(".")}` },
+        )
+      const needs = yield* Effect.context<Lms.Needs>()
+      const dataset = yield* Datasets.open(said.dataset, {
+        baseDir,
+        from: { ...from, prefix: ["dataset"] },
+        openLm: (lmConfig) =>
+          open(lmConfig, ["dataset", "feedback"]).pipe(
+            Effect.provideContext(needs),
+            Effect.catchTag("LmError", ({ message }) =>
+              Effect.fail(new ConfigError({ source, key: "dataset", message: `${source}: dataset: ${message}` })),
+            ),
+          ),
+      })
+      const scorers = yield* Scorers.openAll(settings.scorers, {
+        baseDir,
+        from: { ...from, prefix: ["scorers"] },
+        openLm: (lmConfig) => open(lmConfig, ["scorers", "judge"]),
+      })
+      const decoded = yield* Effect.forEach(said.agents, (one) => decodedAgent(one, from, baseDir))
+      const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig.model })))
+      const twice = names.find((one, at) => names.indexOf(one) < at)
+      if (twice !== undefined) {
+        const message = `${source}: agents: expected different names, found "${twice}" twice`
+        return yield* new ConfigError({ source, key: "agents", message })
+      }
+      const contestants = yield* Effect.forEach(decoded, ({ make, lmConfig, type, prefix }, at) =>
+        Effect.gen(function* () {
+          const agent = yield* Effect.provideService(make, Lm, yield* open(lmConfig, prefix))
+          return {
+            name: names[at],
+            type,
+            model: agent.model,
+            protocol: Evaluate.frozen(agent, { maxSteps: settings.maxStepsPerEpisode }),
+            price: agent.model === null ? undefined : priceOf(agent.model, lmConfig.prices),
+          }
+        }),
+      )
+      const compareTo = settings.compareTo === null ? null : yield* placed(settings.compareTo, baseDir)
+      const other = compareTo === null ? null : yield* readRows(compareTo)
+      const agents = yield* Effect.forEach(decoded, ({ config: plain }, at) =>
+        Effect.map(withPlaces(plain, baseDir), (whole): Plain => ({ name: names[at], ...whole })),
+      )
+      return yield* execute({
+        settings,
+        tasks: dataset.tasks,
+        contestants,
+        scorers: scorers.map(({ scorer }) => scorer),
+        effective: described(
+          { ...settings, compareTo },
+          {
+            dataset: yield* withPlaces(dataset.config, baseDir),
+            agents,
+            scorers: yield* Effect.forEach(scorers, ({ config: plain }) => withPlaces(plain, baseDir)),
+          },
+        ),
+        identity: {
+          dataset: yield* sha256(new TextEncoder().encode(dataset.tasks.digest)),
+          seed: settings.seed,
+          repeats: settings.repeats,
+          maxStepsPerEpisode: settings.maxStepsPerEpisode,
+          agents: decoded.map(({ config: plain, lmConfig }, at) => identityOf(names[at], plain, lmConfig)),
+          scorers: scorers.map(({ config: plain }) => judgeIdentity(plain)),
+        },
+        other,
+        logCalls: decoded.some(({ lmConfig }) => lmConfig.logCalls),
+        spent,
+        source,
+        place: settings.output.resultsDir === null ? undefined : yield* placeOf(settings.output.resultsDir),
+      })
+    }),
+  )
+
+const decodedAgent = ({ name, prefix, said }: SaidAgent, from: DecodeOptions, baseDir: string) =>
+  Effect.map(Agents.decode(said, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))
+
+/** Retries, limits and budgets may be others when it goes on; what the model is asked, and how, may not. */
+const identityOf = (
+  name: string,
+  { verbose: _verbose, lmConfig: _all, ...agent }: Plain,
+  lmConfig: LmConfig,
+): Plain => {
+  const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
+  return { name, ...agent, lmConfig: { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } }
+}
+
+const judgeIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
+  isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain
+
+/** Named from the config's folder, or as it was printed: from the current one. */
+const placed = Effect.fnUntraced(function* (
+  folder: string,
+  baseDir: string,
+): Effect.fn.Return<string, never, FileSystem.FileSystem | Path.Path> {
+  const paths = yield* Path.Path
+  const beside = paths.resolve(baseDir, folder)
+  const isThere = yield* Effect.orElseSucceed((yield* FileSystem.FileSystem).exists(beside), () => false)
+  return isThere ? beside : paths.resolve(folder)
+})
+
+const rowOf = valueOf(EpisodeRow)
+
+/** The episodes of a finished evaluation, from its folder. */
+export const readRows = Effect.fnUntraced(function* (
+  folder: string,
+): Effect.fn.Return<ReadonlyArray<EpisodeRow>, RolloutsError, FileSystem.FileSystem> {
+  const fs = yield* FileSystem.FileSystem
+  const has = (file: string) => Effect.orElseSucceed(fs.exists(`${folder}/${file}`), () => false)
+  if (!(yield* has(episodesFile)) || !(yield* has("return.json"))) {
+    const why = (yield* has(episodesFile))
+      ? "it has no return.json, so it goes on or was stopped"
+      : `it has no ${episodesFile}`
+    return yield* new RolloutsError({
+      path: folder,
+      line: null,
+      message: `${folder}: expected the folder of a finished evaluation; ${why}`,
+    })
+  }
+  const path = `${folder}/${episodesFile}`
+  return yield* linesOf(path).pipe(
+    Stream.mapEffect((line) => rowOf(path, line)),
+    Stream.runCollect,
+  )
+})
+
+/** Two finished evaluations of the same tasks: agents of the same name, else all against the first one's first. */
+export const compare = Effect.fnUntraced(function* (
+  left: string,
+  right: string,
+  options: Pick<Report.Options, "confidence" | "seed"> = {},
+): Effect.fn.Return<ReadonlyArray<Report.ComparisonReport>, RolloutsError, FileSystem.FileSystem> {
+  const [before, after] = [yield* readRows(left), yield* readRows(right)]
+  const scorers = scorersOf(before).filter((name) => scorersOf(after).includes(name))
+  const found = Report.against(before, after, { ...options, scorers })
+  if (found.length > 0) return found
+  const why = scorers.length === 0 ? "no scorer" : "no task that was scored"
+  return yield* new RolloutsError({
+    path: right,
+    line: null,
+    message: `${left} and ${right} have ${why} in common, so there is nothing to compare`,
+  })
+})
+
+const scorersOf = (rows: ReadonlyArray<EpisodeRow>): ReadonlyArray<string> => [
+  ...new Set(rows.flatMap(({ scores }) => Object.keys(scores))),
+]

@@ -1,0 +1,364 @@
+import { Cause, Clock, Effect, Exit, type FileSystem, type Path, Schema, type Scope } from "effect"
+import { stringify } from "yaml"
+import { ConfigError, display, isPlain, type Plain, snakeCase, toSnakeCase } from "../config/Config.ts"
+import { sha256 } from "../config/sha256.ts"
+import type { TaskSet } from "../env/text/TaskSet.ts"
+import { inOrder } from "../episode/inOrder.ts"
+import type { Protocol } from "../episode/Protocol.ts"
+import * as Rollouts from "../episode/Rollouts.ts"
+import type { RolloutsError } from "../episode/RolloutsError.ts"
+import { encodeReturnFile } from "../experiment/evaluation.ts"
+import { meanOf } from "../experiment/resampling.ts"
+import type { RunFiles } from "../experiment/RunFiles.ts"
+import { type OwnPlace, RunStore } from "../experiment/RunStore.ts"
+import type { RunStoreError } from "../experiment/RunStoreError.ts"
+import type { Spent } from "../lm/budgeted.ts"
+import type { Price } from "../lm/LmConfig.ts"
+import type { LmError } from "../lm/LmError.ts"
+import { CallSink } from "../lm/logged.ts"
+import { callFiles } from "../record/callFiles.ts"
+import { Recorder, type Recording } from "../record/Recorder.ts"
+import type { RunStarted } from "../record/RunEvent.ts"
+import * as Evaluate from "./Evaluate.ts"
+import type { EvaluationSettings } from "./EvaluationConfig.ts"
+import { eventsOf } from "./events.ts"
+import * as Journal from "./journal.ts"
+import { journalFile } from "./journalFile.ts"
+import * as Report from "./Report.ts"
+import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
+import type { Scorer } from "./Scorer.ts"
+
+/** Who is evaluated. */
+export interface Contestant {
+  readonly name: string
+  readonly type: string
+  readonly model: string | null
+  readonly protocol: Protocol
+  readonly price: Price | undefined
+}
+
+/** An evaluation with everything that is in it made. */
+export interface Prepared {
+  readonly settings: EvaluationSettings
+  readonly tasks: TaskSet
+  readonly contestants: ReadonlyArray<Contestant>
+  readonly scorers: ReadonlyArray<Scorer>
+  /** What `config.yaml` says. */
+  readonly effective: Plain
+  /** What must be the same to go on: the rest may change what is shown, not what was played. */
+  readonly identity: Plain
+  /** Another evaluation's rows, to compare with. */
+  readonly other: ReadonlyArray<EpisodeRow> | null
+  readonly logCalls: boolean
+  readonly spent: Spent
+  /** Who said it all, for messages. */
+  readonly source: string
+  readonly place: OwnPlace | undefined
+}
+
+/** What an evaluation gives back, and what its `metrics.json` holds. */
+export const EvaluationResult = Schema.Struct({
+  runDir: Schema.String,
+  /** Of the envs. */
+  steps: Schema.Int,
+  episodes: Schema.Int,
+  failed: Schema.Int,
+  /** What the envs gave the first agent, as a validation of any run. */
+  validation: Schema.NullOr(
+    Schema.Struct({
+      step: Schema.Int,
+      episodes: Schema.Int,
+      meanReturn: Schema.Finite,
+      stdReturn: Schema.Finite,
+    }),
+  ),
+  report: Report.Report,
+  /** Of its intervals. */
+  confidence: Schema.Finite,
+  /** SHA-256 over all that doesn't depend on the clock. */
+  digest: Schema.String,
+  wallSeconds: Schema.Finite,
+})
+export type EvaluationResult = typeof EvaluationResult.Type
+
+export type ExecuteError = ConfigError | LmError | RunStoreError | RolloutsError
+
+/** The tables in a run's folder. */
+export const episodesFile = "episodes.jsonl"
+const stepsFile = "steps.jsonl"
+const tableFile = "table.csv"
+
+/** Cores, as far as the machine tells. */
+const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
+
+const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+/** Plays what isn't played yet, in a run's folder, and writes what it comes to. */
+export const execute = Effect.fnUntraced(function* (
+  prepared: Prepared,
+): Effect.fn.Return<
+  EvaluationResult,
+  ExecuteError,
+  RunStore | Recorder | FileSystem.FileSystem | Path.Path | Scope.Scope
+> {
+  const { settings, tasks, contestants, effective, spent } = prepared
+  const begun = yield* Clock.currentTimeMillis
+  const algorithm = contestants.map(({ name }) => name).join("+")
+  const identity = {
+    name: settings.name,
+    population: { environment: tasks.name, algorithm },
+    seed: settings.seed,
+  }
+  const run = yield* (yield* RunStore).open(identity, prepared.place)
+  const earlier = yield* Journal.readEarlier(run)
+  if (earlier.evaluation !== undefined) yield* refuseOther(prepared, earlier.evaluation)
+  // All but the journal is told once more, so that it is as if nobody had stopped.
+  yield* run.cutBack({})
+  for (const stale of ["return.json", "metrics.json", episodesFile, stepsFile, tableFile]) yield* run.remove(stale)
+  Object.assign(
+    spent,
+    earlier.entries.reduce((most, entry) => (entry.spent.calls >= most.calls ? entry.spent : most), spent.save()),
+  )
+  const earlierSeconds = Math.max(0, ...earlier.entries.map(({ seconds }) => seconds))
+  yield* run.write("config.yaml", stringify(toSnakeCase(effective)))
+  yield* run.write("config.json", json(toSnakeCase(effective)))
+  const total = contestants.length * tasks.size * settings.repeats
+  const line = `evaluation of ${contestants.map(({ name }) => name).join(", ")} on ${tasks.name}, ${total} episodes, seed ${settings.seed}`
+  yield* run.write("description.txt", `${settings.description ?? line}\n`)
+
+  const known = earlier.entries.length
+  const started: RunStarted = {
+    _tag: "RunStarted",
+    unit: "episodes",
+    name: settings.name,
+    env: tasks.name,
+    algorithm,
+    devices: Object.fromEntries(contestants.flatMap(({ name, model }) => (model === null ? [] : [[name, model]]))),
+    seed: settings.seed,
+    totalSteps: total,
+    numEnvs: 1,
+    resumedFromStep: run.resumed ? known : null,
+    config: effective,
+    ...(settings.verbose ? {} : { quiet: true }),
+  }
+  const recording = yield* (yield* Recorder).start(run, started)
+  yield* recording.emit([started])
+  const add = yield* Journal.journal(run)
+  if (earlier.evaluation === undefined) yield* add({ evaluation: prepared.identity })
+  const seconds = Effect.map(Clock.currentTimeMillis, (now) => earlierSeconds + (now - begun) / 1000)
+
+  const entries = new Map(earlier.entries.map((entry) => [keyOf(entry.row.agent, entry.played.index), entry]))
+  const rows: Array<EpisodeRow> = []
+  const playAll = Effect.gen(function* () {
+    for (const [place, contestant] of contestants.entries()) {
+      const own = yield* played({
+        prepared,
+        run,
+        recording,
+        add,
+        seconds,
+        entries,
+        place,
+        contestant,
+        before: rows.length,
+      })
+      rows.push(...own)
+    }
+  })
+  yield* playAll.pipe(
+    Effect.provideService(CallSink, prepared.logCalls ? callFiles(run) : null),
+    Effect.onExit((exit) => concluded(recording, rows.length, exit)),
+  )
+  return yield* finish(prepared, run, recording, rows, yield* seconds)
+})
+
+const keyOf = (agent: string, index: number): string => `${index} ${agent}`
+
+interface Playing {
+  readonly prepared: Prepared
+  readonly run: RunFiles
+  readonly recording: Recording
+  readonly add: (entry: Journal.Entry) => Effect.Effect<void, RunStoreError>
+  readonly seconds: Effect.Effect<number>
+  /** Those of an earlier process; each is taken out when it is used. */
+  readonly entries: Map<string, Journal.Entry>
+  readonly place: number
+  readonly contestant: Contestant
+  /** Episodes of agents before. */
+  readonly before: number
+}
+
+/** All episodes of an agent, told in their order. */
+const played = Effect.fnUntraced(function* ({
+  prepared,
+  run,
+  recording,
+  add,
+  seconds,
+  entries,
+  place,
+  contestant,
+  before,
+}: Playing): Effect.fn.Return<ReadonlyArray<EpisodeRow>, LmError | RunStoreError, Scope.Scope> {
+  const { settings, tasks, scorers, spent } = prepared
+  const { name, protocol, price } = contestant
+  const evaluation: Evaluate.Evaluation = {
+    tasks,
+    protocol,
+    seed: settings.seed,
+    repeats: settings.repeats,
+    concurrency: settings.workers ?? cores(),
+    phase: { _tag: "validation", seenEpisodes: place },
+  }
+  const rows: Array<EpisodeRow> = []
+  const append = {
+    rollouts: yield* run.appending(`rollouts/val/${place}_seen_episodes_rollouts.jsonl`),
+    episodes: yield* run.appending(episodesFile),
+    steps: yield* run.appending(stepsFile),
+  }
+  const work = Effect.fnUntraced(function* (index: number): Effect.fn.Return<Journal.Entry, LmError | RunStoreError> {
+    const key = keyOf(name, index)
+    const known = entries.get(key)
+    if (known !== undefined) {
+      entries.delete(key)
+      return known
+    }
+    const one = yield* Evaluate.one(evaluation, index)
+    const row = yield* episodeRow(one, { agent: name, scorers, price })
+    const entry = { played: one, row, spent: spent.save(), seconds: yield* seconds }
+    yield* add(entry)
+    return entry
+  })
+  const tell = Effect.fnUntraced(function* ({
+    played: one,
+    row,
+  }: Journal.Entry): Effect.fn.Return<void, RunStoreError> {
+    rows.push(row)
+    for (const rollout of one.rollouts) yield* append.rollouts(Rollouts.line(rollout))
+    yield* append.steps(jsonl(stepRows(one, name)))
+    yield* append.episodes(jsonl([row]))
+    const { terminated, truncated, truncationReason } = one.ending
+    yield* recording.emit([
+      ...eventsOf(one, { seenEpisodes: place, agent: contestant, verbose: true }),
+      {
+        _tag: "EpisodeEnded",
+        step: before + rows.length,
+        episode: before + one.index,
+        env: 0,
+        return: one.totalScore,
+        length: one.steps.length,
+        terminated,
+        truncated,
+        truncationReason: truncationReason === "max_seq_len" ? null : truncationReason,
+      },
+    ])
+  })
+  const all = Array.from({ length: Evaluate.sizeOf(evaluation) }, (_, index) => index)
+  yield* inOrder(all, { concurrency: evaluation.concurrency, work, tell })
+  const good = rows.filter(({ error }) => error === null)
+  const failed = rows.length - good.length
+  yield* recording.emit([
+    good.length === 0
+      ? { _tag: "Warning", message: `${name}: all ${failed} episodes failed` }
+      : {
+          _tag: "ValidationEnded",
+          step: place,
+          seenEpisodes: place,
+          episodes: good.map(({ score, steps, terminated, truncated }) => ({
+            return: score,
+            length: steps,
+            terminated,
+            truncated,
+          })),
+          ...spreadOf(good.map(({ score }) => score)),
+          failed,
+        },
+  ])
+  return rows
+})
+
+const spreadOf = (returns: ReadonlyArray<number>): { readonly meanReturn: number; readonly stdReturn: number } => {
+  const meanReturn = meanOf(returns)
+  return { meanReturn, stdReturn: Math.sqrt(meanOf(returns.map((value) => (value - meanReturn) ** 2))) }
+}
+
+const concluded = (
+  recording: Recording,
+  episodes: number,
+  exit: Exit.Exit<void, ExecuteError>,
+): Effect.Effect<void, RunStoreError> => {
+  const ended = (reason: "finished" | "interrupted" | "failed", message: string | null) =>
+    recording.emit([{ _tag: "RunEnded", step: episodes, episodes, reason, message }])
+  if (Exit.isSuccess(exit)) return ended("finished", null)
+  if (Cause.hasInterruptsOnly(exit.cause)) return ended("interrupted", null)
+  return Effect.ignore(ended("failed", Cause.pretty(exit.cause)))
+}
+
+/** What was played by other settings is none of this evaluation's. */
+const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect<void, ConfigError> => {
+  const now: unknown = JSON.parse(JSON.stringify(identity))
+  const current = isPlain(now) ? now : {}
+  const key = [...new Set([...Object.keys(current), ...Object.keys(then)])].find(
+    (one) => JSON.stringify(current[one]) !== JSON.stringify(then[one]),
+  )
+  if (key === undefined) return Effect.void
+  const name = snakeCase(key)
+  const message = `${source}: ${name}: it was begun with ${display(then[key])}, found ${display(current[key])}; what was played can't be gone on with`
+  return Effect.fail(new ConfigError({ source, key: name, message }))
+}
+
+const utf8 = new TextEncoder()
+
+/** How rows look at any time. */
+const timeless = ({ duration_ms: _duration, scores, ...row }: EpisodeRow, timed: ReadonlySet<string>): string =>
+  JSON.stringify({ ...row, scores: Object.entries(scores).filter(([name]) => !timed.has(name)) })
+
+const finish = Effect.fnUntraced(function* (
+  { settings, scorers, contestants, other }: Prepared,
+  run: RunFiles,
+  recording: Recording,
+  rows: ReadonlyArray<EpisodeRow>,
+  wallSeconds: number,
+): Effect.fn.Return<EvaluationResult, RunStoreError> {
+  const options: Report.Options = {
+    scorers: scorers.map(({ name }) => name),
+    passAt: settings.passAt ?? [...new Set([1, settings.repeats])],
+    threshold: settings.passThreshold,
+    by: settings.by,
+    confidence: settings.confidence,
+    seed: settings.seed,
+  }
+  const own = Report.of(rows, options)
+  const report =
+    other === null ? own : { ...own, comparisons: [...own.comparisons, ...Report.against(other, rows, options)] }
+  const timed = new Set(scorers.filter((one) => one.timed).map(({ name }) => name))
+  const evaluations = contestants.map(({ name }, place) => {
+    const good = rows.filter((row) => row.agent === name && row.error === null)
+    return {
+      step: place,
+      returns: good.map(({ score }) => score),
+      lengths: good.map(({ steps }) => steps),
+      terminated: good.filter(({ terminated }) => terminated).length,
+    }
+  })
+  const [first] = evaluations
+  const result: EvaluationResult = {
+    runDir: run.directory,
+    steps: rows.reduce((sum, { steps }) => sum + steps, 0),
+    episodes: rows.length,
+    failed: rows.filter(({ error }) => error !== null).length,
+    validation:
+      first.returns.length === 0 ? null : { step: 0, episodes: first.returns.length, ...spreadOf(first.returns) },
+    report,
+    confidence: settings.confidence,
+    digest: yield* sha256(utf8.encode(rows.map((row) => timeless(row, timed)).join("\n"))),
+    wallSeconds,
+  }
+  yield* run.write(tableFile, csv(rows))
+  yield* run.write("metrics.json", json(toSnakeCase(result)))
+  yield* recording.flush
+  // Last: its existence says that the run is finished.
+  yield* run.write("return.json", encodeReturnFile(evaluations))
+  yield* run.remove(journalFile)
+  return result
+})

@@ -1,0 +1,65 @@
+/**
+ * What was played so far, in the order in which it was done: an evaluation that is stopped goes on from it, and asks
+ * nobody again what was answered. A line is there as soon as an episode is over, and has its marks.
+ */
+import { Effect, Schema, type Scope, Semaphore, Stream } from "effect"
+import { lines, valueOf } from "../episode/jsonLines.ts"
+import type { RolloutsError } from "../episode/RolloutsError.ts"
+import type { RunFiles } from "../experiment/RunFiles.ts"
+import type { RunStoreError } from "../experiment/RunStoreError.ts"
+import { Spending } from "../lm/budgeted.ts"
+import { journalFile } from "./journalFile.ts"
+import { Played } from "./Played.ts"
+import { EpisodeRow } from "./rows.ts"
+
+/** An episode that is over. */
+export const Entry = Schema.Struct({
+  played: Played,
+  row: EpisodeRow,
+  /** By then, over all agents. */
+  spent: Spending,
+  seconds: Schema.Finite,
+})
+export type Entry = typeof Entry.Type
+
+/** The first line: what the rest is worth something for. */
+const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
+
+export interface Earlier {
+  /** Undefined where nothing was begun. */
+  readonly evaluation: Readonly<Record<string, unknown>> | undefined
+  readonly entries: ReadonlyArray<Entry>
+}
+
+const headOf = valueOf(Head)
+const entryOf = valueOf(Entry)
+
+/** What an earlier process left; a line that it was stopped within is cut off. */
+export const readEarlier = Effect.fnUntraced(function* (
+  run: RunFiles,
+): Effect.fn.Return<Earlier, RunStoreError | RolloutsError> {
+  if (!(yield* run.exists(journalFile))) return { evaluation: undefined, entries: [] }
+  const path = `${run.directory}/${journalFile}`
+  let evaluation: Earlier["evaluation"]
+  let end = 0
+  const entries: Array<Entry> = []
+  yield* Stream.runForEach(lines(run.stream(journalFile)), (line) =>
+    Effect.gen(function* () {
+      if (!line.whole) return
+      if (evaluation === undefined) evaluation = (yield* headOf(path, line)).evaluation
+      else entries.push(yield* entryOf(path, line))
+      end = line.end
+    }),
+  )
+  if (end < (yield* run.size(journalFile))) yield* run.truncate(journalFile, end)
+  return { evaluation, entries }
+})
+
+/** Adds to it; whoever is interrupted meanwhile waits for the line to be whole. */
+export const journal = Effect.fnUntraced(function* (
+  run: RunFiles,
+): Effect.fn.Return<(value: Entry | typeof Head.Type) => Effect.Effect<void, RunStoreError>, never, Scope.Scope> {
+  const append = yield* run.appending(journalFile)
+  const one = Semaphore.makeUnsafe(1)
+  return (value) => Effect.uninterruptible(one.withPermit(append(`${JSON.stringify(value)}\n`)))
+})

@@ -11,9 +11,9 @@
  * })
  * ```
  */
-import { Effect, Layer, type Redacted, Stream } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import { LanguageModel } from "effect/ai"
-import { HttpClient } from "effect/http"
+import type { HttpClient } from "effect/http"
 import {
   completionOf,
   type Gathered,
@@ -26,24 +26,21 @@ import {
   Whole,
 } from "./anthropicWire.ts"
 import { providerOf } from "./gathering.ts"
-import { baseUrlOf, broken, defaultTimeoutS, events, read, refusedInBody, type Server, whole } from "./http.ts"
-import { keyOf } from "./keys.ts"
+import { broken, events, read, refusedInBody, whole } from "./http.ts"
 import type { LmError } from "./LmError.ts"
 import { make as makeLanguageModel, type Provider } from "./Provider.ts"
+import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
 
 export const anthropicUrl = "https://api.anthropic.com/v1"
 
-export interface Options {
-  /** As the server calls it. */
-  readonly model: string
-  /** Without a path it means `/v1`; null: Anthropic's. */
-  readonly baseUrl?: string | null
-  /** `${NAME}` names a variable of the environment. */
-  readonly apiKey?: Redacted.Redacted | null
-  /** The variable with the key, where `apiKey` says nothing: `ANTHROPIC_API_KEY` for Anthropic's own address. */
-  readonly keyVariable?: string | null
-  /** In seconds: how long a try may take. */
-  readonly timeoutS?: number
+const protocol: Protocol = {
+  at: anthropicUrl,
+  variableOf: ({ href }) => (href === anthropicUrl ? "ANTHROPIC_API_KEY" : null),
+  keyHeader: "x-api-key",
+  headers: { "anthropic-version": "2023-06-01" },
+}
+
+export interface Options extends ServerOptions {
   /** Asks for whole answers as streams, too: a long one would leave the connection silent for too long. */
   readonly streaming?: boolean
   /** How many tokens may be thought before the answer, in addition to `maxOutputTokens`; null: none. */
@@ -53,18 +50,8 @@ export interface Options {
 export const make = Effect.fnUntraced(function* (
   options: Options,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
-  const { model, apiKey, thinkingBudget = null } = options
-  const baseUrl = yield* baseUrlOf(model, options.baseUrl ?? anthropicUrl)
-  const own = baseUrl.href === anthropicUrl ? "ANTHROPIC_API_KEY" : null
-  const server: Server = {
-    model,
-    client: yield* HttpClient.HttpClient,
-    baseUrl,
-    key: yield* keyOf({ model, apiKey, variable: options.keyVariable === undefined ? own : options.keyVariable }),
-    keyHeader: "x-api-key",
-    headers: { "anthropic-version": "2023-06-01" },
-    timeoutS: options.timeoutS ?? defaultTimeoutS,
-  }
+  const { model, thinkingBudget = null } = options
+  const server = yield* serverOf(options, protocol)
   const path = "messages"
   const readWhole = read(server, Whole)
   const readPiece = read(server, Piece)

@@ -14,39 +14,8 @@ import {
 import { isPlain } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import { type Key, withoutKey } from "./keys.ts"
-import { withoutUser } from "./LmConfig.ts"
 import { LmError } from "./LmError.ts"
-
-export interface Server {
-  /** For messages. */
-  readonly model: string
-  readonly client: HttpClient.HttpClient
-  readonly baseUrl: URL
-  readonly key: Key | null
-  readonly keyHeader: "authorization" | "x-api-key"
-  /** The others. */
-  readonly headers: Readonly<Record<string, string>>
-  /** In seconds: how long a try may take, the last byte of its answer included. */
-  readonly timeoutS: number
-}
-
-/** How long a try may take where nothing is said of it. */
-export const defaultTimeoutS = 900
-
-/** A base URL as people write it: what has no path means `/v1`, where every server of these protocols listens. */
-export const baseUrlOf = (model: string, said: string): Effect.Effect<URL, LmError> => {
-  const url = URL.parse(said)
-  const wrong = (expected: string): Effect.Effect<never, LmError> => {
-    // A name and a password aren't said again.
-    const found = JSON.stringify(withoutUser(said).replace(/\?.*/s, ""))
-    const message = `${model}: base_url: expected an address ${expected}, found ${found}`
-    return Effect.fail(new LmError({ model, reason: "rejected", attempts: 0, message }))
-  }
-  if (url === null || !/^https?:$/.test(url.protocol)) return wrong("that begins with http:// or https://")
-  if (url.username !== "" || url.password !== "") return wrong("with nobody's name in it: a key is an api_key")
-  url.pathname = url.pathname.replace(/\/+$/, "") || "/v1"
-  return Effect.succeed(url)
-}
+import type { Server } from "./Server.ts"
 
 /** Nothing but where: the rest of an address may hold a secret. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`

@@ -12,13 +12,12 @@
  * })
  * ```
  */
-import { Effect, Layer, type Redacted, Schema, Stream } from "effect"
+import { Effect, Layer, Schema, Stream } from "effect"
 import { LanguageModel } from "effect/ai"
-import { HttpClient } from "effect/http"
+import type { HttpClient } from "effect/http"
 import type { Completion, LmRequest } from "./Chat.ts"
 import { providerOf } from "./gathering.ts"
-import { baseUrlOf, broken, defaultTimeoutS, events, read, refusedInBody, type Server, whole } from "./http.ts"
-import { keyOf } from "./keys.ts"
+import { broken, events, read, refusedInBody, whole } from "./http.ts"
 import type { LmError } from "./LmError.ts"
 import {
   completionIdsOf,
@@ -33,24 +32,12 @@ import {
   Whole,
 } from "./openAiWire.ts"
 import { type JsonFormat, make as makeLanguageModel, type Provider } from "./Provider.ts"
+import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
 
 export const openAiUrl = "https://api.openai.com/v1"
 export const geminiUrl = "https://generativelanguage.googleapis.com/v1beta/openai"
 
-export interface Options {
-  /** As the server calls it; it stands in messages, and is asked for where a request of Effect's names none. */
-  readonly model: string
-  /** Without a path it means `/v1`; null: OpenAI's. */
-  readonly baseUrl?: string | null
-  /** `${NAME}` names a variable of the environment. */
-  readonly apiKey?: Redacted.Redacted | null
-  /**
-   * The variable with the key, where `apiKey` says nothing. At first `OPENAI_API_KEY` for OpenAI's own address,
-   * `GOOGLE_API_KEY` for Gemini's, and none for any other: a key goes to nobody whom it isn't for.
-   */
-  readonly keyVariable?: string | null
-  /** In seconds: how long a try may take. */
-  readonly timeoutS?: number
+export interface Options extends ServerOptions {
   /** Asks for whole answers as streams, too: some gateways end a connection on which nothing comes for a minute. */
   readonly streaming?: boolean
   /** How many tokens Gemini may think; others have no such number. */
@@ -59,9 +46,15 @@ export interface Options {
   readonly extra?: Readonly<Record<string, unknown>>
 }
 
-/** At the address of whom nothing has to be said. */
-const variableOf = (url: URL): string | null =>
-  url.href === openAiUrl ? "OPENAI_API_KEY" : url.href === geminiUrl ? "GOOGLE_API_KEY" : null
+const variables: Readonly<Record<string, string>> = { [openAiUrl]: "OPENAI_API_KEY", [geminiUrl]: "GOOGLE_API_KEY" }
+
+/** How OpenAI and its likes are asked. */
+export const protocol: Protocol = {
+  at: openAiUrl,
+  variableOf: ({ href }) => variables[href] ?? null,
+  keyHeader: "authorization",
+  headers: {},
+}
 
 const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<string, unknown>> =>
   url.href === geminiUrl && typeof budget === "number"
@@ -71,21 +64,12 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
 export const make = Effect.fnUntraced(function* (
   options: Options,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
-  const { model, apiKey } = options
-  const baseUrl = yield* baseUrlOf(model, options.baseUrl ?? openAiUrl)
-  const own = variableOf(baseUrl)
-  const server: Server = {
-    model,
-    client: yield* HttpClient.HttpClient,
-    baseUrl,
-    key: yield* keyOf({ model, apiKey, variable: options.keyVariable === undefined ? own : options.keyVariable }),
-    keyHeader: "authorization",
-    headers: {},
-    timeoutS: options.timeoutS ?? defaultTimeoutS,
-  }
+  const { model } = options
+  const server = yield* serverOf(options, protocol)
+  const { baseUrl } = server
   // Those two refuse what they don't know; of the others, those that know token ids give them.
   const dialect: Dialect = {
-    tokenIds: own === null,
+    tokenIds: protocol.variableOf(baseUrl) === null,
     extra: { ...thinking(baseUrl, options.thinkingBudget), ...options.extra },
   }
   const path = "chat/completions"

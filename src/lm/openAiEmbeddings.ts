@@ -8,16 +8,15 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { HttpClient } from "effect/http"
+import type { HttpClient } from "effect/http"
 import { stream } from "../rng/Rng.ts"
-import { baseUrlOf, defaultTimeoutS, failure, read, type Server, whole } from "./http.ts"
-import { keyOf } from "./keys.ts"
+import { failure, read, whole } from "./http.ts"
 import type { LmError } from "./LmError.ts"
-import { type Options as ChatOptions, openAiUrl } from "./openAi.ts"
+import { protocol } from "./openAi.ts"
 import { delayOf, exhausted, mayPass, type Retries } from "./retrying.ts"
+import { serverOf, type ServerOptions } from "./Server.ts"
 
-export interface Options
-  extends Pick<ChatOptions, "model" | "baseUrl" | "apiKey" | "keyVariable" | "timeoutS">, Partial<Retries> {
+export interface Options extends ServerOptions, Partial<Retries> {
   /** How many texts go into one call; 256 unless given. */
   readonly batch?: number
 }
@@ -42,19 +41,9 @@ const retriesOf = ({
 export const make = Effect.fnUntraced(function* (
   options: Options,
 ): Effect.fn.Return<OpenAiEmbeddings, LmError, HttpClient.HttpClient> {
-  const { model, apiKey, batch = 256 } = options
+  const { model, batch = 256 } = options
   const retries = retriesOf(options)
-  const baseUrl = yield* baseUrlOf(model, options.baseUrl ?? openAiUrl)
-  const { keyVariable = baseUrl.href === openAiUrl ? "OPENAI_API_KEY" : null } = options
-  const server: Server = {
-    model,
-    client: yield* HttpClient.HttpClient,
-    baseUrl,
-    key: yield* keyOf({ model, apiKey, variable: keyVariable }),
-    keyHeader: "authorization",
-    headers: {},
-    timeoutS: options.timeoutS ?? defaultTimeoutS,
-  }
+  const server = yield* serverOf(options, protocol)
   const readAnswer = read(server, Answer)
 
   const once = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { baseUrlOf } from "../../src/lm/http.ts"
 import { ask, failing, opened } from "./calls.ts"
 import { busy, type Fault, overloaded, serve } from "./server.ts"
 
@@ -72,45 +71,6 @@ describe("a status that is no success", () => {
       const error = yield* Effect.flip(lm.complete(ask()))
       assert.strictEqual(error.reason, "unavailable")
       assert.strictEqual(error.message, `m: ${server.url}/v1/chat/completions can't be reached: ECONNREFUSED`)
-    }),
-  )
-})
-
-describe("a base URL", () => {
-  it.effect("needs no path, and is no place for secrets", () =>
-    Effect.gen(function* () {
-      const of = (said: string) => Effect.map(baseUrlOf("m", said), String)
-      assert.strictEqual(yield* of("http://localhost:8000"), "http://localhost:8000/v1")
-      assert.strictEqual(yield* of("https://a.b/c/d//"), "https://a.b/c/d")
-      assert.strictEqual(yield* of("https://a.b/?version=2"), "https://a.b/v1?version=2")
-      const refused = (said: string) => Effect.map(Effect.flip(baseUrlOf("m", said)), ({ message }) => message)
-      assert.strictEqual(
-        yield* refused("http://me:hunter2@a.b/c?key=hunter2"),
-        'm: base_url: expected an address with nobody\'s name in it: a key is an api_key, found "http://a.b/c"',
-      )
-      for (const said of [
-        "ftp://me:hunter2@a.b?key=hunter2",
-        "http://me:hunter2/hunter2@a.b",
-        "http://me:x?hunter2@a.b",
-        "http:me:hunter2@a.b",
-        "http:/me:hunter2@a.b",
-        "http:\\\\me:hunter2@a.b",
-        "me:hunter2@a.b",
-      ]) {
-        const message = yield* refused(said)
-        assert.include(message, "a.b")
-        assert.notInclude(message, "hunter2", said)
-      }
-    }),
-  )
-
-  it.effect("keeps what it asks for, and tells nobody", () =>
-    Effect.gen(function* () {
-      const server = yield* serve({ fault: () => ({ kind: "status", status: 404 }) })
-      const lm = yield* opened({ ...server, url: `${server.url}/api/?code=hunter2` })
-      const error = yield* Effect.flip(lm.complete(ask()))
-      assert.strictEqual(server.asked[0].path, "/api/chat/completions?code=hunter2")
-      assert.strictEqual(error.message, `m: ${server.url}/api/chat/completions answered 404`)
     }),
   )
 })

@@ -14,10 +14,10 @@
  * ```
  */
 import { Duration, Effect, type Schema } from "effect"
-import { decode } from "../config/Config.ts"
 import { jsonSchema } from "../config/jsonSchema.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
+import { toolArguments } from "../lm/toolArguments.ts"
 import type { ToolResult } from "./Agent.ts"
 
 export interface Tool {
@@ -52,14 +52,7 @@ export const make = <Parameters extends Schema.Codec<unknown, unknown>, E>(rules
     spec: { name, description, parameters: jsonSchema(parameters) },
     call: (call) =>
       Effect.gen(function* () {
-        const written = yield* Effect.try({
-          try: (): unknown => JSON.parse(call.arguments.trim() === "" ? "{}" : call.arguments),
-          catch: (error) => `The arguments of ${name} are no JSON (${messageOf(error)}); expected an object.`,
-        })
-        const decoded = yield* Effect.mapError(
-          decode(parameters, written, { source: name }),
-          ({ message }) => `The arguments won't do: ${message}`,
-        )
+        const decoded = yield* toolArguments(parameters, call)
         const answer = yield* Effect.suspend(() => run(decoded)).pipe(
           Effect.mapError((error) => `${name} failed: ${messageOf(error)}`),
           Effect.timeoutOrElse({

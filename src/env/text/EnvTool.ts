@@ -15,10 +15,9 @@
  * ```
  */
 import { Effect, type Schema } from "effect"
-import { decode } from "../../config/Config.ts"
 import { jsonSchema } from "../../config/jsonSchema.ts"
-import { messageOf } from "../../config/text.ts"
 import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"
+import { toolArguments } from "../../lm/toolArguments.ts"
 import type { CallResult, TextRules } from "./TextEnv.ts"
 
 /** What a call did, or why it did nothing. Content that is no text becomes JSON. */
@@ -41,14 +40,7 @@ export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(t
     spec: { name, description, parameters: jsonSchema(parameters) },
     call: (state, call) =>
       Effect.gen(function* () {
-        const written = yield* Effect.try({
-          try: (): unknown => JSON.parse(call.arguments.trim() === "" ? "{}" : call.arguments),
-          catch: (error) => `The arguments of ${name} are no JSON (${messageOf(error)}); expected an object.`,
-        })
-        const decoded = yield* Effect.mapError(
-          decode(parameters, written, { source: name }),
-          ({ message }) => `The arguments won't do: ${message}`,
-        )
+        const decoded = yield* toolArguments(parameters, call)
         const done = run(state, decoded)
         if ("problem" in done) return yield* Effect.fail(done.problem)
         const { content } = done

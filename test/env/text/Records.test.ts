@@ -60,6 +60,16 @@ describe("a file of records", () => {
     }),
   )
 
+  it.effect("holds a field of empty lines without taking a machine's time", () =>
+    Effect.gen(function* () {
+      const text = `a${"\r\n".repeat(34)}b`
+      assert.deepStrictEqual(yield* fields("a.csv", `q,a\r\n"${text}",1\r\n2,3\r\n\r\n`), [
+        { q: text, a: "1" },
+        { q: "2", a: "3" },
+      ])
+    }),
+  )
+
   it.effect("says file, line, what was found and expected", () =>
     Effect.gen(function* () {
       const rows: ReadonlyArray<readonly [string, string | Uint8Array, string]> = [

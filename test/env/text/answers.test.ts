@@ -187,6 +187,12 @@ describe("mcq", () => {
     assert.match(mcq("none", key).message, /^Incorrect: it names none of the choices\./)
   })
 
+  it("is not held up by a flood of line ends", () => {
+    const flood = `The answer${"\n".repeat(10_000)}`
+    table(mcq, [[flood, "Paris", 0]], cities)
+    table(mcq, [[`${flood}B`, "Paris", 1]], cities)
+  })
+
   it("compares letters where the choices stand in the question, and texts where the target is none", () => {
     table(mcq, [
       ["(c)", "C", 1],
@@ -208,6 +214,7 @@ describe("answers", () => {
     assert.strictEqual(boxed("\\boxed{1} and \\boxed{2"), "1")
     assert.strictEqual(boxed("\\boxed{\\}} }"), "\\}")
     assert.strictEqual(boxed("boxed"), undefined)
+    assert.strictEqual(boxed(`\\boxed{7} ${"\\boxed{".repeat(50_000)}`), "7")
   })
 
   it("have one form, which stays as it is", () => {

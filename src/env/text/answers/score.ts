@@ -132,7 +132,9 @@ export const choiceOf = (target: string, choices: ReadonlyArray<string>): number
 const chosen = (answer: string, choices: ReadonlyArray<string>): number | undefined => {
   const direct = named(unboxed(answer), choices)
   if (direct !== undefined) return direct
-  const said = [...answer.matchAll(/\b(?:answer|option|choice)\b\s*(?:is|are|=|:)?\s*:?\s*([^\n]+)/gi)].at(-1)
+  // Without what stands behind all words: a flood of line ends must not take a machine's time.
+  const plain = answer.trimEnd()
+  const said = [...plain.matchAll(/\b(?:answer|option|choice)\b\s*(?:is|are|=|:)?\s*:?\s*([^\n]+)/gi)].at(-1)
   if (said === undefined) return undefined
   const words = said[1].trim()
   const letter = /^[*("']*([A-Za-z])[*)"']*(?:[).:,;]|$)/.exec(words)?.[1]

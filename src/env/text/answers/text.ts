@@ -18,6 +18,21 @@ export const normalise = (text: string): string => {
   }
 }
 
+/** Where each brace is closed that is, by where it opens; those behind a backslash are no braces. */
+const braces = (text: string): ReadonlyMap<number, number> => {
+  const closed = new Map<number, number>()
+  const open: Array<number> = []
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === "\\") at++
+    else if (text[at] === "{") open.push(at)
+    else if (text[at] === "}") {
+      const from = open.pop()
+      if (from !== undefined) closed.set(from, at)
+    }
+  }
+  return closed
+}
+
 /**
  * What stands in the last `\boxed{…}`; undefined where there is none that is closed.
  *
@@ -29,14 +44,12 @@ export const normalise = (text: string): string => {
  */
 export const boxed = (text: string): string | undefined => {
   const starts = [...text.matchAll(/\\?\bf?boxed\s*\{/g)]
+  if (starts.length === 0) return undefined
+  const closed = braces(text)
   for (const start of starts.toReversed()) {
     const from = start.index + start[0].length
-    let depth = 1
-    for (let at = from; at < text.length; at++) {
-      if (text[at] === "\\") at++
-      else if (text[at] === "{") depth++
-      else if (text[at] === "}" && --depth === 0) return text.slice(from, at).trim()
-    }
+    const end = closed.get(from - 1)
+    if (end !== undefined) return text.slice(from, end).trim()
   }
   return undefined
 }

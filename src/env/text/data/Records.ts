@@ -100,7 +100,12 @@ class Places {
 }
 
 /** A record without what follows it up to the next one: its line end, and empty lines. */
-const withoutLineEnds = (text: string): string => text.replace(/(?:\r?\n[ \t\r]*)+$/, "").replace(/\r$/, "")
+const withoutLineEnds = (text: string): string => {
+  let end = text.length
+  while (end > 0 && " \t\r\n".includes(text[end - 1])) end--
+  const lineEnd = text.indexOf("\n", end)
+  return (lineEnd < 0 ? text : text.slice(0, lineEnd)).replace(/\r$/, "")
+}
 
 /** The records of a file; `said` is how it was named. */
 export const ofFile = (

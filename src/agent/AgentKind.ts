@@ -5,10 +5,15 @@
  * @example
  * ```ts
  * const shouting = AgentKind.make({
- *   schema: Schema.Struct({ ...AgentKind.fields("shouting_agent"), loud: withDefault(Schema.Boolean, true) }),
+ *   schema: Schema.Struct({
+ *     ...AgentKind.fields("shouting_agent"),
+ *     ...AgentKind.memoryFields,
+ *     loud: Schema.Boolean,
+ *   }),
  *   type: "shouting_agent",
  *   memory: { _type: "history_list", maxLength: 10 },
- *   make: ({ loud }, { settings, memory }) => Shouting.make({ ...settings, memory, loud }),
+ *   make: ({ loud }, { settings, memory }) =>
+ *     Effect.flatMap(memory, (memory) => Shouting.make({ ...settings, memory, loud })),
  * })
  * const decoded = yield* Agents.decode(said, { source: "train.yaml" }).pipe(
  *   Effect.provideService(Agents.Kinds, [...Agents.builtIn, shouting]),

@@ -6,7 +6,7 @@
  * ```ts
  * const before = new Map([["a", 0], ["b", 1], ["c", 0]])
  * const after = new Map([["a", 1], ["b", 1], ["c", 1]])
- * paired(before, after).difference // 0.666…
+ * paired(before, after)?.difference // 0.666…
  * ```
  */
 import { Schema } from "effect"

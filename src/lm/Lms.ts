@@ -3,7 +3,8 @@
  *
  * @example
  * ```ts
- * const lm = yield* Lms.open(LmConfig.make({ model: "scripted:reader", cache: "record" }))
+ * const config = LmConfig.make({ model: "scripted:reader", cache: "record" })
+ * const lm = yield* Lms.open(config)
  * const { content } = yield* lm.complete(LmConfig.request(config, [{ role: "user", content: "Hello" }]))
  * ```
  */

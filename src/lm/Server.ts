@@ -64,7 +64,8 @@ export const baseUrlOf = (model: string, said: string): Effect.Effect<URL, LmErr
  *
  * @example
  * ```ts
- * const server = yield* serverOf({ model: "qwen3", baseUrl: "http://127.0.0.1:8000" }, protocol)
+ * const own = { at: "http://127.0.0.1:8000", variableOf: () => null, keyHeader: "authorization", headers: {} } as const
+ * const server = yield* serverOf({ model: "qwen3" }, own)
  * server.baseUrl.href // "http://127.0.0.1:8000/v1"
  * ```
  */

@@ -5,7 +5,7 @@
  * ```ts
  * const lm = yield* Anthropic.make({ model: "claude-sonnet-4-5", thinkingBudget: 2048 })
  * const { content } = yield* lm.complete({
- *   ...LmRequest.defaults,
+ *   ...Chat.LmRequest.defaults,
  *   model: "claude-sonnet-4-5",
  *   messages: [{ role: "user", content: "Hello" }],
  * })

@@ -6,7 +6,7 @@
  * ```ts
  * const lm = yield* OpenAi.make({ model: "qwen3", baseUrl: "http://127.0.0.1:8000/v1" })
  * const { content } = yield* lm.complete({
- *   ...LmRequest.defaults,
+ *   ...Chat.LmRequest.defaults,
  *   model: "qwen3",
  *   messages: [{ role: "user", content: "Hello" }],
  * })

@@ -21,7 +21,7 @@ export interface Options {
  *
  * @example
  * ```ts
- * const memory = EmbeddingMemory.make({ embeddings: yield* Embeddings })
+ * const memory = EmbeddingMemory.make({ embeddings: yield* Embeddings.Embeddings })
  * ```
  */
 export const make = ({ maxLength = 1000, embeddings = hashing() }: Options = {}): Memory =>

@@ -6,9 +6,10 @@
  * const env = Question.make({
  *   id: "capital-1",
  *   type: "qa",
+ *   metadata: {},
  *   observation: "What is the capital of France?",
  *   key: { targets: ["Paris"] },
- *   score: exact,
+ *   score: Scoring.exact,
  * })
  * ```
  */

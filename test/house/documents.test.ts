@@ -1,0 +1,64 @@
+import { execFileSync, spawnSync } from "node:child_process"
+import { existsSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { root, withFolder, write } from "../cli/effect.ts"
+import { examplesIn } from "./docExamples.ts"
+
+const read = (file: string): string => readFileSync(join(root, file), "utf8")
+
+/** As editors and GitHub make them of titles. */
+const anchorsOf = (text: string): ReadonlySet<string> =>
+  new Set(
+    Array.from(text.matchAll(/^#+ (.+)$/gm), ([, title]) =>
+      title
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} -]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  )
+
+describe("documents", () => {
+  it("have examples that are right about the types: those of comments, and those of the page about agents", () =>
+    withFolder(async (folder) => {
+      const examples = examplesIn(root)
+      assert.isAbove(examples.length, 80)
+      for (const { name, program } of examples) write(folder, name, program)
+      const compilerOptions = { noUnusedLocals: false, noUnusedParameters: false }
+      write(
+        folder,
+        "tsconfig.json",
+        JSON.stringify({ extends: "../tsconfig.json", compilerOptions, include: ["*.ts"] }),
+      )
+      const { stdout } = spawnSync(join(root, "node_modules/.bin/tsc"), ["--noEmit", "-p", folder], {
+        cwd: folder,
+        encoding: "utf8",
+      })
+      const wrong = examples.flatMap(({ at, name }) =>
+        stdout.split("\n").flatMap((line) => (line.startsWith(`${name}(`) ? [`${at}: ${line}`] : [])),
+      )
+      assert.deepStrictEqual(wrong, [])
+      assert.strictEqual(stdout, "")
+    }))
+
+  it("link to files and titles that there are", () => {
+    const documents = execFileSync("git", ["ls-files", "*.md"], { cwd: root, encoding: "utf8" }).trim().split("\n")
+    const broken = documents.flatMap((file) =>
+      Array.from(read(file).matchAll(/\]\(([^)\s]+)\)/g), ([, to]) => to)
+        .filter((to) => !/^[a-z]+:/.test(to))
+        .filter((to) => {
+          const [path, anchor] = to.split("#")
+          const target = path === "" ? file : join(dirname(file), path)
+          if (!existsSync(join(root, target))) return true
+          return anchor !== undefined && !anchorsOf(read(target)).has(anchor)
+        })
+        .map((to) => `${file}: ${to}`),
+    )
+    assert.deepStrictEqual(broken, [])
+  })
+
+  it("show the first experiment as it is", () => {
+    const experiment = read("examples/codebook.yaml").replace(/^#.*\n/gm, "")
+    assert.include(read("README.md"), `\`\`\`yaml\n${experiment}\`\`\``)
+  })
+})

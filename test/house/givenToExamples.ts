@@ -1,0 +1,54 @@
+/** What examples take for granted: things whose names say what they are. There are types alone; nothing of it runs. */
+import type { Effect, FileSystem, Layer } from "effect"
+import type { Agent, AgentFailure } from "../../src/agent/Agent.ts"
+import type * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
+import type { Memory } from "../../src/agent/memory/Memory.ts"
+import type { Tool } from "../../src/agent/Tool.ts"
+import type { TaskSet } from "../../src/env/text/TaskSet.ts"
+import type { TextEnv, TextRules } from "../../src/env/text/TextEnv.ts"
+import type { MultiTextEnv } from "../../src/env/text/MultiTextEnv.ts"
+import type { Protocol } from "../../src/episode/Protocol.ts"
+import type { Rollout } from "../../src/episode/Rollout.ts"
+import type { RolloutRequest } from "../../src/episode/RolloutRequest.ts"
+import type { Played } from "../../src/evaluate/Played.ts"
+import type { EpisodeRow } from "../../src/evaluate/rows.ts"
+import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
+import type { Lm, LmService } from "../../src/lm/Lm.ts"
+
+export declare const lm: LmService
+export declare const request: LmRequest
+export declare const answerTo: (request: LmRequest) => Completion
+export declare const model: Layer.Layer<Lm>
+
+export declare const agent: Agent
+export declare const lead: Agent
+export declare const searcher: Agent
+export declare const opponent: Agent
+export declare const Shouting: {
+  readonly make: (config: HistoryAgent.Config & { loud: boolean }) => Effect.Effect<Agent>
+}
+export declare const dreamsOf: (depth: number) => Memory
+export declare const add: Tool
+export declare const lookup: Tool
+
+/** For one player, and for several. */
+export declare const env: TextEnv & MultiTextEnv
+export declare const one: TextEnv
+export declare const two: TextEnv
+export declare const three: TextEnv
+export declare const digits: ReadonlyArray<TextEnv>
+export declare const others: ReadonlyArray<TextEnv>
+export declare const riddlesOf: (count: number) => ReadonlyArray<TextEnv>
+export declare const rules: TextRules<number>
+export declare const tasks: TaskSet
+
+export declare const protocol: Protocol
+export declare const requests: ReadonlyArray<RolloutRequest>
+export declare const rollouts: ReadonlyArray<Rollout>
+export declare const ask: (request: RolloutRequest) => Effect.Effect<string, AgentFailure>
+export declare const slow: Effect.Effect<string>
+export declare const played: Played
+export declare const rows: ReadonlyArray<EpisodeRow>
+export declare const fs: FileSystem.FileSystem
+/** What a file says. */
+export declare const said: unknown

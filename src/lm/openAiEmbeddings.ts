@@ -13,7 +13,7 @@ import { stream } from "../rng/Rng.ts"
 import { failure, read, whole } from "./http.ts"
 import type { LmError } from "./LmError.ts"
 import { protocol } from "./openAi.ts"
-import { delayOf, exhausted, mayPass, type Retries } from "./retrying.ts"
+import { persistently, type Retries } from "./retrying.ts"
 import { serverOf, type ServerOptions } from "./Server.ts"
 
 export interface Options extends ServerOptions, Partial<Retries> {
@@ -58,29 +58,20 @@ export const make = Effect.fnUntraced(function* (
       }),
     )
 
-  const patiently = (
-    input: ReadonlyArray<string>,
-    retry: number,
-    before: number,
-  ): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
-    Effect.catch(once(input), (error) => {
-      const attempts = before + error.attempts
-      if (!mayPass(error)) return Effect.fail(error)
-      if (retry > retries.maxRetries) return Effect.fail(exhausted(model, attempts, error))
-      const chance = stream(0, "retry", "embeddings", input[0]).uniformAt(retry)
-      const seconds = delayOf(retries, retry, error.retryAfter, chance)
-      return Effect.delay(patiently(input, retry + 1, attempts), Math.round(seconds * 1000))
-    })
+  const patiently = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
+    Effect.map(
+      persistently(retries, model, once(input), (retry) =>
+        Effect.sync(() => stream(0, "retry", "embeddings", input[0]).uniformAt(retry)),
+      ),
+      ([vectors]) => vectors,
+    )
 
   return {
     embed: (texts) => {
       const batches = Array.from({ length: Math.ceil(texts.length / batch) }, (_, at) =>
         texts.slice(at * batch, (at + 1) * batch),
       )
-      return Effect.map(
-        Effect.forEach(batches, (input) => patiently(input, 1, 0)),
-        (all) => all.flat(),
-      )
+      return Effect.map(Effect.forEach(batches, patiently), (all) => all.flat())
     },
   }
 })

@@ -9,7 +9,7 @@
 import { Effect } from "effect"
 import { stream } from "../rng/Rng.ts"
 import { canonical } from "./canonical.ts"
-import type { Completion, LmRequest } from "./Chat.ts"
+import type { LmRequest } from "./Chat.ts"
 import { type Around, CallContext } from "./Lm.ts"
 import type { LmConfig } from "./LmConfig.ts"
 import { LmError } from "./LmError.ts"
@@ -20,7 +20,7 @@ export type Retries = Pick<LmConfig, "maxRetries" | "startingDelay" | "backoffFa
 export const longestRetryAfter = 60
 
 /** Another try may do better. */
-export const mayPass = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
+const mayPass = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
 
 /**
  * In seconds, how long is waited before retry `retry` (from 1 on). By chance it is up to `jitter` shorter; where the server
@@ -42,35 +42,55 @@ export const delayOf = (
 const chanceOf = (request: LmRequest, { phase, purpose, episode, step }: CallContext, retry: number): number =>
   stream(request.seed ?? 0, "retry", phase._tag, purpose, episode, step, canonical(request)).uniformAt(retry)
 
-/** Failures that may pass (`unavailable`, `malformed`) are tried again, until it is enough: LmError `exhausted`. */
+/**
+ * Tries again after failures that may pass (`unavailable`, `malformed`), until it is enough: LmError `exhausted`. Gives
+ * what came of it, and how many attempts failed before.
+ */
+export const persistently = <A>(
+  config: Retries,
+  model: string,
+  once: Effect.Effect<A, LmError>,
+  chance: (retry: number) => Effect.Effect<number>,
+): Effect.Effect<readonly [A, number], LmError> => {
+  /** With so many retries and attempts behind it. */
+  const attempt = (retries: number, before: number): Effect.Effect<readonly [A, number], LmError> =>
+    once.pipe(
+      Effect.map((made) => [made, before] as const),
+      Effect.catch((error) => {
+        const attempts = before + error.attempts
+        if (!mayPass(error)) {
+          const { model, reason, message } = error
+          return Effect.fail(before === 0 ? error : new LmError({ model, reason, message, attempts }))
+        }
+        if (retries >= config.maxRetries) return Effect.fail(exhausted(model, attempts, error))
+        return Effect.flatMap(chance(retries + 1), (chance) => {
+          const seconds = delayOf(config, retries + 1, error.retryAfter, chance)
+          return Effect.delay(attempt(retries + 1, attempts), Math.round(seconds * 1000))
+        })
+      }),
+    )
+  return attempt(0, 0)
+}
+
+/** Calls that are tried again. */
 export const retrying =
   (config: Retries): Around =>
-  (lm) => {
-    /** With so many retries and attempts behind it. */
-    const attempt = (request: LmRequest, retries: number, before: number): Effect.Effect<Completion, LmError> =>
-      lm.complete(request).pipe(
-        Effect.map((completion) =>
-          before === 0 ? completion : { ...completion, attempts: before + completion.attempts },
+  (lm) => ({
+    complete: (request) =>
+      Effect.map(
+        persistently(
+          config,
+          request.model,
+          Effect.suspend(() => lm.complete(request)),
+          (retry) => Effect.map(CallContext, (context) => chanceOf(request, context, retry)),
         ),
-        Effect.catch((error) => {
-          const attempts = before + error.attempts
-          if (!mayPass(error)) {
-            const { model, reason, message } = error
-            return Effect.fail(before === 0 ? error : new LmError({ model, reason, message, attempts }))
-          }
-          if (retries >= config.maxRetries) return Effect.fail(exhausted(request.model, attempts, error))
-          return Effect.flatMap(CallContext, (context) => {
-            const chance = chanceOf(request, context, retries + 1)
-            const seconds = delayOf(config, retries + 1, error.retryAfter, chance)
-            return Effect.delay(attempt(request, retries + 1, attempts), Math.round(seconds * 1000))
-          })
-        }),
-      )
-    return { complete: (request) => attempt(request, 0, 0) }
-  }
+        ([completion, before]) =>
+          before === 0 ? completion : { ...completion, attempts: before + completion.attempts },
+      ),
+  })
 
 /** It was tried as often as allowed. */
-export const exhausted = (model: string, attempts: number, last: LmError): LmError => {
+const exhausted = (model: string, attempts: number, last: LmError): LmError => {
   const said = last.message.startsWith(`${model}: `) ? last.message.slice(model.length + 2) : last.message
   const times = attempts === 1 ? "1 try" : `${attempts} tries`
   return new LmError({

@@ -87,6 +87,11 @@ describe("OpenAiEmbeddings", () => {
       yield* TestClock.adjust("1 minute")
       const error = yield* Fiber.join(failing)
       assert.deepInclude(error, { _tag: "LmError", reason: "exhausted", attempts: 3 })
+
+      const refused = asking((_, call) => (call < 2 ? busy() : new Response("{}", { status: 401 })), ["a"])
+      const refusing = yield* Effect.forkChild(Effect.flip(refused.embedding))
+      yield* TestClock.adjust("1 minute")
+      assert.deepInclude(yield* Fiber.join(refusing), { reason: "unauthorised", attempts: 2 })
     }),
   )
 

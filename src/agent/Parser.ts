@@ -45,8 +45,10 @@ export interface ParserOptions {
   readonly feedback?: string
 }
 
+/** The result of a text that could be read. */
 export const parsed = (action: string, reward = 0): ParseResult => ({ _tag: "Parsed", action, reward })
 
+/** The result of one that could not, and what the model is told. */
 export const refused = (feedback: string, reward = defaultPenalty): ParseResult => ({
   _tag: "Failed",
   feedback,

@@ -45,6 +45,7 @@ export const failed = (call: ToolCall, content: string): ToolResult => ({
   isError: true,
 })
 
+/** A tool over the Schema of its parameters, which are decoded before it runs. */
 export const make = <Parameters extends Schema.Codec<unknown, unknown>, E>(rules: ToolRules<Parameters, E>): Tool => {
   const { name, description, parameters, run } = rules
   const timeout = Duration.fromInputUnsafe(rules.timeout ?? "30 seconds")

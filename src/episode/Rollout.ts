@@ -27,7 +27,9 @@ export type Ending = typeof Ending.Type
 
 /** Of a step after which there are others. */
 export const goesOn: Ending = { terminated: false, truncated: false, truncationReason: null }
+/** Of the last step, where the task came to its end. */
 export const terminated: Ending = { terminated: true, truncated: false, truncationReason: null }
+/** Of the last step, where it was cut off. */
 export const truncatedBy = (truncationReason: TruncationReason): Ending => ({
   terminated: false,
   truncated: true,

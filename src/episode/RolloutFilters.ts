@@ -20,6 +20,7 @@ export const all =
   (rollout) =>
     filters.every((filter) => filter(rollout))
 
+/** What it doesn't let through. */
 export const not =
   (filter: Filter): Filter =>
   (rollout) =>
@@ -31,6 +32,7 @@ export const rewardAtLeast =
   ({ totalReward }) =>
     totalReward >= least
 
+/** By the total reward. */
 export const rewardAtMost =
   (most: number): Filter =>
   ({ totalReward }) =>
@@ -42,12 +44,14 @@ export const truncated =
   ({ ending }) =>
     ending.truncated && (reason === undefined || ending.truncationReason === reason)
 
+/** Whose task came to its own end. */
 export const notTruncated: Filter = ({ ending }) => !ending.truncated
 
 /** How many completions held no action. */
 export const parseFailures = ({ steps }: Pick<Rollout, "steps">): number =>
   steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && step.call.parsed?._tag === "Failed" ? 1 : 0), 0)
 
+/** By how many completions held no action. */
 export const parseFailuresAtMost =
   (most: number): Filter =>
   (rollout) =>

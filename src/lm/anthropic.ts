@@ -47,6 +47,7 @@ export interface Options extends ServerOptions {
   readonly thinkingBudget?: number | null
 }
 
+/** The models at an address, which are asked there by their names. */
 export const make = Effect.fnUntraced(function* (
   options: Options,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {

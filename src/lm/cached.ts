@@ -66,6 +66,7 @@ const isSampled = ({ seed, temperature }: LmRequest): boolean => seed === null &
 const phaseOf = ({ phase }: CallContext): string =>
   phase._tag === "validation" ? `validation ${phase.seenEpisodes}` : phase._tag
 
+/** Keeps what is asked for in files, or answers from them; the same call, asked twice at a time, is asked once. */
 export const cached = Effect.fnUntraced(function* ({
   mode,
   directory,

@@ -28,6 +28,7 @@ export const expectedTokens = ({ messages, tools, maxOutputTokens }: LmRequest):
   return Math.ceil(letters / 4) + (maxOutputTokens ?? 0)
 }
 
+/** Lets calls wait for their turn. */
 export const limited =
   ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Around =>
   (lm) => {

@@ -94,6 +94,7 @@ const ascii: Grammar = (() => {
 /** What decides about the next token, as keys of the table. */
 type Seen = { readonly told: ReadonlyArray<string>; readonly said: ReadonlyArray<number> }
 
+/** A model, its tokens, and what it has learnt so far. */
 export class Ngram {
   readonly tokenizer: Tokenizer
   readonly order: number

@@ -61,6 +61,7 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
     ? { extra_body: { google: { thinking_config: { thinking_budget: budget } } } }
     : {}
 
+/** The models at an address, which are asked there by their names. */
 export const make = Effect.fnUntraced(function* (
   options: Options,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {

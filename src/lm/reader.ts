@@ -83,6 +83,7 @@ const reflection = (entries: ReadonlyArray<Entry>): string => {
   return shown.length === 0 ? "Nothing to learn." : [...new Set(shown)].join("; ")
 }
 
+/** What it answers, or what it has learnt where it is asked to reflect. */
 export const reader = (request: LmRequest): string => {
   const text = request.messages
     .filter(({ role }) => role !== "assistant")

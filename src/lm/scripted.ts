@@ -67,6 +67,7 @@ const traced = (
   return { promptIds: promptIds(bytes, request), completionIds: ids, logprobs: ids.map(() => 0) }
 }
 
+/** A model that says what the function gives. */
 export const make = (script: Script): LmService => ({
   complete: (request) =>
     Effect.suspend(() => {
@@ -77,6 +78,7 @@ export const make = (script: Script): LmService => ({
     }),
 })
 
+/** The same for what asks for an `Lm`. */
 export const layer = (script: Script): Layer.Layer<Lm> => Layer.succeed(Lm, make(script))
 
 /** The same as Effect's own service. */

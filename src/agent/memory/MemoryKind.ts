@@ -28,6 +28,7 @@ export interface DecodedMemory {
   readonly make: Effect.Effect<Memory, AgentError>
 }
 
+/** A kind over its Schema, which is read strictly. */
 export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   readonly type: string
   /** It has a key `_type`, with the kind's. */

@@ -39,6 +39,7 @@ interface Table {
   readonly now: Scene
 }
 
+/** The game as an env for one, who has a seat in it; the others are played by their policies. */
 export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
   const { id, type, metadata = game.metadata, player, others, maxSteps = game.maxSteps } = seat
 

@@ -48,6 +48,7 @@ export interface DatasetKind {
   readonly open: (said: unknown, context: OpenContext) => Opening<TaskSet>
 }
 
+/** A kind over its Schema, which is read strictly. */
 export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   readonly type: string
   /** It has a key `type`, with the kind's. */

@@ -28,6 +28,7 @@ export interface EnvTool<State> {
   readonly call: (state: State, call: ToolCall) => Effect.Effect<CallResult & { readonly state: State }>
 }
 
+/** A function of the env over the Schema of its parameters, which are decoded before it runs. */
 export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(tool: {
   readonly name: string
   readonly description: string

@@ -39,6 +39,7 @@ const over = (feedback: GivenFeedback): GivenStep & { readonly state: null } => 
   terminated: true,
 })
 
+/** The question as an env of one step. */
 export const make = ({ id, type, metadata, observation, key, score }: Question): TextEnv =>
   makeEnv<null>({
     id,

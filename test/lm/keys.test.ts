@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, ConfigProvider, Effect, Redacted, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import * as OpenAi from "../../src/lm/openAi.ts"
-import { ask, call, failing } from "./calls.ts"
-import type { Fault, Server } from "./server.ts"
+import { ask, call, failing, opened } from "./calls.ts"
+import { type Fault, serve, type Server } from "./server.ts"
 
 describe("keys", () => {
   const secret = "sk-very-secret-0123456789"
@@ -115,10 +115,10 @@ describe("keys", () => {
           return span
         },
       })
-      const { asked } = yield* call({}, ask(), { apiKey: Redacted.make(secret) }).pipe(
-        Effect.withSpan("run"),
-        Effect.withTracer(tracer),
-      )
+      const server = yield* serve({})
+      const { asked } = server
+      const lm = yield* opened({ ...server, url: `${server.url}/v1?code=${secret}` }, { apiKey: Redacted.make(secret) })
+      yield* lm.complete(ask()).pipe(Effect.withSpan("run"), Effect.withTracer(tracer))
       assert.include(spans.join("\n"), "http.request.method")
       assert.notInclude(spans.join("\n"), secret)
       assert.deepStrictEqual(

@@ -6,6 +6,8 @@ export interface Confined {
   readonly root: string
   /** The real path of what lies below; undefined where there is nothing, or it lies elsewhere. */
   readonly locate: (path: string) => Promise<string | undefined>
+  /** As `text`, before it is read as such. */
+  readonly bytes: (path: string, from?: number, most?: number) => Promise<Uint8Array | undefined>
   /**
    * A part of a file as text, from a position (from the end when negative), of at most so many bytes; undefined where
    * there is no such file.
@@ -21,6 +23,9 @@ export interface Confined {
 /** What one read brings at most. */
 export const mostBytes = 32 * 1024 * 1024
 
+// A byte order mark is a part of what was read, as it is for Buffer.
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
+
 export const confinedTo = async (folder: string): Promise<Confined> => {
   const root = await realpath(folder)
 
@@ -32,7 +37,7 @@ export const confinedTo = async (folder: string): Promise<Confined> => {
     return inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside) ? undefined : real
   }
 
-  const text = async (path: string, from = 0, most = mostBytes): Promise<string | undefined> => {
+  const bytes = async (path: string, from = 0, most = mostBytes): Promise<Uint8Array | undefined> => {
     const real = await locate(path)
     if (real === undefined) return undefined
     const file = await open(real).catch(() => undefined)
@@ -48,10 +53,15 @@ export const confinedTo = async (folder: string): Promise<Confined> => {
         if (bytesRead === 0) break
         filled += bytesRead
       }
-      return bytes.toString("utf8", 0, filled)
+      return bytes.subarray(0, filled)
     } finally {
       await file.close()
     }
+  }
+
+  const text = async (path: string, from?: number, most?: number): Promise<string | undefined> => {
+    const found = await bytes(path, from, most)
+    return found === undefined ? undefined : utf8.decode(found)
   }
 
   const size = async (path: string): Promise<number | undefined> => {
@@ -71,5 +81,5 @@ export const confinedTo = async (folder: string): Promise<Confined> => {
     return { files: names((entry) => entry.isFile()), folders: names((entry) => entry.isDirectory()) }
   }
 
-  return { root, locate, text, size, list }
+  return { root, locate, bytes, text, size, list }
 }

@@ -11,6 +11,7 @@ import { allGroups } from "./grouping.ts"
 import { pageFiles } from "./page-node.ts"
 import { DashboardError, openResults, type Results } from "./results-node.ts"
 import type { RunSummary } from "./RunSummary.ts"
+import type { PageAsked } from "./transcripts/transcripts-node.ts"
 
 export interface Exported {
   readonly runs: number
@@ -59,13 +60,32 @@ const refuseUnfit = async (root: string, out: string): Promise<void> => {
   if (names.length > 0 && !earlier) throw new Error("the folder holds something else; name a new or an empty one")
 }
 
+const everything: PageAsked = {
+  text: "",
+  phase: "",
+  least: null,
+  most: null,
+  failed: false,
+  order: "oldest",
+  from: 0,
+  count: Infinity,
+  at: null,
+}
+
 type Write = (path: string, contents: string | Uint8Array) => Promise<void>
 
 const exportRun = async (results: Results, run: RunSummary, out: string, write: Write): Promise<number> => {
-  const { files, curves } = results
+  const { files, curves, transcripts } = results
   const detail = await detailOf(results, run)
   await write(`data/run/${run.path}/run.json`, JSON.stringify(detail))
   await write(`data/run/${run.path}/curves.json`, JSON.stringify(await curves.of(run.path)))
+  // A file server knows no pages: the page has all of the list at once, and looks through it by itself.
+  const list = await transcripts.page(run.path, everything)
+  await write(`data/run/${run.path}/episodes.json`, JSON.stringify(list))
+  for (const { key } of list.episodes) {
+    const transcript = await transcripts.one(run.path, key)
+    await write(`data/run/${run.path}/episodes/${key}.json`, JSON.stringify(transcript))
+  }
   for (const { path } of detail.files) {
     const real = await files.locate(`${run.path}/${path}`)
     if (real === undefined) continue

@@ -38,7 +38,8 @@ export const makeIndex = (files: Confined): RunIndex => {
     if (before !== undefined && before.signature === (await signatureOf(path, before.summary))) return before
     const found = await files.list(path)
     const isRun =
-      ["config.yaml", "return.json"].some((name) => found.files.includes(name)) || found.folders.includes("scores")
+      ["config.yaml", "return.json", "rollouts.jsonl", "outcomes.jsonl"].some((name) => found.files.includes(name)) ||
+      found.folders.includes("scores")
     if (!isRun) return { folders: found.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
     const has = (name: string): boolean => found.files.includes(name)
     const read = (name: string, from?: number) =>
@@ -62,7 +63,18 @@ export const makeIndex = (files: Confined): RunIndex => {
   const signatureOf = async (path: string, { state }: RunSummary): Promise<string> => {
     const folder = join(files.root, path)
     const growing =
-      state === "finished" ? [] : ["scores/train/scores.jsonl", "scores/val", "run.log", "steps", "system.jsonl"]
+      state === "finished"
+        ? []
+        : [
+            "scores/train/scores.jsonl",
+            "scores/val",
+            "run.log",
+            "steps",
+            "system.jsonl",
+            "rollouts.jsonl",
+            "outcomes.jsonl",
+            "samples.jsonl",
+          ]
     const parts = await Promise.all(
       [folder, ...growing.map((name) => join(folder, name))].map(async (file) => {
         const found = await stat(file).catch(() => undefined)

@@ -24,6 +24,7 @@ const types: Readonly<Record<string, string>> = {
 const shared = [
   "dashboard/bands",
   "dashboard/rounded",
+  "dashboard/transcripts/Episode",
   "experiment/resampling",
   "rng/Rng",
   "rng/Philox",

@@ -3,6 +3,7 @@ import { messageOf } from "../config/text.ts"
 import { type Confined, confinedTo } from "./confined-node.ts"
 import { type Curves, makeCurves } from "./curves-node.ts"
 import { makeIndex, type RunIndex } from "./index-node.ts"
+import { makeTranscripts, type Transcripts } from "./transcripts/transcripts-node.ts"
 
 /** The page cannot be served or written. */
 export class DashboardError extends Schema.TaggedError<DashboardError>()("DashboardError", {
@@ -14,10 +15,18 @@ export interface Results {
   readonly files: Confined
   readonly index: RunIndex
   readonly curves: Curves
+  readonly transcripts: Transcripts
 }
 
 export const openResults = (directory: string): Effect.Effect<Results, DashboardError> =>
   Effect.tryPromise({
     try: () => confinedTo(directory),
     catch: (error) => new DashboardError({ message: `${directory} cannot be read: ${messageOf(error)}` }),
-  }).pipe(Effect.map((files) => ({ files, index: makeIndex(files), curves: makeCurves(files) })))
+  }).pipe(
+    Effect.map((files) => ({
+      files,
+      index: makeIndex(files),
+      curves: makeCurves(files),
+      transcripts: makeTranscripts(files),
+    })),
+  )

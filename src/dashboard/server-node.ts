@@ -10,6 +10,7 @@ import { measures } from "./curves-node.ts"
 import { detailOf } from "./detail-node.ts"
 import { contentType, filePolicy, framePolicy, type Guard, hostAllowed, pagePolicy, sameToken } from "./guard.ts"
 import { pageFiles } from "./page-node.ts"
+import { pageAsked } from "./transcripts/pageAsked.ts"
 import { DashboardError, openResults, type Results } from "./results-node.ts"
 
 export interface ServerOptions {
@@ -71,21 +72,30 @@ export const serve = Effect.fnUntraced(function* (
     if (request.method === "POST" && path === "data/bands") return yield* bands(results, request)
     if (!reads) return refusal(405, "only GET")
     if (path.startsWith("files/")) return yield* runFile(results, path.slice("files/".length))
-    return yield* data(path)
+    return yield* data(path, query)
   })
 
-  const data = Effect.fnUntraced(function* (path: string) {
+  const data = Effect.fnUntraced(function* (path: string, query: URLSearchParams) {
     if (path === "data/events") return live.events
     if (path === "data/runs.json") {
       yield* live.lookAgain
       const title = basename(results.files.root)
       return document({ live: true, title, runs: results.index.runs() })
     }
-    const [, run, what] = /^data\/run\/(.+)\/(run|curves)\.json$/.exec(path) ?? []
+    const [, run, what, key] = /^data\/run\/(.+)\/(run|curves|episodes|episodes\/([a-z\d-]+))\.json$/.exec(path) ?? []
     if (run === undefined) return refusal(404, "there is nothing here")
     if (!results.index.has(run)) yield* live.lookAgain
     const summary = results.index.runs().find((one) => one.path === run)
     if (summary === undefined) return refusal(404, "there is no such run")
+    if (what === "episodes") {
+      const asked = pageAsked(query)
+      if (asked === undefined) return refusal(400, "no such part of the list")
+      return document(yield* Effect.promise(() => results.transcripts.page(run, asked)))
+    }
+    if (key !== undefined) {
+      const transcript = yield* Effect.promise(() => results.transcripts.one(run, key))
+      return transcript === undefined ? refusal(404, "there is no such episode") : document(transcript)
+    }
     return what === "run"
       ? document(yield* Effect.promise(() => detailOf(results, summary)))
       : document(yield* Effect.promise(() => results.curves.of(run)))

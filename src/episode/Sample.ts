@@ -16,6 +16,11 @@ const Fields = Schema.Struct({
   actionMask: Schema.Array(Schema.Literals([0, 1])),
   /** As many as tokens, 0 where the mask is 0; null where the server gave none. */
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
+  /**
+   * What each token was worth, where whoever trains on them has computed it: as many as tokens, 0 where the mask is 0.
+   * Without it all that was said in the turn is worth `credit` times `weight`.
+   */
+  advantages: Schema.optionalKey(Schema.Array(Schema.Finite)),
   /** The places of the model's calls among the rollout's steps, and their ids. */
   stepIndices: Schema.Array(Schema.Int),
   stepIds: Schema.Array(Schema.String),

@@ -227,6 +227,18 @@ export const of = Effect.fnUntraced(function* (
   return samples
 })
 
+/**
+ * Where the samples of a file of rollouts belong: beside it, by the same name but for that word. The page of a run finds
+ * them there, and colours what was said by what it was worth.
+ *
+ * @example
+ * ```ts
+ * Samples.beside("rollouts/train/rollouts.jsonl") // "rollouts/train/samples.jsonl"
+ * Samples.beside("rollouts/val/50_seen_episodes_rollouts.jsonl") // "rollouts/val/50_seen_episodes_samples.jsonl"
+ * ```
+ */
+export const beside = (rollouts: string): string => rollouts.replace(/(?:rollouts|outcomes)(?=\.jsonl$)/, "samples")
+
 const encode = Schema.encodeSync(Sample)
 
 /** A line of a file, with its end. */

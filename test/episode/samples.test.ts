@@ -339,4 +339,22 @@ describe("files of samples", () => {
       assert.include(error.message, `${path}:2: truncated: expected boolean`)
     }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer)),
   )
+
+  it.effect("keep what each token was worth, where somebody has computed it", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const path = `${yield* fs.makeTempDirectoryScoped()}/samples.jsonl`
+      const rollout = yield* SingleAgent.play(says([go]), episodeOf(withTools(1)), { maxSteps: 1 })
+      const [plain] = yield* Samples.of([rollout])
+      const worth = { ...plain, advantages: plain.actionMask.map((mask) => mask * 0.25) }
+      yield* fs.writeFileString(path, Samples.line(plain) + Samples.line(worth))
+      assert.deepStrictEqual(yield* Stream.runCollect(Samples.read(path)), [plain, worth])
+    }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer)),
+  )
+
+  it("belong beside their rollouts", () => {
+    assert.strictEqual(Samples.beside("runs/rollouts/train/rollouts.jsonl"), "runs/rollouts/train/samples.jsonl")
+    assert.strictEqual(Samples.beside("5_seen_episodes_rollouts.jsonl"), "5_seen_episodes_samples.jsonl")
+    assert.strictEqual(Samples.beside("outcomes.jsonl"), "samples.jsonl")
+  })
 })

@@ -1,12 +1,13 @@
 /**
  * The address says what is seen, so that a link that is shared, or the page opened again, shows the same:
  * `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean` and
- * `#/run/{PATH}?x=steps`. What is as it is at first is left out.
+ * `#/run/{PATH}?x=steps&episode=train-12&turn=3`. What is as it is at first is left out.
  */
 import { columns } from "./groups.js"
 
 const axes = ["steps", "time", "episodes"]
 const middles = ["iqm", "mean"]
+const orders = ["oldest", "newest", "highest", "lowest"]
 
 export const firstView = { centre: "iqm", axis: "steps", smoothing: 0, logX: false, logY: false, singles: false }
 
@@ -17,6 +18,18 @@ export const firstSight = () => ({
   sort: { by: "time", descending: true },
   chosen: undefined,
   open: new Set(),
+})
+
+/** Of a run's transcripts: which of them are listed, and which one is read, at which of its turns. */
+export const firstTranscripts = () => ({
+  episode: undefined,
+  turn: undefined,
+  text: "",
+  phase: "",
+  least: "",
+  most: "",
+  failed: false,
+  order: "oldest",
 })
 
 const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
@@ -46,10 +59,17 @@ export const overviewAddress = ({ filter, by, sort, chosen, open, view }) => {
   return parts.length === 0 ? "#/" : `#/?${new URLSearchParams(parts)}`
 }
 
+const transcriptParts = (transcripts) => {
+  const first = firstTranscripts()
+  return Object.entries(transcripts).flatMap(([name, value]) =>
+    value === first[name] || value === undefined ? [] : [[name, value === true ? "1" : String(value)]],
+  )
+}
+
 /** Without a view it is a link that keeps the one at hand. */
-export const runAddress = (path, view) => {
+export const runAddress = (path, view, transcripts = firstTranscripts()) => {
   if (view === undefined) return `#/run/${segments(path)}`
-  const parts = viewParts(view)
+  const parts = [...viewParts(view), ...transcriptParts(transcripts)]
   return `#/run/${segments(path)}?${new URLSearchParams(parts.length === 0 ? [["x", view.axis]] : parts)}`
 }
 
@@ -68,7 +88,9 @@ export const readAddress = (hash) => {
     logY: log.includes("y"),
     singles: said.has("singles"),
   }
-  if (run !== undefined) return { run: decoded(run), view: query === "" ? undefined : view }
+  if (run !== undefined) {
+    return { run: decoded(run), view: query === "" ? undefined : view, transcripts: transcriptsOf(said) }
+  }
   const first = firstSight()
   const [, minus, column] = /^(-?)(.*)$/s.exec(said.get("sort") ?? "") ?? []
   const drawn = new Map()
@@ -85,6 +107,21 @@ export const readAddress = (hash) => {
       chosen: said.has("draw") ? drawn : undefined,
       open: new Set(said.getAll("open")),
     },
+  }
+}
+
+const transcriptsOf = (said) => {
+  const turn = Number(said.get("turn"))
+  const bound = (name) => (Number.isFinite(Number(said.get(name))) ? (said.get(name) ?? "").trim() : "")
+  return {
+    episode: said.get("episode") ?? undefined,
+    turn: Number.isInteger(turn) && turn > 0 ? turn : undefined,
+    text: said.get("text") ?? "",
+    phase: said.get("phase") ?? "",
+    least: bound("least"),
+    most: bound("most"),
+    failed: said.has("failed"),
+    order: oneOf(orders, said.get("order"), "oldest"),
   }
 }
 

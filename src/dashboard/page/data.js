@@ -14,6 +14,7 @@ const get = async (address) => {
 export const fetchRuns = () => get("data/runs.json")
 export const fetchRun = (path) => get(`data/run/${segments(path)}/run.json`)
 export const fetchCurves = (path) => get(`data/run/${segments(path)}/curves.json`)
+export const fetchTranscript = (path, key) => get(`data/run/${segments(path)}/episodes/${key}.json`)
 export const fileAddress = (run, file) => `files/${segments(run)}/${segments(file)}`
 
 let exported
@@ -45,6 +46,35 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
     curves.map((one) => one[measure]),
     axis,
   )
+}
+
+/** Some of a run's episodes: the server's answer, or what it would have said, from all that an export has. */
+export const fetchEpisodes = async (path, asked, live) => {
+  const address = `data/run/${segments(path)}/episodes.json`
+  const parts = Object.entries(asked).flatMap(([name, value]) =>
+    value === "" || value === false || value === undefined ? [] : [[name, value === true ? "1" : String(value)]],
+  )
+  if (live) return get(`${address}?${new URLSearchParams(parts)}`)
+  const [list, { chosen, says }] = await Promise.all([
+    get(address),
+    import(new URL("lib/dashboard/transcripts/Episode.js", import.meta.url).href),
+  ])
+  const bound = (text) => (text === "" ? null : Number(text))
+  let matching = chosen(list.episodes, { ...asked, least: bound(asked.least), most: bound(asked.most) })
+  if (asked.text !== "") {
+    const wanted = asked.text.toLowerCase()
+    const holds = new Map()
+    const rest = matching.values()
+    const reader = async () => {
+      for (const { key } of rest) holds.set(key, says(await fetchTranscript(path, key), wanted))
+    }
+    await Promise.all(Array.from({ length: 8 }, reader))
+    matching = matching.filter(({ key }) => holds.get(key))
+  }
+  const { count } = asked
+  const place = matching.findIndex(({ key }) => key === asked.at)
+  const from = place < 0 ? asked.from : Math.floor(place / count) * count
+  return { ...list, matching: matching.length, from, episodes: matching.slice(from, from + count) }
 }
 
 /** Follows what changes; `status` hears whether it does. */

@@ -1,5 +1,14 @@
 /** Which page is shown, and what it is kept up to date with. */
-import { firstSight, firstView, moved, overviewAddress, readAddress, remember, runAddress } from "./address.js"
+import {
+  firstSight,
+  firstTranscripts,
+  firstView,
+  moved,
+  overviewAddress,
+  readAddress,
+  remember,
+  runAddress,
+} from "./address.js"
 import { fetchRuns, follow } from "./data.js"
 import { el } from "./dom.js"
 import { makeOverview } from "./overview.js"
@@ -13,6 +22,7 @@ const state = {
   title: "",
   ...firstSight(),
   view: { ...firstView },
+  transcripts: firstTranscripts(),
 }
 
 const main = document.getElementById("main")
@@ -22,14 +32,15 @@ let shown
 
 /** What is seen has changed by hand; `control` is what is moved or typed into. */
 const seen = (control) =>
-  remember(shown === undefined ? overviewAddress(state) : runAddress(shown, state.view), control)
+  remember(shown === undefined ? overviewAddress(state) : runAddress(shown, state.view, state.transcripts), control)
 
 const route = () => {
-  const { run, view, sight } = readAddress(location.hash)
+  const { run, view, sight, transcripts } = readAddress(location.hash)
   moved()
   Object.assign(state.view, view)
   Object.assign(state, sight)
-  if (run !== undefined) history.replaceState(null, "", runAddress(run, state.view))
+  if (transcripts !== undefined) state.transcripts = transcripts
+  if (run !== undefined) history.replaceState(null, "", runAddress(run, state.view, state.transcripts))
   // To and fro between views of one page it stays where it is.
   if (page !== undefined && run === shown) return page.restore()
   shown = run

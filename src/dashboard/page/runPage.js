@@ -8,6 +8,7 @@ import { makeEpisodes } from "./runEpisodes.js"
 import { makeFiles } from "./runFiles.js"
 import { makeSystem } from "./runSystem.js"
 import { makeConfig, makeLog } from "./runTexts.js"
+import { makeTranscripts } from "./transcripts.js"
 import { makeValidations } from "./runValidations.js"
 import { variables } from "./table.js"
 
@@ -23,15 +24,17 @@ export const makeRunPage = (state, seen, path) => {
   const problem = el("p", { class: "problem", role: "alert" })
   const controls = el("div")
   const episodes = makeEpisodes(path)
+  const transcripts = makeTranscripts(state, seen, path)
   const system = makeSystem()
   const [validations, log, config, files] = [makeValidations(), makeLog(), makeConfig(), makeFiles(path)]
-  const sections = [episodes, system, validations, log, config, files]
+  const sections = [episodes, transcripts, system, validations, log, config, files]
   const body = el(
     "div",
     {},
     controls,
     el("div", { class: "charts" }, [...charts.values()].map((chart) => chart.element)), // prettier-ignore
     episodes.element,
+    transcripts.element,
     el("div", { class: "halves" }, validations.element, log.element),
     system.element,
     el("div", { class: "halves" }, config.element, files.element),
@@ -72,6 +75,7 @@ export const makeRunPage = (state, seen, path) => {
     }
     controls.replaceChildren(viewControls(state.view, changed, { several: false }))
     draw()
+    transcripts.restore()
   }
   restore()
 
@@ -128,6 +132,7 @@ export const makeRunPage = (state, seen, path) => {
       closed = true
       dark.removeEventListener("change", redraw)
       episodes.close()
+      transcripts.close()
     },
   }
 }

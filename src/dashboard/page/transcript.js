@@ -1,0 +1,279 @@
+/** One episode: its turns, with what was seen, asked, said, called and earned. All of it is text, whoever wrote it. */
+import { el, number } from "./dom.js"
+import { endingText } from "./transcriptList.js"
+import { haveWords, makeLegend, tokensOf } from "./transcriptTokens.js"
+
+/** Longer texts are folded. */
+const longest = 3000
+
+const signed = (value) => (value > 0 ? "+" : "") + number(value)
+const json = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1))
+
+/** A text as it is, its end folded where it is long. */
+const words = (text) => {
+  if (text.length <= longest) return el("div", { class: "words" }, text)
+  const rest = el("button", { class: "fold" }, `Show all ${text.length.toLocaleString("en")} letters`)
+  const body = el("div", { class: "words" }, `${text.slice(0, longest)} … `, rest)
+  rest.addEventListener("click", () => body.replaceChildren(text))
+  return body
+}
+
+const part = (name, sort, ...children) =>
+  el("div", { class: `part ${sort}` }, el("div", { class: "label" }, name), el("div", { class: "value" }, ...children))
+
+/** Drawn when it is opened for the first time: prompts are long, and rarely read. */
+const folded = (key, title, draw) => {
+  const details = el("details", { "data-fold": key }, el("summary", {}, title))
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(draw())
+  })
+  return details
+}
+
+const messageText = (message) => {
+  const calls = (message.toolCalls ?? []).map(({ name, arguments: given }) => `\n${name}(${given})`).join("")
+  return `${message.content}${calls}`
+}
+
+const messageOf = (message) =>
+  part(message.role === "tool" ? `tool ${message.toolName}` : message.role, "message", words(messageText(message)))
+
+const fact = (name, value) => el("span", { class: "fact" }, el("span", { class: "quiet" }, `${name} `), value)
+
+const usageText = ({ inputTokens, outputTokens, reasoningTokens }) =>
+  `${number(inputTokens)} in, ${number(outputTokens)} out${reasoningTokens > 0 ? `, ${number(reasoningTokens)} thought` : ""}`
+
+/** Of a transcript's rollouts, drawn one in another. */
+const drawing = ({ transcript, address }) => {
+  const { largest } = transcript
+
+  const toolOf = ({ name, arguments: given, result, by }) =>
+    part(
+      el("span", {}, "calls ", by !== null && el("span", { class: "quiet" }, by === "internal" ? "own" : "external")),
+      "tool",
+      el("code", { class: "words" }, `${name}(${given})`),
+      result === null
+        ? el("p", { class: "quiet line" }, "not answered")
+        : el(
+            "div",
+            { class: `result ${result.isError ? "bad" : ""}` },
+            el("span", { class: "quiet" }, result.isError ? "failed: " : "gave: "),
+            words(result.content),
+          ),
+    )
+
+  const saidOf = (call) => {
+    const { said, tokens } = call
+    if (tokens !== null && haveWords(tokens)) return el("div", { class: "words" }, tokensOf(tokens, largest))
+    if (said === "" && tokens === null) return el("span", { class: "quiet" }, "no words")
+    const count = tokens?.reduce((sum, { ids }) => sum + ids.length, 0)
+    return [
+      words(said),
+      tokens !== null &&
+        folded(`${call.id} tokens`, `${number(count)} tokens, by their numbers`, () =>
+          el("div", { class: "words" }, tokensOf(tokens, largest)),
+        ),
+    ]
+  }
+
+  const callOf = (call, prompt) => {
+    const { id, purpose, messages, tools, refused, incomplete, finish, usage, attempts, failed, children } = call
+    const all = `${prompt.length} ${prompt.length === 1 ? "message" : "messages"}`
+    const title = ["prompt ", el("span", { class: "quiet" }, messages.length === prompt.length ? all : `${all}, ${messages.length} new`)] // prettier-ignore
+    const notes = [
+      purpose === "reflection" && "looks back",
+      attempts > 1 && `${attempts} tries`,
+      !["stop", "tool_calls", "unknown"].includes(finish) && `ended by ${finish}`,
+      incomplete && "incomplete",
+    ].filter(Boolean)
+    return el(
+      "div",
+      { class: `call ${purpose}` },
+      folded(`${id} prompt`, title, () => el("div", { class: "prompt" }, prompt.map(messageOf))),
+      failed !== null
+        ? part("failed", "problem", words(failed))
+        : part(
+            el(
+              "span",
+              {},
+              purpose === "reflection" ? "reflects " : "says ",
+              el("span", { class: "quiet" }, call.model),
+            ),
+            "said",
+            saidOf(call),
+          ),
+      tools.map(toolOf),
+      children.map((child) => playedOf(child, false)),
+      refused !== null &&
+        part("not understood", "refused", words(refused.feedback), el("span", { class: "quiet" }, ` ${signed(refused.reward)}`)), // prettier-ignore
+      el("p", { class: "quiet line foot" }, [...notes, `${usageText(usage)} tokens`].join(" · ")),
+    )
+  }
+
+  const feedbackOf = ({ score, target, message, extra }) =>
+    part(
+      "feedback",
+      "feedback",
+      message !== "" && words(message),
+      el(
+        "p",
+        { class: "line" },
+        fact("score", signed(score)),
+        target !== null && fact("target", el("span", { class: "words" }, target)),
+      ),
+      extra !== null && extra !== undefined && el("pre", {}, json(extra)),
+    )
+
+  const turnOf = (turn, place, isFirst, prompts) => {
+    const { observation, calls, action, feedback, reward, cumulative, seen, ending, reason, info, failed } = turn
+    const name = calls.length > 0 && calls.every(({ purpose }) => purpose === "reflection") ? "Looking back" : `Turn ${place}` // prettier-ignore
+    const heading = isFirst ? el("a", { href: address({ turn: place }), class: "turnLink" }, name) : name
+    return el(
+      "section",
+      { class: "turn", "data-turn": isFirst ? String(place) : null, tabindex: isFirst ? "-1" : null },
+      el(
+        "header",
+        {},
+        el("h4", {}, heading),
+        el("span", { class: "facts-line" }, fact("reward", signed(reward)), fact("so far", number(cumulative)), turn.credit !== null && fact("credit", signed(turn.credit)), turn.weight !== null && turn.weight !== 1 && fact("weight", number(turn.weight))), // prettier-ignore
+      ),
+      observation !== null && part("sees", "observation", words(observation)),
+      calls.map((call) => {
+        const before = prompts.at(-1) ?? []
+        const prompt = [...before.slice(0, call.kept), ...call.messages]
+        prompts.push(prompt)
+        return callOf(call, prompt)
+      }),
+      action !== null && part("does", "action", words(action)),
+      feedback !== null && feedbackOf(feedback),
+      failed !== null && part("failed", "problem", words(failed)),
+      seen !== null && part("sees then", "observation", words(seen)),
+      info !== null && folded(`${place} info`, "info", () => el("pre", {}, json(info))),
+      ending !== null && el("p", { class: "line ending" }, `The episode was ${endingText({ ending, reason })}.`),
+    )
+  }
+
+  const playedOf = (played, isFirst) => {
+    const prompts = []
+    const turns = played.turns.map((turn, index) => turnOf(turn, index + 1, isFirst, prompts))
+    if (isFirst) return turns
+    const { credits } = played
+    return el(
+      "details",
+      { class: "child", open: true, "data-fold": played.id },
+      el(
+        "summary",
+        {},
+        el("b", {}, played.name),
+        el("span", { class: "quiet" }, ` ${played.id}, ${number(played.length)} ${played.length === 1 ? "step" : "steps"}, ${endingText(played)} `), // prettier-ignore
+        creditFacts(credits),
+      ),
+      turns,
+    )
+  }
+
+  const creditFacts = ({ own, parents, mixed, sampled }) =>
+    el(
+      "span",
+      { class: "facts-line" },
+      fact("credit: own", signed(own)),
+      fact("parent's", signed(parents)),
+      fact("half and half", signed(mixed)),
+      sampled !== null && fact("in the samples", signed(sampled)),
+    )
+
+  const { played } = transcript
+  const isTree = played.turns.some(({ calls }) => calls.some(({ children }) => children.length > 0))
+  return {
+    turns: playedOf(played, true),
+    credits: isTree || played.credits.sampled !== null ? el("p", { class: "line" }, creditFacts(played.credits)) : "",
+  }
+}
+
+const headOf = (transcript) => {
+  const { episode, played, usage, seeds, tags, envType } = transcript
+  const facts = [
+    ["return", signed(played.return)],
+    ["steps", number(played.length)],
+    ["ending", endingText({ ...episode, ending: played.ending, reason: played.reason })],
+    ["agent", [played.name, played.model].filter(Boolean).join(", ")],
+    ...(played.player === null ? [] : [["player", played.player]]),
+    ["environment", envType === "" || envType === episode.env ? episode.env : `${episode.env} (${envType})`],
+    ["model's calls", number(usage.calls)],
+    ["tokens", usageText(usage)],
+    ...(seeds === null ? [] : [["seeds", `env ${seeds.env}, sampling ${seeds.sampling}`]]),
+    ...Object.entries(tags),
+  ]
+  return el("dl", { class: "facts" }, facts.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value || "–")))) // prettier-ignore
+}
+
+export const makeTranscript = ({ address, step }) => {
+  const element = el("div", { class: "transcript", tabindex: "-1", role: "region", "aria-label": "Transcript" })
+  const say = (text) => element.replaceChildren(el("p", { class: "quiet" }, text))
+  const invite = "Choose an episode. Keys: j and k for the turns, J and K for the episodes, / to find."
+  let told = () => {}
+  let drawn = ""
+  let turn
+  const sections = () => [...element.querySelectorAll("[data-turn]")]
+
+  const turnTo = (place) => {
+    for (const section of sections()) section.classList.remove("current")
+    turn = place
+    const section = element.querySelector(`[data-turn="${Number(place)}"]`)
+    if (place === undefined || section === null) return
+    section.classList.add("current")
+    section.scrollIntoView({ block: "start" })
+    section.focus({ preventScroll: true })
+  }
+
+  const steps = (name, by) => el("button", { class: "button", onclick: () => step(by) }, name)
+
+  return {
+    element,
+    turnTo,
+    onTurn: (action) => (told = action),
+    stepTurn: (by) => {
+      const next = (turn ?? (by > 0 ? 0 : 2)) + by
+      if (next < 1 || next > sections().length) return
+      turnTo(next)
+      told(next)
+    },
+    waiting: () => {
+      drawn = ""
+      turn = undefined
+      say("Reading …")
+    },
+    missing: (key) => say(`There is no episode “${key}” here.`),
+    show: (transcript, isNew) => {
+      if (transcript === undefined) {
+        drawn = ""
+        return say(invite)
+      }
+      const text = JSON.stringify(transcript)
+      if (text === drawn) return
+      drawn = text
+      const open = isNew ? [] : [...element.querySelectorAll("details[data-fold]")].map((one) => [one.dataset.fold, one.open]) // prettier-ignore
+      const { turns, credits } = drawing({ transcript, address: (change) => address({ episode: transcript.episode.key, ...change }) }) // prettier-ignore
+      const { episode, hint, largest, advantages } = transcript
+      element.replaceChildren(
+        el(
+          "div",
+          { class: "transcriptHead" },
+          el("h3", {}, `${episode.id ?? episode.env}`),
+          el("div", { class: "stepper" }, steps("Previous", -1), steps("Next", 1)),
+        ),
+        headOf(transcript),
+        credits,
+        largest === null ? "" : makeLegend(largest, advantages),
+        hint === null ? "" : el("p", { class: "quiet line" }, hint),
+        ...turns,
+        episode.failed === null ? "" : el("p", { class: "problem" }, episode.failed),
+      )
+      for (const [name, isOpen] of open) {
+        const details = element.querySelector(`[data-fold="${CSS.escape(name)}"]`)
+        if (details !== null) details.open = isOpen
+      }
+      if (turn !== undefined) element.querySelector(`[data-turn="${turn}"]`)?.classList.add("current")
+    },
+  }
+}

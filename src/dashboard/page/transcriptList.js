@@ -1,0 +1,69 @@
+/** The list of episodes: a part of all, which grows when somebody comes to its end. */
+import { el, number } from "./dom.js"
+
+export const endingText = ({ ending, reason, failed }) =>
+  failed ? "failed" : ending === null ? "goes on" : reason ? `${ending} (${reason})` : ending
+
+const phaseText = ({ phase, group, seen, number: place }) =>
+  phase === "train" ? `train ${place}` : phase === "validation" ? `val ${seen} · ${place}` : `${group} ${place}`
+
+export const makeEpisodeList = ({ address, more }) => {
+  const rows = el("ol", { class: "episodeList" })
+  const button = (text, way) => el("button", { class: "more", onclick: () => more(way) }, text)
+  const [earlier, later] = [button("Earlier ones", -1), button("More", 1)]
+  const nothing = el("p", { class: "quiet" }, "None of the episodes is like that.")
+  const element = el("nav", { class: "episodeNav", "aria-label": "Episodes" }, earlier, rows, later, nothing)
+  let kept = new Map()
+  let marked
+
+  const row = (episode) => {
+    const { key, env, player, return: total, length, delegated, failed } = episode
+    const steps = `${number(length)} ${length === 1 ? "step" : "steps"}`
+    const below = delegated === 0 ? "" : `, ${delegated} delegated`
+    return el(
+      "li",
+      {},
+      el(
+        "a",
+        { href: address({ episode: key }), "data-key": key, class: failed ? "failed" : "" },
+        el("span", { class: "what" }, el("b", {}, phaseText(episode)), " ", env, player !== null && ` · ${player}`),
+        el("span", { class: "total", title: "return" }, number(total)),
+        el("span", { class: "quiet how" }, `${steps}, ${endingText(episode)}${below}`),
+      ),
+    )
+  }
+
+  const mark = (key) => {
+    for (const link of rows.querySelectorAll("[aria-current]")) link.removeAttribute("aria-current")
+    const link = key === undefined ? null : rows.querySelector(`[data-key="${CSS.escape(key)}"]`)
+    link?.setAttribute("aria-current", "true")
+    if (link === null || link === undefined || key === marked) return
+    marked = key
+    // Only within the list: the page itself stays where it is.
+    const [box, inner] = [element.getBoundingClientRect(), link.getBoundingClientRect()]
+    if (inner.top < box.top) element.scrollTop -= box.top - inner.top
+    if (inner.bottom > box.bottom) element.scrollTop += inner.bottom - box.bottom
+  }
+
+  return {
+    element,
+    mark,
+    show: ({ episodes, from, matching }, key) => {
+      const focused = document.activeElement?.closest(".episodeList a")?.dataset.key
+      const now = new Map()
+      for (const episode of episodes) {
+        const signature = JSON.stringify([episode, address({ episode: episode.key })])
+        const before = kept.get(episode.key)
+        now.set(episode.key, before?.signature === signature ? before : { signature, row: row(episode) })
+      }
+      kept = now
+      rows.replaceChildren(...[...now.values()].map(({ row }) => row))
+      earlier.hidden = from === 0
+      later.hidden = from + episodes.length >= matching
+      nothing.hidden = episodes.length > 0
+      mark(key)
+      if (focused !== undefined)
+        rows.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
+    },
+  }
+}

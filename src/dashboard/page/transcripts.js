@@ -1,0 +1,261 @@
+/**
+ * The section of a run's page with what its agents said: the list of episodes at the left, one of them at the right. What
+ * is listed and read stands in the address.
+ */
+import { runAddress } from "./address.js"
+import { fetchEpisodes, fetchTranscript } from "./data.js"
+import { card, choice, el, onceAFrame, toggle } from "./dom.js"
+import { makeTranscript } from "./transcript.js"
+import { makeEpisodeList } from "./transcriptList.js"
+
+const pageSize = 100
+
+const orders = [
+  ["oldest", "oldest first"],
+  ["newest", "newest first"],
+  ["lowest", "lowest return first"],
+  ["highest", "highest return first"],
+]
+
+const relevant = /^(?:(?:rollouts|outcomes|samples)\.jsonl|(?:rollouts|scores)\/.+\.jsonl)$/
+
+export const makeTranscripts = (state, seen, run) => {
+  const controls = el("div", { class: "controls" })
+  const status = el("p", { class: "quiet line count", role: "status" })
+  const problem = el("p", { class: "problem", role: "alert" })
+  const address = (change) => runAddress(run, state.view, { ...state.transcripts, turn: undefined, ...change })
+  const list = makeEpisodeList({ address, more: (way) => extend(way) })
+  const transcript = makeTranscript({ address, step: (by) => stepEpisode(by) })
+  const element = card(
+    "Transcripts",
+    controls,
+    status,
+    problem,
+    el("div", { class: "transcripts" }, list.element, transcript.element),
+  )
+  element.classList.add("talk")
+  element.hidden = true
+
+  let files = ""
+  let page
+  let closed = false
+  let asked = 0
+  /** What is drawn, as it was asked for. */
+  let listed
+  let read
+
+  const filters = () => {
+    const { text, phase, least, most, failed, order } = state.transcripts
+    return { text, phase, least, most, failed, order }
+  }
+
+  const guarded = async (action) => {
+    try {
+      await action()
+      if (!closed) problem.textContent = ""
+    } catch (error) {
+      if (!closed) problem.textContent = error.message
+    }
+  }
+
+  /** The list as it is asked for now; `again` keeps the part of it that is shown, of which something may be new. */
+  const load = (again) =>
+    guarded(async () => {
+      const wanted = JSON.stringify(filters())
+      const same = wanted === listed && page !== undefined
+      if (same && !again) return
+      const mine = ++asked
+      if (!same) status.textContent = "Looking …"
+      const part = same
+        ? { from: page.from, count: Math.min(1000, Math.max(pageSize, page.episodes.length)) }
+        : { from: 0, count: pageSize, at: state.transcripts.episode }
+      const found = await fetchEpisodes(run, { ...filters(), ...part }, state.live)
+      if (closed || mine !== asked) return
+      listed = wanted
+      page = found
+      present()
+    })
+
+  /** Some more of the list, before or behind what is shown. */
+  const extend = (way) =>
+    guarded(async () => {
+      const mine = ++asked
+      const from = way < 0 ? Math.max(0, page.from - pageSize) : page.from + page.episodes.length
+      const count = way < 0 ? page.from - from : pageSize
+      const found = await fetchEpisodes(run, { ...filters(), from, count }, state.live)
+      if (closed || mine !== asked) return
+      const episodes = way < 0 ? [...found.episodes, ...page.episodes] : [...page.episodes, ...found.episodes]
+      page = { ...found, from: way < 0 ? from : page.from, episodes }
+      present()
+    })
+
+  const present = () => {
+    element.hidden = page.total === 0
+    if (element.hidden) return
+    const counted = `${page.total.toLocaleString("en")} ${page.total === 1 ? "episode" : "episodes"}`
+    const some = page.matching.toLocaleString("en")
+    status.textContent = page.matching === page.total ? counted : `${some} of ${counted}`
+    drawControls()
+    list.show(page, state.transcripts.episode)
+  }
+
+  const choose = (key, control) => {
+    Object.assign(state.transcripts, { episode: key, turn: undefined })
+    seen(control)
+    list.mark(key)
+    return open(false)
+  }
+
+  const stepEpisode = async (by) => {
+    const { episode } = state.transcripts
+    const place = page.episodes.findIndex(({ key }) => key === episode)
+    const next = place < 0 ? 0 : place + by
+    if (next < 0 && page.from > 0) {
+      const before = page.from
+      await extend(-1)
+      return step(before - page.from - 1)
+    }
+    if (next >= page.episodes.length && page.from + page.episodes.length < page.matching) await extend(1)
+    return step(next)
+  }
+  const step = async (place) => {
+    const next = page.episodes[place]
+    if (next === undefined) return
+    await choose(next.key, "episode")
+    transcript.element.focus({ preventScroll: true })
+  }
+
+  /** Reads the episode that is chosen; `again`: what it says may have grown. */
+  const open = (again) =>
+    guarded(async () => {
+      const { episode, turn } = state.transcripts
+      if (episode === undefined) {
+        read = undefined
+        return transcript.show(undefined)
+      }
+      if (read === episode && !again) return transcript.turnTo(turn)
+      const isNew = read !== episode
+      read = episode
+      if (isNew) transcript.waiting()
+      const found = await fetchTranscript(run, episode).catch((error) => {
+        if (error.status !== 404) throw error
+        return undefined
+      })
+      if (closed || state.transcripts.episode !== episode) return
+      if (found === undefined) return transcript.missing(episode)
+      transcript.show(found, isNew)
+      if (isNew) transcript.turnTo(turn)
+    })
+
+  const search = el("input", {
+    type: "search",
+    class: "find",
+    placeholder: "a word, a name, a number",
+    oninput: () => changed({ text: search.value }, "text"),
+  })
+  const bound = (name, label) => {
+    const field = el("input", {
+      type: "number",
+      step: "any",
+      class: "bound",
+      oninput: () => field.validity.valid && changed({ [name]: field.value }, name),
+    })
+    return [name, field, el("label", { class: "field" }, el("span", {}, label), field)]
+  }
+  const bounds = [bound("least", "return from"), bound("most", "to")]
+  const phases = el("div", { class: "slot" })
+  const order = el("div", { class: "slot" })
+  const failed = el("div", { class: "slot" })
+  controls.append(
+    el("label", { class: "field grow" }, el("span", {}, "find in what was said and seen"), search),
+    phases,
+    ...bounds.map(([, , field]) => field),
+    order,
+    failed,
+  )
+  let timer
+  const changed = (change, control) => {
+    Object.assign(state.transcripts, change)
+    seen(control)
+    // Whoever types isn't done with the first letter.
+    clearTimeout(timer)
+    timer = setTimeout(() => void load(false), control === undefined ? 0 : 200)
+  }
+  let drawnControls
+  const drawControls = () => {
+    const { phase, text } = state.transcripts
+    if (document.activeElement !== search) search.value = text
+    for (const [name, field] of bounds) {
+      if (document.activeElement !== field) field.value = state.transcripts[name]
+    }
+    const now = JSON.stringify([page?.groups, phase, state.transcripts.order, state.transcripts.failed])
+    if (now === drawnControls) return
+    drawnControls = now
+    const options = phaseOptions(page?.groups ?? [])
+    if (!options.some(([value]) => value === phase)) options.push([phase, phase])
+    phases.replaceChildren(
+      options.length > 2 || phase !== "" ? choice("phase", options, phase, (value) => changed({ phase: value })) : "",
+    )
+    order.replaceChildren(choice("order", orders, state.transcripts.order, (value) => changed({ order: value })))
+    failed.replaceChildren(toggle("failed only", state.transcripts.failed, (value) => changed({ failed: value })))
+  }
+
+  element.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return
+    const actions = {
+      j: () => transcript.stepTurn(1),
+      k: () => transcript.stepTurn(-1),
+      J: () => stepEpisode(1),
+      K: () => stepEpisode(-1),
+      "/": () => search.focus(),
+    }
+    const action = actions[event.key]
+    if (action === undefined) return
+    event.preventDefault()
+    action()
+  })
+  transcript.onTurn((turn) => {
+    state.transcripts.turn = turn
+    seen("turn")
+  })
+  const refresh = onceAFrame(() => {
+    void load(true)
+    if (state.transcripts.episode !== undefined) void open(true)
+  })
+
+  return {
+    element,
+    show: (detail) => {
+      const now = JSON.stringify(detail.files.filter(({ path }) => relevant.test(path)))
+      if (now === files) return
+      files = now
+      refresh()
+    },
+    restore: () => {
+      if (page === undefined) return
+      drawControls()
+      list.mark(state.transcripts.episode)
+      void load(false)
+      void open(false)
+    },
+    close: () => {
+      closed = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+const phaseOptions = (groups) => {
+  const counted = (text, episodes) => `${text} (${episodes.toLocaleString("en")})`
+  const sum = (some) => some.reduce((total, { episodes }) => total + episodes, 0)
+  const validations = groups.filter(({ seen }) => seen !== null)
+  return [
+    ["", counted("all", sum(groups))],
+    ...groups.filter(({ seen }) => seen === null).map(({ name, episodes }) => [name, counted(names[name] ?? name, episodes)]), // prettier-ignore
+    ...(validations.length > 1 ? [["validation", counted("all validations", sum(validations))]] : []),
+    ...validations.map(({ name, seen, episodes }) => [name, counted(`validation after ${seen}`, episodes)]),
+  ]
+}
+
+const names = { train: "training" }

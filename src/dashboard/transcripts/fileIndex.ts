@@ -1,0 +1,150 @@
+/** Which episodes the lines of a file tell of: a line a rollout, a line a batch's outcome, or a line a scored step. */
+import { fields, finite, parsed } from "../RunSummary.ts"
+import type { Episode } from "./Episode.ts"
+import { endingOf } from "./fromRollouts.ts"
+
+export interface Group {
+  readonly name: string
+  readonly phase: Episode["phase"]
+  readonly seen: number | null
+}
+
+/** A part of a file. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** An episode, and the lines that it is read from. */
+export interface Indexed extends Episode {
+  readonly file: string
+  readonly spans: ReadonlyArray<Span>
+}
+
+type Making = { -readonly [Key in keyof Indexed]: Indexed[Key] } & { spans: Array<Span> }
+
+/** In the making, as a file's lines come; a line that is none of its kind is passed over. */
+export interface FileIndex {
+  readonly episodes: ReadonlyArray<Indexed>
+  readonly add: (line: Span & { readonly text: string }) => void
+}
+
+const string = (value: unknown): string | null => (typeof value === "string" ? value : null)
+
+const begun = (file: string, { name, phase, seen }: Group, number: number, span: Span): Making => ({
+  key: `${name}-${number}`,
+  group: name,
+  phase,
+  seen,
+  number,
+  id: null,
+  env: "",
+  agent: null,
+  player: null,
+  return: 0,
+  length: 0,
+  ending: null,
+  reason: null,
+  failed: null,
+  delegated: 0,
+  file,
+  spans: [{ from: span.from, to: span.to }],
+})
+
+export const rolloutsIndex = (file: string, group: Group): FileIndex => {
+  const episodes: Array<Making> = []
+  const byId = new Map<string, Making>()
+  const keys = new Set<string>()
+
+  /** The runtime's rollouts have their episodes' numbers; of others they are counted. */
+  const numberOf = (id: string): number => {
+    const said = group.phase === "train" ? Number(/-(\d+)$/.exec(id)?.[1]) : NaN
+    return Number.isSafeInteger(said) && !keys.has(`${group.name}-${said}`) ? said : episodes.length + 1
+  }
+
+  const begin = (id: string, span: Span): Making => {
+    let number = numberOf(id)
+    while (keys.has(`${group.name}-${number}`)) number++
+    const made = begun(file, group, number, span)
+    keys.add(made.key)
+    episodes.push(made)
+    return made
+  }
+
+  const addRollout = (value: unknown, span: Span): void => {
+    const { id, meta, totalReward, length, ending } = fields(value)
+    const { envId, agent, player, parentRolloutId } = fields(meta)
+    if (typeof id !== "string" || typeof envId !== "string") return
+    const above = typeof parentRolloutId === "string" ? byId.get(parentRolloutId) : undefined
+    if (above !== undefined) {
+      byId.set(id, above)
+      above.delegated++
+      const last = above.spans[above.spans.length - 1]
+      if (last.from === span.from) return
+      if (last.to === span.from) above.spans[above.spans.length - 1] = { from: last.from, to: span.to }
+      else above.spans.push({ from: span.from, to: span.to })
+      return
+    }
+    const { terminated, truncated, truncationReason } = fields(ending)
+    const made = begin(id, span)
+    byId.set(id, made)
+    made.id = id
+    made.env = envId
+    made.agent = string(agent)
+    made.player = string(player)
+    made.return = finite(totalReward) ?? 0
+    made.length = finite(length) ?? 0
+    made.ending = endingOf({ terminated: terminated === true, truncated: truncated === true })
+    made.reason = string(truncationReason)
+  }
+
+  return {
+    episodes,
+    add: (line) => {
+      const value = parsed(line.text)
+      const { rollouts, failure, request } = fields(value)
+      if (!Array.isArray(rollouts)) return addRollout(value, line)
+      for (const rollout of rollouts) addRollout(rollout, line)
+      const { message } = fields(failure)
+      if (typeof message !== "string" || rollouts.length > 0) return
+      const id = string(fields(request).id) ?? ""
+      const made = begin(id, line)
+      // What it would have been an episode of isn't said.
+      made.env = id
+      made.failed = message
+    },
+  }
+}
+
+export const scoresIndex = (file: string, group: Group): FileIndex => {
+  const episodes: Array<Making> = []
+  const byNumber = new Map<number, Making>()
+  return {
+    episodes,
+    add: (line) => {
+      const record = fields(parsed(line.text))
+      const number = finite(record.episode_index)
+      const total = finite(record.episode_cum_score)
+      if (number === null || total === null) return
+      let made = byNumber.get(number)
+      if (made === undefined) {
+        made = begun(file, group, number, line)
+        byNumber.set(number, made)
+        episodes.push(made)
+      } else {
+        const last = made.spans[made.spans.length - 1]
+        // Lines of episodes that go on at the same time stand between each other.
+        if (last.to === line.from) made.spans[made.spans.length - 1] = { from: last.from, to: line.to }
+        else made.spans.push({ from: line.from, to: line.to })
+      }
+      made.env = string(record.env_id) ?? made.env
+      made.agent = string(record.agent_type) ?? made.agent
+      made.return = total
+      const error = string(record.error)
+      if (error === null) made.length++
+      made.failed = error ?? made.failed
+      made.ending = endingOf({ terminated: record.terminated === true, truncated: record.truncated === true })
+      made.reason = string(record.truncation_reason)
+    },
+  }
+}

@@ -1,0 +1,31 @@
+import { Option, Schema } from "effect"
+import { orders } from "./Episode.ts"
+import type { PageAsked } from "./transcripts-node.ts"
+
+/** More than this at once is no page. */
+export const mostOnAPage = 1000
+
+const whole = (least: number, most: number) =>
+  Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: least, maximum: most }))
+
+const Query = Schema.Struct({
+  text: Schema.optionalKey(Schema.String),
+  phase: Schema.optionalKey(Schema.String),
+  least: Schema.optionalKey(Schema.FiniteFromString),
+  most: Schema.optionalKey(Schema.FiniteFromString),
+  failed: Schema.optionalKey(Schema.Literal("1")),
+  order: Schema.optionalKey(Schema.Literals(orders)),
+  from: Schema.optionalKey(whole(0, Number.MAX_SAFE_INTEGER)),
+  count: Schema.optionalKey(whole(1, mostOnAPage)),
+  at: Schema.optionalKey(Schema.String),
+})
+
+const decode = Schema.decodeUnknownOption(Query)
+
+/** What of the list an address asks for; undefined where that can't be. */
+export const pageAsked = (query: URLSearchParams): PageAsked | undefined => {
+  const asked = Option.getOrUndefined(decode(Object.fromEntries(query)))
+  if (asked === undefined) return undefined
+  const { text = "", phase = "", least = null, most = null, order = "oldest", from = 0, count = 100, at = null } = asked
+  return { text, phase, least, most, failed: asked.failed !== undefined, order, from, count, at }
+}

@@ -1,0 +1,318 @@
+/**
+ * The episodes of runs whose agents talk. Their files may be larger than the memory: of each only where its lines lie is
+ * kept, and of one that grew only what is new is read. A transcript is read when somebody asks for it.
+ */
+import { Exit, Schema } from "effect"
+import { Outcome } from "../../episode/Outcome.ts"
+import { Rollout } from "../../episode/Rollout.ts"
+import { beside, Sample } from "../../episode/samples.ts"
+import { CallFile } from "../../record/callFiles.ts"
+import { StepScoreRecord, trainScores } from "../../record/stepScores.ts"
+import type { Confined } from "../confined-node.ts"
+import { fields, finite, parsed } from "../RunSummary.ts"
+import { type Asked, chosen, type Episode, says } from "./Episode.ts"
+import { type FileIndex, type Group, type Indexed, rolloutsIndex, scoresIndex } from "./fileIndex.ts"
+import { fromRollouts } from "./fromRollouts.ts"
+import { fromScores } from "./fromScores.ts"
+import { wholeLines } from "./lines-node.ts"
+import type { Transcript } from "./Transcript.ts"
+
+/** Some of the episodes, as the list shows them. */
+export interface EpisodePage {
+  readonly total: number
+  /** Of those that are asked for. */
+  readonly matching: number
+  readonly groups: ReadonlyArray<{ readonly name: string; readonly seen: number | null; readonly episodes: number }>
+  /** The place of the first one here among those that are asked for. */
+  readonly from: number
+  readonly episodes: ReadonlyArray<Episode>
+}
+
+export interface PageAsked extends Asked {
+  /** Anywhere in the transcript. */
+  readonly text: string
+  readonly from: number
+  readonly count: number
+  /** The page is the one that has this one, if it is among them. */
+  readonly at: string | null
+}
+
+export interface Transcripts {
+  readonly page: (run: string, asked: PageAsked) => Promise<EpisodePage>
+  /** Undefined where there is no such episode. */
+  readonly one: (run: string, key: string) => Promise<Transcript | undefined>
+}
+
+interface Kept {
+  readonly index: FileIndex
+  /** Bytes read so far, all of them whole lines. */
+  read: number
+  /** Where the last of them begins, and what it begins with: by that a file that was written anew is told. */
+  last: number
+  begins: string
+  /** No scores of steps: those of a trainer without words. */
+  foreign: boolean
+}
+
+interface Run {
+  readonly files: Map<string, Kept>
+  /** The last thing that was looked for, and where it was found. */
+  found: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
+}
+
+/** Runs of which is kept where their episodes lie. */
+const mostRuns = 8
+const begun = 1024
+
+export const makeTranscripts = (files: Confined): Transcripts => {
+  const runs = new Map<string, Run>()
+  const turns = new Map<string, Promise<Run>>()
+
+  const readFile = async (run: Run, path: string, make: () => FileIndex, isScores: boolean): Promise<void> => {
+    const size = (await files.size(path)) ?? 0
+    let kept = run.files.get(path)
+    // What was cut back, by a run that is gone on with, or written anew, is read anew.
+    const isSame =
+      kept !== undefined &&
+      (size === kept.read || (size > kept.read && kept.begins === (await beginning(path, kept.last, kept.read))))
+    if (kept === undefined || !isSame) kept = { index: make(), read: 0, last: 0, begins: "", foreign: false }
+    run.files.set(path, kept)
+    if (kept.foreign || size === kept.read) return
+    for await (const line of wholeLines(files, path, kept.read, size)) {
+      if (isScores && kept.read === 0 && finite(fields(parsed(line.text)).episode_cum_score) === null) {
+        kept.foreign = true
+        return
+      }
+      kept.index.add(line)
+      kept.read = line.to
+      kept.last = line.from
+    }
+    kept.begins = await beginning(path, kept.last, kept.read)
+  }
+
+  const beginning = async (path: string, from: number, to: number): Promise<string> =>
+    (await files.text(path, from, Math.min(begun, to - from))) ?? ""
+
+  const read = async (path: string): Promise<Run> => {
+    const run = runs.get(path) ?? { files: new Map<string, Kept>(), found: undefined }
+    const there = await filesOf(files, path)
+    for (const old of run.files.keys()) if (!there.some(({ file }) => file === old)) run.files.delete(old)
+    for (const { file, group, isScores } of there) {
+      await readFile(run, file, () => (isScores ? scoresIndex : rolloutsIndex)(file, group), isScores)
+    }
+    runs.delete(path)
+    runs.set(path, run)
+    for (const oldest of runs.keys()) if (runs.size > mostRuns) runs.delete(oldest)
+    return run
+  }
+
+  /** One reader a run at a time: two would add the same lines twice. */
+  const readInTurn = (path: string): Promise<Run> => {
+    const turn = (turns.get(path) ?? Promise.resolve()).then(() => read(path))
+    turns.set(path, turn)
+    void turn.finally(() => void (turns.get(path) === turn && turns.delete(path))).catch(() => undefined)
+    return turn
+  }
+
+  /** The episodes in whose transcripts a text stands. */
+  const search = async (run: Run, episodes: ReadonlyArray<Indexed>, text: string): Promise<ReadonlySet<string>> => {
+    const wanted = text.toLowerCase()
+    const state = JSON.stringify(Array.from(run.files, ([file, { read }]) => [file, read]))
+    if (run.found?.text === wanted && run.found.read === state) return run.found.keys
+    const raw = JSON.stringify(wanted).slice(1, -1)
+    const keys = new Set<string>()
+    for (const [file, inFile] of Map.groupBy(episodes, (episode) => episode.file)) {
+      const places = inFile.flatMap((episode) => episode.spans.map((span) => ({ ...span, episode })))
+      places.sort((a, b) => a.from - b.from)
+      let at = 0
+      for await (const line of wholeLines(files, file)) {
+        while (at < places.length && places[at].to <= line.from) at++
+        // Nothing is parsed that can't hold it.
+        if (!line.text.toLowerCase().includes(raw)) continue
+        const value = parsed(line.text)
+        for (let next = at; next < places.length && places[next].from <= line.from; next++) {
+          const { episode } = places[next]
+          if (!keys.has(episode.key) && says(value, wanted)) keys.add(episode.key)
+        }
+      }
+    }
+    run.found = { text: wanted, read: state, keys }
+    return keys
+  }
+
+  return {
+    page: async (path, asked) => {
+      const run = await readInTurn(path)
+      const all = episodesOf(run)
+      const found = asked.text === "" ? undefined : await search(run, all, asked.text)
+      const matching = chosen(all, asked).filter(({ key }) => found?.has(key) ?? true)
+      const place = asked.at === null ? -1 : matching.findIndex(({ key }) => key === asked.at)
+      const from = place < 0 ? asked.from : Math.floor(place / asked.count) * asked.count
+      const groups = Array.from(
+        Map.groupBy(all, ({ group }) => group),
+        ([name, episodes]) => ({
+          name,
+          seen: episodes[0].seen,
+          episodes: episodes.length,
+        }),
+      )
+      return {
+        total: all.length,
+        matching: matching.length,
+        groups,
+        from,
+        episodes: matching.slice(from, from + asked.count).map(shown),
+      }
+    },
+    one: async (path, key) => {
+      const episode = episodesOf(await readInTurn(path)).find((one) => one.key === key)
+      return episode === undefined ? undefined : transcriptOf(files, path, episode)
+    },
+  }
+}
+
+const shown = ({ file: _file, spans: _spans, ...episode }: Indexed): Episode => episode
+
+interface Source {
+  readonly file: string
+  readonly group: Group
+  readonly isScores: boolean
+}
+
+const batches = ["rollouts", "outcomes"]
+
+/** The files of a run that hold episodes; rollouts before the scores of the same ones. */
+const filesOf = async (files: Confined, run: string): Promise<ReadonlyArray<Source>> => {
+  const train: Group = { name: "train", phase: "train", seen: null }
+  const validations = async (folder: string, pattern: RegExp, isScores: boolean): Promise<ReadonlyArray<Source>> =>
+    (await files.list(`${run}/${folder}`)).files
+      .flatMap((name) => {
+        const seen = Number(pattern.exec(name)?.[1])
+        const group: Group = { name: `val${seen}`, phase: "validation", seen }
+        return Number.isNaN(seen) ? [] : { file: `${run}/${folder}/${name}`, group, isScores }
+      })
+      .sort((a, b) => (a.group.seen ?? 0) - (b.group.seen ?? 0))
+  const all: ReadonlyArray<Source> = [
+    ...batches.map((name): Source => ({
+      file: `${run}/${name}.jsonl`,
+      group: { name, phase: "batch", seen: null },
+      isScores: false,
+    })),
+    { file: `${run}/rollouts/train/rollouts.jsonl`, group: train, isScores: false },
+    { file: `${run}/${trainScores}`, group: train, isScores: true },
+    ...(await validations("rollouts/val", /^(\d+)_seen_episodes_rollouts\.jsonl$/, false)),
+    ...(await validations("scores/val", /^(\d+)_seen_episodes_scores\.jsonl$/, true)),
+  ]
+  const sizes = await Promise.all(all.map(({ file }) => files.size(file)))
+  return all.filter((_, at) => sizes[at] !== undefined)
+}
+
+/** In the order of their groups; where there are rollouts, scores tell only of what failed and of what isn't over. */
+const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
+  const indices = Array.from(run.files.values(), ({ index }) => index.episodes)
+  const groups = Map.groupBy(indices.flat(), ({ group }) => group)
+  return Array.from(groups.values()).flatMap((episodes) => {
+    const rollouts = episodes.filter(({ id }) => id !== null)
+    if (rollouts.length === 0 || rollouts.length === episodes.length) return episodes
+    return merged(
+      rollouts,
+      episodes.filter(({ id }) => id === null),
+    )
+  })
+}
+
+/** A validation's rollouts are those of its episodes that didn't fail, in their order. */
+const merged = (rollouts: ReadonlyArray<Indexed>, scores: ReadonlyArray<Indexed>): ReadonlyArray<Indexed> => {
+  if (rollouts[0].phase === "batch") return [...rollouts, ...scores].toSorted((a, b) => a.number - b.number)
+  if (rollouts[0].phase === "train") {
+    const known = new Set(rollouts.map(({ number }) => number))
+    return [...rollouts, ...scores.filter(({ number }) => !known.has(number))].toSorted((a, b) => a.number - b.number)
+  }
+  let at = 0
+  const all = scores.map((scored): Indexed => {
+    const rollout = scored.failed === null ? rollouts.at(at++) : undefined
+    return rollout === undefined ? scored : { ...rollout, key: scored.key, number: scored.number }
+  })
+  return [...all, ...rollouts.slice(at)]
+}
+
+const rolloutOf = Schema.decodeUnknownExit(Rollout)
+const outcomeOf = Schema.decodeUnknownExit(Outcome)
+const sampleOf = Schema.decodeUnknownExit(Sample)
+const scoreOf = Schema.decodeUnknownExit(StepScoreRecord)
+const callFileOf = Schema.decodeUnknownExit(CallFile)
+
+const linesOf = async (files: Confined, { file, spans }: Indexed): Promise<ReadonlyArray<unknown>> => {
+  const found: Array<unknown> = []
+  for (const { from, to } of spans)
+    for await (const { text } of wholeLines(files, file, from, to)) found.push(parsed(text))
+  return found
+}
+
+const valuesOf = <A>(
+  all: ReadonlyArray<unknown>,
+  decode: (value: unknown) => Exit.Exit<A, unknown>,
+): ReadonlyArray<A> =>
+  all.flatMap((value) => {
+    const decoded = decode(value)
+    return Exit.isSuccess(decoded) ? [decoded.value] : []
+  })
+
+const transcriptOf = async (files: Confined, run: string, indexed: Indexed): Promise<Transcript> => {
+  const episode = shown(indexed)
+  const lines = await linesOf(files, indexed)
+  if (indexed.id === null) {
+    const scores = valuesOf(lines, scoreOf).filter((line) => line.episode_index === indexed.number)
+    return fromScores(episode, scores, await callsOf(files, run, indexed))
+  }
+  const rollouts = [...valuesOf(lines, rolloutOf), ...valuesOf(lines, outcomeOf).flatMap((outcome) => outcome.rollouts)]
+  const first = rollouts.find(({ id }) => id === indexed.id)
+  // It has an id, so it was meant to be one, and isn't.
+  if (first === undefined) return fromScores({ ...episode, failed: "its rollout can't be read" }, [], [])
+  return fromRollouts(
+    episode,
+    [first, ...rollouts.filter((rollout) => rollout !== first)],
+    await samplesOf(files, indexed, rollouts),
+  )
+}
+
+const samplesOf = async (
+  files: Confined,
+  { file }: Indexed,
+  rollouts: ReadonlyArray<Rollout>,
+): Promise<ReadonlyArray<Sample>> => {
+  const path = beside(file)
+  if (path === file || (await files.size(path)) === undefined) return []
+  const wanted = rollouts.map(({ id }) => ({ id, raw: JSON.stringify(id) }))
+  const found: Array<Sample> = []
+  for await (const { text } of wholeLines(files, path)) {
+    // Most lines are of other episodes.
+    if (!wanted.some(({ raw }) => text.includes(raw))) continue
+    found.push(...valuesOf([parsed(text)], sampleOf))
+  }
+  return found
+}
+
+const mostCalls = 1000
+
+/** The files of an episode's calls, those that look back behind the others. */
+const callsOf = async (
+  files: Confined,
+  run: string,
+  { phase, seen, number, length, failed }: Indexed,
+): Promise<ReadonlyArray<CallFile>> => {
+  const folder = phase === "train" ? "train" : `validation/val_${seen}`
+  const padded = (value: number, width: number): string => String(value).padStart(width, "0")
+  const found: Array<CallFile> = []
+  for (const purpose of ["action", "reflection"]) {
+    for (let step = 0; step <= length + (failed === null ? 0 : 1); step++) {
+      for (let call = 0; found.length < mostCalls; call++) {
+        const name = `${purpose}_episode_${padded(number, 6)}_step_${padded(step, 4)}_call_${padded(call, 2)}.json`
+        const text = await files.text(`${run}/llm_calls/${folder}/${purpose}s/${name}`)
+        if (text === undefined) break
+        found.push(...valuesOf([parsed(text)], callFileOf))
+      }
+    }
+  }
+  return found
+}

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statSync } from "node:fs"
+import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { stream } from "../../src/rng/Rng.ts"
@@ -16,8 +16,6 @@ export interface Crashed {
   readonly askedAgain: number
 }
 
-const sizeOf = (file: string): number => (existsSync(file) ? statSync(file).size : 0)
-
 /**
  * Kills an experiment at random moments and resumes it every time, until it was killed so often; then lets it finish, and
  * runs another one by the answers that the first was given.
@@ -26,6 +24,9 @@ export const killed = (within: string, seed: number, kills: number, wanted: Want
   withServer({ fault: someFaults(seed, 0.05) }, async (server) => {
     const folder = join(within, `campaign-${seed}`)
     mkdirSync(folder)
+    // About as many answers apart that there are enough for all of them.
+    const { tasks = 40 } = wanted
+    const every = Math.floor((2 * tasks) / kills)
     const random = stream(seed, "prove", "experiment")
     const file = (cache: string): string =>
       write(
@@ -46,13 +47,11 @@ export const killed = (within: string, seed: number, kills: number, wanted: Want
       const { child, ended } = start(run === undefined ? args : [...args, "--resume", run], folder)
       let over = false
       void ended.then(() => (over = true))
-      // Some moments of the way there, and some of the training itself.
-      const log = join(run ?? "", "run.log")
-      const before = sizeOf(log)
-      const begun = (): boolean =>
-        run === undefined ? existsSync(join(runsBelow(results)[0] ?? "", "run.log")) : sizeOf(log) > before
-      if (run === undefined || random.uniform() < 0.75) while (!over && !begun()) await sleep(2)
-      await sleep(random.between(0, 250))
+      // Some on the way there, most while it plays: some answers further on, for what is cached isn't asked again.
+      const before = server.asked.length
+      const further = random.uniform() < 0.2 ? 0 : 1 + random.integer(2 * every)
+      while (!over && server.asked.length < before + further) await sleep(1)
+      await sleep(further === 0 ? random.between(0, 800) : random.between(0, 20))
       child.kill("SIGKILL")
       const { signal, code, stderr } = await ended
       if (signal !== "SIGKILL" && code !== 0) throw new Error(stderr)

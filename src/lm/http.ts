@@ -10,6 +10,7 @@ import {
   type HttpClientError,
   HttpClientRequest,
   type HttpClientResponse,
+  UrlParams,
 } from "effect/http"
 import { isPlain } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
@@ -164,6 +165,8 @@ const send = Effect.fnUntraced(function* (
   const response = yield* server.client.execute(request).pipe(
     // Whoever is named in a redirection isn't who was asked: neither the key nor the prompt is for them.
     Effect.provideService(FetchHttpClient.RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" }),
+    // The query of an address may hold a secret.
+    Effect.provideService(UrlParams.CurrentRedactedNames, [/^/]),
     // What we trace is no business of a server's.
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
     Effect.mapError((error) => unreachable(server, url, error)),

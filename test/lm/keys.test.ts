@@ -118,7 +118,7 @@ describe("keys", () => {
       const server = yield* serve({})
       const { asked } = server
       const lm = yield* opened({ ...server, url: `${server.url}/v1?code=${secret}` }, { apiKey: Redacted.make(secret) })
-      yield* lm.complete(ask()).pipe(Effect.withSpan("run"), Effect.withTracer(tracer))
+      yield* Effect.exit(lm.complete(ask())).pipe(Effect.withSpan("run"), Effect.withTracer(tracer))
       assert.include(spans.join("\n"), "http.request.method")
       assert.notInclude(spans.join("\n"), secret)
       assert.deepStrictEqual(

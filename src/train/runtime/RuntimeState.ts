@@ -67,6 +67,13 @@ export class RuntimeState {
     this.begunAt = passedOver
   }
 
+  /** What another run's folder has, its own new one hasn't. */
+  beginFolder(): void {
+    this.begunAt = this.seen
+    this.lastCheckpoint = -1
+    this.lastMemory = -1
+  }
+
   addEpisode({ scores }: Played): void {
     this.seen++
     this.played++

@@ -161,7 +161,6 @@ export const restore = Effect.fnUntraced(function* (
 
 const foreignState = ({ episode_index, train_steps_total }: RuntimeJson): RuntimeState => {
   const state = new RuntimeState(episode_index)
-  state.lastCheckpoint = episode_index
   state.steps = train_steps_total
   return state
 }

@@ -146,7 +146,7 @@ const trained = Effect.fnUntraced(function* (
       : yield* checkpointing.restore(agent, shared, earlier)
   if (goesOn) yield* run.cutBack(restored?.appendedSizes ?? {})
   const state = restored?.state ?? new RuntimeState(runtime.startEpisodeIndex)
-  if (!goesOn) state.begunAt = state.seen
+  if (!goesOn) state.beginFolder()
   if (spent !== undefined) Object.assign(spent, restored?.spent)
   if (state.seen < totalEpisodes) for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
   yield* run.write("config.yaml", stringify(toSnakeCase(effective)))

@@ -66,19 +66,8 @@ describe("a run that is stopped while it tells of something", () => {
 
   it.effect("goes on from where it had gone on from, too", () =>
     Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const path = yield* Path.Path
-      const folder = yield* temporaryDirectory
-      const { files } = yield* keep({ ...input, runtime: { ...input.runtime, checkpointEveryEpisodes: 1 } })
-      for (const [file, text] of below(
-        new Map([...files].map(([at, said]) => [at, new TextEncoder().encode(said)])),
-        "checkpoints/ep_000001/",
-      )) {
-        yield* fs.makeDirectory(path.join(folder, "ep_000001"), { recursive: true })
-        yield* fs.writeFileString(path.join(folder, "ep_000001", file), text)
-      }
-      const runtime = { ...input.runtime, resumeFrom: path.join(folder, "ep_000001") }
-      assert.isAbove(yield* everywhere({ ...input, runtime }, { disk }), 15)
+      const resumeFrom = yield* checkpointOf({ ...input, runtime: { ...input.runtime, checkpointEveryEpisodes: 1 } }, 1)
+      assert.isAbove(yield* everywhere({ ...input, runtime: { ...input.runtime, resumeFrom } }, { disk }), 15)
     }).pipe(Effect.scoped, Effect.provide(disk)),
   )
 
@@ -96,6 +85,34 @@ describe("a run that is stopped while it tells of something", () => {
       }
     }),
   )
+})
+
+describe("a run in a new folder", () => {
+  it.effect("has a checkpoint and a memory of its own, also where there is nothing left to play", () =>
+    Effect.gen(function* () {
+      const resumeFrom = yield* checkpointOf(input, 4)
+      for (const more of [{}, { checkpointOnStart: true, checkpointEveryEpisodes: 0 }]) {
+        const { files } = yield* keep({ ...input, runtime: { ...input.runtime, ...more, resumeFrom } }, { disk })
+        assert.isTrue(files.has("checkpoints/ep_000004/memory_4.jsonl"))
+        assert.strictEqual(files.get("memories/memory_4.jsonl"), files.get("checkpoints/ep_000004/memory_4.jsonl"))
+      }
+    }).pipe(Effect.scoped, Effect.provide(disk)),
+  )
+})
+
+/** The folder of a checkpoint that a run leaves, on disk. */
+const checkpointOf = Effect.fnUntraced(function* (of: Input, episode: number) {
+  const fs = yield* FileSystem.FileSystem
+  const { join } = yield* Path.Path
+  const name = `ep_${String(episode).padStart(6, "0")}`
+  const folder = join(yield* temporaryDirectory, name)
+  const { effect, files } = runIn({}, of)
+  yield* effect
+  yield* fs.makeDirectory(folder)
+  for (const [file, text] of below(files, `${folderOf(files)}/checkpoints/${name}/`)) {
+    yield* fs.writeFileString(join(folder, file), text)
+  }
+  return folder
 })
 
 /** Something that is done before a file is written. */

@@ -39,7 +39,9 @@ export const Played = Schema.Struct({
 export type Played = typeof Played.Type
 
 /** What was done last, and what would have been right, where there is such a thing. */
-export const lastOf = ({ steps }: Pick<Played, "steps">): { answer: string | null; target: string | null } => {
-  const last = steps.findLast(({ action }) => action !== null)
-  return { answer: last?.action ?? null, target: last?.feedback.target ?? null }
-}
+export const lastOf = ({
+  steps,
+}: Pick<Played, "steps">): { readonly answer: string | null; readonly target: string | null } => ({
+  answer: steps.findLast(({ action }) => action !== null)?.action ?? null,
+  target: steps.findLast(({ feedback }) => feedback.target !== null)?.feedback.target ?? null,
+})

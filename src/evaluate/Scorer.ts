@@ -50,7 +50,9 @@ export const steps = (name = "steps"): Scorer => make(name, (played) => played.s
 const answered = (name: string, compare: AnswerScorer): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
-    return target === null ? null : answer === null ? 0 : compare(answer, { targets: [target] }).score
+    // Who says nothing is never told what was right, and wasn't right.
+    if (answer === null) return 0
+    return target === null ? null : compare(answer, { targets: [target] }).score
   })
 
 /** 1 where the last action is the target, apart from case, spaces, quotes, a full stop and a box around it. */
@@ -63,8 +65,9 @@ export const f1 = (name = "f1"): Scorer => answered(name, sameWords)
 export const contains = (name = "contains"): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
+    if (answer === null) return 0
     if (target === null) return null
-    return answer !== null && normalise(answer).includes(normalise(unboxed(target))) ? 1 : 0
+    return normalise(answer).includes(normalise(unboxed(target))) ? 1 : 0
   })
 
 /** Of all prompts and answers. */

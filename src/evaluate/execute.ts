@@ -1,4 +1,4 @@
-import { Cause, Clock, Effect, Exit, type FileSystem, type Path, Schema, type Scope } from "effect"
+import { Cause, Clock, Effect, Exit, Schema, type Scope } from "effect"
 import { stringify } from "yaml"
 import { ConfigError, display, isPlain, type Plain, snakeCase, toSnakeCase } from "../config/Config.ts"
 import { sha256 } from "../config/sha256.ts"
@@ -96,11 +96,7 @@ const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 /** Plays what isn't played yet, in a run's folder, and writes what it comes to. */
 export const execute = Effect.fnUntraced(function* (
   prepared: Prepared,
-): Effect.fn.Return<
-  EvaluationResult,
-  ExecuteError,
-  RunStore | Recorder | FileSystem.FileSystem | Path.Path | Scope.Scope
-> {
+): Effect.fn.Return<EvaluationResult, ExecuteError, RunStore | Recorder | Scope.Scope> {
   const { settings, tasks, contestants, effective, spent } = prepared
   const begun = yield* Clock.currentTimeMillis
   const algorithm = contestants.map(({ name }) => name).join("+")

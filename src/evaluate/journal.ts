@@ -3,7 +3,7 @@
  * nobody again what was answered. A line is there as soon as an episode is over, and has its marks.
  */
 import { Effect, Schema, type Scope, Semaphore, Stream } from "effect"
-import { lines, valueOf } from "../episode/jsonLines.ts"
+import { type Line, lines, valueOf } from "../episode/jsonLines.ts"
 import type { RolloutsError } from "../episode/RolloutsError.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
@@ -32,7 +32,15 @@ export interface Earlier {
 }
 
 const headOf = valueOf(Head)
+const jsonOf = valueOf(Schema.Unknown)
 const entryOf = valueOf(Entry)
+const isEntry = Schema.is(Entry)
+
+/** As it stands there, with its keys in their order: what is written of it again is the same text. */
+const asWritten = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Entry, RolloutsError> {
+  const found = yield* jsonOf(path, line)
+  return isEntry(found) ? found : yield* entryOf(path, line)
+})
 
 /** What an earlier process left; a line that it was stopped within is cut off. */
 export const readEarlier = Effect.fnUntraced(function* (
@@ -47,7 +55,7 @@ export const readEarlier = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       if (!line.whole) return
       if (evaluation === undefined) evaluation = (yield* headOf(path, line)).evaluation
-      else entries.push(yield* entryOf(path, line))
+      else entries.push(yield* asWritten(path, line))
       end = line.end
     }),
   )

@@ -1,0 +1,231 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { budgeted, Spent } from "../../src/lm/budgeted.ts"
+import { type Contestant, EvaluationResult, type Prepared } from "../../src/evaluate/execute.ts"
+import { EpisodeRow, StepRow } from "../../src/evaluate/rows.ts"
+import { toCamelCase } from "../../src/config/Config.ts"
+import { contestant, evaluated, linesOf, model, type Place, prepared, settings, words } from "./support.ts"
+
+const ended = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(effect)
+    yield* TestClock.adjust("1 minute")
+    return yield* Fiber.join(fiber)
+  })
+
+const run = (who: ReadonlyArray<Contestant>, more: Partial<Prepared> = {}, place: Place = {}) =>
+  ended(evaluated(prepared(who, more), place))
+
+/** What must be the same, however it came to be. */
+const lasting = (files: ReadonlyMap<string, string>) => {
+  const timeless = (text: string | undefined) =>
+    linesOf(text).map(({ duration_ms: _1, timestamp: _2, step_start: _3, step_end: _4, ...rest }) => rest)
+  return {
+    names: [...files.keys()].filter((name) => name !== "run.log").sort(),
+    episodes: timeless(files.get("episodes.jsonl")),
+    steps: timeless(files.get("steps.jsonl")),
+    scores: [0, 1].map((place) => timeless(files.get(`scores/val/${place}_seen_episodes_scores.jsonl`))),
+    rollouts: [0, 1].map((place) => files.get(`rollouts/val/${place}_seen_episodes_rollouts.jsonl`)),
+    returns: files.get("return.json"),
+  }
+}
+
+const twoAgents = (first = model(), second = model({ knows: ["one", "two"] })) =>
+  Effect.all([contestant("knows", first), contestant("some", second)])
+
+describe("an evaluation as a run", () => {
+  it.effect("leaves tables, scores, transcripts and a report, which fit their Schemas", () =>
+    Effect.gen(function* () {
+      const who = yield* twoAgents(model({ breaks: ["six"] }))
+      const { result, files } = yield* run(who)
+      assert.deepStrictEqual([...files.keys()].sort(), [
+        "config.json",
+        "config.yaml",
+        "description.txt",
+        "episodes.jsonl",
+        "metrics.json",
+        "return.json",
+        "rollouts/val/0_seen_episodes_rollouts.jsonl",
+        "rollouts/val/1_seen_episodes_rollouts.jsonl",
+        "scores/val/0_seen_episodes_scores.jsonl",
+        "scores/val/1_seen_episodes_scores.jsonl",
+        "steps.jsonl",
+        "table.csv",
+      ])
+      const episodes = linesOf(files.get("episodes.jsonl")).map((line) => Schema.decodeUnknownSync(EpisodeRow)(line))
+      assert.deepStrictEqual(
+        episodes.map(({ agent, env_id, scores, error }) => [agent, env_id, scores["exact"], error?.message]),
+        [
+          ...words.map((word, at) => [
+            "knows",
+            `word-${at}`,
+            word === "six" ? undefined : 1,
+            word === "six" ? "six breaks it" : undefined,
+          ]),
+          ...words.map((_, at) => ["some", `word-${at}`, at < 2 ? 1 : 0, undefined]),
+        ],
+      )
+      // Two tries of the four words that the second one doesn't know.
+      const steps = linesOf(files.get("steps.jsonl")).map((line) => Schema.decodeUnknownSync(StepRow)(line))
+      assert.deepStrictEqual([steps.length, result.steps, result.episodes, result.failed], [15, 15, 12, 1])
+      const metrics = Schema.decodeUnknownSync(EvaluationResult)(
+        toCamelCase(JSON.parse(files.get("metrics.json") ?? "")),
+      )
+      assert.deepStrictEqual(metrics, result)
+      assert.deepInclude(result.validation, { step: 0, episodes: 5, meanReturn: 1 })
+      const [exact] = result.report.comparisons
+      assert.deepInclude(exact, { left: "knows", right: "some", scorer: "exact", tasks: 5, worse: 3, better: 0 })
+      assert.strictEqual((files.get("table.csv") ?? "").trim().split("\n").length, 13)
+      // A token a word: 1 a million for what is read, 10 for what is said.
+      const [first] = episodes
+      assert.closeTo(first.cost ?? 0, (first.input_tokens + 10 * first.output_tokens) / 1e6, 1e-12)
+    }),
+  )
+
+  it.effect("is the same however many are played at a time", () =>
+    Effect.gen(function* () {
+      const who = yield* twoAgents()
+      const alone = yield* run(who, { settings: { ...settings, workers: 1, repeats: 2 } })
+      const many = yield* run(who, { settings: { ...settings, workers: 12, repeats: 2 } })
+      assert.strictEqual(many.result.digest, alone.result.digest)
+      assert.deepStrictEqual(lasting(many.files), lasting(alone.files))
+    }),
+  )
+
+  it.effect(
+    "goes on wherever it was interrupted: nobody is asked again what was answered, and all is as uninterrupted",
+    () =>
+      Effect.gen(function* () {
+        const whole = yield* run(yield* twoAgents())
+        for (const millis of [1, 6, 8, 12, 17, 30]) {
+          const [first, second] = [model(), model({ knows: ["one", "two"] })]
+          const who = yield* twoAgents(first, second)
+          const files = new Map<string, Uint8Array>()
+          const fiber = yield* Effect.forkChild(evaluated(prepared(who), { files }))
+          yield* TestClock.adjust(millis)
+          yield* Fiber.interrupt(fiber)
+          const resume = whole.result.runDir
+          const journal = linesOf(new TextDecoder().decode(files.get(`${resume}/played.jsonl`)))
+          assert.isAbove(journal.length, 0)
+          const answered = journal.slice(1).length
+          const before = first.asked.length + second.asked.length
+          const again = yield* run(who, {}, { files, resume })
+          assert.deepStrictEqual(lasting(again.files), lasting(whole.files), `after ${millis} ms`)
+          assert.strictEqual(again.result.digest, whole.result.digest)
+          // Each episode that was not over is played from its beginning: 6 calls by the first, 10 by the second in all.
+          const cost = (line: Record<string, unknown>): number => Number(Object(line["row"]).calls)
+          const kept = journal.slice(1).reduce((sum, line) => sum + cost(line), 0)
+          assert.strictEqual(first.asked.length + second.asked.length - before, 16 - kept, `${answered} were kept`)
+        }
+      }),
+  )
+
+  it.effect("keeps what was done behind a slow one, too, though it could not be told yet", () =>
+    Effect.gen(function* () {
+      const said = model()
+      const who = [yield* contestant("knows", said)]
+      const files = new Map<string, Uint8Array>()
+      const fiber = yield* Effect.forkChild(
+        evaluated(prepared(who, { settings: { ...settings, workers: 6 } }), { files }),
+      )
+      // The first word takes the longest: 10 ms.
+      yield* TestClock.adjust(9)
+      yield* Fiber.interrupt(fiber)
+      const directory = [...files.keys()][0].replace(/\/[^/]+$/, "")
+      assert.isFalse(files.has(`${directory}/episodes.jsonl`))
+      const before = said.asked.length
+      yield* run(who, { settings: { ...settings, workers: 6 } }, { files, resume: directory })
+      assert.deepStrictEqual(said.asked.slice(before), ["Q: word-0: say one"])
+    }),
+  )
+
+  it.effect("cuts off a line that it was killed within, and plays that episode again", () =>
+    Effect.gen(function* () {
+      const said = model()
+      const who = [yield* contestant("knows", said)]
+      const files = new Map<string, Uint8Array>()
+      const fiber = yield* Effect.forkChild(
+        evaluated(prepared(who, { settings: { ...settings, workers: 1 } }), { files }),
+      )
+      yield* TestClock.adjust(28)
+      yield* Fiber.interrupt(fiber)
+      const directory = [...files.keys()][0].replace(/\/[^/]+$/, "")
+      const journal = files.get(`${directory}/played.jsonl`) ?? new Uint8Array(0)
+      files.set(`${directory}/played.jsonl`, journal.slice(0, -20))
+      const before = said.asked.length
+      // Once more, so that something is written behind the cut.
+      const one = { ...settings, workers: 1 }
+      const second = yield* Effect.forkChild(evaluated(prepared(who, { settings: one }), { files, resume: directory }))
+      yield* TestClock.adjust(9)
+      yield* Fiber.interrupt(second)
+      const { result } = yield* run(who, { settings: one }, { files, resume: directory })
+      assert.deepInclude(result, { episodes: 6, failed: 0 })
+      // Three were over after 10, 9 and 8 ms; of these the last is lost, and the fourth was not over.
+      assert.deepStrictEqual(
+        said.asked.slice(before).map((text) => text.slice(3, 9)),
+        ["word-2", "word-3", "word-3", "word-4", "word-5"],
+      )
+    }),
+  )
+
+  it.effect("refuses to go on with what was played by other settings", () =>
+    Effect.gen(function* () {
+      const who = [yield* contestant("knows", model())]
+      const files = new Map<string, Uint8Array>()
+      const fiber = yield* Effect.forkChild(evaluated(prepared(who), { files }))
+      yield* TestClock.adjust(7)
+      yield* Fiber.interrupt(fiber)
+      const directory = [...files.keys()][0].replace(/\/[^/]+$/, "")
+      const kept = files.get(`${directory}/played.jsonl`)
+      const error = yield* Effect.flip(run(who, { identity: { seed: 4 } }, { files, resume: directory }))
+      assert.strictEqual(
+        error.message,
+        "test.yaml: seed: it was begun with 3, found 4; what was played can't be gone on with",
+      )
+      assert.deepStrictEqual(files.get(`${directory}/played.jsonl`), kept)
+    }),
+  )
+
+  it.effect("stops where the budget is spent, keeps what was played, and goes on counting", () =>
+    Effect.gen(function* () {
+      const said = model()
+      const files = new Map<string, Uint8Array>()
+      const within = (calls: number, place: Place) =>
+        Effect.gen(function* () {
+          const spent = new Spent()
+          const lm = budgeted({ calls, tokens: null, money: null }, [], spent)(said.lm)
+          const who = [yield* contestant("knows", { lm })]
+          return yield* run(who, { settings: { ...settings, workers: 1 }, spent }, place)
+        })
+      const error = yield* Effect.flip(within(3, { files }))
+      assert.include(error.message, "a budget of 3 calls is spent")
+      const resume = [...files.keys()][0].replace(/\/[^/]+$/, "")
+      assert.include(
+        (yield* Effect.flip(within(5, { files, resume }))).message,
+        "a budget of 5 calls is spent: 5 calls",
+      )
+      assert.strictEqual(said.asked.length, 5)
+      const { result } = yield* within(6, { files, resume })
+      assert.deepStrictEqual([said.asked.length, result.episodes, result.failed], [6, 6, 0])
+    }),
+  )
+
+  it.effect("says so where all episodes fail", () =>
+    Effect.gen(function* () {
+      const { result } = yield* run([yield* contestant("none", model({ breaks: words }))])
+      assert.deepStrictEqual([result.validation, result.failed, result.report.agents[0].scores], [null, 6, []])
+    }),
+  )
+
+  it.effect("is compared with another's rows", () =>
+    Effect.gen(function* () {
+      const before = yield* run([yield* contestant("one", model({ knows: ["one"] }))])
+      const other = linesOf(before.files.get("episodes.jsonl")).map((line) =>
+        Schema.decodeUnknownSync(EpisodeRow)(line),
+      )
+      const { result } = yield* run([yield* contestant("one", model())], { other })
+      assert.deepInclude(result.report.comparisons[0], { left: "one (before)", right: "one", better: 5, worse: 0 })
+    }),
+  )
+})

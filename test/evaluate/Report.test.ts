@@ -1,0 +1,145 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Report from "../../src/evaluate/Report.ts"
+import { csv, type EpisodeRow } from "../../src/evaluate/rows.ts"
+
+const row = (agent: string, task: number, value: number | null, more: Partial<EpisodeRow> = {}): EpisodeRow => ({
+  agent,
+  episode_index: task + 1,
+  task,
+  repeat: 0,
+  env_id: `task-${task}`,
+  env_type: "test",
+  metadata: { topic: task < 2 ? "low" : "high" },
+  answer: "a",
+  target: "b",
+  score: value ?? 0,
+  scores: value === null ? {} : { exact: value },
+  steps: 1,
+  terminated: true,
+  truncated: false,
+  truncation_reason: null,
+  calls: 2,
+  retries: 0,
+  input_tokens: 10,
+  output_tokens: 5,
+  cost: 0.5,
+  duration_ms: 1,
+  error: value === null ? { error: "LmError", message: "broken" } : null,
+  ...more,
+})
+
+const options = { scorers: ["exact"], passAt: [1, 2], by: ["topic"] }
+
+describe("reports", () => {
+  it("have a mean over tasks with Wilson's interval, parts by metadata, and what it took", () => {
+    const [report] = Report.of(
+      [0, 1, 2, 3].map((task) => row("one", task, task === 0 ? 0 : 1)),
+      options,
+    ).agents
+    assert.deepInclude(report, { agent: "one", tasks: 4, episodes: 4, failed: 0, tries: [], calls: 8, cost: 2 })
+    assert.deepInclude(report, { inputTokens: 40, outputTokens: 20 })
+    const [exact] = report.scores
+    assert.deepInclude(exact, { scorer: "exact", tasks: 4, mean: 0.75 })
+    // Wilson's for 3 of 4.
+    assert.closeTo(exact.low, 0.3006, 5e-5)
+    assert.closeTo(exact.high, 0.9544, 5e-5)
+    assert.deepStrictEqual(
+      report.by.map(({ key, value, mean, tasks }) => [key, value, mean, tasks]),
+      [
+        ["topic", "high", 1, 2],
+        ["topic", "low", 0.5, 2],
+      ],
+    )
+  })
+
+  it("count each task once, however often it was played, and what failed in no mean", () => {
+    const rows = [
+      ...[1, 1, 0, 1].map((value, repeat) => row("one", 0, value, { repeat, answer: value === 1 ? "b" : "c" })),
+      ...[0, 0, 1, null].map((value, repeat) => row("one", 1, value, { repeat, answer: value === 1 ? "b" : "c" })),
+    ]
+    const [report] = Report.of(rows, { ...options, passAt: [1, 2, 4] }).agents
+    assert.strictEqual(report.failed, 1)
+    assert.closeTo(report.scores[0].mean, (3 / 4 + 1 / 3) / 2, 1e-12)
+    assert.deepStrictEqual(
+      report.tries.map(({ reducer, at, mean, tasks }) => [reducer, at, Number(mean.toFixed(6)), tasks]),
+      [
+        ["pass", 1, Number(((3 / 4 + 1 / 3) / 2).toFixed(6)), 2],
+        ["pass", 2, Number(((1 + 2 / 3) / 2).toFixed(6)), 2],
+        // The second task has three tries only.
+        ["pass", 4, 1, 1],
+        ["best", 4, 1, 1],
+        ["majority", 4, 0.5, 2],
+      ],
+    )
+  })
+
+  it("say no cost where a price isn't known, and no mean where there is nothing", () => {
+    const [report] = Report.of([row("one", 0, 1), row("one", 1, null, { cost: null })], options).agents
+    assert.isNull(report.cost)
+    const [nothing] = Report.of([row("one", 0, null)], options).agents
+    assert.deepStrictEqual([nothing.scores, nothing.by, nothing.failed], [[], [], 1])
+  })
+
+  it("compare each agent with the first, task by task", () => {
+    const rows = [
+      ...[0, 0, 0, 1].map((value, task) => row("one", task, value)),
+      ...[1, 1, 0, 1].map((value, task) => row("two", task, value)),
+    ]
+    const { comparisons } = Report.of(rows, options)
+    assert.strictEqual(comparisons.length, 1)
+    assert.deepInclude(comparisons[0], { left: "one", right: "two", scorer: "exact", difference: 0.5, tasks: 4 })
+    assert.deepInclude(comparisons[0], { better: 2, worse: 0, test: "mcnemar", p: 0.5 })
+  })
+
+  it("compare with another evaluation by the names of agents, else with its first, by tasks that both have", () => {
+    const before = [row("one", 0, 0), row("one", 1, 0), row("two", 0, 1)]
+    const now = [row("two", 0, 0), row("new", 1, 1), row("new", 7, 1)]
+    const found = Report.against(before, now, { scorers: ["exact", "other"] })
+    assert.deepStrictEqual(
+      found.map(({ left, right, difference, tasks }) => [left, right, difference, tasks]),
+      [
+        ["two (before)", "two", -1, 1],
+        ["one (before)", "new", 1, 1],
+      ],
+    )
+  })
+
+  it("are tables for people", () => {
+    const rows = [
+      ...[0, 0, 0, 1].map((value, task) => row("one", task, value)),
+      ...[1, 1, 0, 1].map((value, task) => row("two", task, value)),
+    ]
+    const lines = Report.text(Report.of(rows, { scorers: ["exact"] })).split("\n")
+    assert.deepStrictEqual(
+      lines.map((line) => line.replace(/ {2,}/g, " | ")),
+      [
+        "agent | score | mean | 95 % | tasks",
+        "one | exact | 0.250 | 0.046 to 0.699 | 4",
+        "two | exact | 0.750 | 0.301 to 0.954 | 4",
+        "",
+        "agent | episodes | failed | calls | input tokens | output tokens | cost",
+        "one | 4 | 0 | 8 | 40 | 20 | 2",
+        "two | 4 | 0 | 8 | 40 | 20 | 2",
+        "",
+        "compared | score | difference | 95 % | better | worse | tasks | p | by",
+        "two − one | exact | +0.500 | 0.000 to 1.000 | 2 | 0 | 4 | 0.5 | McNemar",
+        "",
+      ],
+    )
+  })
+})
+
+describe("tables as CSV", () => {
+  it("have a column for every key, and quotes where a field needs them", () => {
+    const text = csv([
+      row("one", 0, 1, { answer: 'say "a, b"\nor c', metadata: { topic: "x" } }),
+      row("one", 1, null, { metadata: { level: 3 } }),
+    ])
+    const [heading, ...rest] = text.split("\n")
+    assert.include(heading, "metadata.topic,")
+    assert.include(heading, "scores.exact")
+    assert.include(heading, "error.message")
+    assert.include(rest.join("\n"), '"say ""a, b""\nor c"')
+    assert.include(rest.join("\n"), "broken")
+  })
+})

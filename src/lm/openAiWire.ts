@@ -1,5 +1,6 @@
 /** OpenAI's chat completions as they go over the wire: what is sent, and what comes back, whole or piece by piece. */
 import { Schema } from "effect"
+import { withDefault } from "../config/fields.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest, ToolCall } from "./Chat.ts"
 import type { JsonFormat } from "./Provider.ts"
 
@@ -113,15 +114,15 @@ const Choice = Schema.Struct({
   prompt_token_ids: Ids,
 })
 
+const Counts = Schema.Struct({
+  prompt_tokens: maybe(Schema.Int),
+  completion_tokens: maybe(Schema.Int),
+  completion_tokens_details: maybe(Schema.Struct({ reasoning_tokens: maybe(Schema.Int) })),
+})
+
 const shared = {
   model: maybe(Schema.String),
-  usage: maybe(
-    Schema.Struct({
-      prompt_tokens: maybe(Schema.Int),
-      completion_tokens: maybe(Schema.Int),
-      completion_tokens_details: maybe(Schema.Struct({ reasoning_tokens: maybe(Schema.Int) })),
-    }),
-  ),
+  usage: maybe(Counts),
   prompt_token_ids: Ids,
 }
 
@@ -134,8 +135,12 @@ const WholeChoice = Schema.Struct({ ...Choice.fields, message: Said })
 /** An answer at once; it has a choice, or is none. */
 export const Whole = Schema.Union([Failed, Schema.Struct({ ...shared, choices: Schema.NonEmptyArray(WholeChoice) })])
 
-/** A piece of a streamed one; that with the usage has no choice. */
-export const Piece = Schema.Union([Failed, Schema.Struct({ ...shared, choices: Schema.Array(Choice) })])
+/** A piece of a streamed one; that with the usage has no choice, or doesn't speak of any. */
+export const Piece = Schema.Union([
+  Failed,
+  Schema.Struct({ ...shared, choices: Schema.Array(Choice) }),
+  Schema.Struct({ ...shared, usage: Counts, choices: withDefault(Schema.Array(Choice), []) }),
+])
 export type Piece = Exclude<typeof Piece.Type, typeof Failed.Type>
 
 const finishReasons: Readonly<Record<string, FinishReason>> = {

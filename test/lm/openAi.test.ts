@@ -187,6 +187,19 @@ describe("OpenAi", () => {
     })
   }
 
+  it.effect("counts what it took where the last piece tells of nothing else", () =>
+    Effect.gen(function* () {
+      const said = { choices: [{ delta: { content: "Hi" }, finish_reason: "stop" }] }
+      const usage = { usage: { prompt_tokens: 3, completion_tokens: 2 } }
+      const body = [JSON.stringify(said), JSON.stringify(usage), "[DONE]"]
+        .map((data) => `data: ${data}\r\n\r\n`)
+        .join("")
+      const { completion } = yield* call({ fault: () => ({ kind: "body", body }) }, ask(), { streaming: true })
+      assert.strictEqual(completion.content, "Hi")
+      assert.deepStrictEqual(completion.usage, { inputTokens: 3, outputTokens: 2, reasoningTokens: 0 })
+    }),
+  )
+
   it.live("waits for a server that is slow", () =>
     Effect.gen(function* () {
       const { completion } = yield* call({ fault: () => ({ kind: "slow", milliseconds: 30 }) })

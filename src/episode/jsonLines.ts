@@ -1,5 +1,6 @@
 /** Files with a value of JSON a line, read as streams: a line is in memory only while it is looked at. */
 import { Effect, FileSystem, type PlatformError, Schema, SchemaIssue, Stream } from "effect"
+import { joined } from "../config/bytes.ts"
 import { display } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import { RolloutsError } from "./RolloutsError.ts"
@@ -23,17 +24,6 @@ interface Scan {
   readonly end: number
 }
 
-const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  if (parts.length === 1) return parts[0]
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
-}
-
 /** All lines but empty ones. */
 export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Line, E, R> =>
   Stream.mapAccumArray(
@@ -45,7 +35,8 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
       for (const chunk of chunks) {
         let from = 0
         for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, from)) {
-          const line = joined([...parts, chunk.subarray(from, at)])
+          const rest = chunk.subarray(from, at)
+          const line = parts.length === 0 ? rest : joined([...parts, rest])
           end += line.length + 1
           if (line.length > 0) found.push({ bytes: line, number, end, whole: true })
           number++
@@ -58,7 +49,7 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
     },
     {
       onHalt: ({ parts, number, end }) => {
-        const line = joined([...parts, new Uint8Array(0)])
+        const line = joined(parts)
         return line.length === 0 ? [] : [{ bytes: line, number, end: end + line.length, whole: false }]
       },
     },

@@ -1,5 +1,6 @@
 import type { Effect } from "effect"
 import type { NamedArrays, NamedTensors } from "../algorithm/Algorithm.ts"
+import { joined } from "../config/bytes.ts"
 import { sha256 } from "../config/sha256.ts"
 
 /**
@@ -24,13 +25,3 @@ const partsOf = (arrays: NamedArrays): ReadonlyArray<Uint8Array> =>
       const heading = new TextEncoder().encode(`${name}[${shape.join(",")}]`)
       return [heading, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)]
     })
-
-const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0))
-  let offset = 0
-  for (const part of parts) {
-    all.set(part, offset)
-    offset += part.length
-  }
-  return all
-}

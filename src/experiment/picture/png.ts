@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { joined } from "../../config/bytes.ts"
 import { deflate } from "../gzip.ts"
 import type { Picture } from "./Picture.ts"
 import { type Pixels, pixelsOf } from "./raster.ts"
@@ -39,16 +40,6 @@ const u32 = (value: number): ReadonlyArray<number> => [
 const chunk = (name: string, data: Uint8Array): Uint8Array => {
   const named = joined([new TextEncoder().encode(name), data])
   return joined([Uint8Array.of(...u32(data.length)), named, Uint8Array.of(...u32(crc32(named)))])
-}
-
-const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const part of parts) {
-    all.set(part, at)
-    at += part.length
-  }
-  return all
 }
 
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {

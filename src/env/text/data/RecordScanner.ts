@@ -2,6 +2,7 @@
  * Finds where the records of a file begin, from chunks of its bytes, in one pass. A record ends with its line, or, where
  * quotes count, with the first line end outside of quotes. Empty lines are no records.
  */
+import { joined } from "../../../config/bytes.ts"
 
 const lineFeed = 10
 const carriageReturn = 13
@@ -79,15 +80,4 @@ export class RecordScanner {
     const bytes = whole[whole.length - 1] === carriageReturn ? whole.subarray(0, -1) : whole
     return bytes.every((byte) => byte === 32 || byte === 9) ? undefined : this.#emit(bytes, start, line)
   }
-}
-
-/** Parts as one. */
-export const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
 }

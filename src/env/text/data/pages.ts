@@ -1,6 +1,6 @@
 /** Reads parts of a file by their places, and keeps the pages that were read last: small files are read once. */
 import { Effect, type FileSystem, type PlatformError } from "effect"
-import { joined } from "./RecordScanner.ts"
+import { joined } from "../../../config/bytes.ts"
 
 const pageBytes = 16 * 1024
 /** 8 MiB of a file are kept at most. */

@@ -103,6 +103,8 @@ inBrowser("an exported site", ({ page, served, text, count, drawn, click, set })
         // Three of the four: no group that the export has.
         await set("#filter", "worthy")
         await page.until("document.querySelector('.runs td.name')?.textContent.includes('3 runs') === true")
+        // Until then the curves are those of all four.
+        await page.until("document.querySelector('.curves > p').textContent === ''")
         await drawn(0, 1)
         await drawn(1, 1)
         await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

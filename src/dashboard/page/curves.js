@@ -59,7 +59,7 @@ export const makeCurves = (view) => {
   }
 
   const draw = () => {
-    const waiting = items.some((item) => dataOf(item) === undefined)
+    const waiting = items.some((item) => loaded.get(item.key)?.awaited ?? true)
     if (!failed) note.textContent = waiting ? "reading …" : ""
     for (const { measure, chart } of charts) {
       const series = items.flatMap((item) => seriesOf(item, dataOf(item), measure, view))
@@ -74,15 +74,19 @@ export const makeCurves = (view) => {
     const axis = axisOf(item)
     const same = known !== undefined && known.runs === runs && known.axis === axis
     if (same && !known.stale && (known.singles || !wantsSingles)) return
-    const entry = { runs, axis, stale: false, singles: wantsSingles, data: same ? known.data : undefined }
+    // What was shown stays until the new is there.
+    const data = known?.axis === axis ? known.data : undefined
+    const entry = { runs, axis, stale: false, singles: wantsSingles, data, awaited: !same || data === undefined }
     loaded.set(item.key, entry)
     try {
-      const data = await fetchItem(item, axis, source, wantsSingles)
+      const fetched = await fetchItem(item, axis, source, wantsSingles)
       if (loaded.get(item.key) !== entry) return
-      entry.data = data
+      entry.data = fetched
+      entry.awaited = false
       failed = false
     } catch (error) {
       entry.stale = true
+      entry.awaited = false
       failed = true
       note.textContent = error.message
     }
@@ -103,8 +107,8 @@ export const makeCurves = (view) => {
       items = next
       source = from
       for (const key of loaded.keys()) if (!items.some((item) => item.key === key)) loaded.delete(key)
-      draw()
       for (const item of items) void load(item)
+      draw()
     },
     /** Something is new in these runs: what is shown of them stays until the new is there. */
     stale: (paths) => {

@@ -13,7 +13,7 @@
  * const result = yield* add.call({ id: "1", name: "add", arguments: '{"a": 1, "b": 2}' }) // content: "3"
  * ```
  */
-import { Duration, Effect, type Schema } from "effect"
+import { Cause, Duration, Effect, type Schema } from "effect"
 import { jsonSchema } from "../config/jsonSchema.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
@@ -60,8 +60,9 @@ export const make = <Parameters extends Schema.Codec<unknown, unknown>, E>(rules
             duration: timeout,
             orElse: () => Effect.fail(`${name} took longer than ${Duration.format(timeout)} and was stopped.`),
           }),
-          // A defect of one tool is no end of the run; an interruption is.
+          // A defect of one tool is no end of the run, nor is it when one interrupts itself; who interrupts us isn't caught.
           Effect.catchDefect((defect) => Effect.fail(`${name} failed: ${messageOf(defect)}`)),
+          Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(`${name} failed: it was interrupted`)),
         )
         return {
           toolCallId: call.id,

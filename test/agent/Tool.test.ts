@@ -56,6 +56,7 @@ describe("a tool", () => {
         [add, "7", /^The arguments won't do: add: config: expected object, found 7$/],
         [plain(() => Effect.fail(new Error("no\nway"))), "{}", /^t failed: no; way$/],
         [plain(() => Effect.die(new Error("oh"))), "{}", /^t failed: oh$/],
+        [plain(() => Effect.interrupt), "{}", /^t failed: it was interrupted$/],
         [
           plain(() => {
             throw new Error("at once")

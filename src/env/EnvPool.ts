@@ -7,8 +7,8 @@
  *
  * @example
  * ```ts
- * export const river = EnvPool.located(Env.make({ id: "river", … }), import.meta.url)
- * export default Train.run({ env: river, numEnvs: 16, workers: 4, … })
+ * export const river = EnvPool.located(Env.make(definition), import.meta.url)
+ * export default Train.run({ env: river, numEnvs: 16, workers: 4, algorithm: Ppo.make(), totalSteps: 100_000 })
  * ```
  */
 import { Context, Effect, type Scope } from "effect"

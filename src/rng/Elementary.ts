@@ -8,11 +8,11 @@
  *
  * @example
  * ```ts
- * import { cos, exp, log, sin } from "effect-rl"
+ * import { Elementary } from "effect-rl"
  *
- * exp(1) // 2.718281828459045
- * log(10) // 2.302585092994046
- * sin(1) ** 2 + cos(1) ** 2 // 1
+ * Elementary.exp(1) // 2.718281828459045
+ * Elementary.log(10) // 2.302585092994046
+ * Elementary.sin(1) ** 2 + Elementary.cos(1) ** 2 // 1
  * ```
  */
 

@@ -13,7 +13,7 @@ export interface Example {
 }
 
 /** Folders whose examples are programs, but for what they are given. */
-const folders = ["lm", "agent", "episode", "env/text", "evaluate", "train/runtime"]
+const folders = ["rng", "returns", "lm", "env", "agent", "episode", "evaluate", "train", "runs"]
 
 const fenced = (text: string): ReadonlyArray<string> =>
   Array.from(text.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code)
@@ -49,7 +49,10 @@ interface Own {
 /** The code with what it uses imported: of the library, of the file that it stands in, of Effect, and what it is given. */
 const programOf = (code: string, own: Own | null, given: string): string => {
   const said = code.match(/^import .*$/gm) ?? []
-  const body = code.replace(/^import .*\n/gm, "").replace(/^export default /gm, "const exported = ")
+  const body = code
+    .replace(/^import .*\n/gm, "")
+    .replace(/^export default /gm, "const exported = ")
+    .replace(/^export /gm, "")
   const taken = new Set<string>(said.flatMap((line) => line.match(/\w+/g) ?? []))
   const imported = (names: Iterable<string>, from: string, source?: string): ReadonlyArray<string> => {
     const found = [...names].filter((name) => !taken.has(name) && uses(body, name) && !declares(body, name))

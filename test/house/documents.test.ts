@@ -22,7 +22,7 @@ describe("documents", () => {
   it("have examples that are right about the types: those of comments, and those of the page about agents", () =>
     withFolder(async (folder) => {
       const examples = examplesIn(root)
-      assert.isAbove(examples.length, 80)
+      assert.isAbove(examples.length, 90)
       for (const { name, program } of examples) write(folder, name, program)
       const compilerOptions = { noUnusedLocals: false, noUnusedParameters: false }
       write(

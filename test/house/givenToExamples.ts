@@ -4,6 +4,8 @@ import type { Agent, AgentFailure } from "../../src/agent/Agent.ts"
 import type * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
 import type { Memory } from "../../src/agent/memory/Memory.ts"
 import type { Tool } from "../../src/agent/Tool.ts"
+import type { Definition } from "../../src/env/Env.ts"
+import type * as Space from "../../src/env/Space.ts"
 import type { TaskSet } from "../../src/env/text/TaskSet.ts"
 import type { TextEnv, TextRules } from "../../src/env/text/TextEnv.ts"
 import type { MultiTextEnv } from "../../src/env/text/MultiTextEnv.ts"
@@ -31,6 +33,7 @@ export declare const dreamsOf: (depth: number) => Memory
 export declare const add: Tool
 export declare const lookup: Tool
 
+export declare const definition: Definition<{ readonly at: number }, Space.Discrete>
 /** For one player, and for several. */
 export declare const env: TextEnv & MultiTextEnv
 export declare const one: TextEnv

@@ -24,7 +24,7 @@ import * as checkpointing from "./checkpointing.ts"
 import { type Running, supervise } from "./loop.ts"
 import { logsDir } from "./logsDir.ts"
 import { checkpointAt } from "./resumeFrom.ts"
-import { type RunSettings, type RuntimeSettings, scoresFolder, strategyOf } from "./RuntimeConfig.ts"
+import { type RunSettings, scoresFolder, strategyOf } from "./RuntimeConfig.ts"
 import { episodesOf, type RuntimeResult } from "./RuntimeResult.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 import { checked, refuseTaken } from "./settings.ts"
@@ -78,7 +78,13 @@ export const execute = Effect.fnUntraced(function* (
   if (options.onPlanned !== undefined) yield* options.onPlanned(identity, effective)
   // Before there is a folder: what can't be gone on with leaves none.
   const store = yield* RunStore
-  const earlier = store.resumes ? undefined : yield* elsewhere(runtime)
+  const shared: Plain = {
+    seed: settings.seed,
+    agent: prepared.agentIdentity,
+    trainDataset: train === null ? null : yield* sha256(utf8.encode(train.digest)),
+    maxStepsPerEpisode: runtime.maxStepsPerEpisode,
+  }
+  const earlier = store.resumes ? undefined : yield* elsewhere(prepared, shared)
   const { resultsDir } = settings.output
   const opened = yield* store.open(
     identity,
@@ -90,12 +96,6 @@ export const execute = Effect.fnUntraced(function* (
     ...(folder === "." ? {} : { scores: `${folder}/scores` }),
   })
   if (!run.resumed) yield* refuseTaken(run, settings, from)
-  const shared: Plain = {
-    seed: settings.seed,
-    agent: prepared.agentIdentity,
-    trainDataset: train === null ? null : yield* sha256(utf8.encode(train.digest)),
-    maxStepsPerEpisode: runtime.maxStepsPerEpisode,
-  }
   const ready: Ready = {
     prepared,
     run,
@@ -109,9 +109,11 @@ export const execute = Effect.fnUntraced(function* (
   return yield* Effect.provideService(going, References.MinimumLogLevel, logLevels[settings.output.logLevel])
 })
 
-/** The checkpoint of another run that this one goes on from, if it does. */
-const elsewhere = ({ resumeFrom }: RuntimeSettings) =>
-  resumeFrom === null ? Effect.succeed(undefined) : checkpointAt(resumeFrom)
+/** Where another run's checkpoint leaves this one, if it goes on from one. */
+const elsewhere = ({ agent, settings }: Prepared, shared: Plain) =>
+  settings.runtime.resumeFrom === null
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(checkpointAt(settings.runtime.resumeFrom), (files) => checkpointing.restore(agent, shared, files))
 
 const utf8 = new TextEncoder()
 const logLevels = { DEBUG: "Debug", INFO: "Info", WARN: "Warn", ERROR: "Error" } as const
@@ -122,7 +124,7 @@ interface Ready {
   readonly effective: Plain
   readonly shared: Plain
   readonly warnings: ReadonlyArray<string>
-  readonly earlier: checkpointing.CheckpointFiles | undefined
+  readonly earlier: checkpointing.Restored | undefined
   readonly environment: string
 }
 
@@ -138,12 +140,8 @@ const trained = Effect.fnUntraced(function* (
   const startsOver = run.resumed && (yield* startOver(run))
   const goesOn = run.resumed && !startsOver
   // Who starts over what had gone on from another run goes on from that again.
-  const earlier = startsOver ? yield* elsewhere(runtime) : ready.earlier
-  const restored = goesOn
-    ? yield* latest(ready)
-    : earlier === undefined
-      ? undefined
-      : yield* checkpointing.restore(agent, shared, earlier)
+  const again = startsOver ? elsewhere(ready.prepared, shared) : Effect.succeed(ready.earlier)
+  const restored = yield* goesOn ? latest(ready) : again
   if (goesOn) yield* run.cutBack(restored?.appendedSizes ?? {})
   const state = restored?.state ?? new RuntimeState(runtime.startEpisodeIndex)
   if (!goesOn) state.beginFolder()

@@ -98,6 +98,21 @@ describe("a run in a new folder", () => {
       }
     }).pipe(Effect.scoped, Effect.provide(disk)),
   )
+
+  it.effect("isn't made where what it would go on from is another's", () =>
+    Effect.gen(function* () {
+      const resumeFrom = yield* checkpointOf(input, 4)
+      let opened = 0
+      const broken = (run: RunFiles) => {
+        opened++
+        return run
+      }
+      const other = { ...input, seed: 4, runtime: { ...input.runtime, resumeFrom } }
+      const error = yield* Effect.flip(runIn({ disk, broken }, other).effect)
+      assert.include(error.message, "saved with seed = 3")
+      assert.strictEqual(opened, 0)
+    }).pipe(Effect.scoped, Effect.provide(disk)),
+  )
 })
 
 /** The folder of a checkpoint that a run leaves, on disk. */

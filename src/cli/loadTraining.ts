@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect, Path } from "effect"
 import { LineCounter, parseDocument } from "yaml"
 import type { Override } from "../config/Config.ts"
-import { isPlain, toCamelCase } from "../config/Config.ts"
+import { applyOverrides, isPlain, toCamelCase } from "../config/Config.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
@@ -65,14 +65,13 @@ const training = (config: unknown): Effect.Effect<Training> =>
     ({ fromConfig }) => fromConfig(config),
   )
 
-/** What a file in YAML says of where its runs are kept, and of what they are called. */
+/** What is said of where runs are kept, and of what they are called: by a file in YAML, and by what is laid over it. */
 export const ownPlace = Effect.fnUntraced(function* (
   file: string,
+  overrides: ReadonlyArray<Override> = [],
 ): Effect.fn.Return<{ readonly resultsDir?: string; readonly name?: string }, UsageError> {
-  if (![".yaml", ".yml"].includes(extname(file))) return {}
-  const config = toCamelCase(yield* readYaml(file))
-  if (!isPlain(config)) return {}
-  const { name, output } = config
+  const config = [".yaml", ".yml"].includes(extname(file)) ? toCamelCase(yield* readYaml(file)) : {}
+  const { name, output } = applyOverrides(isPlain(config) ? config : {}, overrides).value
   const said = isPlain(output) ? output.resultsDir : undefined
   return {
     ...(typeof name === "string" ? { name } : {}),

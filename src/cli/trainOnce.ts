@@ -131,8 +131,8 @@ const runToResume = Effect.fnUntraced(function* (
     }
     return wanted
   }
-  const own = yield* ownPlace(given.file)
-  const name = Option.isSome(given.name) ? given.name.value : (own.name ?? nameOfFile)
+  const own = yield* ownPlace(given.file, yield* overridesOf(given, undefined))
+  const { name = nameOfFile } = own
   const places = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
   const unfinished = newestFirst((yield* Effect.forEach(places, unfinishedRuns)).flat())
   const newest = unfinished.find((run) => run.name === name)

@@ -91,26 +91,40 @@ describe("an experiment, again", () => {
     }))
 
   it.each([
-    ["by the file's name", {}, "experiment"],
-    ["by the name that is in it", { name: "mine" }, "mine"],
-  ])("goes on with the newest that is not finished: known %s", (_, more, name) =>
+    ["by the file's name", [], {}, "experiment", outputs],
+    [
+      "by what is in it or laid over it",
+      ["--set", "output.results_dir=outputs/b"],
+      { name: "mine" },
+      "mine",
+      "outputs/b",
+    ],
+  ])("goes on with the newest that is not finished: known %s", (_, words, more, name, place) =>
     withFolder((folder) =>
       withServer({}, async (server) => {
         const lm = { ...at(server), budget: { calls: 30 } }
         write(folder, "experiment.yaml", experiment({ ...small, lm, more }))
-        const failed = await start(["run", "experiment.yaml", "--quiet"], folder).ended
+        const failed = await start(["run", "experiment.yaml", "--quiet", ...words], folder).ended
         assert.strictEqual(failed.code, 1)
-        const [unfinished] = runsBelow(join(folder, outputs))
-        const args = ["run", "experiment.yaml", "--quiet", "--json", "--set", "agent.lm_config.budget.calls=null"]
+        const [unfinished] = runsBelow(join(folder, place))
+        const args = [
+          "run",
+          "experiment.yaml",
+          "--quiet",
+          "--json",
+          ...words,
+          "--set",
+          "agent.lm_config.budget.calls=null",
+        ]
         const outcome = await start([...args, "--resume", "latest"], folder).ended
         assert.strictEqual(outcome.code, 0, outcome.stderr)
         assert.strictEqual(join(folder, resultOf(outcome).runDir), unfinished)
-        assert.deepStrictEqual(runsBelow(join(folder, outputs)), [unfinished])
+        assert.deepStrictEqual(runsBelow(join(folder, place)), [unfinished])
         const whole = resultOf(await run(folder, { ...small, lm: at(server), more }))
         assert.strictEqual(resultOf(outcome).digest, whole.digest)
         const none = await start([...args, "--resume", "latest"], folder).ended
         assert.strictEqual(none.code, 2)
-        assert.include(none.stderr, `no unfinished run named ${name} in results or ${outputs}`)
+        assert.include(none.stderr, `no unfinished run named ${name} in results or ${place}`)
       }),
     ),
   )
@@ -187,5 +201,38 @@ describe("an experiment, again", () => {
         [0, 10],
       )
       for (const one of found) assert.isTrue(existsSync(join(one, "return.json")), one)
+    }))
+
+  it("has scores and checkpoints elsewhere where the file says so, and leaves those of another one alone", () =>
+    withFolder(async (folder) => {
+      const runtime = {
+        ...small.runtime,
+        scores_path: join(folder, "elsewhere/scores.jsonl"),
+        checkpoint_dir: join(folder, "kept"),
+      }
+      const lm = { budget: { calls: 30 } }
+      write(folder, "experiment.yaml", experiment({ ...small, lm, runtime }))
+      const args = ["run", "experiment.yaml", "--quiet", "--json"]
+      const stopped = await start(args, folder).ended
+      assert.strictEqual(stopped.code, 1)
+      assert.isTrue(existsSync(join(folder, "kept/latest/runtime.json")))
+      const more = ["--set", "agent.lm_config.budget.calls=null"]
+      const resumed = await start([...args, ...more, "--resume", "latest"], folder).ended
+      assert.strictEqual(resumed.code, 0, resumed.stderr)
+      const whole = resultOf(await run(folder, small))
+      assert.strictEqual(resultOf(resumed).digest, whole.digest)
+      const here = comparable(join(folder, "elsewhere"))
+      const there = comparable(join(folder, whole.runDir))
+      assert.deepStrictEqual(
+        here,
+        Object.fromEntries(Object.entries(there).filter(([path]) => path.startsWith("scores/"))),
+      )
+      assert.isFalse(filesIn(join(folder, resultOf(resumed).runDir)).some((path) => /^(scores|checkpoints)/.test(path)))
+      const before = [bytesOf(join(folder, "elsewhere")), bytesOf(join(folder, "kept"))]
+      write(folder, "experiment.yaml", experiment({ ...small, runtime }))
+      const other = await start(args, folder).ended
+      assert.strictEqual(other.code, 2)
+      assert.match(other.stderr, /^effect: [^\n]*runtime\.scores_path[^\n]*another run's files[^\n]*\n$/)
+      assert.deepStrictEqual([bytesOf(join(folder, "elsewhere")), bytesOf(join(folder, "kept"))], before)
     }))
 })

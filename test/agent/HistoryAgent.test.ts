@@ -39,6 +39,22 @@ describe("an agent with a history", () => {
     }),
   )
 
+  it.effect("remembers no observation that says nothing", () =>
+    Effect.gen(function* () {
+      const { agent } = yield* made({}, "open", "go")
+      yield* play(agent, "", [
+        { observation: "", feedback: told(0, "Go on.") },
+        { observation: "", feedback: told(1, "Well done.") },
+      ])
+      assert.deepStrictEqual(yield* linesOf(agent.memory), [
+        "Action: open",
+        "Feedback: Go on.",
+        "Action: go",
+        "Feedback: Well done.",
+      ])
+    }),
+  )
+
   it.effect("has in its prompt what it remembers, and then what it sees", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ systemPrompt: "Play." }, "open", "go", "look")

@@ -36,7 +36,8 @@ export const make = (
   contentOf: (feedback: Feedback) => MemoryEntry["content"],
 ): Recollection => {
   let trail: Array<MemoryEntry> = []
-  let pending: string | null = null
+  /** Seen, and not yet remembered; empty where there was nothing to see. */
+  let pending = ""
   let score = 0
 
   const keep = (type: string, content: MemoryEntry["content"]): Effect.Effect<void, AgentError> =>
@@ -48,25 +49,25 @@ export const make = (
   return {
     reset: () => {
       trail = []
-      pending = null
+      pending = ""
       score = 0
     },
     shown: (text) => {
-      pending = text === "" ? null : text
+      pending = text
     },
     stepped: ({ action, observation, feedback }) =>
       Effect.gen(function* () {
-        if (pending !== null) yield* keep("Observation", pending)
-        pending = observation
+        if (pending !== "") yield* keep("Observation", pending)
+        pending = observation ?? ""
         yield* keep("Action", action)
         if (feedback === null) return
         score += feedback.score
         yield* keep("Feedback", contentOf(feedback))
       }),
     ended: Effect.suspend(() => {
-      if (pending === null) return Effect.void
+      if (pending === "") return Effect.void
       const last = pending
-      pending = null
+      pending = ""
       return keep("Observation", last)
     }),
     history: (query, limit) => {

@@ -79,11 +79,18 @@ export const fetchEpisodes = async (path, asked, live) => {
 
 /** Follows what changes; `status` hears whether it does. */
 export const follow = ({ opened, changed, status }) => {
-  const events = new EventSource("data/events")
-  events.addEventListener("open", () => {
-    status(true)
-    opened()
-  })
-  events.addEventListener("change", (event) => changed(JSON.parse(event.data)))
-  events.addEventListener("error", () => status(false))
+  let events
+  const connect = () => {
+    events = new EventSource("data/events")
+    events.addEventListener("open", () => {
+      status(true)
+      opened()
+    })
+    events.addEventListener("change", (event) => changed(JSON.parse(event.data)))
+    events.addEventListener("error", () => status(false))
+  }
+  connect()
+  // A browser keeps pages that were left, for going back; six of them with their lines open, and none is free for more.
+  addEventListener("pagehide", () => events.close())
+  addEventListener("pageshow", ({ persisted }) => void (persisted && connect()))
 }

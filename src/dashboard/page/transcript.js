@@ -209,11 +209,15 @@ const headOf = (transcript) => {
 
 export const makeTranscript = ({ address, step }) => {
   const element = el("div", { class: "transcript", tabindex: "-1", role: "region", "aria-label": "Transcript" })
-  const say = (text) => element.replaceChildren(el("p", { class: "quiet" }, text))
   const invite = "Choose an episode. Keys: j and k for the turns, J and K for the episodes, / to find."
   let told = () => {}
   let drawn = ""
   let turn
+  const say = (text) => {
+    drawn = ""
+    turn = undefined
+    element.replaceChildren(el("p", { class: "quiet" }, text))
+  }
   const sections = () => [...element.querySelectorAll("[data-turn]")]
 
   const turnTo = (place) => {
@@ -238,17 +242,9 @@ export const makeTranscript = ({ address, step }) => {
       turnTo(next)
       told(next)
     },
-    waiting: () => {
-      drawn = ""
-      turn = undefined
-      say("Reading …")
-    },
-    missing: (key) => say(`There is no episode “${key}” here.`),
+    say,
     show: (transcript, isNew) => {
-      if (transcript === undefined) {
-        drawn = ""
-        return say(invite)
-      }
+      if (transcript === undefined) return say(invite)
       const text = JSON.stringify(transcript)
       if (text === drawn) return
       drawn = text

@@ -40,6 +40,7 @@ export const makeTranscripts = (state, seen, run) => {
   let page
   let closed = false
   let asked = 0
+  let isFirst = true
   /** What is drawn, as it was asked for. */
   let listed
   let read
@@ -68,7 +69,7 @@ export const makeTranscripts = (state, seen, run) => {
       if (!same) status.textContent = "Looking …"
       const part = same
         ? { from: page.from, count: Math.min(1000, Math.max(pageSize, page.episodes.length)) }
-        : { from: 0, count: pageSize, at: state.transcripts.episode }
+        : { from: 0, count: pageSize, at: page === undefined ? state.transcripts.episode : undefined }
       const found = await fetchEpisodes(run, { ...filters(), ...part }, state.live)
       if (closed || mine !== asked) return
       listed = wanted
@@ -91,7 +92,7 @@ export const makeTranscripts = (state, seen, run) => {
 
   const present = () => {
     element.hidden = page.total === 0
-    if (element.hidden) return
+    if (page.total === 0) return
     const counted = `${page.total.toLocaleString("en")} ${page.total === 1 ? "episode" : "episodes"}`
     const some = page.matching.toLocaleString("en")
     status.textContent = page.matching === page.total ? counted : `${some} of ${counted}`
@@ -126,26 +127,31 @@ export const makeTranscripts = (state, seen, run) => {
   }
 
   /** Reads the episode that is chosen; `again`: what it says may have grown. */
-  const open = (again) =>
-    guarded(async () => {
-      const { episode, turn } = state.transcripts
-      if (episode === undefined) {
-        read = undefined
-        return transcript.show(undefined)
-      }
-      if (read === episode && !again) return transcript.turnTo(turn)
-      const isNew = read !== episode
-      read = episode
-      if (isNew) transcript.waiting()
-      const found = await fetchTranscript(run, episode).catch((error) => {
-        if (error.status !== 404) throw error
-        return undefined
-      })
-      if (closed || state.transcripts.episode !== episode) return
-      if (found === undefined) return transcript.missing(episode)
-      transcript.show(found, isNew)
-      if (isNew) transcript.turnTo(turn)
-    })
+  const open = async (again) => {
+    const { episode, turn } = state.transcripts
+    if (episode === undefined) {
+      isFirst = false
+      read = undefined
+      return transcript.show(undefined)
+    }
+    if (read === episode && !again) return transcript.turnTo(turn)
+    const isNew = read !== episode
+    read = episode
+    if (isNew) transcript.say("Reading …")
+    const found = await fetchTranscript(run, episode).catch((error) => ({ error }))
+    if (closed || state.transcripts.episode !== episode) return
+    if (found.error !== undefined) {
+      read = undefined
+      const { status, message } = found.error
+      return transcript.say(status === 404 ? `There is no episode “${episode}” here.` : message)
+    }
+    transcript.show(found, isNew)
+    if (!isNew) return
+    transcript.turnTo(turn)
+    // Whoever comes by a link to an episode wants to see that.
+    if (isFirst && turn === undefined) element.scrollIntoView({ block: "start" })
+    isFirst = false
+  }
 
   const search = el("input", {
     type: "search",
@@ -200,8 +206,8 @@ export const makeTranscripts = (state, seen, run) => {
     failed.replaceChildren(toggle("failed only", state.transcripts.failed, (value) => changed({ failed: value })))
   }
 
-  element.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return
+  const onKey = (event) => {
+    if (element.hidden || event.ctrlKey || event.metaKey || event.altKey) return
     if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return
     const actions = {
       j: () => transcript.stepTurn(1),
@@ -214,14 +220,14 @@ export const makeTranscripts = (state, seen, run) => {
     if (action === undefined) return
     event.preventDefault()
     action()
-  })
+  }
+  document.addEventListener("keydown", onKey)
   transcript.onTurn((turn) => {
     state.transcripts.turn = turn
     seen("turn")
   })
   const refresh = onceAFrame(() => {
-    void load(true)
-    if (state.transcripts.episode !== undefined) void open(true)
+    void load(true).then(() => open(true))
   })
 
   return {
@@ -242,6 +248,7 @@ export const makeTranscripts = (state, seen, run) => {
     close: () => {
       closed = true
       clearTimeout(timer)
+      document.removeEventListener("keydown", onKey)
     },
   }
 }

@@ -6,6 +6,7 @@
  * reader, no Schema.
  */
 import { fromFlatPath, fromPath } from "../experiment/identifier.ts"
+import { type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 
 export type RunState = "finished" | "running" | "stopped" | "failed"
 
@@ -42,6 +43,8 @@ export interface Evidence {
   /** The last part of `run.log`, and of the training scores. */
   readonly log: string | undefined
   readonly scores: string | undefined
+  /** How many lines those are in all, where one is a step. */
+  readonly scoredSteps?: number | undefined
   /** Its lock is held by a process that lives. */
   readonly owned: boolean
 }
@@ -54,9 +57,10 @@ export const summarise = (evidence: Evidence): RunSummary => {
   const validations =
     evidence.returns === undefined ? fromLog(log) : fromReturns(parsed(evidence.returns), validation.std_return)
   const last = validations.at(-1)
-  const newest = lastScore(evidence.scores)
+  const newest = lastScore(evidence)
   const population = identifier?.population ?? {}
   const setting = (pattern: RegExp): string | undefined => pattern.exec(config)?.[1]?.trim()
+  const dataset = setting(/^train_dataset:\n {2}(?:type|name): (.*)$/m)
   return {
     path,
     time: identifier?.time ?? fromFlatPath(absolutePath)?.time ?? "",
@@ -64,12 +68,13 @@ export const summarise = (evidence: Evidence): RunSummary => {
     name: identifier?.name ?? setting(/^name: (.*)$/m) ?? path,
     population,
     seed: identifier?.seed ?? number(setting(/^seed: (.*)$/m)),
-    env: setting(/^env: (.+)$/m) ?? population.environment ?? "",
-    algorithm: setting(/^algorithm:\n {2}name: (.*)$/m) ?? population.algorithm ?? "",
+    env: setting(/^env: (.+)$/m) ?? population.environment ?? dataset ?? "",
+    algorithm:
+      setting(/^algorithm:\n {2}name: (.*)$/m) ?? population.algorithm ?? setting(/^agent:\n {2}type: (.*)$/m) ?? "",
     state: stateOf(evidence, log),
-    steps: finite(metrics.steps) ?? newest?.step ?? last?.step ?? null,
+    steps: finite(metrics.steps) ?? finite(metrics.train_steps) ?? newest?.step ?? last?.step ?? null,
     totalSteps: number(setting(/^total_steps: (.*)$/m)),
-    episodes: finite(metrics.episodes) ?? newest?.episodes ?? null,
+    episodes: finite(metrics.train_episodes) ?? finite(metrics.episodes) ?? newest?.episodes ?? null,
     score: last?.mean ?? finite(metrics.mean_return),
     scoreStd: last?.std ?? null,
     best: validations.length === 0 ? null : validations.reduce((best, { mean }) => Math.max(best, mean), -Infinity),
@@ -82,7 +87,7 @@ const stateOf = ({ returns, owned }: Evidence, log: string): RunState =>
     ? "running"
     : returns !== undefined
       ? "finished"
-      : /^\S+ failed at step .*\n?$/m.test(lastLine(log))
+      : /^\S+ failed at (?:step|episode) .*\n?$/m.test(lastLine(log))
         ? "failed"
         : "stopped"
 
@@ -95,11 +100,13 @@ interface Validation {
 }
 
 const fromLog = (log: string): ReadonlyArray<Validation> =>
-  [...log.matchAll(/ validation at step (\d+): mean return (\S+) ± (\S+) over/g)].map(([, step, mean, std]) => ({
-    step: Number(step),
-    mean: Number(mean),
-    std: Number(std),
-  }))
+  [...log.matchAll(/ validation at (?:step|episode) (\d+): mean return (\S+) ± (\S+) over/g)].map(
+    ([, step, mean, std]) => ({
+      step: Number(step),
+      mean: Number(mean),
+      std: Number(std),
+    }),
+  )
 
 const fromReturns = (records: unknown, lastStd: unknown): ReadonlyArray<Validation> =>
   Array.isArray(records)
@@ -111,11 +118,21 @@ const fromReturns = (records: unknown, lastStd: unknown): ReadonlyArray<Validati
     : []
 
 /** Of the last whole line. */
-const lastScore = (scores: string | undefined): { readonly step: number; readonly episodes: number } | undefined => {
-  const lines = scores?.split("\n").slice(0, -1) ?? []
-  const line = fields(parsed(lines.at(-1)))
-  const step = finite(line.step_index)
-  return step === null ? undefined : { step, episodes: (finite(line.episode_index) ?? 0) + 1 }
+const lastScore = ({
+  scores,
+  scoredSteps,
+}: Evidence): { readonly step: number | null; readonly episodes: number } | undefined => {
+  const line = newestLine(scores)
+  if (line === undefined) return undefined
+  const { of, step, episode } = line
+  // A trainer counts episodes from 0.
+  return of === "step" ? { step: scoredSteps ?? null, episodes: episode ?? 0 } : { step, episodes: (episode ?? 0) + 1 }
+}
+
+/** The last whole line of a part of a file. */
+export const newestLine = (scores: string | undefined): ScoreLine | undefined => {
+  const last = scores?.split("\n").slice(0, -1).at(-1)
+  return last === undefined ? undefined : scoreLine(last)
 }
 
 /** Anything at all, as JSON; what is no JSON, such as half a file, is nothing. */

@@ -8,8 +8,8 @@
  * downsample(points, 300) // { steps: [9], time: [0], episodes: [1], mean: [9], min: [9], max: [9] }
  * ```
  */
+import { episodesOf, scoreLine } from "../record/scoreLine.ts"
 import { rounded } from "./rounded.ts"
-import { fields, finite, parsed } from "./RunSummary.ts"
 
 /** What a curve can be drawn over. */
 export const axes = ["steps", "time", "episodes"] as const
@@ -37,19 +37,37 @@ export interface Curve {
 
 export const emptyPoints = (): Points => ({ steps: [], time: [], episodes: [], value: [] })
 
-/** Adds the lines of `scores/train/scores.jsonl`; what is no such line is passed over. */
+/** Adds the lines of `scores/train/scores.jsonl`, of which one is an episode or a step; what is none is passed over. */
 export const addScores = (points: Points, text: string): void => {
-  for (const line of text.split("\n")) {
-    if (line === "") continue
-    const { step_index, timestamp, episode_index, score } = fields(parsed(line))
-    const step = finite(step_index)
-    const value = finite(score)
-    if (step === null || value === null) continue
-    points.steps.push(step)
-    points.time.push(typeof timestamp === "string" ? Date.parse(timestamp) : NaN)
-    points.episodes.push((finite(episode_index) ?? points.episodes.length) + 1)
-    points.value.push(value)
+  const { steps, time, episodes, value } = points
+  for (const one of text.split("\n")) {
+    const line = one === "" ? undefined : scoreLine(one)
+    if (line === undefined || line.total === null || line.failed) continue
+    const last = steps.length - 1
+    const isStep = line.of === "step"
+    if (isStep && last >= 0 && episodes[last] === line.episode) {
+      steps[last]++
+      time[last] = line.time
+      value[last] = line.total
+      continue
+    }
+    steps.push(isStep ? (steps[last] ?? 0) + 1 : line.step)
+    time.push(line.time)
+    // Trainers count them from 0.
+    episodes.push(isStep ? (line.episode ?? last + 2) : (line.episode ?? last + 1) + 1)
+    value.push(line.total)
   }
+}
+
+/** How many steps had been taken when so many episodes had ended. */
+export const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
+  let [low, high] = [0, episodes.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (episodes[middle] <= seen) low = middle + 1
+    else high = middle
+  }
+  return steps[low - 1] ?? 0
 }
 
 /** A curve of at most so many points, each of an equal stretch of steps, with the lowest and the highest in it. */
@@ -85,17 +103,26 @@ export interface Validation {
   readonly terminated: ReadonlyArray<boolean>
 }
 
-/** The validations of one file: two of them between two training episodes share it. */
-export const validationsOf = (text: string, seenEpisodes: number): ReadonlyArray<Validation> => {
-  const lines = text.split("\n").map((line) => fields(parsed(line)))
-  const scored = lines.filter(({ step_index, score }) => finite(step_index) !== null && finite(score) !== null)
-  return [...Map.groupBy(scored, ({ step_index }) => Number(step_index))].map(([step, some]) => ({
+/**
+ * The validations of one file: two of them between two training episodes share it. Of one whose lines are steps, only the
+ * training's scores know the steps by then.
+ */
+export const validationsOf = (
+  text: string,
+  seenEpisodes: number,
+  training: Points = emptyPoints(),
+): ReadonlyArray<Validation> => {
+  const lines = text.split("\n").flatMap((line) => scoreLine(line) ?? [])
+  const ended = episodesOf(lines).filter(({ total, failed }) => total !== null && !failed)
+  const stepOf = ({ of, step }: (typeof ended)[number]): number =>
+    of === "step" ? stepsAfter(training, seenEpisodes) : step
+  return [...Map.groupBy(ended, stepOf)].map(([step, some]) => ({
     step,
-    time: typeof some[0].timestamp === "string" ? Date.parse(some[0].timestamp) : NaN,
+    time: some[0].time,
     episodes: seenEpisodes,
-    returns: some.map(({ score }) => Number(score)),
-    lengths: some.flatMap(({ episode_length }) => finite(episode_length) ?? []),
-    terminated: some.flatMap(({ terminated }) => (typeof terminated === "boolean" ? [terminated] : [])),
+    returns: some.flatMap(({ total }) => total ?? []),
+    lengths: some.flatMap(({ length }) => length ?? []),
+    terminated: some.flatMap(({ terminated }) => terminated ?? []),
   }))
 }
 

@@ -12,6 +12,7 @@ import {
   validationsOf,
 } from "./curve.ts"
 import { fields, finite, parsed } from "./RunSummary.ts"
+import { scoresIn } from "./scoresFolder.ts"
 
 export interface RunCurves {
   readonly validation: Curve
@@ -52,7 +53,8 @@ export const makeCurves = (files: Confined): Curves => {
   const turns = new Map<string, ReturnType<typeof read>>()
 
   const read = async (run: string): Promise<NonNullable<Kept["curves"]>> => {
-    const train = `${run}/scores/train/scores.jsonl`
+    const folder = `${run}/${scoresIn(await files.text(`${run}/config.yaml`))}`
+    const train = `${folder}/train/scores.jsonl`
     const size = (await files.size(train)) ?? 0
     const before = kept.get(run)
     // A resumed run has cut its scores back.
@@ -68,7 +70,7 @@ export const makeCurves = (files: Confined): Curves => {
       addScores(one.points, whole)
       one.read += Buffer.byteLength(whole)
     }
-    const validations = await readValidations(run, one)
+    const validations = await readValidations(run, `${folder}/val`, one)
     kept.delete(run)
     kept.set(run, one)
     forget()
@@ -81,8 +83,7 @@ export const makeCurves = (files: Confined): Curves => {
     return one.curves
   }
 
-  const readValidations = async (run: string, one: Kept): Promise<ReadonlyArray<Validation>> => {
-    const folder = `${run}/scores/val`
+  const readValidations = async (run: string, folder: string, one: Kept): Promise<ReadonlyArray<Validation>> => {
     const found: Array<Validation> = []
     for (const name of (await files.list(folder)).files) {
       const seen = /^(\d+)_seen_episodes_scores\.jsonl$/.exec(name)?.[1]
@@ -90,7 +91,7 @@ export const makeCurves = (files: Confined): Curves => {
       const size = (await files.size(`${folder}/${name}`)) ?? 0
       if (one.validations.get(name)?.size !== size) {
         const text = (await files.text(`${folder}/${name}`)) ?? ""
-        one.validations.set(name, { size, found: validationsOf(text, Number(seen)) })
+        one.validations.set(name, { size, found: validationsOf(text, Number(seen), one.points) })
       }
       found.push(...(one.validations.get(name)?.found ?? []))
     }

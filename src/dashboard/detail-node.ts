@@ -38,12 +38,15 @@ export const detailOf = async ({ files, curves }: Results, summary: RunSummary):
     files.text(`${path}/system.jsonl`),
     files.text(`${path}/run.log`, -64 * 1024),
   ])
+  // What was said in every episode is in the scores and the rollouts, too.
+  const { episodes, ...figures } = fields(parsed(metrics))
+  const isTalk = figures.train_episodes !== undefined
   return {
     summary,
     config: config ?? (await files.text(`${path}/config.json`)) ?? null,
-    metrics: parsed(metrics) ?? null,
-    // A run that goes on has no `return.json` yet.
-    validations: returns === undefined ? fromScores(await curves.validations(path)) : fromReturns(returns),
+    metrics: Array.isArray(episodes) ? figures : (parsed(metrics) ?? null),
+    // A run that goes on has no `return.json` yet, and that of a runtime counts in episodes.
+    validations: returns === undefined || isTalk ? fromScores(await curves.validations(path)) : fromReturns(returns),
     system: system === undefined ? null : systemCurves(system),
     log: (log ?? "").trimEnd().split("\n").slice(-logLines),
     files: await filesOf(files, path),

@@ -3,7 +3,8 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { isAlive } from "../experiment/owner-node.ts"
 import type { Confined } from "./confined-node.ts"
-import { type RunSummary, summarise } from "./RunSummary.ts"
+import { newestLine, type Evidence, type RunSummary, summarise } from "./RunSummary.ts"
+import { scoresIn } from "./scoresFolder.ts"
 
 /** All runs of a results folder, kept up to date by looking again: that works on every file system, network ones too. */
 export interface RunIndex {
@@ -22,20 +23,25 @@ export interface Changes {
 interface Known {
   readonly summary: RunSummary
   readonly signature: string
+  /** Where its scores are, from its own folder on. */
+  readonly folder: string
 }
 
 /** Folders above a run: time, heading, config. */
 const deepest = 4
+
+const lineFeed = 10
 
 /** How many files are open at once. */
 const concurrency = 32
 
 export const makeIndex = (files: Confined): RunIndex => {
   let known = new Map<string, Known>()
+  const counted = new Map<string, { readonly read: number; readonly lines: number }>()
 
   const look = async (path: string): Promise<Known | { readonly folders: ReadonlyArray<string> }> => {
     const before = known.get(path)
-    if (before !== undefined && before.signature === (await signatureOf(path, before.summary))) return before
+    if (before !== undefined && before.signature === (await signatureOf(path, before))) return before
     const found = await files.list(path)
     const isRun =
       ["config.yaml", "return.json", "rollouts.jsonl", "outcomes.jsonl"].some((name) => found.files.includes(name)) ||
@@ -46,28 +52,65 @@ export const makeIndex = (files: Confined): RunIndex => {
       has(name) ? files.text(`${path}/${name}`, from) : Promise.resolve(undefined)
     const finished = has("return.json")
     const lock = await read("run.lock")
-    const [config, metrics, returns, log, scores] = await Promise.all([
+    const [config, metrics, returns, log] = await Promise.all([
       read("config.yaml"),
       read("metrics.json"),
       read("return.json"),
       finished ? undefined : read("run.log", -64 * 1024),
-      finished ? undefined : files.text(`${path}/scores/train/scores.jsonl`, -2048),
     ])
+    const folder = scoresIn(config)
+    const scored = finished ? undefined : await newest(`${path}/${folder}/train/scores.jsonl`)
     const owned = lock !== undefined && lock !== "" && isAlive(lock)
     const absolutePath = join(files.root, path)
-    const summary = summarise({ path, absolutePath, config, metrics, returns, log, scores, owned })
-    return { summary, signature: await signatureOf(path, summary) }
+    const summary = summarise({
+      path,
+      absolutePath,
+      config,
+      metrics,
+      returns,
+      log,
+      ...scored,
+      scores: scored?.scores,
+      owned,
+    })
+    return { summary, folder, signature: await signatureOf(path, { summary, folder }) }
+  }
+
+  /** The end of a run's training scores, and how many lines they have where one is a step. */
+  const newest = async (file: string): Promise<Pick<Evidence, "scores" | "scoredSteps">> => {
+    let scores = await files.text(file, -2048)
+    // What was said in a step may be longer.
+    if (newestLine(scores) === undefined) scores = await files.text(file, -1024 * 1024)
+    return newestLine(scores)?.of === "step" ? { scores, scoredSteps: await lineCount(file) } : { scores }
+  }
+
+  /** Of files that grow, and so are counted on from where that was last. */
+  const lineCount = async (file: string): Promise<number> => {
+    const size = (await files.size(file)) ?? 0
+    const before = counted.get(file)
+    let { read, lines } = before !== undefined && before.read <= size ? before : { read: 0, lines: 0 }
+    while (read < size) {
+      const bytes = await files.bytes(file, read)
+      if (bytes === undefined || bytes.length === 0) break
+      read += bytes.length
+      for (const byte of bytes) if (byte === lineFeed) lines++
+    }
+    counted.set(file, { read, lines })
+    return lines
   }
 
   /** What differs when something has changed: of a finished run its folder's time, of others also what grows. */
-  const signatureOf = async (path: string, { state }: RunSummary): Promise<string> => {
+  const signatureOf = async (
+    path: string,
+    { summary: { state }, folder: scores }: Omit<Known, "signature">,
+  ): Promise<string> => {
     const folder = join(files.root, path)
     const growing =
       state === "finished"
         ? []
         : [
-            "scores/train/scores.jsonl",
-            "scores/val",
+            `${scores}/train/scores.jsonl`,
+            `${scores}/val`,
             "run.log",
             "steps",
             "system.jsonl",

@@ -5,6 +5,8 @@
 import { Effect, Exit } from "effect"
 import { isPlain, type Plain } from "../config/Config.ts"
 import { decodeReturnFile } from "../experiment/evaluation.ts"
+import type { ScoreLine } from "../record/scoreLine.ts"
+import { scoresFolder } from "../train/runtime/files.ts"
 import { attempt } from "./attempt.ts"
 import { type ConfigReader, parseConfig } from "./configText.ts"
 import type { RunEntry } from "./RunEntry.ts"
@@ -15,7 +17,7 @@ import {
   curveOf,
   inOrder,
   lastValidation,
-  type ScoreLine,
+  playedIn,
   scoreLines,
   type Validation,
 } from "./validations.ts"
@@ -43,7 +45,7 @@ export interface RunFacts {
 const tailBytes = 4096
 
 export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigReader): RunFacts => {
-  const at = (file: string): string => `${entry.path}/${file}`
+  const at = (file: string): string => (file.startsWith("/") ? file : `${entry.path}/${file}`)
   const damaged = new Set<string>()
   const warn = (file: string, what: string): Effect.Effect<undefined> =>
     Effect.suspend(() => {
@@ -82,9 +84,28 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
     }),
   )
 
+  const configText = once(textOf("config.yaml"))
+  const reading = (read: (text: string) => unknown): Effect.Effect<unknown> =>
+    Effect.flatMap(configText, (text): Effect.Effect<unknown> => {
+      if (text === undefined) return Effect.succeed(undefined)
+      const found = attempt(() => read(text))
+      return "problem" in found ? warn("config.yaml", `not a config: ${found.problem}`) : Effect.succeed(found.value)
+    })
+  const settingAt = (...path: ReadonlyArray<string>): Effect.Effect<unknown> =>
+    reading((text) => configs.at(text, path))
+
+  /** Where the run's scores are; undefined where there are none. A runtime's may be elsewhere than usual. */
+  const scores = once(
+    Effect.gen(function* () {
+      if (yield* has("scores")) return "scores"
+      const said = yield* settingAt("runtime", "scores_path")
+      return typeof said === "string" ? `${scoresFolder(said)}/scores` : undefined
+    }),
+  )
+
   const validationFiles = once(
-    Effect.flatMap(has("scores"), (there) =>
-      there ? Effect.map(source.list(at("scores/val")), inOrder) : Effect.succeed([]),
+    Effect.flatMap(scores, (folder) =>
+      folder === undefined ? Effect.succeed([]) : Effect.map(source.list(at(`${folder}/val`)), inOrder),
     ),
   )
 
@@ -95,13 +116,16 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
   }
 
   const scored = (files: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Validation>> =>
-    Effect.map(
-      Effect.forEach(files, (name) => {
-        const file = `scores/val/${name}`
-        return Effect.flatMap(source.text(at(file)), (text) => linesOf(file, text))
-      }),
-      (lines) => curveOf(lines.flat()),
-    )
+    Effect.gen(function* () {
+      const folder = yield* scores
+      const played = yield* Effect.forEach(files, (name) => {
+        const file = `${folder}/val/${name}`
+        return Effect.flatMap(source.text(at(file)), (text) =>
+          Effect.map(linesOf(file, text), (lines) => playedIn(name, lines)),
+        )
+      })
+      return curveOf(played.flat())
+    })
 
   const curve = once(
     Effect.gen(function* () {
@@ -109,8 +133,17 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
     }),
   )
 
-  /** Of a run that goes on only the newest file is read. */
-  const lastScored = once(Effect.flatMap(validationFiles, (files) => scored(files.slice(-1))))
+  /** Of a run that goes on only the newest file is read, and the one before it where that is still empty. */
+  const lastScored = once(
+    Effect.gen(function* () {
+      const [newest = [], before] = (yield* validationFiles)
+        .slice(-2)
+        .reverse()
+        .map((name) => [name])
+      const found = yield* scored(newest)
+      return found.length > 0 || before === undefined ? found : yield* scored(before)
+    }),
+  )
 
   const validation = once(
     Effect.gen(function* () {
@@ -124,29 +157,33 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
     }),
   )
 
-  const configText = once(textOf("config.yaml"))
-  const reading = (read: (text: string) => unknown): Effect.Effect<unknown> =>
-    Effect.flatMap(configText, (text): Effect.Effect<unknown> => {
-      if (text === undefined) return Effect.succeed(undefined)
-      const found = attempt(() => read(text))
-      return "problem" in found ? warn("config.yaml", `not a config: ${found.problem}`) : Effect.succeed(found.value)
-    })
-
   const checkpointSteps = once(
     Effect.gen(function* () {
-      const dir = yield* reading((text) => configs.at(text, ["checkpoint", "dir"]))
+      const dir = yield* settingAt("checkpoint", "dir")
       const folder = typeof dir === "string" ? dir : "checkpoints"
       const names = yield* source.list(at(folder))
       return names.flatMap((name) => /^step_(\d+)$/.exec(name)?.[1] ?? []).map(Number)
     }),
   )
 
+  /** Steps that a run's training scores tell of. */
+  const trainedSteps = Effect.gen(function* () {
+    const folder = yield* scores
+    if (folder === undefined) return undefined
+    const file = `${folder}/train/scores.jsonl`
+    const newest = (yield* linesOf(file, yield* source.tail(at(file), tailBytes))).at(-1)
+    if (newest?.of === "episode") return newest.step
+    // A line a step: all of them count. One may be longer than what was looked at.
+    const { length } = yield* linesOf(file, yield* source.text(at(file)))
+    return length === 0 ? undefined : length
+  })
+
   /** How far one came that has not ended: its newest line or checkpoint, of whichever kind. */
   const stepsSoFar = Effect.gen(function* () {
-    const file = "scores/train/scores.jsonl"
-    const tail = (yield* has("scores")) ? yield* source.tail(at(file), tailBytes) : undefined
-    const trained = (yield* linesOf(file, tail)).at(-1)?.step
-    const validated = (yield* lastScored).at(-1)?.step
+    const trained = yield* trainedSteps
+    // A runtime's validations are counted in episodes.
+    const talks = (yield* settingAt("agent")) !== undefined
+    const validated = talks ? undefined : (yield* lastScored).at(-1)?.step
     const looked = (yield* has("steps")) ? yield* source.list(at("steps")) : []
     const kept = looked.filter((name) => /^\d+$/.test(name)).map(Number)
     const reached = [...(yield* checkpointSteps), ...kept, trained, validated].filter((step) => step !== undefined)
@@ -155,7 +192,7 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
 
   const steps = once(
     Effect.gen(function* () {
-      const known = numberAt(yield* metrics, ["steps"])
+      const known = numberAt(yield* metrics, ["steps"]) ?? numberAt(yield* metrics, ["train_steps"])
       if (known !== undefined) return known
       return (yield* isFinished) ? ((yield* curve).at(-1)?.step ?? (yield* stepsSoFar)) : yield* stepsSoFar
     }),

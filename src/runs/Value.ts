@@ -15,12 +15,12 @@ export const numberOf = (text: string): number | undefined => {
 /** Text that is a number as one: a population's values are texts, whatever they once were. */
 export const valueOfText = (text: string): Value => numberOf(text) ?? text
 
-/** A config's or a file's value. A thing with a name (an algorithm, a strategy) goes by it; other trees are their JSON. */
+/** A config's or a file's value. A thing with a name (an algorithm, a strategy, an agent) goes by it; other trees are their JSON. */
 export const valueOfData = (data: unknown): Value | undefined => {
   if (data === undefined || data === null) return data
   if (typeof data === "string" || typeof data === "number" || typeof data === "boolean") return data
   if (isPlain(data)) {
-    const name = data["name"] ?? data["_tag"]
+    const name = data["name"] ?? data["_tag"] ?? data["type"]
     if (typeof name === "string") return name
   }
   return JSON.stringify(data)

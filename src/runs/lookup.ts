@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { snakeCase } from "../config/Config.ts"
 import { closest } from "../config/closest.ts"
 import { RunResult, ValidationSummary } from "../train/RunResult.ts"
+import { RuntimeResult } from "../train/runtime/RuntimeResult.ts"
 import { leaves } from "./diff.ts"
 import type { RunEntry } from "./RunEntry.ts"
 import type { RunFacts } from "./RunFacts.ts"
@@ -30,6 +31,7 @@ const ambiguous = new Set(["validation.episodes"])
 const metricKeys = new Set(
   [
     ...Object.keys(RunResult.fields),
+    ...Object.keys(RuntimeResult.fields),
     ...Object.keys(ValidationSummary.fields).map((key) => `validation.${snakeCase(key)}`),
   ]
     .map(snakeCase)
@@ -80,11 +82,52 @@ export const valueOf = (facts: RunFacts, key: string): Effect.Effect<Value | und
   if (rest.length > 0 && place === "config") return inConfig(facts, rest)
   if (rest.length > 0 && place === "metrics") return inMetrics(facts, rest)
   const path = [place, ...rest]
+  const possible = places.get(path.join("."))
+  if (possible !== undefined) {
+    return firstOf(possible.map(([file, at]) => (file === "config" ? inConfig(facts, [at]) : inMetrics(facts, [at]))))
+  }
   if (metricKeys.has(path.join("."))) return inMetrics(facts, path)
   return Effect.flatMap(inConfig(facts, path), (found) =>
     found === undefined ? inMetrics(facts, path) : Effect.succeed(found),
   )
 }
+
+/** Where else a key's value may be: what a runtime's files call otherwise. The first that there is counts. */
+const places: ReadonlyMap<string, ReadonlyArray<readonly ["config" | "metrics", string]>> = new Map([
+  [
+    "environment",
+    [
+      ["config", "environment"],
+      ["config", "env"],
+      ["config", "train_dataset"],
+      ["config", "validation_dataset"],
+    ],
+  ],
+  [
+    "algorithm",
+    [
+      ["config", "algorithm"],
+      ["config", "agent"],
+    ],
+  ],
+  [
+    "episodes",
+    [
+      ["metrics", "train_episodes"],
+      ["metrics", "episodes"],
+    ],
+  ],
+])
+
+const firstOf = Effect.fnUntraced(function* (
+  reads: ReadonlyArray<Effect.Effect<Value | undefined>>,
+): Effect.fn.Return<Value | undefined> {
+  for (const read of reads) {
+    const found = yield* read
+    if (found !== undefined && found !== null) return found
+  }
+  return undefined
+})
 
 const inConfig = (facts: RunFacts, path: ReadonlyArray<string>): Effect.Effect<Value | undefined> =>
   Effect.map(facts.configAt(path), valueOfData)

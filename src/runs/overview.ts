@@ -35,7 +35,7 @@ export interface SavedCheckpoint {
 export const overview = Effect.fnUntraced(function* (facts: RunFacts, source: RunSource): Effect.fn.Return<Overview> {
   const config = yield* facts.config
   const files = yield* source.tree(facts.entry.path)
-  const folder = dataAt(config, ["checkpoint", "dir"])
+  const folder = dataAt(config, ["checkpoint", "dir"]) ?? dataAt(config, ["runtime", "checkpoint_dir"])
   const where = typeof folder === "string" ? folder : "checkpoints"
   const checkpoints = yield* checkpointsIn(facts.entry.path, where, files, source)
   const own = checkpoints.filter(({ path }) => path.startsWith(`${where}/`))

@@ -2,6 +2,7 @@ import { open, readdir, readFile, stat } from "node:fs/promises"
 import { join, resolve, sep } from "node:path"
 import { Effect } from "effect"
 import { messageOf } from "../config/text.ts"
+import { fromFlatPath } from "../experiment/identifier.ts"
 import { owner } from "../experiment/owner-node.ts"
 import { entryOf, type RunEntry } from "./RunEntry.ts"
 import type { RunSource } from "./RunSource.ts"
@@ -61,7 +62,10 @@ const isTime = (name: string): boolean => /^\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$/.tes
 /** How many folders below a results folder a run of RLtools' layout is. */
 const depth = 4
 
-/** All runs of a results folder, or of a folder inside of one: `results/2026-01-31_12-00-00`. Other folders are passed over. */
+/**
+ * All runs of a results folder, or of a folder inside of one: `results/2026-01-31_12-00-00`; and those of the flat layout
+ * in folders of their own, `outputs/my_experiment/20260131_120000`. Other folders are passed over.
+ */
 export const findRuns = Effect.fnUntraced(function* (
   folder: string,
   { folders }: Pick<RunSource, "folders">,
@@ -73,10 +77,16 @@ export const findRuns = Effect.fnUntraced(function* (
   const visit = Effect.fnUntraced(function* (path: string, full: string, level: number): Effect.fn.Return<void> {
     const names = yield* folders(path)
     const nested: Array<string> = []
+    const experiments: Array<string> = []
     for (const name of names) {
       const entry = entryOf(join(path, name), `${full}/${name}`)
       if (entry !== undefined) found.push(entry)
       else if (level > 0 ? level < depth - 1 : isTime(name)) nested.push(name)
+      else if (level === 0 && !name.startsWith(".")) experiments.push(name)
+    }
+    for (const name of experiments) {
+      const flat = (yield* folders(join(path, name))).filter((below) => fromFlatPath(below) !== undefined)
+      found.push(...flat.flatMap((below) => entryOf(join(path, name, below), `${full}/${name}/${below}`) ?? []))
     }
     yield* Effect.forEach(nested, (name) => visit(join(path, name), `${full}/${name}`, level + 1), {
       concurrency: 16,

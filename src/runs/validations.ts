@@ -1,4 +1,4 @@
-import { isPlain } from "../config/Config.ts"
+import { episodesOf, type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 
 /** A point of a run's learning curve. */
 export interface Validation {
@@ -19,12 +19,6 @@ export const inOrder = (names: ReadonlyArray<string>): ReadonlyArray<string> => 
   return names.filter((name) => !Number.isNaN(seen(name))).sort((a, b) => seen(a) - seen(b))
 }
 
-export interface ScoreLine {
-  readonly step: number
-  /** Null where it wasn't a finite number. */
-  readonly score: number | null
-}
-
 /** The lines of a score file, and whether any was damaged; half a line at the end is one that is being written. */
 export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreLine>; readonly damaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
@@ -35,22 +29,26 @@ export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreL
   return { lines, damaged: lines.length < whole.length }
 }
 
-const scoreLine = (line: string): ScoreLine | undefined => {
-  try {
-    const data: unknown = JSON.parse(line)
-    if (!isPlain(data)) return undefined
-    const { step_index: step, score } = data
-    if (typeof step !== "number" || !(typeof score === "number" || score === null)) return undefined
-    return { step, score }
-  } catch {
-    return undefined
-  }
+/** How many training episodes had ended by a validation, which its file's name says. */
+const seenBy = (name: string): number => Number(/^(\d+)_/.exec(name)?.[1] ?? NaN)
+
+/** The return of a validation's episode, and where in the run that stood. */
+export interface Played {
+  readonly step: number
+  readonly score: number | null
 }
 
-/** Lines of validation episodes as validations: those of one step are one. */
-export const curveOf = (lines: ReadonlyArray<ScoreLine>): ReadonlyArray<Validation> => {
+/** What a file's lines tell of. Runtimes count in episodes, and an episode of theirs that failed has no return. */
+export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): ReadonlyArray<Played> =>
+  episodesOf(lines).map(({ of, step, total, failed }) => ({
+    step: of === "step" ? seenBy(name) : step,
+    score: failed ? null : total,
+  }))
+
+/** Episodes as validations: those of one step are one. */
+export const curveOf = (episodes: ReadonlyArray<Played>): ReadonlyArray<Validation> => {
   const scores = new Map<number, Array<number>>()
-  for (const { step, score } of lines) {
+  for (const { step, score } of episodes) {
     if (score === null) continue
     const known = scores.get(step)
     if (known === undefined) scores.set(step, [score])

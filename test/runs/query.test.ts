@@ -44,6 +44,8 @@ const files: Readonly<Record<string, string>> = Object.fromEntries(
       "run.lock": "process 1 on here",
       "scores/train/scores.jsonl": `${scoreLine(31, 5)}${scoreLine(47, 5)}{"step_in`,
       "scores/val/9_seen_episodes_scores.jsonl": scoreLine(16, 1),
+      // Whoever wrote it was stopped.
+      "scores/val/11_seen_episodes_scores.jsonl": "",
       "scores/val/10_seen_episodes_scores.jsonl": `${scoreLine(32, 2)}${scoreLine(32, 4)}${scoreLine(40, 6)}${scoreLine(40, 8)}`,
     },
     [running]: { "run.lock": "process 2 on here", "checkpoints/step_000000000000064/manifest.json": "{}" },

@@ -79,6 +79,9 @@ describe("validations in score files", () => {
   it("are what is left of a damaged file", () => {
     const { lines, damaged } = scoreLines('{"step_index":5,"score":1}\n\u0000\u0000\n{"score":3}\n')
     assert.isTrue(damaged)
-    assert.deepEqual(lines, [{ step: 5, score: 1 }])
+    assert.deepEqual(
+      lines.map(({ step, score }) => ({ step, score })),
+      [{ step: 5, score: 1 }],
+    )
   })
 })

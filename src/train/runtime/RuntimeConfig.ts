@@ -72,13 +72,3 @@ export type RunSettings = typeof RunSettings.Type
 /** Which checkpoints stay, in the words of all checkpoints. */
 export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: RuntimeSettings): RetentionStrategy =>
   checkpointStrategy === "top_k_val" && keep > 0 ? { _tag: "TopKValidation", keep } : { _tag: "LastN", keep }
-
-/** Below the run's folder, which has `scores/` in it: of `scores.jsonl` that is `.`, of `logs/scores.jsonl` it is `logs`. */
-export const scoresFolder = ({ scoresPath }: RuntimeSettings): string => {
-  if (scoresPath === null) return "."
-  const root = scoresPath.startsWith("/") ? "/" : ""
-  const parts = scoresPath.split("/").filter((part) => part !== "" && part !== ".")
-  const last = parts.at(-1) ?? ""
-  const folders = last.lastIndexOf(".") > 0 ? parts.slice(0, -1) : parts
-  return folders.length === 0 ? root || "." : `${root}${folders.join("/")}`
-}

@@ -24,7 +24,8 @@ import * as checkpointing from "./checkpointing.ts"
 import { type Running, supervise } from "./loop.ts"
 import { logsDir } from "./logsDir.ts"
 import { checkpointAt } from "./resumeFrom.ts"
-import { type RunSettings, scoresFolder, strategyOf } from "./RuntimeConfig.ts"
+import { scoresFolder } from "./files.ts"
+import { type RunSettings, strategyOf } from "./RuntimeConfig.ts"
 import { episodesOf, type RuntimeResult } from "./RuntimeResult.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 import { checked, refuseTaken } from "./settings.ts"
@@ -90,7 +91,7 @@ export const execute = Effect.fnUntraced(function* (
     identity,
     resultsDir === null ? undefined : { resultsDir: yield* logsDir(resultsDir) },
   )
-  const folder = scoresFolder(runtime)
+  const folder = scoresFolder(runtime.scoresPath)
   const run = opened.placed({
     checkpoints: runtime.checkpointDir ?? "checkpoints",
     ...(folder === "." ? {} : { scores: `${folder}/scores` }),

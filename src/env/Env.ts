@@ -27,6 +27,8 @@ import { describe } from "./internal/describe.ts"
 import type { Box, Discrete, Space } from "./Space.ts"
 import { isModule } from "./ui/module.ts"
 
+export { check, type Fault } from "./check.ts"
+
 /** The number of a discrete action, or the numbers of a continuous one. */
 export type ActionOf<A extends Space> = A extends Discrete
   ? number

@@ -1,0 +1,211 @@
+/**
+ * Whether an env keeps the rules that everything else relies on: the same state, action and chance lead to the same
+ * step, states are plain data that nobody changes, and what is seen lies in its space.
+ *
+ * @example
+ * ```ts
+ * import { CartPole, Env } from "effect-rl"
+ *
+ * Env.check(CartPole.env) // []
+ * ```
+ */
+import { messageOf } from "../config/text.ts"
+import { stream } from "../rng/Rng.ts"
+import * as Batch from "./Batch.ts"
+import type { BatchEnv } from "./BatchEnv.ts"
+import type { Env } from "./Env.ts"
+import { fromText, NotPlain, toText } from "./internal/plainData.ts"
+import { sample, sizeOf } from "./Space.ts"
+
+export interface Fault {
+  /**
+   * - `chance`: it asked for chance, or the time, that isn't the stream's
+   * - `repeatable`: the same state, action and stream led elsewhere
+   * - `in place`: a state was changed after it was given out
+   * - `plain`: a state isn't plain data, so that it can't be saved
+   * - `restored`: from a saved state it goes on differently
+   * - `observation`, `reward`, `ending`: what a step gives is not what it must be
+   * - `batch`: its own `batch` does something else than its steps one by one
+   * - `throws`
+   */
+  readonly rule:
+    | "chance"
+    | "repeatable"
+    | "in place"
+    | "plain"
+    | "restored"
+    | "observation"
+    | "reward"
+    | "ending"
+    | "batch"
+    | "throws"
+  /** What was seen, and where. */
+  readonly message: string
+}
+
+export interface Options {
+  readonly seed?: number
+  /** 3 unless given. */
+  readonly episodes?: number
+  /** At most, of each; 200 unless given. */
+  readonly steps?: number
+}
+
+/** Plays a few episodes at random, and gives the first fault of each rule; none is no proof, but a good sign. */
+export const check = (env: Env, { seed = 0, episodes = 3, steps = 200 }: Options = {}): ReadonlyArray<Fault> => {
+  const faults = new Map<Fault["rule"], Fault>()
+  const report = (rule: Fault["rule"], where: string, what: string): void => {
+    if (!faults.has(rule)) faults.set(rule, { rule, message: `${env.id}, ${where}: ${what}` })
+  }
+  for (let episode = 0; episode < episodes; episode++) {
+    try {
+      watchingChance(
+        (name) => report("chance", `episode ${episode}`, `it asked ${name}; take the stream that it is given`),
+        () => playOne(env, { seed, episode, steps }, report),
+      )
+    } catch (error) {
+      report("throws", `episode ${episode}`, messageOf(error))
+    }
+  }
+  if (env.batch !== undefined && faults.size === 0) checkBatch(env, { seed, steps }, report)
+  return [...faults.values()]
+}
+
+type Report = (rule: Fault["rule"], where: string, what: string) => void
+
+const playOne = (
+  env: Env,
+  { seed, episode, steps }: { readonly seed: number; readonly episode: number; readonly steps: number },
+  report: Report,
+): void => {
+  const chance = () => stream(seed, "check", episode, "env")
+  const actions = stream(seed, "check", episode, "actions")
+  const saved = (state: unknown, where: string): string | undefined => {
+    try {
+      return toText(state)
+    } catch (error) {
+      if (!(error instanceof NotPlain)) throw error
+      report("plain", where, `a state must be plain data, but ${error.path} is ${error.found}`)
+      return undefined
+    }
+  }
+  let state = env.reset(chance().child("reset"))
+  const first = saved(state, "the beginning")
+  if (first !== undefined && first !== saved(env.reset(chance().child("reset")), "the beginning")) {
+    report("repeatable", "the beginning", "another reset by the same stream began elsewhere")
+  }
+  checkObservation(env, state, "the beginning", report)
+
+  for (let step = 1; step <= Math.min(steps, env.maxSteps ?? Infinity); step++) {
+    const where = `step ${step} of episode ${episode}`
+    const action =
+      env.actionSpace._tag === "Discrete" ? sample(env.actionSpace, actions) : sample(env.actionSpace, actions)
+    const random = () => chance().child("step", step)
+    const before = saved(state, where)
+    const next = env.step(state, action, random())
+    if (before !== saved(state, where)) report("in place", where, "the state that it was given was changed")
+    const after = saved(next.state, where)
+
+    if (!Number.isFinite(next.reward)) report("reward", where, `expected a finite number, found ${next.reward}`)
+    for (const flag of ["terminated", "truncated"] as const) {
+      const value: unknown = next[flag]
+      if (typeof value === "boolean" || (flag === "truncated" && value === undefined)) continue
+      report("ending", where, `${flag}: expected true or false, found ${String(value)}`)
+    }
+    checkObservation(env, next.state, where, report)
+    if (after !== saved(next.state, where)) report("in place", where, "observing changed the state")
+    const again = env.step(state, action, random())
+    if (!sameStep(next, again) || after !== saved(again.state, where)) {
+      report("repeatable", where, "the same state, action and stream led to another step")
+    }
+    if (after !== saved(next.state, where)) report("in place", where, "a later step changed a state that was given out")
+    if (before !== undefined) {
+      const goneOn = env.step(fromText(before), action, random())
+      if (!sameStep(next, goneOn) || after !== saved(goneOn.state, where)) {
+        report("restored", where, "from its saved state it went on differently")
+      }
+    }
+    if (next.terminated || next.truncated === true) return
+    state = next.state
+  }
+}
+
+const sameStep = (one: ReturnType<Env["step"]>, other: ReturnType<Env["step"]>): boolean =>
+  Object.is(one.reward, other.reward) &&
+  one.terminated === other.terminated &&
+  (one.truncated ?? false) === (other.truncated ?? false)
+
+const checkObservation = (env: Env, state: unknown, where: string, report: Report): void => {
+  const { observationSpace: space } = env
+  const seen = Array.from(env.observe(state))
+  const size = sizeOf(space)
+  if (seen.length !== size) return report("observation", where, `expected ${size} numbers, found ${seen.length}`)
+  // Bounds are single floats where an observation is written as such.
+  const isInside = (value: number, index: number): boolean =>
+    Math.fround(value) >= Math.fround(space.low[index]) && Math.fround(value) <= Math.fround(space.high[index])
+  const wrong = seen.findIndex((value, index) => !isInside(value, index))
+  if (wrong < 0) return
+  const range = `from ${space.low[wrong]} to ${space.high[wrong]}`
+  report("observation", where, `number ${wrong}: expected one ${range}, found ${seen[wrong]}`)
+}
+
+/** Everything that gives chance or time but the stream. */
+const strays: ReadonlyArray<readonly [name: string, owner: object, key: string]> = [
+  ["Math.random", Math, "random"],
+  ["Date.now", Date, "now"],
+  ["performance.now", performance, "now"],
+  ["crypto.getRandomValues", crypto, "getRandomValues"],
+  ["crypto.randomUUID", crypto, "randomUUID"],
+]
+
+const watchingChance = (seen: (name: string) => void, body: () => void): void => {
+  const putBack = strays.map(([name, owner, key]) => {
+    const own = Object.getOwnPropertyDescriptor(owner, key)
+    const original: unknown = Reflect.get(owner, key)
+    Object.defineProperty(owner, key, {
+      configurable: true,
+      writable: true,
+      value: (...args: ReadonlyArray<unknown>): unknown => {
+        seen(name)
+        return typeof original === "function" ? Reflect.apply(original, owner, args) : undefined
+      },
+    })
+    return () => (own === undefined ? Reflect.deleteProperty(owner, key) : Object.defineProperty(owner, key, own))
+  })
+  try {
+    body()
+  } finally {
+    for (const restore of putBack) restore()
+  }
+}
+
+const numEnvs = 3
+
+const checkBatch = (
+  env: Env,
+  { seed, steps }: { readonly seed: number; readonly steps: number },
+  report: Report,
+): void => {
+  const fast = Batch.make(env, numEnvs)
+  const slow = Batch.oneByOne(env, numEnvs)
+  const random = stream(seed, "check", "batch")
+  for (const batch of [fast, slow]) batch.reset(seed, "check")
+  for (let step = 0; step <= steps; step++) {
+    const difference = differing(fast, slow, step > 0)
+    if (difference !== undefined) return report("batch", `step ${step}`, `its batch gave other ${difference}`)
+    const actions = actionsOf(env, random)
+    for (const batch of [fast, slow]) batch.step(actions)
+  }
+}
+
+const actionsOf = (env: Env, random: ReturnType<typeof stream>): Int32Array | Float32Array => {
+  const { actionSpace } = env
+  return actionSpace._tag === "Discrete"
+    ? Int32Array.from({ length: numEnvs }, () => sample(actionSpace, random))
+    : Float32Array.from(Array.from({ length: numEnvs }, () => sample(actionSpace, random)).flat())
+}
+
+const differing = (fast: BatchEnv, slow: BatchEnv, stepped: boolean): string | undefined =>
+  (["observations", ...(stepped ? (["rewards", "terminated", "truncated"] as const) : [])] as const).find(
+    (key) => !fast[key].every((value, index) => Object.is(value, slow[key][index])),
+  )

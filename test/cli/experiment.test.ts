@@ -141,7 +141,17 @@ describe("an experiment's file", () => {
         }
         child.kill("SIGKILL")
         await ended
-        assert.isAbove(filesIn(run).filter((path) => path.startsWith("llm_calls/")).length, 0)
+        // Calls that had begun are there, whole, and say that they have not ended.
+        const calls = filesIn(run).filter((path) => /^llm_calls\/.*[^p]$/.test(path))
+        assert.isAbove(calls.length, 0)
+        for (const path of calls) {
+          assert.deepInclude(jsonOf(join(run, path)), {
+            response: null,
+            error: null,
+            timestamp_end: null,
+            retries: null,
+          })
+        }
         for (const path of filesIn(folder).filter((one) => one !== "experiment.yaml")) {
           assert.notInclude(readFileSync(join(folder, path), "utf8"), "secret-0815", path)
         }

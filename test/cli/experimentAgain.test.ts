@@ -185,20 +185,21 @@ describe("an experiment, again", () => {
     withFolder(async (folder) => {
       write(folder, "experiment.yaml", experiment({ ...small, tasks: 10 }))
       const args = ["run", "experiment.yaml", "--json", "--jobs", "2", "--results-dir"]
-      const seeds = await start([...args, "results", "--seeds", "1..3"], folder).ended
-      assert.strictEqual(seeds.code, 0, seeds.stderr)
-      const found = runsIn(join(folder, "results"))
-      assert.sameMembers(
-        found.map((one) => parse(readFileSync(join(one, "config.yaml"), "utf8")).seed),
-        [1, 2, 3],
-      )
-      const swept = await start([...args, "swept", "--population", "agent.history_k=0,10"], folder).ended
+      const words = ["--seeds", "1..2", "--population", "agent.history_k=0,10"]
+      const swept = await start([...args, "results", ...words], folder).ended
       assert.strictEqual(swept.code, 0, swept.stderr)
-      assert.sameMembers(
-        runsIn(join(folder, "swept")).map(
-          (one) => parse(readFileSync(join(one, "config.yaml"), "utf8")).agent.history_k,
-        ),
-        [0, 10],
+      const found = runsIn(join(folder, "results"))
+      assert.sameDeepMembers(
+        found.map((one) => {
+          const { seed, agent } = parse(readFileSync(join(one, "config.yaml"), "utf8"))
+          return [seed, agent.history_k]
+        }),
+        [
+          [1, 0],
+          [1, 10],
+          [2, 0],
+          [2, 10],
+        ],
       )
       for (const one of found) assert.isTrue(existsSync(join(one, "return.json")), one)
     }))

@@ -71,15 +71,18 @@ describe("an experiment ends", () => {
       }),
     ))
 
-  it("when the budget is spent: saved, and one line says what to do, which does go on", () =>
+  it.each([
+    ["in training", 40],
+    ["in a validation", 50],
+  ])("when the budget is spent, %s: saved, and one line says what to do, which does go on", (_, calls) =>
     withFolder((folder) =>
       withServer({}, async (server) => {
-        const wanted = { lm: { ...at(server), budget: { calls: 40 } } }
+        const wanted = { lm: { ...at(server), budget: { calls } } }
         const outcome = await run(folder, wanted)
         assert.strictEqual(outcome.code, 1)
         assert.isTrue(isOneLine(outcome.stderr), outcome.stderr)
         assert.include(outcome.stderr, "budget")
-        assert.strictEqual(server.asked.length, 40)
+        assert.strictEqual(server.asked.length, calls)
         const [one] = runsOf(folder)
         assert.isTrue(existsSync(join(one, "checkpoints/latest/runtime.json")))
         const words = /to go on: npx effect run (.+)\n$/.exec(outcome.stderr)?.[1].split(" ") ?? []
@@ -89,13 +92,17 @@ describe("an experiment ends", () => {
         const again = await start(["run", ...words, "--quiet"], folder).ended
         assert.strictEqual(again.code, 1, again.stderr)
         assert.include(again.stderr, "budget")
-        assert.strictEqual(server.asked.length, 40)
+        assert.strictEqual(server.asked.length, calls)
         const more = ["--set", "agent.lm_config.budget.calls=1000", "--quiet", "--json"]
         const resumed = await start(["run", ...words, ...more], folder).ended
         assert.strictEqual(resumed.code, 0, resumed.stderr)
-        isWhole(folder, resultOf(resumed).runDir, 40)
+        const { runDir, digest } = resultOf(resumed)
+        isWhole(folder, runDir, 40)
+        assert.strictEqual(linesOf(join(folder, runDir, "scores/val/20_seen_episodes_scores.jsonl")).length, 8)
+        assert.strictEqual(digest, resultOf(await run(folder, { lm: at(server) })).digest)
       }),
-    ))
+    ),
+  )
 
   it("by Ctrl-C, which saves, and says how to go on: so that it comes to the same", () =>
     withFolder((folder) =>

@@ -30,7 +30,7 @@ import { Effect } from "effect"
 import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { EnvError } from "../EnvError.ts"
-import { guardOf, type OrEffect } from "./guard.ts"
+import { guardOf, noTool, type OrEffect, unkeepable } from "./guard.ts"
 import type { CallResult, Feedback } from "./TextEnv.ts"
 
 /** Something for each player that it says anything about. */
@@ -148,6 +148,10 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
                 ? problem(led, told, ends)
                 : `gave "${odd}" the score ${led.feedback[odd].score}; expected a finite number`
             if (wrong !== undefined) return Effect.fail(guard.wrong(number, `at step ${number} ${wrong}`))
+            const unfit = unkeepable([led.info, told.map((name) => led.feedback[name].extra)])
+            if (unfit !== undefined) {
+              return Effect.fail(guard.wrong(number, `gave an info or extra feedback at step ${number}: ${unfit}`))
+            }
             ;({ state, toMove } = led)
             steps = number
             over = ends
@@ -159,9 +163,7 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
           if (over) return Effect.fail(guard.wrong(steps, "was called after its episode was over"))
           const { call: answer } = rules
           if (answer === undefined || !tools.some(({ name }) => name === call.name)) {
-            const known = tools.map(({ name }) => name).join(", ")
-            const content = `There is no tool "${call.name}"${known === "" ? "" : `; there are ${known}`}.`
-            return Effect.succeed({ content, isError: true })
+            return Effect.succeed(noTool(tools, call.name))
           }
           const number = ++calls
           const called = guard.run(steps, `call ${number} (of ${call.name})`, () =>

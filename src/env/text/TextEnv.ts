@@ -24,7 +24,7 @@ import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { EnvError } from "../EnvError.ts"
 import { accepted, type GivenFeedback } from "./foreignFeedback.ts"
-import { guardOf, type OrEffect } from "./guard.ts"
+import { guardOf, noTool, type OrEffect, unkeepable } from "./guard.ts"
 
 /** What every step is told: a score, what would have been right (where there is such a thing), and words about it. */
 export const Feedback = Schema.Struct({
@@ -117,6 +117,10 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
               if (!Number.isFinite(score)) {
                 return Effect.fail(wrong(number, `gave the score ${score} at step ${number}; expected a finite number`))
               }
+              const unfit = unkeepable([led.info, feedback.extra])
+              if (unfit !== undefined) {
+                return Effect.fail(wrong(number, `gave an info or extra feedback at step ${number}: ${unfit}`))
+              }
               state = next
               steps = number
               over = led.terminated || led.truncated === true
@@ -129,9 +133,7 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
           if (over) return Effect.fail(wrong(steps, "was called after its episode was over"))
           const { call: answer } = rules
           if (answer === undefined || !tools.some(({ name }) => name === call.name)) {
-            const known = tools.map(({ name }) => name).join(", ")
-            const content = `There is no tool "${call.name}"${known === "" ? "" : `; there are ${known}`}.`
-            return Effect.succeed({ content, isError: true })
+            return Effect.succeed(noTool(tools, call.name))
           }
           const number = ++calls
           const called = guarded(steps, `call ${number} (of ${call.name})`, () =>

@@ -6,6 +6,7 @@ import { assert, it } from "vitest"
 import { effect } from "../cli/effect.ts"
 import { makeRun, withFolder, write } from "./folder.ts"
 import { inBrowser } from "./inBrowser.ts"
+import { namingRun } from "./talk.ts"
 
 /** Of the files in a folder, whose folder `site` is the site; it knows a few types and nothing else. */
 const plainServer = async (folder: string): Promise<{ readonly url: string; readonly close: () => void }> => {
@@ -86,6 +87,30 @@ inBrowser("an exported site", ({ page, served, text, count, drawn, click, set })
       writeFileSync(join(folder, "site/data/runs.json"), "")
       assert.strictEqual((await effect(["ui", results, "--export", out])).code, 0)
       assert.strictEqual((await effect(["ui", results, "--export", folder])).code, 1)
+    }))
+
+  it("has the transcripts of agents that talk, and looks through them by itself", () =>
+    withFolder(async (folder) => {
+      const results = join(folder, "results")
+      const run = await namingRun(results)
+      const exported = await effect(["ui", results, "--export", join(folder, "site")])
+      assert.deepStrictEqual([exported.code, exported.stderr], [0, ""])
+      const server = await plainServer(folder)
+      try {
+        await page.goto(`${server.url}#/run/${run.split("/").map(encodeURIComponent).join("/")}?episode=train-2&turn=2`)
+        await page.until("document.querySelector('.turn.current h4')?.textContent === 'Turn 2'")
+        await count(".episodeList a", 20)
+        await set(".find", "NAMING-10")
+        await page.until("document.querySelector('.talk .count').textContent === '1 of 20 episodes'")
+        await set(".find", "")
+        await set(".talk select", "validation")
+        await count(".episodeList a", 8)
+        await set(".bound", "0.5", 1)
+        await count(".episodeList a", 0)
+        assert.deepStrictEqual(page.complaints(), [])
+      } finally {
+        server.close()
+      }
     }))
 
   it("shows the bands of filtered groups as the server does", () =>

@@ -186,7 +186,7 @@ const drawing = ({ transcript, address }) => {
   const isTree = played.turns.some(({ calls }) => calls.some(({ children }) => children.length > 0))
   return {
     turns: playedOf(played, true),
-    credits: isTree || played.credits.sampled !== null ? el("p", { class: "line" }, creditFacts(played.credits)) : "",
+    credits: isTree ? el("p", { class: "line" }, creditFacts(played.credits)) : "",
   }
 }
 

@@ -4,8 +4,8 @@ import { el, number } from "./dom.js"
 export const endingText = ({ ending, reason, failed }) =>
   failed ? "failed" : ending === null ? "goes on" : reason ? `${ending} (${reason})` : ending
 
-const phaseText = ({ phase, group, seen, number: place }) =>
-  phase === "train" ? `train ${place}` : phase === "validation" ? `val ${seen} · ${place}` : `${group} ${place}`
+const nameOf = ({ phase, seen, id, number: place }) =>
+  phase === "train" ? `train ${place}` : phase === "validation" ? `val ${seen} · ${place}` : (id ?? String(place))
 
 export const makeEpisodeList = ({ address, more }) => {
   const rows = el("ol", { class: "episodeList" })
@@ -17,6 +17,7 @@ export const makeEpisodeList = ({ address, more }) => {
   let marked
 
   const row = (episode) => {
+    const name = nameOf(episode)
     const { key, env, player, return: total, length, delegated, failed } = episode
     const steps = `${number(length)} ${length === 1 ? "step" : "steps"}`
     const below = delegated === 0 ? "" : `, ${delegated} delegated`
@@ -26,7 +27,7 @@ export const makeEpisodeList = ({ address, more }) => {
       el(
         "a",
         { href: address({ episode: key }), "data-key": key, class: failed ? "failed" : "" },
-        el("span", { class: "what" }, el("b", {}, phaseText(episode)), " ", env, player !== null && ` · ${player}`),
+        el("span", { class: "what" }, el("b", {}, name), env !== name && ` ${env}`, player !== null && ` · ${player}`),
         el("span", { class: "total", title: "return" }, number(total)),
         el("span", { class: "quiet how" }, `${steps}, ${endingText(episode)}${below}`),
       ),

@@ -26,7 +26,9 @@ const partOf = (run, largest) => {
   const numbers = `advantage ${signed(advantage)}${logprob === null ? "" : `, log-probability ${number(logprob)}`}`
   const shown = `${ids.slice(0, 12).join(" ")}${ids.length > 12 ? " …" : ""}`
   const title = `${plural(ids.length, "token")} (${shown}), ${numbers}`
-  if (text === "") return el("span", { class: `${sort} rest`, title }, plural(ids.length, "more token"))
+  // Behind the words: the end, or calls, which stand below.
+  const rest = ids.length === 1 ? "end" : plural(ids.length, "more token")
+  if (text === "") return el("span", { class: `${sort} rest`, title }, rest)
   return el("span", { class: sort, title }, text ?? ids.map((id) => `${id} `).join(""))
 }
 

@@ -17,7 +17,7 @@ const orders = [
   ["highest", "highest return first"],
 ]
 
-const relevant = /^(?:(?:rollouts|outcomes|samples)\.jsonl|(?:rollouts|scores)\/.+\.jsonl)$/
+const relevant = /^(?:rollouts|outcomes|samples)\.jsonl$|(?:^|\/)(?:rollouts|scores)\/.+\.jsonl$/
 
 export const makeTranscripts = (state, seen, run) => {
   const controls = el("div", { class: "controls" })

@@ -42,9 +42,18 @@ export const tokensOf = (
     const most = completion.tokens?.completionIds.length ?? Infinity
     while (at < inputIds.length && actionMask[at] === 1 && at - from < most) at++
     const texts = textsOf(completion, inputIds.slice(from, at))
+    if (at === from) continue
+    const worth = (place: number): number => advantages?.[place] ?? credit * weight
+    const all = inputIds.slice(from, at)
+    const isOne = all.every((_, index) => worth(from + index) === worth(from))
+    // Where one is worth as much as another, nobody has to know which of the words it stands for.
+    if (texts === undefined && isOne) {
+      found.set(id, [{ text: completion.content, ids: all, advantage: worth(from), logprob: null }])
+      continue
+    }
     const runs: Array<{ text: string | null; ids: Array<number>; advantage: number; logprob: number | null }> = []
     for (let place = from; place < at; place++) {
-      const advantage = advantages?.[place] ?? credit * weight
+      const advantage = worth(place)
       const logprob = logprobs?.[place] ?? null
       const text = texts?.of[place - from] ?? null
       const before = place - from === texts?.words ? undefined : runs.at(-1)
@@ -53,7 +62,7 @@ export const tokensOf = (
         if (text !== null) before.text = (before.text ?? "") + text
       } else runs.push({ text, ids: [inputIds[place]], advantage, logprob })
     }
-    if (runs.length > 0) found.set(id, runs)
+    found.set(id, runs)
   }
   return found
 }

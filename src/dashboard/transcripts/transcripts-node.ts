@@ -7,9 +7,10 @@ import { Outcome } from "../../episode/Outcome.ts"
 import { Rollout } from "../../episode/Rollout.ts"
 import { beside, Sample } from "../../episode/samples.ts"
 import { CallFile } from "../../record/callFiles.ts"
-import { StepScoreRecord, trainScores } from "../../record/stepScores.ts"
+import { StepScoreRecord } from "../../record/stepScores.ts"
 import type { Confined } from "../confined-node.ts"
 import { fields, finite, parsed } from "../RunSummary.ts"
+import { scoresIn } from "../scoresFolder.ts"
 import { type Asked, chosen, type Episode, says } from "./Episode.ts"
 import { type FileIndex, type Group, type Indexed, rolloutsIndex, scoresIndex } from "./fileIndex.ts"
 import { fromRollouts } from "./fromRollouts.ts"
@@ -183,6 +184,7 @@ const batches = ["rollouts", "outcomes"]
 
 /** The files of a run that hold episodes; rollouts before the scores of the same ones. */
 const filesOf = async (files: Confined, run: string): Promise<ReadonlyArray<Source>> => {
+  const scores = scoresIn(await files.text(`${run}/config.yaml`))
   const train: Group = { name: "train", phase: "train", seen: null }
   const validations = async (folder: string, pattern: RegExp, isScores: boolean): Promise<ReadonlyArray<Source>> =>
     (await files.list(`${run}/${folder}`)).files
@@ -199,9 +201,9 @@ const filesOf = async (files: Confined, run: string): Promise<ReadonlyArray<Sour
       isScores: false,
     })),
     { file: `${run}/rollouts/train/rollouts.jsonl`, group: train, isScores: false },
-    { file: `${run}/${trainScores}`, group: train, isScores: true },
+    { file: `${run}/${scores}/train/scores.jsonl`, group: train, isScores: true },
     ...(await validations("rollouts/val", /^(\d+)_seen_episodes_rollouts\.jsonl$/, false)),
-    ...(await validations("scores/val", /^(\d+)_seen_episodes_scores\.jsonl$/, true)),
+    ...(await validations(`${scores}/val`, /^(\d+)_seen_episodes_scores\.jsonl$/, true)),
   ]
   const sizes = await Promise.all(all.map(({ file }) => files.size(file)))
   return all.filter((_, at) => sizes[at] !== undefined)

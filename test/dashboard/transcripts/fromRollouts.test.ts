@@ -133,10 +133,15 @@ describe("tokens of a call", () => {
     const cut = new Map(runsOf({ inputIds: ids.slice(0, 4), actionMask: mask.slice(0, 4) }))
     assert.deepStrictEqual([...cut.keys()], ["a/0"])
     assert.deepStrictEqual(cut.get("a/0")?.map(({ text, ids }) => [text, ids.length]), [["é", 2]]) // prettier-ignore
-    const foreign = new Map(runsOf({ inputIds: ids.map((id) => id + 1000) }))
+    const foreign = ids.map((id) => id + 1000)
+    const even = new Map(runsOf({ inputIds: foreign }))
+    assert.deepStrictEqual(even.get("a/1"), [
+      { text: "no", ids: second.map((id) => id + 1000), advantage: -1, logprob: null },
+    ])
+    const uneven = new Map(runsOf({ inputIds: foreign, advantages: ids.map((_, at) => (at === 8 ? 1 : 0)) }))
     assert.deepStrictEqual(
-      foreign.get("a/1")?.map(({ text, ids }) => [text, ids]),
-      [[null, second.map((id) => id + 1000)]],
+      uneven.get("a/1")?.map(({ text, ids, advantage }) => [text, ids, advantage]),
+      [[null, [foreign[7]], 0], [null, [foreign[8]], 1], [null, [foreign[9]], 0]], // prettier-ignore
     )
   })
 

@@ -177,6 +177,20 @@ describe("the episodes of a run", () => {
       assert.strictEqual((await one("val6-3")).played.turns[0].calls.length, 1)
     }))
 
+  it("are found where the run's scores are, if that is elsewhere", () =>
+    withFolder(async (folder) => {
+      const run = await namingRun(folder, { saveRollouts: false })
+      const read = (name: string) => readFileSync(join(folder, run, name), "utf8")
+      write(folder, "r/config.yaml", "runtime:\n  scores_path: logs/scores.jsonl\n")
+      write(folder, "r/logs/scores/train/scores.jsonl", read("scores/train/scores.jsonl"))
+      write(folder, "r/logs/scores/val/6_seen_episodes_scores.jsonl", read("scores/val/6_seen_episodes_scores.jsonl"))
+      const { groups } = await (await open(folder, "r")).page()
+      assert.deepStrictEqual(groups, [
+        { name: "train", seen: null, episodes: 12 },
+        { name: "val6", seen: 6, episodes: 4 },
+      ])
+    }))
+
   it("are none of a training without words, and none that nobody played", () =>
     withFolder(async (folder) => {
       const { page, none } = await open(folder, makeRun(folder))

@@ -33,7 +33,7 @@ export const EvaluationSettings = Schema.Struct({
   maxStepsPerEpisode: optional(positiveInt),
   /** The first one is what tries, parts and comparisons look at. */
   scorers: withDefault(Schema.Array(Schema.Unknown).check(Schema.isMinLength(1)), ["score"]),
-  /** The k of pass@k; null: 1 and `repeats`. */
+  /** The k of pass@k; null: `repeats`. */
   passAt: optional(Schema.Array(positiveInt)),
   /** From how much on an episode has passed, by the first scorer. */
   passThreshold: withDefault(Schema.Finite, 1),

@@ -121,7 +121,10 @@ const reportOf = (agent: string, rows: Rows, options: Options): AgentReport => {
           ...tries.flatMap((at) =>
             summary(rows, first, passAt(at, threshold)).map((one) => ({ reducer: "pass" as const, at, ...one })),
           ),
-          ...summary(rows, first, bestOf(repeats)).map((one) => ({ reducer: "best" as const, at: repeats, ...one })),
+          // Of 0 and 1 the best is what pass@k is.
+          ...(rows.some(({ scores }) => (scores[first] ?? 0) % 1 !== 0)
+            ? summary(rows, first, bestOf(repeats)).map((one) => ({ reducer: "best" as const, at: repeats, ...one }))
+            : []),
           ...summary(rows, first, majority).map((one) => ({ reducer: "majority" as const, at: repeats, ...one })),
         ],
     by: by.flatMap((key) =>

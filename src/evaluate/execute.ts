@@ -318,7 +318,7 @@ const finish = Effect.fnUntraced(function* (
 ): Effect.fn.Return<EvaluationResult, RunStoreError> {
   const options: Report.Options = {
     scorers: scorers.map(({ name }) => name),
-    passAt: settings.passAt ?? [...new Set([1, settings.repeats])],
+    passAt: settings.passAt ?? [settings.repeats],
     threshold: settings.passThreshold,
     by: settings.by,
     confidence: settings.confidence,

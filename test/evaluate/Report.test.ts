@@ -67,8 +67,20 @@ describe("reports", () => {
         ["pass", 2, Number(((1 + 2 / 3) / 2).toFixed(6)), 2],
         // The second task has three tries only.
         ["pass", 4, 1, 1],
-        ["best", 4, 1, 1],
         ["majority", 4, 0.5, 2],
+      ],
+    )
+  })
+
+  it("have the best of several where a task can be solved by halves", () => {
+    const rows = [0, 0.5, 1, 0.5].map((value, repeat) => row("one", 0, value, { repeat }))
+    const [{ tries }] = Report.of(rows, { scorers: ["exact"], passAt: [2] }).agents
+    assert.deepStrictEqual(
+      tries.map(({ reducer, at, mean }) => [reducer, at, mean]),
+      [
+        ["pass", 2, 0.5],
+        ["best", 4, 1],
+        ["majority", 4, 0.5],
       ],
     )
   })

@@ -1,0 +1,218 @@
+import { existsSync, globSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { stringify } from "yaml"
+import { type Body, serve } from "../lm/server.ts"
+import { effect, type Outcome, resultOf, start, withFolder, write } from "./effect.ts"
+
+const capitals = { France: "Paris", Japan: "Tokyo", Italy: "Rome", China: "Beijing", Peru: "Lima", Egypt: "Cairo" }
+
+const items = Object.entries(capitals).map(([country, answer], at) => ({
+  id: `capital-${country}`,
+  question: `What is the capital of ${country}?`,
+  answer,
+  part: at % 2 === 0 ? "even" : "odd",
+}))
+
+const evaluation = (more: object = {}): string =>
+  stringify({
+    name: "capitals",
+    seed: 1,
+    dataset: { items, id_field: "id", meta_fields: ["part"] },
+    agents: {
+      says_rome: { type: "memoryless_agent", lm_config: { model: "builtin:choice:Rome" } },
+      reads: {
+        type: "memoryless_agent",
+        system_prompt: "RULE: [What is the capital of France?] -> Paris; RULE: [What is the capital of Peru?] -> Lima",
+        lm_config: { model: "scripted:reader", prices: [{ model: "reader", input: 1, output: 2 }] },
+      },
+    },
+    scorers: ["exact", "steps"],
+    repeats: 2,
+    by: ["part"],
+    ...more,
+  })
+
+const told = (outcome: Outcome): Outcome => {
+  assert.strictEqual(outcome.code, 0, outcome.stderr)
+  return outcome
+}
+
+const cells = (text: string): ReadonlyArray<string> =>
+  text.split("\n").map((line) => line.trim().replace(/ {2,}/g, " | "))
+
+const linesOf = (file: string): ReadonlyArray<Record<string, unknown>> =>
+  readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line))
+
+/** What the server of a capital knows. */
+const capitalOf = ({ messages }: Body): string => {
+  const asked = String(messages.at(-1)?.content)
+  return Object.entries(capitals).find(([country]) => asked.includes(country))?.[1] ?? "?"
+}
+
+describe("effect eval tasks.yaml", () => {
+  it("plays agents on tasks, prints tables, leaves a run that is found again, shown again and compared", () =>
+    withFolder(async (folder) => {
+      const results = join(folder, "results")
+      const file = write(folder, "tasks.yaml", evaluation())
+      const { stdout, stderr } = told(await effect(["eval", file, "--results-dir", results]))
+      assert.includeMembers(cells(stdout) as Array<string>, [
+        "agent | score | mean | 95 % | tasks",
+        "says_rome | exact | 0.167 | 0.030 to 0.564 | 6",
+        "reads | exact | 0.333 | 0.097 to 0.700 | 6",
+        "reads | pass@2 | 0.333 | 0.097 to 0.700 | 6",
+        "reads | part=even | 0.667 | 0.208 to 0.939 | 3",
+        "agent | episodes | failed | calls | input tokens | output tokens | cost",
+        "reads − says_rome | exact | +0.167 | -0.333 to 0.667 | 2 | 1 | 6 | 1 | McNemar",
+      ])
+      assert.include(stderr, "24 of 24 episodes (100 %)")
+
+      const [run] = globSync(`${results}/*/*/*/*`)
+      assert.include(stdout, run)
+      for (const one of ["config.yaml", "run.log", "metrics.json", "return.json", "table.csv", "steps.jsonl"]) {
+        assert.isTrue(existsSync(join(run, one)), one)
+      }
+      assert.isFalse(existsSync(join(run, "played.jsonl")))
+      assert.strictEqual(linesOf(join(run, "episodes.jsonl")).length, 24)
+      assert.strictEqual(linesOf(join(run, "rollouts/val/1_seen_episodes_rollouts.jsonl")).length, 12)
+      const listed = JSON.parse(told(await effect(["runs", results, "--json"])).stdout)
+      assert.deepInclude(listed, { path: run, name: "capitals", state: "finished", steps: 24 })
+      assert.closeTo(listed.validation, 1 / 6, 1e-12)
+
+      const again = told(await effect(["eval", run]))
+      assert.strictEqual(again.stdout, stdout.slice(0, stdout.indexOf(`\n${run}`)))
+      // Its own config is the same evaluation.
+      const repeated = resultOf(
+        told(await effect(["eval", join(run, "config.yaml"), "--results-dir", results, "--quiet", "--json"])),
+      )
+      assert.strictEqual(repeated.digest, resultOf(told(await effect(["eval", run, "--json"]))).digest)
+
+      const compared = told(await effect(["eval", run, repeated.runDir, "--json"]))
+      const { comparisons } = JSON.parse(compared.stdout)
+      assert.deepStrictEqual(
+        comparisons.map((one: Record<string, unknown>) => [one["left"], one["right"], one["scorer"], one["p"]]),
+        [
+          ["says_rome (before)", "says_rome", "exact", 1],
+          ["says_rome (before)", "says_rome", "steps", 1],
+          ["reads (before)", "reads", "exact", 1],
+          ["reads (before)", "reads", "steps", 1],
+        ],
+      )
+      const text = told(await effect(["eval", run, repeated.runDir])).stdout
+      assert.include(text, `before  ${run}\n`)
+      assert.include(cells(text), "reads − reads (before) | exact | 0.000 | 0.000 to 0.000 | 0 | 0 | 6 | 1 | McNemar")
+      const to = ["--set", `compare_to=${run}`, "--set", "repeats=1", "--results-dir", results, "--json", "--quiet"]
+      const { report } = resultOf(told(await effect(["eval", file, ...to])))
+      assert.include(JSON.stringify(report), '"left":"reads (before)","right":"reads"')
+    }))
+
+  it.live(
+    "goes on after Ctrl-C and after a kill, asks nobody again what was answered, and ends as if it hadn't stopped",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* serve({ say: capitalOf, fault: () => ({ kind: "slow", milliseconds: 60 }) })
+        const lm = { model: "vllm:capitals", base_url: server.url, api_key: "none" }
+        const agent = { type: "memoryless_agent", lm_config: lm }
+        yield* Effect.promise(() =>
+          withFolder(async (folder) => {
+            const said = { agents: { one: agent, two: agent }, repeats: 3, workers: 2 }
+            const file = write(
+              folder,
+              "tasks.yaml",
+              evaluation({ ...said, output: { results_dir: join(folder, "out") } }),
+            )
+            const whole = resultOf(told(await effect(["eval", file, "--quiet", "--json"])))
+            assert.strictEqual(server.asked.length, 36)
+            const journal = (): string => {
+              const all = globSync(`${folder}/out/*/played.jsonl`)
+              return all.length === 0 ? "" : readFileSync(all[0], "utf8")
+            }
+            const over = (): number => Math.max(0, journal().split("\n").length - 2)
+            let resume: ReadonlyArray<string> = []
+            let kept = 0
+            for (const signal of ["SIGINT", "SIGKILL", "SIGINT"] as const) {
+              const { child, ended } = start(["eval", file, "--quiet", ...resume])
+              while (over() < kept + 4) await new Promise((resolve) => setTimeout(resolve, 5))
+              child.kill(signal)
+              const outcome = await ended
+              if (signal === "SIGINT") {
+                assert.strictEqual(outcome.code, 130, outcome.stderr)
+                assert.match(outcome.stderr, /interrupted; to go on: npx effect eval .*tasks\.yaml --resume .*out/)
+              }
+              kept = over()
+              assert.isBelow(kept, 36)
+              resume = ["--resume", "latest"]
+            }
+            const before = server.asked.length
+            const again = resultOf(told(await effect(["eval", file, "--quiet", "--json", "--resume", "latest"])))
+            assert.strictEqual(server.asked.length - before, 36 - kept)
+            assert.deepInclude(again, { digest: whole.digest, episodes: 36, failed: 0 })
+            assert.deepStrictEqual(again["report"], whole["report"])
+            const rollouts = (run: string): string =>
+              readFileSync(join(run, "rollouts/val/1_seen_episodes_rollouts.jsonl"), "utf8")
+            assert.strictEqual(rollouts(again.runDir), rollouts(whole.runDir))
+            const nothing = await effect(["eval", file, "--resume", "latest"])
+            assert.strictEqual(nothing.code, 2)
+            assert.include(nothing.stderr, "--resume latest: there is no unfinished evaluation named capitals in ")
+          }),
+        )
+      }).pipe(Effect.scoped),
+  )
+
+  it("says what is wrong in a line", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "tasks.yaml", evaluation())
+      const training = write(folder, "train.yaml", stringify({ agent: {}, train_dataset: { type: "codebook" } }))
+      const table: ReadonlyArray<readonly [ReadonlyArray<string>, number, string]> = [
+        [[file, "--set", "repeat=3"], 2, '--set: unknown key "repeat"; did you mean "repeats"?'],
+        [[training], 2, "it has no dataset, so it is no evaluation; effect run trains it"],
+        [[join(folder, "none.yaml")], 2, "there is no such file"],
+        [[folder, folder], 1, "expected the folder of a finished evaluation; it has no episodes.jsonl"],
+        [[folder, "--resume", "latest"], 2, "it is not a run (it has no config.yaml), and no .yaml file"],
+      ]
+      for (const [args, code, message] of table) {
+        const outcome = await effect(["eval", ...args, "--results-dir", join(folder, "results")])
+        assert.strictEqual(outcome.code, code, `${args.join(" ")}: ${outcome.stderr}`)
+        assert.include(outcome.stderr, message)
+        assert.strictEqual(outcome.stderr.trim().split("\n").length, 1, outcome.stderr)
+      }
+      assert.isFalse(existsSync(join(folder, "results")), "nothing was begun")
+    }))
+})
+
+describe("effect eval of a run of an agent that talks", () => {
+  it("plays its validation tasks with what a checkpoint remembers", () =>
+    withFolder(async (folder) => {
+      const tasks = { type: "codebook", words: 4, wordings: 1 }
+      const text = stringify({
+        train_dataset: { ...tasks, num_tasks: 20, seed: 1 },
+        validation_dataset: { ...tasks, num_tasks: 8, seed: 2 },
+        agent: { type: "history_agent", lm_config: { model: "scripted:reader" } },
+        runtime: { validation_freq: 20, checkpoint_every_episodes: 1 },
+      })
+      const file = write(folder, "train.yaml", text)
+      const trained = resultOf(
+        told(await effect(["run", file, "--results-dir", join(folder, "r"), "--json", "--quiet"])),
+      )
+      const run = trained.runDir
+      const all = resultOf(told(await effect(["eval", run, "--json"])))
+      assert.deepInclude(all, { runDir: run, episodes: 8, meanReturn: Object(trained["validation"]).meanReturn })
+      assert.strictEqual(all["meanReturn"], 1)
+      const early = resultOf(told(await effect(["eval", run, "--step", "1", "--json", "--episodes", "5"])))
+      assert.strictEqual(early["episodes"], 5)
+      assert.isBelow(Number(early["meanReturn"]), 1)
+      const none = await effect(["eval", run, "--step", "77"])
+      assert.deepStrictEqual(
+        [none.code, none.stderr.includes("it has no such checkpoint; there are those of 1, 2")],
+        [2, false],
+      )
+      assert.include(none.stderr, "has no such checkpoint; there are those of 1, 2, 3")
+      const drawn = await effect(["eval", run, "--render"])
+      assert.strictEqual(drawn.code, 2)
+      assert.include(drawn.stderr, "is a run of an agent that talks; effect ui shows it")
+    }))
+})

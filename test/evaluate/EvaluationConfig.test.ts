@@ -1,0 +1,144 @@
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { namesOf, read } from "../../src/evaluate/EvaluationConfig.ts"
+import * as Evaluations from "../../src/evaluate/Evaluations.ts"
+import { RunStore } from "../../src/experiment/RunStore.ts"
+import { Recorder } from "../../src/record/Recorder.ts"
+
+const dataset = { items: [{ question: "What is the capital of France?", answer: "Paris" }] }
+const reader = { type: "memoryless_agent", lm_config: { model: "scripted:reader" } }
+const from = { source: "tasks.yaml", overrides: [] }
+
+const layers = () =>
+  Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici, RunStore.layerMemory, Recorder.layerSilent)
+
+const messageOf = (config: object) =>
+  Evaluations.fromConfig(config, { source: "tasks.yaml" }).pipe(
+    Effect.flip,
+    Effect.map(({ message }) => message),
+    Effect.provide(layers()),
+  )
+
+describe("the config of an evaluation", () => {
+  it.effect("names agents by keys that stay as they are, in a list by a name, or not at all", () =>
+    Effect.gen(function* () {
+      const named = yield* read({ dataset, agents: { my_agent: reader, "Other one": reader } }, from)
+      assert.deepStrictEqual(
+        named.agents.map(({ name }) => name),
+        ["my_agent", "Other one"],
+      )
+      const listed = yield* read({ dataset, agents: [{ name: "first", ...reader }, reader] }, from)
+      assert.deepStrictEqual(
+        listed.agents.map(({ name, prefix }) => [name, prefix.join(".")]),
+        [
+          ["first", "agents.0"],
+          [undefined, "agents.1"],
+        ],
+      )
+      const one = yield* read({ dataset, agent: reader }, from)
+      assert.deepStrictEqual(one.agents[0].prefix, ["agent"])
+    }),
+  )
+
+  it.effect("is overridden below an agent by its name or its place", () =>
+    Effect.gen(function* () {
+      const overrides = (path: string) => [{ path, value: "scripted:echo", source: "--set" }]
+      const modelOf = (said: unknown): unknown => Object(Object(said).lmConfig).model
+      const named = yield* read(
+        { dataset, agents: { my_agent: reader, other: reader } },
+        {
+          source: "tasks.yaml",
+          overrides: overrides("agents.my_agent.lm_config.model"),
+        },
+      )
+      assert.deepStrictEqual(
+        named.agents.map(({ said }) => modelOf(said)),
+        ["scripted:echo", "scripted:reader"],
+      )
+      const listed = yield* read(
+        { dataset, agents: [reader, reader] },
+        {
+          source: "tasks.yaml",
+          overrides: overrides("agents.1.lm_config.model"),
+        },
+      )
+      assert.deepStrictEqual(
+        listed.agents.map(({ said }) => modelOf(said)),
+        ["scripted:reader", "scripted:echo"],
+      )
+    }),
+  )
+
+  it("has a name for each agent that tells it from the others", () => {
+    const agent = (type: string, model: string | null, name?: string) => ({ type, model, name })
+    assert.deepStrictEqual(namesOf([agent("a", "m"), agent("b", "m")]), ["a", "b"])
+    assert.deepStrictEqual(namesOf([agent("a", "m"), agent("a", "n"), agent("b", "m")]), ["a m", "a n", "b"])
+    assert.deepStrictEqual(namesOf([agent("a", "m"), agent("a", "m"), agent("a", "m", "mine")]), [
+      "a m",
+      "a m 2",
+      "mine",
+    ])
+  })
+
+  it.effect("says what is wrong in a line", () =>
+    Effect.gen(function* () {
+      const table: ReadonlyArray<readonly [object, string]> = [
+        [{ dataset, agent: reader, repeat: 3 }, 'unknown key "repeat"; did you mean "repeats"?'],
+        [
+          { dataset, agent: reader, scorers: ["exakt"] },
+          'scorers.0: expected a scorer, found "exakt"; did you mean "exact"?',
+        ],
+        [{ dataset, agent: reader, scorers: [] }, "scorers: "],
+        [{ dataset, agent: reader, repeats: 2, pass_at: [5] }, "pass_at: expected 2 at most, the repeats; found 5"],
+        [{ dataset, agent: reader, confidence: 1 }, "confidence: "],
+        [
+          { dataset, agent: reader, agents: [reader] },
+          "agent: expected either agent, or agents as a list or by their names; found both",
+        ],
+        [{ dataset }, "agent: expected either agent, or agents as a list or by their names; found neither"],
+        [{ dataset, agents: [] }, "agents: expected a list of agents, or agents by their names"],
+        [
+          { dataset, agents: { a: { type: "memoryles_agent" } } },
+          'agents.a.type: unknown agent "memoryles_agent"; did you mean "memoryless_agent"?',
+        ],
+        [{ dataset, agent: { ...reader, lm_config: { model: "scripted:raeder" } } }, 'did you mean "scripted:reader"?'],
+        [{ agent: reader }, "dataset: expected the data set to evaluate on, found nothing"],
+        [
+          { dataset: { type: "codebok" }, agent: reader },
+          'dataset.type: expected a known kind of data set, found "codebok"; did you mean "codebook"?',
+        ],
+        [{ dataset, agent: reader, compare_to: "/nowhere" }, "/nowhere: expected the folder of a finished evaluation"],
+      ]
+      for (const [config, message] of table) {
+        const found = yield* messageOf(config)
+        assert.include(found, message)
+        assert.notInclude(found, "\n")
+      }
+    }),
+  )
+
+  it.effect("comes to an evaluation", () =>
+    Effect.gen(function* () {
+      const agents = {
+        silent: reader,
+        told: { ...reader, system_prompt: "RULE: [What is the capital of France?] -> Paris" },
+      }
+      const config = {
+        dataset,
+        agents,
+        scorers: ["exact", { type: "judge", rubric: "?", lm_config: { model: "scripted:echo" } }],
+      }
+      const { report, episodes } = yield* Evaluations.fromConfig(config)
+      assert.strictEqual(episodes, 2)
+      assert.deepStrictEqual(
+        report.agents.map(({ agent, scores }) => [agent, ...scores.map(({ scorer, mean }) => `${scorer} ${mean}`)]),
+        [
+          ["silent", "exact 0"],
+          ["told", "exact 1"],
+        ],
+      )
+    }).pipe(Effect.provide(layers())),
+  )
+})

@@ -9,7 +9,7 @@ export type OrEffect<A> = A | Effect.Effect<A, EnvError>
 /** What is said of an env that breaks its rules. */
 export interface Guard {
   readonly wrong: (step: number, message: string, stack?: string) => EnvError
-  /** Runs an author's function; what it throws is an `EnvError` that says where. */
+  /** Runs an author's function; what it or its Effect throws is an `EnvError` that says where. */
   readonly run: <A>(step: number, where: string, run: () => OrEffect<A>) => Effect.Effect<A, EnvError>
 }
 
@@ -39,15 +39,19 @@ export const guardOf = (id: string): Guard => {
     })
   return {
     wrong,
-    run: (step, where, run) =>
-      Effect.suspend(() => {
+    run: (step, where, run) => {
+      const thrown = (error: unknown) =>
+        Effect.fail(
+          wrong(step, `threw at ${where}: ${messageOf(error)}`, error instanceof Error ? error.stack : undefined),
+        )
+      return Effect.suspend(() => {
         try {
           const made = run()
-          return Effect.isEffect(made) ? made : Effect.succeed(made)
+          return Effect.isEffect(made) ? Effect.catchDefect(made, thrown) : Effect.succeed(made)
         } catch (error) {
-          const stack = error instanceof Error ? error.stack : undefined
-          return Effect.fail(wrong(step, `threw at ${where}: ${messageOf(error)}`, stack))
+          return thrown(error)
         }
-      }),
+      })
+    },
   }
 }

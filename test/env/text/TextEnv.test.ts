@@ -28,6 +28,31 @@ const stepped = (info: Record<string, unknown>, extra: Record<string, unknown>) 
   return [Effect.map(own, (led) => led.info), Effect.map(shared, (led) => led.info)]
 }
 
+describe("what an env's author throws", () => {
+  const thrown = () => {
+    throw new Error("off\nthe rails")
+  }
+  it.effect.each([
+    ["a function", thrown],
+    ["an Effect", () => Effect.sync(thrown)],
+    ["a promise", () => Effect.promise(async () => thrown())],
+  ] as const)("in %s is a failure of that env, at that step", ([, step]) =>
+    Effect.gen(function* () {
+      const env = TextEnv.make<null>({
+        id: "odd",
+        type: "odd",
+        begin: () => ({ state: null, observation: "" }),
+        step,
+      })
+      const episode = yield* env.begin(stream(1))
+      const error = yield* Effect.flip(episode.step("go"))
+      assert.strictEqual(error._tag, "EnvError")
+      assert.strictEqual(error.message, 'env "odd" threw at step 1: off; the rails')
+      assert.include(error.userStack, "TextEnv.test.ts")
+    }),
+  )
+})
+
 describe("what an env says of a step beside the score", () => {
   it.effect.each([
     [{ count: 1n }, {}, /BigInt/],

@@ -166,9 +166,9 @@ const explain = (
         : `did you mean "${snakeCase(suggestion)}"?`
     return `unknown key "${name}"; ${hint}`
   }
-  const found = valueAt(input, keys)
+  const found = keys.some(isSecret) ? shownSecret : display(valueAt(input, keys))
   const expected = message.charAt(0).toLowerCase() + message.slice(1)
-  return `${name === "" ? "config" : name}: ${expected}, found ${display(found)}`
+  return `${name === "" ? "config" : name}: ${expected}, found ${found}`
 }
 
 const valueAt = (input: unknown, keys: ReadonlyArray<string>): unknown =>
@@ -177,12 +177,17 @@ const valueAt = (input: unknown, keys: ReadonlyArray<string>): unknown =>
     input,
   )
 
-/** A value as people write it, cut to a line. */
+/** What stands in messages and files in the place of a secret. */
+export const shownSecret = "<redacted>"
+
+const isSecret = (key: string): boolean => /^api_?key$/i.test(key)
+
+/** A value as people write it, cut to a line, without the keys in it. */
 export const display = (value: unknown): string => {
   if (value === undefined) return "nothing"
   if (typeof value === "number") return String(value)
   if (typeof value === "function") return "a function"
-  const text = JSON.stringify(value) ?? String(value)
+  const text = JSON.stringify(value, (key, item: unknown) => (isSecret(key) ? shownSecret : item)) ?? String(value)
   return text.length > 60 ? `${text.slice(0, 57)}…` : text
 }
 

@@ -12,11 +12,12 @@
  * ```
  */
 import { Redacted, Schema, SchemaGetter } from "effect"
+import { shownSecret } from "../config/Config.ts"
 import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
 
 /** What stands in a run's files in the place of a key; read again, it is none. */
-export const shownKey = "<redacted>"
+export const shownKey = shownSecret
 
 /** `${NAME}` is a key by the name of the variable that holds it. */
 export const variableIn = (key: string): string | undefined => /^\$\{(\w+)\}$/.exec(key.trim())?.[1]

@@ -61,6 +61,13 @@ describe("LmConfig", () => {
       // Where it is wrong, as well.
       const error = yield* Effect.flip(decoded({ model: "m", api_key: "sk-mine", max_retries: -1 }))
       assert.notInclude(error.message, "sk-mine")
+      for (const [said, message] of [
+        [{ model: "m", api_key: 4711 }, "a.yaml: lm_config.api_key: expected string | null, found <redacted>"],
+        [{ model: "m", api_key: ["4711"] }, "a.yaml: lm_config.api_key: expected string | null, found <redacted>"],
+        [[{ api_key: "4711" }], 'a.yaml: lm_config: expected object, found [{"apiKey":"<redacted>"}]'],
+      ] as const) {
+        assert.strictEqual((yield* Effect.flip(decoded(said))).message, message)
+      }
     }),
   )
 

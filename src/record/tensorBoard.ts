@@ -28,10 +28,11 @@ export const tensorBoard: Sink = (run, about) =>
     }
   })
 
-/** The numbers of a config, by their paths. */
+/** The numbers of a config, by their paths; a list of records in it is data, and no setting. */
 const numbersOf = (path: string, value: unknown): Record<string, number> => {
   if (typeof value === "number") return { [path]: value }
   if (typeof value === "boolean") return { [path]: value ? 1 : 0 }
   if (typeof value !== "object" || value === null) return {}
+  if (Array.isArray(value) && typeof value[0] === "object") return {}
   return Object.assign({}, ...Object.entries(value).map(([key, item]) => numbersOf(`${path}/${key}`, item)))
 }

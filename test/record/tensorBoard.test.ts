@@ -29,6 +29,20 @@ describe("the sink for TensorBoard", () => {
     }),
   )
 
+  it.effect("takes records that stand in a config for data", () =>
+    Effect.gen(function* () {
+      const { run } = yield* recorded(() => Effect.succeed({ emit: () => Effect.void, flush: Effect.void }))
+      const items = Array.from({ length: 200_000 }, (_, id) => ({ id, question: "?" }))
+      const config = { trainDataset: { items, seed: 3 }, hidden: [64, 32] }
+      yield* Effect.flatMap(tensorBoard(run, { ...started, config }), ({ flush }) => flush)
+      assert.deepEqual(decode(yield* run.read("logs.tfevents")).events[1]?.scalars, {
+        "hyperparameters/trainDataset/seed": 3,
+        "hyperparameters/hidden/0": 64,
+        "hyperparameters/hidden/1": 32,
+      })
+    }),
+  )
+
   it.effect("goes on in the file of a run that is resumed", () =>
     Effect.gen(function* () {
       const { run, emit, flush } = yield* recorded(tensorBoard)

@@ -5,8 +5,10 @@ import { join } from "node:path"
 import { Effect, Exit, Scope } from "effect"
 import { assert, describe, it } from "vitest"
 import { serve, type ServerOptions } from "../../src/dashboard/server-node.ts"
+import * as Rollouts from "../../src/episode/Rollouts.ts"
 import { effect } from "../cli/effect.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
+import { rolloutOf } from "./rollouts.ts"
 
 interface Got {
   readonly status: number
@@ -58,6 +60,31 @@ const listed = async (
 const json = { "content-type": "application/json" }
 
 describe("the server", () => {
+  it("gives episodes a page at a time, and the one that is asked for; what can't be is refused", () =>
+    served({ token: "0123456789" }, async (ask, folder) => {
+      const lines = Array.from({ length: 250 }, (_, at) => Rollouts.line(rolloutOf(`e-${at}`, { reward: at })))
+      write(join(folder, "results"), "r/rollouts.jsonl", lines.join(""))
+      const secret = { authorization: "Bearer 0123456789" }
+      const get = (path: string) => ask(path, secret)
+      const page = async (query: string) => {
+        const { matching, episodes } = JSON.parse((await get(`/data/run/r/episodes.json?${query}`)).text)
+        return [matching, episodes.map(({ key }: { key: string }) => key)]
+      }
+      assert.deepStrictEqual(await page("from=248&count=5"), [250, ["rollouts-249", "rollouts-250"]])
+      assert.deepStrictEqual(await page("least=100&text=env%20of%20E-13&count=2"), [
+        10,
+        ["rollouts-131", "rollouts-132"],
+      ])
+      const { played } = JSON.parse((await get("/data/run/r/episodes/rollouts-7.json")).text)
+      assert.deepStrictEqual([played.id, played.return], ["e-6", 6])
+      assert.strictEqual((await get("/data/run/r/episodes.json?from=-1")).status, 400)
+      assert.strictEqual((await get("/data/run/r/episodes/rollouts-251.json")).status, 404)
+      assert.strictEqual((await get("/data/run/r/episodes/..%2f..%2fsecret.json")).status, 404)
+      assert.strictEqual((await get("/data/run/other/episodes.json")).status, 404)
+      for (const path of ["/data/run/r/episodes.json", "/data/run/r/episodes/rollouts-7.json"])
+        assert.strictEqual((await ask(path)).status, 401)
+    }))
+
   it("gives the page, the runs, their curves, bands and files", () =>
     served({}, async (ask, folder) => {
       const results = join(folder, "results")

@@ -105,7 +105,7 @@ const reportOf = (agent: string, rows: Rows, options: Options): AgentReport => {
     return values.length === 0 ? [] : [{ tasks: values.length, ...interval(values, { confidence, seed }) }]
   }
   const perTaskRows = groupsOf(rows, taskKey(rows))
-  const repeats = Math.max(0, ...[...perTaskRows.values()].map(({ length }) => length))
+  const repeats = [...perTaskRows.values()].reduce((most, { length }) => Math.max(most, length), 0)
   const several = repeats > 1
   const known = rows.flatMap(({ cost }) => (cost === null ? [] : [cost]))
   const total = (of: (row: EpisodeRow) => number): number => rows.reduce((sum, row) => sum + of(row), 0)

@@ -11,7 +11,7 @@ import { encodeReturnFile } from "../experiment/evaluation.ts"
 import { meanOf } from "../experiment/resampling.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
 import { type OwnPlace, RunStore } from "../experiment/RunStore.ts"
-import type { RunStoreError } from "../experiment/RunStoreError.ts"
+import { RunStoreError } from "../experiment/RunStoreError.ts"
 import type { Spent } from "../lm/budgeted.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
@@ -106,6 +106,7 @@ export const execute = Effect.fnUntraced(function* (
     seed: settings.seed,
   }
   const run = yield* (yield* RunStore).open(identity, prepared.place)
+  if (run.resumed && !(yield* run.exists(journalFile))) return yield* nothingToGoOnWith(run.directory)
   const earlier = yield* Journal.readEarlier(run)
   if (earlier.evaluation !== undefined) yield* refuseOther(prepared, earlier.evaluation)
   // All but the journal is told once more, so that it is as if nobody had stopped.
@@ -115,7 +116,7 @@ export const execute = Effect.fnUntraced(function* (
     spent,
     earlier.entries.reduce((most, entry) => (entry.spent.calls >= most.calls ? entry.spent : most), spent.save()),
   )
-  const earlierSeconds = Math.max(0, ...earlier.entries.map(({ seconds }) => seconds))
+  const earlierSeconds = earlier.entries.reduce((most, { seconds }) => Math.max(most, seconds), 0)
   yield* run.write("config.yaml", stringify(toSnakeCase(effective)))
   yield* run.write("config.json", json(toSnakeCase(effective)))
   const total = contestants.length * tasks.size * settings.repeats
@@ -158,7 +159,7 @@ export const execute = Effect.fnUntraced(function* (
         contestant,
         before: rows.length,
       })
-      rows.push(...own)
+      for (const row of own) rows.push(row)
     }
   })
   yield* playAll.pipe(
@@ -289,6 +290,14 @@ const concluded = (
   if (Cause.hasInterruptsOnly(exit.cause)) return ended("interrupted", null)
   return Effect.ignore(ended("failed", Cause.pretty(exit.cause)))
 }
+
+/** A run that is finished, or none of ours, would lose its files. */
+const nothingToGoOnWith = (path: string): RunStoreError =>
+  new RunStoreError({
+    path,
+    operation: "resume",
+    message: `${path}: there is nothing to go on with: it has no ${journalFile}, which evaluations have until they are finished`,
+  })
 
 /** What was played by other settings is none of this evaluation's. */
 const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect<void, ConfigError> => {

@@ -187,6 +187,27 @@ describe("an evaluation as a run", () => {
     }),
   )
 
+  it.effect("refuses to go on with what is finished, or is no evaluation: its files stay", () =>
+    Effect.gen(function* () {
+      const said = model()
+      const who = [yield* contestant("knows", said)]
+      const files = new Map<string, Uint8Array>()
+      const { result } = yield* run(who, {}, { files })
+      files.set("training/config.yaml", new Uint8Array())
+      files.set("training/scores/train/scores.jsonl", new Uint8Array(5))
+      const [before, asked] = [new Map(files), said.asked.length]
+      for (const resume of [result.runDir, "training"]) {
+        const error = yield* Effect.flip(run(who, {}, { files, resume }))
+        assert.strictEqual(
+          error.message,
+          `${resume}: there is nothing to go on with: it has no played.jsonl, which evaluations have until they are finished`,
+        )
+        assert.deepStrictEqual(files, before)
+      }
+      assert.strictEqual(said.asked.length, asked)
+    }),
+  )
+
   it.effect("stops where the budget is spent, keeps what was played, and goes on counting", () =>
     Effect.gen(function* () {
       const said = model()

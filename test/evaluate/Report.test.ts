@@ -85,6 +85,13 @@ describe("reports", () => {
     )
   })
 
+  it("are of more tasks than a call has room for arguments", () => {
+    const rows = Array.from({ length: 130_000 }, (_, task) => row("only", task, task % 2))
+    const [report] = Report.of(rows, { scorers: ["exact"] }).agents
+    assert.deepInclude(report, { tasks: 130_000, episodes: 130_000 })
+    assert.deepInclude(report.scores[0], { tasks: 130_000, mean: 0.5 })
+  })
+
   it("say no cost where a price isn't known, and no mean where there is nothing", () => {
     const [report] = Report.of([row("one", 0, 1), row("one", 1, null, { cost: null })], options).agents
     assert.isNull(report.cost)

@@ -125,6 +125,8 @@ export interface DensePolicy {
   }>
   /** `sample_and_squash`: the last layer is a mean and as many deviations, and actions are tanh of a draw. */
   readonly head?: "sample_and_squash"
+  /** Whether actions from −1 to 1 are stretched onto the env's bounds; they are cut off there otherwise. */
+  readonly scaled?: boolean
 }
 
 /** An algorithm as a value: a name and a config that has not been checked yet. */

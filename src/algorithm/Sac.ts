@@ -100,7 +100,7 @@ const squashedDense = (config: SacConfig, space: Box): DensePolicy | undefined =
   const below = denseLayers("actor", space, config)
   if (below === undefined) return undefined
   const last = { names: ["actor.mean", "actor.logStd"], activation: "identity" } as const
-  return { layers: [...below.layers.slice(0, -1), last], head: "sample_and_squash" }
+  return { layers: [...below.layers.slice(0, -1), last], head: "sample_and_squash", scaled: true }
 }
 
 const learn = (config: SacConfig, { actions, policy, judge, scale }: Nets, batch: ReplayBatch): Learnt => {

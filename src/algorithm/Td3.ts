@@ -21,7 +21,7 @@ import {
   where,
 } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { define, type DensePolicy, type Task } from "./Algorithm.ts"
 import { buildThen } from "./build.ts"
 import { critic } from "./network/qNetwork.ts"
 import { scaledActions } from "./network/scaledActions.ts"
@@ -126,6 +126,11 @@ const learn = (config: Td3Config, { act, judge, scale }: Nets, batch: ReplayBatc
   }
 }
 
+const tanhDense = (config: Td3Config, space: Box): DensePolicy | undefined => {
+  const layers = denseLayers("actor", space, config, "tanh")
+  return layers === undefined ? undefined : { ...layers, scaled: true }
+}
+
 const setup = (config: Td3Config, task: Task) =>
   Effect.flatMap(needsBoundedBox("td3", task), (actionSpace) =>
     buildThen(
@@ -136,7 +141,7 @@ const setup = (config: Td3Config, task: Task) =>
             name: "td3",
             config,
             actor: nets.actor,
-            dense: denseLayers("actor", task.observationSpace, config, "tanh"),
+            dense: tanhDense(config, task.observationSpace),
             critic: nets.critic,
             targets: ["actor", "critic"],
             noise: { act: 2 * nets.actions, learn: 2 * nets.actions },

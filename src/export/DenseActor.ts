@@ -45,12 +45,21 @@ export interface Normalisation {
  */
 export type Head = "identity" | "sample_and_squash"
 
+/** How outputs become actions as the env takes them: stretched from −1 … 1 onto its bounds, or cut off at them. */
+export interface Bounds {
+  readonly low: Float32Array
+  readonly high: Float32Array
+  readonly scaled: boolean
+}
+
 export interface DenseActor {
   readonly inputs: number
   readonly normalisation?: Normalisation | undefined
   readonly layers: ReadonlyArray<DenseLayer>
   /** `identity` when left out. */
   readonly head?: Head | undefined
+  /** Outputs are what they are when left out. */
+  readonly bounds?: Bounds | undefined
 }
 
 /** Inputs and what the policy made of them, one row after another: for whoever loads a file to check himself by. */
@@ -85,16 +94,32 @@ export const evaluate = (actor: DenseActor, input: Float32Array): Float32Array =
   checkSizes(actor)
   const rows = rowsOf(actor, input)
   const outputs = outputSize(actor)
+  const within = bounding(actor.bounds)
   const result = new Float32Array(rows * outputs)
   for (let row = 0; row < rows; row++) {
     const own = input.subarray(row * actor.inputs, (row + 1) * actor.inputs)
     const last = actor.layers.reduce(dense, normalised(actor, own))
     for (let index = 0; index < outputs; index++) {
-      result[row * outputs + index] = actor.head === "sample_and_squash" ? tanh(last[index]) : last[index]
+      const value = actor.head === "sample_and_squash" ? fround(tanh(last[index])) : last[index]
+      result[row * outputs + index] = within(value, index)
     }
   }
   return result
 }
+
+const bounding = (bounds: Bounds | undefined): ((value: number, index: number) => number) => {
+  if (bounds === undefined) return (value) => value
+  const { low, high, scaled } = bounds
+  if (!scaled) return (value, index) => Math.min(Math.max(value, low[index]), high[index])
+  const { half, middle } = stretchOf(bounds)
+  return (value, index) => fround(value * half[index]) + middle[index]
+}
+
+/** What `scaled` multiplies by and adds. */
+export const stretchOf = ({ low, high }: Bounds): { readonly half: Float32Array; readonly middle: Float32Array } => ({
+  half: high.map((bound, index) => (bound - low[index]) / 2),
+  middle: high.map((bound, index) => (bound + low[index]) / 2),
+})
 
 const normalised = ({ normalisation }: DenseActor, input: Float32Array): Float32Array => {
   if (normalisation === undefined) return input
@@ -160,7 +185,8 @@ const joined = (arrays: ReadonlyArray<Float32Array>): Float32Array => {
 
 const isSize = (value: number): boolean => Number.isSafeInteger(value) && value > 0
 
-const checkSizes = ({ inputs, normalisation, layers, head }: DenseActor): void => {
+const checkSizes = (actor: DenseActor): void => {
+  const { inputs, normalisation, layers, head, bounds } = actor
   if (!isSize(inputs)) complain(`a policy cannot have ${inputs} inputs`)
   if (layers.length === 0) complain("a policy needs at least one layer")
   if (normalisation !== undefined) {
@@ -181,6 +207,9 @@ const checkSizes = ({ inputs, normalisation, layers, head }: DenseActor): void =
   }
   if (head === "sample_and_squash" && below % 2 !== 0) {
     complain(`sample_and_squash takes a mean and a deviation for each action, found ${below} outputs`)
+  }
+  if (bounds !== undefined && [bounds.low, bounds.high].some(({ length }) => length !== outputSize(actor))) {
+    complain(`the bounds are of ${bounds.low.length} and ${bounds.high.length} actions, found ${outputSize(actor)}`)
   }
 }
 
@@ -216,6 +245,10 @@ export const checkExport = (actor: DenseActor, { input, output }: Example): numb
     complain(
       `the example has ${input.length} numbers in and ${output.length} out, ${rows} rows of it need ${rows * outputSize(actor)}`,
     )
+  }
+  if (actor.bounds !== undefined) {
+    checkFinite("the lower bounds", actor.bounds.low)
+    checkFinite("the upper bounds", actor.bounds.high)
   }
   checkFinite("the example's inputs", input)
   checkFinite("the example's outputs", output)

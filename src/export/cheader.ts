@@ -15,6 +15,7 @@
  */
 import {
   type Activation,
+  type Bounds,
   checkExport,
   type DenseActor,
   type DenseLayer,
@@ -22,6 +23,7 @@ import {
   type Normalisation,
   outputSize,
   precisionOf,
+  stretchOf,
 } from "./DenseActor.ts"
 
 export { ExportError } from "./ExportError.ts"
@@ -53,6 +55,7 @@ export const actorToHeader = (actor: DenseActor, { name, commit, example }: Head
     `inline constexpr std::size_t inputs = ${actor.inputs};\ninline constexpr std::size_t outputs = ${outputSize(actor)};`,
     ...(actor.normalisation === undefined ? [] : [normalisationCode(actor.normalisation)]),
     ...actor.layers.map((layer, index) => layerCode(layer, index)),
+    ...(actor.bounds === undefined ? [] : [boundsCode(actor.bounds)]),
     exampleCode(example, rows),
     ...[...used].map((activation) => `inline float ${activation}(float x) { ${activationCode[activation]} }`),
     denseCode,
@@ -106,6 +109,14 @@ const layerCode = ({ weights, biases }: DenseLayer, index: number): string =>
     `}  // namespace layer_${index}`,
   ].join("\n")
 
+const boundsCode = (bounds: Bounds): string => {
+  const { half, middle } = stretchOf(bounds)
+  const arrays = bounds.scaled
+    ? [array("half", half), array("middle", middle)]
+    : [array("low", bounds.low), array("high", bounds.high)]
+  return ["namespace bounds {  // of an action, as the env takes it", ...arrays, "}  // namespace bounds"].join("\n")
+}
+
 const exampleCode = ({ input, output }: Example, rows: number): string =>
   [
     "namespace example {",
@@ -150,8 +161,19 @@ const normaliseLines = ({ clip }: Normalisation): ReadonlyArray<string> => [
   "    }",
 ]
 
+const boundLines = ({ scaled }: Bounds): ReadonlyArray<string> => [
+  "    for (std::size_t index = 0; index < outputs; index++) {",
+  ...(scaled
+    ? ["        output[index] = output[index] * bounds::half[index] + bounds::middle[index];"]
+    : [
+        "        if (output[index] < bounds::low[index]) output[index] = bounds::low[index];",
+        "        if (output[index] > bounds::high[index]) output[index] = bounds::high[index];",
+      ]),
+  "    }",
+]
+
 /** One buffer a layer; the compiler sees how long each is needed. */
-const evaluateCode = ({ normalisation, layers, head }: DenseActor): string => {
+const evaluateCode = ({ normalisation, layers, head, bounds }: DenseActor): string => {
   const start = normalisation === undefined ? "input" : "value_in"
   const squashes = head === "sample_and_squash"
   const lines = layers.flatMap(({ biases, activation }, index) => {
@@ -163,11 +185,12 @@ const evaluateCode = ({ normalisation, layers, head }: DenseActor): string => {
   })
   const squash = `    for (std::size_t index = 0; index < outputs; index++) output[index] = std::tanh(value_${layers.length - 1}[index]);`
   return [
-    `// ${squashes ? "The best action: tanh of the mean, which the first half of the last layer is." : "What the last layer says."}`,
+    `// ${squashes ? "The best action: tanh of the mean, which the first half of the last layer is" : "What the last layer says"}${bounds === undefined ? "" : bounds.scaled ? ", stretched onto the bounds" : ", cut off at the bounds"}.`,
     "inline void evaluate(const float* input, float* output) {",
     ...(normalisation === undefined ? [] : normaliseLines(normalisation)),
     ...lines,
     ...(squashes ? [squash] : []),
+    ...(bounds === undefined ? [] : boundLines(bounds)),
     "}",
   ].join("\n")
 }

@@ -43,6 +43,8 @@ export const actorToHdf5 = (actor: DenseActor, { checkpointName, meta, example }
   const rows = checkExport(actor, example)
   // HDF5 gives back an empty text as no text at all, which RLtools' loader trips over.
   if (checkpointName === "") complain("a checkpoint needs a name")
+  // There the env stretches or cuts off what a policy says.
+  if (actor.bounds !== undefined) complain("RLtools has no layer for bounds of actions")
   const layers = [...standardize(actor), ...dense(actor), ...squash(actor)]
   return encode({
     children: {

@@ -1,7 +1,8 @@
 import type { DensePolicy, NamedTensors } from "../algorithm/Algorithm.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
+import type { Space } from "../env/Space.ts"
 import { actorToHeader } from "./cheader.ts"
-import { type DenseActor, exampleOf, ExportError, layer, type Normalisation } from "./DenseActor.ts"
+import { type Bounds, type DenseActor, exampleOf, ExportError, layer, type Normalisation } from "./DenseActor.ts"
 import { actorToHdf5 } from "./hdf5.ts"
 
 export interface PolicyFilesOptions {
@@ -10,6 +11,7 @@ export interface PolicyFilesOptions {
   readonly commit: string
   /** What observations are normalised by. */
   readonly moments: RunningMoments | undefined
+  readonly actionSpace: Space
   /** An observation, for the files' own test. */
   readonly example: Float32Array
 }
@@ -27,6 +29,18 @@ export const denseActor = (
   ...(normalisation === undefined ? {} : { normalisation }),
 })
 
+const largest = 3.4028234663852886e38
+
+/** Of real numbers; a choice is for the caller to find among preferences. */
+export const boundsOf = (space: Space, { scaled = false }: DensePolicy): Bounds | undefined =>
+  space._tag === "Discrete"
+    ? undefined
+    : {
+        low: Float32Array.from(space.low, (bound) => Math.max(bound, -largest)),
+        high: Float32Array.from(space.high, (bound) => Math.min(bound, largest)),
+        scaled,
+      }
+
 const normalisationOf = ({ mean, variance }: RunningMoments, clip?: number): Normalisation => ({
   mean: Float32Array.from(mean),
   deviation: Float32Array.from(variance, (value) => Math.sqrt(value + 1e-8)),
@@ -37,14 +51,15 @@ const normalisationOf = ({ mean, variance }: RunningMoments, clip?: number): Nor
 export const policyFiles = (
   dense: DensePolicy | undefined,
   weights: NamedTensors,
-  { name, environment, commit, moments, example }: PolicyFilesOptions,
+  { name, environment, commit, moments, actionSpace, example }: PolicyFilesOptions,
 ): Readonly<Record<string, Uint8Array>> => {
   if (dense === undefined) return {}
   const inputs = example.length
   const actorWith = (clip?: number): DenseActor =>
     denseActor(dense, weights, inputs, moments === undefined ? undefined : normalisationOf(moments, clip))
-  const header = actorWith(10)
-  // RLtools' own normalisation has no limit, so its file is without: the same wherever observations stay within it.
+  const header = { ...actorWith(10), bounds: boundsOf(actionSpace, dense) }
+  // RLtools' own normalisation has no limit, so its file is without: the same wherever observations stay within it. And
+  // its envs take actions from −1 to 1, so there are no bounds either.
   const plain = actorWith()
   return {
     ...unlessRefused("checkpoint.h", () =>

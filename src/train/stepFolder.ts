@@ -63,6 +63,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
         environment: env.id,
         commit: fromPath(run.directory)?.commit ?? "no-hash",
         moments: envs.observationMoments,
+        actionSpace: env.actionSpace,
         example,
       }),
       ...(evaluation === undefined ? {} : { "evaluation_results.json": encodeEvaluation(evaluation) }),

@@ -19,7 +19,7 @@ import { make as moments } from "../../src/env/RunningMoments.ts"
 import * as Normalise from "../../src/env/Normalise.ts"
 import { sizeOf } from "../../src/env/Space.ts"
 import { evaluate } from "../../src/export/DenseActor.ts"
-import { denseActor } from "../../src/export/policyFiles.ts"
+import { boundsOf, denseActor } from "../../src/export/policyFiles.ts"
 import { stream } from "../../src/rng/Rng.ts"
 import { withFolder } from "../cli/effect.ts"
 
@@ -82,15 +82,13 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
         assert.isAbove(new Set(found.map(String)).size, 1)
         if (learner.dense === undefined) return assert.isTrue(/memory|images/.test(name))
         // And as plain numbers, for the files that need no runtime at all.
-        const actor = denseActor(learner.dense, yield* learner.weights, size)
+        const actor = {
+          ...denseActor(learner.dense, yield* learner.weights, size),
+          bounds: boundsOf(actionSpace, learner.dense),
+        }
         for (const [index, observation] of observations.entries()) {
           const outputs = Array.from(evaluate(actor, Float32Array.from(observation)))
-          const squashed = learner.dense.layers.at(-1)?.activation === "tanh" || learner.dense.head !== undefined
-          const bounds = actionSpace._tag === "Box" ? actionSpace.high : []
-          const wanted = bounds.map((high, at) =>
-            squashed ? outputs[at] * high : Math.min(Math.max(outputs[at], -high), high),
-          )
-          const action = actionSpace._tag === "Discrete" ? [outputs.indexOf(Math.max(...outputs))] : wanted
+          const action = actionSpace._tag === "Discrete" ? [outputs.indexOf(Math.max(...outputs))] : outputs
           for (const [at, value] of action.entries()) assert.closeTo(value, expected[index][at], 1e-4)
         }
       }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),

@@ -65,6 +65,17 @@ describe("a dense policy", () => {
     assert.deepEqual(evaluate(actor, Float32Array.of(0.5)), Float32Array.of(Math.tanh(0.5), Math.tanh(1)))
   })
 
+  it("stretches onto an action's bounds, or cuts off at them", () => {
+    const outputs = Float32Array.of(-1, 0.5, 1, -1)
+    const layers = [{ weights: new Float32Array(4), biases: outputs, activation: "identity" }] as const
+    const within = (scaled: boolean) => {
+      const bounds = { low: Float32Array.of(-2, -2, 0, -0.25), high: Float32Array.of(2, 2, 0.5, 3), scaled }
+      return evaluate({ inputs: 1, layers, bounds }, Float32Array.of(7))
+    }
+    assert.deepEqual(within(true), Float32Array.of(-2, 1, 0.5, -0.25))
+    assert.deepEqual(within(false), Float32Array.of(-1, 0.5, 0.5, -0.25))
+  })
+
   it("computes what a graph's network does, with each activation, from the weights by name", () => {
     for (const activation of activations) {
       if (activation === "identity") continue
@@ -146,6 +157,14 @@ describe("what is no dense policy is refused in words", () => {
     [
       "a deviation of the normalisation is not above 0",
       { ...small, normalisation: { mean, deviation: Float32Array.of(1, -1) } },
+    ],
+    [
+      "the bounds are of 1 and 2 actions, found 1",
+      { ...small, bounds: { low: Float32Array.of(0), high: Float32Array.of(1, 1), scaled: true } },
+    ],
+    [
+      "the upper bounds have the number Infinity",
+      { ...small, bounds: { low: Float32Array.of(0), high: Float32Array.of(Infinity), scaled: false } },
     ],
     ["inputs cannot be cut off at ± 0", { ...small, normalisation: { mean, deviation, clip: 0 } }],
   ]

@@ -12,6 +12,11 @@ const headerOf = (name: string, actor: DenseActor): string =>
 const policies: Readonly<Record<string, DenseActor>> = {
   squashed,
   uneven,
+  stretched: { ...squashed, bounds: { low: Float32Array.of(-2, 0.1), high: Float32Array.of(2, 0.7), scaled: true } },
+  "cut off": {
+    ...uneven,
+    bounds: { low: Float32Array.of(-0.3, -1), high: Float32Array.of(3.4e38, 0.2), scaled: false },
+  },
   limited: {
     ...squashed,
     normalisation: { mean: drawn(3), deviation: Float32Array.of(0.5, 0.25, 2), clip: 1.5 },

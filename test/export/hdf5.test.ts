@@ -166,6 +166,8 @@ describe("a policy as RLtools' checkpoint.h5", () => {
     assert.strictEqual(written({ inputs: 2, layers: [drawnLayer(2, 1, "silu")] }), "RLtools has no activation silu")
     const normalisation = { mean: new Float32Array(3), deviation: Float32Array.of(1, 1, 1), clip: 5 }
     assert.include(written({ ...squashed, normalisation }), "RLtools' standardize has no limit")
+    const bounds = { low: Float32Array.of(0, 0), high: Float32Array.of(1, 1), scaled: true }
+    assert.strictEqual(written({ ...squashed, bounds }), "RLtools has no layer for bounds of actions")
     const nameless = { ...options(uneven), checkpointName: "" }
     assert.strictEqual(
       refused(() => actorToHdf5(uneven, nameless)),

@@ -65,11 +65,15 @@ export const Usage = Schema.Struct({
 })
 export type Usage = typeof Usage.Type
 
-/** The tokens of a call, where the server gives them. There are as many log-probabilities as completion tokens. */
+/**
+ * The tokens of a call, where the server gives them. There are as many log-probabilities, and texts, as completion tokens.
+ */
 export const TokenTrace = Schema.Struct({
   promptIds: Schema.Array(Schema.Int),
   completionIds: Schema.Array(Schema.Int),
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
+  /** What each completion token stands for; a letter that is several tokens stands with its last one. */
+  texts: Schema.optionalKey(Schema.Array(Schema.String)),
 })
 export type TokenTrace = typeof TokenTrace.Type
 

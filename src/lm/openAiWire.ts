@@ -107,7 +107,16 @@ const Choice = Schema.Struct({
   finish_reason: maybe(Schema.String),
   logprobs: maybe(
     Schema.Struct({
-      content: maybe(Schema.Array(Schema.Struct({ logprob: maybe(Schema.Finite), id: maybe(Schema.Int) }))),
+      content: maybe(
+        Schema.Array(
+          Schema.Struct({
+            logprob: maybe(Schema.Finite),
+            id: maybe(Schema.Int),
+            token: maybe(Schema.String),
+            bytes: maybe(Schema.Array(Schema.Int)),
+          }),
+        ),
+      ),
     }),
   ),
   token_ids: Ids,
@@ -163,6 +172,10 @@ export interface Gathered {
   readonly logprobs: Array<number | null>
   /** The ids beside the log-probabilities, where llama.cpp puts them. */
   readonly logprobIds: Array<number>
+  /** What each of these tokens stands for, where that is said. */
+  readonly texts: Array<string | null>
+  /** Letters may be several tokens long. */
+  readonly decoder: InstanceType<typeof TextDecoder>
 }
 
 export const gathered = (): Gathered => ({
@@ -175,6 +188,8 @@ export const gathered = (): Gathered => ({
   ids: [],
   logprobs: [],
   logprobIds: [],
+  texts: [],
+  decoder: new TextDecoder(),
 })
 
 const textOf = ({ content, refusal }: typeof Said.Type): string => {
@@ -221,22 +236,28 @@ export const gather = (into: Gathered, piece: Piece): string => {
   into.finish ??= choice.finish_reason ?? null
   into.promptIds ??= choice.prompt_token_ids ?? said.prompt_token_ids ?? null
   for (const id of choice.token_ids ?? said.generation_token_ids ?? []) into.ids.push(id)
-  for (const { logprob, id } of choice.logprobs?.content ?? []) {
+  for (const { logprob, id, token, bytes } of choice.logprobs?.content ?? []) {
     into.logprobs.push(logprob ?? null)
+    const text = bytes === null || bytes === undefined ? token : into.decoder.decode(Uint8Array.from(bytes), streamed)
+    into.texts.push(text ?? null)
     if (id !== null && id !== undefined) into.logprobIds.push(id)
   }
   return text
 }
+
+const streamed = { stream: true }
 
 /** The tokens that an answer has brought, or null: a trace with a hole is none. */
 const tokensOf = (from: Gathered): Completion["tokens"] => {
   const completionIds = completionIdsOf(from)
   if (from.promptIds === null || completionIds.length === 0) return null
   const logprobs = from.logprobs.filter((logprob) => logprob !== null)
+  const texts = from.texts.filter((text) => text !== null)
   return {
     promptIds: from.promptIds,
     completionIds,
     logprobs: logprobs.length === completionIds.length ? logprobs : null,
+    ...(texts.length === completionIds.length ? { texts } : {}),
   }
 }
 

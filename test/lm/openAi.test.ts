@@ -76,6 +76,7 @@ describe("OpenAi", () => {
           assert.deepStrictEqual(completion.tokens?.promptIds, bytes.encode(JSON.stringify(asked[0].body.messages)))
           assert.strictEqual(completion.tokens?.logprobs?.length, 6)
           assert.strictEqual(completion.tokens?.logprobs?.[1], -0.125)
+          assert.strictEqual(completion.tokens?.texts?.join("|"), "H|i| |y|o|u")
         }),
       )
 
@@ -92,6 +93,7 @@ describe("OpenAi", () => {
             promptIds: bytes.encode(JSON.stringify(asked[0].body.messages)),
             completionIds: bytes.encode("Hi"),
             logprobs: [0, -0.125],
+            texts: ["H", "i"],
           })
         }),
       )

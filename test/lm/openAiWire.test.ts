@@ -102,6 +102,20 @@ describe("tokens", () => {
     }
   })
 
+  it("say what they stand for, where every one does, letters of several tokens with the last one", () => {
+    const top = { prompt_token_ids: [1] }
+    const content = [
+      { logprob: -1, token: "caf", bytes: [99, 97, 102] },
+      { logprob: -2, token: "\\xc3", bytes: [0xc3] },
+      { logprob: -3, token: "\\xa9", bytes: [0xa9] },
+      { logprob: -4, token: "!" },
+    ]
+    const ids = { token_ids: [2, 3, 4, 5] }
+    assert.deepStrictEqual(traced({ ...ids, logprobs: { content } }, top)?.texts, ["caf", "", "é", "!"])
+    const silent = [...content.slice(0, 3), { logprob: -4 }]
+    assert.notProperty(traced({ ...ids, logprobs: { content: silent } }, top), "texts")
+  })
+
   it("are none where those of the prompt are missing, or those of some of what was said", () => {
     assert.isNull(traced({ token_ids: [2] }))
     const some = { logprobs: { content: [{ logprob: -1, id: 2 }, { logprob: -1 }] } }

@@ -10,8 +10,14 @@ interface Texts {
   readonly words: number
 }
 
-/** What each of these tokens stands for, where every byte is a token; of others nobody knows. */
+/** What each of these tokens stands for: the server said so, or every byte is a token; of others nobody knows. */
 const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | undefined => {
+  const { texts, completionIds: traced = [] } = completion.tokens ?? {}
+  if (texts !== undefined && ids.every((id, at) => id === traced[at])) {
+    let length = 0
+    const calls = texts.findIndex((text) => (length += text.length) > completion.content.length)
+    return { of: texts, words: calls < 0 ? texts.length : calls }
+  }
   const said = completionIds(bytes, asMessage(completion), completion.finishReason !== "length")
   if (ids.length > said.length || ids.some((id, at) => id !== said[at])) return undefined
   const decoder = new TextDecoder()

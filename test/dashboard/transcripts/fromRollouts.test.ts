@@ -145,6 +145,27 @@ describe("tokens of a call", () => {
     )
   })
 
+  it("have the texts that the server gave them, the calls of tools behind the words", () => {
+    const said = callStep("a", 0, { said: "Hi there" }).call.completion
+    const tokens = { promptIds: [], completionIds: [71, 72, 73], logprobs: null, texts: ["Hi", " there", "<call>"] }
+    const told = rolloutOf("a", {
+      steps: [callStep("a", 0, { call: { completion: { ...said, tokens } } }), envStep("a", 1)],
+    })
+    const sample = sampleOf(told, {
+      inputIds: [9, 71, 72, 73],
+      actionMask: [0, 1, 1, 1],
+      stepIds: ["a/0"],
+      advantages: [0, 1, -1, -1],
+    })
+    const [step] = told.steps.flatMap((step) => (step._tag === "AgentStep" ? [step] : []))
+    assert.deepStrictEqual(
+      tokensOf(sample, new Map([[step.id, step]]))
+        .get("a/0")
+        ?.map(({ text, advantage }) => [text, advantage]),
+      [["Hi", 1], [" there", -1], ["<call>", -1]], // prettier-ignore
+    )
+  })
+
   it("are told apart where two calls follow each other without anything between them", () => {
     const traced = (said: string, completionIds: ReadonlyArray<number>) => ({
       completion: {

@@ -36,6 +36,12 @@ export const scoreLine = (step: number, score: number, episode: number, mode = "
     episode_index: episode,
     step_index: step,
     score,
+    episode_cum_score: score,
+    env_id: "CartPole-v1",
+    env_type: "CartPole-v1",
+    episode_length: 20,
+    terminated: true,
+    truncated: false,
   })}\n`
 
 /** A run as the trainer leaves it, made up; its path. */

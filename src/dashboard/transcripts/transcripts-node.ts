@@ -7,9 +7,10 @@ import { Outcome } from "../../episode/Outcome.ts"
 import { Rollout } from "../../episode/Rollout.ts"
 import { beside, Sample } from "../../episode/samples.ts"
 import { CallFile } from "../../record/callFiles.ts"
+import { scoreLine } from "../../record/scoreLine.ts"
 import { StepScoreRecord } from "../../record/stepScores.ts"
 import type { Confined } from "../confined-node.ts"
-import { fields, finite, parsed } from "../RunSummary.ts"
+import { parsed } from "../RunSummary.ts"
 import { scoresIn } from "../scoresFolder.ts"
 import { type Asked, chosen, type Episode, says } from "./Episode.ts"
 import { type FileIndex, type Group, type Indexed, rolloutsIndex, scoresIndex } from "./fileIndex.ts"
@@ -80,7 +81,7 @@ export const makeTranscripts = (files: Confined): Transcripts => {
     run.files.set(path, kept)
     if (kept.foreign || size === kept.read) return
     for await (const line of wholeLines(files, path, kept.read, size)) {
-      if (isScores && kept.read === 0 && finite(fields(parsed(line.text)).episode_cum_score) === null) {
+      if (isScores && kept.read === 0 && scoreLine(line.text)?.of !== "step") {
         kept.foreign = true
         return
       }

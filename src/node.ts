@@ -20,7 +20,7 @@ import * as reference from "./backend/reference.ts"
 import * as wasm from "./backend/wasm.ts"
 import { layer as codeRunner } from "./env/text/code/runner-node.ts"
 import { owner } from "./experiment/owner-node.ts"
-import { type FileSystemOptions, type Provenance, RunStore } from "./experiment/RunStore.ts"
+import { type Code, type FileSystemOptions, RunStore } from "./experiment/RunStore.ts"
 import { progress } from "./record/progress.ts"
 import { Recorder, type Sink } from "./record/Recorder.ts"
 import { runLog } from "./record/runLog.ts"
@@ -121,13 +121,17 @@ export const terminalProgress: Sink = progress({
   columns: process.stderr.columns ?? 100,
 })
 
-/** The working directory's commit, and whether it has been changed since; undefined outside of git. */
-export const gitProvenance: Effect.Effect<Provenance | undefined> = Effect.gen(function* () {
+/** A longer diff is no change to the code, but files that somebody generated: a run keeps only its digest. */
+const longestDiff = 1 << 20
+
+/** The working directory's commit, and what has been changed since; undefined outside of git. */
+export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(function* () {
   const commit = (yield* git("rev-parse", "HEAD"))?.trim()
   if (commit === undefined) return undefined
-  const diff = (yield* git("diff", "HEAD")) ?? ""
+  const diff = (yield* git("diff", "--no-color", "--no-ext-diff", "HEAD")) ?? ""
   const dirty = diff !== ""
-  return { commit, dirty, diff_sha256: dirty ? createHash("sha256").update(diff).digest("hex") : null }
+  const digest = dirty ? createHash("sha256").update(diff).digest("hex") : null
+  return { commit, dirty, diff_sha256: digest, diff: dirty && diff.length <= longestDiff ? diff : undefined }
 })
 
 /** The first seven digits of that commit; `no-hash` outside of git. */

@@ -44,8 +44,8 @@ export interface FileSystemOptions {
   readonly indexed?: boolean
   /** Only looks at the run to `resume`: takes no lock, mends nothing. */
   readonly readOnly?: boolean
-  /** Where the code comes from, for `git.json`; nothing outside of git. */
-  readonly provenance?: Provenance | undefined
+  /** Where the code comes from, for `git.json` and `git.diff`; nothing outside of git. */
+  readonly provenance?: Code | undefined
   /** Whether runs that say themselves where they want to be are put there; they are unless this is false. */
   readonly ownPlaces?: boolean
   /** Told the run's folder as soon as it is known. */
@@ -61,6 +61,11 @@ export const Provenance = Schema.Struct({
   diff_sha256: Schema.NullOr(Schema.String),
 })
 export type Provenance = typeof Provenance.Type
+
+/** Also what had been changed, as `git apply` takes it. */
+export interface Code extends Provenance {
+  readonly diff?: string | undefined
+}
 
 export interface MemoryOptions {
   readonly resume?: string
@@ -149,7 +154,9 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
     if (onOpen !== undefined) yield* onOpen(directory)
     // Of a run that goes on, that of its beginning.
     if (options.provenance !== undefined && !(yield* tree.exists("git.json"))) {
-      yield* tree.write("git.json", `${JSON.stringify(options.provenance, null, 2)}\n`)
+      const { diff, ...provenance } = options.provenance
+      if (diff !== undefined) yield* tree.write("git.diff", diff)
+      yield* tree.write("git.json", `${JSON.stringify(provenance, null, 2)}\n`)
     }
     return makeRunFiles(tree, identity, resume !== undefined)
   })

@@ -63,7 +63,7 @@ describe("an experiment's file", () => {
         assert.deepStrictEqual(others, [])
         assert.match(run, /\/\d{8}_\d{6}$/)
         assert.deepStrictEqual(
-          filesIn(run).filter((file) => file !== "git.json"),
+          filesIn(run).filter((file) => !/^git\.(json|diff)$/.test(file)),
           tree(40, 8, [0, 20, 40]),
         )
         assert.strictEqual(readlinkSync(join(run, "checkpoints/latest")), "ep_000040")

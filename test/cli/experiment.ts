@@ -133,7 +133,15 @@ export const linesOf = (file: string): ReadonlyArray<Plain> =>
 export const jsonOf = (file: string) => JSON.parse(readFileSync(file, "utf8"))
 
 /** Files that tell of the process, and not of what it did. */
-const ofTheProcess = new Set(["run.log", "system.jsonl", "logs.tfevents", "git.json", "config.yaml", "config.json"])
+const ofTheProcess = new Set([
+  "run.log",
+  "system.jsonl",
+  "logs.tfevents",
+  "git.json",
+  "git.diff",
+  "config.yaml",
+  "config.json",
+])
 
 /** All that a run has come to, but for the clock: every file by its path, as far as two runs of the same must be equal. */
 export const comparable = (run: string): Readonly<Record<string, unknown>> =>

@@ -1,13 +1,12 @@
-import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Stream } from "effect"
 import { assert, describe, it } from "vitest"
-import { parse } from "yaml"
 import * as Rollouts from "../../src/episode/Rollouts.ts"
 import * as Samples from "../../src/episode/samples.ts"
 import { validator } from "../house/validators.ts"
 import { effect, resultOf, withFolder, write } from "./effect.ts"
+import { schemasOf, type SchemaFor, validated } from "./filesOfRun.ts"
 
 /** A run with everything that a run can leave. */
 const experiment = (dataset: string) => `
@@ -27,8 +26,7 @@ runtime:
 output: { save_memory_every: 2, save_rollouts: true }
 `
 
-/** What each file of a run is to be like; a line each of those that end in jsonl. */
-const schemaFor: ReadonlyArray<readonly [RegExp, string | null]> = [
+const schemaFor: SchemaFor = [
   [/^scores\/(train\/scores|val\/\d+_seen_episodes_scores)\.jsonl$/, "files/score.schema.json"],
   [/^(memories|checkpoints\/[^/]+)\/memory_\d+\.jsonl$/, "files/memory.schema.json"],
   [/^checkpoints\/[^/]+\/runtime\.json$/, "files/runtime.schema.json"],
@@ -43,20 +41,8 @@ const schemaFor: ReadonlyArray<readonly [RegExp, string | null]> = [
   [/^system\.jsonl$/, "files/system.schema.json"],
   [/^config\.(json|yaml)$/, "experiment.schema.json"],
   // Text, and TensorBoard's own format.
-  [/^(run\.log|description\.txt|logs\.tfevents)$/, null],
+  [/^(run\.log|description\.txt|git\.diff|logs\.tfevents)$/, null],
 ]
-
-const filesIn = (folder: string): ReadonlyArray<string> =>
-  readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => statSync(join(folder, path)).isFile())
-
-/** The values of a file, with where each is. */
-const valuesOf = (folder: string, path: string): ReadonlyArray<readonly [string, unknown]> => {
-  const text = readFileSync(join(folder, path), "utf8")
-  if (!path.endsWith(".jsonl")) return [[path, parse(text)]]
-  // A memory may be empty.
-  const lines = text === "" ? [] : text.trimEnd().split("\n")
-  return lines.map((line, index) => [`${path}:${index + 1}`, JSON.parse(line)])
-}
 
 describe("the files of a run of an agent that talks", () => {
   for (const [what, dataset] of [
@@ -69,21 +55,7 @@ describe("the files of a run of an agent that talks", () => {
         const outcome = await effect(["run", "experiment.yaml", "--json", "--quiet"], folder)
         assert.strictEqual(outcome.code, 0, outcome.stderr)
         const run = join(folder, resultOf(outcome).runDir)
-        const used = new Set<string>()
-        const validators = new Map<string, ReturnType<typeof validator>>()
-        for (const path of filesIn(run)) {
-          // `latest` is a link to another of the folders.
-          if (path.startsWith("checkpoints/latest/")) continue
-          const schema = schemaFor.find(([pattern]) => pattern.test(path))?.[1]
-          assert.isDefined(schema, `${path}: no schema is for it`)
-          if (schema === undefined || schema === null) continue
-          const problem = validators.get(schema) ?? validator(schema)
-          validators.set(schema, problem)
-          used.add(schema)
-          for (const [place, value] of valuesOf(run, path)) assert.isUndefined(problem(value), place)
-        }
-        const all = schemaFor.flatMap(([, schema]) => (schema === null ? [] : [schema]))
-        assert.sameMembers([...used], [...new Set(all)], "each of them was needed")
+        assert.sameMembers([...validated(run, schemaFor)], [...schemasOf(schemaFor)], "each of them was needed")
 
         const making = Effect.gen(function* () {
           const rollouts = yield* Stream.runCollect(Rollouts.read(join(run, "rollouts/train/rollouts.jsonl")))

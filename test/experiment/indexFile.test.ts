@@ -1,10 +1,14 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { createHash } from "node:crypto"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { RunStore } from "../../src/experiment/RunStore.ts"
+import { type Code, RunStore } from "../../src/experiment/RunStore.ts"
 import { runStore } from "../../src/node.ts"
+import { runsIn } from "../cli/crash.ts"
+import { program, start, withFolder } from "../cli/effect.ts"
 import { found } from "./found.ts"
 
 const withResults = <A, E>(body: (resultsDir: string) => Effect.Effect<A, E>) =>
@@ -18,12 +22,12 @@ const identity = { name: "tune", population: { algorithm: "ppo" }, seed: 3 }
 const provenance = { commit: "0123456789abcdef", dirty: true, diff_sha256: "ab" }
 const time = new Date("2026-01-31T12:00:00Z")
 
-const open = (resultsDir: string, body: (directory: string) => void) =>
+const open = (resultsDir: string, body: (directory: string) => void, code: Code = provenance) =>
   Effect.gen(function* () {
     const { directory } = yield* (yield* RunStore).open(identity)
     body(directory)
     return directory
-  }).pipe(Effect.scoped, Effect.provide(runStore({ resultsDir, time, commit: "0123456", provenance })))
+  }).pipe(Effect.scoped, Effect.provide(runStore({ resultsDir, time, commit: "0123456", provenance: code })))
 
 const write = (folder: string, ...names: ReadonlyArray<string>): void => {
   for (const name of names) {
@@ -93,7 +97,48 @@ describe("git.json", () => {
     withResults((resultsDir) =>
       open(resultsDir, (directory) => {
         assert.deepEqual(JSON.parse(readFileSync(join(directory, "git.json"), "utf8")), provenance)
+        assert.isFalse(existsSync(join(directory, "git.diff")))
       }),
     ),
   )
+
+  it.effect("has what had been changed beside it, of which it says the digest", () =>
+    withResults((resultsDir) =>
+      open(
+        resultsDir,
+        (directory) => {
+          assert.deepEqual(JSON.parse(readFileSync(join(directory, "git.json"), "utf8")), provenance)
+          assert.strictEqual(readFileSync(join(directory, "git.diff"), "utf8"), "--- a\n+++ b\n")
+        },
+        { ...provenance, diff: "--- a\n+++ b\n" },
+      ),
+    ),
+  )
+
+  it("of a changed working tree has its diff, which git applies to the commit", () =>
+    withFolder(async (folder) => {
+      const git = (...args: ReadonlyArray<string>) =>
+        execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b", ...args], { cwd: folder, encoding: "utf8" })
+      writeFileSync(join(folder, "train.ts"), program("totalSteps: 256"))
+      git("init", "--quiet")
+      git("add", ".")
+      git("commit", "--quiet", "-m", "first")
+      const changed = program("totalSteps: 512")
+      writeFileSync(join(folder, "train.ts"), changed)
+      const { ended } = start(["run", "train.ts", "--quiet", "--results-dir", "results"], folder)
+      const outcome = await ended
+      assert.strictEqual(outcome.code, 0, outcome.stderr)
+      const [run] = runsIn(join(folder, "results"))
+      const said = JSON.parse(readFileSync(join(run, "git.json"), "utf8"))
+      assert.deepInclude(said, { commit: git("rev-parse", "HEAD").trim(), dirty: true })
+      assert.strictEqual(
+        createHash("sha256")
+          .update(readFileSync(join(run, "git.diff")))
+          .digest("hex"),
+        said.diff_sha256,
+      )
+      git("checkout", "--quiet", "train.ts")
+      git("apply", join(run, "git.diff"))
+      assert.strictEqual(readFileSync(join(folder, "train.ts"), "utf8"), changed)
+    }))
 })

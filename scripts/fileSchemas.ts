@@ -6,6 +6,9 @@ import type { Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { Rollout } from "../src/episode/Rollout.ts"
 import { Sample } from "../src/episode/Sample.ts"
+import { EvaluationResult } from "../src/evaluate/execute.ts"
+import { Entry, Head } from "../src/evaluate/journal.ts"
+import { EpisodeRow, StepRow } from "../src/evaluate/rows.ts"
 import { ReturnFile } from "../src/experiment/evaluation.ts"
 import { Provenance } from "../src/experiment/RunStore.ts"
 import { CallFile } from "../src/record/callFiles.ts"
@@ -17,13 +20,17 @@ import { RuntimeResult } from "../src/train/runtime/RuntimeResult.ts"
 import { closedAll } from "./closed.ts"
 import { type Meanings, meaningsIn, read, schemaIn } from "./meanings.ts"
 
+type From = readonly [file: string, ...names: ReadonlyArray<string>]
+
 interface File {
   /** `schemas/files/{name}.schema.json`. */
   readonly name: string
   readonly title: string
   readonly schema: Schema.Top
   /** Where the comments on its keys are. */
-  readonly from: readonly [file: string, ...names: ReadonlyArray<string>]
+  readonly from: From
+  /** And those that it refers to. */
+  readonly also?: ReadonlyArray<From>
   /** Its keys are written in snake_case, though not in code. */
   readonly renamed?: boolean
 }
@@ -73,9 +80,10 @@ const files: ReadonlyArray<File> = [
   },
   {
     name: "metrics",
-    title: "metrics.json: of an agent that talks, or of a training",
-    schema: Schema.Union([RuntimeResult, RunResult]),
+    title: "metrics.json: of an agent that talks, of a training, or of an evaluation with its report",
+    schema: Schema.Union([RuntimeResult, RunResult, EvaluationResult]),
     from: ["src/train/runtime/RuntimeResult.ts"],
+    also: [["src/evaluate/execute.ts", "EvaluationResult"], ["src/evaluate/Report.ts"], ["src/evaluate/paired.ts"]],
     renamed: true,
   },
   {
@@ -97,6 +105,26 @@ const files: ReadonlyArray<File> = [
     from: ["src/episode/Sample.ts", "Fields"],
   },
   {
+    name: "evaluation-episode",
+    title: "A line of episodes.jsonl of an evaluation; table.csv has the same, with columns such as scores.exact",
+    schema: EpisodeRow,
+    from: ["src/evaluate/rows.ts", "about", "ending", "EpisodeRow"],
+  },
+  {
+    name: "evaluation-step",
+    title: "A line of steps.jsonl of an evaluation",
+    schema: StepRow,
+    from: ["src/evaluate/rows.ts", "about", "ending", "StepRow"],
+  },
+  {
+    name: "played",
+    title:
+      "A line of played.jsonl, which an evaluation has until it is finished: what must be the same to go on, then episodes",
+    schema: Schema.Union([Head, Entry]),
+    from: ["src/evaluate/journal.ts", "Entry"],
+    also: [["src/evaluate/Played.ts"], ["src/evaluate/rows.ts", "about", "EpisodeRow"]],
+  },
+  {
     name: "git",
     title: "git.json: the code that a run was made by",
     schema: Provenance,
@@ -110,18 +138,22 @@ const files: ReadonlyArray<File> = [
   },
 ]
 
-const meaningsFrom = ([file, ...names]: File["from"]): Meanings =>
-  meaningsIn(names.length === 0 ? [read(file)] : names.map((name) => schemaIn(file, name)))
+const meaningsFrom = (places: ReadonlyArray<From>): Meanings =>
+  meaningsIn(
+    places.flatMap(([file, ...names]) =>
+      names.length === 0 ? [read(file)] : names.map((name) => schemaIn(file, name)),
+    ),
+  )
 
 /** The documents as they should be, by their names. */
 export const fileSchemas = (): ReadonlyMap<string, Plain> =>
   new Map(
-    files.map(({ name, title, schema, from, renamed = false }) => [
+    files.map(({ name, title, schema, from, also = [], renamed = false }) => [
       name,
       {
         $schema: "https://json-schema.org/draft/2020-12/schema",
         title,
-        ...closedAll(jsonSchema(schema), { meanings: meaningsFrom(from), renamed }),
+        ...closedAll(jsonSchema(schema), { meanings: meaningsFrom([from, ...also]), renamed }),
       },
     ]),
   )

@@ -1,5 +1,5 @@
-// Writes schemas/: config.schema.json (a training) and experiment.schema.json (agents that talk), by which editors complete
-// a config in YAML, in whose first line `effect init` puts
+// Writes schemas/: config.schema.json (a training), experiment.schema.json (agents that talk) and evaluation.schema.json, by
+// which editors complete a config in YAML, in whose first line `effect init` puts
 //   # yaml-language-server: $schema=node_modules/effect-rl/schemas/config.schema.json
 // and files/, which say what is in the files of a run.
 //   npm run schemas
@@ -13,6 +13,7 @@ import { builtIn } from "../src/env/Envs.ts"
 import { Settings } from "../src/train/Settings.ts"
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
 import { closed } from "./closed.ts"
+import { evaluationSchema } from "./evaluationSchema.ts"
 import { experimentSchema } from "./experimentSchema.ts"
 import { fileSchemas } from "./fileSchemas.ts"
 import type { Meanings } from "./meanings.ts"
@@ -75,6 +76,7 @@ export const schemas = (): ReadonlyMap<string, Plain> =>
   new Map([
     ["config.schema.json", configSchema()],
     ["experiment.schema.json", experimentSchema()],
+    ["evaluation.schema.json", evaluationSchema()],
     ...[...fileSchemas()].map(([name, schema]): [string, Plain] => [`files/${name}.schema.json`, schema]),
   ])
 

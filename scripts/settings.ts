@@ -15,6 +15,7 @@ import {
   ValidationSettings,
 } from "../src/train/Settings.ts"
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
+import { evaluationSettings } from "./evaluation.ts"
 import { experimentSettings } from "./experiment.ts"
 import { meaningsIn, meaningsOf, read } from "./meanings.ts"
 import { table } from "./table.ts"
@@ -69,7 +70,8 @@ What \`Train.run\` takes (in camelCase), what \`--set\` and a file of \`--config
 (in snake_case; a point goes one level down: \`--set validation.every_steps=5000\`). Naming another algorithm or env
 (\`--set algorithm.name=a2c\`, \`--set env=Acrobot-v1\`) leaves the settings of the one before behind.
 
-Agents that ask a language model have a file of their own: [an experiment](#an-experiment). \`effect init\` writes either.
+Agents that ask a language model have files of their own: [an experiment](#an-experiment), in which one learns, and
+[an evaluation](#an-evaluation), in which some are compared. \`effect init\` writes each of them.
 
 ## A training
 
@@ -102,7 +104,8 @@ Those with options are also said as \`env: { name: KeyDoor, size: 12, rooms: 4 }
 
 ${[...names, "bc"].sort().map(algorithm).join("\n\n")}
 
-${experimentSettings()}`
+${experimentSettings()}
+${evaluationSettings()}`
 
 const target = new URL("../docs/settings.md", import.meta.url)
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(target, page())

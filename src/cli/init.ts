@@ -25,6 +25,7 @@ export const init = Command.make("init", flags, (given) => execute(given)).pipe(
   Command.withExamples([
     { command: "effect init", description: "An experiment with an agent that learns: experiment.yaml" },
     { command: "effect init quiz.yaml --kind questions", description: "One with questions of one's own" },
+    { command: "effect init --kind evaluation", description: "Agents compared on the same tasks: evaluation.yaml" },
     { command: "effect init train.ts", description: "A training of reinforcement learning, as a program" },
   ]),
 )
@@ -36,7 +37,7 @@ const execute = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, UsageError | PlatformError.PlatformError, FileSystem.FileSystem | Path.Path> {
   const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
   const kind = yield* kindOf(given)
-  const { file: usual, schema, text } = files[kind]
+  const { file: usual, about, command, schema, text } = files[kind]
   const file = Option.getOrElse(given.file, () => usual)
   const folder = paths.dirname(paths.resolve(file))
   const known = schema === null ? undefined : yield* schemaNear(folder, schema)
@@ -53,7 +54,7 @@ const execute = Effect.fnUntraced(function* (
   if (schema !== null && known === undefined) {
     yield* fs.copyFile(paths.join(packaged, schema), paths.join(folder, schema))
   }
-  process.stdout.write(`wrote ${file}: ${files[kind].about}; it runs by\n\n  npx effect run ${quoted([file])}\n`)
+  process.stdout.write(`wrote ${file}: ${about}; it runs by\n\n  npx effect ${command} ${quoted([file])}\n`)
 })
 
 const kindOf = ({ file, kind }: Given): Effect.Effect<Kind, UsageError> => {

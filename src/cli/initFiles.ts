@@ -1,13 +1,15 @@
 /** The files that `effect init` writes. Each runs as it is, without any key; comments say how it goes on from there. */
 
 /** By the names that `--kind` takes. */
-export const kinds = ["experiment", "questions", "training", "program"] as const
+export const kinds = ["experiment", "questions", "evaluation", "training", "program"] as const
 export type Kind = (typeof kinds)[number]
 
 interface InitFile {
   /** What it is called unless somebody says. */
   readonly file: string
   readonly about: string
+  /** What of the command it is for. */
+  readonly command: "run" | "eval"
   /** By which editors complete it, in `schemas/`. */
   readonly schema: string | null
   readonly text: string
@@ -133,6 +135,56 @@ output:
   results_dir: null
 `
 
+/** As one of several agents. */
+const modelsBelow = models.replace(/^/gm, "  ")
+
+const evaluation = `# An evaluation: agents that learn nothing are played on the same tasks, scored, and compared.
+#   npx effect eval FILE_NAME
+
+name: capitals
+seed: 0
+
+dataset:
+  type: qa
+  # Here, or in a file: dataset_path: data/tasks.jsonl (or .csv) instead of items.
+  items:
+    - { id: france, question: "What is the capital of France?", answer: Paris, continent: Europe }
+    - { id: italy, question: "What is the capital of Italy?", answer: Rome, continent: Europe }
+    - { id: spain, question: "What is the capital of Spain?", answer: Madrid, continent: Europe }
+    - { id: japan, question: "What is the capital of Japan?", answer: Tokyo, continent: Asia }
+    - { id: china, question: "What is the capital of China?", answer: Beijing, continent: Asia }
+    - { id: india, question: "What is the capital of India?", answer: New Delhi, continent: Asia }
+  id_field: id
+  meta_fields: [continent]
+
+# By their names; the later ones are compared with the first. For one alone: agent instead.
+agents:
+  guesses:
+    type: memoryless_agent
+    # Built in: one of these words, by chance.
+    lm_config: { model: "builtin:choice:Paris,Rome,Madrid,Tokyo", temperature: 1 }
+  was_told:
+    type: memoryless_agent
+    system_prompt: "RULE: [What is the capital of France?] -> Paris; RULE: [What is the capital of Japan?] -> Tokyo"
+${modelsBelow}
+
+# The first one is what the parts, several tries and comparisons are about. Also score (the task's own), f1, contains,
+# steps, calls, latency, and with more to say:
+#   - { type: solved, threshold: 0.5 }
+#   - { type: judge, rubric: Is it polite?, lm_config: { model: gpt-4.1-mini } }
+scorers: [exact, tokens]
+repeats: 4                                     # of each task
+pass_at: [1, 4]                                # pass@k; null: the repeats
+by: [continent]                                # a mean for each value of this key of the tasks
+workers: null                                  # episodes at a time; null: as many as there are cores
+max_steps_per_episode: null                    # null: as the tasks say
+compare_to: null                               # the folder of a finished evaluation of the same tasks
+
+output:
+  # Where runs go, as {results_dir}/{YYYYMMDD_HHMMSS}; null: results/, where effect runs and effect ui look.
+  results_dir: null
+`
+
 const training = `# A training: reinforcement learning in an env, with every setting by its name. All of them: docs/settings.md
 #   npx effect run FILE_NAME
 
@@ -174,24 +226,35 @@ export const files: Readonly<Record<Kind, InitFile>> = {
   experiment: {
     file: "experiment.yaml",
     about: "an agent with a memory that learns from feedback",
+    command: "run",
     schema: "experiment.schema.json",
     text: experiment,
   },
   questions: {
     file: "questions.yaml",
     about: "an agent on questions of one's own",
+    command: "run",
     schema: "experiment.schema.json",
     text: questions,
+  },
+  evaluation: {
+    file: "evaluation.yaml",
+    about: "agents compared on the same tasks",
+    command: "eval",
+    schema: "evaluation.schema.json",
+    text: evaluation,
   },
   training: {
     file: "training.yaml",
     about: "reinforcement learning in an env",
+    command: "run",
     schema: "config.schema.json",
     text: training,
   },
   program: {
     file: "training.ts",
     about: "reinforcement learning in an env, as a program",
+    command: "run",
     schema: null,
     text: program,
   },

@@ -17,6 +17,11 @@ import { shownKey } from "../lm/LmConfig.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 
+export const OutputSettings = Schema.Struct({
+  /** Runs get folders `YYYYMMDD_HHMMSS` in it; null: the launcher's results, by the identifier of all runs. */
+  resultsDir: optional(Schema.NonEmptyString),
+})
+
 /** All about an evaluation but what is played, by whom, and by what it is scored. */
 export const EvaluationSettings = Schema.Struct({
   /** In the run's folder and its lists. */
@@ -46,21 +51,18 @@ export const EvaluationSettings = Schema.Struct({
   /** Progress and tables in the terminal. */
   verbose: withDefault(Schema.Boolean, true),
   /** What is left, and where. */
-  output: withDefault(
-    Schema.Struct({
-      /** Runs get folders `YYYYMMDD_HHMMSS` in it; null: the launcher's results, by the identifier of all runs. */
-      resultsDir: optional(Schema.NonEmptyString),
-    }),
-    {},
-  ),
+  output: withDefault(OutputSettings, {}),
 })
 export type EvaluationSettings = typeof EvaluationSettings.Type
 
 /** What is in data sets and agents is for their kinds to read. */
 const Whole = Schema.Struct({
   ...EvaluationSettings.fields,
+  /** What is played. */
   dataset: Schema.optionalKey(Schema.Unknown),
+  /** Who plays. */
   agent: Schema.optionalKey(Schema.Unknown),
+  /** In its place several: a list, or by their names; each is compared with the first. */
   agents: Schema.optionalKey(Schema.Unknown),
 })
 
@@ -118,19 +120,25 @@ export const read = Effect.fnUntraced(function* (
     const found = agent === undefined ? "neither" : "both"
     return yield* wrong(from, "agent", `expected either agent, or agents as a list or by their names; found ${found}`)
   }
-  if (agents === undefined) return { settings, dataset, agents: [split(agent, ["agent"])], from }
+  if (agents === undefined) return { settings, dataset, agents: [yield* split(agent, ["agent"], from)], from }
   if (!isPlain(agents) || Object.keys(agents).length === 0) {
     return yield* wrong(from, "agents", `expected a list of agents, or agents by their names, found ${display(agents)}`)
   }
-  const several = Object.entries(agents).map(([key, said]) => split(said, ["agents", key]))
+  const several = yield* Effect.forEach(Object.entries(agents), ([key, said]) => split(said, ["agents", key], from))
   return { settings, dataset, agents: several, from }
 })
 
-const split = (said: unknown, prefix: ReadonlyArray<string>): SaidAgent => {
+const split = Effect.fnUntraced(function* (
+  said: unknown,
+  prefix: ReadonlyArray<string>,
+  from: DecodeOptions,
+): Effect.fn.Return<SaidAgent, ConfigError> {
   if (!isPlain(said)) return { name: undefined, prefix, said }
   const { name, ...agent } = said
-  return { name: typeof name === "string" ? name : undefined, prefix, said: agent }
-}
+  if (name === undefined || (typeof name === "string" && name !== "")) return { name, prefix, said: agent }
+  const key = [...prefix, "name"].join(".")
+  return yield* wrong(from, key, `expected what the agent is called in tables, found ${display(name)}`)
+})
 
 /** A name for each: its own, else its type, with the model or a number where that doesn't tell it from another. */
 export const namesOf = (

@@ -96,15 +96,13 @@ const judge: ScorerKind = {
   }),
 }
 
-const solved = make({
-  type: "solved",
-  schema: Schema.Struct({
-    ...fields("solved"),
-    /** How much the env must give in all. */
-    threshold: withDefault(Schema.Finite, 1),
-  }),
-  make: Scorer.solved,
+const SolvedConfig = Schema.Struct({
+  ...fields("solved"),
+  /** How much the env must give in all. */
+  threshold: withDefault(Schema.Finite, 1),
 })
+
+const solved = make({ type: "solved", schema: SolvedConfig, make: Scorer.solved })
 
 export const builtIn: ReadonlyArray<ScorerKind> = [
   plain("score", Scorer.score),

@@ -23,7 +23,7 @@ export const Entry = Schema.Struct({
 export type Entry = typeof Entry.Type
 
 /** The first line: what the rest is worth something for. */
-const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
+export const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
 
 export interface Earlier {
   /** Undefined where nothing was begun. */

@@ -104,6 +104,10 @@ describe("the config of an evaluation", () => {
           'agents.a.type: unknown agent "memoryles_agent"; did you mean "memoryless_agent"?',
         ],
         [{ dataset, agent: { ...reader, lm_config: { model: "scripted:raeder" } } }, 'did you mean "scripted:reader"?'],
+        [
+          { dataset, agents: [{ name: 4, ...reader }] },
+          "agents.0.name: expected what the agent is called in tables, found 4",
+        ],
         [{ agent: reader }, "dataset: expected the data set to evaluate on, found nothing"],
         [
           { dataset: { type: "codebok" }, agent: reader },

@@ -13,7 +13,7 @@ const anchorsOf = (text: string): ReadonlySet<string> =>
     Array.from(text.matchAll(/^#+ (.+)$/gm), ([, title]) =>
       title
         .toLowerCase()
-        .replace(/[^\p{L}\p{N} -]/gu, "")
+        .replace(/[^\p{L}\p{N} _-]/gu, "")
         .replaceAll(" ", "-"),
     ),
   )

@@ -9,6 +9,9 @@ import { schemas } from "../../scripts/schemas.ts"
 import * as Agents from "../../src/agent/Agents.ts"
 import { decode, isPlain, toCamelCase } from "../../src/config/Config.ts"
 import * as Datasets from "../../src/env/text/Datasets.ts"
+import * as EvaluationConfig from "../../src/evaluate/EvaluationConfig.ts"
+import { isEvaluation } from "../../src/evaluate/isEvaluation.ts"
+import * as Scorers from "../../src/evaluate/Scorers.ts"
 import { RunSettings } from "../../src/train/runtime/RuntimeConfig.ts"
 import { schemaAt, validator } from "./validators.ts"
 
@@ -115,26 +118,35 @@ output:
 `
 
 /** The same file with something else in one place; undefined takes the key away. */
-const changed = (path: string, value: unknown): unknown => {
-  const put = (tree: unknown, [key, ...rest]: ReadonlyArray<string>): unknown => {
-    const { [key]: old, ...others } = isPlain(tree) ? tree : {}
-    const now = rest.length === 0 ? value : put(old, rest)
-    return now === undefined ? others : { ...others, [key]: now }
+const changedIn =
+  (whole: string) =>
+  (path: string, value: unknown): unknown => {
+    const put = (tree: unknown, [key, ...rest]: ReadonlyArray<string>): unknown => {
+      const { [key]: old, ...others } = isPlain(tree) ? tree : {}
+      const now = rest.length === 0 ? value : put(old, rest)
+      return now === undefined ? others : { ...others, [key]: now }
+    }
+    return put(parse(whole), path.split("."))
   }
-  return put(parse(everything), path.split("."))
-}
 
-/** What the library itself says of a whole file. */
+const changed = changedIn(everything)
+
+/** Whether the library itself takes a whole file. */
+const isTaken = (decoding: Effect.Effect<void, unknown, NodeServices.NodeServices>): Promise<boolean> =>
+  Effect.runPromise(
+    Effect.map(Effect.exit(Effect.provide(decoding, NodeServices.layer)), (exit) => Exit.isSuccess(exit)),
+  )
+
 const isAccepted = (file: unknown): Promise<boolean> => {
   const { train_dataset: train, validation_dataset: validation, agent, ...settings } = isPlain(file) ? file : {}
   const from = { source: "experiment.yaml" }
-  const decoding = Effect.gen(function* () {
-    yield* decode(RunSettings, toCamelCase(settings), from)
-    for (const said of [train, validation]) if (said !== undefined && said !== null) yield* Datasets.decode(said, from)
-    yield* Agents.decode(agent ?? {}, { ...from, baseDir: root })
-  })
-  return Effect.runPromise(
-    Effect.map(Effect.exit(Effect.provide(decoding, NodeServices.layer)), (exit) => Exit.isSuccess(exit)),
+  return isTaken(
+    Effect.gen(function* () {
+      yield* decode(RunSettings, toCamelCase(settings), from)
+      for (const said of [train, validation])
+        if (said !== undefined && said !== null) yield* Datasets.decode(said, from)
+      yield* Agents.decode(agent ?? {}, { ...from, baseDir: root })
+    }),
   )
 }
 
@@ -185,6 +197,92 @@ const wrong: ReadonlyArray<readonly [what: string, file: unknown]> = [
   ["too many words", changed("train_dataset", { type: "codebook", words: 1000 })],
 ]
 
+/** Every key that an evaluation can have. */
+const evaluation = `
+name: capitals
+description: all keys
+seed: 7
+dataset: { type: qa, dataset_path: capitals.jsonl, meta_fields: [continent] }
+agents:
+  - name: plain
+    type: memoryless_agent
+    lm_config: { model: gpt-4.1-mini }
+  - { type: history_agent, lm_config: { model: gpt-4.1-mini } }
+repeats: 8
+workers: 16
+max_steps_per_episode: 5
+scorers:
+  - exact
+  - { type: f1, name: words }
+  - { type: solved, threshold: 0.5 }
+  - { type: judge, name: polite, rubric: Is it polite?, lm_config: { model: gpt-4.1-mini, temperature: 0 } }
+pass_at: [1, 4, 8]
+pass_threshold: 0.5
+by: [continent]
+confidence: 0.9
+compare_to: results/before
+verbose: true
+output: { results_dir: outputs }
+`
+
+const altered = changedIn(evaluation)
+const reader = { lm_config: { model: "scripted:reader" } }
+const { agents: _several, ...nobody } = parse(evaluation)
+
+const isAcceptedEvaluation = (file: unknown): Promise<boolean> =>
+  isTaken(
+    Effect.gen(function* () {
+      const { settings, dataset, agents, from } = yield* EvaluationConfig.read(file, {
+        source: "tasks.yaml",
+        overrides: [],
+      })
+      yield* Datasets.decode(dataset, { ...from, prefix: ["dataset"] })
+      for (const { said, prefix } of agents) yield* Agents.decode(said, { ...from, prefix, baseDir: root })
+      const openLm = () => Effect.succeed({ complete: () => Effect.die("nobody is asked") })
+      yield* Scorers.openAll(settings.scorers, { baseDir: root, from: { ...from, prefix: ["scorers"] }, openLm })
+    }),
+  )
+
+const rightEvaluations: ReadonlyArray<readonly [what: string, file: unknown]> = [
+  ["every key", parse(evaluation)],
+  ["one agent", { ...nobody, agent: reader }],
+  ["one with a name", { ...nobody, agent: { name: "reads", ...reader } }],
+  [
+    "agents by their names",
+    altered("agents", { plain: reader, "with a memory": { type: "history_agent", ...reader } }),
+  ],
+  ["the least", { dataset: { type: "codebook" }, agent: reader }],
+  ["a file that was there before", altered("compare_to", null)],
+  ["no k", altered("pass_at", null)],
+]
+
+const wrongEvaluations: ReadonlyArray<readonly [what: string, file: unknown]> = [
+  ["an unknown key", altered("repeat", 3)],
+  ["an unknown key of the output", altered("output.save_rollouts", true)],
+  ["an unknown key of the data set", altered("dataset.path", "x")],
+  ["an unknown key of an agent", altered("agents", [{ ...reader, histroy_k: 1 }])],
+  ["an unknown key of a named agent", altered("agents", { plain: { ...reader, histroy_k: 1 } })],
+  ["an unknown key of a scorer", altered("scorers", [{ type: "exact", treshold: 1 }])],
+  ["an unknown scorer", altered("scorers", ["exakt"])],
+  ["a scorer of no type", altered("scorers", [{ threshold: 1 }])],
+  ["a judge without a rubric", altered("scorers", [{ type: "judge", ...reader }])],
+  ["a judge by its name alone", altered("scorers", ["judge"])],
+  ["no scorers", altered("scorers", [])],
+  ["no data set", altered("dataset", undefined)],
+  ["a data set of null", altered("dataset", null)],
+  ["no agent", nobody],
+  ["both", altered("agent", reader)],
+  ["an empty list of agents", altered("agents", [])],
+  ["no agent by its name", altered("agents", {})],
+  ["a number for a name", altered("agents", [{ name: 4, ...reader }])],
+  ["no name", altered("agents", [{ name: "", ...reader }])],
+  ["an agent without a model", altered("agents", [{ type: "memoryless_agent" }])],
+  ["no repeats", altered("repeats", 0)],
+  ["half a worker", altered("workers", 0.5)],
+  ["all confidence", altered("confidence", 1)],
+  ["a text for a number", altered("pass_at", ["8"])],
+]
+
 describe("schemas/", () => {
   it("is as the code is", () => {
     const found = readdirSync(join(root, "schemas"), { recursive: true, encoding: "utf8" })
@@ -195,10 +293,10 @@ describe("schemas/", () => {
   })
 
   it("holds schemas that an independent validator takes", () => {
-    for (const path of schemas().keys()) assert.doesNotThrow(() => validator(path), undefined, path)
+    for (const path of schemas().keys()) assert.isFunction(validator(path))
   })
 
-  it("says what each key of an experiment means, and what it is unless given", () => {
+  it("says what each key of an experiment and of an evaluation means, and what it is unless given", () => {
     const unsaid: Array<string> = []
     const visit = (tree: unknown, path: string): void => {
       if (Array.isArray(tree)) return tree.forEach((one, index) => visit(one, `${path}[${index}]`))
@@ -214,7 +312,8 @@ describe("schemas/", () => {
         } else if (key !== "default") visit(value, `${path}.${key}`)
       }
     }
-    visit(schemaAt("experiment.schema.json"), "")
+    visit(schemaAt("experiment.schema.json"), "experiment")
+    visit(schemaAt("evaluation.schema.json"), "evaluation")
     assert.deepStrictEqual(unsaid, [])
     const { properties } = schemaAt("experiment.schema.json")
     const { runtime } = isPlain(properties) ? properties : {}
@@ -239,14 +338,32 @@ describe("schemas/", () => {
     }
   })
 
-  it("takes the experiments among the examples", () => {
+  it("takes the evaluations that the library takes, and refuses those that it refuses", async () => {
+    const problem = validator("evaluation.schema.json")
+    for (const [what, file] of rightEvaluations) {
+      assert.isUndefined(problem(file), what)
+      assert.isTrue(await isAcceptedEvaluation(file), what)
+    }
+    for (const [what, file] of wrongEvaluations) {
+      assert.isDefined(problem(file), what)
+      assert.isFalse(await isAcceptedEvaluation(file), what)
+    }
+  })
+
+  it("takes the experiments and the evaluations among the examples", () => {
     const files = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".yaml"))
     const parsed = files.map((name): [string, unknown] => [
       name,
       parse(readFileSync(join(root, "examples", name), "utf8")),
     ])
-    const experiments = parsed.filter(([, file]) => isPlain(file) && "agent" in file)
-    assert.isNotEmpty(experiments)
-    for (const [name, file] of experiments) assert.isUndefined(validator("experiment.schema.json")(file), name)
+    const evaluations = parsed.filter(([, file]) => isEvaluation(file))
+    const experiments = parsed.filter(([, file]) => !isEvaluation(file) && isPlain(file) && "agent" in file)
+    for (const [schema, some] of [
+      ["experiment.schema.json", experiments],
+      ["evaluation.schema.json", evaluations],
+    ] as const) {
+      assert.isNotEmpty(some)
+      for (const [name, file] of some) assert.isUndefined(validator(schema)(file), name)
+    }
   })
 })

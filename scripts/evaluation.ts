@@ -1,0 +1,78 @@
+// What an evaluation's file can say beside agents and data sets, which are an experiment's.
+import { Schema } from "effect"
+import { isPlain, type Plain } from "../src/config/Config.ts"
+import { EvaluationSettings, OutputSettings } from "../src/evaluate/EvaluationConfig.ts"
+import * as Scorers from "../src/evaluate/Scorers.ts"
+import type { Part } from "./experiment.ts"
+import { type Meanings, meaningsIn, meaningsOf, schemaIn } from "./meanings.ts"
+import { table } from "./table.ts"
+
+const file = "src/evaluate/EvaluationConfig.ts"
+const { output: outputDefaults, ...defaults } = Schema.decodeSync(EvaluationSettings)({})
+
+export const evaluation = {
+  schema: EvaluationSettings,
+  defaults,
+  meanings: meaningsOf(file, "EvaluationSettings"),
+  /** Of what only their kinds can read. */
+  parts: meaningsOf(file, "Whole"),
+  output: { schema: OutputSettings, defaults: outputDefaults, meanings: meaningsOf(file, "OutputSettings") },
+}
+
+const scorersFile = "src/evaluate/Scorers.ts"
+
+/** Where the fields of a kind are, if it has any of its own. */
+const ownFields: Readonly<Record<string, string>> = { solved: "SolvedConfig", judge: "JudgeConfig" }
+
+const scorerMeanings = (type: string): Meanings =>
+  meaningsIn([...(type in ownFields ? [schemaIn(scorersFile, ownFields[type])] : []), schemaIn(scorersFile, "fields")])
+
+const any = { rubric: "any", lmConfig: { model: "any" } }
+
+const scorerDefaults = (type: string, schema: Schema.Codec<unknown, unknown>): Plain => {
+  const decoded = Schema.decodeUnknownSync(schema)({ type, ...any })
+  const given = ["type", ...Object.keys(any)]
+  return Object.fromEntries(Object.entries(isPlain(decoded) ? decoded : {}).filter(([key]) => !given.includes(key)))
+}
+
+export const scorers = (): ReadonlyArray<Part> =>
+  Scorers.builtIn.map(({ type, schema }) => ({
+    type,
+    schema,
+    defaults: scorerDefaults(type, schema),
+    meanings: scorerMeanings(type),
+  }))
+
+const plain = scorers().filter(({ type }) => !(type in ownFields))
+
+/** The part of docs/settings.md. */
+export const evaluationSettings = (): string => {
+  const { output, parts, meanings } = evaluation
+  const [solved, judge] = ["solved", "judge"].map((wanted) => scorers().filter(({ type }) => type === wanted)[0])
+  return `## An evaluation
+
+A file in YAML about who is played on what, which \`effect eval\` runs and \`effect init --kind evaluation\` writes a first one
+of. Editors complete it by \`schemas/evaluation.schema.json\`. Its data set is one of [those above](#train_dataset-and-validation_dataset),
+its agents are [such agents](#agent), with a \`name\` where they are in a list; instead of several as \`agents\` there may be one
+as \`agent\`.
+
+${table(defaults, new Map([...meanings, ...parts]), ["dataset", "agents"])}
+
+### \`output\` of an evaluation
+
+${table(output.defaults, output.meanings)}
+
+### \`scorers\`
+
+${plain.map(({ type }) => `\`${type}\``).join(", ")}: by their names alone, or with a \`name\` of their own, as
+\`{ type: exact, name: right }\`. With more to say:
+
+#### \`solved\`
+
+${table(solved.defaults, solved.meanings)}
+
+#### \`judge\`
+
+${table(judge.defaults, new Map([...judge.meanings, ["lmConfig", "The model that judges, as [an agent's](#agentlm_config)."]]), ["rubric", "lmConfig"])}
+`
+}

@@ -1,0 +1,68 @@
+/** schemas/evaluation.schema.json, by which editors complete an evaluation's file. */
+import { isPlain, type Plain } from "../src/config/Config.ts"
+import { jsonSchema } from "../src/config/jsonSchema.ts"
+import { closed } from "./closed.ts"
+import { evaluation, scorers } from "./evaluation.ts"
+import { agents, definitions, modelRef } from "./partSchemas.ts"
+
+const properties = (tree: Plain): Plain => (isPlain(tree.properties) ? tree.properties : {})
+
+const name: Plain = { description: "What the agent is called in tables.", type: "string", minLength: 1 }
+
+/** An experiment's agents, which may have names. */
+const named = (): ReadonlyArray<Plain> =>
+  agents().map((agent) => ({ ...agent, properties: { name, ...properties(agent) } }))
+
+/** By its name alone, where nothing more must be said. */
+const scorer = (): Plain => {
+  const kinds = scorers()
+  const alone = kinds.filter(({ schema }) => !isRequired(jsonSchema(schema), "rubric")).map(({ type }) => type)
+  const said = kinds.map(({ schema, meanings, defaults }) =>
+    closed(jsonSchema(schema), {
+      meanings: new Map([...meanings, ["type", "Which kind of scorer."], ["lmConfig", "The model that judges."]]),
+      defaults,
+      parts: { lmConfig: modelRef },
+    }),
+  )
+  return { anyOf: [{ enum: alone }, ...said] }
+}
+
+const isRequired = ({ required }: Plain, key: string): boolean => Array.isArray(required) && required.includes(key)
+
+/** The document as it should be. */
+export const evaluationSchema = (): Plain => {
+  const { schema, defaults, meanings, parts, output } = evaluation
+  const agent = { $ref: "#/$defs/agent" }
+  const settings = closed(jsonSchema(schema), {
+    meanings,
+    defaults,
+    parts: {
+      scorers: { type: "array", items: { $ref: "#/$defs/scorer" }, minItems: 1 },
+      output: closed(jsonSchema(output.schema), output),
+    },
+  })
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "An evaluation of agents that talk",
+    ...settings,
+    properties: {
+      ...properties(settings),
+      dataset: { description: parts.get("dataset"), $ref: "#/$defs/dataset" },
+      agent: { description: parts.get("agent"), ...agent },
+      agents: {
+        description: parts.get("agents"),
+        anyOf: [
+          { type: "array", items: agent, minItems: 1 },
+          { type: "object", additionalProperties: agent, minProperties: 1 },
+        ],
+      },
+    },
+    required: ["dataset"],
+    // Strict validators want what is required to be named beside it.
+    oneOf: ["agent", "agents"].map((key) => ({
+      properties: { [key]: { description: parts.get(key) } },
+      required: [key],
+    })),
+    $defs: { ...definitions(), agent: { anyOf: named() }, scorer: scorer() },
+  }
+}

@@ -15,6 +15,7 @@ import { RunStoreError } from "../experiment/RunStoreError.ts"
 import type { Spent } from "../lm/budgeted.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
+import { CallContext } from "../lm/Lm.ts"
 import { CallSink } from "../lm/logged.ts"
 import { callFiles } from "../record/callFiles.ts"
 import { Recorder, type Recording } from "../record/Recorder.ts"
@@ -199,13 +200,14 @@ const played = Effect.fnUntraced(function* ({
 }: Playing): Effect.fn.Return<ReadonlyArray<EpisodeRow>, LmError | RunStoreError, Scope.Scope> {
   const { settings, tasks, scorers, spent } = prepared
   const { name, protocol, price } = contestant
+  const phase = { _tag: "validation", seenEpisodes: place } as const
   const evaluation: Evaluate.Evaluation = {
     tasks,
     protocol,
     seed: settings.seed,
     repeats: settings.repeats,
     concurrency: settings.workers ?? cores(),
-    phase: { _tag: "validation", seenEpisodes: place },
+    phase,
   }
   const rows: Array<EpisodeRow> = []
   const append = {
@@ -221,7 +223,10 @@ const played = Effect.fnUntraced(function* ({
       return known
     }
     const one = yield* Evaluate.one(evaluation, index)
-    const row = yield* episodeRow(one, { agent: name, scorers, price })
+    const row = yield* episodeRow(one, { agent: name, scorers, price }).pipe(
+      // A judge's call has a place of its own, whatever else is judged at the time: in the log, and in the cache.
+      Effect.provideService(CallContext, { phase, purpose: "judgement", episode: index + 1, step: 0 }),
+    )
     const entry = { played: one, row, spent: spent.save(), seconds: yield* seconds }
     yield* add(entry)
     return entry

@@ -42,7 +42,7 @@ export interface CallContext {
     | { readonly _tag: "train" }
     | { readonly _tag: "validation"; readonly seenEpisodes: number }
     | { readonly _tag: "default" }
-  readonly purpose: "action" | "reflection"
+  readonly purpose: "action" | "reflection" | "judgement"
   /** Counted from 1; 0 outside of any. */
   readonly episode: number
   readonly step: number

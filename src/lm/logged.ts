@@ -23,7 +23,7 @@ export const CallRecord = Schema.Struct({
       Schema.TaggedStruct("validation", { seenEpisodes: Schema.Int }),
       Schema.TaggedStruct("default", {}),
     ]),
-    purpose: Schema.Literals(["action", "reflection"]),
+    purpose: Schema.Literals(["action", "reflection", "judgement"]),
     episode: Schema.Int,
     step: Schema.Int,
   }),

@@ -22,7 +22,7 @@ export const CallFile = Schema.Struct({
   phase: Schema.Literals(["train", "validation", "default"]),
   /** How many training episodes had ended, in validation. */
   seen_episodes: Schema.NullOr(Schema.Int),
-  purpose: Schema.Literals(["action", "reflection"]),
+  purpose: Schema.Literals(["action", "reflection", "judgement"]),
   episode_index: Schema.Int,
   step_index: Schema.Int,
   /** Counted from 0 in a step. */

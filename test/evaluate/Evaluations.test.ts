@@ -3,6 +3,8 @@ import { Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { budgeted, Spent } from "../../src/lm/budgeted.ts"
 import { type Contestant, EvaluationResult, type Prepared } from "../../src/evaluate/execute.ts"
+import { CallContext } from "../../src/lm/Lm.ts"
+import * as Scorer from "../../src/evaluate/Scorer.ts"
 import { EpisodeRow, StepRow } from "../../src/evaluate/rows.ts"
 import { toCamelCase } from "../../src/config/Config.ts"
 import { contestant, evaluated, linesOf, model, type Place, prepared, settings, words } from "./support.ts"
@@ -184,6 +186,21 @@ describe("an evaluation as a run", () => {
         "test.yaml: seed: it was begun with 3, found 4; what was played can't be gone on with",
       )
       assert.deepStrictEqual(files.get(`${directory}/played.jsonl`), kept)
+    }),
+  )
+
+  it.effect("tells a judge's calls from the agents', and each episode's from those of others", () =>
+    Effect.gen(function* () {
+      const asked: Array<string> = []
+      const judge = Scorer.make("judge", () =>
+        Effect.map(CallContext, ({ phase, purpose, episode }) => {
+          asked.push(`${phase._tag === "validation" ? phase.seenEpisodes : phase._tag} ${purpose} ${episode}`)
+          return 1
+        }),
+      )
+      yield* run(yield* twoAgents(), { scorers: [judge] })
+      const expected = [0, 1].flatMap((place) => words.map((_, at) => `${place} judgement ${at + 1}`))
+      assert.sameMembers(asked, expected)
     }),
   )
 

@@ -23,7 +23,7 @@ export interface ToolUse {
 
 export interface Call {
   readonly id: string
-  readonly purpose: "action" | "reflection"
+  readonly purpose: "action" | "reflection" | "judgement"
   readonly target: "internal" | "external" | "env" | null
   readonly model: string
   /** Its prompt is as many messages of the call's before it, and these behind them. */

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
@@ -231,9 +231,17 @@ describe("an experiment, again", () => {
       assert.isFalse(filesIn(join(folder, resultOf(resumed).runDir)).some((path) => /^(scores|checkpoints)/.test(path)))
       const before = [bytesOf(join(folder, "elsewhere")), bytesOf(join(folder, "kept"))]
       write(folder, "experiment.yaml", experiment({ ...small, runtime }))
+      const runs = readdirSync(join(folder, outputs))
+      assert.isNotEmpty(runs)
       const other = await start(args, folder).ended
       assert.strictEqual(other.code, 2)
       assert.match(other.stderr, /^effect: [^\n]*runtime\.scores_path[^\n]*another run's files[^\n]*\n$/)
       assert.deepStrictEqual([bytesOf(join(folder, "elsewhere")), bytesOf(join(folder, "kept"))], before)
+      const half = { ...runtime, scores_path: null }
+      write(folder, "experiment.yaml", experiment({ ...small, runtime: half }))
+      const another = await start(args, folder).ended
+      assert.strictEqual(another.code, 2)
+      assert.match(another.stderr, /^effect: [^\n]*runtime\.checkpoint_dir[^\n]*another run's files[^\n]*\n$/)
+      assert.deepStrictEqual(readdirSync(join(folder, outputs)), runs, "what is refused leaves no folder")
     }))
 })

@@ -77,8 +77,9 @@ export const execute = Effect.fnUntraced(function* (
   }
   const effective: Plain = { ...settings, ...described }
   if (options.onPlanned !== undefined) yield* options.onPlanned(identity, effective)
-  // Before there is a folder: what can't be gone on with leaves none.
+  // Before there is a folder: what is refused leaves none.
   const store = yield* RunStore
+  if (!store.resumes) yield* refuseTaken(settings, from)
   const shared: Plain = {
     seed: settings.seed,
     agent: prepared.agentIdentity,
@@ -96,7 +97,6 @@ export const execute = Effect.fnUntraced(function* (
     checkpoints: runtime.checkpointDir ?? "checkpoints",
     ...(folder === "." ? {} : { scores: `${folder}/scores` }),
   })
-  if (!run.resumed) yield* refuseTaken(run, settings, from)
   const ready: Ready = {
     prepared,
     run,

@@ -1,9 +1,8 @@
-import { Effect } from "effect"
-import type { RunFiles } from "../../experiment/RunFiles.ts"
-import type { RunStoreError } from "../../experiment/RunStoreError.ts"
+import { Effect, FileSystem, Path } from "effect"
 import { trainScores } from "../../record/stepScores.ts"
 import { ConfigError, type DecodeOptions, sourceOf } from "../../config/Config.ts"
 import type { TaskSet } from "../../env/text/TaskSet.ts"
+import { scoresFolder } from "./files.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
 
 const wrong = (from: DecodeOptions, key: string, problem: string): ConfigError => {
@@ -51,17 +50,19 @@ export const checked = Effect.fnUntraced(function* (
     : []
 })
 
-/** Two runs in one place outside of theirs would write into each other's files. */
+/** Two runs in one place outside of theirs would write into each other's files. Only a path from the root on is outside. */
 export const refuseTaken = Effect.fnUntraced(function* (
-  run: RunFiles,
   { runtime }: RunSettings,
   from: DecodeOptions,
-): Effect.fn.Return<void, ConfigError | RunStoreError> {
-  const taken = {
-    scoresPath: yield* run.exists(trainScores),
-    checkpointDir: (yield* run.list("checkpoints")).length > 0,
+): Effect.fn.Return<void, ConfigError, FileSystem.FileSystem | Path.Path> {
+  const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
+  const namesIn = (folder: string) => Effect.orElseSucceed(fs.readDirectory(folder), () => [])
+  const within = {
+    scoresPath: paths.dirname(paths.join(scoresFolder(runtime.scoresPath), trainScores)),
+    checkpointDir: runtime.checkpointDir ?? ".",
   }
   for (const key of ["scoresPath", "checkpointDir"] as const) {
-    if (taken[key]) return yield* wrong(from, names[key], `${runtime[key]} holds another run's files already`)
+    if (!paths.isAbsolute(within[key]) || (yield* namesIn(within[key])).length === 0) continue
+    return yield* wrong(from, names[key], `${runtime[key]} holds another run's files already`)
   }
 })

@@ -1,3 +1,4 @@
+import { constants } from "node:fs"
 import { open, readdir, realpath, stat } from "node:fs/promises"
 import { isAbsolute, join, relative, sep } from "node:path"
 
@@ -40,7 +41,8 @@ export const confinedTo = async (folder: string): Promise<Confined> => {
   const bytes = async (path: string, from = 0, most = mostBytes): Promise<Uint8Array | undefined> => {
     const real = await locate(path)
     if (real === undefined) return undefined
-    const file = await open(real).catch(() => undefined)
+    // Else a pipe would be waited for until somebody writes into it.
+    const file = await open(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch(() => undefined)
     if (file === undefined) return undefined
     try {
       const found = await file.stat()

@@ -114,6 +114,8 @@ export const makeIndex = (files: Confined): RunIndex => {
             "run.log",
             "steps",
             "system.jsonl",
+            "rollouts/train/rollouts.jsonl",
+            "rollouts/val",
             "rollouts.jsonl",
             "outcomes.jsonl",
             "samples.jsonl",

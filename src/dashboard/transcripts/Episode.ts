@@ -59,8 +59,17 @@ export const chosen = <One extends Episode>(
 
 /** Does any of the texts in it, at whatever depth, hold this one? Names of fields are no texts. */
 export const says = (value: unknown, wanted: string): boolean => {
-  if (typeof value === "string") return value.toLowerCase().includes(wanted)
-  if (Array.isArray(value))
-    return value.length > 0 && typeof value[0] !== "number" && value.some((one) => says(one, wanted))
-  return typeof value === "object" && value !== null && Object.values(value).some((one) => says(one, wanted))
+  // Not by calling itself: a file may hold lists in lists that are deeper than a stack.
+  const left = [value]
+  while (left.length > 0) {
+    const one = left.pop()
+    if (typeof one === "string") {
+      if (one.toLowerCase().includes(wanted)) return true
+    } else if (Array.isArray(one)) {
+      if (typeof one[0] !== "number") for (const item of one) left.push(item)
+    } else if (typeof one === "object" && one !== null) {
+      for (const item of Object.values(one)) left.push(item)
+    }
+  }
+  return false
 }

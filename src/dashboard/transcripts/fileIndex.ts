@@ -51,6 +51,14 @@ const begun = (file: string, { name, phase, seen }: Group, number: number, span:
   spans: [{ from: span.from, to: span.to }],
 })
 
+/** Lines of episodes that go on at the same time stand between each other; one line may have two of an episode's rollouts. */
+const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
+  const last = spans.at(-1)
+  if (last?.from === from) return
+  if (last?.to === from) spans[spans.length - 1] = { from: last.from, to }
+  else spans.push({ from, to })
+}
+
 export const rolloutsIndex = (file: string, group: Group): FileIndex => {
   const episodes: Array<Making> = []
   const byId = new Map<string, Making>()
@@ -79,11 +87,7 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
     if (above !== undefined) {
       byId.set(id, above)
       above.delegated++
-      const last = above.spans[above.spans.length - 1]
-      if (last.from === span.from) return
-      if (last.to === span.from) above.spans[above.spans.length - 1] = { from: last.from, to: span.to }
-      else above.spans.push({ from: span.from, to: span.to })
-      return
+      return addSpan(above.spans, span)
     }
     const { terminated, truncated, truncationReason } = fields(ending)
     const made = begin(id, span)
@@ -132,10 +136,7 @@ export const scoresIndex = (file: string, group: Group): FileIndex => {
         byNumber.set(number, made)
         episodes.push(made)
       } else {
-        const last = made.spans[made.spans.length - 1]
-        // Lines of episodes that go on at the same time stand between each other.
-        if (last.to === line.from) made.spans[made.spans.length - 1] = { from: last.from, to: line.to }
-        else made.spans.push({ from: line.from, to: line.to })
+        addSpan(made.spans, line)
       }
       made.env = string(record.env_id) ?? made.env
       made.agent = string(record.agent_type) ?? made.agent
@@ -145,6 +146,26 @@ export const scoresIndex = (file: string, group: Group): FileIndex => {
       made.failed = error ?? made.failed
       made.ending = endingOf({ terminated: record.terminated === true, truncated: record.truncated === true })
       made.reason = string(record.truncation_reason)
+    },
+  }
+}
+
+/** Where the samples of each rollout lie. */
+export interface SamplesIndex {
+  readonly spans: ReadonlyMap<string, ReadonlyArray<Span>>
+  readonly add: FileIndex["add"]
+}
+
+export const samplesIndex = (): SamplesIndex => {
+  const spans = new Map<string, Array<Span>>()
+  return {
+    spans,
+    add: (line) => {
+      const { rollout_id } = fields(parsed(line.text))
+      if (typeof rollout_id !== "string") return
+      const known = spans.get(rollout_id) ?? []
+      spans.set(rollout_id, known)
+      addSpan(known, line)
     },
   }
 }

@@ -13,7 +13,16 @@ import type { Confined } from "../confined-node.ts"
 import { parsed } from "../RunSummary.ts"
 import { scoresIn } from "../scoresFolder.ts"
 import { type Asked, chosen, type Episode, says } from "./Episode.ts"
-import { type FileIndex, type Group, type Indexed, rolloutsIndex, scoresIndex } from "./fileIndex.ts"
+import {
+  type FileIndex,
+  type Group,
+  type Indexed,
+  rolloutsIndex,
+  type SamplesIndex,
+  samplesIndex,
+  scoresIndex,
+  type Span,
+} from "./fileIndex.ts"
 import { fromRollouts } from "./fromRollouts.ts"
 import { fromScores } from "./fromScores.ts"
 import { wholeLines } from "./lines-node.ts"
@@ -45,8 +54,8 @@ export interface Transcripts {
   readonly one: (run: string, key: string) => Promise<Transcript | undefined>
 }
 
-interface Kept {
-  readonly index: FileIndex
+interface Kept<Index> {
+  readonly index: Index
   /** Bytes read so far, all of them whole lines. */
   read: number
   /** Where the last of them begins, and what it begins with: by that a file that was written anew is told. */
@@ -57,7 +66,9 @@ interface Kept {
 }
 
 interface Run {
-  readonly files: Map<string, Kept>
+  readonly files: Map<string, Kept<FileIndex>>
+  /** Read when a transcript is asked for, as they are the largest. */
+  readonly samples: Map<string, Kept<SamplesIndex>>
   /** The last thing that was looked for, and where it was found. */
   found: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
 }
@@ -68,39 +79,43 @@ const begun = 1024
 
 export const makeTranscripts = (files: Confined): Transcripts => {
   const runs = new Map<string, Run>()
-  const turns = new Map<string, Promise<Run>>()
+  const turns = new Map<string, Promise<unknown>>()
 
-  const readFile = async (run: Run, path: string, make: () => FileIndex, isScores: boolean): Promise<void> => {
+  const readFile = async <Index extends Pick<FileIndex, "add">>(
+    kept: Kept<Index> | undefined,
+    path: string,
+    make: () => Index,
+    isScores: boolean,
+  ): Promise<Kept<Index>> => {
     const size = (await files.size(path)) ?? 0
-    let kept = run.files.get(path)
     // What was cut back, by a run that is gone on with, or written anew, is read anew.
-    const isSame =
-      kept !== undefined &&
-      (size === kept.read || (size > kept.read && kept.begins === (await beginning(path, kept.last, kept.read))))
-    if (kept === undefined || !isSame) kept = { index: make(), read: 0, last: 0, begins: "", foreign: false }
-    run.files.set(path, kept)
-    if (kept.foreign || size === kept.read) return
+    if (kept === undefined || size < kept.read || kept.begins !== (await beginning(path, kept.last, kept.read))) {
+      kept = { index: make(), read: 0, last: 0, begins: "", foreign: false }
+    }
+    if (kept.foreign || size === kept.read) return kept
     for await (const line of wholeLines(files, path, kept.read, size)) {
       if (isScores && kept.read === 0 && scoreLine(line.text)?.of !== "step") {
         kept.foreign = true
-        return
+        return kept
       }
       kept.index.add(line)
       kept.read = line.to
       kept.last = line.from
     }
     kept.begins = await beginning(path, kept.last, kept.read)
+    return kept
   }
 
   const beginning = async (path: string, from: number, to: number): Promise<string> =>
     (await files.text(path, from, Math.min(begun, to - from))) ?? ""
 
   const read = async (path: string): Promise<Run> => {
-    const run = runs.get(path) ?? { files: new Map<string, Kept>(), found: undefined }
+    const run: Run = runs.get(path) ?? { files: new Map(), samples: new Map(), found: undefined }
     const there = await filesOf(files, path)
     for (const old of run.files.keys()) if (!there.some(({ file }) => file === old)) run.files.delete(old)
     for (const { file, group, isScores } of there) {
-      await readFile(run, file, () => (isScores ? scoresIndex : rolloutsIndex)(file, group), isScores)
+      const make = () => (isScores ? scoresIndex : rolloutsIndex)(file, group)
+      run.files.set(file, await readFile(run.files.get(file), file, make, isScores))
     }
     runs.delete(path)
     runs.set(path, run)
@@ -109,12 +124,22 @@ export const makeTranscripts = (files: Confined): Transcripts => {
   }
 
   /** One reader a run at a time: two would add the same lines twice. */
-  const readInTurn = (path: string): Promise<Run> => {
-    const turn = (turns.get(path) ?? Promise.resolve()).then(() => read(path))
+  const inTurn = <A>(path: string, action: () => Promise<A>): Promise<A> => {
+    const turn = (turns.get(path) ?? Promise.resolve()).then(action, action)
     turns.set(path, turn)
     void turn.finally(() => void (turns.get(path) === turn && turns.delete(path))).catch(() => undefined)
     return turn
   }
+
+  const samplesIn =
+    (path: string, run: Run): SamplesIn =>
+    (file, rollouts) =>
+      inTurn(path, async () => {
+        const kept = await readFile(run.samples.get(file), file, samplesIndex, false)
+        run.samples.set(file, kept)
+        const spans = rollouts.flatMap((id) => kept.index.spans.get(id) ?? [])
+        return spans.sort((a, b) => a.from - b.from)
+      })
 
   /** The episodes in whose transcripts a text stands. */
   const search = async (run: Run, episodes: ReadonlyArray<Indexed>, text: string): Promise<ReadonlySet<string>> => {
@@ -129,8 +154,9 @@ export const makeTranscripts = (files: Confined): Transcripts => {
       let at = 0
       for await (const line of wholeLines(files, file)) {
         while (at < places.length && places[at].to <= line.from) at++
-        // Nothing is parsed that can't hold it.
-        if (!line.text.toLowerCase().includes(raw)) continue
+        const text = line.text.toLowerCase()
+        // Nothing is parsed that can't hold it; other programs may write letters as their numbers.
+        if (!text.includes(raw) && !text.includes("\\u")) continue
         const value = parsed(line.text)
         for (let next = at; next < places.length && places[next].from <= line.from; next++) {
           const { episode } = places[next]
@@ -144,7 +170,7 @@ export const makeTranscripts = (files: Confined): Transcripts => {
 
   return {
     page: async (path, asked) => {
-      const run = await readInTurn(path)
+      const run = await inTurn(path, () => read(path))
       const all = episodesOf(run)
       const found = asked.text === "" ? undefined : await search(run, all, asked.text)
       const matching = chosen(all, asked).filter(({ key }) => found?.has(key) ?? true)
@@ -167,8 +193,9 @@ export const makeTranscripts = (files: Confined): Transcripts => {
       }
     },
     one: async (path, key) => {
-      const episode = episodesOf(await readInTurn(path)).find((one) => one.key === key)
-      return episode === undefined ? undefined : transcriptOf(files, path, episode)
+      const run = await inTurn(path, () => read(path))
+      const episode = episodesOf(run).find((one) => one.key === key)
+      return episode === undefined ? undefined : transcriptOf(files, path, episode, samplesIn(path, run))
     },
   }
 }
@@ -245,7 +272,13 @@ const sampleOf = Schema.decodeUnknownExit(Sample)
 const scoreOf = Schema.decodeUnknownExit(StepScoreRecord)
 const callFileOf = Schema.decodeUnknownExit(CallFile)
 
-const linesOf = async (files: Confined, { file, spans }: Indexed): Promise<ReadonlyArray<unknown>> => {
+/** Where samples of these rollouts lie in a file of them. */
+type SamplesIn = (file: string, rollouts: ReadonlyArray<string>) => Promise<ReadonlyArray<Span>>
+
+const linesOf = async (
+  files: Confined,
+  { file, spans }: Pick<Indexed, "file" | "spans">,
+): Promise<ReadonlyArray<unknown>> => {
   const found: Array<unknown> = []
   for (const { from, to } of spans)
     for await (const { text } of wholeLines(files, file, from, to)) found.push(parsed(text))
@@ -261,7 +294,12 @@ const valuesOf = <A>(
     return Exit.isSuccess(decoded) ? [decoded.value] : []
   })
 
-const transcriptOf = async (files: Confined, run: string, indexed: Indexed): Promise<Transcript> => {
+const transcriptOf = async (
+  files: Confined,
+  run: string,
+  indexed: Indexed,
+  samplesIn: SamplesIn,
+): Promise<Transcript> => {
   const episode = shown(indexed)
   const lines = await linesOf(files, indexed)
   if (indexed.id === null) {
@@ -275,7 +313,7 @@ const transcriptOf = async (files: Confined, run: string, indexed: Indexed): Pro
   return fromRollouts(
     episode,
     [first, ...rollouts.filter((rollout) => rollout !== first)],
-    await samplesOf(files, indexed, rollouts),
+    await samplesOf(files, indexed, rollouts, samplesIn),
   )
 }
 
@@ -283,17 +321,12 @@ const samplesOf = async (
   files: Confined,
   { file }: Indexed,
   rollouts: ReadonlyArray<Rollout>,
+  samplesIn: SamplesIn,
 ): Promise<ReadonlyArray<Sample>> => {
   const path = beside(file)
   if (path === file || (await files.size(path)) === undefined) return []
-  const wanted = rollouts.map(({ id }) => ({ id, raw: JSON.stringify(id) }))
-  const found: Array<Sample> = []
-  for await (const { text } of wholeLines(files, path)) {
-    // Most lines are of other episodes.
-    if (!wanted.some(({ raw }) => text.includes(raw))) continue
-    found.push(...valuesOf([parsed(text)], sampleOf))
-  }
-  return found
+  const ids = new Set(rollouts.map(({ id }) => id))
+  return valuesOf(await linesOf(files, { file: path, spans: await samplesIn(path, [...ids]) }), sampleOf)
 }
 
 const mostCalls = 1000
@@ -308,10 +341,13 @@ const callsOf = async (
   const padded = (value: number, width: number): string => String(value).padStart(width, "0")
   const found: Array<CallFile> = []
   for (const purpose of ["action", "reflection"]) {
+    const place = `${run}/llm_calls/${folder}/${purpose}s`
+    // Most runs have none, and there is one to look for for every step.
+    if ((await files.locate(place)) === undefined) continue
     for (let step = 0; step <= length + (failed === null ? 0 : 1); step++) {
       for (let call = 0; found.length < mostCalls; call++) {
         const name = `${purpose}_episode_${padded(number, 6)}_step_${padded(step, 4)}_call_${padded(call, 2)}.json`
-        const text = await files.text(`${run}/llm_calls/${folder}/${purpose}s/${name}`)
+        const text = await files.text(`${place}/${name}`)
         if (text === undefined) break
         found.push(...valuesOf([parsed(text)], callFileOf))
       }

@@ -24,6 +24,15 @@ export interface Confined {
 /** What one read brings at most. */
 export const mostBytes = 32 * 1024 * 1024
 
+/**
+ * What stands before a place that a file was read up to: when that has changed, the file was cut back or written anew, and
+ * is longer again.
+ */
+export const behind = async (files: Pick<Confined, "text">, path: string, read: number): Promise<string> => {
+  const most = Math.min(read, 1024)
+  return most === 0 ? "" : ((await files.text(path, read - most, most)) ?? "")
+}
+
 // A byte order mark is a part of what was read, as it is for Buffer.
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
 

@@ -1,4 +1,4 @@
-import type { Confined } from "./confined-node.ts"
+import { behind, type Confined } from "./confined-node.ts"
 import { type Band, bandOf } from "./bands.ts"
 import {
   addScores,
@@ -40,6 +40,7 @@ interface Kept {
   readonly points: Points
   /** Bytes read so far, all of them whole lines. */
   read: number
+  behind: string
   readonly validations: Map<string, { readonly size: number; readonly found: ReadonlyArray<Validation> }>
   curves:
     | { readonly signature: string; readonly validations: ReadonlyArray<Validation>; readonly value: RunCurves }
@@ -58,10 +59,11 @@ export const makeCurves = (files: Confined): Curves => {
     const size = (await files.size(train)) ?? 0
     const before = kept.get(run)
     // A resumed run has cut its scores back.
-    const one: Kept =
-      before !== undefined && size >= before.read
-        ? before
-        : { points: emptyPoints(), read: 0, validations: new Map(), curves: undefined }
+    const isSame =
+      before !== undefined && size >= before.read && before.behind === (await behind(files, train, before.read))
+    const one: Kept = isSame
+      ? before
+      : { points: emptyPoints(), read: 0, behind: "", validations: new Map(), curves: undefined }
     // Part by part: the scores of a long run are more than one string can hold.
     while (size > one.read) {
       const text = (await files.text(train, one.read)) ?? ""
@@ -69,6 +71,7 @@ export const makeCurves = (files: Confined): Curves => {
       if (whole === "") break
       addScores(one.points, whole)
       one.read += Buffer.byteLength(whole)
+      one.behind = await behind(files, train, one.read)
     }
     const validations = await readValidations(run, `${folder}/val`, one)
     kept.delete(run)

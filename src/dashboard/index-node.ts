@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { isAlive } from "../experiment/owner-node.ts"
-import type { Confined } from "./confined-node.ts"
+import { behind, type Confined } from "./confined-node.ts"
 import { newestLine, type Evidence, type RunSummary, summarise } from "./RunSummary.ts"
 import { scoresIn } from "./scoresFolder.ts"
 
@@ -37,7 +37,7 @@ const concurrency = 32
 
 export const makeIndex = (files: Confined): RunIndex => {
   let known = new Map<string, Known>()
-  const counted = new Map<string, { readonly read: number; readonly lines: number }>()
+  const counted = new Map<string, { readonly read: number; readonly lines: number; readonly behind: string }>()
 
   const look = async (path: string): Promise<Known | { readonly folders: ReadonlyArray<string> }> => {
     const before = known.get(path)
@@ -88,14 +88,16 @@ export const makeIndex = (files: Confined): RunIndex => {
   const lineCount = async (file: string): Promise<number> => {
     const size = (await files.size(file)) ?? 0
     const before = counted.get(file)
-    let { read, lines } = before !== undefined && before.read <= size ? before : { read: 0, lines: 0 }
+    const isSame =
+      before !== undefined && before.read <= size && before.behind === (await behind(files, file, before.read))
+    let { read, lines } = isSame ? before : { read: 0, lines: 0 }
     while (read < size) {
       const bytes = await files.bytes(file, read)
       if (bytes === undefined || bytes.length === 0) break
       read += bytes.length
       for (const byte of bytes) if (byte === lineFeed) lines++
     }
-    counted.set(file, { read, lines })
+    counted.set(file, { read, lines, behind: await behind(files, file, read) })
     return lines
   }
 

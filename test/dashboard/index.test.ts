@@ -47,6 +47,22 @@ describe("the index of runs", () => {
       assert.deepStrictEqual((await refresh(results)).gone, [first])
     }))
 
+  it("counts steps where one is a line, anew when the file was cut", () =>
+    withFolder(async (folder) => {
+      const step = (index: number, said: string): string =>
+        `${JSON.stringify({ episode_index: 1, step_index: index, score: 1, episode_cum_score: index, action: said })}\n`
+      const results = await open(folder)
+      const steps = async (lines: ReadonlyArray<string>) => {
+        write(folder, "r/scores/train/scores.jsonl", lines.join(""))
+        await refresh(results)
+        return results.index.runs().map((run) => run.steps)
+      }
+      assert.deepStrictEqual(await steps([step(1, "a"), step(2, "b")]), [2])
+      assert.deepStrictEqual(await steps([step(1, "a"), step(2, "b"), step(3, "c")]), [3])
+      // Cut back, and longer by now than it was.
+      assert.deepStrictEqual(await steps([1, 2, 3, 4].map((index) => step(index, "c".repeat(999)))), [4])
+    }))
+
   it("tells running, stopped and failed ones apart", () =>
     withFolder(async (folder) => {
       const states = async () => {
@@ -127,6 +143,9 @@ describe("curves of a folder", () => {
       assert.strictEqual((await curves.of(path)).train.mean.at(-1), 77)
       write(folder, `${path}/scores/train/scores.jsonl`, scoreLine(1, 5, 0))
       assert.deepStrictEqual((await curves.of(path)).train.mean, [5])
+      // Cut back, and longer by now than it was.
+      write(folder, `${path}/scores/train/scores.jsonl`, scoreLine(1, 6, 0) + scoreLine(2, 7, 1))
+      assert.deepStrictEqual((await curves.of(path)).train.mean, [6, 7])
     }))
 
   it("are read part by part where a file is long", () =>

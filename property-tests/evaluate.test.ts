@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { interval, normalQuantile, wilson } from "../src/evaluate/intervals.ts"
 import { paired, permutationTest, signTest } from "../src/evaluate/paired.ts"
+import { bootstrap } from "../src/experiment/resampling.ts"
 import { bestOf, majority, mean, passAt, type Reducer, type Sample } from "../src/evaluate/reducers.ts"
 
 const value = fc.double({ min: -10, max: 10, noNaN: true })
@@ -221,5 +222,28 @@ describe("comparisons by task", () => {
     const all = permutationTest(differences)
     // A task more, of no weight: there are too many now to look at all.
     assert.closeTo(permutationTest([...differences, 1e-12]), all, 0.01)
+  })
+})
+
+describe("of thousands of tasks", () => {
+  const values = Array.from({ length: 6000 }, (_, at) => ((at * 7919) % 1000) / 1000)
+
+  it("an interval is what drawing them again comes to, and needs no draws", () => {
+    const found = interval(values, { seed: 1 })
+    assert.deepStrictEqual(interval(values, { seed: 2 }), found)
+    const [low, high] = bootstrap(values, average, { resamples: 400 })
+    const width = high - low
+    assert.closeTo(found.low, low, width / 8)
+    assert.closeTo(found.high, high, width / 8)
+  })
+
+  it("a permutation test is what swapping signs comes to, and needs no draws", () => {
+    const ones = values.map((_, at) => (at < 3050 ? 1 : -1))
+    const found = permutationTest(ones, 1)
+    assert.strictEqual(permutationTest(ones, 2), found)
+    // Of ones it is the sign test, but for half a toss.
+    assert.closeTo(found, signTest(3050, 2950), 0.01)
+    assert.isBelow(permutationTest(values), 1e-10)
+    assert.isAbove(permutationTest(values), 0)
   })
 })

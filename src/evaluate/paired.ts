@@ -10,8 +10,9 @@
  * ```
  */
 import { Schema } from "effect"
-import { bootstrap, meanOf, type Resampling } from "../experiment/resampling.ts"
+import { meanOf, type Resampling } from "../experiment/resampling.ts"
 import { stream } from "../rng/Rng.ts"
+import { intervalOfMean, manyValues, normalBelow } from "./intervals.ts"
 
 export const Paired = Schema.Struct({
   /** Tasks that both have a value of. */
@@ -51,12 +52,19 @@ export const signTest = (better: number, worse: number): number => {
 const fewEnough = 14
 const draws = 10_000
 
+/** How likely it is that a normal sum of so much spread is as far from zero. */
+const normalTest = (sum: number, sizes: ReadonlyArray<number>): number => {
+  const spread = Math.sqrt(sizes.reduce((total, size) => total + size * size, 0))
+  return 2 * normalBelow(-Math.min(7, sum / spread))
+}
+
 /** How many ways of giving signs to the differences make a sum as far from zero as theirs. */
 export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): number => {
   const sizes = differences.map(Math.abs).filter((size) => size > 0)
   const { length } = sizes
   if (length === 0) return 1
   const found = Math.abs(differences.reduce((sum, value) => sum + value, 0))
+  if (length >= manyValues) return normalTest(found, sizes)
   // Sums of the same numbers in other orders differ in their last bits.
   const least = found - 1e-9 * sizes.reduce((sum, size) => sum + size, 0)
   const reaches = (isPlus: (at: number) => boolean): boolean => {
@@ -84,8 +92,7 @@ export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paire
   if (tasks.length === 0) return null
   const [lefts, rights] = [left, right].map((side) => tasks.flatMap((task) => side.get(task) ?? []))
   const differences = rights.map((value, at) => value - lefts[at])
-  const difference = meanOf(differences)
-  const [low, high] = bootstrap(differences, meanOf, how)
+  const { mean: difference, low, high } = intervalOfMean(differences, how)
   const better = differences.filter((value) => value > 0).length
   const worse = differences.filter((value) => value < 0).length
   const permutationP = permutationTest(differences, how.seed)
@@ -96,8 +103,8 @@ export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paire
     leftMean: meanOf(lefts),
     rightMean: meanOf(rights),
     difference,
-    low: Math.min(low, difference),
-    high: Math.max(high, difference),
+    low,
+    high,
     better,
     worse,
     permutationP,

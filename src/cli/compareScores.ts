@@ -11,6 +11,22 @@ export interface ScoreDifference {
 
 type Files = ReadonlyMap<string, string>
 
+interface Line {
+  /** From 1. */
+  readonly number: number
+  readonly text: string
+}
+
+export const trainingScores = "scores/train/scores.jsonl"
+
+/** The lines of a training episode, by the number that it has there. */
+export const linesOfEpisode = (files: Files, episode: number): ReadonlyArray<Line> =>
+  linesOf(files.get(trainingScores)).filter(({ text }) => read(text)?.episode_index === episode)
+
+/** The first difference in that episode alone, wherever else its lines stand. */
+export const differenceInEpisode = (then: Files, now: Files, episode: number): ScoreDifference | undefined =>
+  differenceIn(trainingScores, linesOfEpisode(then, episode), linesOfEpisode(now, episode), false)[0]
+
 /**
  * The first difference by env steps; undefined where there is none. Of an unfinished run (`isPrefix`) only what it got to
  * is compared.
@@ -23,24 +39,29 @@ export const firstDifference = (then: Files, now: Files, isPrefix: boolean): Sco
   return differences.sort((a, b) => (a.step ?? Infinity) - (b.step ?? Infinity))[0]
 }
 
-const linesOf = (text = ""): ReadonlyArray<string> => text.split("\n").slice(0, -1)
+const linesOf = (text = ""): ReadonlyArray<Line> =>
+  text
+    .split("\n")
+    .slice(0, -1)
+    .map((line, index) => ({ number: index + 1, text: line }))
 
 const timeless = new Set(["timestamp", "step_start", "step_end", "duration_ms"])
 
 const differenceIn = (
   file: string,
-  then: ReadonlyArray<string>,
-  now: ReadonlyArray<string>,
+  then: ReadonlyArray<Line>,
+  now: ReadonlyArray<Line>,
   isPrefix: boolean,
 ): ReadonlyArray<ScoreDifference> => {
   const count = isPrefix ? then.length : Math.max(then.length, now.length)
   for (let index = 0; index < count; index++) {
-    const [before, after] = [read(then[index]), read(now[index])]
+    const [before, after] = [read(then[index]?.text), read(now[index]?.text)]
     const stepOf = (record: Readonly<Record<string, unknown>>): number | null =>
       typeof record.step_index === "number" ? record.step_index : null
-    const at = { file, line: index + 1, step: stepOf(before ?? after ?? {}) }
+    const line = (then[index] ?? now[index]).number
+    const at = { file, line, step: stepOf(before ?? after ?? {}) }
     if (before === undefined || after === undefined) {
-      return [{ ...at, key: "the line", then: then[index] ?? null, now: now[index] ?? null }]
+      return [{ ...at, key: "the line", then: then[index]?.text ?? null, now: now[index]?.text ?? null }]
     }
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
       if (timeless.has(key) || JSON.stringify(before[key]) === JSON.stringify(after[key])) continue

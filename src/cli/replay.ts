@@ -1,14 +1,21 @@
 import { existsSync } from "node:fs"
 import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Effect, Layer, Option, Schema } from "effect"
+import { Deferred, Effect, Layer, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { backend, backendNames, envPool, platform, terminalProgress } from "../node.ts"
 import { RunStore } from "../experiment/RunStore.ts"
-import { Recorder } from "../record/Recorder.ts"
+import { Recorder, type Sink } from "../record/Recorder.ts"
+import type { RunEvent } from "../record/RunEvent.ts"
 import { scores } from "../record/scores.ts"
 import { RunOptions } from "../train/RunOptions.ts"
-import { firstDifference, type ScoreDifference } from "./compareScores.ts"
+import {
+  differenceInEpisode,
+  firstDifference,
+  linesOfEpisode,
+  type ScoreDifference,
+  trainingScores,
+} from "./compareScores.ts"
 import { loadTraining, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -17,6 +24,10 @@ const flags = {
   file: Flag.String("file").pipe(
     Flag.optional,
     Flag.withDescription("The module that the run was made by, where its env or its demonstrations are your own"),
+  ),
+  episode: Flag.Int("episode").pipe(
+    Flag.optional,
+    Flag.withDescription("Only this training episode, by its number in scores.jsonl; it is not trained any further"),
   ),
   backend: Flag.Literals("backend", backendNames).pipe(
     Flag.withDefault("auto" as const),
@@ -37,10 +48,12 @@ export const replay = Command.make("replay", flags, (given) => execute(given)).p
   Command.withShortDescription("Recompute a run, and compare"),
   Command.withExamples([
     { command: "effect replay results/…/0001", description: "Whether it comes out the same here" },
+    { command: "effect replay results/…/0001 --episode 7", description: "Whether that episode does" },
     { command: "effect replay results/…/0001 --file train.ts --json", description: "One of an env of your own" },
   ]),
 )
 
+type Files = ReadonlyMap<string, string>
 type Given = Command.Command.Config.Infer<typeof flags>
 type ReplayError = UsageError | ReplayDiffers | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
 
@@ -51,46 +64,98 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
   const { run } = given
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
-  const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
-  const store = RunStore.memory()
-  const recorder = Recorder.layer(scores, ...(given.quiet ? [] : [terminalProgress]))
-  const result = yield* training.pipe(
-    Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
-    Effect.provide(Layer.mergeAll(backend(given.backend), envPool, platform, recorder, store.layer)),
-  )
   const before = yield* Effect.promise(() => scoresIn(run))
-  const now = new Map(
-    [...store.files].flatMap(([path, bytes]) => {
-      const file = path.slice(result.runDir.length + 1)
-      return file.startsWith("scores/") ? [[file, new TextDecoder().decode(bytes)] as const] : []
-    }),
-  )
+  const episode = Option.getOrUndefined(given.episode)
+  return yield* episode === undefined ? replayAll(given, before) : replayEpisode(given, before, episode)
+})
+
+const replayAll = Effect.fnUntraced(function* (given: Given, before: Files): Effect.fn.Return<void, ReplayError> {
+  const { run } = given
   const digest = yield* Effect.promise(() => digestIn(run))
   if (digest === undefined && (before.size === 0 || existsSync(join(run, "return.json")))) {
     const message = `${run}: there is nothing to compare with: ${before.size === 0 ? "no scores" : "no digest in metrics.json"}`
     return yield* new ReplayDiffers({ message })
   }
+  const { scores: now, digest: digestNow } = yield* played(given)
   const difference = firstDifference(before, now, digest === undefined)
   const lines = [...before.values()].reduce((sum, text) => sum + text.split("\n").length - 1, 0)
-  const same = difference === undefined && (digest === undefined || digest === result.digest)
-  if (given.json) {
-    const found = { same, lines, digest: { then: digest ?? null, now: result.digest }, difference: difference ?? null }
-    process.stdout.write(`${JSON.stringify(found)}\n`)
-  } else if (same) {
-    const finish =
-      digest === undefined ? "it was not finished, so there is no digest" : `digest ${result.digest.slice(0, 16)}`
-    process.stdout.write(`the same: ${lines} scores; ${finish}\n`)
+  const same = difference === undefined && (digest === undefined || digest === digestNow)
+  const found = {
+    same,
+    lines,
+    digest: { then: digest ?? null, now: digestNow ?? null },
+    difference: difference ?? null,
   }
-  if (same) return
-  return yield* new ReplayDiffers({ message: `${run}: ${explain(difference, digest, result.digest)}` })
+  const finish = digest === undefined ? "it was not finished, so there is no digest" : `digest ${digest.slice(0, 16)}`
+  return yield* tell(given, found, `${lines} scores; ${finish}`, () => explain(difference, digest, digestNow))
 })
 
-const explain = (difference: ScoreDifference | undefined, then: string | undefined, now: string): string =>
+const replayEpisode = Effect.fnUntraced(function* (
+  given: Given,
+  before: Files,
+  episode: number,
+): Effect.fn.Return<void, ReplayError> {
+  const lines = linesOfEpisode(before, episode).length
+  if (lines === 0) {
+    const message = `${given.run}: --episode ${episode}: ${trainingScores} has no line of it`
+    return yield* new UsageError({ message })
+  }
+  const { scores: now } = yield* played(given, episode)
+  const difference = differenceInEpisode(before, now, episode)
+  const found = { same: difference === undefined, episode, lines, difference: difference ?? null }
+  const what = `episode ${episode}, ${lines} ${lines === 1 ? "score" : "scores"}`
+  return yield* tell(given, found, what, () => explain(difference))
+})
+
+const tell = (
+  { run, json }: Given,
+  found: { readonly same: boolean; readonly [key: string]: unknown },
+  what: string,
+  why: () => string,
+): Effect.Effect<void, ReplayDiffers> =>
+  Effect.suspend(() => {
+    if (json) process.stdout.write(`${JSON.stringify(found)}\n`)
+    else if (found.same) process.stdout.write(`the same: ${what}\n`)
+    return found.same ? Effect.void : Effect.fail(new ReplayDiffers({ message: `${run}: ${why()}` }))
+  })
+
+/** The run again, in memory: its scores, and the digest of one that was not stopped behind some episode. */
+const played = Effect.fnUntraced(function* (given: Given, episode?: number) {
+  const config = join(given.run, "config.yaml")
+  const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
+  const store = RunStore.memory()
+  const over = yield* Deferred.make<undefined>()
+  const watch: Sink = () => {
+    const isOver = (event: RunEvent): boolean => episode !== undefined && isBehind(event, episode)
+    const emit = (events: ReadonlyArray<RunEvent>) =>
+      events.some(isOver) ? Effect.asVoid(Deferred.succeed(over, undefined)) : Effect.void
+    return Effect.succeed({ emit, flush: Effect.void })
+  }
+  const recorder = Recorder.layer(scores, watch, ...(given.quiet ? [] : [terminalProgress]))
+  const result = yield* training.pipe(
+    Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
+    Effect.provide(Layer.mergeAll(backend(given.backend), envPool, platform, recorder, store.layer)),
+    Effect.raceFirst(Deferred.await(over)),
+  )
+  const found = [...store.files].flatMap(([path, bytes]) => {
+    const [, file] = /\/(scores\/.+)$/.exec(path) ?? []
+    return file === undefined ? [] : [[file, new TextDecoder().decode(bytes)] as const]
+  })
+  return { scores: new Map(found), digest: result?.digest }
+})
+
+/** Trainers count episodes from 0 and tell of each when it ends; of those of agents that talk the steps are told of. */
+const isBehind = (event: RunEvent, episode: number): boolean =>
+  event._tag === "EpisodeEnded"
+    ? event.episode >= episode
+    : event._tag === "StepScored" && event.mode === "train" && event.seenEpisodes >= episode
+
+const explain = (difference: ScoreDifference | undefined, then?: string, now?: string): string =>
   difference === undefined
     ? `all scores are the same, but the digest was ${then} and is ${now}: the last weights differ`
     : `${difference.file}, line ${difference.line}, step ${difference.step ?? "?"}: ${difference.key} was ${JSON.stringify(difference.then)} and is ${JSON.stringify(difference.now)}`
 
-const scoresIn = async (run: string): Promise<ReadonlyMap<string, string>> => {
+const scoresIn = async (run: string): Promise<Files> => {
   const found = new Map<string, string>()
   for (const folder of ["scores/train", "scores/val"]) {
     for (const name of (await readdir(join(run, folder)).catch(() => [])).sort()) {

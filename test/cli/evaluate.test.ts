@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { firstDifference } from "../../src/cli/compareScores.ts"
+import { differenceInEpisode, firstDifference } from "../../src/cli/compareScores.ts"
 import { effect, program, resultOf, withFolder, write } from "./effect.ts"
 
 const settings = "validation: { everySteps: 1024, episodes: 5 }, checkpoint: { everySteps: 1024 }"
@@ -78,6 +78,19 @@ describe("effect replay", () => {
       const where = `scores/train/scores.jsonl, line 3, step ${third.step_index}: score was 999 and is ${third.score}`
       assert.include(changed.stderr, where)
 
+      // Of one episode, as far as that was played.
+      const [first, wrong] = [JSON.parse(lines[0]).episode_index, third.episode_index]
+      const good = await effect(["replay", run, "--episode", String(first), "--json"])
+      assert.strictEqual(good.code, 0, good.stderr)
+      assert.deepInclude(JSON.parse(good.stdout), { same: true, episode: first, lines: 1, difference: null })
+      assert.match(good.stderr, /interrupted/)
+      const bad = await effect(["replay", run, "--quiet", "--episode", String(wrong)])
+      assert.strictEqual(bad.code, 1)
+      assert.include(bad.stderr, where)
+      const none = await effect(["replay", run, "--quiet", "--episode", "99999"])
+      assert.strictEqual(none.code, 2)
+      assert.include(none.stderr, "--episode 99999: scores/train/scores.jsonl has no line of it")
+
       // Of an unfinished run, what there is of it.
       writeFileSync(path, `${lines.slice(0, 2).join("\n")}\n`)
       rmSync(join(run, "return.json"))
@@ -102,6 +115,18 @@ describe("two runs' scores", () => {
     assert.deepInclude(firstDifference(files(one), files(one, two), false), { line: 2, step: 16, key: "the line" })
     assert.isUndefined(firstDifference(files(one), files(one, two), true))
     assert.deepInclude(firstDifference(files(one, two), files(one), true), { line: 2, now: null })
+  })
+
+  it("of one episode are the same wherever else its lines stand", () => {
+    const of = (episode: number, line: object) => ({ episode_index: episode, ...line })
+    const then = files(of(0, one), of(1, one), of(0, two))
+    assert.isUndefined(differenceInEpisode(then, files(of(1, two), of(0, one), of(0, two), of(2, one)), 0))
+    assert.deepInclude(differenceInEpisode(then, files(of(0, one), of(0, { ...two, score: 7 })), 0), {
+      line: 3,
+      key: "score",
+      now: 7,
+    })
+    assert.deepInclude(differenceInEpisode(then, files(of(0, one)), 0), { line: 3, key: "the line", now: null })
   })
 
   it("differ first where the fewest steps were done", () => {

@@ -96,17 +96,32 @@ const execute = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, EvalError, FileSystem.FileSystem | Path.Path> {
   const { target, json } = given
   if (Option.isSome(given.other)) {
+    yield* refuse(given, ["file", "episodes", "step", "render", "set", "name", "resume"], "a run or a file")
     return yield* compareEvaluations({ left: target, right: given.other.value, json })
   }
-  if (isYaml(target)) return yield* evaluateFile({ ...given, file: target })
+  if (isYaml(target)) {
+    yield* refuse(given, ["file", "episodes", "step", "render"], "a run: effect eval RUN")
+    return yield* evaluateFile({ ...given, file: target })
+  }
   const config = join(target, "config.yaml")
   if (!existsSync(config)) {
     return yield* new UsageError({ message: `${target}: it is not a run (it has no config.yaml), and no .yaml file` })
   }
-  if (Option.isSome(given.resume)) {
-    return yield* new UsageError({ message: "--resume: it goes with a file: effect eval tasks.yaml --resume DIR" })
-  }
-  yield* isEvaluation(yield* readYaml(config))
-    ? showEvaluation({ folder: target, json })
-    : evaluateRun({ ...given, run: target })
+  yield* refuse(given, ["name", "resume"], "a file: effect eval tasks.yaml")
+  if (!isEvaluation(yield* readYaml(config))) return yield* evaluateRun({ ...given, run: target })
+  yield* refuse(given, ["file", "episodes", "step", "render", "set"], "a run that has learnt something")
+  yield* showEvaluation({ folder: target, json })
 })
+
+type Sometimes = "file" | "episodes" | "step" | "render" | "set" | "name" | "resume"
+
+const isGiven = (value: Given[Sometimes]): boolean => {
+  if (typeof value === "boolean") return value
+  return "length" in value ? value.length > 0 : value._tag === "Some"
+}
+
+/** What is said and can't be heeded is a mistake. */
+const refuse = (given: Given, flags: ReadonlyArray<Sometimes>, owner: string): Effect.Effect<void, UsageError> => {
+  const flag = flags.find((name) => isGiven(given[name]))
+  return flag === undefined ? Effect.void : Effect.fail(new UsageError({ message: `--${flag}: it goes with ${owner}` }))
+}

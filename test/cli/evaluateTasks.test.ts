@@ -83,6 +83,11 @@ describe("effect eval tasks.yaml", () => {
       assert.deepInclude(listed, { path: run, name: "capitals", state: "finished", steps: 24 })
       assert.closeTo(listed.validation, 1 / 6, 1e-12)
 
+      const refused = await effect(["eval", run, "--set", "repeats=8"])
+      assert.deepStrictEqual(
+        [refused.code, refused.stderr],
+        [2, "effect: --set: it goes with a run that has learnt something\n"],
+      )
       const again = told(await effect(["eval", run]))
       assert.strictEqual(again.stdout, stdout.slice(0, stdout.indexOf(`\n${run}`)))
       // Its own config is the same evaluation.
@@ -172,6 +177,8 @@ describe("effect eval tasks.yaml", () => {
         [[training], 2, "it has no dataset, so it is no evaluation; effect run trains it"],
         [[join(folder, "none.yaml")], 2, "there is no such file"],
         [[folder, folder], 1, "expected the folder of a finished evaluation; it has no episodes.jsonl"],
+        [[file, "--episodes", "3"], 2, "--episodes: it goes with a run: effect eval RUN"],
+        [[folder, folder, "--set", "repeats=3"], 2, "--set: it goes with a run or a file"],
         [[folder, "--resume", "latest"], 2, "it is not a run (it has no config.yaml), and no .yaml file"],
       ]
       for (const [args, code, message] of table) {

@@ -143,7 +143,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
     const { resume, owner, onOpen, readOnly = false } = options
     const directory = yield* resume === undefined ? claim(identity, options) : known(resume)
     // However it ends, its files are in the index; that this can't be written is no reason to fail.
-    if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory)))
+    if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory, owner)))
     if (readOnly) {
       const tree = yield* Effect.provideContext(onDisk(directory), context)
       return makeRunFiles({ ...tree, repair: () => Effect.void }, identity, true)

@@ -1,5 +1,6 @@
 import { Effect, type FileSystem, type Path } from "effect"
 import { fromPath } from "./identifier.ts"
+import type { Owner } from "./lock.ts"
 import { type RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /**
@@ -18,6 +19,7 @@ export const indexRun = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   path: Path.Path,
   directory: string,
+  owner?: Owner,
 ): Effect.fn.Return<void, RunStoreError> {
   const parts = path.resolve(directory).split(path.sep)
   const run = parts.slice(-depth).join("/")
@@ -34,10 +36,14 @@ export const indexRun = Effect.fnUntraced(function* (
     yield* fs.writeFileString(draft, lines.join(""))
     yield* fs.rename(draft, target)
   })
-  yield* withTurn(fs, path.join(folder, ".index.lock"), replace).pipe(
+  yield* withTurn(fs, path.join(folder, ".index.lock"), owner, replace).pipe(
     Effect.mapError((error) => runStoreError("write", target, error)),
   )
 })
+
+const pause = 20
+const second = 1000
+const minute = 60 * second
 
 /** A run's folder has so many names, from the folder of all runs on. */
 const depth = 4
@@ -50,16 +56,34 @@ const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
 }
 
 /**
- * One after another: of two that read the same lines, the later would lose the other's. Whoever is not let in for a second
- * takes the lock for one that a killed process left.
+ * One after another: of two that read the same lines, the later would lose the other's. Over thousands of runs that takes
+ * its time, so who holds the lock is waited for while it lives; where nobody knows who that is, for a second.
  */
-const withTurn = <A, E>(fs: FileSystem.FileSystem, lock: string, body: Effect.Effect<A, E>): Effect.Effect<A, E> => {
-  const claim = fs.writeFileString(lock, "", { flag: "wx" })
+const withTurn = <A, E>(
+  fs: FileSystem.FileSystem,
+  lock: string,
+  owner: Owner | undefined,
+  body: Effect.Effect<A, E>,
+): Effect.Effect<A, E> => {
+  const name = owner?.name ?? ""
+  const claim = fs.writeFileString(lock, name, { flag: "wx" })
+  const isHeld = fs.readFileString(lock).pipe(
+    Effect.flatMap((holder) =>
+      owner === undefined || holder === "" ? Effect.succeed(undefined) : owner.isAlive(holder),
+    ),
+    Effect.orElseSucceed(() => undefined),
+  )
+  let tried = 0
   const wait = claim.pipe(
     // Not the clock of the program, which a test may have stopped: other processes go by the real one.
-    Effect.tapError(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))),
-    Effect.retry({ times: 50, while: (error) => error.reason._tag === "AlreadyExists" }),
-    Effect.ignore,
+    Effect.tapError(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, pause)))),
+    Effect.retry({
+      // A holder that has gone, but whose number another process has by now, looks like one that lives.
+      times: minute / pause,
+      while: ({ reason }) =>
+        reason._tag === "AlreadyExists" && Effect.map(isHeld, (held) => held ?? ++tried < second / pause),
+    }),
+    Effect.catch(() => Effect.ignore(fs.writeFileString(lock, name))),
   )
   return Effect.acquireUseRelease(
     wait,

@@ -7,8 +7,7 @@ import { inOrder } from "../episode/inOrder.ts"
 import type { Protocol } from "../episode/Protocol.ts"
 import * as Rollouts from "../episode/Rollouts.ts"
 import type { RolloutsError } from "../episode/RolloutsError.ts"
-import { encodeReturnFile } from "../experiment/evaluation.ts"
-import { meanOf } from "../experiment/resampling.ts"
+import { encodeReturnFile, spreadOf } from "../experiment/evaluation.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
 import { type OwnPlace, RunStore } from "../experiment/RunStore.ts"
 import { RunStoreError } from "../experiment/RunStoreError.ts"
@@ -279,11 +278,6 @@ const played = Effect.fnUntraced(function* ({
   return rows
 })
 
-const spreadOf = (returns: ReadonlyArray<number>): { readonly meanReturn: number; readonly stdReturn: number } => {
-  const meanReturn = meanOf(returns)
-  return { meanReturn, stdReturn: Math.sqrt(meanOf(returns.map((value) => (value - meanReturn) ** 2))) }
-}
-
 const concluded = (
   recording: Recording,
   episodes: number,
@@ -319,9 +313,11 @@ const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect
 
 const utf8 = new TextEncoder()
 
-/** How rows look at any time. */
-const timeless = ({ duration_ms: _duration, scores, ...row }: EpisodeRow, timed: ReadonlySet<string>): string =>
-  JSON.stringify({ ...row, scores: Object.entries(scores).filter(([name]) => !timed.has(name)) })
+/** How rows look at any time, whatever the server's faults were. */
+const timeless = (
+  { duration_ms: _duration, retries: _retries, scores, ...row }: EpisodeRow,
+  timed: ReadonlySet<string>,
+): string => JSON.stringify({ ...row, scores: Object.entries(scores).filter(([name]) => !timed.has(name)) })
 
 const finish = Effect.fnUntraced(function* (
   { settings, scorers, contestants, other }: Prepared,

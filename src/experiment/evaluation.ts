@@ -35,6 +35,14 @@ const deviation = (values: ReadonlyArray<number>): number => {
   return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)))
 }
 
+/** Mean and population deviation. */
+export const spreadOf = (
+  returns: ReadonlyArray<number>,
+): { readonly meanReturn: number; readonly stdReturn: number } => ({
+  meanReturn: mean(returns),
+  stdReturn: deviation(returns),
+})
+
 const recordOf = ({ step, returns, lengths, terminated }: EvaluationOutcome): typeof EvaluationRecord.Encoded => ({
   step,
   returns_mean: mean(returns),

@@ -4,7 +4,7 @@ import type { LearnerError, SetupError } from "../algorithm/Algorithm.ts"
 import { attempt } from "../algorithm/drive.ts"
 import type { Backend } from "../backend/Backend.ts"
 import { isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
-import { encodeReturnFile } from "../experiment/evaluation.ts"
+import { encodeReturnFile, spreadOf } from "../experiment/evaluation.ts"
 import type { RunStore } from "../experiment/RunStore.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { restore, resume, saveCheckpoint, startOver } from "./checkpointing.ts"
@@ -16,7 +16,6 @@ import { type Evaluation, RunState } from "./RunState.ts"
 import { type Ready, setUp } from "./setUp.ts"
 import type { TrainInput } from "./Settings.ts"
 import { type LoopError, supervise, type Training } from "./Trainer.ts"
-import { spreadOf } from "./validation/Validator.ts"
 
 export type TrainError = SetupError | LoopError
 

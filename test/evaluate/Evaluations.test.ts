@@ -95,6 +95,18 @@ describe("an evaluation as a run", () => {
     }),
   )
 
+  it.effect("is the same, but for the retries in its tables, whatever the server's faults were", () =>
+    Effect.gen(function* () {
+      const said = model()
+      const complete: typeof said.lm.complete = (request) =>
+        Effect.map(said.lm.complete(request), (completion) => ({ ...completion, attempts: 3 }))
+      const one = yield* run([yield* contestant("knows", said)])
+      const other = yield* run([yield* contestant("knows", { lm: { complete } })])
+      assert.strictEqual(linesOf(other.files.get("episodes.jsonl"))[0]["retries"], 2)
+      assert.strictEqual(other.result.digest, one.result.digest)
+    }),
+  )
+
   it.effect(
     "goes on wherever it was interrupted: nobody is asked again what was answered, and all is as uninterrupted",
     () =>

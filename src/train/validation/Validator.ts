@@ -2,6 +2,7 @@ import { Effect, type Scope } from "effect"
 import type { Learner, LearnerError, Policy } from "../../algorithm/Algorithm.ts"
 import { attempt, drive } from "../../algorithm/drive.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
+import { spreadOf } from "../../experiment/evaluation.ts"
 import { stream } from "../../rng/Rng.ts"
 
 export interface ValidationEpisode {
@@ -132,12 +133,3 @@ const summarise = (episodes: ReadonlyArray<ValidationEpisode>): ValidationOutcom
   episodes,
   ...spreadOf(episodes.map((episode) => episode.return)),
 })
-
-/** Mean and population deviation. */
-export const spreadOf = (
-  returns: ReadonlyArray<number>,
-): { readonly meanReturn: number; readonly stdReturn: number } => {
-  const mean = returns.reduce((sum, value) => sum + value, 0) / returns.length
-  const variance = returns.reduce((sum, value) => sum + (value - mean) ** 2, 0) / returns.length
-  return { meanReturn: mean, stdReturn: Math.sqrt(variance) }
-}

@@ -337,6 +337,45 @@ inBrowser("transcripts", ({ page, served, text, count, click, set }) => {
       })
     }))
 
+  it("are those that were asked for last, however long what was asked before takes", () =>
+    withFolder(async (folder) => {
+      const lines = Array.from({ length: 300 }, (_, at) => Rollouts.line(rolloutOf(`e-${at + 1}`)))
+      write(folder, "r/rollouts.jsonl", lines.join(""))
+      await served(folder, async (url) => {
+        await page.goto(`${url}#/run/r`)
+        await count(".episodeList a", 100)
+        await page.evaluate(`(() => {
+          const own = fetch
+          window.held = []
+          window.fetch = async (address) => {
+            if (address.includes("text=")) await new Promise((go) => held.push(go))
+            return own(address)
+          }
+        })()`)
+        const release = "held.splice(0).forEach((go) => go())"
+        await set(".find", "e-30")
+        await page.until("held.length === 1")
+        await set(".find", "")
+        await page.until("!location.hash.includes('text=')")
+        // Longer than it waits for another letter.
+        await page.evaluate("new Promise((go) => setTimeout(go, 400))")
+        await page.evaluate(release)
+        await page.until("document.querySelector('.talk .count').textContent === '300 episodes'")
+        await count(".episodeList a", 100)
+
+        await set(".find", "e-30")
+        await page.until("held.length === 1")
+        await page.evaluate("document.querySelectorAll('.episodeNav .more')[1].click()")
+        await page.evaluate(release)
+        await page.until(
+          "document.querySelector('.talk .count').textContent === '2 of 300 episodes' || held.length > 0",
+        )
+        await page.evaluate(release)
+        await page.until("document.querySelector('.talk .count').textContent === '2 of 300 episodes'")
+        assert.deepStrictEqual(await page.evaluate(titles), ["e-30 env of e-30", "e-300 env of e-300"])
+      })
+    }))
+
   it("fit on a phone", () =>
     withFolder(async (folder) => {
       const long = "x".repeat(500)

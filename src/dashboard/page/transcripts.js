@@ -4,7 +4,7 @@
  */
 import { runAddress } from "./address.js"
 import { fetchEpisodes, fetchTranscript } from "./data.js"
-import { card, choice, el, onceAFrame, toggle } from "./dom.js"
+import { card, choice, el, toggle } from "./dom.js"
 import { makeTranscript } from "./transcript.js"
 import { makeEpisodeList } from "./transcriptList.js"
 
@@ -39,7 +39,6 @@ export const makeTranscripts = (state, seen, run) => {
   let files = ""
   let page
   let closed = false
-  let asked = 0
   let isFirst = true
   /** What is drawn, as it was asked for. */
   let listed
@@ -50,28 +49,34 @@ export const makeTranscripts = (state, seen, run) => {
     return { text, phase, least, most, failed, order }
   }
 
-  const guarded = async (action) => {
-    try {
-      await action()
-      if (!closed) problem.textContent = ""
-    } catch (error) {
-      if (!closed) problem.textContent = error.message
-    }
+  /** One after another: of two lists that are asked for at once, the earlier could come later. */
+  let turn = Promise.resolve()
+  const inTurn = (action) => {
+    turn = turn.then(async () => {
+      if (closed) return
+      try {
+        await action()
+        if (!closed) problem.textContent = ""
+      } catch (error) {
+        if (!closed) problem.textContent = error.message
+      }
+    })
+    return turn
   }
 
   /** The list as it is asked for now; `again` keeps the part of it that is shown, of which something may be new. */
   const load = (again) =>
-    guarded(async () => {
+    inTurn(async () => {
       const wanted = JSON.stringify(filters())
       const same = wanted === listed && page !== undefined
-      if (same && !again) return
-      const mine = ++asked
+      if (same && !again) return present()
       if (!same) status.textContent = "Looking …"
       const part = same
         ? { from: page.from, count: Math.min(1000, Math.max(pageSize, page.episodes.length)) }
         : { from: 0, count: pageSize, at: page === undefined ? state.transcripts.episode : undefined }
       const found = await fetchEpisodes(run, { ...filters(), ...part }, state.live)
-      if (closed || mine !== asked) return
+      // Somebody typed on, and what that finds is next.
+      if (closed || wanted !== JSON.stringify(filters())) return
       listed = wanted
       page = found
       present()
@@ -79,12 +84,14 @@ export const makeTranscripts = (state, seen, run) => {
 
   /** Some more of the list, before or behind what is shown. */
   const extend = (way) =>
-    guarded(async () => {
-      const mine = ++asked
+    inTurn(async () => {
+      // Another list comes.
+      if (JSON.stringify(filters()) !== listed) return
       const from = way < 0 ? Math.max(0, page.from - pageSize) : page.from + page.episodes.length
       const count = way < 0 ? page.from - from : pageSize
+      if (count === 0 || from >= page.matching) return
       const found = await fetchEpisodes(run, { ...filters(), from, count }, state.live)
-      if (closed || mine !== asked) return
+      if (closed || JSON.stringify(filters()) !== listed) return
       const episodes = way < 0 ? [...found.episodes, ...page.episodes] : [...page.episodes, ...found.episodes]
       page = { ...found, from: way < 0 ? from : page.from, episodes }
       present()
@@ -226,9 +233,19 @@ export const makeTranscripts = (state, seen, run) => {
     state.transcripts.turn = turn
     seen("turn")
   })
-  const refresh = onceAFrame(() => {
-    void load(true).then(() => open(true))
-  })
+  let refreshed = Promise.resolve()
+  let waiting = false
+  /** Of a run that goes on: it isn't asked again before it has answered. */
+  const refresh = () => {
+    if (waiting) return
+    waiting = true
+    const all = async () => {
+      waiting = false
+      await load(true)
+      await open(true)
+    }
+    refreshed = refreshed.then(all, all)
+  }
 
   return {
     element,

@@ -210,7 +210,7 @@ const headOf = (transcript) => {
 export const makeTranscript = ({ address, step }) => {
   const element = el("div", { class: "transcript", tabindex: "-1", role: "region", "aria-label": "Transcript" })
   const invite = "Choose an episode. Keys: j and k for the turns, J and K for the episodes, / to find."
-  let told = () => {}
+  let told
   let drawn = ""
   let turn
   const say = (text) => {
@@ -240,7 +240,7 @@ export const makeTranscript = ({ address, step }) => {
       const next = (turn ?? (by > 0 ? 0 : 2)) + by
       if (next < 1 || next > sections().length) return
       turnTo(next)
-      told(next)
+      told?.(next)
     },
     say,
     show: (transcript, isNew) => {

@@ -1,7 +1,7 @@
 /** The list of episodes: a part of all, which grows when somebody comes to its end. */
 import { el, number } from "./dom.js"
 
-export const endingText = ({ ending, reason, failed }) =>
+export const endingText = ({ ending, reason, failed = null }) =>
   failed ? "failed" : ending === null ? "goes on" : reason ? `${ending} (${reason})` : ending
 
 const nameOf = ({ phase, seen, id, number: place }) =>
@@ -50,7 +50,7 @@ export const makeEpisodeList = ({ address, more }) => {
     element,
     mark,
     show: ({ episodes, from, matching }, key) => {
-      const focused = document.activeElement?.closest(".episodeList a")?.dataset.key
+      const focused = document.activeElement?.closest(".episodeList a")?.getAttribute("data-key")
       const now = new Map()
       for (const episode of episodes) {
         const signature = JSON.stringify([episode, address({ episode: episode.key })])
@@ -63,8 +63,7 @@ export const makeEpisodeList = ({ address, more }) => {
       later.hidden = from + episodes.length >= matching
       nothing.hidden = episodes.length > 0
       mark(key)
-      if (focused !== undefined)
-        rows.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
+      if (focused) rows.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
     },
   }
 }

@@ -112,11 +112,7 @@ export const execute = Effect.fnUntraced(function* (
   // All but the journal is told once more, so that it is as if nobody had stopped.
   yield* run.cutBack({})
   for (const stale of ["return.json", "metrics.json", episodesFile, stepsFile, tableFile]) yield* run.remove(stale)
-  Object.assign(
-    spent,
-    earlier.entries.reduce((most, entry) => (entry.spent.calls >= most.calls ? entry.spent : most), spent.save()),
-  )
-  const earlierSeconds = earlier.entries.reduce((most, { seconds }) => Math.max(most, seconds), 0)
+  Object.assign(spent, earlier.spent)
   yield* run.write("config.yaml", stringify(toSnakeCase(effective)))
   yield* run.write("config.json", json(toSnakeCase(effective)))
   const total = contestants.length * tasks.size * settings.repeats
@@ -142,9 +138,9 @@ export const execute = Effect.fnUntraced(function* (
   yield* recording.emit([started])
   const add = yield* Journal.journal(run)
   if (earlier.evaluation === undefined) yield* add({ evaluation: prepared.identity })
-  const seconds = Effect.map(Clock.currentTimeMillis, (now) => earlierSeconds + (now - begun) / 1000)
+  const seconds = Effect.map(Clock.currentTimeMillis, (now) => earlier.seconds + (now - begun) / 1000)
 
-  const entries = new Map(earlier.entries.map((entry) => [keyOf(entry.row.agent, entry.played.index), entry]))
+  const entries = new Map(earlier.entries.map((kept) => [keyOf(kept.agent, kept.index), kept]))
   const rows: Array<EpisodeRow> = []
   const playAll = Effect.gen(function* () {
     for (const [place, contestant] of contestants.entries()) {
@@ -178,7 +174,7 @@ interface Playing {
   readonly add: (entry: Journal.Entry) => Effect.Effect<void, RunStoreError>
   readonly seconds: Effect.Effect<number>
   /** Those of an earlier process; each is taken out when it is used. */
-  readonly entries: Map<string, Journal.Entry>
+  readonly entries: Map<string, Journal.Kept>
   readonly place: number
   readonly contestant: Contestant
   /** Episodes of agents before. */
@@ -196,7 +192,7 @@ const played = Effect.fnUntraced(function* ({
   place,
   contestant,
   before,
-}: Playing): Effect.fn.Return<ReadonlyArray<EpisodeRow>, LmError | RunStoreError, Scope.Scope> {
+}: Playing): Effect.fn.Return<ReadonlyArray<EpisodeRow>, ExecuteError, Scope.Scope> {
   const { settings, tasks, scorers, spent } = prepared
   const { name, protocol, price } = contestant
   const phase = { _tag: "validation", seenEpisodes: place } as const
@@ -214,12 +210,12 @@ const played = Effect.fnUntraced(function* ({
     episodes: yield* run.appending(episodesFile),
     steps: yield* run.appending(stepsFile),
   }
-  const work = Effect.fnUntraced(function* (index: number): Effect.fn.Return<Journal.Entry, LmError | RunStoreError> {
+  const work = Effect.fnUntraced(function* (index: number): Effect.fn.Return<Journal.Entry, ExecuteError> {
     const key = keyOf(name, index)
     const known = entries.get(key)
     if (known !== undefined) {
       entries.delete(key)
-      return known
+      return yield* Journal.readAgain(run, known)
     }
     const one = yield* Evaluate.one(evaluation, index)
     const row = yield* episodeRow(one, { agent: name, scorers, price }).pipe(

@@ -4,7 +4,8 @@
  */
 import { Effect, Schema, type Scope, Semaphore, Stream } from "effect"
 import { type Line, lines, valueOf } from "../episode/jsonLines.ts"
-import type { RolloutsError } from "../episode/RolloutsError.ts"
+import { RolloutsError } from "../episode/RolloutsError.ts"
+import type { Part } from "../experiment/FileTree.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import { Spending } from "../lm/budgeted.ts"
@@ -25,11 +26,22 @@ export type Entry = typeof Entry.Type
 /** The first line: what the rest is worth something for. */
 export const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
 
+/** Where an episode that was played stands. Its transcript is read again when it is told: all of them wouldn't fit. */
+export interface Kept extends Part {
+  readonly agent: string
+  readonly index: number
+}
+
 export interface Earlier {
   /** Undefined where nothing was begun. */
   readonly evaluation: Readonly<Record<string, unknown>> | undefined
-  readonly entries: ReadonlyArray<Entry>
+  readonly entries: ReadonlyArray<Kept>
+  /** In all of it; undefined where nothing was played. */
+  readonly spent: Spending | undefined
+  readonly seconds: number
 }
+
+const nothing: Earlier = { evaluation: undefined, entries: [], spent: undefined, seconds: 0 }
 
 const headOf = valueOf(Head)
 const jsonOf = valueOf(Schema.Unknown)
@@ -46,22 +58,43 @@ const asWritten = Effect.fnUntraced(function* (path: string, line: Line): Effect
 export const readEarlier = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<Earlier, RunStoreError | RolloutsError> {
-  if (!(yield* run.exists(journalFile))) return { evaluation: undefined, entries: [] }
+  if (!(yield* run.exists(journalFile))) return nothing
   const path = `${run.directory}/${journalFile}`
-  let evaluation: Earlier["evaluation"]
+  let { evaluation, spent, seconds } = nothing
   let end = 0
-  const entries: Array<Entry> = []
+  const entries: Array<Kept> = []
   yield* Stream.runForEach(lines(run.stream(journalFile)), (line) =>
     Effect.gen(function* () {
       if (!line.whole) return
-      if (evaluation === undefined) evaluation = (yield* headOf(path, line)).evaluation
-      else entries.push(yield* asWritten(path, line))
       end = line.end
+      if (evaluation === undefined) {
+        evaluation = (yield* headOf(path, line)).evaluation
+        return
+      }
+      const { row, played, ...then } = yield* asWritten(path, line)
+      const bytes = line.bytes.length + 1
+      entries.push({ agent: row.agent, index: played.index, offset: line.end - bytes, bytes })
+      if (spent === undefined || then.spent.calls >= spent.calls) spent = then.spent
+      seconds = Math.max(seconds, then.seconds)
     }),
   )
   if (end < (yield* run.size(journalFile))) yield* run.truncate(journalFile, end)
-  return { evaluation, entries }
+  return { evaluation, entries, spent, seconds }
 })
+
+/** An episode of an earlier process. */
+export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | RolloutsError> => {
+  const path = `${run.directory}/${journalFile}`
+  return lines(run.stream(journalFile, kept)).pipe(
+    Stream.mapEffect((line) => asWritten(path, line)),
+    Stream.runHead,
+    Effect.flatMap((found) =>
+      Effect.fromOption(found).pipe(
+        Effect.mapError(() => new RolloutsError({ path, line: null, message: `${path}: it was changed meanwhile` })),
+      ),
+    ),
+  )
+}
 
 /** Adds to it; whoever is interrupted meanwhile waits for the line to be whole. */
 export const journal = Effect.fnUntraced(function* (

@@ -16,12 +16,18 @@ export type Contents = Uint8Array | Iterable<Uint8Array>
 export const partsOf = (contents: Contents): Iterable<Uint8Array> =>
   contents instanceof Uint8Array ? [contents] : contents
 
+/** Some of a file's bytes. */
+export interface Part {
+  readonly offset: number
+  readonly bytes: number
+}
+
 export interface FileTree {
   /** For people. */
   readonly root: string
   readonly read: (path: string) => Effect.Effect<Uint8Array, RunStoreError>
-  /** The same in parts, for files that are better not in memory as a whole. */
-  readonly stream: (path: string) => Stream.Stream<Uint8Array, RunStoreError>
+  /** The same in parts, for files that are better not in memory as a whole; of a part of the file alone, if asked. */
+  readonly stream: (path: string, part?: Part) => Stream.Stream<Uint8Array, RunStoreError>
   readonly readText: (path: string) => Effect.Effect<string, RunStoreError>
   /** Whole or not at all. What isn't `durable` is sure to outlive the process, but not the machine, and costs far less. */
   readonly write: (
@@ -145,8 +151,10 @@ export const onDisk = Effect.fnUntraced(function* (
   return {
     root,
     read: (relative) => doing("read", relative, fs.readFile(at(relative))),
-    stream: (relative) =>
-      Stream.mapError(fs.stream(at(relative)), (error) => runStoreError("read", at(relative), error)),
+    stream: (relative, part) =>
+      fs
+        .stream(at(relative), part === undefined ? {} : { offset: part.offset, bytesToRead: part.bytes })
+        .pipe(Stream.mapError((error) => runStoreError("read", at(relative), error))),
     readText: (relative) => doing("read", relative, fs.readFileString(at(relative))),
     write: (relative, contents, { durable } = { durable: true }) =>
       doing(

@@ -41,7 +41,8 @@ export const inMemory = (root: string, files: Map<string, Uint8Array>): FileTree
   return {
     root,
     read: (path) => Effect.map(bytesAt("read", path), (bytes) => bytes.slice()),
-    stream: (path) => Stream.fromEffect(Effect.map(bytesAt("read", path), (bytes) => bytes.slice())),
+    stream: (path, { offset, bytes: length } = { offset: 0, bytes: Infinity }) =>
+      Stream.fromEffect(Effect.map(bytesAt("read", path), (bytes) => bytes.slice(offset, offset + length))),
     readText: (path) => Effect.map(bytesAt("read", path), (bytes) => new TextDecoder().decode(bytes)),
     write: (path, contents) => Effect.sync(() => void files.set(at(path), bytesOf(contents).slice())),
     append,

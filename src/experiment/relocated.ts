@@ -17,7 +17,7 @@ export const relocated = (tree: FileTree, places: Places): FileTree => {
   return {
     root: tree.root,
     read: (path) => tree.read(at(path)),
-    stream: (path) => tree.stream(at(path)),
+    stream: (path, part) => tree.stream(at(path), part),
     readText: (path) => tree.readText(at(path)),
     write: (path, contents, how) => tree.write(at(path), contents, how),
     append: (path, contents) => tree.append(at(path), contents),

@@ -60,7 +60,7 @@ export const addScores = (points: Points, text: string): void => {
 }
 
 /** How many steps had been taken when so many episodes had ended. */
-export const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
+const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
   let [low, high] = [0, episodes.length]
   while (low < high) {
     const middle = (low + high) >> 1

@@ -3,7 +3,7 @@ import { orders } from "./Episode.ts"
 import type { PageAsked } from "./transcripts-node.ts"
 
 /** More than this at once is no page. */
-export const mostOnAPage = 1000
+const mostOnAPage = 1000
 
 const whole = (least: number, most: number) =>
   Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: least, maximum: most }))
@@ -22,9 +22,9 @@ const Query = Schema.Struct({
 
 const decode = Schema.decodeUnknownOption(Query)
 
-/** What of the list an address asks for; undefined where that can't be. */
+/** What of the list an address asks for; undefined where that can't be. What is empty isn't asked. */
 export const pageAsked = (query: URLSearchParams): PageAsked | undefined => {
-  const asked = Option.getOrUndefined(decode(Object.fromEntries(query)))
+  const asked = Option.getOrUndefined(decode(Object.fromEntries([...query].filter(([, value]) => value.trim() !== ""))))
   if (asked === undefined) return undefined
   const { text = "", phase = "", least = null, most = null, order = "oldest", from = 0, count = 100, at = null } = asked
   return { text, phase, least, most, failed: asked.failed !== undefined, order, from, count, at }

@@ -252,6 +252,8 @@ describe("what an address asks of the list", () => {
   it("is said, or refused", () => {
     const asked = (text: string) => pageAsked(new URLSearchParams(text))
     assert.deepStrictEqual(asked(""), all)
+    // Fields that are empty say nothing, and not 0.
+    assert.deepStrictEqual(asked("text=&least=&most=&from=&at=&failed="), all)
     assert.deepStrictEqual(
       asked("text=a&phase=val5&least=-1&most=2.5&failed=1&order=lowest&from=7&count=3&at=val5-1"),
       {

@@ -92,7 +92,7 @@ export const valueOf = (facts: RunFacts, key: string): Effect.Effect<Value | und
   )
 }
 
-/** Where else a key's value may be: what a runtime's files call otherwise. The first that there is counts. */
+/** Where else a key's value may be: what a runtime's files and an evaluation's call otherwise. The first that there is counts. */
 const places: ReadonlyMap<string, ReadonlyArray<readonly ["config" | "metrics", string]>> = new Map([
   [
     "environment",
@@ -101,6 +101,7 @@ const places: ReadonlyMap<string, ReadonlyArray<readonly ["config" | "metrics", 
       ["config", "env"],
       ["config", "train_dataset"],
       ["config", "validation_dataset"],
+      ["config", "dataset"],
     ],
   ],
   [

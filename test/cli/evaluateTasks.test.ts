@@ -160,6 +160,8 @@ describe("effect eval tasks.yaml", () => {
             const rollouts = (run: string): string =>
               readFileSync(join(run, "rollouts/val/1_seen_episodes_rollouts.jsonl"), "utf8")
             assert.strictEqual(rollouts(again.runDir), rollouts(whole.runDir))
+            const found = await effect(["runs", join(folder, "out"), "--where", "environment=qa", "--json"])
+            assert.strictEqual(told(found).stdout.trim().split("\n").length, 2)
             const nothing = await effect(["eval", file, "--resume", "latest"])
             assert.strictEqual(nothing.code, 2)
             assert.include(nothing.stderr, "--resume latest: there is no unfinished evaluation named capitals in ")

@@ -153,6 +153,7 @@ const checkObservation = (env: Env, state: unknown, where: string, report: Repor
 const strays: ReadonlyArray<readonly [name: string, owner: object, key: string]> = [
   ["Math.random", Math, "random"],
   ["Date.now", Date, "now"],
+  ["the Date of now", globalThis, "Date"],
   ["performance.now", performance, "now"],
   ["crypto.getRandomValues", crypto, "getRandomValues"],
   ["crypto.randomUUID", crypto, "randomUUID"],
@@ -165,10 +166,19 @@ const watchingChance = (seen: (name: string) => void, body: () => void): void =>
     Object.defineProperty(owner, key, {
       configurable: true,
       writable: true,
-      value: (...args: ReadonlyArray<unknown>): unknown => {
-        seen(name)
-        return typeof original === "function" ? Reflect.apply(original, owner, args) : undefined
-      },
+      value:
+        typeof original === "function"
+          ? new Proxy(original, {
+              apply: (target, _self, args) => {
+                seen(name)
+                return Reflect.apply(target, owner, args)
+              },
+              construct: (target, args, asked) => {
+                if (args.length === 0) seen(name)
+                return Reflect.construct(target, args, asked)
+              },
+            })
+          : undefined,
     })
     return () => (own === undefined ? Reflect.deleteProperty(owner, key) : Object.defineProperty(owner, key, own))
   })

@@ -46,6 +46,15 @@ describe("Env.check", () => {
       rule: "chance",
       message: "walk, episode 0: it asked Date.now; take the stream that it is given",
     })
+    for (const asked of [() => new Date().getTime(), () => Date().length]) {
+      const [first] = Env.check(walk({ observe: ({ at }) => [Math.min(at / 10, asked())] }))
+      assert.include(first.message, "it asked the Date")
+    }
+    // A day that is said is no chance.
+    assert.deepStrictEqual(
+      Env.check(walk({ observe: ({ at }) => [at / 10 + 0 * new Date("2026-01-31").getTime()] })),
+      [],
+    )
     assert.strictEqual(Math.random, random)
     assert.strictEqual(Date.now, now)
   })

@@ -13,7 +13,7 @@ export interface RunDetail {
   readonly system: SystemCurves | null
   /** The last lines of `run.log`. */
   readonly log: ReadonlyArray<string>
-  /** All files, with their sizes. */
+  /** With their sizes. */
   readonly files: ReadonlyArray<{ readonly path: string; readonly size: number }>
 }
 
@@ -86,14 +86,14 @@ const fromScores = (validations: ReadonlyArray<Validation>): ReadonlyArray<Valid
 
 const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
 
-/** Files below a run's folder, by paths relative to it. */
+/** Files below a run's folder, by paths relative to it; of very many those that lie deepest are left out. */
 const filesOf = async (files: Results["files"], run: string): Promise<RunDetail["files"]> => {
   const found: Array<{ readonly path: string; readonly size: number }> = []
   const folders = [""]
   for (let folder = folders.shift(); folder !== undefined && found.length < mostFiles; folder = folders.shift()) {
     const below = (name: string): string => (folder === "" ? name : `${folder}/${name}`)
     const listed = await files.list(`${run}/${folder}`)
-    for (const name of listed.files) {
+    for (const name of listed.files.slice(0, mostFiles - found.length)) {
       found.push({ path: below(name), size: (await files.size(`${run}/${below(name)}`)) ?? 0 })
     }
     folders.push(...listed.folders.map(below))

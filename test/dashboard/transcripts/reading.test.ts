@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { type Confined, confinedTo } from "../../../src/dashboard/confined-node.ts"
+import { detailOf } from "../../../src/dashboard/detail-node.ts"
 import { openResults } from "../../../src/dashboard/results-node.ts"
 import { says } from "../../../src/dashboard/transcripts/Episode.ts"
 import { pageAsked } from "../../../src/dashboard/transcripts/pageAsked.ts"
@@ -109,6 +110,26 @@ describe("a run's files", () => {
     assert.isTrue(says({ deep }, "here"))
     assert.isFalse(says({ deep }, "there"))
   })
+
+  it("are listed up to so many, and the others not even looked at", () =>
+    withFolder(async (folder) => {
+      write(folder, file, line("a"))
+      write(folder, "r/rollouts/train/rollouts.jsonl", "")
+      for (let call = 0; call < 5010; call++) write(folder, `r/llm_calls/train/actions/${call}.json`, "")
+      const results = await Effect.runPromise(openResults(folder))
+      await Effect.runPromise(results.index.refresh)
+      const [summary] = results.index.runs()
+      let sizes = 0
+      const size: Confined["size"] = (path) => {
+        sizes++
+        return results.files.size(path)
+      }
+      const { files } = await detailOf({ ...results, files: { ...results.files, size } }, summary)
+      assert.lengthOf(files, 5000)
+      assert.strictEqual(sizes, 5000)
+      // Calls lie deeper than whatever else there is.
+      assert.includeMembers(files.map(({ path }) => path), ["rollouts.jsonl", "rollouts/train/rollouts.jsonl"]) // prettier-ignore
+    }))
 
   it("that are pipes are none, and nobody waits for them", () =>
     withFolder(async (folder) => {

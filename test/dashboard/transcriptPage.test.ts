@@ -376,6 +376,22 @@ inBrowser("transcripts", ({ page, served, text, count, click, set }) => {
       })
     }))
 
+  it("fold long texts, and who unfolds one by the keyboard is at that text", () =>
+    withFolder(async (folder) => {
+      const long = "word ".repeat(1000)
+      write(folder, "r/rollouts.jsonl", Rollouts.line(rolloutOf("a", { said: `${long}end` })))
+      await served(folder, async (url) => {
+        await page.goto(`${url}#/run/r?episode=rollouts-1`)
+        await shows("a")
+        assert.strictEqual(await text(".said .fold"), "Show all 5,003 letters")
+        await page.evaluate("document.querySelector('.said .fold').focus()")
+        await page.press("Enter", "\r")
+        await page.until("document.querySelector('.said .fold') === null")
+        assert.isTrue(await page.evaluate("document.activeElement.matches('.said .words')"))
+        assert.isTrue(await page.evaluate("document.activeElement.textContent.endsWith('word end')"))
+      })
+    }))
+
   it("fit on a phone", () =>
     withFolder(async (folder) => {
       const long = "x".repeat(500)

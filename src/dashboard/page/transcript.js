@@ -13,8 +13,12 @@ const json = (value) => (typeof value === "string" ? value : JSON.stringify(valu
 const words = (text) => {
   if (text.length <= longest) return el("div", { class: "words" }, text)
   const rest = el("button", { class: "fold" }, `Show all ${text.length.toLocaleString("en")} letters`)
-  const body = el("div", { class: "words" }, `${text.slice(0, longest)} … `, rest)
-  rest.addEventListener("click", () => body.replaceChildren(text))
+  const body = el("div", { class: "words", tabindex: "-1" }, `${text.slice(0, longest)} … `, rest)
+  rest.addEventListener("click", () => {
+    body.replaceChildren(text)
+    // The button that had it is gone.
+    body.focus({ preventScroll: true })
+  })
   return body
 }
 

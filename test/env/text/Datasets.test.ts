@@ -25,7 +25,7 @@ describe("a data set of a config", () => {
         const { type, tasks } = yield* Datasets.open({ dataset_path: "sums.jsonl", task_type: "numeric" }, { baseDir })
         assert.strictEqual(type, "qa")
         assert.strictEqual(tasks.size, 3)
-        assert.strictEqual(tasks.name, "sums.jsonl")
+        assert.strictEqual(tasks.name, "sums")
         const env = yield* tasks.at(1)
         assert.deepStrictEqual([env.id, env.type], ["qa-2", "qa"])
         assert.deepStrictEqual(yield* answered(env, "It is 4."), {
@@ -39,6 +39,17 @@ describe("a data set of a config", () => {
           target: "4",
           message: "Incorrect: there is no number in it. Your answer was: five?. The answer is: 4",
         })
+      }),
+    ),
+  )
+
+  it.effect("is called as its file is, without folder and ending: the same by a path from the root on", () =>
+    withFiles({ "sums.v2.jsonl": sums }, (baseDir) =>
+      Effect.gen(function* () {
+        for (const path of ["sums.v2.jsonl", "./sums.v2.jsonl", `${baseDir}/sums.v2.jsonl`]) {
+          const { tasks } = yield* Datasets.open({ dataset_path: path }, { baseDir })
+          assert.strictEqual(tasks.name, "sums.v2", path)
+        }
       }),
     ),
   )

@@ -72,6 +72,9 @@ export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
     : Effect.fail(wrongKey(from, "instructionTemplate", made.problem))
 }
 
+/** What runs call the set of a file: its name without folder and ending, so that it is the same from wherever it is read. */
+const nameOf = (said: string): string => said.replace(/^.*[\\/]/s, "").replace(/(?<=.)\.[^.]*$/s, "")
+
 /** The data set of a config. `pick` chooses among its records, by their places in the file, when all have been read. */
 export const open = (
   config: RecordConfig,
@@ -112,5 +115,5 @@ export const open = (
           ? Effect.fail(new DatasetError({ path: records.name, message: `${place}: ${made}` }))
           : Effect.succeed(made)
       })
-    return ordered({ name: records.name, size: records.size, digest, at }, orderOf(config), pick)
+    return ordered({ name: nameOf(records.name), size: records.size, digest, at }, orderOf(config), pick)
   })

@@ -57,6 +57,14 @@ describe("cached", () => {
       )
     }))
 
+  test("has no answer to another seed, also where nothing is left to chance", (directory) =>
+    Effect.gen(function* () {
+      yield* (yield* cached({ mode: "record", directory }))(chatty().lm).complete({ ...greedy, seed: 1 })
+      const replay = (yield* cached({ mode: "replay", directory }))(nobody)
+      assert.strictEqual((yield* replay.complete({ ...greedy, seed: 1 })).content, "answer 0")
+      assert.strictEqual((yield* Effect.flip(replay.complete({ ...greedy, seed: 2 }))).reason, "cache")
+    }))
+
   test("keeps apart what chance may answer differently, and replays it", (directory) =>
     Effect.gen(function* () {
       const record = (yield* cached({ mode: "record", directory }))(chatty().lm)

@@ -144,18 +144,7 @@ export const execute = Effect.fnUntraced(function* (
   const rows: Array<EpisodeRow> = []
   const playAll = Effect.gen(function* () {
     for (const [place, contestant] of contestants.entries()) {
-      const own = yield* played({
-        prepared,
-        run,
-        recording,
-        add,
-        seconds,
-        entries,
-        place,
-        contestant,
-        before: rows.length,
-      })
-      for (const row of own) rows.push(row)
+      yield* played({ prepared, run, recording, add, seconds, entries, place, contestant, told: rows })
     }
   })
   yield* playAll.pipe(
@@ -177,8 +166,8 @@ interface Playing {
   readonly entries: Map<string, Journal.Kept>
   readonly place: number
   readonly contestant: Contestant
-  /** Episodes of agents before. */
-  readonly before: number
+  /** What was told so far, also of agents before; who is interrupted knows by it how far all came. */
+  readonly told: Array<EpisodeRow>
 }
 
 /** All episodes of an agent, told in their order. */
@@ -191,8 +180,8 @@ const played = Effect.fnUntraced(function* ({
   entries,
   place,
   contestant,
-  before,
-}: Playing): Effect.fn.Return<ReadonlyArray<EpisodeRow>, ExecuteError, Scope.Scope> {
+  told,
+}: Playing): Effect.fn.Return<void, ExecuteError, Scope.Scope> {
   const { settings, tasks, scorers, spent } = prepared
   const { name, protocol, price } = contestant
   const phase = { _tag: "validation", seenEpisodes: place } as const
@@ -204,7 +193,7 @@ const played = Effect.fnUntraced(function* ({
     concurrency: settings.workers ?? cores(),
     phase,
   }
-  const rows: Array<EpisodeRow> = []
+  const before = told.length
   const append = {
     rollouts: yield* run.appending(`rollouts/val/${place}_seen_episodes_rollouts.jsonl`),
     episodes: yield* run.appending(episodesFile),
@@ -230,7 +219,7 @@ const played = Effect.fnUntraced(function* ({
     played: one,
     row,
   }: Journal.Entry): Effect.fn.Return<void, RunStoreError> {
-    rows.push(row)
+    told.push(row)
     for (const rollout of one.rollouts) yield* append.rollouts(Rollouts.line(rollout))
     yield* append.steps(jsonl(stepRows(one, name)))
     yield* append.episodes(jsonl([row]))
@@ -239,7 +228,7 @@ const played = Effect.fnUntraced(function* ({
       ...eventsOf(one, { seenEpisodes: place, agent: contestant, verbose: true }),
       {
         _tag: "EpisodeEnded",
-        step: before + rows.length,
+        step: told.length,
         episode: before + one.index,
         env: 0,
         return: one.totalScore,
@@ -252,6 +241,7 @@ const played = Effect.fnUntraced(function* ({
   })
   const all = Array.from({ length: Evaluate.sizeOf(evaluation) }, (_, index) => index)
   yield* inOrder(all, { concurrency: evaluation.concurrency, work, tell })
+  const rows = told.slice(before)
   const good = rows.filter(({ error }) => error === null)
   const failed = rows.length - good.length
   yield* recording.emit([
@@ -271,7 +261,6 @@ const played = Effect.fnUntraced(function* ({
           failed,
         },
   ])
-  return rows
 })
 
 const concluded = (

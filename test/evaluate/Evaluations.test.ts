@@ -1,11 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Schema } from "effect"
+import { Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { budgeted, Spent } from "../../src/lm/budgeted.ts"
-import { type Contestant, EvaluationResult, type Prepared } from "../../src/evaluate/execute.ts"
+import { type Contestant, EvaluationResult, execute, type Prepared } from "../../src/evaluate/execute.ts"
 import { CallContext } from "../../src/lm/Lm.ts"
 import * as Scorer from "../../src/evaluate/Scorer.ts"
 import { EpisodeRow, StepRow } from "../../src/evaluate/rows.ts"
+import { RunStore } from "../../src/experiment/RunStore.ts"
+import { Recorder } from "../../src/record/Recorder.ts"
+import type { RunEvent } from "../../src/record/RunEvent.ts"
 import { toCamelCase } from "../../src/config/Config.ts"
 import { contestant, evaluated, linesOf, model, type Place, prepared, settings, words } from "./support.ts"
 
@@ -133,6 +136,28 @@ describe("an evaluation as a run", () => {
           assert.strictEqual(first.asked.length + second.asked.length - before, 16 - kept, `${answered} were kept`)
         }
       }),
+  )
+
+  it.effect("says how far it came when it is interrupted, also in the middle of an agent's episodes", () =>
+    Effect.gen(function* () {
+      const one = { ...settings, workers: 1 }
+      // A word takes 10 ms, the next ones 9, 8 and so on: 45 for all, and the second agent's first one 10 more.
+      for (const [millis, told] of [
+        [25, 2],
+        [60, 7],
+      ] as const) {
+        const events: Array<RunEvent> = []
+        const emit = (some: ReadonlyArray<RunEvent>) => Effect.sync(() => void events.push(...some))
+        const listening = Recorder.layer(() => Effect.succeed({ emit, flush: Effect.void }))
+        const what = prepared(yield* twoAgents(), { settings: one })
+        const fiber = yield* Effect.forkChild(
+          Effect.scoped(execute(what)).pipe(Effect.provide(Layer.merge(RunStore.memory().layer, listening))),
+        )
+        yield* TestClock.adjust(millis)
+        yield* Fiber.interrupt(fiber)
+        assert.deepInclude(events.at(-1), { _tag: "RunEnded", reason: "interrupted", step: told, episodes: told })
+      }
+    }),
   )
 
   it.effect("keeps what was done behind a slow one, too, though it could not be told yet", () =>

@@ -12,12 +12,36 @@ export const editDistance = (from: string, to: string): number => {
   return previous[to.length]
 }
 
-/** The candidate that somebody probably meant, if one is near: `closest("cartpol", ["cartpole", "acrobot"])`. */
+/** Whether two neighbouring letters that changed places are all that is other: `modle`, `model`. */
+const isSwapped = (from: string, to: string): boolean => {
+  const at = [...from].findIndex((letter, index) => letter !== to[index])
+  return at >= 0 && from === `${to.slice(0, at)}${to[at + 1] ?? ""}${to[at]}${to.slice(at + 2)}`
+}
+
+/**
+ * The candidate that somebody probably meant, if one is near: `closest("cartpol", ["cartpole", "acrobot"])`. Where none
+ * is, the only one that begins with the word: `closest("reflexion", ["reflexion_agent", "tool_agent"])`.
+ */
 export const closest = (word: string, candidates: ReadonlyArray<string>): string | undefined => {
   const plain = (text: string) => text.toLowerCase().replace(/[-_ ]/g, "")
+  const distanceTo = (candidate: string): number =>
+    isSwapped(plain(word), plain(candidate)) ? 1 : editDistance(plain(word), plain(candidate))
   const ranked = candidates
-    .map((candidate) => ({ candidate, distance: editDistance(plain(word), plain(candidate)) }))
+    .map((candidate) => ({ candidate, distance: distanceTo(candidate) }))
     .filter(({ candidate, distance }) => distance <= Math.max(1, Math.floor(plain(candidate).length / 3)))
     .sort((a, b) => a.distance - b.distance)
-  return ranked[0]?.candidate
+  if (ranked.length > 0) return ranked[0].candidate
+  const longer = candidates.filter((candidate) => beginsWith(candidate, word))
+  return longer.length === 1 ? longer[0] : undefined
+}
+
+/** Whole words only, in any spelling of keys. */
+const beginsWith = (candidate: string, word: string): boolean => {
+  const wordsOf = (text: string) =>
+    text
+      .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+      .toLowerCase()
+      .split(/[-_ ]+/)
+  const [whole, begun] = [wordsOf(candidate), wordsOf(word)]
+  return word.length >= 3 && begun.every((part, index) => part === whole[index])
 }

@@ -96,6 +96,20 @@ describe("closest", () => {
     assert.isUndefined(closest("banana", ["learningRate", "epochs"]))
   })
 
+  it("two letters that changed places are one mistake", () => {
+    assert.strictEqual(closest("modle", ["memory", "model"]), "model")
+    assert.strictEqual(closest("agnet", ["agents", "agent"]), "agent")
+    assert.strictEqual(closest("gtp", ["vllm", "gpt"]), "gpt")
+    assert.isUndefined(closest("tpg", ["vllm", "gpt"]))
+  })
+
+  it("finds the only one that begins with all the words", () => {
+    assert.strictEqual(closest("reflexion", ["tool_agent", "reflexion_agent"]), "reflexion_agent")
+    assert.strictEqual(closest("max_steps", ["maxStepsPerEpisode", "maxEnvsToVisit"]), "maxStepsPerEpisode")
+    assert.isUndefined(closest("max", ["maxStepsPerEpisode", "maxEnvsToVisit"]))
+    assert.isUndefined(closest("refle", ["tool_agent", "reflexion_agent"]))
+  })
+
   it("distance is a metric", () => {
     const word = fc.string({ maxLength: 8 })
     fc.assert(

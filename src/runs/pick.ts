@@ -14,5 +14,7 @@ export const pick = (wanted: string, entries: ReadonlyArray<RunEntry>, folder: s
   if (meant.length === 0) return fail(`${wanted}: no run in ${folder} has this in its path`)
   const some = meant.slice(0, 3).map(({ path }) => path)
   const more = meant.length > some.length ? ` and ${meant.length - some.length} more` : ""
-  return fail(`${wanted}: ${meant.length} runs have this in their paths: ${some.join(", ")}${more}`)
+  return fail(
+    `${wanted}: ${meant.length} runs have this in their paths: ${some.join(", ")}${more}; write more of one of them`,
+  )
 }

@@ -222,8 +222,11 @@ describe("a run", () => {
   })
 
   it("is not meant by what several have, or none", () => {
-    assert.match(refused("ppo"), /^ppo: 2 runs have this in their paths: .*00-00-02.*, .*00-00-01[^ ]*$/)
-    assert.match(refused("tune"), /^tune: 5 runs have this in their paths: .* and 2 more$/)
+    assert.match(
+      refused("ppo"),
+      /^ppo: 2 runs have this in their paths: .*00-00-02.*, .*00-00-01[^ ]*; write more of one of them$/,
+    )
+    assert.match(refused("tune"), /^tune: 5 runs have this in their paths: .* and 2 more; write more of one of them$/)
     assert.strictEqual(refused("dqn"), "dqn: no run in results has this in its path")
   })
 })

@@ -5,6 +5,7 @@ import { Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { messageOf } from "../config/text.ts"
 import { type Curve, curveCsv, curvePng, curveSvg } from "../experiment/curveFiles.ts"
+import { isEvaluation } from "../evaluate/isEvaluation.ts"
 import { decodeReturnFile } from "../experiment/evaluation.ts"
 import { fromPath } from "../experiment/identifier.ts"
 import { RunStore } from "../experiment/RunStore.ts"
@@ -12,8 +13,9 @@ import { aggregateCurves } from "../experiment/statistics.ts"
 import { backend, envPool, platform } from "../node.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
+import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { checkpointOf } from "./evaluateRun.ts"
-import { loadTraining, yamlOverrides } from "./loadTraining.ts"
+import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
@@ -90,6 +92,13 @@ const policyFile = Effect.fnUntraced(function* (
   const run = resolve(place)
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
+  const said = yield* readYaml(config)
+  if (isEvaluation(said) || isExperiment(said)) {
+    const hint = `--to ${curveFormats.join(", ")} draw its validations`
+    return yield* new UsageError({
+      message: `--to ${format}: ${run} is of agents that talk, which have no policy; ${hint}`,
+    })
+  }
   const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
   const checkpoint = yield* checkpointOf({ run, step: given.step })
   const overrides = [

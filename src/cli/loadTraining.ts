@@ -5,8 +5,9 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect, Path } from "effect"
 import { LineCounter, parseDocument } from "yaml"
 import type { Override } from "../config/Config.ts"
-import { applyOverrides, isPlain, toCamelCase } from "../config/Config.ts"
+import { applyOverrides, ConfigError, isPlain, toCamelCase } from "../config/Config.ts"
 import { messageOf, oneLine } from "../config/text.ts"
+import { isEvaluation } from "../evaluate/isEvaluation.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { logsDir } from "../train/runtime/logsDir.ts"
@@ -27,6 +28,9 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
   const extension = extname(path)
   if (extension === ".yaml" || extension === ".yml") {
     const config = yield* readYaml(file)
+    if (isEvaluation(config) && !isExperiment(config)) {
+      return yield* new UsageError({ message: `${file}: it is an evaluation; effect eval ${file} plays it` })
+    }
     return yield* isExperiment(config) ? talking(config, dirname(path)) : training(config)
   }
   if (![".ts", ".mts", ".js", ".mjs"].includes(extension)) {
@@ -49,15 +53,24 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
       message: `${file}: its default export is ${kindOf(exported)}; expected Train.run({ … })`,
     })
   }
-  return Effect.map(exported, toRunResult)
+  return inTasks(Effect.map(exported, toRunResult))
 })
 
 // Neither is loaded before it is asked for: help and the like are to be there at once.
 const talking = (config: unknown, baseDir: string): Effect.Effect<Training> =>
   Effect.map(
     Effect.promise(() => import("../train/runtime/Runtime.ts")),
-    ({ fromConfig }) => Effect.map(fromConfig(config, { baseDir }), toRunResult),
+    ({ fromConfig }) => inTasks(Effect.map(fromConfig(config, { baseDir }), toRunResult)),
   )
+
+/** Agents that talk train for tasks: what a flag of trainers means to them. */
+const inTasks = (training: Training): Training =>
+  Effect.catchTag(training, "ConfigError", (error) => {
+    const isUnknown = error.source === "--total-steps" && error.message.includes('unknown key "total_steps"')
+    const message =
+      "--total-steps: agents that talk train for tasks; to say how many: --set runtime.max_envs_to_visit=N"
+    return Effect.fail(isUnknown ? new ConfigError({ source: error.source, key: error.key, message }) : error)
+  })
 
 const training = (config: unknown): Effect.Effect<Training> =>
   Effect.map(

@@ -3,6 +3,7 @@ import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { isEvaluation } from "../evaluate/isEvaluation.ts"
 import { backend, backendNames, envPool, platform, terminalProgress } from "../node.ts"
 import { RunStore } from "../experiment/RunStore.ts"
 import { Recorder, type Sink } from "../record/Recorder.ts"
@@ -16,7 +17,7 @@ import {
   type ScoreDifference,
   trainingScores,
 } from "./compareScores.ts"
-import { loadTraining, yamlOverrides } from "./loadTraining.ts"
+import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
@@ -64,6 +65,10 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
   const { run } = given
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
+  if (isEvaluation(yield* readYaml(config))) {
+    const how = `effect eval ${config} plays it again; what is the same has the same digest`
+    return yield* new UsageError({ message: `${run}: it is an evaluation, no training; ${how}` })
+  }
   const before = yield* Effect.promise(() => scoresIn(run))
   const episode = Option.getOrUndefined(given.episode)
   return yield* episode === undefined ? replayAll(given, before) : replayEpisode(given, before, episode)

@@ -1,6 +1,8 @@
 import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Command } from "effect/cli"
+import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { flags, type Given } from "./flags.ts"
+import { readYaml } from "./loadTraining.ts"
 import { sweep, type SweepError } from "./sweep/sweep.ts"
 import { trainOnce } from "./trainOnce.ts"
 import { UsageError } from "./UsageError.ts"
@@ -36,13 +38,19 @@ export const run = Command.make("run", flags, (given) => execute(given)).pipe(
   ]),
 )
 
-const execute = (given: Given): Effect.Effect<void, SweepError, FileSystem.FileSystem | Path.Path> => {
+const execute = Effect.fnUntraced(function* (
+  given: Given,
+): Effect.fn.Return<void, SweepError, FileSystem.FileSystem | Path.Path> {
   const isSweep = given.population.length > 0 || Option.isSome(given.seeds)
   if (given.population.length === 0 && given.more.length > 0) {
-    return Effect.fail(new UsageError({ message: `unexpected argument "${given.more[0]}"` }))
+    return yield* new UsageError({ message: `unexpected argument "${given.more[0]}"` })
   }
   if (given.dryRun && !isSweep && Option.isSome(given.resume)) {
-    return Effect.fail(new UsageError({ message: "--dry-run and --resume go together for sweeps only" }))
+    return yield* new UsageError({ message: "--dry-run and --resume go together for sweeps only" })
   }
-  return isSweep || given.dryRun ? sweep(given) : trainOnce(given)
-}
+  if (given.backend !== "auto" && /\.ya?ml$/.test(given.file) && isExperiment(yield* readYaml(given.file))) {
+    const message = `--backend ${given.backend}: it is for trainers; for an agent that talks, its model's server computes`
+    return yield* new UsageError({ message })
+  }
+  return yield* isSweep || given.dryRun ? sweep(given) : trainOnce(given)
+})

@@ -59,6 +59,37 @@ describe.concurrent("a file that is no training", () => {
     withFolder(async (folder) => says(await effect(["run", write(folder, "a.yaml", "a: [1\n")]), 2, "a.yaml")))
 })
 
+describe.concurrent("a run or a file of another kind", () => {
+  const evaluation = `dataset: { items: [{ question: Where?, answer: here }] }
+agents: { one: { type: memoryless_agent, lm_config: { model: "builtin:choice:here" } } }
+`
+  const talking = `train_dataset: { type: codebook, num_tasks: 2, words: 4, wordings: 1 }
+agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
+`
+  it("an evaluation is no training, to replay neither, and has no policy", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "tasks.yaml", evaluation)
+      says(await effect(["run", file]), 2, `${file}: it is an evaluation; effect eval ${file} plays it`)
+      const results = join(folder, "results")
+      const { runDir } = resultOf(await effect(["eval", file, "--results-dir", results, "--quiet", "--json"]))
+      says(await effect(["replay", runDir]), 2, "it is an evaluation", `effect eval ${runDir}/config.yaml`)
+      says(await effect(["export", runDir, "--to", "h"]), 2, "agents that talk, which have no policy", "csv, svg, png")
+    }))
+
+  it("an agent that talks has no policy, no env steps to train for, and no backend", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "talks.yaml", talking)
+      const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
+      const { runDir } = resultOf(await effect(args))
+      says(await effect(["export", runDir, "--to", "h"]), 2, "agents that talk, which have no policy", "csv, svg, png")
+      for (const more of [[], ["--seeds", "1..2"]]) {
+        const steps = [...args, ...more, "--total-steps", "9"]
+        says(await effect(steps), 2, "--total-steps", "--set runtime.max_envs_to_visit=N")
+      }
+      says(await effect([...args, "--backend", "wasm"]), 2, "--backend wasm", "its model's server")
+    }))
+})
+
 describe.concurrent("settings", () => {
   it("an unknown flag", async () => says(await effect(["run", "examples/cartpole.ts", "--sede", "1"]), 2, "--sede"))
 

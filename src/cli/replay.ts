@@ -17,6 +17,7 @@ import {
   type ScoreDifference,
   trainingScores,
 } from "./compareScores.ts"
+import { digestIn } from "./digestIn.ts"
 import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -76,7 +77,7 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
 
 const replayAll = Effect.fnUntraced(function* (given: Given, before: Files): Effect.fn.Return<void, ReplayError> {
   const { run } = given
-  const digest = yield* Effect.promise(() => digestIn(run))
+  const digest = yield* digestIn(run)
   if (digest === undefined && (before.size === 0 || existsSync(join(run, "return.json")))) {
     const message = `${run}: there is nothing to compare with: ${before.size === 0 ? "no scores" : "no digest in metrics.json"}`
     return yield* new ReplayDiffers({ message })
@@ -168,13 +169,4 @@ const scoresIn = async (run: string): Promise<Files> => {
     }
   }
   return found
-}
-
-const Metrics = Schema.fromJsonString(Schema.Struct({ digest: Schema.String }))
-
-/** Of a finished run. */
-const digestIn = async (run: string): Promise<string | undefined> => {
-  const text = await readFile(join(run, "metrics.json"), "utf8").catch(() => undefined)
-  if (text === undefined || !existsSync(join(run, "return.json"))) return undefined
-  return Option.getOrUndefined(Schema.decodeUnknownOption(Metrics)(text))?.digest
 }

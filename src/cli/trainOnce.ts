@@ -12,6 +12,7 @@ import { newestFirst } from "../runs/RunEntry.ts"
 import { diskSource, findRuns } from "../runs/source-node.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
+import { digestIn } from "./digestIn.ts"
 import { defaultResultsDir, type Given, nameOf, quoted } from "./flags.ts"
 import { loadTraining, ownPlace, readYaml, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
@@ -29,6 +30,8 @@ export const trainOnce = Effect.fnUntraced(function* (
   const resume = yield* runToResume(given, name)
   const part = partOfSweep()
   const overrides = yield* overridesOf(given, resume)
+
+  const digestBefore = resume === undefined ? undefined : yield* digestIn(resume)
 
   let directory = resume
   // What OpenTelemetry's own tools call it.
@@ -82,8 +85,14 @@ export const trainOnce = Effect.fnUntraced(function* (
     ),
   )
   if (given.json) process.stdout.write(`${JSON.stringify(result)}\n`)
-  else if (!given.quiet) process.stdout.write(summary(result))
+  else if (!given.quiet) {
+    const idle = result.digest === digestBefore ? `it was finished already, and nothing has changed; ${further}\n` : ""
+    process.stdout.write(`${idle}${summary(result)}`)
+  }
 })
+
+/** What makes a finished run a beginning. */
+const further = "a larger --total-steps (of agents that talk: --set runtime.max_envs_to_visit=…) has it go on"
 
 /** Loaded only when it is asked for. */
 const otlpLayer = (baseUrl: string) =>

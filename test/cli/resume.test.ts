@@ -128,3 +128,19 @@ describe("a run is the same run", () => {
       assert.include(readFileSync(join(whole.runDir, "run.log"), "utf8"), "is damaged")
     }))
 })
+
+describe("a run that is finished", () => {
+  it("is not done again when it is resumed, which is said, and goes on with more steps", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program("totalSteps: 1024"))
+      const first = resultOf(await effect(["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]))
+      const again = await effect(["run", file, "--resume", first.runDir])
+      assert.strictEqual(again.code, 0, again.stderr)
+      assert.match(
+        again.stdout,
+        /^it was finished already, and nothing has changed; a larger --total-steps .* go on\n1024/,
+      )
+      const further = await effect(["run", file, "--resume", first.runDir, "--total-steps", "2048"])
+      assert.match(further.stdout, /^2048 steps/)
+    }))
+})

@@ -8,11 +8,18 @@
 import { fromFlatPath, fromPath } from "../experiment/identifier.ts"
 import { type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 
-export type RunState = "finished" | "running" | "stopped" | "failed"
+/** Of what only keeps rollouts nothing says whether it goes on. */
+export type RunState = "finished" | "running" | "stopped" | "failed" | "unknown"
+
+/** What is trained; agents that are only measured; or a folder that somebody's program wrote rollouts into. */
+export type RunKind = "run" | "evaluation" | "rollouts"
 
 export interface RunSummary {
   /** Its folder, relative to the results folder; what everything else asks for it by. */
   readonly path: string
+  readonly kind: RunKind
+  /** What its config says apart from the seed, as a digest: alike are runs of one config. */
+  readonly configDigest: string
   readonly time: string
   readonly commit: string
   readonly name: string
@@ -38,6 +45,9 @@ export interface Evidence {
   /** With the folders above the results folder, of which the identifier may need some. */
   readonly absolutePath: string
   readonly config: string | undefined
+  readonly configDigest: string
+  /** It has neither config nor scores, only what agents said. */
+  readonly onlyRollouts: boolean
   readonly metrics: string | undefined
   readonly returns: string | undefined
   /** The last part of `run.log`, and of the training scores. */
@@ -56,13 +66,17 @@ export const summarise = (evidence: Evidence): RunSummary => {
   const validation = fields(metrics.validation)
   const validations =
     evidence.returns === undefined ? fromLog(log) : fromReturns(parsed(evidence.returns), validation.std_return)
-  const last = validations.at(-1)
+  const kind = evidence.onlyRollouts ? "rollouts" : /^dataset:/m.test(config) ? "evaluation" : "run"
+  // An evaluation has one for each agent, and the first is what the others are compared with.
+  const last = kind === "evaluation" ? validations[0] : validations.at(-1)
   const newest = lastScore(evidence)
   const population = identifier?.population ?? {}
   const setting = (pattern: RegExp): string | undefined => pattern.exec(config)?.[1]?.trim()
   const dataset = setting(/^train_dataset:\n {2}(?:type|name): (.*)$/m)
   return {
     path,
+    kind,
+    configDigest: evidence.configDigest,
     time: identifier?.time ?? fromFlatPath(absolutePath)?.time ?? "",
     commit: identifier?.commit ?? "",
     name: identifier?.name ?? setting(/^name: (.*)$/m) ?? path,
@@ -82,14 +96,16 @@ export const summarise = (evidence: Evidence): RunSummary => {
   }
 }
 
-const stateOf = ({ returns, owned }: Evidence, log: string): RunState =>
+const stateOf = ({ returns, owned, onlyRollouts }: Evidence, log: string): RunState =>
   owned
     ? "running"
     : returns !== undefined
       ? "finished"
       : /^\S+ failed at (?:step|episode) .*\n?$/m.test(lastLine(log))
         ? "failed"
-        : "stopped"
+        : onlyRollouts
+          ? "unknown"
+          : "stopped"
 
 const lastLine = (text: string): string => text.slice(text.trimEnd().lastIndexOf("\n") + 1)
 

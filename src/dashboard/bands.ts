@@ -10,6 +10,8 @@ import { rounded } from "./rounded.ts"
 /** Columns over `x`. */
 export interface Band {
   readonly x: ReadonlyArray<number>
+  /** Of how many runs it is; where `x` is empty none of its places has half of them. */
+  readonly of: number
   /** How many runs have got there. */
   readonly runs: ReadonlyArray<number>
   readonly mean: ReadonlyArray<number>
@@ -39,6 +41,7 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis): Band => {
     points.map((point) => rounded(point[name]))
   return {
     x: column("x"),
+    of: curves.length,
     runs: column("runs"),
     mean: column("mean"),
     meanLow: column("meanLow"),

@@ -1,3 +1,4 @@
+import { type EvaluationReport, evaluationReport } from "./evaluationReport.ts"
 import type { Validation } from "./curve.ts"
 import type { Results } from "./results-node.ts"
 import { fields, finite, parsed, type RunSummary } from "./RunSummary.ts"
@@ -9,6 +10,8 @@ export interface RunDetail {
   readonly config: string | null
   readonly metrics: unknown
   readonly validations: ReadonlyArray<ValidationLine>
+  /** Of an evaluation that is finished. */
+  readonly report: EvaluationReport | null
   /** What it cost its machine; null where no file says. */
   readonly system: SystemCurves | null
   /** The last lines of `run.log`. */
@@ -47,6 +50,7 @@ export const detailOf = async ({ files, curves }: Results, summary: RunSummary):
     metrics: Array.isArray(episodes) ? figures : (parsed(metrics) ?? null),
     // A run that goes on has no `return.json` yet, and that of a runtime counts in episodes.
     validations: returns === undefined || isTalk ? fromScores(await curves.validations(path)) : fromReturns(returns),
+    report: summary.kind === "evaluation" ? evaluationReport(parsed(metrics)) : null,
     system: system === undefined ? null : systemCurves(system),
     log: (log ?? "").trimEnd().split("\n").slice(-logLines),
     files: await filesOf(files, path),

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import { stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -31,6 +32,13 @@ interface Known {
 const deepest = 4
 
 const lineFeed = 10
+
+/** Of what runs of one config have alike: all but the seed, and where the results go. */
+const digestOf = (config: string): string =>
+  createHash("sha256")
+    .update(config.replaceAll(/^(?:seed| {2}results_dir): .*\n/gm, ""))
+    .digest("hex")
+    .slice(0, 16)
 
 /** How many files are open at once. */
 const concurrency = 32
@@ -66,6 +74,8 @@ export const makeIndex = (files: Confined): RunIndex => {
       path,
       absolutePath,
       config,
+      configDigest: digestOf(config ?? ""),
+      onlyRollouts: !["config.yaml", "return.json", "run.log"].some(has) && !found.folders.includes("scores"),
       metrics,
       returns,
       log,

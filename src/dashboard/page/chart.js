@@ -1,7 +1,8 @@
 /**
  * A line chart on a canvas: lines in bands, linear and logarithmic axes, a cursor for the mouse and for arrow keys.
  *
- * A series is `{ label, color, x, y, low?, high?, faint? }`, columns of equal length.
+ * A series is `{ label, color, x, y, low?, high?, faint?, note? }`, columns of equal length; a note says why it has no
+ * points.
  */
 import { duration, el, number, onceAFrame, short } from "./dom.js"
 
@@ -37,11 +38,13 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
     context.scale(ratio, ratio)
     const series = shown.series.filter(({ x }) => x.length > 0)
     empty.hidden = series.length > 0
-    empty.textContent = shown.waiting === true ? "reading …" : (shown.nothing ?? "nothing to show yet")
+    const notes = [...new Set(shown.series.flatMap(({ note }) => note ?? []))]
+    const nothing = notes.length === 0 ? shown.nothing : notes.join("; ")
+    empty.textContent = shown.waiting === true ? "reading …" : (nothing ?? "nothing to show yet")
     canvas.dataset.lines = String(series.length)
     canvas.dataset.points = String(series.reduce((sum, { x }) => sum + x.length, 0))
     places = series.length === 0 ? undefined : scalesOf(series, { ...shown, fromZero }, width, height)
-    if (places === undefined) return void readout.replaceChildren()
+    if (places === undefined) return showNames(series)
     const style = getComputedStyle(canvas)
     drawAxes(context, places, style, shown)
     context.save()
@@ -86,9 +89,11 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
 
   /** Without a cursor: which line is which, and where it ends. */
   const showNames = (series) => {
+    const noted = shown.series.filter(({ note }) => note !== undefined)
     const named = series.filter(({ faint }) => faint !== true).slice(0, mostNames)
     readout.replaceChildren(
       ...named.map((one) => el("span", { class: "value" }, swatchOf(one), `${one.label} `, el("b", {}, text(one.y.at(-1))))), // prettier-ignore
+      ...noted.slice(0, mostNames).map((one) => el("span", { class: "value quiet" }, swatchOf(one), `${one.label}: ${one.note}`)), // prettier-ignore
     )
   }
 
@@ -123,8 +128,8 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
       shown = next
       over.textContent = ` over ${next.xName}`
       const lasts = next.series
-        .filter(({ faint, y }) => faint !== true && y.length > 0)
-        .map(({ label, y }) => `${label}: ${text(y.at(-1))}`)
+        .filter(({ faint, y, note }) => faint !== true && (y.length > 0 || note !== undefined))
+        .map(({ label, y, note }) => `${label}: ${note ?? text(y.at(-1))}`)
       canvas.setAttribute(
         "aria-label",
         `${title} over ${next.xName}. Last values: ${lasts.slice(0, 12).join("; ") || "none"}. Arrow keys move a cursor.`,

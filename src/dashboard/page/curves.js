@@ -41,7 +41,7 @@ export const viewControls = (view, changed, { several }) => {
   )
 }
 
-/** An item is `{ key, label, color, runs }`, the runs being paths. */
+/** An item is `{ key, label, color, kind, runs }`, the runs being paths. */
 export const makeCurves = (view) => {
   const charts = measures.map(([measure, title]) => ({ measure, chart: makeChart(title) }))
   const note = el("p", { class: "quiet", role: "status" })
@@ -130,7 +130,19 @@ const fetchItem = async ({ runs }, axis, { live, order }, wantsSingles) => {
   return { bands: { validation, train }, curves }
 }
 
-const seriesOf = ({ label, color }, data, measure, view) => {
+/** Why what was chosen has no line. */
+const notes = {
+  evaluation: "an evaluation has no curve",
+  rollouts: "rollouts alone have no curve",
+  steps: "its runs share no steps",
+  time: "its runs share no time",
+  episodes: "its runs share no episodes",
+}
+const noLine = ({ label, color }, note) => [{ label, color, x: [], y: [], note: notes[note] }]
+
+const seriesOf = (item, data, measure, view) => {
+  const { label, color, kind } = item
+  if (kind !== "run") return noLine(item, kind)
   if (data === undefined) return []
   const band = data.bands?.[measure]
   const singles = data.curves.map((curves) => ({
@@ -143,7 +155,8 @@ const seriesOf = ({ label, color }, data, measure, view) => {
   const { centre } = view
   const columns = { y: band[centre], low: band[`${centre}Low`], high: band[`${centre}High`] }
   const line = { ...lineOf(band.x, columns, view.smoothing), label, color }
-  return view.singles ? [...singles, line] : [line]
+  const lines = line.x.length === 0 && band.of > 0 ? noLine(item, view.axis) : [line]
+  return view.singles ? [...singles, ...lines] : lines
 }
 
 /** The points that have a place on the axis, smoothed. */

@@ -57,6 +57,15 @@ export const matches = (run, filter) =>
       return textOf(run).includes(word)
     })
 
+const states = ["running", "finished", "stopped", "failed", "unknown"]
+
+/** What to say of a filter that asks for a state that there is none of such a name. */
+export const stateHint = (filter) => {
+  const asked = [...filter.toLowerCase().matchAll(/(?:^|\s)state=(\S*)/g)].map(([, state]) => state)
+  const wrong = asked.find((state) => !states.includes(state))
+  return wrong === undefined ? undefined : `“${wrong}” is no state; those are ${states.join(", ")}.`
+}
+
 const texts = new WeakMap()
 const textOf = (run) => {
   const known = texts.get(run)
@@ -109,7 +118,12 @@ export const groupRuns = (runs, by, sort) => {
       key: `${by}:${key}`,
       label: key === "" ? `no ${by}` : key,
       runs: members,
-      state: ["running", "failed", "stopped", "finished"].find((state) => members.some((run) => run.state === state)),
+      kind: members.every((run) => run.kind === members[0].kind) ? members[0].kind : "run",
+      // Which they may in what their names don't say.
+      configsDiffer: by === "config" && members.some((run) => run.configDigest !== members[0].configDigest),
+      state: ["running", "failed", "stopped", "finished", "unknown"].find((state) =>
+        members.some((run) => run.state === state),
+      ),
       score: scores.length === 0 ? null : mean(scores),
       scoreStd: scores.length < 2 ? null : deviation(scores),
       best: most("best"),

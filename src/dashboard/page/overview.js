@@ -1,7 +1,7 @@
 /** The first page: what to show, its curves, and the table. */
 import { makeCurves, viewControls } from "./curves.js"
 import { choice, el, seriesColor } from "./dom.js"
-import { groupRuns, matches, plainGroupings, shortLabels, sortRuns, variablesOf } from "./groups.js"
+import { groupRuns, matches, plainGroupings, shortLabels, sortRuns, stateHint, variablesOf } from "./groups.js"
 import { makeTable } from "./table.js"
 
 /** As many as there are colours. */
@@ -56,16 +56,17 @@ export const makeOverview = (state, seen) => {
   const drawable = () =>
     items.flatMap((item) =>
       item.runs === undefined
-        ? [{ key: item.path, item, runs: [item.path] }]
+        ? [{ key: item.path, item, kind: item.kind, runs: [item.path] }]
         : [
-            { key: item.key, item, runs: item.runs.map(({ path }) => path) },
-            ...item.runs.map((run) => ({ key: run.path, item: run, runs: [run.path] })),
+            { key: item.key, item, kind: item.kind, runs: item.runs.map(({ path }) => path) },
+            ...item.runs.map((run) => ({ key: run.path, item: run, kind: run.kind, runs: [run.path] })),
           ],
     )
 
   const colors = () => {
     const keyOf = (item) => (item.runs === undefined ? item.path : item.key)
-    const alike = items.filter(({ env }) => env === items[0].env).slice(0, drawnAtFirst)
+    const trained = items.filter(({ kind }) => kind === "run")
+    const alike = trained.filter(({ env }) => env === trained[0].env).slice(0, drawnAtFirst)
     const places = state.chosen ?? new Map(alike.map((item, place) => [keyOf(item), place]))
     return { places, colors: new Map([...places].map(([key, place]) => [key, seriesColor(place)])) }
   }
@@ -93,14 +94,19 @@ export const makeOverview = (state, seen) => {
     const of = shown.length === runs.length ? `${runs.length}` : `${shown.length} of ${runs.length}`
     count.textContent = `${of} ${runs.length === 1 ? "run" : "runs"}${running > 0 ? `, ${running} running` : ""}`
     const drawn = colors()
-    const nothing = runs.length === 0 ? "No run here yet: `effect run FILE` makes one." : "No run is like that."
+    const nothing =
+      runs.length === 0
+        ? "No run here yet: `effect run FILE` makes one."
+        : (stateHint(state.filter) ?? "No run is like that.")
     table.show({ items, sort: state.sort, colors: drawn.colors, expanded: state.open, nothing })
     const selected = drawable().flatMap((item) => {
       const color = drawn.colors.get(item.key)
       return color === undefined ? [] : [{ ...item, color }]
     })
     const labels = shortLabels(selected.map(({ item }) => item))
-    const empty = items.length === 0 ? "no runs" : "tick rows below to draw them"
+    const drawnHere = items.some(({ kind }) => kind === "run")
+    const empty =
+      items.length === 0 ? "no runs" : drawnHere ? "tick rows below to draw them" : "what is here has no curves"
     curves.show(
       selected.map((one, index) => ({ ...one, label: labels[index] })),
       state,

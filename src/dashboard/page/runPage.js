@@ -6,11 +6,12 @@ import { fetchCurves, fetchRun } from "./data.js"
 import { duration, el, number, seriesColor, time } from "./dom.js"
 import { makeEpisodes } from "./runEpisodes.js"
 import { makeFiles } from "./runFiles.js"
+import { makeReport } from "./runReport.js"
 import { makeSystem } from "./runSystem.js"
 import { makeConfig, makeLog } from "./runTexts.js"
 import { makeTranscripts } from "./transcripts.js"
 import { makeValidations } from "./runValidations.js"
-import { variables } from "./table.js"
+import { badge, variables } from "./table.js"
 
 const measures = [
   ["validation", "Validation return, lowest to highest"],
@@ -25,14 +26,17 @@ export const makeRunPage = (state, seen, path) => {
   const controls = el("div")
   const episodes = makeEpisodes(path)
   const transcripts = makeTranscripts(state, seen, path)
+  const report = makeReport()
   const system = makeSystem()
   const [validations, log, config, files] = [makeValidations(), makeLog(), makeConfig(), makeFiles(path)]
-  const sections = [episodes, transcripts, system, validations, log, config, files]
+  const sections = [report, episodes, transcripts, system, validations, log, config, files]
+  const drawings = el("div", { class: "charts" }, [...charts.values()].map((chart) => chart.element)) // prettier-ignore
   const body = el(
     "div",
     {},
+    report.element,
     controls,
-    el("div", { class: "charts" }, [...charts.values()].map((chart) => chart.element)), // prettier-ignore
+    drawings,
     episodes.element,
     transcripts.element,
     el("div", { class: "halves" }, validations.element, log.element),
@@ -112,15 +116,19 @@ export const makeRunPage = (state, seen, path) => {
         {},
         run.name,
         run.seed === null ? "" : ` · seed ${run.seed} `,
-        el("span", { class: `badge ${run.state}` }, run.state),
+        run.state === "unknown" ? "" : badge(run.state),
       ),
       el("p", { class: "quiet variables" }, variables(run)),
       el("p", { class: "path quiet" }, path),
       progressOf(run),
-      el("dl", { class: "facts" }, factsOf(detail).map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value || "–")))), // prettier-ignore
+      el("dl", { class: "facts" }, (run.kind === "rollouts" ? [] : factsOf(detail)).map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value || "–")))), // prettier-ignore
     )
     body.hidden = false
     for (const section of sections) section.show(detail)
+    // Nothing of an evaluation, or of rollouts by themselves, is over steps.
+    const isTrained = run.kind === "run"
+    for (const one of [controls, drawings, validations.element]) one.hidden = !isTrained
+    for (const one of [log.element, config.element]) one.hidden = run.kind === "rollouts"
   }
 
   return {
@@ -137,21 +145,27 @@ export const makeRunPage = (state, seen, path) => {
   }
 }
 
-/** Of a run that goes on the last sample says how fast it is, and for how long it has been. */
+/** Of a run that goes on the last sample says for how long it has been. */
 const factsOf = ({ summary: run, system }) => [
   ["environment", run.env],
-  ["algorithm", run.algorithm],
+  [run.kind === "evaluation" ? "agents" : "algorithm", run.algorithm],
   ["score", `${number(run.score)}${run.scoreStd === null ? "" : ` ± ${number(run.scoreStd)}`}`],
-  ["best", number(run.best)],
+  ...(run.kind === "run" ? [["best", number(run.best)]] : []),
   ["steps", `${number(run.steps)}${run.totalSteps === null ? "" : ` of ${number(run.totalSteps)}`}`],
   ["episodes", number(run.episodes)],
   ["took", duration(run.seconds ?? system?.seconds.at(-1))],
-  ["speed", speedOf(run.seconds ? run.steps / run.seconds : system?.stepsPerSecond.at(-1))],
+  ["speed", speedOf(run, system)],
   ["started", time(run.time)],
   ["commit", run.commit || "–"],
 ]
 
-const speedOf = (speed) => (Number.isFinite(speed) ? `${number(Math.round(speed))} steps/s` : "–")
+/** Of a run that goes on how fast it is now, of one that has ended how fast it was. */
+const speedOf = (run, system) => {
+  const isRunning = run.state === "running"
+  const speed = isRunning ? system?.stepsPerSecond.at(-1) : run.steps / (run.seconds ?? system?.seconds.at(-1))
+  if (!Number.isFinite(speed) || (speed <= 0 && !isRunning)) return "–"
+  return `${number(speed < 10 ? speed : Math.round(speed))} steps/s`
+}
 
 const progressOf = (run) =>
   run.state === "running" && run.totalSteps > 0

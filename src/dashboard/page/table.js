@@ -23,6 +23,10 @@ export const variables = (run) =>
     .map(([variable, value]) => `${variable}=${value}`)
     .join(" ")
 
+/** Of folders of which nobody knows whether they go on there is nothing to say. */
+export const badge = (state) =>
+  state === "unknown" ? el("span", { class: "quiet" }, "–") : el("span", { class: `badge ${state}` }, state)
+
 export const makeTable = ({ sortBy, select, expand }) => {
   const body = el("tbody")
   const head = el("tr")
@@ -56,7 +60,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
   }
 
   const cells = (item) => [
-    el("td", { class: "state" }, el("span", { class: `badge ${item.state}` }, item.state)),
+    el("td", { class: "state" }, badge(item.state)),
     el("td", { class: "number wide" }, item.seed === null ? "" : String(item.seed)),
     el("td", { class: "number" }, number(item.steps)),
     el("td", { class: "number wide" }, number(item.episodes)),
@@ -100,7 +104,11 @@ export const makeTable = ({ sortBy, select, expand }) => {
           el("b", {}, group.name || group.label),
           el("span", { class: "quiet" }, group.name ? ` ${variables(group)}` : ""),
         ),
-        el("span", { class: "quiet" }, ` ${group.runs.length} ${group.runs.length === 1 ? "run" : "runs"}`),
+        el(
+          "span",
+          { class: "quiet" },
+          ` ${group.runs.length} ${group.runs.length === 1 ? "run" : "runs"}${group.configsDiffer ? ", configs differ" : ""}`,
+        ),
       ),
       ...cells(group),
     )

@@ -133,6 +133,12 @@ export const makeTranscripts = (state, seen, run) => {
     transcript.element.focus({ preventScroll: true })
   }
 
+  /** Before any episode is chosen the next turn is the first one's first. */
+  const nextTurn = async () => {
+    if (state.transcripts.episode === undefined) await stepEpisode(1)
+    transcript.stepTurn(1)
+  }
+
   /** Reads the episode that is chosen; `again`: what it says may have grown. */
   const open = async (again) => {
     const { episode, turn } = state.transcripts
@@ -217,7 +223,7 @@ export const makeTranscripts = (state, seen, run) => {
     if (element.hidden || event.ctrlKey || event.metaKey || event.altKey) return
     if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return
     const actions = {
-      j: () => transcript.stepTurn(1),
+      j: () => nextTurn(),
       k: () => transcript.stepTurn(-1),
       J: () => stepEpisode(1),
       K: () => stepEpisode(-1),

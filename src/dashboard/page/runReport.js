@@ -1,0 +1,101 @@
+/** The section of an evaluation's page: how each agent did by every scorer, what it took, and who is better. */
+import { card, el, number } from "./dom.js"
+
+const figure = (value) => {
+  const size = Math.abs(value)
+  return size >= 100 ? value.toFixed(1) : value.toFixed(size >= 10 ? 2 : 3)
+}
+const between = ({ low, high }) => `${figure(low)} to ${figure(high)}`
+
+const triesText = {
+  pass: (at) => `pass@${at}`,
+  best: (at) => `best of ${at}`,
+  majority: (at) => `majority of ${at}`,
+}
+
+/** Headings that begin with `#` are of numbers. */
+const tableOf = (caption, headings, bodies) =>
+  el(
+    "div",
+    { class: "table plain", tabindex: "0", role: "group", "aria-label": caption },
+    el(
+      "table",
+      {},
+      el("caption", { class: "quiet" }, caption),
+      el("thead", {}, el("tr", {}, headings.map((heading) => el("th", { scope: "col", class: heading.startsWith("#") ? "number" : "" }, heading.replace("#", ""))))), // prettier-ignore
+      bodies,
+    ),
+  )
+const cells = (texts, numbers) => [
+  ...texts.map((text) => el("td", {}, text)),
+  ...numbers.map((text) => el("td", { class: "number" }, text)),
+]
+
+const scoresOf = ({ agent, scores, tries, by }) => {
+  const lines = [
+    ...scores.map((one) => [one.scorer, one]),
+    ...tries.map((one) => [triesText[one.reducer](one.at), one]),
+    ...by.map((one) => [`${one.key}=${one.value}`, one]),
+  ]
+  const name = el("th", { scope: "rowgroup", rowspan: String(Math.max(1, lines.length)) }, agent)
+  if (lines.length === 0) return el("tbody", {}, el("tr", {}, name, el("td", { colspan: "4" }, "nothing was scored")))
+  const row = ([score, one], place) =>
+    el("tr", {}, place === 0 && name, cells([score], [figure(one.mean), between(one), number(one.tasks)]))
+  return el("tbody", {}, lines.map(row))
+}
+
+const takenOf = ({ agent, episodes, failed, calls, inputTokens, outputTokens, cost }) =>
+  el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, agent),
+    cells([], [episodes, failed, calls, inputTokens, outputTokens, cost].map(number)),
+  )
+
+const comparisonOf = (one) =>
+  el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, `${one.right} − ${one.left}`),
+    cells(
+      [one.scorer],
+      [
+        `${one.difference > 0 ? "+" : ""}${figure(one.difference)}`,
+        between(one),
+        ...[one.better, one.worse, one.tasks].map(number),
+        one.p < 0.0001 ? "<0.0001" : String(Number(one.p.toPrecision(3))),
+      ],
+    ),
+    el("td", {}, one.test === "mcnemar" ? "McNemar" : "permutation"),
+  )
+
+const tablesOf = ({ agents, comparisons, confidence }) => {
+  const percent = `#${Number((confidence * 100).toPrecision(4))} %`
+  const taken = ["agent", "#episodes", "#failed", "#calls", "#input tokens", "#output tokens", "#cost"]
+  const compared = ["compared", "score", "#difference", percent, "#better", "#worse", "#tasks", "#p", "by"]
+  return [
+    tableOf("How well they did", ["agent", "score", "#mean", percent, "#tasks"], agents.map(scoresOf)),
+    comparisons.length > 0 &&
+      tableOf("Task by task", compared, el("tbody", {}, comparisons.map(comparisonOf))), // prettier-ignore
+    tableOf("What it took", taken, el("tbody", {}, agents.map(takenOf))),
+  ].filter(Boolean)
+}
+
+export const makeReport = () => {
+  const place = el("div")
+  const element = card("Report", place)
+  element.classList.add("report")
+  element.hidden = true
+  let known
+  return {
+    element,
+    show: ({ summary, report }) => {
+      element.hidden = summary.kind !== "evaluation"
+      const now = JSON.stringify([summary.state, report])
+      if (element.hidden || now === known) return
+      known = now
+      const nothing = summary.state === "finished" ? "There is none." : "It comes when all episodes are played."
+      place.replaceChildren(...(report === null ? [el("p", { class: "quiet" }, nothing)] : tablesOf(report)))
+    },
+  }
+}

@@ -54,6 +54,12 @@ export const keyOf = Effect.fnUntraced(function* ({
   })
 })
 
+/** Whether a config holds a key itself rather than a variable's name; `none` and the like, for servers of one's own, are none. */
+export const isKeyItself = (apiKey: Redacted.Redacted | null): boolean => {
+  const said = apiKey === null ? "" : Redacted.value(apiKey).trim()
+  return said.length >= 8 && said !== shownKey && variableIn(said) === undefined
+}
+
 /** A header that can't be sent is told of with the header in it, so what can't stand in one never gets there. */
 const checked = (model: string, value: string, from: string): Effect.Effect<Key, LmError> =>
   /^[\x21-\x7e]+$/.test(value)

@@ -54,6 +54,8 @@ export interface Prepared {
   }
   /** Of the agent, what a run that is gone on with must have had, too. */
   readonly agentIdentity: Plain
+  /** What is worth saying of how it was made. */
+  readonly warnings?: ReadonlyArray<string>
   /** Every call of the model becomes a file. */
   readonly logCalls: boolean
   /** What the budget counts, where there is one; a run that is gone on with goes on counting. */
@@ -68,7 +70,7 @@ export const execute = Effect.fnUntraced(function* (
   const { settings, agent, train, validation, described, from } = prepared
   const { runtime } = settings
   const options = yield* RunOptions
-  const warnings = yield* checked(settings, train, validation, from)
+  const warnings = [...(prepared.warnings ?? []), ...(yield* checked(settings, train, validation, from))]
   const identity = {
     name: settings.name,
     population: { environment: (train ?? validation)?.name ?? "none", algorithm: agent.type, ...options.population },

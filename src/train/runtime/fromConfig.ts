@@ -7,11 +7,13 @@ import {
   type DecodeOptions,
   isPlain,
   type Plain,
+  sourceOf,
   toCamelCase,
 } from "../../config/Config.ts"
 import { withPlaces } from "../../config/places.ts"
 import * as Datasets from "../../env/text/Datasets.ts"
 import { Spent } from "../../lm/budgeted.ts"
+import { isKeyItself } from "../../lm/keys.ts"
 import { Lm } from "../../lm/Lm.ts"
 import { type LmConfig, shownKey } from "../../lm/LmConfig.ts"
 import * as Lms from "../../lm/Lms.ts"
@@ -104,12 +106,17 @@ export const fromConfig = (
           validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
         },
         agentIdentity: identityOf(decoded.config, lmConfig),
+        warnings: isKeyItself(lmConfig.apiKey) ? [keyItself(from)] : [],
         logCalls: lmConfig.logCalls,
         spent,
         from,
       })
     }),
   )
+
+const keyItself = (from: DecodeOptions): string =>
+  `${sourceOf(from, "agent.lmConfig.apiKey")}: agent.lm_config.api_key: the key itself stands there, where others may read it; ` +
+  "better is the name of a variable that holds it, as ${MY_KEY}"
 
 /** Retries, limits and budgets may be others when a run goes on; what the model is asked, and how, may not. */
 const identityOf = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {

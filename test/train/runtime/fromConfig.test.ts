@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { RunStore } from "../../../src/experiment/RunStore.ts"
-import { Recorder } from "../../../src/record/Recorder.ts"
+import { Recorder, type Sink } from "../../../src/record/Recorder.ts"
 import { RunOptions } from "../../../src/train/RunOptions.ts"
 import * as Runtime from "../../../src/train/runtime/Runtime.ts"
 
@@ -32,5 +32,41 @@ describe("a run's own config", () => {
       // It is the file's address that can't be.
       assert.include(message, 'found "ftp://file"')
     }).pipe(Effect.provide(layers)),
+  )
+})
+
+describe("a key", () => {
+  /** What is warned of. */
+  const warnings = (apiKey: string) =>
+    Effect.gen(function* () {
+      const said: Array<string> = []
+      const sink: Sink = () =>
+        Effect.succeed({
+          emit: (events) =>
+            Effect.sync(() => {
+              for (const event of events) if (event._tag === "Warning") said.push(event.message)
+            }),
+          flush: Effect.void,
+        })
+      const override = { path: "agent.lm_config.api_key", value: apiKey, source: "--set" }
+      yield* Runtime.fromConfig({
+        train_dataset: { type: "codebook", num_tasks: 1 },
+        agent: { lm_config: { model: "scripted:reader" } },
+      }).pipe(
+        Effect.provideService(RunOptions, { source: "experiment.yaml", name: "run", overrides: [override] }),
+        Effect.provide(Recorder.layer(sink)),
+        Effect.provide(layers),
+      )
+      return said
+    })
+
+  it.effect("that stands itself where others may read it is warned of, and not said", () =>
+    Effect.gen(function* () {
+      const [warning, ...more] = yield* warnings("sk-abcdef")
+      assert.match(warning, /^--set: agent\.lm_config\.api_key: the key itself stands there.*\$\{MY_KEY\}$/)
+      assert.notInclude(warning, "sk-abcdef")
+      assert.lengthOf(more, 0)
+      for (const fine of ["${MY_KEY}", "none", "<redacted>"]) assert.deepStrictEqual(yield* warnings(fine), [])
+    }),
   )
 })

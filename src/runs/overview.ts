@@ -101,7 +101,10 @@ const checkpointOf = (path: string, folder: string): string | undefined => {
 const curveRows = 20
 const barWidth = 30
 
-/** The same for people. `configText` is shown as it was written. */
+/** A setting that nobody made use of. */
+const isUnset = /^ *\w+: null$/
+
+/** The same for people. `configText` is shown as it was written, but for what is null. */
 export const overviewText = (about: Overview, configText: string | undefined): string => {
   const { validations, checkpoints, population } = about
   const facts: ReadonlyArray<readonly [string, string | number | null]> = [
@@ -123,10 +126,14 @@ export const overviewText = (about: Overview, configText: string | undefined): s
   const section = (title: string, body: string): ReadonlyArray<string> =>
     body.trim() === "" ? [] : ["", title, indented(body)]
 
+  const written = (configText ?? "").split("\n")
+  const said = written.filter((line) => !isUnset.test(line))
+  const unset = written.length - said.length
+
   return [
     about.path,
     indented(lines(facts.map(([key, value]) => [key, cell(value)]))),
-    ...section("config", (configText ?? "").split("\n").map(cell).join("\n")),
+    ...section(unset === 0 ? "config" : `config (and ${unset} that are null)`, said.map(cell).join("\n")),
     ...section("metrics", lines([...leaves(about.metrics)].map(([key, value]) => [key, metric(value)]))),
     ...section(counted("validations", validations.length, curveRows), curveText(validations)),
     ...section(
@@ -148,11 +155,14 @@ export const overviewText = (about: Overview, configText: string | undefined): s
   ].join("\n")
 }
 
-/** Digests fit; all that was said in a run doesn't. */
+/** Digests fit; some texts don't. */
 const widest = 100
 
-/** Whole numbers and digests as they are. */
+/** Whole numbers and digests as they are; of all that was said in a run, how much it is. */
 const metric = (value: unknown): string => {
+  if (Array.isArray(value) && value.some((item) => typeof item === "object" && item !== null)) {
+    return `${value.length} in metrics.json`
+  }
   const found = valueOfData(value)
   if (typeof found === "number") return String(Number(found.toPrecision(10)))
   const text = cell(found)

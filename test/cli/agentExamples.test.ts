@@ -44,7 +44,9 @@ describe("examples of agents that talk", () => {
       assert.strictEqual((await trained("codebook.yaml", folder)).digest, digest)
       // What was said in all episodes is in metrics.json, and would fill the screen.
       const { stdout } = await effect(["runs", "show", runDir])
-      assert.match(stdout, /^ {2}episodes +.{100}…$/m)
+      assert.match(stdout, /^ {2}episodes +60 in metrics\.json$/m)
+      assert.match(stdout, /^config \(and \d+ that are null\)$/m)
+      assert.notMatch(stdout, /: null$/m)
     }))
 
   it("qa.yaml: what was told once is found again among all that was told", () =>

@@ -80,6 +80,39 @@ describe("the index of runs", () => {
       assert.deepStrictEqual(await states(), [["failed", 100]])
     }))
 
+  it("tells trainings, evaluations and rollouts by themselves apart; an evaluation's score is its first agent's", () =>
+    withFolder(async (folder) => {
+      const trained = makeRun(folder)
+      write(folder, "measured/config.yaml", "name: quiz\ndataset:\n  type: qa\n")
+      write(
+        folder,
+        "measured/return.json",
+        JSON.stringify([0.25, 0.75].map((mean, step) => ({ step, returns_mean: mean }))),
+      )
+      write(folder, "said/rollouts.jsonl", "")
+      write(folder, "scored/scores/val/0_seen_episodes_scores.jsonl", "")
+      const results = await open(folder)
+      await refresh(results)
+      const found = results.index.runs().map(({ path, kind, state, score }) => [path, kind, state, score])
+      assert.sameDeepMembers(found, [
+        [trained, "run", "finished", 100],
+        ["measured", "evaluation", "finished", 0.25],
+        ["said", "rollouts", "unknown", null],
+        ["scored", "run", "stopped", null],
+      ])
+    }))
+
+  it("knows which configs are alike but for the seed", () =>
+    withFolder(async (folder) => {
+      const configs = ["seed: 1\ngamma: 0.9\n", "seed: 2\ngamma: 0.9\n", "seed: 1\ngamma: 0.8\n"]
+      for (const [index, config] of configs.entries()) write(folder, `${index}/config.yaml`, config)
+      const results = await open(folder)
+      await refresh(results)
+      const digests = new Map(results.index.runs().map(({ path, configDigest }) => [path, configDigest]))
+      assert.strictEqual(digests.get("0"), digests.get("1"))
+      assert.notStrictEqual(digests.get("0"), digests.get("2"))
+    }))
+
   it("survives half a file, folders that are no runs, and links", () =>
     withFolder(async (folder) => {
       const path = makeRun(folder)

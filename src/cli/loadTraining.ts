@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises"
 import { basename, dirname, extname, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect, Path } from "effect"
-import { LineCounter, parseDocument } from "yaml"
+import { isMap, isScalar, LineCounter, parseDocument } from "yaml"
 import type { Override } from "../config/Config.ts"
-import { applyOverrides, ConfigError, isPlain, toCamelCase } from "../config/Config.ts"
+import { applyOverrides, camelCase, ConfigError, isPlain, toCamelCase } from "../config/Config.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import { isEvaluation } from "../evaluate/isEvaluation.ts"
 import type { RunResult } from "../train/RunResult.ts"
@@ -27,11 +27,11 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
   if (!existsSync(path)) return yield* new UsageError({ message: `${file}: there is no such file` })
   const extension = extname(path)
   if (extension === ".yaml" || extension === ".yml") {
-    const config = yield* readYaml(file)
+    const { value: config, lines } = yield* yamlLines(file)
     if (isEvaluation(config) && !isExperiment(config)) {
       return yield* new UsageError({ message: `${file}: it is an evaluation; effect eval ${file} plays it` })
     }
-    return yield* isExperiment(config) ? talking(config, dirname(path)) : training(config)
+    return yield* isExperiment(config) ? talking(config, { baseDir: dirname(path), lines }) : training(config, lines)
   }
   if (![".ts", ".mts", ".js", ".mjs"].includes(extension)) {
     const isRun = existsSync(resolve(path, "config.yaml"))
@@ -57,10 +57,10 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
 })
 
 // Neither is loaded before it is asked for: help and the like are to be there at once.
-const talking = (config: unknown, baseDir: string): Effect.Effect<Training> =>
+const talking = (config: unknown, where: Parameters<typeof Runtime.fromConfig>[1]): Effect.Effect<Training> =>
   Effect.map(
     Effect.promise(() => import("../train/runtime/Runtime.ts")),
-    ({ fromConfig }) => inTasks(Effect.map(fromConfig(config, { baseDir }), toRunResult)),
+    ({ fromConfig }) => inTasks(Effect.map(fromConfig(config, where), toRunResult)),
   )
 
 /** Agents that talk train for tasks: what a flag of trainers means to them. */
@@ -72,10 +72,10 @@ const inTasks = (training: Training): Training =>
     return Effect.fail(isUnknown ? new ConfigError({ source: error.source, key: error.key, message }) : error)
   })
 
-const training = (config: unknown): Effect.Effect<Training> =>
+const training = (config: unknown, lines: ReadonlyMap<string, string>): Effect.Effect<Training> =>
   Effect.map(
     Effect.promise(() => import("../train/Train.ts")),
-    ({ fromConfig }) => fromConfig(config),
+    ({ fromConfig }) => fromConfig(config, { lines }),
   )
 
 /** What is said of where runs are kept, and of what they are called: by a file in YAML, and by what is laid over it. */
@@ -165,6 +165,25 @@ const missingExtension = (error: Error): string => {
 export const readYaml = (file: string): Effect.Effect<unknown, UsageError> =>
   Effect.map(parseYaml(file), ({ value }) => value)
 
+/** The same with the place of each of its keys: `agent.historyK` in `conf.yaml:7`. */
+export const yamlLines = Effect.fnUntraced(function* (
+  file: string,
+): Effect.fn.Return<{ readonly value: unknown; readonly lines: ReadonlyMap<string, string> }, UsageError> {
+  const { value, keyLineOf } = yield* parseYaml(file)
+  const lines = new Map<string, string>()
+  const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
+    const isData = path.at(-1) === "items"
+    if (isData || typeof tree !== "object" || tree === null) return
+    for (const [key, item] of Object.entries(tree)) {
+      const line = keyLineOf([...path, key])
+      if (line !== undefined) lines.set([...path, key].map(camelCase).join("."), `${file}:${line}`)
+      walk(item, [...path, key])
+    }
+  }
+  walk(value, [])
+  return { value, lines }
+})
+
 /** A YAML file's values as overrides that know their lines. */
 export const yamlOverrides = Effect.fnUntraced(function* (
   file: string,
@@ -188,6 +207,8 @@ export const yamlOverrides = Effect.fnUntraced(function* (
 interface ParsedYaml {
   readonly value: unknown
   readonly lineOf: (path: ReadonlyArray<string>) => number
+  /** Of a key, where it stands itself; undefined for what is in a list. */
+  readonly keyLineOf: (path: ReadonlyArray<string>) => number | undefined
 }
 
 const parseYaml = Effect.fnUntraced(function* (file: string): Effect.fn.Return<ParsedYaml, UsageError> {
@@ -211,5 +232,12 @@ const parseYaml = Effect.fnUntraced(function* (file: string): Effect.fn.Return<P
       typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? node.range : [0]
     return lines.linePos(Number(range[0])).line
   }
-  return { value: document.toJS(), lineOf }
+  const keyLineOf = (path: ReadonlyArray<string>): number | undefined => {
+    const section: unknown = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)
+    const pair = isMap(section)
+      ? section.items.find(({ key }) => isScalar(key) && String(key.value) === path.at(-1))
+      : undefined
+    return isScalar(pair?.key) && pair.key.range ? lines.linePos(pair.key.range[0]).line : undefined
+  }
+  return { value: document.toJS(), lineOf, keyLineOf }
 })

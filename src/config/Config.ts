@@ -84,6 +84,8 @@ export interface DecodeOptions {
   /** Put before every key: `["algorithm"]`. */
   readonly prefix?: ReadonlyArray<string>
   readonly sources?: ReadonlyMap<string, string>
+  /** All that the config is a part of: where a key belongs that stands in a wrong section. */
+  readonly whole?: Schema.Top
 }
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -116,8 +118,10 @@ const configError = (
   const problems = issuesOf(issue).issues.map(({ message, path = [] }) => {
     const keys = path.map((part) => String(typeof part === "object" ? part.key : part))
     const full = [...(options.prefix ?? []), ...keys]
-    const source = nearestSource(options.sources, full) ?? options.source
-    return { source, key: full.map(snakeCase).join("."), text: explain(schema, input, keys, message, full) }
+    const below = message === unknownKey ? firstSourceBelow(options.sources, full) : undefined
+    const source = nearestSource(options.sources, full) ?? below ?? options.source
+    const text = explain(schema, input, { keys, message, full, whole: options.whole })
+    return { source, key: full.map(snakeCase).join("."), text }
   })
   // Several checks on one key say the same thing twice.
   const perKey = problems.filter((problem, index) => problems.findIndex((other) => other.key === problem.key) === index)
@@ -126,6 +130,27 @@ const configError = (
     key: perKey[0].key,
     message: perKey.map((problem) => `${problem.source}: ${problem.text}`).join("; "),
   })
+}
+
+/** What is wrong with any of several parts of a config, in one error. */
+export const checkAll = <R>(parts: ReadonlyArray<Effect.Effect<unknown, ConfigError, R>>) =>
+  Effect.gen(function* () {
+    const errors = yield* Effect.forEach(parts, (part) =>
+      Effect.match(part, { onFailure: (error) => [error], onSuccess: (): ReadonlyArray<ConfigError> => [] }),
+    )
+    const [first, ...others] = errors.flat()
+    if (first === undefined) return
+    return yield* new ConfigError({ ...first, message: [first, ...others].map(({ message }) => message).join("; ") })
+  })
+
+/** Who said what, where the keys of a file are known by their lines and something is laid over it. */
+export const overLines = (
+  lines: ReadonlyMap<string, string>,
+  sources: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> => {
+  const isLaidOver = (key: string): boolean =>
+    key.split(".").some((_, index, parts) => sources.has(parts.slice(0, index + 1).join(".")))
+  return new Map([...[...lines].filter(([key]) => !isLaidOver(key)), ...sources])
 }
 
 /** Who set a key, or one above it. */
@@ -149,22 +174,32 @@ const nearestSource = (
   return undefined
 }
 
-const explain = (
-  schema: Schema.Top,
-  input: unknown,
-  keys: ReadonlyArray<string>,
-  message: string,
-  full: ReadonlyArray<string>,
-): string => {
+/** Who set the first of the keys below one: `--set agnet.history_k=3` is what an unknown `agnet` comes from. */
+const firstSourceBelow = (
+  sources: ReadonlyMap<string, string> | undefined,
+  path: ReadonlyArray<string>,
+): string | undefined => [...(sources ?? [])].find(([key]) => key.startsWith(`${path.join(".")}.`))?.[1]
+
+const unknownKey = "Expected no excess property"
+
+interface Problem {
+  /** From the schema's root on. */
+  readonly keys: ReadonlyArray<string>
+  /** From the root of all on. */
+  readonly full: ReadonlyArray<string>
+  readonly message: string
+  readonly whole: Schema.Top | undefined
+}
+
+const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whole }: Problem): string => {
   const name = full.map(snakeCase).join(".")
-  if (message === "Expected no excess property") {
+  if (message === unknownKey) {
     const known = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
-    const suggestion = closest(keys[keys.length - 1], known)
-    const hint =
-      suggestion === undefined
-        ? `known keys are ${known.map(snakeCase).join(", ")}`
-        : `did you mean "${snakeCase(suggestion)}"?`
-    return `unknown key "${name}"; ${hint}`
+    const key = keys[keys.length - 1]
+    const suggestion = closest(key, known)
+    if (suggestion !== undefined) return `unknown key "${name}"; did you mean "${snakeCase(suggestion)}"?`
+    const belongs = whole === undefined ? undefined : sectionsOf(whole, key, full)
+    return `unknown key "${name}"; ${belongs ?? `known keys are ${known.map(snakeCase).join(", ")}`}`
   }
   const found = keys.some(isSecret) ? shownSecret : display(valueAt(input, keys))
   const expected = message.charAt(0).toLowerCase() + message.slice(1)
@@ -200,4 +235,38 @@ const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArr
   return ast.propertySignatures
     .filter((property) => property.name === key)
     .flatMap((property) => knownKeys(property.type, rest))
+}
+
+/** Where else in a config a key is known, the nearest places alone: `it belongs below agent.lm_config`. */
+const sectionsOf = (whole: Schema.Top, key: string, from: ReadonlyArray<string>): string | undefined => {
+  const sections = pathsTo(SchemaAST.toEncoded(whole.ast), key, [])
+  const shared = (section: ReadonlyArray<string>): number => {
+    const apart = section.findIndex((part, index) => part !== from[index])
+    return apart < 0 ? section.length : apart
+  }
+  // How many sections must be left and entered to get there.
+  const way = (section: ReadonlyArray<string>): number => from.length + section.length - 2 * shared(section)
+  const shortest = Math.min(...sections.map(way))
+  const nearest = sections.filter((section) => way(section) === shortest)
+  const names = [...new Set(nearest.map((section) => section.map(snakeCase).join(".")))]
+  if (names.length === 0) return undefined
+  return names.includes("") ? "it belongs at the top, in no section" : `it belongs below ${names.join(" or ")}`
+}
+
+/** A config is no deeper; one that holds its like would be without end. */
+const deepest = 4
+
+const pathsTo = (
+  ast: SchemaAST.AST,
+  key: string,
+  path: ReadonlyArray<string>,
+): ReadonlyArray<ReadonlyArray<string>> => {
+  if (path.length > deepest) return []
+  if (SchemaAST.isUnion(ast)) return ast.types.flatMap((member) => pathsTo(member, key, path))
+  if (SchemaAST.isSuspend(ast)) return pathsTo(ast.thunk(), key, path)
+  if (!SchemaAST.isObjects(ast)) return []
+  return ast.propertySignatures.flatMap(({ name, type }) => [
+    ...(name === key ? [path] : []),
+    ...pathsTo(type, key, [...path, String(name)]),
+  ])
 }

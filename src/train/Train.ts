@@ -37,10 +37,10 @@ export const run = (input: TrainInput): Run => {
   return plan(config, values).pipe(Effect.flatMap(execute), Effect.scoped)
 }
 
-/** The same from plain data, as a run's `config.yaml` holds it: env and algorithm by name. */
-export const fromConfig = (config: unknown): Run => {
+/** The same from plain data, as a run's `config.yaml` holds it: env and algorithm by name; for messages, where each key stands. */
+export const fromConfig = (config: unknown, { lines }: { readonly lines?: ReadonlyMap<string, string> } = {}): Run => {
   const tree = toCamelCase(config)
-  return plan(isPlain(tree) ? tree : {}, {}).pipe(Effect.flatMap(execute), Effect.scoped)
+  return plan(isPlain(tree) ? tree : {}, {}, lines).pipe(Effect.flatMap(execute), Effect.scoped)
 }
 
 const execute = Effect.fnUntraced(function* (

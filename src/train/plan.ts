@@ -1,7 +1,16 @@
-import { Effect, Equal, Option } from "effect"
+import { Effect, Equal, Option, Schema } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
-import { byName as algorithmByName } from "../algorithm/registry.ts"
-import { applyOverrides, ConfigError, decode, isPlain, type Override, type Plain, sourceOf } from "../config/Config.ts"
+import { byName as algorithmByName, schemaOf } from "../algorithm/registry.ts"
+import {
+  applyOverrides,
+  ConfigError,
+  decode,
+  isPlain,
+  type Override,
+  overLines,
+  type Plain,
+  sourceOf,
+} from "../config/Config.ts"
 import type { Env } from "../env/Env.ts"
 import { builtIn, saidOf } from "../env/Envs.ts"
 import { fromConfig, spelledOut } from "../env/fromConfig.ts"
@@ -56,16 +65,21 @@ export interface Values {
 }
 
 /** Lays the launcher's overrides over a config, checks everything, finds the env and the algorithm. */
-export const plan = Effect.fnUntraced(function* (config: Plain, values: Values): Effect.fn.Return<Plan, ConfigError> {
+export const plan = Effect.fnUntraced(function* (
+  config: Plain,
+  values: Values,
+  lines: ReadonlyMap<string, string> = new Map(),
+): Effect.fn.Return<Plan, ConfigError> {
   const options = yield* RunOptions
   const unfit = [values.env, ...(values.validationEnvs ?? [])].map(problemOf).find((problem) => problem !== undefined)
   if (unfit !== undefined) {
     return yield* new ConfigError({ source: options.source, key: "env", message: `${options.source}: env: ${unfit}` })
   }
   const said = yield* overridden({ name: options.name, ...config }, options.overrides, values)
-  const { value, sources } = yield* expand(said.value, { source: options.source, sources: said.sources })
-  const from = { source: options.source, sources }
-  const decoded = yield* decode(Settings, value, from)
+  const laid = { source: options.source, sources: overLines(lines, said.sources) }
+  const { value, sources } = yield* expand(said.value, laid)
+  const from = { ...laid, sources }
+  const decoded = yield* decode(Settings, value, { ...from, whole: wholeOf(value, values) })
   const { checkpoint } = decoded
   const everySteps = checkpoint.everySteps ?? Math.ceil(decoded.totalSteps / 10)
   const settings = { ...decoded, checkpoint: { ...checkpoint, everySteps } }
@@ -101,12 +115,19 @@ export const plan = Effect.fnUntraced(function* (config: Plain, values: Values):
     env,
     validationEnvs: others.length === 0 ? [env] : others,
     algorithm,
-    notes: switched(config, settings, sources),
+    notes: switched(config, settings, said.sources),
     warnings: undrawn(settings, others[0] ?? env),
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
     from,
   }
 })
+
+/** With the settings of the algorithm that is named: for where a key belongs that stands in a wrong section. */
+const wholeOf = ({ algorithm }: Plain, values: Values): Schema.Top => {
+  const name = isPlain(algorithm) ? algorithm.name : algorithm
+  const known = values.algorithm?.name === name ? values.algorithm?.schema : schemaOf(String(name))
+  return known === undefined ? Settings : Schema.Struct({ ...Settings.fields, algorithm: known })
+}
 
 /** What is no env, though code gave it as one. */
 const problemOf = (env: Env | undefined): string | undefined => {

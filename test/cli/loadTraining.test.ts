@@ -3,19 +3,24 @@ import { Effect } from "effect"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { yamlOverrides } from "../../src/cli/loadTraining.ts"
+import { yamlLines, yamlOverrides } from "../../src/cli/loadTraining.ts"
 
-const overridesOf = (text: string) =>
+const withFile = <A, E, R>(text: string, use: (file: string) => Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "effect-rl-"))),
     (folder) => {
       const file = join(folder, "conf.yaml")
       writeFileSync(file, text)
-      return Effect.map(yamlOverrides(file), (overrides) =>
-        overrides.map(({ path, value, source }) => ({ path, value, line: Number(source.split(":").at(-1)) })),
-      )
+      return use(file)
     },
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true })),
+  )
+
+const overridesOf = (text: string) =>
+  withFile(text, (file) =>
+    Effect.map(yamlOverrides(file), (overrides) =>
+      overrides.map(({ path, value, source }) => ({ path, value, line: Number(source.split(":").at(-1)) })),
+    ),
   )
 
 describe("settings from a file", () => {
@@ -29,5 +34,26 @@ describe("settings from a file", () => {
         { path: "algorithm.prioritised", value: {}, line: 4 },
       ])
     }),
+  )
+})
+
+describe("the keys of a file", () => {
+  it.effect("have lines, sections and what is in lists too, but for data", () =>
+    withFile("a:\n  # a note\n  some_key:\n    deep: 1\nagents:\n  - type: x\nd:\n  items: [{ q: 1 }]\n", (file) =>
+      Effect.map(yamlLines(file), ({ lines }) =>
+        assert.deepEqual(
+          [...lines].map(([key, source]) => [key, source.slice(file.length)]),
+          [
+            ["a", ":1"],
+            ["a.someKey", ":3"],
+            ["a.someKey.deep", ":4"],
+            ["agents", ":5"],
+            ["agents.0.type", ":6"],
+            ["d", ":7"],
+            ["d.items", ":8"],
+          ],
+        ),
+      ),
+    ),
   )
 })

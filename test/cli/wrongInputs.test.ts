@@ -111,6 +111,23 @@ describe.concurrent("settings", () => {
       says(await effect(["run", file, "--config", config]), 2, "a.yaml:2", "num_env", "num_envs")
     }))
 
+  it("all mistakes of an experiment's file, each with its line or with the flag that made it", () =>
+    withFolder(async (folder) => {
+      const data = "train_dataset: { type: codebook }\nhistory_k: 3\n"
+      const file = write(folder, "a.yaml", `${data}agent:\n  lm_config:\n    modle: scripted:reader\n`)
+      const outcome = await effect(["run", file, "--set", "agnet.k=3", "--set", "train_dataset.num_taks=2"])
+      says(outcome, 2, 'a.yaml:2: unknown key "history_k"; it belongs below agent;')
+      says(outcome, 2, '--set: unknown key "agnet"; did you mean "agent"?')
+      says(outcome, 2, '--set: unknown key "train_dataset.num_taks"; did you mean "num_tasks"?')
+      says(outcome, 2, 'a.yaml:5: unknown key "agent.lm_config.modle"; did you mean "model"?')
+    }))
+
+  it("a setting of the algorithm at the top of a config", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "a.yaml", "env: CartPole-v1\ntotal_steps: 9\nlearning_rate: 1\nalgorithm: ppo\n")
+      says(await effect(["run", file]), 2, 'a.yaml:3: unknown key "learning_rate"; it belongs below algorithm')
+    }))
+
   it("a wrong type", () =>
     runs(program(""), ["--set", "num_envs=lots"])((outcome) => says(outcome, 2, "--set", "num_envs", "lots")))
 

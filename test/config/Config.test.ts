@@ -2,7 +2,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as fc from "fast-check"
 import { closest, editDistance } from "../../src/config/closest.ts"
-import { applyOverrides, camelCase, decode, snakeCase, toCamelCase, toSnakeCase } from "../../src/config/Config.ts"
+import {
+  applyOverrides,
+  camelCase,
+  checkAll,
+  decode,
+  overLines,
+  snakeCase,
+  toCamelCase,
+  toSnakeCase,
+} from "../../src/config/Config.ts"
 import { positive, positiveInt, withDefault } from "../../src/config/fields.ts"
 
 const Example = Schema.Struct({
@@ -42,6 +51,35 @@ describe("decode", () => {
     }),
   )
 
+  it.effect("says where a key belongs that is known in another section", () =>
+    Effect.gen(function* () {
+      const whole = Schema.Struct({ title: Schema.String, example: Example, other: Schema.NullOr(Example) })
+      const said = (input: unknown, prefix: ReadonlyArray<string> = ["example"]) =>
+        Effect.map(Effect.flip(decode(Example, input, { source: "a.yaml", prefix, whole })), ({ message }) => message)
+      assert.strictEqual(
+        yield* said({ numEnvs: 1, keepLast: 3 }),
+        'a.yaml: unknown key "example.keep_last"; it belongs below example.nested',
+      )
+      assert.match(
+        yield* said({ numEnvs: 1, keepLast: 3 }, ["third"]),
+        /; it belongs below example\.nested or other\.nested$/,
+      )
+      assert.match(yield* said({ numEnvs: 1, title: "t" }), /"example\.title"; it belongs at the top, in no section$/)
+      assert.match(yield* said({ numEnvs: 1, numenv: 3 }), /did you mean "num_envs"\?$/)
+      assert.match(yield* said({ numEnvs: 1, colour: 3 }), /"example\.colour"; known keys are learning_rate,/)
+    }),
+  )
+
+  it.effect("blames an unknown section on who set a key in it", () =>
+    Effect.gen(function* () {
+      const { value, sources } = applyOverrides({ numEnvs: 1 }, [{ path: "nset.keep_last", value: 3, source: "--set" }])
+      assert.strictEqual((yield* complaint(value, sources)).message.split(";")[0], '--set: unknown key "nset"')
+      const { value: other } = applyOverrides({ numEnvs: 1 }, [{ path: "nse", value: 3, source: "--set" }])
+      const error = yield* complaint(other, new Map([["nset.keepLast", "--set"]]))
+      assert.strictEqual(error.message.split(";")[0], 'train.ts: unknown key "nse"')
+    }),
+  )
+
   it.effect("says all that is wrong, in one line, each key once", () =>
     Effect.gen(function* () {
       const error = yield* complaint({ numEnvs: "two", learningRate: NaN })
@@ -55,6 +93,41 @@ describe("decode", () => {
   it.effect("says what is missing", () =>
     Effect.gen(function* () {
       assert.match((yield* complaint({})).message, /^train\.ts: num_envs: .*found nothing$/)
+    }),
+  )
+})
+
+describe("the lines of a file", () => {
+  it("are who said a key, unless something is laid over it or what it is in", () => {
+    const lines = new Map([
+      ["agent", "a.yaml:1"],
+      ["agent.historyK", "a.yaml:2"],
+      ["output.name", "a.yaml:4"],
+    ])
+    const sources = overLines(
+      lines,
+      new Map([
+        ["agent.historyK", "--set"],
+        ["output", "b.yaml:1"],
+      ]),
+    )
+    assert.deepEqual([...sources].sort(), [
+      ["agent", "a.yaml:1"],
+      ["agent.historyK", "--set"],
+      ["output", "b.yaml:1"],
+    ])
+  })
+})
+
+describe("checkAll", () => {
+  it.effect("says what is wrong with any part, in one error", () =>
+    Effect.gen(function* () {
+      const parts = [{ numEnvs: 0 }, { numEnvs: 1 }, { numEnvs: 1, colour: "red" }].map((input) =>
+        decode(Example, input, { source: "a.yaml" }),
+      )
+      const error = yield* Effect.flip(checkAll(parts))
+      assert.match(error.message, /^a\.yaml: num_envs: .*, found 0; a\.yaml: unknown key "colour"/)
+      assert.isUndefined(yield* checkAll([parts[1]]))
     }),
   )
 })

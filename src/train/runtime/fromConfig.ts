@@ -2,10 +2,12 @@ import { Effect, Path, Schema, type Scope } from "effect"
 import * as Agents from "../../agent/Agents.ts"
 import {
   applyOverrides,
+  checkAll,
   ConfigError,
   decode,
   type DecodeOptions,
   isPlain,
+  overLines,
   type Plain,
   sourceOf,
   toCamelCase,
@@ -30,9 +32,19 @@ const Experiment = Schema.Struct({
   agent: Schema.optionalKey(Schema.Unknown),
 })
 
+/** With what the built-in kinds know: for where a key belongs that stands in a wrong section. */
+const whole = Schema.Struct({
+  ...RunSettings.fields,
+  trainDataset: Datasets.DatasetConfig,
+  validationDataset: Datasets.DatasetConfig,
+  agent: Agents.AgentConfig,
+})
+
 export interface Where {
   /** The folder that data sets and prompts are named from; the current one unless given. */
   readonly baseDir?: string
+  /** Where each key stands, for messages: `agent.historyK` in `conf.yaml:7`. */
+  readonly lines?: ReadonlyMap<string, string>
 }
 
 /**
@@ -48,7 +60,7 @@ export interface Where {
  */
 export const fromConfig = (
   config: unknown,
-  { baseDir = "." }: Where = {},
+  { baseDir = ".", lines = new Map() }: Where = {},
 ): Effect.Effect<RuntimeResult, RuntimeError, Needs | Exclude<Lms.Needs, Scope.Scope>> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -57,19 +69,23 @@ export const fromConfig = (
       // What stands in a run's own config in the place of a key is none.
       const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
       const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
-      const from: DecodeOptions = { source: options.source, sources }
-      const { trainDataset, validationDataset, agent, ...settings } = yield* decode(
-        Experiment,
-        { name: options.name, ...value },
-        from,
-      )
+      const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole }
+      const agentFrom = { ...from, prefix: ["agent"], baseDir }
+      const reading = decode(Experiment, { name: options.name, ...value }, from)
+      const given = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)
+      yield* checkAll([
+        reading,
+        ...given.map((key) => Datasets.decode(value[key], { ...from, prefix: [key] })),
+        Agents.decode(value.agent ?? {}, agentFrom),
+      ])
+      const { trainDataset, validationDataset, agent, ...settings } = yield* reading
       const spent = new Spent()
       const needs = yield* Effect.context<Lms.Needs>()
       const paths = yield* Path.Path
       const open = (lmConfig: LmConfig, key: string) =>
         Lms.open(
           { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
-          { spent, source: `${options.source}: ${key}` },
+          { spent, source: `${sourceOf(from, `${key}.model`)}: ${key}` },
         )
       /** Some data sets ask a model, too: what it costs is the run's. */
       const openLm = (key: string) => (lmConfig: LmConfig) =>
@@ -91,7 +107,6 @@ export const fromConfig = (
             })
       const train = yield* dataset(trainDataset, "trainDataset", "train_dataset")
       const validation = yield* dataset(validationDataset, "validationDataset", "validation_dataset")
-      const agentFrom = { ...from, prefix: ["agent"], baseDir }
       const decoded = yield* Agents.decode(agent ?? {}, agentFrom)
       const { lmConfig } = decoded
       const lm = yield* open(lmConfig, "agent.lm_config")

@@ -13,10 +13,11 @@
  */
 import { Cause, Clock, Effect, Exit, Option } from "effect"
 import type { Agent } from "../agent/Agent.ts"
+import type { DatasetError } from "../env/text/TaskSet.ts"
 import type { TextEnv } from "../env/text/TextEnv.ts"
 import { inOrder } from "../episode/inOrder.ts"
 import { isFinal } from "../episode/isFinal.ts"
-import type { Episode, Protocol } from "../episode/Protocol.ts"
+import type { Episode, EpisodeFailure, Protocol } from "../episode/Protocol.ts"
 import { goesOn, type Step } from "../episode/Rollout.ts"
 import type { Tasks } from "../episode/RolloutEngine.ts"
 import * as SingleAgent from "../episode/SingleAgent.ts"
@@ -40,6 +41,8 @@ export interface Evaluation<Env extends About = TextEnv> {
   readonly repeats?: number
   /** For the log of calls. */
   readonly phase?: CallContext["phase"]
+  /** Told of what an episode failed with, before the episode itself is told of. */
+  readonly onFailed?: (index: number, error: EpisodeFailure | DatasetError) => void
 }
 
 /** A protocol by which an agent is played as it is: its memory is read, and can't be written. */
@@ -78,7 +81,7 @@ const unknown: About = { id: "unknown", type: "unknown", metadata: {} }
 
 /** Plays one of the episodes; what isn't about it alone (a wrong key, a budget that is spent) is an error. */
 export const one = Effect.fnUntraced(function* <Env extends About = TextEnv>(
-  { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" } }: Evaluation<Env>,
+  { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: Evaluation<Env>,
   index: number,
 ): Effect.fn.Return<Played, LmError> {
   const task = Math.floor(index / repeats)
@@ -127,5 +130,6 @@ export const one = Effect.fnUntraced(function* <Env extends About = TextEnv>(
   // What is interrupted is not over, and what is a bug is nobody's score.
   if (error === undefined) return yield* Effect.orDie(Effect.failCause(exit.cause))
   if (isFinal(error)) return yield* error
+  onFailed?.(index, error)
   return { ...about(), ending: goesOn, rollouts: [], error: { error: error._tag, message: error.message } }
 })

@@ -6,7 +6,7 @@
  * const patient = retrying({ maxRetries: 5, startingDelay: 1, backoffFactor: 2, maxDelay: 10, jitter: 0.25 })(lm)
  * ```
  */
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
 import { stream } from "../rng/Rng.ts"
 import { canonical } from "./canonical.ts"
 import type { LmRequest } from "./Chat.ts"
@@ -15,6 +15,20 @@ import type { LmConfig } from "./LmConfig.ts"
 import { LmError } from "./LmError.ts"
 
 export type Retries = Pick<LmConfig, "maxRetries" | "startingDelay" | "backoffFactor" | "maxDelay" | "jitter">
+
+/** A wait before the next try. */
+export interface Waiting {
+  readonly error: LmError
+  readonly seconds: number
+  /** How often it will be tried again, with this time; then it is enough. */
+  readonly triesLeft: number
+}
+
+/** Where waits are told of, looked up at each; null: nowhere. */
+export const RetrySink = Context.Reference<((waiting: Waiting) => Effect.Effect<void>) | null>(
+  "effect-rl/lm/RetrySink",
+  { defaultValue: () => null },
+)
 
 /** In seconds: no server makes us wait longer, unless `maxDelay` does. */
 export const longestRetryAfter = 60
@@ -63,9 +77,11 @@ export const persistently = <A>(
           return Effect.fail(before === 0 ? error : new LmError({ model, reason, message, attempts }))
         }
         if (retries >= config.maxRetries) return Effect.fail(exhausted(model, attempts, error))
-        return Effect.flatMap(chance(retries + 1), (chance) => {
-          const seconds = delayOf(config, retries + 1, error.retryAfter, chance)
-          return Effect.delay(attempt(retries + 1, attempts), Math.round(seconds * 1000))
+        return Effect.gen(function* () {
+          const seconds = delayOf(config, retries + 1, error.retryAfter, yield* chance(retries + 1))
+          const tell = yield* RetrySink
+          if (tell !== null) yield* tell({ error, seconds, triesLeft: config.maxRetries - retries })
+          return yield* Effect.delay(attempt(retries + 1, attempts), Math.round(seconds * 1000))
         })
       }),
     )

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { delayOf, retrying } from "../../src/lm/retrying.ts"
+import { delayOf, RetrySink, retrying, type Waiting } from "../../src/lm/retrying.ts"
 import { answering, failure, request } from "./support.ts"
 
 const config = { maxRetries: 5, startingDelay: 1, backoffFactor: 2, maxDelay: 10, jitter: 0 }
@@ -104,6 +104,21 @@ describe("retrying", () => {
         [6, 6],
       )
       assert.strictEqual(asked(), 12)
+    }),
+  )
+
+  it.effect("tells of each wait before it", () =>
+    Effect.gen(function* () {
+      const told: Array<Waiting> = []
+      const call = timesOf(2, ["unavailable", { message: "m: no connection" }])
+      yield* Effect.provideService(call, RetrySink, (waiting) => Effect.sync(() => void told.push(waiting)))
+      assert.deepStrictEqual(
+        told.map(({ error, seconds, triesLeft }) => [error.message, seconds, triesLeft]),
+        [
+          ["m: no connection", 1, 5],
+          ["m: no connection", 2, 4],
+        ],
+      )
     }),
   )
 

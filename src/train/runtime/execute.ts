@@ -13,6 +13,7 @@ import { RunStore } from "../../experiment/RunStore.ts"
 import type { RunStoreError } from "../../experiment/RunStoreError.ts"
 import type { Spent } from "../../lm/budgeted.ts"
 import { CallSink } from "../../lm/logged.ts"
+import { RetrySink, type Waiting } from "../../lm/retrying.ts"
 import { callFiles } from "../../record/callFiles.ts"
 import { Recorder } from "../../record/Recorder.ts"
 import type { RunStarted } from "../../record/RunEvent.ts"
@@ -205,7 +206,20 @@ const trained = Effect.fnUntraced(function* (
     unfinished: { doing: null, entries: null, usage: state.usage },
   }
   const stepsBefore = state.steps
-  yield* Effect.provideService(supervise(running), CallSink, logCalls ? callFiles(run) : null)
+  let isTold = false
+  /** The first one alone: who watches knows then why nothing happens. */
+  const waits = ({ error, seconds, triesLeft }: Waiting): Effect.Effect<void> => {
+    if (isTold) return Effect.void
+    isTold = true
+    const times = triesLeft === 1 ? "once" : `up to ${triesLeft} times`
+    const message = `${error.message}; it is asked again in ${seconds.toFixed(1)} s, ${times}; further waits are not told`
+    // What can't be recorded ends the run.
+    return Effect.orDie(recording.emit([{ _tag: "Warning", message }]))
+  }
+  yield* supervise(running).pipe(
+    Effect.provideService(CallSink, logCalls ? callFiles(run) : null),
+    Effect.provideService(RetrySink, waits),
+  )
   const seconds = yield* secondsHere
   const result = yield* resultOf(ready, state, {
     episodes: yield* episodesOf(run),

@@ -19,7 +19,13 @@ export interface PlayedAll {
   readonly outcome: ValidationOutcome & { readonly failed: number }
 }
 
-/** Every task of the validation set, by clones of the agent that can't write its memory, as many at a time as may be. */
+/** Episodes of a validation that the model answers none of, however often it is asked, are the same with any more of them. */
+const enough = 3
+
+/**
+ * Every task of the validation set, by clones of the agent that can't write its memory, as many at a time as may be. Where
+ * the first ones all end without an answer of the model, it is an error: nobody waits for hours on a server that is down.
+ */
 export const playAll = Effect.fnUntraced(function* <E>(
   { settings, agent, validation, state }: Pick<Running, "settings" | "agent" | "validation" | "state">,
   tell: (episode: Evaluate.Played) => Effect.Effect<void, E>,
@@ -27,18 +33,29 @@ export const playAll = Effect.fnUntraced(function* <E>(
   const { runtime, seed } = settings
   const played: Array<Played> = []
   let failed = 0
+  const unanswered = new Map<number, LmError>()
+  let someAnswered = false
   if (validation !== null) {
+    const concurrency = runtime.validationNumWorkers ?? runtime.numParallelEpisodes ?? cores()
+    const atMost = Math.min(validation.size, Math.max(enough, concurrency))
     yield* Evaluate.each(
       {
         tasks: validation,
         protocol: Evaluate.frozen(agent, { maxSteps: runtime.maxStepsPerEpisode }),
         seed,
-        concurrency: runtime.validationNumWorkers ?? runtime.numParallelEpisodes ?? cores(),
+        concurrency,
         phase: { _tag: "validation", seenEpisodes: state.seen },
+        onFailed: (index, error) => {
+          if (error._tag === "LmError" && error.reason === "exhausted") unanswered.set(index, error)
+        },
       },
-      (episode) => {
+      (episode): Effect.Effect<void, E | LmError> => {
         if (episode.error === null) played.push({ scores: episode.steps.map(({ score }) => score), ...episode.ending })
         else failed++
+        const down = unanswered.get(episode.index)
+        if (down === undefined) someAnswered = true
+        // Told in their order, so it doesn't depend on which was done first.
+        if (down !== undefined && !someAnswered && failed >= atMost) return Effect.fail(down)
         return tell(episode)
       },
     )

@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as MemorylessAgent from "../../../src/agent/MemorylessAgent.ts"
 import * as TaskSet from "../../../src/env/text/TaskSet.ts"
+import * as TextEnv from "../../../src/env/text/TextEnv.ts"
+import { Lm } from "../../../src/lm/Lm.ts"
 import { LmError } from "../../../src/lm/LmError.ts"
 import { reader } from "../../../src/lm/reader.ts"
+import { retrying } from "../../../src/lm/retrying.ts"
 import * as Scripted from "../../../src/lm/scripted.ts"
 import { below, folderOf, history, type Input, keep, lasting, naming, runIn, tasks, withoutTimes } from "./support.ts"
 
@@ -26,6 +29,15 @@ const answering = (times: number, reached: Deferred.Deferred<void>) => {
 }
 
 const down = new LmError({ model: "scripted", reason: "exhausted", attempts: 6, message: "no answer in 6 tries" })
+
+/** Over after one answer. */
+const oneTry = (id: string) =>
+  TextEnv.make({
+    id,
+    type: "one try",
+    begin: () => ({ state: 0, observation: "What?" }),
+    step: () => ({ state: 0, observation: null, feedback: { score: 1, target: null, message: "" }, terminated: true }),
+  })
 
 const failing = (times: number) => {
   let asked = 0
@@ -211,6 +223,67 @@ describe("validation", () => {
       )
       assert.isTrue(Exit.isFailure(exit))
       assert.strictEqual(asked, 1)
+    }),
+  )
+
+  it.effect("ends the run where the model answers none of the first episodes, and goes on when it does", () =>
+    Effect.gen(function* () {
+      const playing: Input = { ...input, runtime: { ...input.runtime, validationNumWorkers: 2 }, validation: tasks(50) }
+      let asked = 0
+      const model = Scripted.layer(() => {
+        asked++
+        return Effect.fail(down)
+      })
+      const first = runIn({ model }, playing)
+      assert.strictEqual(yield* Effect.flip(first.effect), down)
+      // Two more may have begun.
+      assert.isAtMost(asked, 5)
+      assert.isTrue(first.events.some(({ _tag }) => _tag === "CheckpointSaved"))
+      const second = yield* keep(playing, { files: first.files, resume: folderOf(first.files) })
+      assert.deepEqual(lasting(second.files), lasting((yield* keep(playing)).files))
+    }),
+  )
+
+  it.effect("goes on where the model answers one of the first", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const model = Scripted.layer((request) => (asked++ === 1 ? reader(request) : Effect.fail(down)))
+      const { result } = yield* keep(
+        {
+          agent: MemorylessAgent.make({ model: "scripted:reader" }),
+          validation: TaskSet.of(
+            "one try",
+            Array.from({ length: 9 }, (_, index) => oneTry(`${index}`)),
+          ),
+          runtime: { runValidationAtStart: true, validationNumWorkers: 1 },
+        },
+        { model },
+      )
+      assert.deepStrictEqual([asked, result.failedValidationEpisodes, result.validation?.episodes], [9, 8, 1])
+    }),
+  )
+
+  it.effect("says at the first wait why nothing happens, once", () =>
+    Effect.gen(function* () {
+      const patient = retrying({ maxRetries: 2, startingDelay: 1, backoffFactor: 2, maxDelay: 9, jitter: 0 })
+      const unavailable = new LmError({
+        model: "m",
+        reason: "unavailable",
+        attempts: 1,
+        message: "scripted:reader: ECONNREFUSED",
+      })
+      const model = Layer.effect(Lm, Effect.succeed(patient({ complete: () => Effect.fail(unavailable) })))
+      const { effect, events } = runIn({ model }, { ...input, runtime: {} })
+      const fiber = yield* Effect.forkChild(Effect.flip(effect))
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(
+        (yield* Fiber.join(fiber)).message,
+        "scripted:reader: no answer after 3 tries; last: ECONNREFUSED",
+      )
+      assert.deepStrictEqual(
+        events.flatMap((event) => (event._tag === "Warning" ? [event.message] : [])),
+        ["scripted:reader: ECONNREFUSED; it is asked again in 1.0 s, up to 2 times; further waits are not told"],
+      )
     }),
   )
 

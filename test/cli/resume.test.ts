@@ -46,8 +46,8 @@ describe("a run is the same run", () => {
       const results = join(folder, "results")
       const args = ["run", file, "--results-dir", results, "--json", "--quiet"]
       const { child, ended } = start(args)
-      while (!existsSync(results)) await sleep(5)
-      await sleep(200)
+      while (runsIn(results).length === 0) await sleep(5)
+      await sleep(100)
       child.kill("SIGKILL")
       await ended
       const resumed = resultOf(await effect([...args, "--resume", "latest"]))
@@ -61,8 +61,8 @@ describe("a run is the same run", () => {
       const file = write(folder, "train.ts", program(settings.replace("everySteps: 2000", "everySteps: 0")))
       const whole = resultOf(await effect(["run", file, "--results-dir", join(folder, "whole"), "--json", "--quiet"]))
       const { child, ended } = start(["run", file, "--results-dir", join(folder, "stopped"), "--quiet", "--json"])
-      while (!existsSync(join(folder, "stopped"))) await sleep(5)
-      await sleep(250)
+      while (runsIn(join(folder, "stopped")).length === 0) await sleep(5)
+      await sleep(100)
       child.kill("SIGINT")
       const { code, stderr, stdout } = await ended
       assert.strictEqual(code, 130, stderr)

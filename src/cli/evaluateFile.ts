@@ -11,7 +11,7 @@ import { diskSource, findRuns } from "../runs/source-node.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { logsDir } from "../train/runtime/logsDir.ts"
 import { defaultResultsDir, quoted } from "./flags.ts"
-import { ownPlace, readYaml } from "./loadTraining.ts"
+import { ownPlace, yamlLines } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -30,7 +30,7 @@ export type EvaluateFileError = EvaluationError | UsageError
 /** `effect eval tasks.yaml`. */
 export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effect.fn.Return<void, EvaluateFileError> {
   const { file, json, quiet } = given
-  const config = yield* readYaml(file)
+  const { value: config, lines } = yield* yamlLines(file)
   if (!isEvaluation(config) && isExperiment(config)) {
     const hint = "effect run trains it, effect eval RUN evaluates what it has learnt"
     return yield* new UsageError({ message: `${file}: it has no dataset, so it is no evaluation; ${hint}` })
@@ -55,7 +55,14 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
   )
   const { fromConfig } = yield* Effect.promise(() => import("../evaluate/Evaluations.ts"))
   const placeOf = (resultsDir: string) => Effect.map(logsDir(resultsDir), (placed) => ({ resultsDir: placed }))
-  const result = yield* fromConfig(config, { baseDir: dirname(file), source: file, name, overrides, placeOf }).pipe(
+  const result = yield* fromConfig(config, {
+    baseDir: dirname(file),
+    source: file,
+    name,
+    overrides,
+    lines,
+    placeOf,
+  }).pipe(
     Effect.provide(layers),
     // What was played is kept, and whatever the model wants can be given to it.
     Effect.catchTag("LmError", (error) =>

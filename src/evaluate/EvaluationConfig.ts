@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { AgentConfig } from "../agent/Agents.ts"
 import {
   camelCase,
   ConfigError,
@@ -6,6 +7,7 @@ import {
   decode,
   display,
   isPlain,
+  overLines,
   type Plain,
   sourceOf,
   toCamelCase,
@@ -13,6 +15,7 @@ import {
   type Override,
 } from "../config/Config.ts"
 import { fraction, positiveInt, withDefault } from "../config/fields.ts"
+import { DatasetConfig } from "../env/text/Datasets.ts"
 import { shownKey } from "../lm/LmConfig.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
@@ -66,6 +69,9 @@ const Whole = Schema.Struct({
   agents: Schema.optionalKey(Schema.Unknown),
 })
 
+/** With what the built-in kinds know: for where a key belongs that stands in a wrong section. */
+const whole = Schema.Struct({ ...EvaluationSettings.fields, dataset: DatasetConfig, agent: AgentConfig })
+
 /** One of the agents, by the name that was given to it, if any. */
 export interface SaidAgent {
   readonly name: string | undefined
@@ -95,15 +101,23 @@ const wrong = (from: DecodeOptions, key: string, problem: string): ConfigError =
   return new ConfigError({ source, key, message: `${source}: ${key}: ${problem}` })
 }
 
+export interface Said {
+  readonly source: string
+  readonly name?: string
+  readonly overrides: ReadonlyArray<Override>
+  /** Where each key stands, for messages: `agent.historyK` in `tasks.yaml:7`. */
+  readonly lines?: ReadonlyMap<string, string>
+}
+
 /** What a file says, strictly read; data set, agents and scorers are only told apart yet. */
 export const read = Effect.fnUntraced(function* (
   config: unknown,
-  { source, name, overrides }: { source: string; name?: string; overrides: ReadonlyArray<Override> },
+  { source, name, overrides, lines = new Map() }: Said,
 ): Effect.fn.Return<SaidEvaluation, ConfigError> {
   const tree = toCamelCase(isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config)
   const kept = overrides.filter((override) => !String(override.value).includes(shownKey))
   const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, kept)
-  const from: DecodeOptions = { source, sources }
+  const from: DecodeOptions = { source, sources: overLines(lines, sources), whole }
   const { dataset, agent, agents, ...settings } = yield* decode(
     Whole,
     name === undefined ? value : { name, ...value },

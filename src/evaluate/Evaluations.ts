@@ -16,7 +16,16 @@
 import { Effect, FileSystem, Path, type Scope, Stream } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import * as Agents from "../agent/Agents.ts"
-import { ConfigError, type DecodeOptions, isPlain, type Override, type Plain, snakeCase } from "../config/Config.ts"
+import {
+  checkAll,
+  ConfigError,
+  type DecodeOptions,
+  isPlain,
+  type Override,
+  type Plain,
+  snakeCase,
+  sourceOf,
+} from "../config/Config.ts"
 import { withPlaces } from "../config/places.ts"
 import { sha256 } from "../config/sha256.ts"
 import * as Datasets from "../env/text/Datasets.ts"
@@ -52,6 +61,8 @@ export interface Where {
   /** The run's name where the config has none. */
   readonly name?: string
   readonly overrides?: ReadonlyArray<Override>
+  /** Where each key stands, for messages: `agent.historyK` in `tasks.yaml:7`. */
+  readonly lines?: ReadonlyMap<string, string>
   /** Where a config that says so wants to be. */
   readonly placeOf?: (resultsDir: string) => Effect.Effect<OwnPlace, never, Path.Path>
 }
@@ -64,19 +75,24 @@ export const fromConfig = (
     source = "evaluation",
     name,
     overrides = [],
+    lines = new Map(),
     placeOf = (resultsDir) => Effect.succeed({ resultsDir }),
   }: Where = {},
 ): Effect.Effect<EvaluationResult, EvaluationError, Exclude<Needs, Scope.Scope>> =>
   Effect.scoped(
     Effect.gen(function* () {
       const paths = yield* Path.Path
-      const said = yield* read(config, { source, overrides, ...(name === undefined ? {} : { name }) })
+      const said = yield* read(config, { source, overrides, lines, ...(name === undefined ? {} : { name }) })
       const { settings, from } = said
+      yield* checkAll([
+        Datasets.decode(said.dataset, { ...from, prefix: ["dataset"] }),
+        ...said.agents.map((one) => decodedAgent(one, from, baseDir)),
+      ])
       const spent = new Spent()
       const open = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
         Lms.open(
           { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
-          { spent, source: `${source}: ${[...prefix, "lmConfig"].map(snakeCase).join(".")}` },
+          { spent, source: placeOfModel([...prefix, "lmConfig"], from) },
         )
       const needs = yield* Effect.context<Lms.Needs>()
       const dataset = yield* Datasets.open(said.dataset, {
@@ -148,6 +164,9 @@ export const fromConfig = (
       })
     }),
   )
+
+const placeOfModel = (prefix: ReadonlyArray<string>, from: DecodeOptions): string =>
+  `${sourceOf(from, [...prefix, "model"].join("."))}: ${prefix.map(snakeCase).join(".")}`
 
 const decodedAgent = ({ name, prefix, said }: SaidAgent, from: DecodeOptions, baseDir: string) =>
   Effect.map(Agents.decode(said, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))

@@ -2,6 +2,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import type { Override } from "../../src/config/Config.ts"
 import { namesOf, read } from "../../src/evaluate/EvaluationConfig.ts"
 import * as Evaluations from "../../src/evaluate/Evaluations.ts"
 import { RunStore } from "../../src/experiment/RunStore.ts"
@@ -121,6 +122,36 @@ describe("the config of an evaluation", () => {
         assert.notInclude(found, "\n")
       }
     }),
+  )
+
+  it.effect("names the line of what is wrong, and says it of data set and agents at once", () =>
+    Effect.gen(function* () {
+      const lines = new Map([
+        ["dataset", "tasks.yaml:1"],
+        ["dataset.numTaks", "tasks.yaml:3"],
+        ["agents.a", "tasks.yaml:5"],
+        ["seed", "tasks.yaml:9"],
+      ])
+      const said = (config: object, overrides: ReadonlyArray<Override> = []) =>
+        Effect.map(
+          Effect.flip(
+            Evaluations.fromConfig({ dataset, agent: reader, ...config }, { source: "tasks.yaml", lines, overrides }),
+          ),
+          ({ message }) => message,
+        )
+      const both = yield* said({
+        agent: undefined,
+        dataset: { ...dataset, num_taks: 2 },
+        agents: { a: { ...reader, modle: 1 } },
+      })
+      assert.match(
+        both,
+        /^tasks\.yaml:3: unknown key "dataset\.num_taks".*; tasks\.yaml:5: unknown key "agents\.a\.modle"/,
+      )
+      assert.match(yield* said({ seed: "x" }), /^tasks\.yaml:9: seed: /)
+      assert.match(yield* said({ seed: 1 }, [{ path: "seed", value: "x", source: "--set" }]), /^--set: seed: /)
+      assert.match(yield* said({ history_k: 1 }), /: unknown key "history_k"; it belongs below agent$/)
+    }).pipe(Effect.provide(layers())),
   )
 
   it.effect("comes to an evaluation", () =>

@@ -35,9 +35,9 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
 /** What a config can name. */
 export const names: ReadonlyArray<string> = Object.keys(algorithms)
 
-/** Of its config, if it is built in. */
-export const schemaOf = (name: string): Algorithm["schema"] | undefined =>
-  Object.hasOwn(algorithms, name) ? algorithms[name]().schema : undefined
+/** A built-in algorithm, if there is one of the name. */
+export const find = (name: string): Algorithm | undefined =>
+  Object.hasOwn(algorithms, name) ? algorithms[name]() : undefined
 
 /** A built-in algorithm with its defaults, by the name it goes by in a config. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {

@@ -97,7 +97,7 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
  * ```ts
  * const Optimiser = Schema.Struct({ learningRate: Schema.Finite })
  * decode(Optimiser, { learningrate: 1 }, { source: "train.ts" })
- * // fails: train.ts: unknown key "learningrate"; did you mean "learning_rate"?
+ * // fails: train.ts: unknown key "learningrate"; did you mean "learningRate"?
  * ```
  */
 export const decode = <S extends Schema.Codec<unknown, unknown>>(
@@ -120,7 +120,8 @@ const configError = (
     const full = [...(options.prefix ?? []), ...keys]
     const below = message === unknownKey ? firstSourceBelow(options.sources, full) : undefined
     const source = nearestSource(options.sources, full) ?? below ?? options.source
-    const text = explain(schema, input, { keys, message, full, whole: options.whole })
+    const spell = isCode(source) ? camelCase : snakeCase
+    const text = explain(schema, input, { keys, message, full, whole: options.whole, spell })
     return { source, key: full.map(snakeCase).join("."), text }
   })
   // Several checks on one key say the same thing twice.
@@ -189,17 +190,21 @@ interface Problem {
   readonly full: ReadonlyArray<string>
   readonly message: string
   readonly whole: Schema.Top | undefined
+  /** Keys as they are written there. */
+  readonly spell: (key: string) => string
 }
 
-const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whole }: Problem): string => {
-  const name = full.map(snakeCase).join(".")
+const isCode = (source: string): boolean => /\.[mc]?[jt]s$/.test(source)
+
+const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whole, spell }: Problem): string => {
+  const name = full.map(spell).join(".")
   if (message === unknownKey) {
     const known = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
     const key = keys[keys.length - 1]
     const suggestion = closest(key, known)
-    if (suggestion !== undefined) return `unknown key "${name}"; did you mean "${snakeCase(suggestion)}"?`
-    const belongs = whole === undefined ? undefined : sectionsOf(whole, key, full)
-    return `unknown key "${name}"; ${belongs ?? `known keys are ${known.map(snakeCase).join(", ")}`}`
+    if (suggestion !== undefined) return `unknown key "${name}"; did you mean "${spell(suggestion)}"?`
+    const belongs = whole === undefined ? undefined : sectionsOf(whole, key, { full, spell })
+    return `unknown key "${name}"; ${belongs ?? `known keys are ${known.map(spell).join(", ")}`}`
   }
   const found = keys.some(isSecret) ? shownSecret : display(valueAt(input, keys))
   const expected = message.charAt(0).toLowerCase() + message.slice(1)
@@ -238,7 +243,11 @@ const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArr
 }
 
 /** Where else in a config a key is known, the nearest places alone: `it belongs below agent.lm_config`. */
-const sectionsOf = (whole: Schema.Top, key: string, from: ReadonlyArray<string>): string | undefined => {
+const sectionsOf = (
+  whole: Schema.Top,
+  key: string,
+  { full: from, spell }: Pick<Problem, "full" | "spell">,
+): string | undefined => {
   const sections = pathsTo(SchemaAST.toEncoded(whole.ast), key, [])
   const shared = (section: ReadonlyArray<string>): number => {
     const apart = section.findIndex((part, index) => part !== from[index])
@@ -248,7 +257,7 @@ const sectionsOf = (whole: Schema.Top, key: string, from: ReadonlyArray<string>)
   const way = (section: ReadonlyArray<string>): number => from.length + section.length - 2 * shared(section)
   const shortest = Math.min(...sections.map(way))
   const nearest = sections.filter((section) => way(section) === shortest)
-  const names = [...new Set(nearest.map((section) => section.map(snakeCase).join(".")))]
+  const names = [...new Set(nearest.map((section) => section.map(spell).join(".")))]
   if (names.length === 0) return undefined
   return names.includes("") ? "it belongs at the top, in no section" : `it belongs below ${names.join(" or ")}`
 }

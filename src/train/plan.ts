@@ -1,8 +1,9 @@
 import { Effect, Equal, Option, Schema } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
-import { byName as algorithmByName, schemaOf } from "../algorithm/registry.ts"
+import { byName as algorithmByName, find } from "../algorithm/registry.ts"
 import {
   applyOverrides,
+  checkAll,
   ConfigError,
   decode,
   isPlain,
@@ -79,7 +80,12 @@ export const plan = Effect.fnUntraced(function* (
   const laid = { source: options.source, sources: overLines(lines, said.sources) }
   const { value, sources } = yield* expand(said.value, laid)
   const from = { ...laid, sources }
-  const decoded = yield* decode(Settings, value, { ...from, whole: wholeOf(value, values) })
+  const { name: saidName, ...saidSettings } = isPlain(value.algorithm) ? value.algorithm : { name: value.algorithm }
+  const known = values.algorithm?.name === saidName ? values.algorithm : find(String(saidName))
+  const within = { ...from, whole: wholeOf(known) }
+  const reading = decode(Settings, value, within)
+  yield* checkAll(known === undefined ? [reading] : [reading, known.configure(saidSettings, within)])
+  const decoded = yield* reading
   const { checkpoint } = decoded
   const everySteps = checkpoint.everySteps ?? Math.ceil(decoded.totalSteps / 10)
   const settings = { ...decoded, checkpoint: { ...checkpoint, everySteps } }
@@ -123,11 +129,8 @@ export const plan = Effect.fnUntraced(function* (
 })
 
 /** With the settings of the algorithm that is named: for where a key belongs that stands in a wrong section. */
-const wholeOf = ({ algorithm }: Plain, values: Values): Schema.Top => {
-  const name = isPlain(algorithm) ? algorithm.name : algorithm
-  const known = values.algorithm?.name === name ? values.algorithm?.schema : schemaOf(String(name))
-  return known === undefined ? Settings : Schema.Struct({ ...Settings.fields, algorithm: known })
-}
+const wholeOf = (algorithm: Algorithm | undefined): Schema.Top =>
+  algorithm === undefined ? Settings : Schema.Struct({ ...Settings.fields, algorithm: algorithm.schema })
 
 /** What is no env, though code gave it as one. */
 const problemOf = (env: Env | undefined): string | undefined => {

@@ -128,6 +128,12 @@ describe.concurrent("settings", () => {
       says(await effect(["run", file]), 2, 'a.yaml:3: unknown key "learning_rate"; it belongs below algorithm')
     }))
 
+  it("unknown keys of code and of its algorithm, spelled as there", () =>
+    runs(program("totalStep: 5, algorithm: Ppo.make({ learningrate: 1 })"))((outcome) => {
+      says(outcome, 2, 'train.ts: unknown key "totalStep"; did you mean "totalSteps"?')
+      says(outcome, 2, 'train.ts: unknown key "algorithm.learningrate"; did you mean "learningRate"?')
+    }))
+
   it("a wrong type", () =>
     runs(program(""), ["--set", "num_envs=lots"])((outcome) => says(outcome, 2, "--set", "num_envs", "lots")))
 

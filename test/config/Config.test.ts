@@ -42,12 +42,19 @@ describe("decode", () => {
   it.effect("names the nearest known key for an unknown one", () =>
     Effect.gen(function* () {
       const error = yield* complaint({ numEnvs: 1, nested: { keeplast: 3 } })
-      assert.strictEqual(error.message, 'train.ts: unknown key "nested.keeplast"; did you mean "keep_last"?')
+      assert.strictEqual(error.message, 'train.ts: unknown key "nested.keeplast"; did you mean "keepLast"?')
       const other = yield* complaint({ numEnvs: 1, colour: "red" })
-      assert.strictEqual(
-        other.message,
-        'train.ts: unknown key "colour"; known keys are learning_rate, num_envs, nested',
-      )
+      assert.strictEqual(other.message, 'train.ts: unknown key "colour"; known keys are learningRate, numEnvs, nested')
+    }),
+  )
+
+  it.effect("spells keys as they are written where the mistake is", () =>
+    Effect.gen(function* () {
+      const inYaml = yield* complaint({ numEnvs: 1, learningrate: 3 }, new Map([["learningrate", "a.yaml:3"]]))
+      assert.strictEqual(inYaml.message, 'a.yaml:3: unknown key "learningrate"; did you mean "learning_rate"?')
+      const inCode = yield* complaint({ numEnvs: 1, learningRates: 3, nested: { keepLast: 0 } })
+      assert.include(inCode.message, 'train.ts: unknown key "learningRates"; did you mean "learningRate"?')
+      assert.match(inCode.message, /train\.ts: nested\.keepLast: expected .*, found 0/)
     }),
   )
 
@@ -85,14 +92,14 @@ describe("decode", () => {
       const error = yield* complaint({ numEnvs: "two", learningRate: NaN })
       assert.match(
         error.message,
-        /learning_rate: expected a finite number, found NaN; train\.ts: num_envs: expected .*, found "two"$/,
+        /learningRate: expected a finite number, found NaN; train\.ts: numEnvs: expected .*, found "two"$/,
       )
     }),
   )
 
   it.effect("says what is missing", () =>
     Effect.gen(function* () {
-      assert.match((yield* complaint({})).message, /^train\.ts: num_envs: .*found nothing$/)
+      assert.match((yield* complaint({})).message, /^train\.ts: numEnvs: .*found nothing$/)
     }),
   )
 })

@@ -73,7 +73,10 @@ export const trainOnce = Effect.fnUntraced(function* (
       Effect.fail(
         directory === undefined
           ? error
-          : new LmError({ ...error, message: `${error.message}; to go on: ${resumeCommand(given, directory)}` }),
+          : new LmError({
+              ...error,
+              message: `${error.message}; to go on: ${resumeCommand(given, directory, error.remedy)}`,
+            }),
       ),
     ),
     Effect.onExit((exit) =>
@@ -104,8 +107,9 @@ const otlpLayer = (baseUrl: string) =>
   )
 
 /** The backend is part of what makes a run the same to the bit. */
-const resumeCommand = ({ file, backend: name, resultsDir }: Given, directory: string): string => {
+const resumeCommand = ({ file, backend: name, resultsDir }: Given, directory: string, remedy?: string): string => {
   const words = [file, "--resume", directory]
+  if (remedy !== undefined) words.push("--set", `agent.lm_config.${remedy}`)
   if (name !== "auto") words.push("--backend", name)
   if (resultsDir !== "results") words.push("--results-dir", resultsDir)
   return `npx effect run ${quoted(words)}`

@@ -17,6 +17,8 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   attempts: Schema.Int,
   /** One line for people, without any secret. */
   message: Schema.String,
+  /** A setting of the model's config by which it goes on: `budget.calls=200`. */
+  remedy: Schema.optionalKey(Schema.String),
   /** In how many seconds the server wants to be asked again, where it says so. */
   retryAfter: Schema.optionalKey(Schema.Finite),
 }) {}

@@ -78,10 +78,13 @@ export const budgeted = (budget: Budget, prices: ReadonlyArray<Price>, spent: Sp
           const limit = budget[kind]
           if (limit === null || spent[kind] < limit) continue
           const had = kind === "money" ? `a budget of ${limit}` : `a budget of ${limit} ${kind}`
+          const money = Number(spent.money.toPrecision(6))
           const message =
-            `${request.model}: ${had} is spent: ${spent.calls} calls, ${spent.tokens} tokens, ` +
-            `${Number(spent.money.toPrecision(6))} of money; budget.${kind} says how much may be`
-          return Effect.fail(new LmError({ model: request.model, reason: "budget", attempts: 0, message }))
+            `${request.model}: ${had} is spent: ${spent.calls} calls, ${spent.tokens} tokens` +
+            `${money === 0 ? "" : `, ${money} of money`}; budget.${kind} says how much may be`
+          const more = Number((2 * Math.max(limit, spent[kind])).toPrecision(6)) || 1
+          const remedy = `budget.${kind}=${more}`
+          return Effect.fail(new LmError({ model: request.model, reason: "budget", attempts: 0, message, remedy }))
         }
         // Counted before it is made: of calls there are never more than allowed.
         spent.calls++

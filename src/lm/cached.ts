@@ -89,6 +89,7 @@ export const cached = Effect.fnUntraced(function* ({
           request.model,
           `no answer to the request of episode ${episode}, step ${step} (expected ${files.at(key)}); ` +
             "cache: record asks the model, and keeps its answers",
+          { remedy: "cache=record" },
         )
       }
       return yield* once(
@@ -142,8 +143,8 @@ export const cached = Effect.fnUntraced(function* ({
   }
 })
 
-const cacheError = (model: string, what: string): LmError =>
-  new LmError({ model, reason: "cache", attempts: 0, message: `${model}: cache: ${what}` })
+const cacheError = (model: string, what: string, more: { readonly remedy?: string } = {}): LmError =>
+  new LmError({ model, reason: "cache", attempts: 0, message: `${model}: cache: ${what}`, ...more })
 
 const isReason =
   (tag: "NotFound" | "AlreadyExists") =>

@@ -73,8 +73,7 @@ export const persistently = <A>(
       Effect.catch((error) => {
         const attempts = before + error.attempts
         if (!mayPass(error)) {
-          const { model, reason, message } = error
-          return Effect.fail(before === 0 ? error : new LmError({ model, reason, message, attempts }))
+          return Effect.fail(before === 0 ? error : new LmError({ ...error, message: error.message, attempts }))
         }
         if (retries >= config.maxRetries) return Effect.fail(exhausted(model, attempts, error))
         return Effect.gen(function* () {

@@ -135,8 +135,8 @@ export type Warning = typeof Warning.Type
 export const RunEnded = Schema.TaggedStruct("RunEnded", {
   step: Step,
   episodes: Schema.Int,
-  reason: Schema.Literals(["finished", "interrupted", "failed"]),
-  /** What failed. */
+  reason: Schema.Literals(["finished", "interrupted", "stopped", "failed"]),
+  /** What failed, or stopped it. */
   message: Schema.NullOr(Schema.String),
 })
 export type RunEnded = typeof RunEnded.Type

@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import type { Sink } from "./Recorder.ts"
-import type { RunEvent } from "./RunEvent.ts"
+import type { RunEnded, RunEvent } from "./RunEvent.ts"
 
 export interface ProgressOptions {
   readonly write: (text: string) => Effect.Effect<void>
@@ -34,7 +34,7 @@ const drawing =
       let episodes = 0
       let step = firstStep
       let validation: number | undefined
-      let ended: "finished" | "interrupted" | "failed" | undefined
+      let ended: RunEnded["reason"] | undefined
       let drawnAt = -Infinity
       let isDrawn = false
       // Two moments behind: the speed is measured since the older one.

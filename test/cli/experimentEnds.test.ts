@@ -89,7 +89,8 @@ describe("an experiment ends", () => {
         assert.strictEqual(words[0], "experiment.yaml")
         assert.include(words, "--resume")
         // What was spent is spent.
-        const again = await start(["run", ...words, "--quiet"], folder).ended
+        assert.strictEqual(words.at(-1), `agent.lm_config.budget.calls=${2 * calls}`)
+        const again = await start(["run", ...words.slice(0, -2), "--quiet"], folder).ended
         assert.strictEqual(again.code, 1, again.stderr)
         assert.include(again.stderr, "budget")
         assert.strictEqual(server.asked.length, calls)

@@ -21,6 +21,13 @@ describe("budgeted", () => {
         "m: a budget of 100 tokens is spent: 3 calls, 120 tokens, 0.00024 of money; budget.tokens says how much may be",
       )
       assert.deepStrictEqual([asked(), spent.calls, error.attempts], [3, 3, 0])
+      assert.strictEqual(error.remedy, "budget.tokens=240")
+      const free = yield* Effect.flip(budgeted({ ...none, calls: 0 }, [], new Spent())(lm).complete(request("?")))
+      assert.strictEqual(
+        free.message,
+        "m: a budget of 0 calls is spent: 0 calls, 0 tokens; budget.calls says how much may be",
+      )
+      assert.strictEqual(free.remedy, "budget.calls=1")
     }),
   )
 

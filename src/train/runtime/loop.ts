@@ -13,7 +13,7 @@ import type { RunFiles } from "../../experiment/RunFiles.ts"
 import { RunStoreError } from "../../experiment/RunStoreError.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import type { Recording } from "../../record/Recorder.ts"
-import type { RunEvent } from "../../record/RunEvent.ts"
+import type { RunEnded, RunEvent } from "../../record/RunEvent.ts"
 import { stream } from "../../rng/Rng.ts"
 import { memoryFile, rolloutsFile } from "./files.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
@@ -204,7 +204,7 @@ const concludeRun = Effect.fnUntraced(function* (
   exit: Exit.Exit<void, LoopError>,
 ): Effect.fn.Return<void, RunStoreError> {
   const { state, recording } = running
-  const ended = (reason: "finished" | "interrupted" | "failed", message: string | null) =>
+  const ended = (reason: RunEnded["reason"], message: string | null) =>
     recording.emit([{ _tag: "RunEnded", step: state.seen, episodes: state.seen, reason, message }])
 
   if (Exit.isSuccess(exit)) return yield* ended("finished", null)
@@ -218,6 +218,9 @@ const concludeRun = Effect.fnUntraced(function* (
   // it was the disk, nobody knows what is in the files: what was saved last holds, and the rest is played again.
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   if (!(error instanceof RunStoreError)) yield* Effect.ignore(saved)
+  // A budget that is spent is no fault: it stopped where it was told to.
+  if (error?._tag === "LmError" && error.reason === "budget")
+    return yield* Effect.ignore(ended("stopped", error.message))
   return yield* Effect.ignore(ended("failed", Cause.pretty(exit.cause)))
 })
 

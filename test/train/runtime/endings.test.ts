@@ -82,6 +82,24 @@ describe("a run that was stopped", () => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("by a budget is told as stopped, with what it spent", () =>
+    Effect.gen(function* () {
+      const spent = new LmError({
+        model: "m",
+        reason: "budget",
+        attempts: 0,
+        message: "m: a budget of 5 calls is spent",
+      })
+      let asked = 0
+      const model = Scripted.layer((request) => (asked++ < 5 ? reader(request) : Effect.fail(spent)))
+      const { effect, events } = runIn({ model }, input)
+      assert.strictEqual(yield* Effect.flip(effect), spent)
+      const end = events.at(-1)
+      assert(end?._tag === "RunEnded")
+      assert.deepStrictEqual([end.reason, end.message], ["stopped", spent.message])
+    }),
+  )
+
   it.effect("goes on with more tasks, and plays only these", () =>
     Effect.gen(function* () {
       const few = runIn({}, { ...input, runtime: { ...input.runtime, maxEnvsToVisit: 10 } })
@@ -275,7 +293,8 @@ describe("validation", () => {
       const model = Layer.effect(Lm, Effect.succeed(patient({ complete: () => Effect.fail(unavailable) })))
       const { effect, events } = runIn({ model }, { ...input, runtime: {} })
       const fiber = yield* Effect.forkChild(Effect.flip(effect))
-      yield* TestClock.adjust("1 hour")
+      // Digests take a moment of their own, so waits may begin only after it.
+      while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
       assert.strictEqual(
         (yield* Fiber.join(fiber)).message,
         "scripted:reader: no answer after 3 tries; last: ECONNREFUSED",

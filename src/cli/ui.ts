@@ -25,6 +25,10 @@ const flags = {
     Flag.optional,
     Flag.withDescription("Write the page with its data as a static site, for any file server, and stop"),
   ),
+  checkpoints: Flag.Boolean("checkpoints").pipe(
+    Flag.withDefault(false),
+    Flag.withDescription("With --export: copy the runs' checkpoints too, which are large"),
+  ),
 }
 
 export const ui = Command.make("ui", flags, (given) => execute(given)).pipe(
@@ -51,10 +55,12 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
   if (Option.isSome(given.export)) {
     const { exportSite } = yield* Effect.promise(() => import("../dashboard/export-node.ts"))
     const out = given.export.value
-    const { runs, files } = yield* exportSite(directory, out)
+    const { runs, files, leftOut } = yield* exportSite(directory, out, { checkpoints: given.checkpoints })
     process.stdout.write(`${runs} runs, ${files} files in ${out}; any file server shows them\n`)
+    if (leftOut > 0) process.stdout.write(`${leftOut} files of checkpoints left out; --checkpoints copies them\n`)
     return
   }
+  if (given.checkpoints) return yield* new UsageError({ message: "--checkpoints only works with --export" })
   const wished = Option.getOrUndefined(given.token)
   if (wished !== undefined && !/^[\w-]{8,}$/.test(wished)) {
     return yield* new UsageError({ message: "--token: expected at least 8 letters, digits, - or _" })

@@ -18,6 +18,8 @@ export interface RunDetail {
   readonly log: ReadonlyArray<string>
   /** With their sizes. */
   readonly files: ReadonlyArray<{ readonly path: string; readonly size: number }>
+  /** In an export: how many files of checkpoints it doesn't have. */
+  readonly leftOut?: number
 }
 
 export interface ValidationLine {

@@ -13,23 +13,40 @@ import { DashboardError, openResults, type Results } from "./results-node.ts"
 import type { RunSummary } from "./RunSummary.ts"
 import type { PageAsked } from "./transcripts/transcripts-node.ts"
 
+export interface ExportOptions {
+  /** Copies checkpoints too, which are most of the bytes of a results folder. */
+  readonly checkpoints?: boolean
+}
+
 export interface Exported {
   readonly runs: number
   readonly files: number
+  /** Files of checkpoints that were not copied. */
+  readonly leftOut: number
 }
 
-/** Writes into a folder that is new, empty, or an earlier export. */
+/** Writes the page and its data into a folder that is new, empty, or an earlier export. */
 export const exportSite = Effect.fnUntraced(function* (
   directory: string,
   out: string,
+  options: ExportOptions = {},
 ): Effect.fn.Return<Exported, DashboardError> {
-  const results = yield* openResults(directory)
+  return yield* exportResults(yield* openResults(directory), out, options)
+})
+
+/** As `exportSite`, of results that are open. What vanishes while it is copied is skipped: runs may be going on. */
+export const exportResults = Effect.fnUntraced(function* (
+  results: Results,
+  out: string,
+  { checkpoints = false }: ExportOptions = {},
+): Effect.fn.Return<Exported, DashboardError> {
   yield* results.index.refresh
   const page = yield* pageFiles
   return yield* Effect.tryPromise({
     try: async () => {
       await refuseUnfit(results.files.root, out)
       let files = 0
+      let leftOut = 0
       const write = async (path: string, contents: string | Uint8Array): Promise<void> => {
         await mkdir(dirname(join(out, path)), { recursive: true })
         await writeFile(join(out, path), contents)
@@ -37,11 +54,15 @@ export const exportSite = Effect.fnUntraced(function* (
       }
       for (const { name, bytes } of page) await write(name, bytes)
       const runs = results.index.runs()
-      for (const run of runs) files += await exportRun(results, run, out, write)
+      for (const run of runs) {
+        const done = await exportRun(results, run, { out, write, checkpoints })
+        files += done.copied
+        leftOut += done.leftOut
+      }
       await exportBands(results, runs, write)
       // Last, for it is what makes the rest a site.
       await write(marker, JSON.stringify({ live: false, title: basename(results.files.root), runs }))
-      return { runs: runs.length, files }
+      return { runs: runs.length, files, leftOut }
     },
     catch: (error) => new DashboardError({ message: `--export ${out}: ${messageOf(error)}` }),
   })
@@ -74,26 +95,52 @@ const everything: PageAsked = {
 
 type Write = (path: string, contents: string | Uint8Array) => Promise<void>
 
-const exportRun = async (results: Results, run: RunSummary, out: string, write: Write): Promise<number> => {
+interface Target {
+  readonly out: string
+  readonly write: Write
+  readonly checkpoints: boolean
+}
+
+/** Files that a run is resumed from or a policy taken from: nothing on the page reads them. */
+const isCheckpoint = (path: string): boolean => /^checkpoints\/|^steps\/[^/]+\/checkpoint\./.test(path)
+
+const exportRun = async (
+  results: Results,
+  run: RunSummary,
+  { out, write, checkpoints }: Target,
+): Promise<{ readonly copied: number; readonly leftOut: number }> => {
   const { files, curves, transcripts } = results
   const detail = await detailOf(results, run)
-  await write(`data/run/${run.path}/run.json`, JSON.stringify(detail))
   await write(`data/run/${run.path}/curves.json`, JSON.stringify(await curves.of(run.path)))
   // A file server knows no pages: the page has all of the list at once, and looks through it by itself.
   const list = await transcripts.page(run.path, everything)
   await write(`data/run/${run.path}/episodes.json`, JSON.stringify(list))
   for (const { key } of list.episodes) {
     const transcript = await transcripts.one(run.path, key)
+    if (transcript === undefined) continue
     await write(`data/run/${run.path}/episodes/${key}.json`, JSON.stringify(transcript))
   }
-  for (const { path } of detail.files) {
-    const real = await files.locate(`${run.path}/${path}`)
-    if (real === undefined) continue
-    const target = join(out, "files", run.path, path)
-    await mkdir(dirname(target), { recursive: true })
-    await copyFile(real, target)
+  const wanted = detail.files.filter(({ path }) => checkpoints || !isCheckpoint(path))
+  const leftOut = detail.files.length - wanted.length
+  const copied: Array<(typeof wanted)[number]> = []
+  for (const file of wanted) {
+    const real = await files.locate(`${run.path}/${file.path}`)
+    if (real !== undefined && (await copyUnlessGone(real, join(out, "files", run.path, file.path)))) copied.push(file)
   }
-  return detail.files.length
+  await write(`data/run/${run.path}/run.json`, JSON.stringify({ ...detail, files: copied, leftOut }))
+  return { copied: copied.length, leftOut }
+}
+
+/** Whether the file was still there. */
+const copyUnlessGone = async (from: string, to: string): Promise<boolean> => {
+  await mkdir(dirname(to), { recursive: true })
+  try {
+    await copyFile(from, to)
+    return true
+  } catch (error) {
+    if (!existsSync(from)) return false
+    throw error
+  }
 }
 
 /** The bands of every group that the page can show, by the places of its runs in the list. */

@@ -6,6 +6,7 @@ const folderOf = ({ path }) => /^((?:checkpoints|steps)\/[^/]+)\//.exec(path)?.[
 
 export const makeFiles = (run) => {
   const body = el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files" })
+  const note = el("p", { class: "quiet hint", hidden: true })
 
   const list = (files) =>
     el(
@@ -29,8 +30,10 @@ export const makeFiles = (run) => {
   }
 
   return {
-    element: card("Files and checkpoints", body),
-    show: ({ files }) => {
+    element: card("Files and checkpoints", body, note),
+    show: ({ files, leftOut = 0 }) => {
+      note.hidden = leftOut === 0
+      note.textContent = `This export has no checkpoints (${leftOut} ${leftOut === 1 ? "file" : "files"}); “--checkpoints” adds them.`
       const open = new Set([...body.querySelectorAll("details[open]")].map(({ id }) => id))
       const folders = Map.groupBy(files, folderOf)
       const others = [...folders].filter(([folder]) => folder !== "").sort(([a], [b]) => a.localeCompare(b))

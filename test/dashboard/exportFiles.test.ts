@@ -1,0 +1,98 @@
+/** Which files an exported site has, without a browser: checkpoints on request only, and nothing that vanished. */
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { assert, describe, it } from "vitest"
+import type { RunDetail } from "../../src/dashboard/detail-node.ts"
+import { type ExportOptions, exportResults, exportSite } from "../../src/dashboard/export-node.ts"
+import { openResults, type Results } from "../../src/dashboard/results-node.ts"
+import type { Episode } from "../../src/dashboard/transcripts/Episode.ts"
+import { makeRun, withFolder, write } from "./folder.ts"
+
+const weights = ["checkpoints/latest/weights.safetensors", "steps/000000000001000/checkpoint.h5"]
+const others = ["steps/000000000001000/trajectories.json", "notes/checkpoints.txt"]
+
+/** Exports one run that has checkpoints; what a body sees of it are its path and the site's folder. */
+const exported = (body: (run: string, results: string, site: string) => Promise<void>): Promise<void> =>
+  withFolder(async (folder) => {
+    const results = join(folder, "results")
+    mkdirSync(results)
+    const run = makeRun(results)
+    for (const file of [...weights, ...others]) write(results, `${run}/${file}`, "{}")
+    await body(run, results, join(folder, "site"))
+  })
+
+const detailIn = (site: string, run: string): Pick<RunDetail, "files" | "leftOut"> =>
+  JSON.parse(readFileSync(join(site, `data/run/${run}/run.json`), "utf8"))
+
+const listedIn = (site: string, run: string) => detailIn(site, run).files.map(({ path }) => path)
+
+const episode: Episode = {
+  key: "train-1",
+  group: "train",
+  phase: "train",
+  seen: null,
+  number: 1,
+  id: null,
+  env: "a",
+  agent: null,
+  player: null,
+  return: 1,
+  length: 1,
+  ending: null,
+  reason: null,
+  failed: null,
+  delegated: 0,
+}
+
+describe("an exported site", () => {
+  it.for([
+    [{}, [false, true], weights.length],
+    [{ checkpoints: true }, [true, true], 0],
+  ] as const)("with %j has its files, checkpoints only when asked for", ([options, [hasWeights, hasOthers], leftOut]) =>
+    exported(async (run, results, site) => {
+      const done = await Effect.runPromise(exportSite(results, site, options satisfies ExportOptions))
+      assert.strictEqual(done.leftOut, leftOut)
+      for (const file of weights) assert.strictEqual(existsSync(join(site, "files", run, file)), hasWeights, file)
+      for (const file of others) assert.strictEqual(existsSync(join(site, "files", run, file)), hasOthers, file)
+      const listed = listedIn(site, run).filter((path) => [...weights, ...others].includes(path))
+      assert.sameMembers(listed, hasWeights ? [...weights, ...others] : others)
+      assert.strictEqual(detailIn(site, run).leftOut, leftOut)
+    }),
+  )
+
+  it("skips a file that a run removes while it is copied, and does not list it", () =>
+    exported(async (run, results, site) => {
+      const opened = await Effect.runPromise(openResults(results))
+      const vanishing: Results = {
+        ...opened,
+        files: {
+          ...opened.files,
+          locate: async (path) => {
+            const real = await opened.files.locate(path)
+            if (real?.endsWith("trajectories.json") === true) rmSync(real)
+            return real
+          },
+        },
+      }
+      await Effect.runPromise(exportResults(vanishing, site))
+      const listed = listedIn(site, run)
+      assert.include(listed, "notes/checkpoints.txt")
+      assert.notInclude(listed, "steps/000000000001000/trajectories.json")
+    }))
+
+  it("skips an episode whose lines are gone when it is read", () =>
+    exported(async (run, results, site) => {
+      const opened = await Effect.runPromise(openResults(results))
+      const vanishing: Results = {
+        ...opened,
+        transcripts: {
+          page: () => Promise.resolve({ total: 1, matching: 1, groups: [], from: 0, episodes: [episode] }),
+          one: () => Promise.resolve(undefined),
+        },
+      }
+      await Effect.runPromise(exportResults(vanishing, site))
+      assert.isFalse(existsSync(join(site, `data/run/${run}/episodes/train-1.json`)))
+      assert.isTrue(existsSync(join(site, "data/runs.json")))
+    }))
+})

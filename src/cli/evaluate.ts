@@ -13,55 +13,60 @@ import { UsageError } from "./UsageError.ts"
 
 const flags = {
   target: Argument.String("run|tasks.yaml").pipe(
-    Argument.withDescription("The folder of a run, or a file in YAML that says what is evaluated on what"),
+    Argument.withDescription("A run, or a YAML file that names the agents and the data set to evaluate them on"),
   ),
   other: Argument.String("other-run").pipe(
     Argument.optional,
-    Argument.withDescription("Of two finished evaluations: the second one, compared with the first task by task"),
+    Argument.withDescription("A second finished evaluation, to compare with the first one task by task"),
   ),
   file: Flag.String("file").pipe(
+    Flag.withMetavar("file"),
     Flag.optional,
-    Flag.withDescription("Of a run: the module that it was made by, where its env or its demonstrations are your own"),
+    Flag.withDescription("With a run: the module that made it, if its env, algorithm or demonstrations are your own"),
   ),
   episodes: Flag.Int("episodes").pipe(
     Flag.optional,
-    Flag.withDescription("Of a run: how many to play; as many as its validations when left out"),
+    Flag.withDescription("With a run: how many episodes to play (default: as many as its validations)"),
   ),
   step: Flag.Int("step").pipe(
     Flag.optional,
-    Flag.withDescription("Of a run: the checkpoint of this step (or episode, of agents that talk); else the newest"),
+    Flag.withDescription(
+      "With a run: the checkpoint of this step, or of this episode for language-model agents (default: the newest)",
+    ),
   ),
   render: Flag.Boolean("render").pipe(
     Flag.withDefault(false),
-    Flag.withDescription("Of a run: keep an episode to look at, and the policy in every format, below its steps/"),
+    Flag.withDescription("With a run: save an episode to look at, and the policy in every format, under its steps/"),
   ),
   set: Flag.String("set").pipe(
     Flag.withMetavar("key.path=value"),
     Flag.atLeast(0),
-    Flag.withDescription("Another setting than the file's, or than the run's, of validation; may be repeated"),
+    Flag.withDescription("Override one setting of the file, or of the run's validation; can be repeated"),
   ),
   backend: Flag.Literals("backend", backendNames).pipe(
     Flag.withDefault("auto" as const),
-    Flag.withDescription("Of a run: what computes"),
+    Flag.withDescription("With a run: the backend that computes"),
   ),
   resultsDir: Flag.String("results-dir").pipe(
+    Flag.withMetavar("dir"),
     Flag.withDefault(defaultResultsDir),
-    Flag.withDescription("Of a file: where its results are kept"),
+    Flag.withDescription("The folder in which evaluations of files are saved (default: results)"),
   ),
   name: Flag.String("name").pipe(
+    Flag.withMetavar("name"),
     Flag.optional,
-    Flag.withDescription("Of a file: what the evaluation is called; as the file when left out"),
+    Flag.withDescription("With a file: the evaluation's name (default: the file's name)"),
   ),
   resume: Flag.String("resume").pipe(
     Flag.withMetavar("dir|latest"),
     Flag.optional,
-    Flag.withDescription("Of a file: go on with an evaluation that was stopped; what was played isn't played again"),
+    Flag.withDescription("With a file: resume an evaluation that was stopped; finished episodes are not played again"),
   ),
-  quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("No progress and no tables")),
+  quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("Print neither progress nor tables")),
   json: Flag.Boolean("json").pipe(
     Flag.withDefault(false),
     Flag.withDescription(
-      "One line of JSON on stdout; of a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond; of a file: runDir, episodes, failed, report, digest; of two: comparisons",
+      "Print one line of JSON on stdout. Keys for a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond; for a file: runDir, episodes, failed, report, digest; for a comparison: comparisons",
     ),
   ),
 }
@@ -69,20 +74,30 @@ const flags = {
 /** `effect eval`: what a run has learnt, agents on tasks, or two evaluations compared. */
 export const evaluate = Command.make("eval", flags, (given) => execute(given)).pipe(
   Command.withDescription(
-    "Evaluate: play validation episodes with what a run's checkpoint holds; or agents on the tasks of a file, scored, with " +
-      "intervals and comparisons; or compare two such evaluations. Ctrl-C keeps what was played and says how to go on",
+    "Evaluate a run (play validation episodes from one of its checkpoints), or evaluate the agents that a YAML file names " +
+      "on its tasks (with scores, confidence intervals and comparisons), or compare two finished evaluations. Ctrl-C keeps " +
+      "the finished episodes and prints the command that resumes the evaluation.",
   ),
   Command.withShortDescription("Evaluate a run, or agents on tasks"),
   Command.withExamples([
-    { command: "effect eval results/…/0001", description: "As its own validations do" },
-    { command: "effect eval results/…/0001 --episodes 1000 --json", description: "To know better" },
-    { command: "effect eval results/…/0001 --step 50176 --render", description: "An earlier checkpoint, to look at" },
+    { command: "effect eval results/…/0001", description: "Play as many episodes as the run's own validations" },
+    {
+      command: "effect eval results/…/0001 --episodes 1000 --json",
+      description: "Play 1,000 episodes for a more certain mean",
+    },
+    {
+      command: "effect eval results/…/0001 --step 50176 --render",
+      description: "Evaluate an earlier checkpoint and save an episode to look at",
+    },
     {
       command: "effect eval tasks.yaml --set repeats=8",
-      description: "The agents of a file on its tasks, eight times",
+      description: "Play the tasks of a file, each eight times",
     },
-    { command: "effect eval tasks.yaml --resume latest", description: "Go on where Ctrl-C or a crash left it" },
-    { command: "effect eval results/…/0000 results/…/0000", description: "Is the second better than the first?" },
+    {
+      command: "effect eval tasks.yaml --resume latest",
+      description: "Resume the newest unfinished evaluation of this file",
+    },
+    { command: "effect eval results/…/0000 results/…/0000", description: "Compare two evaluations" },
   ]),
 )
 
@@ -120,7 +135,7 @@ const isGiven = (value: Given[Sometimes]): boolean => {
   return "length" in value ? value.length > 0 : value._tag === "Some"
 }
 
-/** What is said and can't be heeded is a mistake. */
+/** Refuses flags that would have no effect here. */
 const refuse = (given: Given, flags: ReadonlyArray<Sometimes>, owner: string): Effect.Effect<void, UsageError> => {
   const flag = flags.find((name) => isGiven(given[name]))
   return flag === undefined ? Effect.void : Effect.fail(new UsageError({ message: `--${flag}: it goes with ${owner}` }))

@@ -28,31 +28,36 @@ const flags = {
   ),
   to: Flag.Literals("to", [...policyFormats, ...curveFormats]).pipe(
     Flag.withDescription(
-      "onnx, h5 (RLtools), h (C++) or safetensors of the policy; csv, svg or png of the validations",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; csv, svg or png for the learning curve",
     ),
   ),
   out: Flag.String("out").pipe(
+    Flag.withMetavar("file"),
     Flag.optional,
-    Flag.withDescription("The file to write; named by the run when left out"),
+    Flag.withDescription("The file to write (default: named after the run)"),
   ),
-  step: Flag.Int("step").pipe(
-    Flag.optional,
-    Flag.withDescription("The checkpoint of this step; the newest when left out"),
-  ),
+  step: Flag.Int("step").pipe(Flag.optional, Flag.withDescription("The checkpoint of this step (default: the newest)")),
   file: Flag.String("file").pipe(
+    Flag.withMetavar("file"),
     Flag.optional,
-    Flag.withDescription("The module that the run was made by, where its env or its demonstrations are your own"),
+    Flag.withDescription("The module that made the run, if its env, algorithm or demonstrations are your own"),
   ),
 }
 
 /** `effect export RUN --to FORMAT`: a policy or a learning curve for use elsewhere. */
 export const exporting = Command.make("export", flags, (given) => execute(given)).pipe(
-  Command.withDescription("Export: a run's policy, or the learning curve of a run or of several seeds, as a file"),
-  Command.withShortDescription("Take a policy or a curve elsewhere"),
+  Command.withDescription("Write a run's policy, or the learning curve of one or several runs, to a file."),
+  Command.withShortDescription("Write a policy or a learning curve to a file"),
   Command.withExamples([
-    { command: "effect export results/…/0001 --to onnx --out policy.onnx", description: "For any ONNX Runtime" },
-    { command: "effect export results/…/0001 --to h", description: "One C++ header that needs nothing else" },
-    { command: "effect export results/…/CartPole-v1_ppo --to svg", description: "All its seeds as one curve" },
+    {
+      command: "effect export results/…/0001 --to onnx --out policy.onnx",
+      description: "The policy for any ONNX Runtime",
+    },
+    {
+      command: "effect export results/…/0001 --to h",
+      description: "The policy as one C++ header without dependencies",
+    },
+    { command: "effect export results/…/CartPole-v1_ppo --to svg", description: "The learning curve over all seeds" },
   ]),
 )
 

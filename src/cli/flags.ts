@@ -5,82 +5,96 @@ import { backendNames } from "../node.ts"
 
 export const defaultResultsDir = "results"
 
-/** All that `effect run` can be told. */
+/** The arguments and flags of `effect run`. */
 export const flags = {
   file: Argument.String("file").pipe(
-    Argument.withDescription("A module whose default export is Train.run({ … }), or a config in YAML"),
+    Argument.withDescription(
+      "A module whose default export is Train.run({ … }) or Runtime.run({ … }), or a config in YAML",
+    ),
   ),
   more: Argument.String("key=v1,v2").pipe(
     Argument.variadic(),
-    Argument.withDescription("Further words of --population"),
+    Argument.withDescription("More settings for --population"),
   ),
   config: Flag.String("config").pipe(
+    Flag.withMetavar("file"),
     Flag.optional,
-    Flag.withDescription("Settings from a YAML file, laid over those of the code"),
+    Flag.withDescription("A YAML file whose settings override those of the code"),
   ),
   set: Flag.String("set").pipe(
     Flag.withMetavar("key.path=value"),
     Flag.atLeast(0),
-    Flag.withDescription("One setting, laid over all others; may be repeated"),
+    Flag.withDescription("Override one setting; can be repeated, and wins over --config"),
   ),
-  seed: Flag.Int("seed").pipe(Flag.optional, Flag.withDescription("Where all randomness comes from")),
+  seed: Flag.Int("seed").pipe(Flag.optional, Flag.withDescription("The seed of all random numbers")),
   seeds: Flag.String("seeds").pipe(
     Flag.withMetavar("1..10"),
     Flag.optional,
-    Flag.withDescription("Several trainings side by side, one a seed, and their IQM with a bootstrap interval"),
+    Flag.withDescription("Train once per seed, several at a time, and report the IQM with a bootstrap interval"),
   ),
   population: Flag.String("population").pipe(
     Flag.withMetavar("key=v1,v2"),
     Flag.atLeast(0),
     Flag.withDescription(
-      "A sweep: every value of a setting (in YAML) with every value of the others and every seed; more settings follow as further words, or by repeating it",
+      "Sweep: train with every combination of the values of these settings (values are YAML) and every seed; list more settings after it, or repeat the flag",
     ),
   ),
   jobs: Flag.Int("jobs").pipe(
     Flag.optional,
-    Flag.withDescription("Of several trainings: how many at a time; as many as there are cores when left out"),
+    Flag.withDescription("How many trainings of --seeds or --population run at a time (default: one per core)"),
   ),
   dryRun: Flag.Boolean("dry-run").pipe(
     Flag.withDefault(false),
-    Flag.withDescription("Check everything and print what would run, and run nothing"),
+    Flag.withDescription("Check all settings and print the runs that would start, without starting them"),
   ),
-  totalSteps: Flag.Int("total-steps").pipe(Flag.optional, Flag.withDescription("Env steps to train for")),
+  totalSteps: Flag.Int("total-steps").pipe(
+    Flag.optional,
+    Flag.withDescription("The number of environment steps to train for"),
+  ),
   backend: Flag.Literals("backend", backendNames).pipe(
     Flag.withDefault("auto" as const),
-    Flag.withDescription("What computes; auto picks what is fastest for each graph, and run.log says which"),
+    Flag.withDescription("The backend that computes; auto picks the fastest for each graph and names it in run.log"),
   ),
   resultsDir: Flag.String("results-dir").pipe(
+    Flag.withMetavar("dir"),
     Flag.withDefault(defaultResultsDir),
-    Flag.withDescription("Where runs are kept"),
+    Flag.withDescription("The folder in which runs are saved (default: results)"),
   ),
-  name: Flag.String("name").pipe(Flag.optional, Flag.withDescription("The run's name; the file's when left out")),
+  name: Flag.String("name").pipe(
+    Flag.withMetavar("name"),
+    Flag.optional,
+    Flag.withDescription("The run's name (default: the file's name)"),
+  ),
   resume: Flag.String("resume").pipe(
     Flag.withMetavar("dir|latest"),
     Flag.optional,
     Flag.withDescription(
-      "Go on with a run from its newest checkpoint, or with a sweep by the folder of its time; latest is the newest unfinished one of this name",
+      "Resume a run from its newest checkpoint, or a sweep by the folder of its time; latest is the newest unfinished one of this name",
     ),
   ),
   csv: Flag.Boolean("csv").pipe(
     Flag.withDefault(false),
-    Flag.withDescription("Every number of the run in progress.csv, too, a line each: step, name, value"),
+    Flag.withDescription("Also write every metric to progress.csv, one per line: step, name, value"),
   ),
-  quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("No progress and no summary")),
+  quiet: Flag.Boolean("quiet").pipe(
+    Flag.withDefault(false),
+    Flag.withDescription("Print neither progress nor a summary"),
+  ),
   json: Flag.Boolean("json").pipe(
     Flag.withDefault(false),
-    Flag.withDescription("The result as one line of JSON on stdout"),
+    Flag.withDescription("Print the result as one line of JSON on stdout"),
   ),
 }
 
 export type Given = Command.Command.Config.Infer<typeof flags>
 
-/** The run's name; the file's where none was given. */
+/** The run's name: by default that of its file. */
 export const nameOf = ({ name, file }: Given): string => Option.getOrElse(name, () => basename(file, extname(file)))
 
-/** A flag's words, where it was given. */
+/** The words of a flag on the command line; none when it has no value. */
 export const flagWords = (name: string, value: Option.Option<unknown>): ReadonlyArray<string> =>
   Option.isNone(value) ? [] : [`--${name}`, String(value.value)]
 
-/** Words as one can paste them into a shell. */
+/** Quotes words so that they can be pasted into a shell. */
 export const quoted = (words: ReadonlyArray<string>): string =>
   words.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ")

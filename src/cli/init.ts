@@ -8,25 +8,28 @@ import { UsageError } from "./UsageError.ts"
 const flags = {
   file: Argument.String("file").pipe(
     Argument.optional,
-    Argument.withDescription("What to write: a .yaml, or a .ts for a program; named after its kind when left out"),
+    Argument.withDescription("The file to write: .yaml, or .ts for a program (default: named after its kind)"),
   ),
   kind: Flag.Literals("kind", kinds).pipe(
     Flag.optional,
     Flag.withDescription(
-      `${kinds.map((kind) => `${kind}: ${files[kind].about}`).join("; ")}. experiment, or program for a .ts, when left out`,
+      `${kinds.map((kind) => `${kind}: ${files[kind].about}`).join("; ")}. Default: experiment, or program for a .ts file`,
     ),
   ),
-  force: Flag.Boolean("force").pipe(Flag.withDefault(false), Flag.withDescription("Over a file that there is")),
+  force: Flag.Boolean("force").pipe(Flag.withDefault(false), Flag.withDescription("Overwrite an existing file")),
 }
 
 export const init = Command.make("init", flags, (given) => execute(given)).pipe(
-  Command.withDescription("Write a commented file to start from, which runs as it is: no model's key is needed"),
+  Command.withDescription("Write a commented file to start from. It runs as it is, without an API key."),
   Command.withShortDescription("Write a file to start from"),
   Command.withExamples([
-    { command: "effect init", description: "An experiment with an agent that learns: experiment.yaml" },
-    { command: "effect init quiz.yaml --kind questions", description: "One with questions of one's own" },
-    { command: "effect init --kind evaluation", description: "Agents compared on the same tasks: evaluation.yaml" },
-    { command: "effect init train.ts", description: "A training of reinforcement learning, as a program" },
+    { command: "effect init", description: "Write experiment.yaml: an agent that learns from feedback" },
+    { command: "effect init quiz.yaml --kind questions", description: "Write an experiment with your own questions" },
+    {
+      command: "effect init --kind evaluation",
+      description: "Write evaluation.yaml: agents compared on the same tasks",
+    },
+    { command: "effect init train.ts", description: "Write a reinforcement learning program" },
   ]),
 )
 

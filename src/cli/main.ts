@@ -9,21 +9,22 @@ import { exporting } from "./export.ts"
 import { replay } from "./replay.ts"
 import { init } from "./init.ts"
 import { placeIn } from "./loadTraining.ts"
+import { presenter } from "./help.ts"
 import { run } from "./run.ts"
 import { runs } from "./runs.ts"
 import { endWithSweep } from "./sweep/part.ts"
 import { ui } from "./ui.ts"
 
 const effect = Command.make("effect").pipe(
-  Command.withDescription("effect-rl: train and evaluate agents"),
+  Command.withDescription("Train and evaluate agents: reinforcement learning, and agents that ask a language model."),
   Command.withSubcommands([init, run, evaluate, replay, exporting, runs, ui]),
   Command.withExamples([
-    { command: "effect init", description: "A file to start from, with comments" },
-    { command: "effect run examples/cartpole.ts", description: "Learn to balance a pole" },
-    { command: "effect runs --sort validation:desc", description: "What was trained, the best first" },
-    { command: "effect run --help", description: "All that a training can be told" },
-    { command: "effect eval results/…/0001 --episodes 1000", description: "Play what it has learnt" },
-    { command: "effect replay results/…/0001", description: "Check that it comes out the same again" },
+    { command: "effect init", description: "Write a commented file to start from" },
+    { command: "effect run examples/cartpole.ts", description: "Train an agent to balance a pole" },
+    { command: "effect runs --sort validation:desc", description: "List the runs, the best first" },
+    { command: "effect run --help", description: "List the flags of a training" },
+    { command: "effect eval latest --episodes 1000", description: "Play 1,000 episodes with the newest run's policy" },
+    { command: "effect replay latest", description: "Train it again and check that the result is the same" },
     { command: "effect ui", description: "Look at the runs in a web page" },
   ]),
 )
@@ -53,11 +54,6 @@ const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
 
 const usage = (error: CliError.CliError): string =>
   error._tag === "ShowHelp" ? error.errors.map((one) => oneLine(one.message)).join("; ") : oneLine(error.message)
-
-/** Help is for who asks for it; a mistake gets the line that says what it was, and no more. */
-const presenter: CliOutput.Presenter = {
-  present: (output) => (output._tag === "InvalidInvocation" ? Effect.void : CliOutput.defaultPresenter.present(output)),
-}
 
 const report = (exit: Exit.Exit<unknown, unknown>): void => {
   if (Exit.isSuccess(exit)) return

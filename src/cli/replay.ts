@@ -24,34 +24,35 @@ import { UsageError } from "./UsageError.ts"
 const flags = {
   run: Argument.String("run").pipe(Argument.withDescription("The folder of a run")),
   file: Flag.String("file").pipe(
+    Flag.withMetavar("file"),
     Flag.optional,
-    Flag.withDescription("The module that the run was made by, where its env or its demonstrations are your own"),
+    Flag.withDescription("The module that made the run, if its env, algorithm or demonstrations are your own"),
   ),
   episode: Flag.Int("episode").pipe(
     Flag.optional,
-    Flag.withDescription("Only this training episode, by its number in scores.jsonl; it is not trained any further"),
+    Flag.withDescription("Compare only this training episode (its episode_index in scores.jsonl), and stop after it"),
   ),
   backend: Flag.Literals("backend", backendNames).pipe(
     Flag.withDefault("auto" as const),
-    Flag.withDescription("What computes: the same as then, for the same bits; run.log says which"),
+    Flag.withDescription("The backend that computes; for the same bits use the run's own, which run.log names"),
   ),
-  quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("No progress")),
+  quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("Print no progress")),
   json: Flag.Boolean("json").pipe(
     Flag.withDefault(false),
-    Flag.withDescription("What was found as one line of JSON on stdout"),
+    Flag.withDescription("Print the outcome as one line of JSON on stdout"),
   ),
 }
 
 /** `effect replay RUN`: is the run what its config and seed make of it? */
 export const replay = Command.make("replay", flags, (given) => execute(given)).pipe(
   Command.withDescription(
-    "Replay: train again from a run's config and seed, keep nothing, and compare every score and the digest",
+    "Train a run again from its config and seed, in memory, and check that every score and the digest come out the same.",
   ),
-  Command.withShortDescription("Recompute a run, and compare"),
+  Command.withShortDescription("Train a run again and check that the result is the same"),
   Command.withExamples([
-    { command: "effect replay results/…/0001", description: "Whether it comes out the same here" },
-    { command: "effect replay results/…/0001 --episode 7", description: "Whether that episode does" },
-    { command: "effect replay results/…/0001 --file train.ts --json", description: "One of an env of your own" },
+    { command: "effect replay results/…/0001", description: "Check a whole run" },
+    { command: "effect replay results/…/0001 --episode 7", description: "Check one episode" },
+    { command: "effect replay results/…/0001 --file train.ts --json", description: "Check a run of your own env" },
   ]),
 )
 

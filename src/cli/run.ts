@@ -9,31 +9,32 @@ import { UsageError } from "./UsageError.ts"
 
 export const run = Command.make("run", flags, (given) => execute(given)).pipe(
   Command.withDescription(
-    "Train: run the training that a file describes, and keep everything about it in a folder. Ctrl-C saves and says how to " +
-      "go on; kill -USR1 keeps the step that a run is at (its evaluation, policy and episodes, in steps/) and disturbs nothing",
+    "Run the training that a file describes, and save everything about it in a folder. Ctrl-C saves a checkpoint and " +
+      "prints the command that resumes the run. kill -USR1 writes the current step to steps/ (an evaluation, the policy and " +
+      "episodes) without disturbing the run.",
   ),
-  Command.withShortDescription("Train"),
+  Command.withShortDescription("Train: run a training and save it in a folder"),
   Command.withExamples([
-    { command: "effect run examples/cartpole.ts --seed 1", description: "Train, and watch it" },
+    { command: "effect run examples/cartpole.ts --seed 1", description: "Train with seed 1 and show the progress" },
     {
       command: "effect run examples/cartpole.ts --set algorithm.learning_rate=1e-3 --total-steps 50000",
-      description: "With other settings",
+      description: "Change settings",
     },
     {
       command: "effect run examples/cartpole.ts --seeds 1..10",
-      description: "Ten seeds, and how sure one can be of their mean",
+      description: "Train with ten seeds and report their score with a confidence interval",
     },
     {
       command: "effect run examples/cartpole.ts --population algorithm=ppo,a2c num_envs=8,16 --seeds 1..5 --dry-run",
-      description: "What a sweep would run: every value with every other and every seed",
+      description: "List the runs of a sweep without starting them",
     },
     {
       command: "effect run examples/cartpole.ts --resume latest",
-      description: "Go on where Ctrl-C or a crash left it",
+      description: "Resume the newest unfinished run, after Ctrl-C or a crash",
     },
     {
       command: "effect run results/…/config.yaml --json | jq .validation",
-      description: "Repeat a run from its own config",
+      description: "Repeat a run from its saved config",
     },
   ]),
 )

@@ -23,16 +23,17 @@ import { UsageError } from "./UsageError.ts"
 
 const dir = Argument.String("dir").pipe(
   Argument.withDefault("results"),
-  Argument.withDescription("A results folder, or a folder inside of one"),
+  Argument.withDescription("A results folder, or a folder inside one (default: results)"),
 )
 const aRun = (name: string) =>
   Argument.String(name).pipe(
-    Argument.withDescription("A run's folder, latest, or a part of its path that no other has"),
+    Argument.withDescription("A run's folder, latest for the newest run, or a part of its path that no other run has"),
   )
 
 const resultsDir = Flag.String("results-dir").pipe(
+  Flag.withMetavar("dir"),
   Flag.withDefault("results"),
-  Flag.withDescription("Where runs are looked for that aren't given as a folder"),
+  Flag.withDescription("The folder in which latest and parts of paths are looked up (default: results)"),
 )
 const json = (what: string) => Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription(what))
 
@@ -41,20 +42,20 @@ const selection = {
     Flag.withMetavar("key=value"),
     Flag.atLeast(0),
     Flag.withDescription(
-      "Only runs for which this holds; also != < > <= >=; may be repeated. Keys: time, name, commit, seed, state, steps, " +
-        "validation, best_validation, a variable of the population, a key of metrics.json or, with dots, of config.yaml",
+      "Only runs for which this holds, with = != < > <= or >=; can be repeated. Keys: time, name, commit, seed, state, " +
+        "steps, validation, best_validation, a setting of the sweep, a key of metrics.json or, with dots, of config.yaml",
     ),
   ),
   finished: Flag.Boolean("finished").pipe(Flag.withDefault(false), Flag.withDescription("Only finished runs")),
   unfinished: Flag.Boolean("unfinished").pipe(
     Flag.withDefault(false),
-    Flag.withDescription("Only runs that are running, or were stopped"),
+    Flag.withDescription("Only runs that are running or were stopped"),
   ),
 }
 
-const limit = Flag.Int("limit").pipe(Flag.optional, Flag.withDescription("At most so many"))
+const limit = Flag.Int("limit").pipe(Flag.optional, Flag.withDescription("At most this many"))
 
-const show = Command.make("show", { run: aRun("run"), resultsDir, json: json("One JSON object") }, (given) =>
+const show = Command.make("show", { run: aRun("run"), resultsDir, json: json("Print one JSON object") }, (given) =>
   Effect.gen(function* () {
     const facts = factsOf(yield* runAt(given.run, given.resultsDir))
     const about = yield* overview(facts, source)
@@ -64,18 +65,18 @@ const show = Command.make("show", { run: aRun("run"), resultsDir, json: json("On
       : print(overviewText(about, yield* facts.configText))
   }),
 ).pipe(
-  Command.withDescription("All about a run: identifier, config, metrics, validations as a curve, checkpoints, files"),
-  Command.withShortDescription("All about a run"),
+  Command.withDescription("Show a run: its identifier, config, metrics, learning curve, checkpoints and files."),
+  Command.withShortDescription("Show everything about a run"),
   Command.withExamples([
-    { command: "effect runs show latest", description: "The newest run" },
-    { command: "effect runs show ppo/0003", description: "The one run with this in its path" },
-    { command: "effect runs show latest --json | jq .validations", description: "Its learning curve" },
+    { command: "effect runs show latest", description: "Show the newest run" },
+    { command: "effect runs show ppo/0003", description: "Show the one run with this in its path" },
+    { command: "effect runs show latest --json | jq .validations", description: "Print its learning curve" },
   ]),
 )
 
 const compare = Command.make(
   "diff",
-  { left: aRun("run"), right: aRun("other-run"), resultsDir, json: json("One JSON object") },
+  { left: aRun("run"), right: aRun("other-run"), resultsDir, json: json("Print one JSON object") },
   (given) =>
     Effect.gen(function* () {
       const left = yield* configOf(yield* runAt(given.left, given.resultsDir))
@@ -93,11 +94,14 @@ const compare = Command.make(
       yield* print(rows.length === 0 ? "their configs are equal\n" : table(["key", "left", "right"], rows))
     }),
 ).pipe(
-  Command.withDescription("What differs between the configs of two runs, key by key; - where a run has no such key"),
-  Command.withShortDescription("What differs between two runs"),
+  Command.withDescription("Compare the configs of two runs, key by key. A - means that a run has no such key."),
+  Command.withShortDescription("Compare the configs of two runs"),
   Command.withExamples([
-    { command: "effect runs diff ppo/0001 a2c/0001", description: "Two runs by parts of their paths" },
-    { command: "effect runs diff latest results/…/0001 --json | jq '.differences[].key'", description: "For programs" },
+    { command: "effect runs diff ppo/0001 a2c/0001", description: "Compare two runs by parts of their paths" },
+    {
+      command: "effect runs diff latest results/…/0001 --json | jq '.differences[].key'",
+      description: "List the keys that differ",
+    },
   ]),
 )
 
@@ -110,17 +114,20 @@ const findBest = Command.make(
       Flag.withMetavar("key"),
       Flag.withDefault("validation"),
       Flag.withDescription(
-        "validation (the last one's mean), best_validation, or a key of metrics.json: mean_return …",
+        "The metric: validation (mean of the last one), best_validation, or a key of metrics.json such as mean_return " +
+          "(default: validation)",
       ),
     ),
-    lowest: Flag.Boolean("lowest").pipe(Flag.withDefault(false), Flag.withDescription("The less, the better")),
+    lowest: Flag.Boolean("lowest").pipe(Flag.withDefault(false), Flag.withDescription("The lowest value is the best")),
     group: Flag.String("group").pipe(
       Flag.withMetavar("key"),
       Flag.atLeast(0),
-      Flag.withDescription("The best of each: a variable of the population or any other key; may be repeated"),
+      Flag.withDescription(
+        "Find the best run for each value of this key (a setting of the sweep, or any other key); can be repeated",
+      ),
     ),
     limit,
-    json: json("A line of JSON for each of them"),
+    json: json("Print one line of JSON per run"),
   },
   (given) =>
     Effect.gen(function* () {
@@ -161,19 +168,17 @@ const findBest = Command.make(
       yield* print(table(headings, rows))
     }),
 ).pipe(
-  Command.withDescription(
-    "The best run by a metric, or the best of each group, with how many runs the group has and their mean",
-  ),
-  Command.withShortDescription("The best runs"),
+  Command.withDescription("Find the best run by a metric, or the best of each group, with the group's size and mean."),
+  Command.withShortDescription("Find the best run, or the best of each group"),
   Command.withExamples([
-    { command: "effect runs best", description: "By the mean of its last validation" },
+    { command: "effect runs best", description: "The best by the mean of its last validation" },
     {
       command: "effect runs best --by best_validation --group environment --group algorithm",
-      description: "For each env and algorithm, by the best validation",
+      description: "The best for each env and algorithm, by its best validation",
     },
     {
       command: "effect runs best --by wall_seconds --lowest --where 'validation>=475' --json | jq -r .run.path",
-      description: "The fastest that learnt it",
+      description: "The fastest run that solved the task",
     },
   ]),
 )
@@ -186,10 +191,10 @@ export const runs = Command.make(
     sort: Flag.String("sort").pipe(
       Flag.withMetavar("key[:desc]"),
       Flag.optional,
-      Flag.withDescription("In the order of a key, those without it last; the newest first when left out"),
+      Flag.withDescription("Sort by a key; runs without it come last (default: the newest first)"),
     ),
     limit,
-    json: json("A line of JSON for each run"),
+    json: json("Print one line of JSON per run"),
   },
   (given) =>
     Effect.gen(function* () {
@@ -203,19 +208,22 @@ export const runs = Command.make(
     }),
 ).pipe(
   Command.withDescription(
-    "List runs: the newest first, with what varies between them, how far they came and their last validation",
+    "List runs, the newest first, with the settings that vary between them, their steps and their last validation.",
   ),
   Command.withShortDescription("List, show and compare runs"),
   Command.withExamples([
-    { command: "effect runs", description: "All runs in results" },
+    { command: "effect runs", description: "List all runs in ./results" },
     {
       command: "effect runs --where algorithm=ppo --where 'algorithm.learning_rate<1e-3' --sort validation:desc",
-      description: "By what varies between runs, or any setting",
+      description: "Filter and sort by any setting",
     },
-    { command: "effect runs sweeps --unfinished --limit 10", description: "The newest ten that didn't end" },
+    {
+      command: "effect runs sweeps --unfinished --limit 10",
+      description: "The newest ten unfinished runs in ./sweeps",
+    },
     {
       command: "effect runs --where env=CartPole-v1 --json | jq -r 'select(.validation > 400) | .path'",
-      description: "A line of JSON for each run",
+      description: "One line of JSON per run, for other programs",
     },
   ]),
   Command.withSubcommands([show, compare, findBest]),

@@ -9,21 +9,26 @@ import { UsageError } from "./UsageError.ts"
 const flags = {
   directory: Argument.String("dir").pipe(
     Argument.withDefault("results"),
-    Argument.withDescription("The folder of results; `results` when left out"),
+    Argument.withDescription("A results folder (default: results)"),
   ),
-  port: Flag.Int("port").pipe(Flag.withDefault(4400), Flag.withDescription("Where to listen; 0 picks a free port")),
+  port: Flag.Int("port").pipe(
+    Flag.withDefault(4400),
+    Flag.withDescription("The port to listen on; 0 picks a free one (default: 4400)"),
+  ),
   host: Flag.String("host").pipe(
+    Flag.withMetavar("address"),
     Flag.withDefault("127.0.0.1"),
-    Flag.withDescription("Where to listen; beyond this machine a token is needed"),
+    Flag.withDescription("The address to listen on; others than this machine's own need a token (default: 127.0.0.1)"),
   ),
   token: Flag.String("token").pipe(
+    Flag.withMetavar("token"),
     Flag.optional,
-    Flag.withDescription("What visitors must show; made and printed when left out and needed"),
+    Flag.withDescription("The token that visitors need (default: a new one is printed when --host needs one)"),
   ),
   export: Flag.String("export").pipe(
-    Flag.withMetavar("out"),
+    Flag.withMetavar("dir"),
     Flag.optional,
-    Flag.withDescription("Write the page with its data as a static site, for any file server, and stop"),
+    Flag.withDescription("Write the page with its data to this folder, as a static site for any file server, and stop"),
   ),
   checkpoints: Flag.Boolean("checkpoints").pipe(
     Flag.withDefault(false),
@@ -32,15 +37,17 @@ const flags = {
 }
 
 export const ui = Command.make("ui", flags, (given) => execute(given)).pipe(
-  Command.withDescription("Look at runs: a web page with a table, learning curves, episodes and files, live"),
+  Command.withDescription(
+    "Serve a web page with the runs: a table, learning curves, episodes and files, kept up to date while runs go on.",
+  ),
   Command.withShortDescription("Look at runs in a web page"),
   Command.withExamples([
-    { command: "effect ui", description: "The runs in ./results" },
+    { command: "effect ui", description: "Serve the runs in ./results" },
     {
       command: "effect ui /data/results --host 0.0.0.0",
-      description: "For others too: prints an address with a token",
+      description: "Let other machines connect; prints an address with a token",
     },
-    { command: "effect ui results --export site", description: "A static site of the same page" },
+    { command: "effect ui results --export site", description: "Write the same page as a static site" },
   ]),
 )
 

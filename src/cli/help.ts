@@ -1,0 +1,124 @@
+import { Console, Context, Effect, Option } from "effect"
+import { CliOutput, type HelpDoc, TerminalCapabilities } from "effect/cli"
+
+/** Writes help for whoever asks for it. A mistake gets one line on stderr that says what it was, and no more. */
+export const presenter: CliOutput.Presenter = {
+  present: Effect.fnUntraced(function* (event) {
+    if (event._tag === "InvalidInvocation") return
+    if (event._tag === "Version") return yield* CliOutput.defaultPresenter.present(event)
+    const { canColor } = Context.get(yield* Effect.context<never>(), TerminalCapabilities.TerminalCapabilities)
+    yield* Console.log(helpText(event.helpDoc, { width: process.stdout.columns ?? 80, colors: canColor }))
+  }),
+}
+
+export interface HelpOptions {
+  /** The columns of the terminal. */
+  readonly width: number
+  readonly colors: boolean
+}
+
+/** Longer lines are tiring to read, however wide the terminal is. */
+const widest = 100
+
+/** Where the descriptions of arguments, flags and subcommands begin. */
+const descriptionColumn = 30
+
+/** Formats the help of a command: its description, usage, arguments, flags, subcommands and examples, none of them wider than the terminal. */
+export const helpText = (doc: HelpDoc.HelpDoc, options: HelpOptions): string => {
+  const width = Math.min(options.width, widest)
+  const heading = (text: string): string => (options.colors ? `\u001b[1m${text}\u001b[0m` : text)
+  const section = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
+    lines.length === 0 ? [] : [[heading(title), ...lines].join("\n")]
+  const globals = doc.globalFlags ?? []
+  const isRoot = doc.commandPath === undefined || doc.commandPath.length < 2
+  return [
+    ...section("DESCRIPTION", wrap(doc.description, width, 2, 2)),
+    ...section("USAGE", wrap(doc.usage, width, 2, 4)),
+    ...section("ARGUMENTS", table((doc.args ?? []).map(argumentRow), width)),
+    ...section("FLAGS", table([...doc.flags, ...(doc.inheritedFlags ?? [])].map(flagRow), width)),
+    ...section("SUBCOMMANDS", table((doc.subcommands ?? []).flatMap(subcommandRows), width)),
+    ...section("FLAGS OF EVERY COMMAND", isRoot ? table(globals.map(flagRow), width) : namesOnly(globals, width)),
+    ...section(
+      "EXAMPLES",
+      (doc.examples ?? []).flatMap((example, at) => exampleLines(example, width, at === 0)),
+    ),
+  ].join("\n\n")
+}
+
+interface Row {
+  readonly term: string
+  readonly description: string
+}
+
+const argumentRow = ({ name, required, variadic, description }: HelpDoc.ArgDoc): Row => ({
+  term: `<${name}>${variadic ? "…" : ""}`,
+  description: `${Option.getOrElse(description, () => "")}${required ? "" : " (optional)"}`,
+})
+
+const flagRow = ({ name, aliases, type, description }: HelpDoc.FlagDoc): Row => ({
+  term: [[`--${name}`, ...aliases].join(", "), ...valueOf(type)].join(" "),
+  description: Option.getOrElse(description, () => ""),
+})
+
+/** The value that a flag takes, as its usage shows it: a switch takes none, and the description lists choices. */
+const valueOf = (type: string): ReadonlyArray<string> => {
+  if (type === "boolean") return []
+  if (type === "integer") return ["<n>"]
+  return [type === "choice" || /^<.*\|/.test(type) ? "<name>" : `<${type}>`]
+}
+
+const subcommandRows = ({ commands }: HelpDoc.SubcommandGroupDoc): ReadonlyArray<Row> =>
+  commands.map(({ name, shortDescription, description }) => ({
+    term: name,
+    description: shortDescription ?? description,
+  }))
+
+/** The names of global flags; `effect --help` describes them. */
+const namesOnly = (flags: ReadonlyArray<HelpDoc.FlagDoc>, width: number): ReadonlyArray<string> =>
+  flags.length === 0 ? [] : wrap(`${flags.map(({ name }) => `--${name}`).join(", ")} (see effect --help)`, width, 2, 2)
+
+/** Terms on the left, their descriptions in a column on the right; a term that is too long gets a line of its own. */
+const table = (rows: ReadonlyArray<Row>, width: number): ReadonlyArray<string> => {
+  const longest = Math.max(0, ...rows.map(({ term }) => CliOutput.displayWidth(term)))
+  const column = Math.min(descriptionColumn, longest + 4)
+  return rows.flatMap(({ term, description }) => {
+    const [first = "", ...rest] = wrap(description, width, column, column)
+    const left = `  ${term}`
+    return left.length <= column - 2
+      ? [left + first.slice(left.length), ...rest]
+      : [...wrap(term, width, 2, 4), first, ...rest]
+  })
+}
+
+/** An example's description as a comment, and the command; a long one goes on in the next line, as a shell takes it. */
+const exampleLines = (
+  { command, description }: HelpDoc.ExampleDoc,
+  width: number,
+  isFirst: boolean,
+): ReadonlyArray<string> => [
+  ...(isFirst ? [] : [""]),
+  ...(description === undefined ? [] : wrap(description, width - 2, 2, 2).map((line) => `  # ${line.trimStart()}`)),
+  ...lines(command.match(/(?:'[^']*'|[^'\s])+/g) ?? [], width - 2, 2, 4).map((line, at, all) =>
+    at < all.length - 1 ? `${line} \\` : line,
+  ),
+]
+
+/** A text in lines of at most so many columns, the first one indented by `first` columns and the others by `rest`. */
+const wrap = (text: string, width: number, first: number, rest: number): ReadonlyArray<string> =>
+  lines(text.split(/\s+/), width, first, rest)
+
+const lines = (words: ReadonlyArray<string>, width: number, first: number, rest: number): ReadonlyArray<string> => {
+  const done: Array<string> = []
+  let line = " ".repeat(first)
+  let isEmpty = true
+  for (const word of words) {
+    if (!isEmpty && CliOutput.displayWidth(line) + 1 + CliOutput.displayWidth(word) > width) {
+      done.push(line)
+      line = " ".repeat(rest)
+      isEmpty = true
+    }
+    line += isEmpty ? word : ` ${word}`
+    isEmpty = false
+  }
+  return isEmpty ? done : [...done, line]
+}

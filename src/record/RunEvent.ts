@@ -70,6 +70,8 @@ export const StepScored = Schema.TaggedStruct("StepScored", {
       /** Null where the model's words held none. */
       action: Schema.NullOr(Schema.String),
       feedback: Schema.NullOr(Schema.Unknown),
+      /** The score with what the parser gave or took; left out where that is nothing. */
+      reward: Schema.optionalKey(Schema.Number),
       nextObservation: Schema.NullOr(Schema.String),
       terminated: Schema.Boolean,
       truncated: Schema.Boolean,

@@ -10,7 +10,7 @@
  * )
  * ```
  */
-import { Effect, type FileSystem, Schema, Stream } from "effect"
+import { Effect, type FileSystem, Option, Schema, Stream } from "effect"
 import { isPlain } from "../config/Config.ts"
 import { type Line, linesOf, valueOf } from "../episode/jsonLines.ts"
 import { StepScoreRecord } from "./stepScores.ts"
@@ -45,7 +45,8 @@ const foreign = {
 
 const AnyRecord = Schema.Struct({
   ...StepScoreRecord.fields,
-  mode: Schema.Literals(["train", "validation", "val"]),
+  // Earlier versions of ours wrote the whole word.
+  mode: Schema.Literals(["train", "val", "validation"]),
   // Left out, or null, where there was nothing more to see.
   observation: orNone(Schema.String),
   ...foreign,
@@ -56,7 +57,7 @@ const isForeign = (record: typeof AnyRecord.Type): boolean => Object.keys(foreig
 /** In our words. Its observation is what was seen after the step. */
 const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
   const {
-    mode: said,
+    mode: written,
     observation,
     feedback_message,
     target,
@@ -66,7 +67,7 @@ const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
     timing,
     ...ours
   } = record
-  const mode = said === "val" ? "validation" : said
+  const mode = written === "validation" ? "val" : written
   if (!isForeign(record)) return { ...ours, mode, ...(typeof observation === "string" ? { observation } : {}) }
   const isExtra = feedback_extra !== undefined && feedback_extra !== null
   const extra = {
@@ -92,6 +93,10 @@ const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
 }
 
 const recordOf = valueOf(AnyRecord)
+const decodeAny = Schema.decodeUnknownOption(AnyRecord)
+
+/** The record that a parsed line holds, in our words; none where it isn't one. */
+export const decode = (value: unknown): Option.Option<StepScoreRecord> => Option.map(decodeAny(value), inOurs)
 
 /**
  * The lines of a file, in order and in our words. Half a line at its end is left out: whoever wrote it was stopped there,

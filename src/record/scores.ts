@@ -51,7 +51,7 @@ const json = (value: number): string => (Number.isFinite(value) ? String(value) 
 const envKeys = ({ env }: RunStarted): string => `"env_id":${JSON.stringify(env)},"env_type":${JSON.stringify(env)}`
 
 const validationLines = (now: number, event: ValidationEnded, about: RunStarted): string => {
-  const start = `{"timestamp":"${timestamp(now)}","mode":"validation","episode_index":`
+  const start = `{"timestamp":"${timestamp(now)}","mode":"val","episode_index":`
   const env = envKeys(about)
   return event.episodes
     .map(

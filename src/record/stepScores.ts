@@ -8,10 +8,10 @@ import { timestamp } from "./timestamp.ts"
 /** What every line of scores has. */
 const shortFields = {
   timestamp: Schema.String,
-  mode: Schema.Literals(["train", "validation"]),
+  mode: Schema.Literals(["train", "val"]),
   episode_index: Schema.Int,
   step_index: Schema.Int,
-  /** Null where the episode failed here, which `error` then says. */
+  /** The env's score; null where the episode failed here, which `error` then says. */
   score: Schema.NullOr(Schema.Finite),
   episode_cum_score: Schema.Finite,
   env_id: Schema.String,
@@ -24,6 +24,8 @@ export const StepScoreRecord = Schema.Struct({
   observation: Schema.optionalKey(Schema.String),
   action: Schema.optionalKey(Schema.NullOr(Schema.String)),
   feedback: Schema.optionalKey(Schema.NullOr(Schema.Unknown)),
+  /** Ours: the score with what the parser gave or took, where it gave or took anything. */
+  reward: Schema.optionalKey(Schema.Finite),
   info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
   lm_model: Schema.optionalKey(Schema.NullOr(Schema.String)),
   agent_type: Schema.optionalKey(Schema.String),
@@ -110,7 +112,7 @@ const lineOf = (event: StepScored, now: number): string => {
   const { details } = event
   const record: typeof StepScoreRecord.Encoded = {
     timestamp: timestamp(now),
-    mode: event.mode,
+    mode: event.mode === "validation" ? "val" : event.mode,
     episode_index: event.episode,
     step_index: event.stepIndex,
     score: event.score,
@@ -123,6 +125,7 @@ const lineOf = (event: StepScored, now: number): string => {
           observation: details.observation,
           action: details.action,
           feedback: details.feedback,
+          ...(details.reward === undefined ? {} : { reward: details.reward }),
           info: details.info,
           lm_model: details.model,
           agent_type: details.agent,

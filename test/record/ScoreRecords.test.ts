@@ -2,7 +2,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { assert, describe, it } from "vitest"
 import * as ScoreRecords from "../../src/record/ScoreRecords.ts"
 import { episodesOf, scoreLine } from "../../src/record/scoreLine.ts"
@@ -94,7 +94,7 @@ describe("records of scores", () => {
     assert.deepEqual(await reading(line(last)), [
       {
         ...short,
-        mode: "validation",
+        mode: "val",
         action: "4",
         feedback: { score: 0, target: null, message: "Correct." },
         next_observation: null,
@@ -103,6 +103,15 @@ describe("records of scores", () => {
     assert.containSubset(await reading(line({ ...last, feedback_extra: "why" })), [
       { feedback: { extra: { value: "why" } } },
     ])
+  })
+
+  it("of validations are read by their mode's old name, too, and written by the original's", async () => {
+    assert.deepStrictEqual(await reading(line({ ...short, mode: "validation" })), [{ ...short, mode: "val" }])
+    assert.deepStrictEqual(Option.getOrNull(ScoreRecords.decode({ ...short, mode: "validation" })), {
+      ...short,
+      mode: "val",
+    })
+    assert.isTrue(Option.isNone(ScoreRecords.decode({ ...short, mode: "test" })))
   })
 
   it("leave out half a line at the end of a file, and no other", async () => {

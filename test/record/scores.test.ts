@@ -37,7 +37,7 @@ describe("the sink of scores", () => {
         lines.map((line) => JSON.parse(line)),
         [0, 1].map((index) => ({
           timestamp: "1970-01-01T00:00:00.000000Z",
-          mode: "validation",
+          mode: "val",
           episode_index: index,
           step_index: 512,
           score: [1, 3][index],

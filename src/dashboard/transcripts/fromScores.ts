@@ -21,9 +21,12 @@ export const fromScores = (
   })
   const callsOf = (wanted: (file: CallFile) => boolean): ReadonlyArray<Call> =>
     called.flatMap(([file, call]) => (wanted(file) ? [call] : []))
+  let byParser = 0
   const turns = lines.map((line, at): Turn => {
     const calls = callsOf(({ purpose, step_index }) => purpose === "action" && step_index === line.step_index)
-    return turnOf(line, calls, at === lines.length - 1)
+    const reward = line.reward ?? line.score ?? 0
+    byParser += reward - (line.score ?? 0)
+    return { ...turnOf(line, calls, at === lines.length - 1), reward, cumulative: line.episode_cum_score + byParser }
   })
   const cumulative = turns.at(-1)?.cumulative ?? 0
   const after = callsOf(({ purpose, step_index }) => purpose === "reflection" || !steps.has(step_index))
@@ -74,13 +77,15 @@ const nothingDone = {
   weight: null,
 }
 
-const turnOf = (line: StepScoreRecord, calls: ReadonlyArray<Call>, isLast: boolean): Turn => ({
+const turnOf = (
+  line: StepScoreRecord,
+  calls: ReadonlyArray<Call>,
+  isLast: boolean,
+): Omit<Turn, "reward" | "cumulative"> => ({
   observation: line.observation ?? null,
   calls,
   action: line.action ?? null,
   feedback: feedbackOf(line.feedback),
-  reward: line.score ?? 0,
-  cumulative: line.episode_cum_score,
   seen: isLast ? (line.next_observation ?? null) : null,
   ending: line.terminated === true ? "terminated" : line.truncated === true ? "truncated" : null,
   reason: line.truncation_reason ?? null,

@@ -2,13 +2,13 @@
  * The episodes of runs whose agents talk. Their files may be larger than the memory: of each only where its lines lie is
  * kept, and of one that grew only what is new is read. A transcript is read when somebody asks for it.
  */
-import { Exit, Schema } from "effect"
+import { Exit, Option, Schema } from "effect"
 import { Outcome } from "../../episode/Outcome.ts"
 import { Rollout } from "../../episode/Rollout.ts"
 import { beside, Sample } from "../../episode/samples.ts"
 import { CallFile } from "../../record/callFiles.ts"
+import * as ScoreRecords from "../../record/ScoreRecords.ts"
 import { scoreLine } from "../../record/scoreLine.ts"
-import { StepScoreRecord } from "../../record/stepScores.ts"
 import type { Confined } from "../confined-node.ts"
 import { parsed } from "../RunSummary.ts"
 import { scoresIn } from "../scoresFolder.ts"
@@ -269,7 +269,6 @@ const merged = (rollouts: ReadonlyArray<Indexed>, scores: ReadonlyArray<Indexed>
 const rolloutOf = Schema.decodeUnknownExit(Rollout)
 const outcomeOf = Schema.decodeUnknownExit(Outcome)
 const sampleOf = Schema.decodeUnknownExit(Sample)
-const scoreOf = Schema.decodeUnknownExit(StepScoreRecord)
 const callFileOf = Schema.decodeUnknownExit(CallFile)
 
 /** Where samples of these rollouts lie in a file of them. */
@@ -303,7 +302,9 @@ const transcriptOf = async (
   const episode = shown(indexed)
   const lines = await linesOf(files, indexed)
   if (indexed.id === null) {
-    const scores = valuesOf(lines, scoreOf).filter((line) => line.episode_index === indexed.number)
+    const scores = lines
+      .flatMap((line) => Option.toArray(ScoreRecords.decode(line)))
+      .filter((line) => line.episode_index === indexed.number)
     return fromScores(episode, scores, await callsOf(files, run, indexed))
   }
   const rollouts = [...valuesOf(lines, rolloutOf), ...valuesOf(lines, outcomeOf).flatMap((outcome) => outcome.rollouts)]

@@ -220,6 +220,25 @@ describe("a transcript", () => {
       )
     }))
 
+  it("of scores counts what a parser took into the rewards, and reads the lines of earlier versions", () =>
+    withFolder(async (folder) => {
+      const about = { timestamp: "2026-01-31T12:00:00.000000Z", mode: "validation", episode_index: 1, env_id: "q-1", env_type: "qa" } // prettier-ignore
+      const steps = [
+        { ...about, step_index: 1, score: 0, episode_cum_score: 0, reward: -0.1 },
+        { ...about, step_index: 2, score: 1, episode_cum_score: 1 },
+      ]
+      write(
+        folder,
+        "r/scores/val/5_seen_episodes_scores.jsonl",
+        steps.map((step) => `${JSON.stringify(step)}\n`).join(""),
+      )
+      const { played } = await (await open(folder, "r")).one("val5-1")
+      assert.deepStrictEqual(
+        played.turns.map(({ reward, cumulative }) => [reward, cumulative]),
+        [[-0.1, -0.1], [1, 0.9]], // prettier-ignore
+      )
+    }))
+
   it("of scores alone says what would be needed for more", () =>
     withFolder(async (folder) => {
       const run = await namingRun(folder, { saveRollouts: false, verbose: false })

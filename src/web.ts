@@ -7,6 +7,13 @@
  *
  * const result = await Effect.runPromise(training.pipe(Effect.provide(Web.layer)))
  * ```
+ *
+ * Edge workers on workerd compile no WebAssembly at run time: provide \`Reference.layer\` over it, which is slower.
+ *
+ * @example
+ * ```ts
+ * const atTheEdge = Layer.merge(Web.layer, Reference.layer)
+ * ```
  */
 import { Layer } from "effect"
 import * as wasm from "./backend/wasm.ts"

@@ -1,4 +1,5 @@
 import { Effect, Layer } from "effect"
+import { messageOf } from "../config/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
@@ -61,9 +62,24 @@ const instantiate = (bytes: Uint8Array<ArrayBuffer>): Exports => {
       remedy: "Every current browser and Node since 16.4 has both; or choose another backend.",
     })
   }
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), {})
+  const { exports } = new WebAssembly.Instance(compiled(bytes), {})
   if (!isExports(exports)) throw new Error("the module lacks its exports")
   return exports
+}
+
+/** Some engines only run modules that were deployed with the program: edge workers, and pages by their policy. */
+const compiled = (bytes: Uint8Array<ArrayBuffer>): object => {
+  try {
+    return new WebAssembly.Module(bytes)
+  } catch (error) {
+    throw new BackendUnavailable({
+      backend: "wasm",
+      missing: `this engine compiles no WebAssembly at run time (${messageOf(error)})`,
+      remedy:
+        "In an edge worker, provide Reference.layer, which needs none and is slower; " +
+        "in a page, allow 'wasm-unsafe-eval' in its Content-Security-Policy.",
+    })
+  }
 }
 
 const load = (spec: ProgramSpec): Program => {

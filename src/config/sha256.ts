@@ -2,12 +2,20 @@ import { Effect } from "effect"
 
 const hexOf = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")
 
-/** The SHA-256 of bytes, in hex. */
-export const sha256 = (bytes: Uint8Array): Effect.Effect<string> =>
-  Effect.map(
-    Effect.promise(() => crypto.subtle.digest("SHA-256", new Uint8Array(bytes))),
-    (digest) => hexOf(new Uint8Array(digest)),
-  )
+/** The SHA-256 of bytes, in hex: by the platform, which has none in a page that was not loaded securely. */
+export const sha256 = (bytes: Uint8Array): Effect.Effect<string> => {
+  const subtle: typeof crypto.subtle | undefined = crypto.subtle
+  return subtle === undefined
+    ? Effect.sync(() => {
+        const hash = new Sha256()
+        hash.update(bytes)
+        return hash.hex()
+      })
+    : Effect.map(
+        Effect.promise(() => subtle.digest("SHA-256", new Uint8Array(bytes))),
+        (digest) => hexOf(new Uint8Array(digest)),
+      )
+}
 
 /** The first 32 bits of the fractional parts of the `root`th roots of the first primes. */
 const primeRoots = (count: number, root: 2 | 3): Int32Array => {

@@ -500,4 +500,29 @@ describe("wasm", () => {
       assert.include(refused.message, "empty")
     }).pipe(Effect.scoped),
   )
+
+  it.effect("says what to do where an engine compiles nothing at run time, as an edge worker's", () =>
+    Effect.gen(function* () {
+      const x = G.input("x", [2])
+      const spec = { name: "act", inputs: { x }, state: {}, outputs: { y: G.exp(x) } }
+      const refused = yield* Effect.flip(compileWith(Wasm.layer, spec))
+      assert.strictEqual(refused._tag, "BackendUnavailable")
+      assert.include(refused.message, "compiles no WebAssembly at run time (disallowed by embedder)")
+      assert.include(refused.message, "provide Reference.layer")
+    }).pipe(Effect.scoped, withoutCompiling),
+  )
 })
+
+/** Replaces what compiles modules by what an edge worker's engine does when it is asked to. */
+const withoutCompiling = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+  const engine: object = Reflect.get(globalThis, "WebAssembly")
+  const compile: unknown = Reflect.get(engine, "Module")
+  const refuse = function (): never {
+    throw new Error("disallowed by embedder")
+  }
+  return Effect.acquireUseRelease(
+    Effect.sync(() => Reflect.set(engine, "Module", refuse)),
+    () => body,
+    () => Effect.sync(() => Reflect.set(engine, "Module", compile)),
+  )
+}

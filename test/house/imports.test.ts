@@ -45,6 +45,12 @@ const real = (specifier: string): boolean => specifier !== "effect-rl" && !speci
 
 const folderOf = (file: string): string | undefined => (file.includes("/") ? file.split("/")[0] : undefined)
 
+const mayUseNode = (file: string): boolean =>
+  file === "node.ts" ||
+  file.startsWith("cli/") ||
+  file.startsWith("cluster/") ||
+  /^[a-z]+\/([a-z]+\/)*[a-z-]+-node\.ts$/.test(file)
+
 describe("imports", () => {
   it("are found at all", () => {
     assert.isAbove(files.length, 50)
@@ -70,16 +76,19 @@ describe("imports", () => {
   })
 
   it("keep Node and native packages out of the core", () => {
-    const mayUseNode = (file: string): boolean =>
-      file === "node.ts" ||
-      file.startsWith("cli/") ||
-      file.startsWith("cluster/") ||
-      /^[a-z]+\/([a-z]+\/)*[a-z-]+-node\.ts$/.test(file)
     const wrong = files
       .filter((file) => !mayUseNode(file))
       .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
       .filter(({ specifier }) => /^node:|^onnxruntime-node|^@effect\/platform-node/.test(specifier) && real(specifier))
       .map(({ file, specifier }) => `${file} imports ${specifier}`)
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("keep import.meta, which is empty in an IIFE, in CommonJS and in edge workers, out of the core", () => {
+    const withoutComments = (text: string): string => text.replace(/\/\*[^]*?\*\/|"[^"\n]*"|`[^`]*`/g, "")
+    const wrong = files
+      .filter((file) => !mayUseNode(file))
+      .filter((file) => withoutComments(readFileSync(join(root, "src", file), "utf8")).includes("import.meta"))
     assert.deepStrictEqual(wrong, [])
   })
 

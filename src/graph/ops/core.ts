@@ -33,12 +33,15 @@ export const fail = (op: string, message: string, ...tensors: ReadonlyArray<Tens
   throw new GraphError({ op, message: `${op}: ${message}${given}${where === "" ? "" : ` at ${where}`}`, shapes, where })
 }
 
-/** Where this folder's files are, as they appear in a stack: as a URL, or as a path. */
-const ownFolder = import.meta.url.replace(/^file:\/\//, "").replace(/ops\/[^/]*$/, "")
-
+/**
+ * The line that asked for an op: the first call from outside of `graph/`. The first call of all is this function's own,
+ * so its path says where `graph/` is; a bundle is one file, of which no line is outside.
+ */
 const callerOutsideGraph = (): string => {
-  const places = stackOf(50).flatMap((line) => /([^\s(]+:\d+):\d+\)?$/.exec(line)?.[1] ?? [])
-  return places.find((place) => !place.replaceAll("\\", "/").includes(ownFolder) && !place.startsWith("node:")) ?? ""
+  const places = stackOf(50).flatMap((line) => /([^\s(]+:\d+):\d+\)?$/.exec(line)?.[1]?.replaceAll("\\", "/") ?? [])
+  const [own = ""] = places
+  const graphFolder = own.replace(/:\d+$/, "").replace(/ops\/[^/]*$/, "")
+  return places.find((place) => !place.includes(graphFolder) && !place.startsWith("node:")) ?? ""
 }
 
 /** An engine keeps ten calls otherwise, which ops made of ops use up. */

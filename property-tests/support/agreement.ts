@@ -26,27 +26,34 @@ export const agree = (found: ArrayLike<number>, expected: ArrayLike<number>): st
   return undefined
 }
 
-/** Runs both from the same states on the same feeds, twice, and says where they part. */
+/**
+ * Compares two programs over two runs of the same feeds, and returns the first place where they disagree, if any.
+ * The reference starts its second run from the states that the other program reached: some graphs amplify rounding so
+ * much that two correct programs drift apart when each continues from its own states.
+ */
 export const firstDifference = (one: Program, reference: Program, spec: ProgramSpec): string | undefined => {
+  const programs = [one, reference]
   for (const [name, { tensor }] of Object.entries(spec.state)) {
     const start = Float32Array.from({ length: tensor.shape.reduce((a, b) => a * b, 1) }, (_, i) =>
       Math.sin(i * 7 + name.charCodeAt(0)),
     )
-    for (const program of [one, reference]) Effect.runSync(program.write(name, start))
+    for (const program of programs) Effect.runSync(program.write(name, start))
   }
   for (let run = 0; run < 2; run++) {
     for (const name of Object.keys(spec.inputs)) {
-      for (const program of [one, reference])
+      for (const program of programs)
         program.feeds[name].forEach((_, i, feed) => (feed[i] = Math.fround(Math.cos(i * 5 + run + name.charCodeAt(0)))))
     }
-    for (const program of [one, reference]) program.runSync?.()
+    for (const program of programs) program.runSync?.()
     for (const name of Object.keys(spec.outputs)) {
       const wrong = agree(one.results[name], reference.results[name])
       if (wrong !== undefined) return `${name}, run ${run}: ${wrong}`
     }
     for (const name of Object.keys(spec.state)) {
-      const wrong = agree(Effect.runSync(one.read(name)), Effect.runSync(reference.read(name)))
+      const found = Effect.runSync(one.read(name))
+      const wrong = agree(found, Effect.runSync(reference.read(name)))
       if (wrong !== undefined) return `state ${name}, run ${run}: ${wrong}`
+      Effect.runSync(reference.write(name, found))
     }
   }
   return undefined

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { fraction, naturalInt, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { argMax, huber, mean, stopGradient, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import { define, type Task } from "./Algorithm.ts"
@@ -30,8 +30,8 @@ export const DdqnConfig = Schema.Struct({
   nsteps: withDefault(positiveInt, 5),
   /** 1 is the n-step return; less mixes it with shorter ones. */
   lambda: withDefault(fraction, 1),
-  /** Env steps between two copies of the network into the target network. */
-  updateTargetFreq: withDefault(positiveInt, 1000),
+  /** Env steps between two copies of the network into the target network; 0 never copies it. */
+  updateTargetFreq: withDefault(naturalInt, 1000),
   /** Passes over each rollout, and the parts of each. */
   epochs: withDefault(positiveInt, 1),
   /** Parts that a rollout is shuffled into, each pass. */

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { positive, positiveInt, withDefault } from "../config/fields.ts"
+import { naturalInt, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { abs, add, argMax, huber, max, mean, mul, oneHot, stopGradient, sub, sum } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { define, type Task } from "./Algorithm.ts"
@@ -32,8 +32,8 @@ export const DqnConfig = Schema.Struct({
   batchSize: withDefault(positiveInt, 64),
   /** Env steps between updates, over all envs. */
   trainEvery: withDefault(positiveInt, 4),
-  /** Env steps between two copies of the network into the target network. */
-  updateTargetFreq: withDefault(positiveInt, 1000),
+  /** Env steps between two copies of the network into the target network; 0 never copies it. */
+  updateTargetFreq: withDefault(naturalInt, 1000),
   /** The next action is chosen by the network and judged by the target network (van Hasselt et al. 2015). */
   double: withDefault(Schema.Boolean, true),
   /** A value and advantages as two heads, joined to action values. */

@@ -51,7 +51,7 @@ export const SacConfig = Schema.Struct({
   tau: withDefault(fraction, 0.005),
   /** What entropy is paid; null learns it. */
   alpha: withDefault(Schema.NullOr(positive), null),
-  /** Where the temperature is learnt: the entropy to hold; null is minus the number of action elements. */
+  /** The entropy that a learnt temperature holds, of actions in −1 … 1; null is minus the number of their elements. */
   targetEntropy: withDefault(Schema.NullOr(Schema.Finite), null),
 })
 export type SacConfig = typeof SacConfig.Type

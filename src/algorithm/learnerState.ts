@@ -91,7 +91,7 @@ export const restoreState = (
   saved: LearnerState,
 ): Effect.Effect<void, AgentError | BackendError> => {
   const misfit = (message: string): AgentError => new AgentError({ message })
-  const fileOf = (file: string): NamedArrays => saved[file] ?? {}
+  const missingFile = (file: string): string => `${file}: it is missing`
   return Effect.gen(() =>
     body({
       weights: (layout, named) =>
@@ -100,15 +100,22 @@ export const restoreState = (
           (error) => misfit(error.message),
         ),
       floats: (file, name, shape) => {
-        const found = fileOf(file)[name]
-        return found === undefined || !(found.data instanceof Float32Array) || found.shape.join() !== shape.join()
-          ? Effect.fail(misfit(`${file}: "${name}" is not of shape [${shape.join(", ")}]`))
-          : Effect.succeed(found.data)
+        if (saved[file] === undefined) return Effect.fail(misfit(missingFile(file)))
+        const found = saved[file][name]
+        if (found === undefined) return Effect.fail(misfit(`${file}: "${name}" is missing`))
+        if (!(found.data instanceof Float32Array) || found.shape.join() !== shape.join()) {
+          const actual = `${found.data.constructor.name} of shape [${found.shape.join(", ")}]`
+          return Effect.fail(
+            misfit(`${file}: "${name}": expected a Float32Array of shape [${shape.join(", ")}], found a ${actual}`),
+          )
+        }
+        return Effect.succeed(found.data)
       },
       use: (file, restore) =>
         Effect.suspend(() => {
           try {
-            return Effect.succeed(restore(fileOf(file)))
+            if (saved[file] === undefined) return Effect.fail(misfit(missingFile(file)))
+            return Effect.succeed(restore(saved[file]))
           } catch (error) {
             const expected = error instanceof Misfit || error instanceof EnvError
             return expected ? Effect.fail(misfit(`${file}: ${error.message}`)) : Effect.die(error)
@@ -125,8 +132,10 @@ export const copyInto = (
   into: Float32Array | Float64Array | Int32Array | Uint8Array,
 ): void => {
   const found = arrays[name]
-  if (found === undefined || found.data.length !== into.length || found.data.constructor !== into.constructor) {
-    throw new Misfit(`"${name}" is not ${into.length} × ${into.constructor.name}`)
+  if (found === undefined) throw new Misfit(`"${name}" is missing`)
+  if (found.data.length !== into.length || found.data.constructor !== into.constructor) {
+    const sizeOf = ({ length, constructor }: NamedVector["data"]): string => `${length} × ${constructor.name}`
+    throw new Misfit(`"${name}": expected ${sizeOf(into)}, found ${sizeOf(found.data)}`)
   }
   into.set(found.data)
 }

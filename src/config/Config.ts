@@ -120,7 +120,7 @@ const configError = (
     const full = [...(options.prefix ?? []), ...keys]
     const below = message === unknownKey ? firstSourceBelow(options.sources, full) : undefined
     const source = nearestSource(options.sources, full) ?? below ?? options.source
-    const spell = isCode(source) ? camelCase : snakeCase
+    const spell = spelledIn(source)
     const text = explain(schema, input, { keys, message, full, whole: options.whole, spell })
     return { source, key: full.map(snakeCase).join("."), text }
   })
@@ -194,7 +194,12 @@ interface Problem {
   readonly spell: (key: string) => string
 }
 
-const isCode = (source: string): boolean => /\.[mc]?[jt]s$/.test(source)
+/** How keys are written in a source: code has camelCase, everything else snake_case. */
+export const spelledIn = (source: string): ((key: string) => string) =>
+  /\.[mc]?[jt]s$/.test(source) ? camelCase : snakeCase
+
+/** The keys that a config may have, in camelCase. */
+export const keysOf = (schema: Schema.Top): ReadonlyArray<string> => knownKeys(SchemaAST.toEncoded(schema.ast), [])
 
 const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whole, spell }: Problem): string => {
   const name = full.map(spell).join(".")

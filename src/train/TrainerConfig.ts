@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
-import { type ConfigError, decode, isPlain, type Plain } from "../config/Config.ts"
+import type { Algorithm } from "../algorithm/Algorithm.ts"
+import { ConfigError, decode, isPlain, keysOf, type Plain, sourceOf, spelledIn } from "../config/Config.ts"
 import { fraction, naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 
 /**
@@ -46,7 +47,7 @@ export const TrainerConfig = Schema.Struct({
   logDir: withDefault(Schema.NonEmptyString, "."),
   /** The folder of checkpoints, inside of the run. */
   modelDir: withDefault(Schema.NonEmptyString, "checkpoints"),
-  /** 0 leaves it to the algorithm. */
+  /** Env steps between two updates of the target network; 0 never updates it, left out it is the algorithm's own. */
   updateTargetFreq: withDefault(naturalInt, 0),
   /** A multiple of `validateFreq`; 0 never renders. */
   renderFreq: withDefault(naturalInt, 0),
@@ -65,15 +66,19 @@ const plainAt = (tree: Plain, key: string): Plain => {
 export const expand = Effect.fnUntraced(function* (
   config: Plain,
   options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
+  known: Algorithm | undefined,
 ): Effect.fn.Return<Expanded, ConfigError> {
   const { trainer: given, ...rest } = config
   if (given === undefined) return { value: config, sources: options.sources }
   const trainer = yield* decode(TrainerConfig, given, { ...options, prefix: ["trainer"] })
   const said = isPlain(given) ? given : {}
+  const written = ofAlgorithm.filter((key) => key in said)
+  const foreign = known === undefined ? [] : written.filter((key) => !keysOf(known.schema).includes(key))
+  // An algorithm without a target network has nothing to switch off.
+  const refused = foreign.find((key) => !(key === "updateTargetFreq" && trainer[key] === 0))
+  if (known !== undefined && refused !== undefined) return yield* notOf(known, refused, options)
   const algorithm = Object.fromEntries(
-    ofAlgorithm
-      .filter((key) => key in said && !(key === "updateTargetFreq" && trainer[key] === 0))
-      .map((key) => [key, trainer[key]]),
+    written.filter((key) => !foreign.includes(key)).map((key) => [key, trainer[key]]),
   )
   // Who is to blame for a setting is who set it here.
   const sources = new Map(options.sources)
@@ -98,6 +103,18 @@ export const expand = Effect.fnUntraced(function* (
   }
   return { value, sources }
 })
+
+/** A setting of the block that the algorithm doesn't have, by the name that it was written with. */
+const notOf = (
+  algorithm: Algorithm,
+  key: string,
+  options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
+): ConfigError => {
+  const source = sourceOf(options, `trainer.${key}`)
+  const name = `trainer.${spelledIn(source)(key)}`
+  const message = `${source}: ${name}: the algorithm "${algorithm.name}" has no such setting; leave it out`
+  return new ConfigError({ source, key: name, message })
+}
 
 export interface Expanded {
   readonly value: Plain

@@ -1,4 +1,4 @@
-import { Effect, Equal, Option, Schema } from "effect"
+import { Effect, Equal, Option, Schema, Struct } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
 import { byName as algorithmByName, find } from "../algorithm/registry.ts"
 import {
@@ -18,7 +18,7 @@ import { fromConfig, spelledOut } from "../env/fromConfig.ts"
 import { describe } from "../env/internal/describe.ts"
 import type { Said } from "../env/recipe.ts"
 import { RunOptions } from "./RunOptions.ts"
-import { Settings, type TrainInput } from "./Settings.ts"
+import { Settings, tidyFolder, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
 
 /** Settings in which nothing is left open. */
@@ -78,17 +78,22 @@ export const plan = Effect.fnUntraced(function* (
   }
   const said = yield* overridden({ name: options.name, ...config }, options.overrides, values)
   const laid = { source: options.source, sources: overLines(lines, said.sources) }
-  const { value, sources } = yield* expand(said.value, laid)
+  const saidAlgorithm = isPlain(said.value.algorithm) ? said.value.algorithm.name : said.value.algorithm
+  const known = values.algorithm?.name === saidAlgorithm ? values.algorithm : find(String(saidAlgorithm))
+  const { value, sources } = yield* expand(said.value, laid, known)
   const from = { ...laid, sources }
-  const { name: saidName, ...saidSettings } = isPlain(value.algorithm) ? value.algorithm : { name: value.algorithm }
-  const known = values.algorithm?.name === saidName ? values.algorithm : find(String(saidName))
+  const saidSettings = Struct.omit(isPlain(value.algorithm) ? value.algorithm : {}, ["name"])
   const within = { ...from, whole: wholeOf(known) }
   const reading = decode(Settings, value, within)
   yield* checkAll(known === undefined ? [reading] : [reading, known.configure(saidSettings, within)])
   const decoded = yield* reading
   const { checkpoint } = decoded
   const everySteps = checkpoint.everySteps ?? Math.ceil(decoded.totalSteps / 10)
-  const settings = { ...decoded, checkpoint: { ...checkpoint, everySteps } }
+  const settings = {
+    ...decoded,
+    checkpoint: { ...checkpoint, everySteps, dir: tidyFolder(checkpoint.dir) },
+    logDir: tidyFolder(decoded.logDir),
+  }
 
   const { env: givenEnv, validationEnvs: givenOthers = [] } = values
   /** The values that code gave, wherever the config still says them; the one in the same place before others. */

@@ -9,6 +9,7 @@ import { savedConfig } from "./checkpointing.ts"
 import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import { RunOptions } from "./RunOptions.ts"
+import { tidyFolder } from "./Settings.ts"
 import { evaluationOf, type RunState } from "./RunState.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { makeValidator, type Validator } from "./validation/Validator.ts"
@@ -103,7 +104,7 @@ const movedCheckpoints = Effect.fnUntraced(function* (
   if (!run.resumed || !(yield* run.exists("config.yaml"))) return undefined
   const { checkpoint } = yield* savedConfig(run)
   const { dir = "checkpoints" } = isPlain(checkpoint) ? checkpoint : {}
-  if (dir === settings.checkpoint.dir) return undefined
+  if (typeof dir === "string" && tidyFolder(dir) === settings.checkpoint.dir) return undefined
   const key = "checkpoint.dir"
   const message = `${key}: the run keeps its checkpoints in ${String(dir)}, not in ${settings.checkpoint.dir}`
   return new ConfigError({ source: "", key, message })

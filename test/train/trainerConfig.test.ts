@@ -2,7 +2,10 @@ import { gunzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { parse } from "yaml"
+import type { Algorithm } from "../../src/algorithm/Algorithm.ts"
 import * as A2c from "../../src/algorithm/A2c.ts"
+import * as Ddqn from "../../src/algorithm/Ddqn.ts"
+import * as Dqn from "../../src/algorithm/Dqn.ts"
 import * as Ppo from "../../src/algorithm/Ppo.ts"
 import * as Sac from "../../src/algorithm/Sac.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
@@ -13,7 +16,6 @@ import { Recorder } from "../../src/record/Recorder.ts"
 import * as Train from "../../src/train/Train.ts"
 import { TrainerConfig } from "../../src/train/TrainerConfig.ts"
 import { keep, textOf } from "./inMemory.ts"
-import { resumable } from "./resumable.ts"
 
 const configOf = (kept: Effect.Success<ReturnType<typeof keep>>) => parse(textOf(kept, "config.yaml"))
 
@@ -80,6 +82,74 @@ trainer: { total_steps: 400, lambda_: 0.9, train_mode: onestep, validate_freq: 0
         keep({ ...base, trainer: { validateFreq: 400, renderFreq: 600, totalSteps: 800 } }),
       )
       assert.include(odd.message, "render.every_steps: expected a multiple of validation.every_steps, 400, found 600")
+    }),
+  )
+})
+
+describe("trainer.update_target_freq", () => {
+  const ddqn = { env: CartPole.env, algorithm: Ddqn.make({ nsteps: 4 }), totalSteps: 320 }
+
+  it.effect("0 never updates the target network, and left out it is the algorithm's own", () =>
+    Effect.gen(function* () {
+      const off = yield* keep({ ...ddqn, trainer: { updateTargetFreq: 0, validateFreq: 0 } })
+      assert.strictEqual(configOf(off).algorithm.update_target_freq, 0)
+      const late = yield* keep({ ...ddqn, trainer: { updateTargetFreq: 10_000, validateFreq: 0 } })
+      assert.strictEqual(off.result.digest, late.result.digest)
+      const often = yield* keep({ ...ddqn, trainer: { updateTargetFreq: 64, validateFreq: 0 } })
+      assert.notStrictEqual(off.result.digest, often.result.digest)
+      const own = yield* keep({ ...ddqn, trainer: { validateFreq: 0 } })
+      assert.strictEqual(configOf(own).algorithm.update_target_freq, 1000)
+    }),
+  )
+
+  it.effect("0 switches the target network's updates off for DDQN and DQN themselves", () =>
+    Effect.gen(function* () {
+      const digestOf = (algorithm: Algorithm) =>
+        Effect.map(keep({ env: CartPole.env, algorithm, totalSteps: 400 }), ({ result }) => result.digest)
+      const ofDqn = (updateTargetFreq: number) =>
+        digestOf(Dqn.make({ hidden: [8], learningStarts: 50, batchSize: 8, updateTargetFreq }))
+      assert.strictEqual(yield* ofDqn(0), yield* ofDqn(10_000))
+      assert.notStrictEqual(yield* ofDqn(0), yield* ofDqn(100))
+      assert.strictEqual(
+        yield* digestOf(Ddqn.make({ updateTargetFreq: 0 })),
+        yield* digestOf(Ddqn.make({ updateTargetFreq: 10_000 })),
+      )
+    }),
+  )
+
+  it.effect("of an algorithm without a target network may be 0, and is refused by its own name otherwise", () =>
+    Effect.gen(function* () {
+      const a2c = { env: CartPole.env, algorithm: A2c.make(), totalSteps: 80 }
+      const off = yield* keep({ ...a2c, trainer: { updateTargetFreq: 0, validateFreq: 0 } })
+      assert.notProperty(configOf(off).algorithm, "update_target_freq")
+      const sac = { env: Pendulum.env, algorithm: Sac.make(), totalSteps: 80 }
+      for (const input of [a2c, sac]) {
+        const { message } = yield* Effect.flip(keep({ ...input, trainer: { updateTargetFreq: 500 } }))
+        const { name } = input.algorithm
+        assert.strictEqual(
+          message,
+          `Train.run: trainer.update_target_freq: the algorithm "${name}" has no such setting; leave it out`,
+        )
+      }
+      const { message } = yield* Effect.flip(keep({ ...sac, trainer: { trainMode: "onestep" } }))
+      assert.include(message, "trainer.train_mode")
+    }),
+  )
+})
+
+describe("a folder's name", () => {
+  it.effect("may end with a slash, and paths below it have one", () =>
+    Effect.gen(function* () {
+      const kept = yield* keep({
+        env: CartPole.env,
+        algorithm: A2c.make(),
+        trainer: { totalSteps: 80, validateFreq: 0, modelDir: "models/", logDir: "./logs/" },
+      })
+      const saved = kept.events.flatMap((event) => (event._tag === "CheckpointSaved" ? [event.path] : []))
+      assert.deepEqual(saved, ["models/step_000000000000080"])
+      assert.include([...kept.files.keys()], "models/step_000000000000080/manifest.json")
+      assert.strictEqual(configOf(kept).checkpoint.dir, "models")
+      assert.strictEqual(configOf(kept).log_dir, "logs")
     }),
   )
 })
@@ -175,23 +245,6 @@ describe("checkpoints", () => {
       const ends = kept.events.flatMap((event) => (event._tag === "EpisodeEnded" ? [event.step] : []))
       const tenths = ends.filter((_, index) => index % 10 === 9).map((step) => 40 * Math.ceil(step / 40))
       assert.deepEqual([...new Set(saved.slice(1))], [...new Set([...tenths, 800])])
-    }),
-  )
-})
-
-describe("a replay memory too large for a copy of itself", () => {
-  it.effect("is saved straight from its arrays, and resumed from", () =>
-    Effect.gen(function* () {
-      const { whole, resumed } = yield* resumable(
-        {
-          env: Pendulum.env,
-          numEnvs: 1,
-          algorithm: Sac.make({ hidden: [8], batchSize: 16, learningStarts: 20, bufferSize: 2_000_000 }),
-          totalSteps: 120,
-        },
-        60,
-      )
-      assert.strictEqual(resumed.digest, whole.digest)
     }),
   )
 })

@@ -22,7 +22,7 @@ export const actorCriticFields = {
   ...memoryFields,
   /** What the policy's entropy counts: more keeps it from being sure too soon. */
   entropyCoefficient: withDefault(nonNegative, 0.01),
-  /** What the critic's error counts in the loss. */
+  /** What the critic's error counts in the loss: in PPO half the squared error, in A2C all of it (without the ½). */
   valueCoefficient: withDefault(nonNegative, 0.5),
   /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),

@@ -58,6 +58,17 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     400,
   ],
   SAC: [pendulum, Sac.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
+  "SAC with a memory that isn't full": [pendulum, Sac.make({ hidden, batchSize: 16, learningStarts: 40 }), 300],
+  "DQN by priorities with a memory that isn't full, on images": [
+    maze,
+    Dqn.make({ hidden, learningStarts: 50, bufferSize: 2000, batchSize: 8, prioritised: {}, nsteps: 3 }),
+    400,
+  ],
+  "UNREAL with a memory that isn't full": [
+    maze,
+    Unreal.make({ hidden, nsteps: 8, replaySize: 400, replaySteps: 8, cell: 2 }),
+    512,
+  ],
   TD3: [pendulum, Td3.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   RND: [CartPole.env, Rnd.make({ hidden, nsteps: 16, initObsSteps: 20 }), 512],
   curiosity: [CartPole.env, Curiosity.make({ hidden }), 400],

@@ -1,5 +1,5 @@
 import type { NamedArrays } from "../Algorithm.ts"
-import { copyInto } from "../learnerState.ts"
+import { type Filled, filledPart, restoreFilled } from "./filled.ts"
 
 /**
  * Many observations of one size: as bytes for as long as all of their numbers are whole, 0 … 255 (as those of binary
@@ -35,12 +35,17 @@ export class Frames {
     for (let at = 0; at < width; at++) into[offset + at] = data[base + at]
   }
 
-  state(name: string): NamedArrays {
-    return { [name]: { shape: [this.count, this.width], data: this.data } }
+  state(name: string, filled = this.whole): NamedArrays {
+    return filledPart(name, this.data, this.width, filled)
   }
 
-  restore(arrays: NamedArrays, name: string): void {
-    if (arrays[name]?.data instanceof Float32Array) this.data = new Float32Array(this.count * this.width)
-    copyInto(arrays, name, this.data)
+  restore(arrays: NamedArrays, name: string, filled = this.whole): void {
+    const isFloat = (arrays[name] ?? arrays[`${name}.0`])?.data instanceof Float32Array
+    this.data = isFloat ? new Float32Array(this.count * this.width) : new Uint8Array(this.count * this.width)
+    restoreFilled(arrays, name, this.data, this.width, filled)
+  }
+
+  private get whole(): Filled {
+    return { numEnvs: 1, moments: this.count, used: this.count }
   }
 }

@@ -1,5 +1,6 @@
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
+import { type Filled, filledPart, restoreFilled } from "./filled.ts"
 import type { Stream } from "../../rng/Rng.ts"
 
 /**
@@ -15,8 +16,9 @@ export interface Priorities {
   readonly total: () => number
   /** Draws places, one from each equal part of the total. */
   readonly draw: (random: Stream, places: Int32Array) => void
-  readonly state: () => NamedArrays
-  readonly restore: (arrays: NamedArrays) => void
+  /** The priorities of the places that are filled; all others have none. */
+  readonly state: (filled: Filled) => NamedArrays
+  readonly restore: (arrays: NamedArrays, filled: Filled) => void
 }
 
 export const makePriorities = (capacity: number): Priorities => {
@@ -60,9 +62,13 @@ export const makePriorities = (capacity: number): Priorities => {
         places[index] = find((index + random.uniformDouble()) * part)
       }
     },
-    state: () => ({ priorities: namedVector(sums.slice(leaves)), greatestPriority: namedVector(greatest) }),
-    restore: (arrays) => {
-      copyInto(arrays, "priorities", sums.subarray(leaves))
+    state: (filled) => ({
+      ...filledPart("priorities", sums.subarray(leaves), 1, filled),
+      greatestPriority: namedVector(greatest),
+    }),
+    restore: (arrays, filled) => {
+      sums.fill(0)
+      restoreFilled(arrays, "priorities", sums.subarray(leaves), 1, filled)
       copyInto(arrays, "greatestPriority", greatest)
       for (let node = leaves - 1; node >= 1; node--) sums[node] = sums[2 * node] + sums[2 * node + 1]
     },

@@ -3,6 +3,7 @@ import type { NamedArrays } from "../Algorithm.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import type { Stream } from "../../rng/Rng.ts"
 
+import { type Filled, filledPart, restoreFilled } from "./filled.ts"
 import { Frames } from "./Frames.ts"
 
 /**
@@ -27,6 +28,8 @@ export interface Replay {
   /** The place of an env's moment, so many steps before the one that is being filled. */
   readonly placeOf: (env: number, back: number) => number
   readonly capacity: number
+  readonly filled: () => Filled
+  /** What is filled, without a copy. */
   readonly state: () => NamedArrays
   readonly restore: (arrays: NamedArrays) => void
 }
@@ -160,24 +163,31 @@ export const makeReplay = (options: ReplayOptions): Replay => {
 
   const placeOf = (env: number, back: number): number => env * moments + ((head - back + moments) % moments)
 
+  /** Until the ring is full, its moments lie from 0 on; the one that is being filled has its observation already. */
+  const filledNow = (): Filled => ({ numEnvs, moments, used: filled + 1 })
+
   const state = (): NamedArrays => ({
     position: namedVector(Int32Array.of(head, filled)),
-    rows: { shape: [places, rowWidth], data: rows },
-    ...frames?.state("frames"),
+    ...filledPart("rows", rows, rowWidth, filledNow()),
+    ...frames?.state("frames", filledNow()),
     ...finals.state(),
   })
 
   const restore = (arrays: NamedArrays): void => {
     const position = new Int32Array(2)
     copyInto(arrays, "position", position)
-    copyInto(arrays, "rows", rows)
-    frames?.restore(arrays, "frames")
+    const [savedHead, savedFilled] = position
+    if (!(savedHead >= 0 && savedHead < moments && (savedFilled === moments - 1 || savedFilled === savedHead))) {
+      throw new Misfit(`"position" is [${position.join(", ")}], which a memory of ${moments} moments can't be at`)
+    }
+    head = savedHead
+    filled = savedFilled
+    restoreFilled(arrays, "rows", rows, rowWidth, filledNow())
+    frames?.restore(arrays, "frames", filledNow())
     finals.restore(arrays)
-    head = position[0]
-    filled = position[1]
   }
 
-  return { size, see, add, draw, gather, placeOf, capacity: places, state, restore }
+  return { size, see, add, draw, gather, placeOf, capacity: places, filled: filledNow, state, restore }
 }
 
 /** Final observations by the place of their moment: few, so they are kept apart. */

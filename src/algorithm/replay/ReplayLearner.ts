@@ -178,14 +178,16 @@ export const replayLearner = Effect.fnUntraced(function* (
     }),
     state: Effect.map(optimiser.read, (optimizer) => ({
       optimizer,
-      replay: { ...replay.state(), ...priorities?.state() },
+      replay: { ...replay.state(), ...priorities?.state(replay.filled()) },
     })),
     restore: (weights, saved) =>
       restoreState(function* (files) {
         for (const net of nets) yield* update.write(net, yield* files.weights(layouts[net], weights))
         yield* optimiser.restore(files, "optimizer")
         yield* files.use("replay", replay.restore)
-        if (priorities !== undefined) yield* files.use("replay", priorities.restore)
+        if (priorities !== undefined) {
+          yield* files.use("replay", (arrays) => priorities.restore(arrays, replay.filled()))
+        }
         yield* followWeights
       }, saved),
   }

@@ -1,6 +1,7 @@
 import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
+import { type Filled, filledPart, restoreFilled } from "../replay/filled.ts"
 import { Frames } from "../replay/Frames.ts"
 import { copy, type Rollout } from "../rollout/Rollout.ts"
 
@@ -141,24 +142,27 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
     }
   }
 
+  /** Steps follow each other, each with all envs, from the beginning on until the memory is full. */
+  const filled = (): Filled => ({ numEnvs: 1, moments: places, used: position[1] * numEnvs })
+
   return {
     filled: () => position[1],
     remember,
     drawSequences,
     drawRewards,
     state: () => ({
-      ...frames.state("frames"),
-      actions: { shape: [places, actionSize], data: actions },
-      rewards: namedVector(rewards),
-      ended: namedVector(ended),
+      ...frames.state("frames", filled()),
+      ...filledPart("actions", actions, actionSize, filled()),
+      ...filledPart("rewards", rewards, 1, filled()),
+      ...filledPart("ended", ended, 1, filled()),
       position: namedVector(position),
     }),
     restore: (arrays) => {
-      frames.restore(arrays, "frames")
-      copyInto(arrays, "actions", actions)
-      copyInto(arrays, "rewards", rewards)
-      copyInto(arrays, "ended", ended)
       copyInto(arrays, "position", position)
+      frames.restore(arrays, "frames", filled())
+      restoreFilled(arrays, "actions", actions, actionSize, filled())
+      restoreFilled(arrays, "rewards", rewards, 1, filled())
+      restoreFilled(arrays, "ended", ended, 1, filled())
     },
   }
 }

@@ -1,6 +1,6 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Effect, Exit, Option } from "effect"
+import { Cause, Effect, Exit, Logger, Option } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import { messageOf, oneLine } from "../config/text.ts"
 import manifest from "../../package.json" with { type: "json" }
@@ -73,5 +73,7 @@ endWithSweep(() => interruptedAt !== undefined)
 Command.runWith(effect, { version: manifest.version })(process.argv.slice(2)).pipe(
   Effect.provide([NodeServices.layer, CliOutput.layerPresenter(presenter)]),
   Effect.onExit((exit) => Effect.sync(() => report(exit))),
+  // Standard output is for results: programs read it.
+  Effect.provideService(Logger.LogToStderr, true),
   NodeRuntime.runMain({ disableErrorReporting: true, teardown: (exit, onExit) => onExit(exitCodeOf(exit)) }),
 )

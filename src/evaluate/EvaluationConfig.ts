@@ -17,12 +17,15 @@ import {
 import { fraction, positiveInt, withDefault } from "../config/fields.ts"
 import { DatasetConfig } from "../env/text/Datasets.ts"
 import { shownKey } from "../lm/LmConfig.ts"
+import { LogLevel } from "../record/logLevel.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 
 export const OutputSettings = Schema.Struct({
   /** Runs get folders `YYYYMMDD_HHMMSS` in it; null: the launcher's results, by the identifier of all runs. */
   resultsDir: optional(Schema.NonEmptyString),
+  /** How much `run.log` and the terminal are told: failures and how it began (`ERROR`), warnings, too (`WARN`), results, notes and the end, too (`INFO`), episodes, too (`DEBUG`). */
+  logLevel: withDefault(LogLevel, "INFO"),
 })
 
 /** All about an evaluation but what is played, by whom, and by what it is scored. */

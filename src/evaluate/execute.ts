@@ -17,6 +17,7 @@ import type { LmError } from "../lm/LmError.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { CallSink } from "../lm/logged.ts"
 import { callFiles } from "../record/callFiles.ts"
+import { withLogs } from "../record/logging.ts"
 import { Recorder, type Recording } from "../record/Recorder.ts"
 import type { RunStarted } from "../record/RunEvent.ts"
 import * as Evaluate from "./Evaluate.ts"
@@ -132,6 +133,7 @@ export const execute = Effect.fnUntraced(function* (
     numEnvs: 1,
     resumedFromStep: run.resumed ? known : null,
     config: effective,
+    logLevel: settings.output.logLevel,
     ...(settings.verbose ? {} : { quiet: true }),
   }
   const recording = yield* (yield* Recorder).start(run, started)
@@ -142,15 +144,14 @@ export const execute = Effect.fnUntraced(function* (
 
   const entries = new Map(earlier.entries.map((kept) => [keyOf(kept.agent, kept.index), kept]))
   const rows: Array<EpisodeRow> = []
-  const playAll = Effect.gen(function* () {
+  const playAll = Effect.fnUntraced(function* (recording: Recording) {
     for (const [place, contestant] of contestants.entries()) {
       yield* played({ prepared, run, recording, add, seconds, entries, place, contestant, told: rows })
     }
   })
-  yield* playAll.pipe(
-    Effect.provideService(CallSink, prepared.logCalls ? callFiles(run) : null),
-    Effect.onExit((exit) => concluded(recording, rows.length, exit)),
-  )
+  yield* withLogs(recording, settings.output.logLevel, (recording) =>
+    Effect.onExit(playAll(recording), (exit) => concluded(recording, rows.length, exit)),
+  ).pipe(Effect.provideService(CallSink, prepared.logCalls ? callFiles(run) : null))
   return yield* finish(prepared, run, recording, rows, yield* seconds)
 })
 

@@ -11,6 +11,7 @@
  * ```
  */
 import { Schema } from "effect"
+import { LogLevel } from "./logLevel.ts"
 
 /** Env steps of the run so far; episodes, where the run is counted in these. */
 const Step = Schema.Int
@@ -21,6 +22,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   unit: Schema.optionalKey(Schema.Literals(["steps", "episodes"])),
   /** Nothing is to be seen of it in a terminal. */
   quiet: Schema.optionalKey(Schema.Boolean),
+  /** How much `run.log` and the terminal are told; `INFO` unless given. */
+  logLevel: Schema.optionalKey(LogLevel),
   env: Schema.String,
   algorithm: Schema.String,
   /** Program → the device that runs it. */
@@ -131,7 +134,11 @@ export type CheckpointSaved = typeof CheckpointSaved.Type
 export const Note = Schema.TaggedStruct("Note", { message: Schema.String })
 export type Note = typeof Note.Type
 
-export const Warning = Schema.TaggedStruct("Warning", { message: Schema.String })
+export const Warning = Schema.TaggedStruct("Warning", {
+  message: Schema.String,
+  /** Something failed, and the run goes on. */
+  isError: Schema.optionalKey(Schema.Boolean),
+})
 export type Warning = typeof Warning.Type
 
 export const RunEnded = Schema.TaggedStruct("RunEnded", {

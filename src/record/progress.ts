@@ -1,5 +1,7 @@
 import { Clock, Effect } from "effect"
+import { includes } from "./logLevel.ts"
 import type { Sink } from "./Recorder.ts"
+import { levelOf, lineOfWarning } from "./runLog.ts"
 import type { RunEnded, RunEvent } from "./RunEvent.ts"
 
 export interface ProgressOptions {
@@ -29,6 +31,7 @@ const drawing =
   (_, about) =>
     Effect.gen(function* () {
       const firstStep = about.resumedFromStep ?? 0
+      const { logLevel = "INFO" } = about
       const startedAt = yield* Clock.currentTimeMillis
       const returns = new Float64Array(recentEpisodes)
       let episodes = 0
@@ -98,7 +101,9 @@ const drawing =
       return {
         emit: (events) => {
           for (const event of events) look(event)
-          const warnings = events.flatMap((event) => (event._tag === "Warning" ? [`warning: ${event.message}\n`] : []))
+          const warnings = events.flatMap((event) =>
+            event._tag === "Warning" && includes(logLevel, levelOf(event)) ? [`${lineOfWarning(event)}\n`] : [],
+          )
           const warn = warnings.length === 0 ? Effect.void : Effect.andThen(clear, write(warnings.join("")))
           const draw = Effect.flatMap(Clock.currentTimeMillis, (now) => {
             if (ended !== undefined) {

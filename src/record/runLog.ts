@@ -1,13 +1,23 @@
 import { Clock, Effect } from "effect"
 import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
-import type { RunEvent } from "./RunEvent.ts"
+import { includes, type LogLevel } from "./logLevel.ts"
+import type { RunEvent, Warning } from "./RunEvent.ts"
 
-/** The sink for people: `run.log`, a line for everything but episodes and updates, of which there are too many. */
-export const runLog: Sink = (run, { unit }) =>
+/**
+ * The sink for people: `run.log`, a line an event, as many as the run's log level asks for.
+ *
+ * - `ERROR`: how the run began, why it failed, and what else failed
+ * - `WARN`: warnings, too, and an end before its time
+ * - `INFO`: devices, validations, checkpoints, notes and the end, too
+ * - `DEBUG`: episodes and updates, too, of which there are many
+ */
+export const runLog: Sink = (run, { unit, logLevel = "INFO" }) =>
   Effect.map(appender(run, "run.log"), (log) => ({
     emit: (events) => {
-      const lines = events.flatMap((event) => lineOf(event, unit === "episodes" ? "episode" : "step"))
+      const lines = events.flatMap((event) =>
+        includes(logLevel, levelOf(event)) ? lineOf(event, unit === "episodes" ? "episode" : "step", logLevel) : [],
+      )
       if (lines.length === 0) return Effect.void
       return Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const time = new Date(now).toISOString()
@@ -19,7 +29,31 @@ export const runLog: Sink = (run, { unit }) =>
     flush: log.flush,
   }))
 
-const lineOf = (event: RunEvent, unit: "step" | "episode"): ReadonlyArray<string> => {
+/** The level from which on an event is in a log. */
+export const levelOf = (event: RunEvent): LogLevel => {
+  switch (event._tag) {
+    case "RunStarted":
+      return "ERROR"
+    case "Warning":
+      return event.isError === true ? "ERROR" : "WARN"
+    case "RunEnded":
+      return event.reason === "failed" ? "ERROR" : event.reason === "finished" ? "INFO" : "WARN"
+    case "ValidationEnded":
+    case "CheckpointSaved":
+    case "Note":
+      return "INFO"
+    case "EpisodeEnded":
+    case "StepScored":
+    case "Abandoned":
+    case "UpdateApplied":
+      return "DEBUG"
+  }
+}
+
+export const lineOfWarning = ({ message, isError = false }: Warning): string =>
+  `${isError ? "error" : "warning"}: ${message}`
+
+const lineOf = (event: RunEvent, unit: "step" | "episode", logLevel: LogLevel): ReadonlyArray<string> => {
   switch (event._tag) {
     case "RunStarted": {
       const devices = Object.entries(event.devices).map(([program, device]) => `${program} on ${device}`)
@@ -27,7 +61,7 @@ const lineOf = (event: RunEvent, unit: "step" | "episode"): ReadonlyArray<string
       const envs = unit === "step" ? `${event.numEnvs} envs, ` : ""
       return [
         `${how}: ${event.algorithm} on ${event.env}, ${envs}${event.totalSteps} ${unit}s, seed ${event.seed}`,
-        `devices: ${devices.join(", ")}`,
+        ...(includes(logLevel, "INFO") ? [`devices: ${devices.join(", ")}`] : []),
       ]
     }
     case "ValidationEnded":
@@ -39,15 +73,25 @@ const lineOf = (event: RunEvent, unit: "step" | "episode"): ReadonlyArray<string
     case "Note":
       return [event.message]
     case "Warning":
-      return [`warning: ${event.message}`]
+      return [lineOfWarning(event)]
     case "RunEnded":
       return [
         `${event.reason} at ${unit} ${event.step}${unit === "step" ? ` after ${event.episodes} episodes` : ""}${event.message === null ? "" : `: ${event.message}`}`,
       ]
     case "EpisodeEnded":
-    case "StepScored":
+      return [
+        `episode ${event.episode} ended at ${unit} ${event.step}: return ${event.return}, ${event.length} steps, ${event.terminated ? "terminated" : `truncated by ${event.truncationReason ?? "its length"}`}`,
+      ]
     case "Abandoned":
-    case "UpdateApplied":
+      return [
+        `abandoned a ${event.mode === "train" ? "training episode" : "validation"} at ${unit} ${event.seenEpisodes}`,
+      ]
+    case "UpdateApplied": {
+      const numbers = Object.entries(event.metrics).map(([name, value]) => `${name} ${value}`)
+      return [`update ${event.update} at ${unit} ${event.step}: ${numbers.join(", ")}`]
+    }
+    // Those are in the files of scores.
+    case "StepScored":
       return []
   }
 }

@@ -3,6 +3,7 @@ import type { Algorithm } from "../algorithm/Algorithm.ts"
 import { RetentionStrategy } from "../checkpoint/Checkpoint.ts"
 import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
+import { LogLevel } from "../record/logLevel.ts"
 import type { TrainerConfig } from "./TrainerConfig.ts"
 
 /** An env by its id, or by its name with options. */
@@ -92,6 +93,8 @@ export const Settings = Schema.Struct({
   logScalars: withDefault(Schema.Boolean, true),
   /** The folder of `run.log` and of what TensorBoard reads; `.` is the run's own. */
   logDir: withDefault(folderInRun, "."),
+  /** How much `run.log` and the terminal are told: failures and how it began (`ERROR`), warnings, too (`WARN`), validations, checkpoints, notes and the end, too (`INFO`), episodes and updates, too (`DEBUG`). */
+  logLevel: withDefault(LogLevel, "INFO"),
   /** Env steps between two records of how the learning goes; an iteration that takes more is recorded by itself. */
   recordEvery: withDefault(positiveInt, 256),
   /** Ends the training when a validation's mean return reaches this. */

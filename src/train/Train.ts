@@ -6,6 +6,7 @@ import type { Backend } from "../backend/Backend.ts"
 import { isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { encodeReturnFile, spreadOf } from "../experiment/evaluation.ts"
 import type { RunStore } from "../experiment/RunStore.ts"
+import { withLogs } from "../record/logging.ts"
 import { Recorder } from "../record/Recorder.ts"
 import { restore, resume, saveCheckpoint, startOver } from "./checkpointing.ts"
 import { digestOf } from "./digest.ts"
@@ -84,6 +85,7 @@ const train = Effect.fnUntraced(function* (
     numEnvs: settings.numEnvs,
     resumedFromStep: resumed === undefined ? null : state.step,
     config: effective,
+    logLevel: settings.logLevel,
   }
   const recording = yield* (yield* Recorder).start(run, about)
   const notes = [
@@ -116,7 +118,7 @@ const train = Effect.fnUntraced(function* (
     startedAtStep: state.step,
     saveCheckpoint: saveCheckpoint({ plan: planned, run, learner, envs, state, wallSeconds }),
   }
-  yield* supervise(training)
+  yield* withLogs(recording, settings.logLevel, (recording) => supervise({ ...training, recording }))
 
   const seconds = yield* secondsHere
   const result = yield* resultOf(ready, state, {

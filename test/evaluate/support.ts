@@ -85,7 +85,7 @@ export const settings: EvaluationSettings = {
   confidence: 0.95,
   compareTo: null,
   verbose: true,
-  output: { resultsDir: null },
+  output: { resultsDir: null, logLevel: "INFO" },
 }
 
 export const prepared = (contestants: ReadonlyArray<Contestant>, more: Partial<Prepared> = {}): Prepared => ({

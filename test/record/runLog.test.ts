@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { runLog } from "../../src/record/runLog.ts"
+import type { LogLevel } from "../../src/record/logLevel.ts"
 import { episode, recorded, started, update, validation } from "./events.ts"
 
 it.effect("the log has a line for everything but episodes and updates, as soon as it happens", () =>
@@ -31,5 +32,33 @@ it.effect("the log has a line for everything but episodes and updates, as soon a
       "2026-01-31T12:00:01.000Z failed at step 600 after 14 episodes: EnvError: broken",
       "",
     ])
+  }),
+)
+
+it.effect.each([
+  ["ERROR", ["started", "error: a tool broke", "failed"]],
+  ["WARN", ["started", "warning: no validation", "error: a tool broke", "stopped", "failed"]],
+  ["INFO", ["started", "devices", "validation", "saved", "a note", "warning: no validation", "error: a tool broke", "finished", "stopped", "failed"]], // prettier-ignore
+  ["DEBUG", ["started", "devices", "episode 0 ended at step 128: return 21.5, 21 steps, terminated", "update 1 at step 512: losses/policy_loss 0.5", "validation", "saved", "a note", "warning: no validation", "error: a tool broke", "finished", "stopped", "failed"]], // prettier-ignore
+] satisfies ReadonlyArray<readonly [LogLevel, ReadonlyArray<string>]>)("the log at %s", ([logLevel, expected]) =>
+  Effect.gen(function* () {
+    const { run, emit } = yield* recorded(runLog, { ...started, logLevel })
+    const ended = { _tag: "RunEnded", step: 600, episodes: 14, message: null } as const
+    yield* emit([{ ...started, logLevel }, episode(), update(512, { "losses/policy_loss": 0.5 }), validation])
+    yield* emit([
+      { _tag: "CheckpointSaved", step: 512, path: "checkpoints/step_512" },
+      { _tag: "Note", message: "a note" },
+      { _tag: "Warning", message: "no validation" },
+      { _tag: "Warning", message: "a tool broke", isError: true },
+      { ...ended, reason: "finished" },
+      { ...ended, reason: "stopped" },
+      { ...ended, reason: "failed", message: "EnvError: broken" },
+    ])
+    const lines = (yield* run.readText("run.log"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.replace(/^\S+ /, ""))
+    assert.lengthOf(lines, expected.length)
+    for (const [at, line] of lines.entries()) assert.isTrue(line.startsWith(expected[at]), line)
   }),
 )

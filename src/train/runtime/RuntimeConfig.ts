@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import type { RetentionStrategy } from "../../checkpoint/Checkpoint.ts"
 import { naturalInt, positiveInt, withDefault } from "../../config/fields.ts"
+import { LogLevel } from "../../record/logLevel.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 
@@ -45,8 +46,8 @@ export type RuntimeSettings = typeof RuntimeSettings.Type
 export const OutputSettings = Schema.Struct({
   /** Runs get folders `YYYYMMDD_HHMMSS` in it; null: the launcher's results, by the identifier of all runs. */
   resultsDir: optional(Schema.NonEmptyString),
-  /** What is said of the run's inner life. */
-  logLevel: withDefault(Schema.Literals(["DEBUG", "INFO", "WARN", "ERROR"]), "INFO"),
+  /** How much `run.log` and the terminal are told: failures and how it began (`ERROR`), warnings, too (`WARN`), validations, checkpoints, notes and the end, too (`INFO`), episodes and updates, too (`DEBUG`). */
+  logLevel: withDefault(LogLevel, "INFO"),
   /** Keep the memory as `memories/memory_{episode}.jsonl` whenever so many more episodes have ended; 0: at the end only. */
   saveMemoryEvery: withDefault(naturalInt, 0),
   /** Keep every call of the model, with its tokens, as rollouts to train on: `rollouts/train/rollouts.jsonl` and so on. */

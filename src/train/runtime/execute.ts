@@ -1,4 +1,4 @@
-import { Clock, Effect, type FileSystem, type Path, References, type Scope } from "effect"
+import { Clock, Effect, type FileSystem, type Path, type Scope } from "effect"
 import { stringify } from "yaml"
 import type { Agent } from "../../agent/Agent.ts"
 import type { AgentError } from "../../agent/AgentError.ts"
@@ -15,6 +15,7 @@ import type { Spent } from "../../lm/budgeted.ts"
 import { CallSink } from "../../lm/logged.ts"
 import { RetrySink, type Waiting } from "../../lm/retrying.ts"
 import { callFiles } from "../../record/callFiles.ts"
+import { withLogs } from "../../record/logging.ts"
 import { Recorder } from "../../record/Recorder.ts"
 import type { RunStarted } from "../../record/RunEvent.ts"
 import { startOver } from "../checkpointing.ts"
@@ -108,8 +109,7 @@ export const execute = Effect.fnUntraced(function* (
     earlier,
     environment: identity.population.environment,
   }
-  const going = options.evaluate === undefined ? trained(ready) : evaluated(ready, options.evaluate)
-  return yield* Effect.provideService(going, References.MinimumLogLevel, logLevels[settings.output.logLevel])
+  return yield* options.evaluate === undefined ? trained(ready) : evaluated(ready, options.evaluate)
 })
 
 /** Where another run's checkpoint leaves this one, if it goes on from one. */
@@ -119,7 +119,6 @@ const elsewhere = ({ agent, settings }: Prepared, shared: Plain) =>
     : Effect.flatMap(checkpointAt(settings.runtime.resumeFrom), (files) => checkpointing.restore(agent, shared, files))
 
 const utf8 = new TextEncoder()
-const logLevels = { DEBUG: "Debug", INFO: "Info", WARN: "Warn", ERROR: "Error" } as const
 
 interface Ready {
   readonly prepared: Prepared
@@ -167,6 +166,7 @@ const trained = Effect.fnUntraced(function* (
     numEnvs: 1,
     resumedFromStep: restored === undefined ? null : state.seen,
     config: effective,
+    logLevel: settings.output.logLevel,
     ...(runtime.verbose ? {} : { quiet: true }),
   }
   const recording = yield* (yield* Recorder).start(run, started)
@@ -216,7 +216,7 @@ const trained = Effect.fnUntraced(function* (
     // What can't be recorded ends the run.
     return Effect.orDie(recording.emit([{ _tag: "Warning", message }]))
   }
-  yield* supervise(running).pipe(
+  yield* withLogs(recording, settings.output.logLevel, (recording) => supervise({ ...running, recording })).pipe(
     Effect.provideService(CallSink, logCalls ? callFiles(run) : null),
     Effect.provideService(RetrySink, waits),
   )

@@ -1,18 +1,20 @@
 /**
  * Curves of several runs as one, with how far it can be trusted: what is drawn as a line in a band.
  *
- * Of a filtered group in an exported site the page computes it with this very file.
+ * The page of an exported site computes the band of a filtered group with this very file.
  */
-import { bootstrap, interquartileMean, meanOf } from "../experiment/resampling.ts"
+import { bootstrap, interquartileMean, meanOf, thinned } from "../experiment/resampling.ts"
 import type { Axis, Curve } from "./curve.ts"
 import { rounded } from "./rounded.ts"
 
 /** Columns over `x`. */
 export interface Band {
   readonly x: ReadonlyArray<number>
-  /** Of how many runs it is; where `x` is empty none of its places has half of them. */
+  /** How many runs were measured at all. If `x` is empty, at no place were half of them. */
   readonly of: number
-  /** How many runs have got there. */
+  /** How many points, from the first, at least half of the runs reach. The rest are of the longest runs alone. */
+  readonly shared: number
+  /** How many runs reach a place. */
   readonly runs: ReadonlyArray<number>
   readonly mean: ReadonlyArray<number>
   /** 95 % intervals, by resampling the runs. */
@@ -23,25 +25,40 @@ export interface Band {
   readonly iqmHigh: ReadonlyArray<number>
 }
 
-/** At most so many points where runs weren't measured at the same places. */
-const gridPoints = 100
+/** More points than this are not seen in a chart. */
+const mostPlaces = 200
+
+/** Of a larger group a band shows so many runs, evenly spread: it says the same, and each run's files must be read. */
+export const mostRunsInABand = 2000
 
 /**
- * Where all runs were measured at the same places, the band has these; else even ones, between a run's own points on
- * straight lines. It goes as far as half of the runs do.
+ * Computes the middle of several runs' curves, with its interval, at the places where any of them was measured. A run
+ * counts at each place between its first and its last measurement, on straight lines between its own points; what comes
+ * after its end is unknown, so it is never carried forward. The places therefore fall into two parts:
+ *
+ * - the first `shared` points, which at least half of the runs reach;
+ * - the points after these, of the fewer runs that went on longer. They are worth showing, but not as the group's: a chart
+ *   draws them without the interval.
+ *
+ * A run of 100,000 steps beside two of 30,000, all measured every 10,000, has places at 10,000 … 100,000 and `shared` 3.
  */
 export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis): Band => {
   const curves = all.filter((curve) => curve[axis].length > 0 && curve[axis].every(Number.isFinite))
-  const places = commonPlaces(curves.map((curve) => curve[axis]))
-  const points = places.flatMap((x) => {
-    const values = curves.flatMap((curve) => valueAt(curve[axis], curve.mean, x) ?? [])
-    return values.length === 0 || values.length * 2 < curves.length ? [] : [{ x, ...centres(values) }]
-  })
+  const atPlaces = placesOf(curves.map((curve) => curve[axis])).map((x) => ({
+    x,
+    values: curves.flatMap((curve) => valueAt(curve[axis], curve.mean, x) ?? []),
+  }))
+  const isShared = ({ values }: (typeof atPlaces)[number]): boolean => values.length * 2 >= curves.length
+  const lastShared = atPlaces.findLastIndex(isShared)
+  const shared = atPlaces.slice(0, lastShared + 1).filter(isShared)
+  const longer = lastShared < 0 ? [] : atPlaces.slice(lastShared + 1).filter(({ values }) => values.length > 0)
+  const points = [...shared, ...longer].map(({ x, values }) => ({ x, ...centres(values) }))
   const column = (name: keyof (typeof points)[number]): ReadonlyArray<number> =>
     points.map((point) => rounded(point[name]))
   return {
     x: column("x"),
     of: curves.length,
+    shared: shared.length,
     runs: column("runs"),
     mean: column("mean"),
     meanLow: column("meanLow"),
@@ -52,16 +69,18 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis): Band => {
   }
 }
 
-const commonPlaces = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<number> => {
-  const [first, ...others] = columns
-  if (first === undefined) return []
-  const same = others.every((other) => other.length === first.length && other.every((x, index) => x === first[index]))
-  if (same) return first
-  const start = columns.reduce((least, column) => Math.min(least, column[0]), Infinity)
-  const end = columns.reduce((most, column) => Math.max(most, column[column.length - 1]), -Infinity)
-  const longest = columns.reduce((most, column) => Math.max(most, column.length), 2)
-  const count = Math.min(gridPoints, longest)
-  return Array.from({ length: count }, (_, index) => start + ((end - start) * index) / (count - 1))
+/**
+ * The places where any run was measured, thinned out by their rank, so that short runs keep theirs beside a very long one;
+ * and the last place that half of the runs reach.
+ */
+const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<number> => {
+  if (columns.length === 0) return []
+  const places = new Set<number>()
+  for (const column of columns) for (const x of column) places.add(x)
+  const ends = columns.map((column) => column[column.length - 1]).sort((a, b) => b - a)
+  const sharedEnd = ends[Math.ceil(ends.length / 2) - 1]
+  const some = thinned([...places].sort((a, b) => a - b), mostPlaces) // prettier-ignore
+  return some.includes(sharedEnd) ? some : [...some, sharedEnd].sort((a, b) => a - b)
 }
 
 /** On the straight line between the points at either side; undefined before the first and after the last. */

@@ -1,5 +1,6 @@
 import { behind, type Confined } from "./confined-node.ts"
-import { type Band, bandOf } from "./bands.ts"
+import { thinned } from "../experiment/resampling.ts"
+import { type Band, bandOf, mostRunsInABand } from "./bands.ts"
 import {
   addScores,
   type Axis,
@@ -125,8 +126,8 @@ export const makeCurves = (files: Confined): Curves => {
     of,
     validations: async (run) => (await readInTurn(run)).validations,
     band: async (unsorted, measure, axis) => {
-      // Resampling depends on the order, in which the table shows them as one likes.
-      const runs = unsorted.toSorted()
+      // Resampling depends on the order, and the table can be sorted in any.
+      const runs = thinned(unsorted.toSorted(), mostRunsInABand)
       const curves: Array<Curve> = []
       for (const run of runs) curves.push((await of(run))[measure])
       const key = `${measure} ${axis}\n${runs.join("\n")}`

@@ -26,10 +26,9 @@ export interface ServerOptions {
 
 const cookieName = "effect-ui-token"
 const json = "application/json; charset=utf-8"
-const mostRunsInABand = 2000
 
 const BandRequest = Schema.Struct({
-  runs: Schema.Array(Schema.String).check(Schema.isMaxLength(mostRunsInABand)),
+  runs: Schema.Array(Schema.String),
   measure: Schema.Literals(measures),
   axis: Schema.Literals(axes),
 })

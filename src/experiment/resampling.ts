@@ -46,3 +46,9 @@ export const bootstrap = (
   ).sort()
   return [quantile(found, (1 - confidence) / 2), quantile(found, (1 + confidence) / 2)]
 }
+
+/** Returns at most so many of the items, evenly spread, with the first and the last among them. */
+export const thinned = <A>(items: ReadonlyArray<A>, most: number): ReadonlyArray<A> =>
+  items.length <= most
+    ? items
+    : Array.from({ length: most }, (_, index) => items[Math.round((index * (items.length - 1)) / (most - 1))])

@@ -1,3 +1,4 @@
+export { thinned } from "../experiment/resampling.ts"
 export { cell, short, table } from "../record/table.ts"
 
 /** Plain text for terminals: tables, a curve. */
@@ -11,12 +12,6 @@ export const bar = (value: number, lowest: number, highest: number, width: numbe
   const eighths = Math.max(1, Math.round(share * width * 8))
   return "█".repeat(Math.floor(eighths / 8)) + parts[eighths % 8]
 }
-
-/** At most so many of them, evenly spread, the first and the last among them. */
-export const thinned = <A>(items: ReadonlyArray<A>, most: number): ReadonlyArray<A> =>
-  items.length <= most
-    ? items
-    : Array.from({ length: most }, (_, index) => items[Math.round((index * (items.length - 1)) / (most - 1))])
 
 export const bytesText = (bytes: number): string => {
   const units = ["B", "kB", "MB", "GB", "TB"]

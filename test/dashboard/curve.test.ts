@@ -110,14 +110,53 @@ describe("a band", () => {
     assert.deepStrictEqual([band.iqmLow[0], band.iqmHigh[0]], [0, 0])
   })
 
-  it("goes between the points of runs that were measured elsewhere, and no further than half of them", () => {
+  it("goes between the points of runs that were measured elsewhere", () => {
     const band = bandOf(
       [curveOf([0, 10], [0, 10]), curveOf([0, 5, 10], [0, 5, 10]), curveOf([0, 20, 40], [0, 20, 40])],
       "steps",
     )
-    band.x.forEach((x, index) => assert.closeTo(band.mean[index], x, 1e-5))
-    assert.isAtMost(Math.max(...band.x), 10)
-    assert.strictEqual(band.runs[0], 3)
+    assert.deepStrictEqual(band.x, [0, 5, 10, 20, 40])
+    assert.deepStrictEqual(band.mean, band.x)
+    assert.deepStrictEqual(band.runs, [3, 3, 3, 1, 1])
+    assert.strictEqual(band.shared, 3)
+  })
+
+  it("goes to the end of half of the runs, and of those that went on longer says how many they are", () => {
+    const long = curveOf([20_480, 40_960, 61_440, 81_920, 100_000], [500, 500, 490, 500, 500])
+    const short = [[480, 500], [485, 498], [485, 498]].map((values) => curveOf([20_480, 30_000], values)) // prettier-ignore
+    const band = bandOf([long, long, ...short], "steps")
+    const rows = band.x.map((x, place) => [x, band.runs[place], band.mean[place], band.iqm[place]])
+    assert.deepStrictEqual(rows, [
+      //  step, runs, mean, IQM
+      [20_480, 5, 490, 490],
+      [30_000, 5, 499.2, 499.3333],
+      [40_960, 2, 500, 500],
+      [61_440, 2, 490, 490],
+      [81_920, 2, 500, 500],
+      [100_000, 2, 500, 500],
+    ])
+    assert.deepStrictEqual([band.of, band.shared], [5, 2])
+  })
+
+  it("keeps the points of short runs beside a very long one", () => {
+    const every = (steps: number) => {
+      const x = Array.from({ length: 400 }, (_, index) => 10 + index * steps)
+      return curveOf(x, x)
+    }
+    const band = bandOf([every(10_000), every(10), every(11)], "steps")
+    assert.isAtMost(band.x.length, 201)
+    assert.isAtLeast(band.shared, 100)
+    assert.strictEqual(band.x[band.shared - 1], 10 + 399 * 11)
+    assert.strictEqual(band.x.at(-1), 10 + 399 * 10_000)
+    assert.deepStrictEqual(
+      band.x,
+      band.x.toSorted((a, b) => a - b),
+    )
+  })
+
+  it("is empty where at no place half of the runs were measured", () => {
+    const band = bandOf([10, 500, 90_000].map((step) => curveOf([step], [1])), "steps") // prettier-ignore
+    assert.deepStrictEqual([band.x, band.of, band.shared], [[], 3, 0])
   })
 
   it("of runs without such an axis is empty", () => {

@@ -37,11 +37,10 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
     .join(",")
   const file = (await exported)[key]
   if (file !== undefined) return get(`data/bands/${file}-${measure}-${axis}.json`)
-  // Of a filtered group. It lies elsewhere in the sources, so its address is put together.
-  const [{ bandOf }, ...curves] = await Promise.all([
-    import(new URL("lib/dashboard/bands.js", import.meta.url).href),
-    ...paths.toSorted().map(fetchCurves),
-  ])
+  // A filtered group is none that the export has. The module lies elsewhere in the sources, hence the address.
+  const lib = (name) => import(new URL(`lib/${name}.js`, import.meta.url).href)
+  const [{ bandOf, mostRunsInABand }, { thinned }] = await Promise.all([lib("dashboard/bands"), lib("experiment/resampling")]) // prettier-ignore
+  const curves = await Promise.all(thinned(paths.toSorted(), mostRunsInABand).map(fetchCurves))
   return bandOf(
     curves.map((one) => one[measure]),
     axis,

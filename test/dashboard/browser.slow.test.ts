@@ -178,7 +178,7 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
       await served(folder, async (url) => {
         await page.goto(url)
         await count(".runs tbody tr", 200)
-        assert.strictEqual(await text(".count"), "1000 runs")
+        assert.strictEqual(await text(".count"), "1,000 runs")
         assert.strictEqual(await text(".more"), "Show all 250 rows")
         await click(".more")
         await count(".runs tbody tr", 250)

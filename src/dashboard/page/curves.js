@@ -154,7 +154,8 @@ const seriesOf = (item, data, measure, view) => {
   if (band === undefined) return singles
   const { centre } = view
   const columns = { y: band[centre], low: band[`${centre}Low`], high: band[`${centre}High`] }
-  const line = { ...lineOf(band.x, columns, view.smoothing), label, color }
+  const { runs, of, shared } = band
+  const line = { ...lineOf(band.x, columns, view.smoothing), label, color, runs, of, shared }
   const lines = line.x.length === 0 && band.of > 0 ? noLine(item, view.axis) : [line]
   return view.singles ? [...singles, ...lines] : lines
 }

@@ -1,5 +1,5 @@
 /** Which runs the table shows, in which order, and which of them belong together. */
-import { deviation, mean } from "./dom.js"
+import { deviation, mean } from "./format.js"
 
 /** As the server's own grouping for exports has it. */
 export const plainGroupings = [

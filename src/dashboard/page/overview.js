@@ -1,19 +1,18 @@
 /** The first page: what to show, its curves, and the table. */
 import { makeCurves, viewControls } from "./curves.js"
 import { choice, el, seriesColor } from "./dom.js"
+import { counted, number } from "./format.js"
 import { groupRuns, matches, plainGroupings, shortLabels, sortRuns, stateHint, variablesOf } from "./groups.js"
 import { makeTable } from "./table.js"
 
 /** As many as there are colours. */
 const mostDrawn = 8
 
-/** What is drawn of itself: the first few of one env, since returns of several don't belong on one axis. */
-const drawnAtFirst = 5
-
 /** `seen` hears when what is shown was changed by hand. */
 export const makeOverview = (state, seen) => {
   const curves = makeCurves(state.view)
   let items = []
+  let refused = false
 
   const filter = el("input", {
     type: "search",
@@ -41,7 +40,7 @@ export const makeOverview = (state, seen) => {
       const free = Array.from({ length: mostDrawn }, (_, place) => place).find(
         (place) => ![...chosen.values()].includes(place),
       )
-      full.textContent = on && free === undefined ? `At most ${mostDrawn} are drawn at once.` : ""
+      refused = on && free === undefined
       if (!on) chosen.delete(key)
       else if (free !== undefined) chosen.set(key, free)
       changed()
@@ -66,9 +65,12 @@ export const makeOverview = (state, seen) => {
   const colors = () => {
     const keyOf = (item) => (item.runs === undefined ? item.path : item.key)
     const trained = items.filter(({ kind }) => kind === "run")
-    const alike = trained.filter(({ env }) => env === trained[0].env).slice(0, drawnAtFirst)
-    const places = state.chosen ?? new Map(alike.map((item, place) => [keyOf(item), place]))
-    return { places, colors: new Map([...places].map(([key, place]) => [key, seriesColor(place)])) }
+    const places = state.chosen ?? new Map(trained.slice(0, mostDrawn).map((item, place) => [keyOf(item), place]))
+    return {
+      places,
+      drawable: trained.length,
+      colors: new Map([...places].map(([key, place]) => [key, seriesColor(place)])),
+    }
   }
 
   const update = () => {
@@ -91,9 +93,16 @@ export const makeOverview = (state, seen) => {
     grouping.querySelector("select").value = state.by
     items = state.by === "none" ? shown : groupRuns(shown, state.by, state.sort)
     const running = shown.filter((run) => run.state === "running").length
-    const of = shown.length === runs.length ? `${runs.length}` : `${shown.length} of ${runs.length}`
-    count.textContent = `${of} ${runs.length === 1 ? "run" : "runs"}${running > 0 ? `, ${running} running` : ""}`
+    const of = shown.length === runs.length ? "" : `${number(shown.length)} of `
+    count.textContent = `${of}${counted(runs.length, "run")}${running > 0 ? `, ${number(running)} running` : ""}`
     const drawn = colors()
+    const some = state.chosen === undefined && drawn.drawable > mostDrawn
+    full.textContent = refused
+      ? `At most ${mostDrawn} are drawn at once: untick one first.`
+      : some
+        ? `The first ${mostDrawn} of ${number(drawn.drawable)} are drawn: untick some to draw others.`
+        : ""
+    full.hidden = full.textContent === ""
     const nothing =
       runs.length === 0
         ? "No run here yet: `effect run FILE` makes one."
@@ -116,6 +125,7 @@ export const makeOverview = (state, seen) => {
 
   const changed = (control) => {
     update()
+    refused = false
     seen(control)
   }
 

@@ -2,7 +2,8 @@
  * Plays trajectories, `[{ parameters, trajectory: [{ state, action, dt, reward, terminated }] }]`: by the run's own
  * `ui.esm.js` in a sandboxed frame where there is one, as numbers where there is none.
  */
-import { choice, el, number } from "./dom.js"
+import { choice, el } from "./dom.js"
+import { number } from "./format.js"
 
 const usualStep = 1 / 30
 

@@ -1,6 +1,7 @@
 /** The section of a run's page with its episodes, kept below `steps/`: the picture that moves, or the player. */
 import { fileAddress } from "./data.js"
-import { card, choice, el, number } from "./dom.js"
+import { card, choice, el } from "./dom.js"
+import { number } from "./format.js"
 import { makePlayer } from "./player.js"
 
 export const makeEpisodes = (run) => {

@@ -1,6 +1,7 @@
 /** The section of a run's page with its files, folders of many folded. */
 import { fileAddress } from "./data.js"
-import { bytes, card, el } from "./dom.js"
+import { card, el } from "./dom.js"
+import { bytes, counted } from "./format.js"
 
 const folderOf = ({ path }) => /^((?:checkpoints|steps)\/[^/]+)\//.exec(path)?.[1] ?? /^scores\b/.exec(path)?.[0] ?? ""
 
@@ -24,7 +25,7 @@ export const makeFiles = (run) => {
 
   const folded = ([folder, files]) => {
     const size = files.reduce((sum, one) => sum + one.size, 0)
-    const count = ` ${files.length} ${files.length === 1 ? "file" : "files"}, ${bytes(size)}`
+    const count = ` ${counted(files.length, "file")}, ${bytes(size)}`
     const summary = el("summary", {}, folder, el("span", { class: "quiet" }, count))
     return el("details", { id: `folder-${folder}` }, summary, list(files))
   }
@@ -33,7 +34,7 @@ export const makeFiles = (run) => {
     element: card("Files and checkpoints", body, note),
     show: ({ files, leftOut = 0 }) => {
       note.hidden = leftOut === 0
-      note.textContent = `This export has no checkpoints (${leftOut} ${leftOut === 1 ? "file" : "files"}); “--checkpoints” adds them.`
+      note.textContent = `This export has no checkpoints (${counted(leftOut, "file")}); “--checkpoints” adds them.`
       const open = new Set([...body.querySelectorAll("details[open]")].map(({ id }) => id))
       const folders = Map.groupBy(files, folderOf)
       const others = [...folders].filter(([folder]) => folder !== "").sort(([a], [b]) => a.localeCompare(b))

@@ -1,31 +1,35 @@
 /** The section of a run's page with what it costs its machine: small charts over time. */
 import { makeChart } from "./chart.js"
-import { bytes, card, el, number, seriesColor } from "./dom.js"
+import { card, el, seriesColor } from "./dom.js"
+import { bytes, number } from "./format.js"
 
 const figures = [
   {
     title: "Speed",
-    text: (value) => `${number(Math.round(value))} steps/s`,
+    text: (value) => `${number(value < 10 ? value : Math.round(value))} steps/s`,
     columns: [["stepsPerSecond", "speed", 3]],
   },
   { title: "CPU", text: (value) => `${number(Number(value.toPrecision(3)))} cores`, columns: [["cpu", "CPU", 5]] },
   {
     title: "Memory",
     text: bytes,
+    ticks: (values) => values.map(bytes),
     columns: [["rss", "all", 1], ["heap", "JS heap", 2], ["buffers", "buffers", 4]], // prettier-ignore
   },
 ]
 
 export const makeSystem = () => {
-  const charts = figures.map(({ title, text }) => makeChart(title, { small: true, fromZero: true, text }))
+  const charts = figures.map(({ title, text, ticks }) => makeChart(title, { small: true, fromZero: true, text, ticks }))
   const element = card("System", el("div", { class: "charts small" }, charts.map((chart) => chart.element))) // prettier-ignore
   element.classList.add("system")
   element.hidden = true
   let system
+  let isRunning = false
   const draw = () => {
     for (const [place, { columns }] of figures.entries()) {
       const series = columns.map(([name, label, color]) => {
-        const known = system.seconds.flatMap((_, index) => (system[name][index] === null ? [] : [index]))
+        const end = isRunning || name !== "stepsPerSecond" ? Infinity : lastWorking(system.stepsPerSecond)
+        const known = system.seconds.flatMap((_, index) => (system[name][index] === null || index > end ? [] : [index]))
         const of = (column) => known.map((index) => column[index])
         return { label, color: seriesColor(color), x: of(system.seconds), y: of(system[name]) }
       })
@@ -36,9 +40,13 @@ export const makeSystem = () => {
     element,
     show: (detail) => {
       system = detail.system
+      isRunning = detail.summary.state === "running"
       element.hidden = system === null || system.seconds.length === 0
       if (!element.hidden) draw()
     },
     redraw: () => void (element.hidden || draw()),
   }
 }
+
+/** When a run ends its files are written and no steps are done: that is not how fast it was. */
+const lastWorking = (speeds) => speeds.findLastIndex((speed) => speed !== null && speed > 0)

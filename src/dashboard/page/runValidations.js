@@ -1,5 +1,6 @@
 /** The section of a run's page with the table of its validations, the newest first. */
-import { card, el, number } from "./dom.js"
+import { card, el } from "./dom.js"
+import { number } from "./format.js"
 
 const headings = ["step", "mean return", "±", "episodes", "length", "terminated"]
 

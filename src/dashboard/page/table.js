@@ -1,6 +1,7 @@
 /** The table of runs: groups that open, columns that sort, boxes that say what is drawn. */
 import { runAddress } from "./address.js"
-import { duration, el, number, time } from "./dom.js"
+import { el } from "./dom.js"
+import { counted, duration, number, time } from "./format.js"
 
 const headings = [
   ["name", "run", "name"],
@@ -107,7 +108,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
         el(
           "span",
           { class: "quiet" },
-          ` ${group.runs.length} ${group.runs.length === 1 ? "run" : "runs"}${group.configsDiffer ? ", configs differ" : ""}`,
+          ` ${counted(group.runs.length, "run")}${group.configsDiffer ? ", configs differ" : ""}`,
         ),
       ),
       ...cells(group),
@@ -143,7 +144,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
     body.replaceChildren(...[...now.values()].map(({ row }) => row))
     if (shown.length === 0) body.append(el("tr", {}, el("td", { class: "quiet", colspan: "10" }, next.nothing)))
     more.hidden = shown.length === rows.length
-    more.textContent = `Show all ${rows.length.toLocaleString("en")} rows`
+    more.textContent = `Show all ${number(rows.length)} rows`
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true })
   }
 

@@ -1,5 +1,6 @@
 /** One episode: its turns, with what was seen, asked, said, called and earned. All of it is text, whoever wrote it. */
-import { el, number } from "./dom.js"
+import { el } from "./dom.js"
+import { counted, number } from "./format.js"
 import { endingText } from "./transcriptList.js"
 import { haveWords, makeLegend, tokensOf } from "./transcriptTokens.js"
 
@@ -12,7 +13,7 @@ const json = (value) => (typeof value === "string" ? value : JSON.stringify(valu
 /** A text as it is, its end folded where it is long. */
 const words = (text) => {
   if (text.length <= longest) return el("div", { class: "words" }, text)
-  const rest = el("button", { class: "fold" }, `Show all ${text.length.toLocaleString("en")} letters`)
+  const rest = el("button", { class: "fold" }, `Show all ${number(text.length)} letters`)
   const body = el("div", { class: "words", tabindex: "-1" }, `${text.slice(0, longest)} … `, rest)
   rest.addEventListener("click", () => {
     body.replaceChildren(text)
@@ -82,7 +83,7 @@ const drawing = ({ transcript, address }) => {
 
   const callOf = (call, prompt) => {
     const { id, purpose, messages, tools, refused, incomplete, finish, usage, attempts, failed, children } = call
-    const all = `${prompt.length} ${prompt.length === 1 ? "message" : "messages"}`
+    const all = counted(prompt.length, "message")
     const title = ["prompt ", el("span", { class: "quiet" }, messages.length === prompt.length ? all : `${all}, ${messages.length} new`)] // prettier-ignore
     const notes = [
       purpose === "reflection" && "looks back",
@@ -169,7 +170,7 @@ const drawing = ({ transcript, address }) => {
         "summary",
         {},
         el("b", {}, played.name),
-        el("span", { class: "quiet" }, ` ${played.id}, ${number(played.length)} ${played.length === 1 ? "step" : "steps"}, ${endingText(played)} `), // prettier-ignore
+        el("span", { class: "quiet" }, ` ${played.id}, ${counted(played.length, "step")}, ${endingText(played)} `), // prettier-ignore
         creditFacts(credits),
       ),
       turns,

@@ -1,5 +1,6 @@
 /** The list of episodes: a part of all, which grows when somebody comes to its end. */
-import { el, number } from "./dom.js"
+import { el } from "./dom.js"
+import { counted, number } from "./format.js"
 
 export const endingText = ({ ending, reason, failed = null }) =>
   failed ? "failed" : ending === null ? "goes on" : reason ? `${ending} (${reason})` : ending
@@ -19,7 +20,7 @@ export const makeEpisodeList = ({ address, more }) => {
   const row = (episode) => {
     const name = nameOf(episode)
     const { key, env, player, return: total, length, delegated, failed } = episode
-    const steps = `${number(length)} ${length === 1 ? "step" : "steps"}`
+    const steps = counted(length, "step")
     const below = delegated === 0 ? "" : `, ${delegated} delegated`
     return el(
       "li",

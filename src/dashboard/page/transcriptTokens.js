@@ -2,7 +2,8 @@
  * What a model said, token by token, coloured by what each was worth. Colour alone says nothing: what is worth less than
  * nothing is underlined by dashes, and every part has its numbers as its title.
  */
-import { el, number } from "./dom.js"
+import { el } from "./dom.js"
+import { counted, number } from "./format.js"
 
 const levels = 4
 
@@ -18,16 +19,14 @@ const levelOf = (advantage, largest) => {
 
 const signed = (value) => (value > 0 ? "+" : "") + number(value)
 
-const plural = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`
-
 const partOf = (run, largest) => {
   const { text, ids, advantage, logprob } = run
   const sort = `token ${levelOf(advantage, largest)}`
   const numbers = `advantage ${signed(advantage)}${logprob === null ? "" : `, log-probability ${number(logprob)}`}`
   const shown = `${ids.slice(0, 12).join(" ")}${ids.length > 12 ? " …" : ""}`
-  const title = `${plural(ids.length, "token")} (${shown}), ${numbers}`
+  const title = `${counted(ids.length, "token")} (${shown}), ${numbers}`
   // Behind the words: the end, or calls, which stand below.
-  const rest = ids.length === 1 ? "end" : plural(ids.length, "more token")
+  const rest = ids.length === 1 ? "end" : counted(ids.length, "more token")
   if (text === "") return el("span", { class: `${sort} rest`, title }, rest)
   return el("span", { class: sort, title }, text ?? ids.map((id) => `${id} `).join(""))
 }
@@ -36,7 +35,7 @@ const partOf = (run, largest) => {
 export const tokensOf = (runs, largest) => {
   const parts = runs.slice(0, mostParts).map((run) => partOf(run, largest))
   const left = runs.length - parts.length
-  return left > 0 ? [...parts, el("span", { class: "quiet" }, ` and ${plural(left, "more part")}`)] : parts
+  return left > 0 ? [...parts, el("span", { class: "quiet" }, ` and ${counted(left, "more part")}`)] : parts
 }
 
 /** Are all words of a call among its tokens? */

@@ -5,6 +5,7 @@
 import { runAddress } from "./address.js"
 import { fetchEpisodes, fetchTranscript } from "./data.js"
 import { card, choice, el, toggle } from "./dom.js"
+import { counted, number } from "./format.js"
 import { makeTranscript } from "./transcript.js"
 import { makeEpisodeList } from "./transcriptList.js"
 
@@ -100,11 +101,18 @@ export const makeTranscripts = (state, seen, run) => {
   const present = () => {
     element.hidden = page.total === 0
     if (page.total === 0) return
-    const counted = `${page.total.toLocaleString("en")} ${page.total === 1 ? "episode" : "episodes"}`
-    const some = page.matching.toLocaleString("en")
-    status.textContent = page.matching === page.total ? counted : `${some} of ${counted}`
+    const all = counted(page.total, "episode")
+    status.textContent = page.matching === page.total ? all : `${number(page.matching)} of ${all}`
     drawControls()
     list.show(page, state.transcripts.episode)
+    const [only] = page.total === 1 ? page.episodes : []
+    if (only !== undefined && state.transcripts.episode === undefined) {
+      // Nobody asked for it, so the page neither scrolls to it nor has an address of its own for it.
+      isFirst = false
+      state.transcripts.episode = only.key
+      list.mark(only.key)
+      void open(false)
+    }
   }
 
   const choose = (key, control) => {
@@ -277,14 +285,14 @@ export const makeTranscripts = (state, seen, run) => {
 }
 
 const phaseOptions = (groups) => {
-  const counted = (text, episodes) => `${text} (${episodes.toLocaleString("en")})`
+  const withCount = (text, episodes) => `${text} (${number(episodes)})`
   const sum = (some) => some.reduce((total, { episodes }) => total + episodes, 0)
   const validations = groups.filter(({ seen }) => seen !== null)
   return [
-    ["", counted("all", sum(groups))],
-    ...groups.filter(({ seen }) => seen === null).map(({ name, episodes }) => [name, counted(names[name] ?? name, episodes)]), // prettier-ignore
-    ...(validations.length > 1 ? [["validation", counted("all validations", sum(validations))]] : []),
-    ...validations.map(({ name, seen, episodes }) => [name, counted(`validation after ${seen}`, episodes)]),
+    ["", withCount("all", sum(groups))],
+    ...groups.filter(({ seen }) => seen === null).map(({ name, episodes }) => [name, withCount(names[name] ?? name, episodes)]), // prettier-ignore
+    ...(validations.length > 1 ? [["validation", withCount("all validations", sum(validations))]] : []),
+    ...validations.map(({ name, seen, episodes }) => [name, withCount(`validation after ${seen}`, episodes)]),
   ]
 }
 

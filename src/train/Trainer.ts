@@ -141,7 +141,7 @@ const showNow = Effect.fn("effect-rl.showNow")(function* (training: Training): E
 
 const charts = ({ state, startedAtStep }: Training, seconds: number): Record<string, number> => {
   const { meanReturn, meanLength } = state
-  const speed = seconds > 0 ? { "charts/SPS": (state.step - startedAtStep) / seconds } : {}
+  const speed: Record<string, number> = seconds > 0 ? { "charts/SPS": (state.step - startedAtStep) / seconds } : {}
   return meanReturn === null || meanLength === null
     ? speed
     : { ...speed, "charts/episodic_return": meanReturn, "charts/episodic_length": meanLength }

@@ -5,7 +5,7 @@ import { sizeOf } from "../../env/Space.ts"
 import { indicesFeed } from "../../graph/Program.ts"
 import { gae } from "../../returns/gae.ts"
 import { stream } from "../../rng/Rng.ts"
-import type { Learner, LearnerError, NamedArrays, Position, SetupError, Task } from "../Algorithm.ts"
+import type { Learner, LearnerError, LearnerState, NamedArrays, Position, SetupError, Task } from "../Algorithm.ts"
 import { build } from "../build.ts"
 import { drive, type Steps } from "../drive.ts"
 import { Averages } from "../Averages.ts"
@@ -212,20 +212,17 @@ export const rolloutLearner = Effect.fnUntraced(function* (
     state: Effect.gen(function* () {
       let optimizer: NamedArrays = {}
       for (const { optimiser } of updates) optimizer = { ...optimizer, ...(yield* optimiser.read) }
-      const target = targeted.length === 0 ? {} : { target: namedVector(yield* act.read("target")) }
+      const target: NamedArrays = targeted.length === 0 ? {} : { target: namedVector(yield* act.read("target")) }
       const { memory, fresh } = rollout.remembered ?? {}
-      const learner = {
-        ...target,
-        ...(memory === undefined || fresh === undefined
-          ? {}
-          : { memory: namedVector(memory), fresh: namedVector(fresh) }),
-        ...curiosity?.state(),
-      }
-      return {
+      const remembered: NamedArrays =
+        memory === undefined || fresh === undefined ? {} : { memory: namedVector(memory), fresh: namedVector(fresh) }
+      const learner: NamedArrays = { ...target, ...remembered, ...curiosity?.state() }
+      const files: LearnerState = {
         optimizer,
         ...(Object.keys(learner).length === 0 ? {} : { learner }),
         ...(beside === undefined ? {} : { replay: beside.state() }),
       }
+      return files
     }),
     restore: (weights, saved) =>
       restoreState(function* (files) {

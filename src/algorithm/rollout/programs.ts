@@ -115,13 +115,15 @@ const weightsOf = ({ parameters, fixed, hasTarget }: Blueprint) => {
   const theta = state("theta", [parameters.size])
   const target = hasTarget ? state("target", [parameters.size]) : theta
   const fixedTheta = fixed === undefined ? undefined : state("fixed", [fixed.size])
+  const targetState: ProgramSpec["state"] = hasTarget ? { target: { tensor: target } } : {}
+  const fixedState: ProgramSpec["state"] = fixedTheta === undefined ? {} : { fixed: { tensor: fixedTheta } }
   return {
     theta,
     weights: parameters.tensorsOf(theta),
     target: parameters.tensorsOf(target),
     fixed: fixed === undefined || fixedTheta === undefined ? {} : fixed.tensorsOf(fixedTheta),
-    targetState: hasTarget ? { target: { tensor: target } } : {},
-    fixedState: fixedTheta === undefined ? {} : { fixed: { tensor: fixedTheta } },
+    targetState,
+    fixedState,
   }
 }
 

@@ -7,13 +7,14 @@ import { backendNames } from "../node.ts"
 import { compareEvaluations, type CompareError, showEvaluation } from "./compareEvaluations.ts"
 import { evaluateFile, type EvaluateFileError } from "./evaluateFile.ts"
 import { evaluateRun, type EvaluateRunError } from "./evaluateRun.ts"
+import { ofKind, runArgument, runFolder } from "./findRun.ts"
 import { defaultResultsDir } from "./flags.ts"
 import { readYaml } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
   target: Argument.String("run|tasks.yaml").pipe(
-    Argument.withDescription("A run, or a YAML file that names the agents and the data set to evaluate them on"),
+    Argument.withDescription(`${runArgument}; or a YAML file that names agents and a data set to evaluate them on`),
   ),
   other: Argument.String("other-run").pipe(
     Argument.optional,
@@ -50,7 +51,7 @@ const flags = {
   resultsDir: Flag.String("results-dir").pipe(
     Flag.withMetavar("dir"),
     Flag.withDefault(defaultResultsDir),
-    Flag.withDescription("The folder in which evaluations of files are saved (default: results)"),
+    Flag.withDescription("The folder in which evaluations are saved and runs are looked up (default: results)"),
   ),
   name: Flag.String("name").pipe(
     Flag.withMetavar("name"),
@@ -58,9 +59,11 @@ const flags = {
     Flag.withDescription("With a file: the evaluation's name (default: the file's name)"),
   ),
   resume: Flag.String("resume").pipe(
-    Flag.withMetavar("dir|latest"),
+    Flag.withMetavar("run"),
     Flag.optional,
-    Flag.withDescription("With a file: resume an evaluation that was stopped; finished episodes are not played again"),
+    Flag.withDescription(
+      "With a file: resume an evaluation that was stopped, given by its folder, a part of its path, or latest; finished episodes are not played again",
+    ),
   ),
   quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("Print neither progress nor tables")),
   json: Flag.Boolean("json").pipe(
@@ -80,13 +83,13 @@ export const evaluate = Command.make("eval", flags, (given) => execute(given)).p
   ),
   Command.withShortDescription("Evaluate a run, or agents on tasks"),
   Command.withExamples([
-    { command: "effect eval results/…/0001", description: "Play as many episodes as the run's own validations" },
+    { command: "effect eval latest", description: "Play as many episodes as the run's own validations" },
     {
-      command: "effect eval results/…/0001 --episodes 1000 --json",
+      command: "effect eval ppo/0001 --episodes 1000 --json",
       description: "Play 1,000 episodes for a more certain mean",
     },
     {
-      command: "effect eval results/…/0001 --step 50176 --render",
+      command: "effect eval latest --step 50176 --render",
       description: "Evaluate an earlier checkpoint and save an episode to look at",
     },
     {
@@ -97,7 +100,7 @@ export const evaluate = Command.make("eval", flags, (given) => execute(given)).p
       command: "effect eval tasks.yaml --resume latest",
       description: "Resume the newest unfinished evaluation of this file",
     },
-    { command: "effect eval results/…/0000 results/…/0000", description: "Compare two evaluations" },
+    { command: "effect eval before/0000 after/0000", description: "Compare two evaluations" },
   ]),
 )
 
@@ -112,23 +115,39 @@ const execute = Effect.fnUntraced(function* (
   const { target, json } = given
   if (Option.isSome(given.other)) {
     yield* refuse(given, ["file", "episodes", "step", "render", "set", "name", "resume"], "a run or a file")
-    return yield* compareEvaluations({ left: target, right: given.other.value, json })
+    const usable = ofKind("an evaluation", "evaluation")
+    const [left, right] = yield* Effect.forEach([target, given.other.value], (one) =>
+      existsSync(one)
+        ? Effect.succeed(one)
+        : runFolder(one, { folders: [given.resultsDir], usable, quiet: given.quiet }),
+    )
+    return yield* compareEvaluations({ left, right, json })
   }
   if (isYaml(target)) {
-    yield* refuse(given, ["file", "episodes", "step", "render"], "a run: effect eval RUN")
+    yield* refuse(
+      given,
+      ofRuns.filter((flag) => flag !== "set"),
+      "a run: effect eval RUN",
+    )
     return yield* evaluateFile({ ...given, file: target })
   }
-  const config = join(target, "config.yaml")
-  if (!existsSync(config)) {
-    return yield* new UsageError({ message: `${target}: it is not a run (it has no config.yaml), and no .yaml file` })
-  }
+  // An evaluation shows its tables again: these flags have no effect there.
+  const usable = ofRuns.some((flag) => isGiven(given[flag]))
+    ? ofKind("a training", "training", "experiment")
+    : ofKind("a run with a config.yaml", "training", "experiment", "evaluation")
+  const run = yield* runFolder(target, { folders: [given.resultsDir], usable, quiet: given.quiet })
+  const config = join(run, "config.yaml")
+  if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   yield* refuse(given, ["name", "resume"], "a file: effect eval tasks.yaml")
-  if (!isEvaluation(yield* readYaml(config))) return yield* evaluateRun({ ...given, run: target })
-  yield* refuse(given, ["file", "episodes", "step", "render", "set"], "a run that has learnt something")
-  yield* showEvaluation({ folder: target, json })
+  if (!isEvaluation(yield* readYaml(config))) return yield* evaluateRun({ ...given, run })
+  yield* refuse(given, ofRuns, "a run that has learnt something")
+  yield* showEvaluation({ folder: run, json })
 })
 
 type Sometimes = "file" | "episodes" | "step" | "render" | "set" | "name" | "resume"
+
+/** The flags that change how a run's checkpoint is evaluated. */
+const ofRuns = ["file", "episodes", "step", "render", "set"] as const
 
 const isGiven = (value: Given[Sometimes]): boolean => {
   if (typeof value === "boolean") return value

@@ -11,6 +11,7 @@ import { diskSource, findRuns } from "../runs/source-node.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { logsDir } from "../train/runtime/logsDir.ts"
 import { defaultResultsDir, quoted } from "./flags.ts"
+import { ofKind, runToResumeAt } from "./findRun.ts"
 import { ownPlace, yamlLines } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
 import { UsageError } from "./UsageError.ts"
@@ -101,15 +102,15 @@ const resumeCommand = ({ file, set, name, resultsDir }: GivenFile, directory: st
 const isUnfinished = (path: string): boolean =>
   existsSync(join(path, journalFile)) && !existsSync(join(path, "return.json"))
 
+const evaluations = ofKind("an evaluation", "evaluation")
+
 const runToResume = Effect.fnUntraced(function* (given: GivenFile): Effect.fn.Return<string | undefined, UsageError> {
   const [wanted] = Option.toArray(given.resume)
   if (wanted === undefined) return undefined
-  if (wanted !== "latest") {
-    if (existsSync(join(wanted, "config.yaml"))) return wanted
-    return yield* new UsageError({ message: `--resume ${wanted}: it is not a run (it has no config.yaml)` })
-  }
+  if (existsSync(join(wanted, "config.yaml"))) return wanted
   const { resultsDir: own, name = basename(given.file, extname(given.file)) } = yield* ownPlace(given.file)
   const places = own === undefined ? [given.resultsDir] : [given.resultsDir, own]
+  if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders: places, usable: evaluations })
   const source = diskSource(() => Effect.void)
   const found = (yield* Effect.forEach(places, (place) => findRuns(place, source))).flat()
   const wantedName = Option.getOrElse(given.name, () => name)

@@ -15,6 +15,7 @@ import { Recorder } from "../record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { checkpointOf } from "./evaluateRun.ts"
+import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
 import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -23,9 +24,10 @@ const curveFormats = ["csv", "svg", "png"] as const
 
 const flags = {
   runs: Argument.String("run").pipe(
-    Argument.withDescription("The folder of a run; for curves also of several, or the folder above the seeds"),
+    Argument.withDescription(`${runArgument}. For curves: one or several of these, or folders of several seeds`),
     Argument.atLeast(1),
   ),
+  resultsDir: lookupDir,
   to: Flag.Literals("to", [...policyFormats, ...curveFormats]).pipe(
     Flag.withDescription(
       "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; csv, svg or png for the learning curve",
@@ -50,11 +52,11 @@ export const exporting = Command.make("export", flags, (given) => execute(given)
   Command.withShortDescription("Write a policy or a learning curve to a file"),
   Command.withExamples([
     {
-      command: "effect export results/…/0001 --to onnx --out policy.onnx",
+      command: "effect export latest --to onnx --out policy.onnx",
       description: "The policy for any ONNX Runtime",
     },
     {
-      command: "effect export results/…/0001 --to h",
+      command: "effect export ppo/0001 --to h",
       description: "The policy as one C++ header without dependencies",
     },
     { command: "effect export results/…/CartPole-v1_ppo --to svg", description: "The learning curve over all seeds" },
@@ -62,16 +64,25 @@ export const exporting = Command.make("export", flags, (given) => execute(given)
 )
 
 type Given = Command.Command.Config.Infer<typeof flags>
+const withPolicy = ofKind("a training with a policy", "training")
+const trainings = ofKind("a training", "training", "experiment")
+
 type ExportError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
 
 const isCurve = (format: Given["to"]): format is (typeof curveFormats)[number] =>
   curveFormats.some((known) => known === format)
 
 const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, ExportError> {
-  const { to, runs } = given
-  if (!isCurve(to) && runs.length > 1) {
-    return yield* new UsageError({ message: `--to ${to}: expected one run, found ${runs.length}` })
+  const { to } = given
+  if (!isCurve(to) && given.runs.length > 1) {
+    return yield* new UsageError({ message: `--to ${to}: expected one run, found ${given.runs.length}` })
   }
+  const usable = isCurve(to) ? trainings : withPolicy
+  const runs = yield* Effect.forEach(given.runs, (typed) =>
+    isCurve(to) && existsSync(typed)
+      ? Effect.succeed(typed)
+      : runFolder(typed, { folders: [given.resultsDir], usable }),
+  )
   const contents = isCurve(to) ? yield* curveFile(runs, to) : yield* policyFile(given, runs[0], to)
   const out = Option.getOrElse(given.out, () => `${nameFor(runs[0])}.${to}`)
   yield* Effect.tryPromise({

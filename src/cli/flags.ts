@@ -66,10 +66,10 @@ export const flags = {
     Flag.withDescription("The run's name (default: the file's name)"),
   ),
   resume: Flag.String("resume").pipe(
-    Flag.withMetavar("dir|latest"),
+    Flag.withMetavar("run"),
     Flag.optional,
     Flag.withDescription(
-      "Resume a run from its newest checkpoint, or a sweep by the folder of its time; latest is the newest unfinished one of this name",
+      "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest unfinished run of this name. A sweep resumes by the folder of its time, or latest",
     ),
   ),
   csv: Flag.Boolean("csv").pipe(

@@ -18,11 +18,13 @@ import {
   trainingScores,
 } from "./compareScores.ts"
 import { digestIn } from "./digestIn.ts"
+import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
 import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
-  run: Argument.String("run").pipe(Argument.withDescription("The folder of a run")),
+  run: Argument.String("run").pipe(Argument.withDescription(runArgument)),
+  resultsDir: lookupDir,
   file: Flag.String("file").pipe(
     Flag.withMetavar("file"),
     Flag.optional,
@@ -50,11 +52,13 @@ export const replay = Command.make("replay", flags, (given) => execute(given)).p
   ),
   Command.withShortDescription("Train a run again and check that the result is the same"),
   Command.withExamples([
-    { command: "effect replay results/…/0001", description: "Check a whole run" },
-    { command: "effect replay results/…/0001 --episode 7", description: "Check one episode" },
+    { command: "effect replay latest", description: "Check the newest run" },
+    { command: "effect replay ppo/0001 --episode 7", description: "Check one episode" },
     { command: "effect replay results/…/0001 --file train.ts --json", description: "Check a run of your own env" },
   ]),
 )
+
+const trainings = ofKind("a training", "training", "experiment")
 
 type Files = ReadonlyMap<string, string>
 type Given = Command.Command.Config.Infer<typeof flags>
@@ -63,8 +67,10 @@ type ReplayError = UsageError | ReplayDiffers | Effect.Error<Effect.Success<Retu
 /** It came out differently. */
 class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
 
-const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, ReplayError> {
-  const { run } = given
+const execute = Effect.fnUntraced(function* (typed: Given): Effect.fn.Return<void, ReplayError> {
+  const { resultsDir, quiet } = typed
+  const run = yield* runFolder(typed.run, { folders: [resultsDir], usable: trainings, quiet })
+  const given = { ...typed, run }
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   if (isEvaluation(yield* readYaml(config))) {

@@ -1,5 +1,4 @@
-import { existsSync, statSync } from "node:fs"
-import { dirname, join, resolve } from "node:path"
+import { statSync } from "node:fs"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { toCamelCase } from "../config/Config.ts"
@@ -8,15 +7,15 @@ import { configReader } from "../runs/configText.ts"
 import { diff } from "../runs/diff.ts"
 import { parseFilter } from "../runs/filter.ts"
 import { overview, overviewText } from "../runs/overview.ts"
-import { pick } from "../runs/pick.ts"
 import { eachRun, extraKeys, type Query, query, runLine, type RunLine, valuesOf } from "../runs/query.ts"
-import { entryOf, type RunEntry, unplacedEntry } from "../runs/RunEntry.ts"
+import type { RunEntry } from "../runs/RunEntry.ts"
 import { runFacts, type RunFacts } from "../runs/RunFacts.ts"
 import { RunsError } from "../runs/RunsError.ts"
 import { parseSort } from "../runs/sort.ts"
 import { diskSource, findRuns } from "../runs/source-node.ts"
 import { cell, table } from "../runs/text.ts"
 import { type Value, valueOfData } from "../runs/Value.ts"
+import { findRun, lookupDir as resultsDir, runArgument } from "./findRun.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** `effect runs`: what is in a results folder, found again. */
@@ -25,16 +24,7 @@ const dir = Argument.String("dir").pipe(
   Argument.withDefault("results"),
   Argument.withDescription("A results folder, or a folder inside one (default: results)"),
 )
-const aRun = (name: string) =>
-  Argument.String(name).pipe(
-    Argument.withDescription("A run's folder, latest for the newest run, or a part of its path that no other run has"),
-  )
-
-const resultsDir = Flag.String("results-dir").pipe(
-  Flag.withMetavar("dir"),
-  Flag.withDefault("results"),
-  Flag.withDescription("The folder in which latest and parts of paths are looked up (default: results)"),
-)
+const aRun = (name: string) => Argument.String(name).pipe(Argument.withDescription(runArgument))
 const json = (what: string) => Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription(what))
 
 const selection = {
@@ -277,16 +267,8 @@ const limitOf = (limit: Option.Option<number>): Effect.Effect<number | undefined
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** A folder (or a file in it) is taken at its word; anything else is looked for. */
-const runAt = Effect.fnUntraced(function* (wanted: string, results: string): Effect.fn.Return<RunEntry, UsageError> {
-  if (existsSync(wanted)) {
-    const folder = isFolder(wanted) ? join(wanted, ".") : dirname(wanted)
-    const entry = entryOf(folder, resolve(folder).replaceAll("\\", "/"))
-    if (entry !== undefined) return entry
-    if (["config.yaml", "return.json"].some((file) => existsSync(join(folder, file)))) return unplacedEntry(folder)
-  }
-  return yield* usage(pick(wanted, yield* findRuns(results, source), results))
-})
+const runAt = (wanted: string, results: string): Effect.Effect<RunEntry, UsageError> =>
+  findRun(wanted, { folders: [results], source })
 
 const configOf = Effect.fnUntraced(function* (entry: RunEntry) {
   const config = yield* factsOf(entry).config

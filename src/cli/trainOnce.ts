@@ -14,6 +14,7 @@ import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { digestIn } from "./digestIn.ts"
 import { defaultResultsDir, type Given, nameOf, quoted } from "./flags.ts"
+import { ofKind, runToResumeAt } from "./findRun.ts"
 import { loadTraining, ownPlace, readYaml, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
 import { stepSignalled } from "./stepSignal.ts"
@@ -132,21 +133,19 @@ const summary = (result: RunResult): string => {
   ].join("\n")
 }
 
+const trainings = ofKind("a training", "training", "experiment")
+
 const runToResume = Effect.fnUntraced(function* (
   given: Given,
   nameOfFile: string,
 ): Effect.fn.Return<string | undefined, UsageError> {
   if (Option.isNone(given.resume)) return undefined
   const wanted = given.resume.value
-  if (wanted !== "latest") {
-    if (!existsSync(join(wanted, "config.yaml"))) {
-      return yield* new UsageError({ message: `--resume ${wanted}: it is not a run (it has no config.yaml)` })
-    }
-    return wanted
-  }
+  if (existsSync(join(wanted, "config.yaml"))) return wanted
   const own = yield* ownPlace(given.file, yield* overridesOf(given, undefined))
   const { name = nameOfFile } = own
   const places = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
+  if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders: places, usable: trainings })
   const unfinished = newestFirst((yield* Effect.forEach(places, unfinishedRuns)).flat())
   const newest = unfinished.find((run) => run.name === name)
   if (newest !== undefined) {

@@ -4,12 +4,16 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isLoopback } from "../dashboard/guard.ts"
 import type { DashboardError } from "../dashboard/results-node.ts"
+import { runFolder } from "./findRun.ts"
+import { defaultResultsDir } from "./flags.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
   directory: Argument.String("dir").pipe(
     Argument.withDefault("results"),
-    Argument.withDescription("A results folder (default: results)"),
+    Argument.withDescription(
+      "A results folder (default: results), or one run: its folder, latest, or a part of its path in ./results",
+    ),
   ),
   port: Flag.Int("port").pipe(
     Flag.withDefault(4400),
@@ -47,18 +51,26 @@ export const ui = Command.make("ui", flags, (given) => execute(given)).pipe(
       command: "effect ui /data/results --host 0.0.0.0",
       description: "Let other machines connect; prints an address with a token",
     },
+    { command: "effect ui latest", description: "Open the page of the newest run" },
     { command: "effect ui results --export site", description: "Write the same page as a static site" },
   ]),
 )
 
 type Given = Command.Command.Config.Infer<typeof flags>
 
-const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, UsageError | DashboardError> {
-  const { directory, host, port } = given
-  if (!existsSync(directory)) {
-    const hint = directory === "results" ? "; `effect run FILE` makes one, or name another" : ""
-    return yield* new UsageError({ message: `there is no folder ${directory}${hint}` })
+/** A folder that exists, or the run that is meant by `latest` or by a part of its path. */
+const folderOf = Effect.fnUntraced(function* (typed: string): Effect.fn.Return<string, UsageError> {
+  if (existsSync(typed)) return typed
+  if (!existsSync(defaultResultsDir)) {
+    const hint = typed === defaultResultsDir ? "; `effect run FILE` makes one, or name another" : ""
+    return yield* new UsageError({ message: `there is no folder ${typed}${hint}` })
   }
+  return yield* runFolder(typed, { folders: [defaultResultsDir] })
+})
+
+const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, UsageError | DashboardError> {
+  const { host, port } = given
+  const directory = yield* folderOf(given.directory)
   if (Option.isSome(given.export)) {
     const { exportSite } = yield* Effect.promise(() => import("../dashboard/export-node.ts"))
     const out = given.export.value
@@ -80,7 +92,8 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
       const at = yield* serve({ directory, host, port, ...(token === undefined ? {} : { token }) })
       const name = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
       const query = token === undefined ? "" : `?token=${token}`
-      process.stdout.write(`http://${name}:${at.port}/${query}\n`)
+      const page = at.run === undefined ? "" : `#/run/${encodeURIComponent(at.run)}`
+      process.stdout.write(`http://${name}:${at.port}/${query}${page}\n`)
       process.stderr.write(`serving ${directory}; Ctrl-C stops\n`)
       return yield* Effect.never
     }),

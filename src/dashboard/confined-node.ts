@@ -4,7 +4,10 @@ import { isAbsolute, join, relative, sep } from "node:path"
 
 /** Files below one folder, and nothing else: neither `..` nor a symbolic link leads out of it. */
 export interface Confined {
+  /** The folder that paths start from. */
   readonly root: string
+  /** The one folder in the root that can be read; all of the root where it is empty. */
+  readonly only: string
   /** The real path of what lies below; undefined where there is nothing, or it lies elsewhere. */
   readonly locate: (path: string) => Promise<string | undefined>
   /** As `text`, before it is read as such. */
@@ -36,14 +39,15 @@ export const behind = async (files: Pick<Confined, "text">, path: string, read: 
 // A byte order mark is a part of what was read, as it is for Buffer.
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
 
-export const confinedTo = async (folder: string): Promise<Confined> => {
+export const confinedTo = async (folder: string, only = ""): Promise<Confined> => {
   const root = await realpath(folder)
+  const bounds = await realpath(join(root, only))
 
   const locate = async (path: string): Promise<string | undefined> => {
     if (path.includes("\0")) return undefined
     const real = await realpath(join(root, path)).catch(() => undefined)
     if (real === undefined) return undefined
-    const inside = relative(root, real)
+    const inside = relative(bounds, real)
     return inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside) ? undefined : real
   }
 
@@ -92,5 +96,5 @@ export const confinedTo = async (folder: string): Promise<Confined> => {
     return { files: names((entry) => entry.isFile()), folders: names((entry) => entry.isDirectory()) }
   }
 
-  return { root, locate, bytes, text, size, list }
+  return { root, only, locate, bytes, text, size, list }
 }

@@ -44,7 +44,7 @@ export const exportResults = Effect.fnUntraced(function* (
   const page = yield* pageFiles
   return yield* Effect.tryPromise({
     try: async () => {
-      await refuseUnfit(results.files.root, out)
+      await refuseUnfit(join(results.files.root, results.files.only), out)
       let files = 0
       let leftOut = 0
       const write = async (path: string, contents: string | Uint8Array): Promise<void> => {

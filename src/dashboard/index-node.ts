@@ -43,6 +43,11 @@ const digestOf = (config: string): string =>
 /** How many files are open at once. */
 const concurrency = 32
 
+/** Whether a folder is a run, and not one that runs lie in. */
+export const isRunFolder = ({ files, folders }: Awaited<ReturnType<Confined["list"]>>): boolean =>
+  ["config.yaml", "return.json", "rollouts.jsonl", "outcomes.jsonl"].some((name) => files.includes(name)) ||
+  folders.includes("scores")
+
 export const makeIndex = (files: Confined): RunIndex => {
   let known = new Map<string, Known>()
   const counted = new Map<string, { readonly read: number; readonly lines: number; readonly behind: string }>()
@@ -51,10 +56,7 @@ export const makeIndex = (files: Confined): RunIndex => {
     const before = known.get(path)
     if (before !== undefined && before.signature === (await signatureOf(path, before))) return before
     const found = await files.list(path)
-    const isRun =
-      ["config.yaml", "return.json", "rollouts.jsonl", "outcomes.jsonl"].some((name) => found.files.includes(name)) ||
-      found.folders.includes("scores")
-    if (!isRun) return { folders: found.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
+    if (!isRunFolder(found)) return { folders: found.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
     const has = (name: string): boolean => found.files.includes(name)
     const read = (name: string, from?: number) =>
       has(name) ? files.text(`${path}/${name}`, from) : Promise.resolve(undefined)
@@ -145,7 +147,7 @@ export const makeIndex = (files: Confined): RunIndex => {
 
   const refresh = Effect.gen(function* () {
     const now = new Map<string, Known>()
-    let level: ReadonlyArray<string> = [""]
+    let level: ReadonlyArray<string> = [files.only]
     for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
       const found = yield* Effect.forEach(level, (path) => Effect.promise(() => look(path)), { concurrency })
       for (const one of found) if ("summary" in one) now.set(one.summary.path, one)

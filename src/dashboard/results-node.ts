@@ -1,8 +1,9 @@
 import { Effect, Schema } from "effect"
 import { messageOf } from "../config/text.ts"
+import { basename, dirname } from "node:path"
 import { type Confined, confinedTo } from "./confined-node.ts"
 import { type Curves, makeCurves } from "./curves-node.ts"
-import { makeIndex, type RunIndex } from "./index-node.ts"
+import { isRunFolder, makeIndex, type RunIndex } from "./index-node.ts"
 import { makeTranscripts, type Transcripts } from "./transcripts/transcripts-node.ts"
 
 /** The page cannot be served or written. */
@@ -18,9 +19,14 @@ export interface Results {
   readonly transcripts: Transcripts
 }
 
+/** Opens a results folder, or a single run: that is called by the name of its folder, and nothing beside it can be read. */
 export const openResults = (directory: string): Effect.Effect<Results, DashboardError> =>
   Effect.tryPromise({
-    try: () => confinedTo(directory),
+    try: async () => {
+      const files = await confinedTo(directory)
+      if (!isRunFolder(await files.list(""))) return files
+      return await confinedTo(dirname(files.root), basename(files.root))
+    },
     catch: (error) => new DashboardError({ message: `${directory} cannot be read: ${messageOf(error)}` }),
   }).pipe(
     Effect.map((files) => ({

@@ -33,10 +33,10 @@ const BandRequest = Schema.Struct({
   axis: Schema.Literals(axes),
 })
 
-/** Serves until the scope closes; the port that it got. */
+/** Serves until the scope closes. Gives the port that it listens on, and what the page calls the run when the directory is one. */
 export const serve = Effect.fnUntraced(function* (
   options: ServerOptions,
-): Effect.fn.Return<{ readonly port: number }, DashboardError, Scope.Scope> {
+): Effect.fn.Return<{ readonly port: number; readonly run?: string }, DashboardError, Scope.Scope> {
   const results = yield* openResults(options.directory)
   const live = yield* makeLive(results, options.pollEvery ?? 1000)
   const page = new Map((yield* pageFiles).map((file) => [file.name, file]))
@@ -117,7 +117,9 @@ export const serve = Effect.fnUntraced(function* (
   // Events go on for ever, so nobody waits for their end.
   yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
   const address = server.address()
-  return { port: typeof address === "object" && address !== null ? address.port : options.port }
+  const port = typeof address === "object" && address !== null ? address.port : options.port
+  const run = results.files.only
+  return run === "" ? { port } : { port, run }
 })
 
 const always = {

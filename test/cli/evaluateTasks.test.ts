@@ -181,7 +181,7 @@ describe("effect eval tasks.yaml", () => {
         [[folder, folder], 1, "expected the folder of a finished evaluation; it has no episodes.jsonl"],
         [[file, "--episodes", "3"], 2, "--episodes: it goes with a run: effect eval RUN"],
         [[folder, folder, "--set", "repeats=3"], 2, "--set: it goes with a run or a file"],
-        [[folder, "--resume", "latest"], 2, "it is not a run (it has no config.yaml), and no .yaml file"],
+        [[folder, "--resume", "latest"], 2, "it is not a run (it has no config.yaml), and there are no runs in"],
       ]
       for (const [args, code, message] of table) {
         const outcome = await effect(["eval", ...args, "--results-dir", join(folder, "results")])

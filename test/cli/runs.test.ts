@@ -383,7 +383,11 @@ describe.concurrent("used wrongly", () => {
     [() => ["runs", "show"], 2, "run"],
     [() => ["runs", "show", "latest", "--results-dir", "nowhere"], 2, "latest: there are no runs in nowhere"],
     [() => ["runs", "show", "_train_", "--results-dir", results], 2, "_train_: 3 runs have this in their paths: "],
-    [() => ["runs", "show", "src", "--results-dir", results], 2, "src: no run in"],
+    [
+      () => ["runs", "show", "src", "--results-dir", results],
+      2,
+      "src: it is not a run (it has no config.yaml), and no run in",
+    ],
     [() => ["runs", "diff", "latest", "--results-dir", results], 2, "other-run"],
     [() => ["runs", "diff", "latest", "l2f_sac", "--results-dir", results], 1, "has no config.yaml to compare"],
     [

@@ -32,6 +32,22 @@ describe("the index of runs", () => {
       })
     }))
 
+  it("has a single run by the name of its folder, and reads nothing beside it", () =>
+    withFolder(async (folder) => {
+      const path = makeRun(folder, { seed: 7 })
+      const sibling = makeRun(folder, { seed: 8 })
+      const results = await open(join(folder, path))
+      await refresh(results)
+      const [run, ...others] = results.index.runs()
+      assert.deepInclude(run, { path: "0007", name: "tune", seed: 7, state: "finished", score: 100 })
+      assert.deepStrictEqual(others, [])
+      assert.isString(await results.files.text("0007/config.yaml"))
+      for (const outside of ["0008/config.yaml", "0007/../0008/config.yaml", "."]) {
+        assert.isUndefined(await results.files.locate(outside), outside)
+      }
+      assert.include(sibling, "0008")
+    }))
+
   it("tells what is new, what has gone, and nothing where nothing changed", () =>
     withFolder(async (folder) => {
       const first = makeRun(folder)

@@ -10,6 +10,7 @@ it("a group of 5,000 runs has the band of 2,000 of them, evenly spread", async (
   const scores = scoreLine(10, 7, 0)
   const files: Confined = {
     root: "/",
+    only: "",
     locate: () => Promise.resolve(undefined),
     bytes: () => Promise.resolve(undefined),
     list: () => Promise.resolve({ files: [], folders: [] }),

@@ -60,6 +60,13 @@ const listed = async (
 const json = { "content-type": "application/json" }
 
 describe("the server", () => {
+  it("serves a single run, and says what the page calls it", () =>
+    withFolder(async (folder) => {
+      const directory = join(folder, makeRun(folder, { seed: 7 }))
+      const serving = Effect.scoped(serve({ directory, host: "127.0.0.1", port: 0 }))
+      assert.deepInclude(await Effect.runPromise(serving), { run: "0007" })
+    }))
+
   it("gives episodes a page at a time, and the one that is asked for; what can't be is refused", () =>
     served({ token: "0123456789" }, async (ask, folder) => {
       const lines = Array.from({ length: 250 }, (_, at) => Rollouts.line(rolloutOf(`e-${at}`, { reward: at })))

@@ -3,7 +3,7 @@ import { assert, describe, it } from "vitest"
 import { toPath } from "../../src/experiment/identifier.ts"
 import { configReader } from "../../src/runs/configText.ts"
 import { parseFilter } from "../../src/runs/filter.ts"
-import { pick } from "../../src/runs/pick.ts"
+import { pick, type Usable } from "../../src/runs/pick.ts"
 import { type Query, query, runLine } from "../../src/runs/query.ts"
 import { entryOf } from "../../src/runs/RunEntry.ts"
 import { runFacts } from "../../src/runs/RunFacts.ts"
@@ -212,8 +212,16 @@ describe("a line", () => {
 })
 
 describe("a run", () => {
-  const picked = (wanted: string): string => Effect.runSync(pick(wanted, entries, "results")).path
-  const refused = (wanted: string): string => Effect.runSync(Effect.flip(pick(wanted, entries, "results"))).message
+  const picked = (wanted: string, usable?: Usable): string =>
+    Effect.runSync(pick(wanted, entries, { folder: "results", ...(usable === undefined ? {} : { usable }) })).path
+  const refused = (wanted: string, usable?: Usable): string =>
+    Effect.runSync(
+      Effect.flip(pick(wanted, entries, { folder: "results", ...(usable === undefined ? {} : { usable }) })),
+    ).message
+  const only = (...paths: ReadonlyArray<string>): Usable => ({
+    noun: "a training",
+    isUsable: ({ path }) => Effect.succeed(paths.includes(path)),
+  })
 
   it("is meant by latest, or by a part of its path that no other has", () => {
     assert.strictEqual(picked("latest"), theirs)
@@ -224,9 +232,17 @@ describe("a run", () => {
   it("is not meant by what several have, or none", () => {
     assert.match(
       refused("ppo"),
-      /^ppo: 2 runs have this in their paths: .*00-00-02.*, .*00-00-01[^ ]*; write more of one of them$/,
+      /^2 runs have this in their paths: .*00-00-02.*, .*00-00-01[^ ]*; write more of one of these paths$/,
     )
-    assert.match(refused("tune"), /^tune: 5 runs have this in their paths: .* and 2 more; write more of one of them$/)
-    assert.strictEqual(refused("dqn"), "dqn: no run in results has this in its path")
+    assert.match(refused("tune"), /^5 runs have this in their paths: .* and 2 more; write more of one of these paths$/)
+    assert.strictEqual(refused("dqn"), "no run in results has this in its path; `effect runs` lists them")
+  })
+
+  it("is one that the command can use", () => {
+    assert.strictEqual(picked("latest", only(slow, fast)), fast)
+    assert.strictEqual(picked("ppo", only(slow)), slow)
+    assert.strictEqual(refused("latest", only()), "none of the runs in results is a training")
+    assert.strictEqual(refused("00-00-02", only(slow)), `${fast} is not a training`)
+    assert.strictEqual(refused("ppo", only()), "none of the 2 runs with this in their paths is a training")
   })
 })

@@ -1,0 +1,91 @@
+import { existsSync, statSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import { Effect } from "effect"
+import { Flag } from "effect/cli"
+import { configReader } from "../runs/configText.ts"
+import { kindOf, type RunKind } from "../runs/kind.ts"
+import { pick, type Usable } from "../runs/pick.ts"
+import { entryOf, type RunEntry, unplacedEntry } from "../runs/RunEntry.ts"
+import { runFacts } from "../runs/RunFacts.ts"
+import type { RunSource } from "../runs/RunSource.ts"
+import { diskSource, findRuns } from "../runs/source-node.ts"
+import { defaultResultsDir } from "./flags.ts"
+import { UsageError } from "./UsageError.ts"
+
+/** How an argument that names a run is described in help. */
+export const runArgument = "A run's folder, latest for the newest run, or a part of its path that no other run has"
+
+/** For commands that take a run and write nothing into a results folder. */
+export const lookupDir = Flag.String("results-dir").pipe(
+  Flag.withMetavar("dir"),
+  Flag.withDefault(defaultResultsDir),
+  Flag.withDescription("The folder in which latest and parts of paths are looked up (default: results)"),
+)
+
+export interface FindOptions {
+  /** The results folders that are searched for `latest` and for parts of paths. */
+  readonly folders: ReadonlyArray<string>
+  readonly usable?: Usable
+  /** Files that are damaged are not worth a warning unless the command shows what is in them. */
+  readonly source?: RunSource
+}
+
+/**
+ * Finds the run that somebody typed: the folder of one (or a file in it), `latest`, or a part of a path that no other run
+ * has. A folder is taken as it is: whether the command can use it is for the command to say.
+ */
+export const findRun = Effect.fnUntraced(function* (
+  wanted: string,
+  { folders, usable, source = silent }: FindOptions,
+): Effect.fn.Return<RunEntry, UsageError> {
+  const given = entryAt(wanted)
+  if (given !== undefined) return given
+  const entries = (yield* Effect.forEach(folders, (folder) => findRuns(folder, source))).flat()
+  const options = { folder: folders.join(" or "), ...(usable === undefined ? {} : { usable }) }
+  return yield* Effect.mapError(pick(wanted, entries, options), ({ message }) => {
+    const noRun = existsSync(wanted) ? " it is not a run (it has no config.yaml), and" : ""
+    return new UsageError({ message: `${wanted}:${noRun} ${message}` })
+  })
+})
+
+/** The folder of a run that is found, with a line on stderr that says which one it is when its path was not typed. */
+export const runFolder = Effect.fnUntraced(function* (
+  wanted: string,
+  options: FindOptions & { readonly quiet?: boolean },
+): Effect.fn.Return<string, UsageError> {
+  const { path } = yield* findRun(wanted, options)
+  if (entryAt(wanted) === undefined && options.quiet !== true) process.stderr.write(`run: ${path}\n`)
+  return path
+})
+
+/** The folder of a run to resume: `latest` means something else there, the newest unfinished run of the file. */
+export const runToResumeAt = Effect.fnUntraced(function* (
+  wanted: string,
+  options: FindOptions,
+): Effect.fn.Return<string, UsageError> {
+  const found = Effect.mapError(
+    findRun(wanted, options),
+    ({ message }) => new UsageError({ message: `--resume ${message}` }),
+  )
+  const { path } = yield* found
+  if (existsSync(join(path, "config.yaml"))) return path
+  return yield* new UsageError({ message: `--resume ${path}: it is not a run (it has no config.yaml)` })
+})
+
+/** Only runs of these kinds. */
+export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable => {
+  const configs = configReader()
+  const isUsable = (entry: RunEntry): Effect.Effect<boolean> =>
+    Effect.map(kindOf(runFacts(entry, silent, configs)), (kind) => kind !== undefined && kinds.includes(kind))
+  return { noun, isUsable }
+}
+
+const silent = diskSource(() => Effect.void)
+
+/** The run of a folder that exists, or of a file in it. */
+const entryAt = (wanted: string): RunEntry | undefined => {
+  if (!existsSync(wanted)) return undefined
+  const folder = statSync(wanted).isDirectory() ? join(wanted, ".") : dirname(wanted)
+  const isRun = ["config.yaml", "return.json"].some((file) => existsSync(join(folder, file)))
+  return entryOf(folder, resolve(folder).replaceAll("\\", "/")) ?? (isRun ? unplacedEntry(folder) : undefined)
+}

@@ -5,4 +5,6 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
   /** Its type. */
   agent: Schema.String,
   message: Schema.String,
+  /** Where the user's own code threw. */
+  userStack: Schema.optionalKey(Schema.String),
 }) {}

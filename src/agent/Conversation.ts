@@ -3,12 +3,14 @@
  * with what was answered. All language-model agents talk through it; they differ in what they say, and in when they
  * begin anew.
  */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
+import { display } from "../config/Config.ts"
+import { messageOf } from "../config/text.ts"
 import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { AgentFailure, ModelCall, ToolResult, Turn } from "./Agent.ts"
 import { AgentError } from "./AgentError.ts"
-import { defaultPenalty, type Parser, type ParseResult, whole } from "./Parser.ts"
+import { defaultPenalty, type Parser, ParseResult, whole } from "./Parser.ts"
 import { failed, type Tool } from "./Tool.ts"
 
 /** What every agent that asks a model is told. */
@@ -105,6 +107,8 @@ export const nativeTools: ToolForm = {
   tell: (results) => results.map(asToolMessage),
 }
 
+const isParseResult = Schema.is(ParseResult)
+
 /** How a turn ends with a completion that is for the env. */
 const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
   parsed._tag === "Parsed"
@@ -134,6 +138,22 @@ export const make = (options: ConversationOptions): Conversation => {
     const known = [...new Set([...own.keys(), ...specs.map(({ name }) => name)])].join(", ")
     return Effect.succeed(failed(call, `There is no tool "${call.name}"${known === "" ? "" : `; there are ${known}`}.`))
   }
+
+  const read = (text: string): Effect.Effect<ParseResult, AgentError> =>
+    Effect.try({
+      try: () => parser(text),
+      catch: (error) =>
+        new AgentError({
+          agent,
+          message: `${agent}: the parser threw: ${messageOf(error)}; expected an action, or a refusal with feedback`,
+          ...(error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}),
+        }),
+    }).pipe(
+      Effect.filterOrFail(isParseResult, (result) => {
+        const message = `${agent}: the parser gave ${display(result)}; expected an action, or a refusal with feedback`
+        return new AgentError({ agent, message })
+      }),
+    )
 
   const turn = Effect.gen(function* () {
     const calls: Array<ModelCall> = []
@@ -175,7 +195,7 @@ export const make = (options: ConversationOptions): Conversation => {
 
       const toolCalls = form.callsIn(completion)
       if (toolCalls.length === 0) {
-        const parsed = parser(completion.content)
+        const parsed = yield* read(completion.content)
         called({ target: "env", parsed, toolResults: [] })
         return { calls, outcome: outcomeOf(parsed) }
       }

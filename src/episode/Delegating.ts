@@ -127,9 +127,14 @@ const family = Effect.fnUntraced(function* (
     }
     const number = delegations++
     const { agent: model, env = answering, result = lastAction, description: _, ...limits } = agents[name]
+    const guarded = <A>(what: string, make: () => A): Effect.Effect<A, Refused> =>
+      Effect.try({
+        try: make,
+        catch: (error) => new Refused({ message: `${name} failed: its ${what} threw: ${messageOf(error)}` }),
+      })
     const child: Episode = {
       id: `${episode.id}/sub/${number}`,
-      env: env(task),
+      env: yield* guarded("env", () => env(task)),
       envSeed: stream(episode.envSeed, "delegate", number).uint32(),
       samplingSeed: stream(episode.samplingSeed, "delegate", number).uint32(),
       tags: { ...episode.tags, delegate: name },
@@ -142,7 +147,7 @@ const family = Effect.fnUntraced(function* (
       ({ message }) => new Refused({ message: `${name} failed: ${message}` }),
     )
     children[number] = rollouts
-    const answer = result(rollouts[0])
+    const answer = yield* guarded("result", () => result(rollouts[0]))
     return answer === null ? { content: noAnswer(name, rollouts[0]), isError: true } : { content: answer }
   })
 

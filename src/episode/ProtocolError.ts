@@ -6,4 +6,6 @@ export class ProtocolError extends Schema.TaggedError<ProtocolError>()("Protocol
   /** The rollout. */
   rollout: Schema.String,
   message: Schema.String,
+  /** Where the user's own code threw. */
+  userStack: Schema.optionalKey(Schema.String),
 }) {}

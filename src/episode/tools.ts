@@ -1,6 +1,7 @@
 /** Who answers the calls of tools that aren't an agent's own: handlers by name, and the env for the others. */
-import { Duration, Effect } from "effect"
+import { Cause, Duration, Effect } from "effect"
 import type { Shown, ToolResult } from "../agent/Agent.ts"
+import { messageOf } from "../config/text.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { CallResult, TextEpisode } from "../env/text/TextEnv.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
@@ -14,7 +15,7 @@ export interface CallSite {
   readonly stepId: string | null
 }
 
-/** A failure is a result that the model sees, by its message. */
+/** A failure is a result that the model sees, by its message; what is thrown fails the episode, and no other one. */
 export type ToolHandler = (call: ToolCall, from: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
 
 export interface ToolOptions {
@@ -76,7 +77,21 @@ export const answers = (
   const answer = (call: ToolCall): Effect.Effect<CallResult, EnvError | ProtocolError> => {
     const handler = Object.hasOwn(handlers, call.name) ? handlers[call.name] : undefined
     if (handler !== undefined) {
-      return Effect.catch(handler(call, from), ({ message }) => Effect.succeed({ content: message, isError: true }))
+      const broken = (problem: string, stack?: string) =>
+        new ProtocolError({
+          protocol,
+          rollout: from.rolloutId,
+          message: `${from.turnId}: the handler of the tool "${call.name}" ${problem}; expected a result, or a failure with a message`,
+          ...(stack === undefined ? {} : { userStack: stack }),
+        })
+      return Effect.suspend(() => handler(call, from)).pipe(
+        Effect.catch(({ message }) => Effect.succeed({ content: message, isError: true })),
+        Effect.catchDefect((defect) =>
+          Effect.fail(broken(`threw: ${messageOf(defect)}`, defect instanceof Error ? defect.stack : undefined)),
+        ),
+        // It interrupted itself: an interruption from outside isn't caught here.
+        Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(broken("was interrupted"))),
+      )
     }
     if (env !== null) return env.call(call)
     if (names.length === 0) {

@@ -28,9 +28,12 @@ export interface AgentSettings extends Partial<
 
 /** How calls of tools are told apart from all else that is said, and how their results are given. */
 export interface ToolForm {
-  /** False: the model isn't told of the agent's tools with the request, but by words. */
+  /** False: the model isn't told of any tools with the request, but by words. */
   readonly native: boolean
-  readonly callsIn: (completion: Completion) => ReadonlyArray<ToolCall>
+  /** `external` are the tools that others than the agent answer. */
+  readonly callsIn: (completion: Completion, external: ReadonlyArray<ToolSpec>) => ReadonlyArray<ToolCall>
+  /** The words by which the model is told of the tools of others, before what it is shown; none unless given. */
+  readonly introduce?: (external: ReadonlyArray<ToolSpec>) => string
   readonly tell: (results: ReadonlyArray<ToolResult>) => ReadonlyArray<ChatMessage>
 }
 
@@ -124,18 +127,19 @@ export const make = (options: ConversationOptions): Conversation => {
   const ownSpecs = form.native ? tools.map(({ spec }) => spec) : []
 
   let messages: Array<ChatMessage> = [...system]
-  let specs: ReadonlyArray<ToolSpec> = ownSpecs
+  /** Tools that others answer. */
+  let external: ReadonlyArray<ToolSpec> = []
   /** Calls that somebody outside owes an answer to. */
   let owed: ReadonlyArray<ToolCall> = []
   /** How often the model was asked since it was last shown something. */
   let asked = 0
 
-  const isExternal = ({ name }: ToolCall): boolean => !own.has(name) && specs.some((spec) => spec.name === name)
+  const isExternal = ({ name }: ToolCall): boolean => external.some((spec) => spec.name === name)
 
   const run = (call: ToolCall): Effect.Effect<ToolResult> => {
     const tool = own.get(call.name)
     if (tool !== undefined) return tool.call(call)
-    const known = [...new Set([...own.keys(), ...specs.map(({ name }) => name)])].join(", ")
+    const known = [...new Set([...own.keys(), ...external.map(({ name }) => name)])].join(", ")
     return Effect.succeed(failed(call, `There is no tool "${call.name}"${known === "" ? "" : `; there are ${known}`}.`))
   }
 
@@ -157,6 +161,7 @@ export const make = (options: ConversationOptions): Conversation => {
 
   const turn = Effect.gen(function* () {
     const calls: Array<ModelCall> = []
+    const specs = form.native ? [...ownSpecs, ...external] : []
     while (true) {
       const isLast = asked + 1 >= maxCalls
       const loopIndex = asked
@@ -193,38 +198,38 @@ export const make = (options: ConversationOptions): Conversation => {
       }
       if (incomplete) return refuse(incompleteFeedback, "Not run: the answer was cut off.")
 
-      const toolCalls = form.callsIn(completion)
+      const toolCalls = form.callsIn(completion, external)
       if (toolCalls.length === 0) {
         const parsed = yield* read(completion.content)
         called({ target: "env", parsed, toolResults: [] })
         return { calls, outcome: outcomeOf(parsed) }
       }
       if (isLast) {
-        return specs.length === 0 && own.size === 0
+        return external.length === 0 && own.size === 0
           ? refuse("There are no tools to call. Answer in words.", "Not run: there are no tools.")
           : refuse("No more tools can be called for this. Answer without one.", "Not run: too many calls.")
       }
 
-      const external = toolCalls.filter(isExternal)
+      const outside = toolCalls.filter(isExternal)
       const toolResults = yield* Effect.forEach(
         toolCalls.filter((call) => !isExternal(call)),
         run,
       )
-      called({ target: external.length === 0 ? "internal" : "external", parsed: null, toolResults })
-      if (external.length > 0) {
-        owed = external
-        return { calls, outcome: { _tag: "CallTools", toolCalls: external } } satisfies Turn
+      called({ target: outside.length === 0 ? "internal" : "external", parsed: null, toolResults })
+      if (outside.length > 0) {
+        owed = outside
+        return { calls, outcome: { _tag: "CallTools", toolCalls: outside } } satisfies Turn
       }
     }
   })
 
-  const undoable = (added: ReadonlyArray<ChatMessage>): Effect.Effect<Turn, AgentFailure> => {
-    const before = { length: messages.length, owed, asked, specs }
-    messages.push(...added)
+  const undoable = (change: () => void): Effect.Effect<Turn, AgentFailure> => {
+    const before = { length: messages.length, owed, asked, external }
+    change()
     return Effect.onError(turn, () =>
       Effect.sync(() => {
         messages.length = before.length
-        ;({ owed, asked, specs } = before)
+        ;({ owed, asked, external } = before)
       }),
     )
   }
@@ -233,7 +238,7 @@ export const make = (options: ConversationOptions): Conversation => {
     isNew: () => messages.length === system.length,
     reset: () => {
       messages = [...system]
-      specs = ownSpecs
+      external = []
       owed = []
       asked = 0
     },
@@ -244,9 +249,14 @@ export const make = (options: ConversationOptions): Conversation => {
           const message = `${agent} was shown an observation, but still waits for the results of its calls: ${names}`
           return Effect.fail(new AgentError({ agent, message }))
         }
-        asked = 0
-        if (externalTools !== undefined) specs = [...ownSpecs, ...externalTools.filter(({ name }) => !own.has(name))]
-        return undoable([{ role: "user", content: text }])
+        return undoable(() => {
+          asked = 0
+          const known = external
+          if (externalTools !== undefined) external = externalTools.filter(({ name }) => !own.has(name))
+          const unknown = external.filter(({ name }) => !known.some((spec) => spec.name === name))
+          const introduced = unknown.length === 0 ? undefined : form.introduce?.(unknown)
+          messages.push({ role: "user", content: introduced === undefined ? text : `${introduced}\n\n${text}` })
+        })
       }),
     answer: (results) =>
       Effect.suspend(() => {
@@ -264,9 +274,10 @@ export const make = (options: ConversationOptions): Conversation => {
             1,
           ),
         )
-        const undone = undoable(inOrder.map(asToolMessage))
-        owed = []
-        return undone
+        return undoable(() => {
+          messages.push(...form.tell(inOrder))
+          owed = []
+        })
       }),
   }
 }

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
 import { isPlain } from "../config/Config.ts"
-import type { Completion, ToolCall } from "../lm/Chat.ts"
+import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
 import { type AgentSettings, type ToolForm, nativeTools } from "./Conversation.ts"
@@ -61,18 +61,18 @@ export const action =
 const finished = (text: string): string => /^(?:finish|answer)\s*\[(.*)\]$/is.exec(text)?.[1].trim() ?? text
 
 /** The call in an action line: `name[input]`, whose input is JSON, or the one parameter that the tool has. */
-const callIn = (text: string, tools: ReadonlyMap<string, Tool>, id: string): ReadonlyArray<ToolCall> => {
+const callIn = (text: string, tools: ReadonlyArray<ToolSpec>, id: string): ReadonlyArray<ToolCall> => {
   const found = /^([\w-]+)\s*(?:\[(.*)\]|\((.*)\))$/s.exec(lineOf("action", text) ?? "")
   if (found === null) return []
   const [, name, inBrackets, inParentheses] = found
-  const tool = tools.get(name)
+  const tool = tools.find((spec) => spec.name === name)
   if (tool === undefined) return []
   return [{ id, name, arguments: argumentsOf(tool, (inBrackets ?? inParentheses ?? "").trim()) }]
 }
 
-const argumentsOf = ({ spec }: Tool, input: string): string => {
+const argumentsOf = ({ parameters }: ToolSpec, input: string): string => {
   if (input === "" || input.startsWith("{")) return input
-  const { properties } = spec.parameters
+  const { properties } = parameters
   const names = isPlain(properties) ? Object.keys(properties) : []
   if (names.length !== 1) return input
   const only = isPlain(properties) ? properties[names[0]] : undefined
@@ -80,40 +80,43 @@ const argumentsOf = ({ spec }: Tool, input: string): string => {
   return `{${JSON.stringify(names[0])}: ${isText ? JSON.stringify(input) : input}}`
 }
 
-const formOf = (tools: ReadonlyArray<Tool>): ToolForm => {
-  const byName = new Map(tools.map((tool) => [tool.spec.name, tool]))
-  return {
-    native: false,
-    callsIn: (completion: Completion) =>
-      completion.toolCalls.length > 0 ? completion.toolCalls : callIn(completion.content, byName, "action"),
-    tell: (results) =>
-      results.flatMap((result) =>
-        result.toolCallId === "action"
-          ? [{ role: "user", content: `Observation: ${result.content}` }]
-          : nativeTools.tell([result]),
-      ),
-  }
-}
+const formOf = (own: ReadonlyArray<ToolSpec>): ToolForm => ({
+  native: false,
+  callsIn: (completion, external) =>
+    completion.toolCalls.length > 0
+      ? completion.toolCalls
+      : callIn(completion.content, [...own, ...external], "action"),
+  introduce: (external) => listOf(external, own.length === 0 ? "As an action you can call" : "You can also call"),
+  tell: (results) =>
+    results.flatMap((result) =>
+      result.toolCallId === "action"
+        ? [{ role: "user", content: `Observation: ${result.content}` }]
+        : nativeTools.tell([result]),
+    ),
+})
 
-/** How to answer, and what there is to call. */
-const instructions = (tools: ReadonlyArray<Tool>): string => {
-  const lines = [
-    "Answer with two lines: `Thought: …`, what you think, and `Action: …`, what you do. Then wait: what you see next is said to you as `Observation: …`.",
-  ]
-  if (tools.length > 0) {
-    lines.push("As an action you can call, by `Action: name[input]`:")
-    for (const { spec } of tools) {
-      lines.push(`- ${spec.name}: ${spec.description} Its input: ${JSON.stringify(spec.parameters)}`)
-    }
-    lines.push("Any other action is for the task itself; `Action: finish[…]` gives an answer.")
-  }
-  return lines.join("\n")
+/** What there is to call, and how. */
+const listOf = (tools: ReadonlyArray<ToolSpec>, youCan: string): string =>
+  [
+    `${youCan}, by \`Action: name[input]\`:`,
+    ...tools.map(
+      ({ name, description, parameters }) => `- ${name}: ${description} Its input: ${JSON.stringify(parameters)}`,
+    ),
+    "Any other action is for the task itself; `Action: finish[…]` gives an answer.",
+  ].join("\n")
+
+/** How to answer, and which of its own tools there are to call. */
+const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
+  const form =
+    "Answer with two lines: `Thought: …`, what you think, and `Action: …`, what you do. Then wait: what you see next is said to you as `Observation: …`."
+  return tools.length === 0 ? form : `${form}\n${listOf(tools, "As an action you can call")}`
 }
 
 /**
  * The agent that thinks aloud before it acts (Yao et al. 2022, arXiv:2210.03629): `Thought: …`, `Action: …`. An action
- * that names one of its own tools is run here, and the model goes on with the result as its observation; any other is
- * for the env. It needs no model that knows of tools.
+ * that names one of its own tools is run here, one that names a tool of the env or of somebody else is a call for whoever
+ * plays the episode, and the model goes on with the result as its observation; any other is for the env. It needs no model
+ * that knows of tools.
  *
  * @example
  * ```ts
@@ -127,7 +130,8 @@ export const make = (config: Config): Effect.Effect<Agent, ConfigError, Lm> =>
     yield* checkCount(type, "history_k", historyK)
     yield* checkNames(type, tools)
     // Notes are called by action lines, too.
-    const all = memory?.type === KeyValueMemory.type ? [...KeyValueMemory.tools(memory, true), ...tools] : tools
+    const notes = memory?.type === KeyValueMemory.type ? KeyValueMemory.tools(memory, true) : []
+    const all = [...notes, ...tools].map(({ spec }) => spec)
     const { systemPrompt = null } = config
     const settings: AgentSettings = {
       ...config,

@@ -115,6 +115,56 @@ describe("an agent that thinks aloud", () => {
     }),
   )
 
+  it.effect("calls the tools of the env and of others by action lines, too, and is told of them", () =>
+    Effect.gen(function* () {
+      const { agent, script } = yield* made(
+        { tools: [lookup] },
+        'Thought: a job\nAction: delegate[{"task": "count"}]',
+        "Action: delegate[count again]",
+        "Action: finish[3]",
+        "Action: delegate[once more]",
+      )
+      const delegate = {
+        name: "delegate",
+        description: "Has a task done.",
+        parameters: { type: "object", properties: { task: { type: "string" } } },
+      }
+      const asked = (task: string) => [{ id: "action", name: "delegate", arguments: `{"task": "${task}"}` }]
+      const answered = (content: string) => ({
+        _tag: "ToolResults" as const,
+        results: [{ toolCallId: "action", toolName: "delegate", content, isError: false }],
+      })
+      const first = yield* agent.act({ ...look("How many?"), tools: [delegate] })
+      assert.deepStrictEqual(first.outcome, { _tag: "CallTools", toolCalls: asked("count") })
+      assert.strictEqual(first.calls[0].target, "external")
+      const second = yield* agent.act(answered("2"))
+      assert.deepStrictEqual(second.outcome, { _tag: "CallTools", toolCalls: asked("count again") })
+      const third = yield* agent.act(answered("3"))
+      assert.deepStrictEqual(third.outcome, { _tag: "Act", action: "3", reward: 0 })
+      const [system, opening, ...rest] = script.requests[2].messages
+      assert.match(system.content, /\n- lookup: /)
+      assert.match(
+        opening.content,
+        /^You can also call, by `Action: name\[input\]`:\n- delegate: Has a task done\. Its input: \{.*\n.*\n\nObservation: How many\?$/,
+      )
+      assert.deepStrictEqual(
+        rest.map(({ role, content }) => [role, content]),
+        [
+          ["assistant", 'Thought: a job\nAction: delegate[{"task": "count"}]'],
+          ["user", "Observation: 2"],
+          ["assistant", "Action: delegate[count again]"],
+          ["user", "Observation: 3"],
+        ],
+      )
+      // No server has to know of tools.
+      for (const { tools } of script.requests) assert.deepStrictEqual(tools, [])
+      // Without it, the same line is an action.
+      yield* agent.reset
+      const other = yield* agent.act(look("How many?"))
+      assert.deepStrictEqual(other.outcome, { _tag: "Act", action: "delegate[once more]", reward: 0 })
+    }),
+  )
+
   it.effect("stops asking after so many calls", () =>
     Effect.gen(function* () {
       const again = "Action: lookup[Paris]"

@@ -1,12 +1,13 @@
 import { existsSync } from "node:fs"
-import { readFile } from "node:fs/promises"
 import { basename, dirname, extname, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Path } from "effect"
-import { isMap, isScalar, LineCounter, parseDocument } from "yaml"
 import type { Override } from "../config/Config.ts"
-import { applyOverrides, camelCase, ConfigError, isPlain, toCamelCase } from "../config/Config.ts"
-import { messageOf, oneLine } from "../config/text.ts"
+import { applyOverrides, camelCase, ConfigError, display, isPlain, toCamelCase } from "../config/Config.ts"
+import { mostBytes, readText, shownPath } from "../config/files.ts"
+import { oneLine } from "../config/text.ts"
+import { readYamlText, type YamlDocument } from "../config/yaml.ts"
 import { isEvaluation } from "../evaluate/isEvaluation.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
@@ -28,6 +29,7 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
   const extension = extname(path)
   if (extension === ".yaml" || extension === ".yml") {
     const { value: config, lines } = yield* yamlLines(file)
+    if (!isPlain(config)) return yield* notKeys(file, config)
     if (isEvaluation(config) && !isExperiment(config)) {
       return yield* new UsageError({ message: `${file}: it is an evaluation; effect eval ${file} plays it` })
     }
@@ -161,15 +163,21 @@ const missingExtension = (error: Error): string => {
   return existsSync(`${path}.ts`) ? `; did you mean ${basename(path)}.ts?` : ""
 }
 
+/** For a config that is a list or a single value. */
+export const notKeys = (file: string, value: unknown): UsageError => {
+  const what = value === null ? "nothing: the file is empty" : Array.isArray(value) ? "a list" : display(value)
+  return new UsageError({ message: `${file}: expected keys and values ("key: value"), found ${what}` })
+}
+
 /** A YAML file as plain data. */
 export const readYaml = (file: string): Effect.Effect<unknown, UsageError> =>
-  Effect.map(parseYaml(file), ({ value }) => value)
+  Effect.map(parseFile(file), ({ value }) => value)
 
 /** The same with the place of each of its keys: `agent.historyK` in `conf.yaml:7`. */
 export const yamlLines = Effect.fnUntraced(function* (
   file: string,
 ): Effect.fn.Return<{ readonly value: unknown; readonly lines: ReadonlyMap<string, string> }, UsageError> {
-  const { value, keyLineOf } = yield* parseYaml(file)
+  const { value, keyLineOf } = yield* parseFile(file)
   const lines = new Map<string, string>()
   const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
     const isData = path.at(-1) === "items"
@@ -188,8 +196,8 @@ export const yamlLines = Effect.fnUntraced(function* (
 export const yamlOverrides = Effect.fnUntraced(function* (
   file: string,
 ): Effect.fn.Return<ReadonlyArray<Override>, UsageError> {
-  const { value, lineOf } = yield* parseYaml(file)
-  if (!isPlain(value)) return yield* new UsageError({ message: `${file}: expected keys and values` })
+  const { value, lineOf } = yield* parseFile(file)
+  if (!isPlain(value)) return yield* notKeys(file, value)
   const overrides: Array<Override> = []
   const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
     if (isPlain(tree) && !("_tag" in tree) && Object.keys(tree).length > 0) {
@@ -204,40 +212,9 @@ export const yamlOverrides = Effect.fnUntraced(function* (
   return overrides
 })
 
-interface ParsedYaml {
-  readonly value: unknown
-  readonly lineOf: (path: ReadonlyArray<string>) => number
-  /** Of a key, where it stands itself; undefined for what is in a list. */
-  readonly keyLineOf: (path: ReadonlyArray<string>) => number | undefined
-}
-
-const parseYaml = Effect.fnUntraced(function* (file: string): Effect.fn.Return<ParsedYaml, UsageError> {
-  if (!existsSync(file)) return yield* new UsageError({ message: `${file}: there is no such file` })
-  const text = yield* Effect.tryPromise({
-    try: () => readFile(file, "utf8"),
-    catch: (error) => new UsageError({ message: `${file}: ${messageOf(error)}` }),
-  })
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines })
-  const [problem] = document.errors
-  if (problem !== undefined) {
-    const line = problem.linePos?.[0].line
-    return yield* new UsageError({
-      message: `${file}${line === undefined ? "" : `:${line}`}: ${problem.message.split("\n")[0]}`,
-    })
-  }
-  const lineOf = (path: ReadonlyArray<string>): number => {
-    const node: unknown = document.getIn(path, true)
-    const range =
-      typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? node.range : [0]
-    return lines.linePos(Number(range[0])).line
-  }
-  const keyLineOf = (path: ReadonlyArray<string>): number | undefined => {
-    const section: unknown = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)
-    const pair = isMap(section)
-      ? section.items.find(({ key }) => isScalar(key) && String(key.value) === path.at(-1))
-      : undefined
-    return isScalar(pair?.key) && pair.key.range ? lines.linePos(pair.key.range[0]).line : undefined
-  }
-  return { value: document.toJS(), lineOf, keyLineOf }
-})
+const parseFile = (file: string): Effect.Effect<YamlDocument, UsageError> =>
+  readText(file, mostBytes.config).pipe(
+    Effect.mapError(({ message }) => new UsageError({ message: `${shownPath(file)}: ${message}` })),
+    Effect.flatMap((text) => Effect.mapError(readYamlText(text, file), ({ message }) => new UsageError({ message }))),
+    Effect.provide(NodeFileSystem.layer),
+  )

@@ -1,5 +1,5 @@
-import { parse } from "yaml"
 import { isPlain } from "../config/Config.ts"
+import { parseYaml } from "../config/yaml.ts"
 import { dataAt } from "./Value.ts"
 
 /**
@@ -19,7 +19,7 @@ export const configReader = (): ConfigReader => {
   const parseOnce = (text: string): unknown => {
     if (parsed.has(text)) return parsed.get(text)
     if (parsed.size >= most) parsed.clear()
-    const value: unknown = parse(text)
+    const value = valueIn(text)
     parsed.set(text, value)
     return value
   }
@@ -33,9 +33,15 @@ export const configReader = (): ConfigReader => {
   }
 }
 
+const valueIn = (text: string): unknown => {
+  const found = parseYaml(text)
+  if ("problem" in found) throw new Error(found.problem)
+  return found.value
+}
+
 /** A whole config. */
 export const parseConfig = (text: string): unknown => {
-  const value: unknown = parse(text)
+  const value = valueIn(text)
   if (!isPlain(value)) throw new Error("expected keys and values")
   return value
 }

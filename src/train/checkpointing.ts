@@ -1,11 +1,11 @@
 import { Effect, Schema } from "effect"
-import { parseDocument } from "yaml"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { Learner, LearnerError, NamedTensors } from "../algorithm/Algorithm.ts"
 import { attempt } from "../algorithm/drive.ts"
 import * as Checkpoints from "../checkpoint/Checkpoint.ts"
 import * as safetensors from "../checkpoint/safetensors.ts"
 import { blamed, ConfigError, display, isPlain, type Plain } from "../config/Config.ts"
+import { parseYaml } from "../config/yaml.ts"
 import * as Normalise from "../env/Normalise.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
 import type { RunFiles } from "../experiment/RunStore.ts"
@@ -151,8 +151,8 @@ export const resume = Effect.fnUntraced(function* (
 export const savedConfig = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Return<Plain, RunStoreError> {
   if (!(yield* run.exists("config.yaml"))) return {}
   const text = yield* run.readText("config.yaml")
-  const config = yield* Effect.sync((): unknown => parseDocument(text).toJS())
-  return isPlain(config) ? config : {}
+  const found = parseYaml(text)
+  return "value" in found && isPlain(found.value) ? found.value : {}
 })
 
 export type Restoring = Pick<Saving, "plan" | "run" | "learner" | "envs">

@@ -1,6 +1,7 @@
-import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, type FileSystem, Schema } from "effect"
+import { mostBytes } from "../config/files.ts"
+import { readTextWithin } from "../config/files-node.ts"
 import { toCamelCase } from "../config/Config.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { RolloutsError } from "../episode/RolloutsError.ts"
@@ -39,7 +40,7 @@ export const showEvaluation = Effect.fnUntraced(function* (given: {
   const { text } = yield* reports
   const file = join(folder, "metrics.json")
   const found = yield* Effect.tryPromise({
-    try: () => readFile(file, "utf8"),
+    try: () => readTextWithin(file, mostBytes.text),
     catch: (error) =>
       new UsageError({ message: `${folder}: it is an evaluation that isn't finished (${messageOf(error)})` }),
   })

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs"
 import { basename, dirname, extname, join } from "node:path"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
+import { isPlain } from "../config/Config.ts"
 import type { EvaluationError, EvaluationResult } from "../evaluate/Evaluations.ts"
 import { journalFile } from "../evaluate/journalFile.ts"
 import { isEvaluation } from "../evaluate/isEvaluation.ts"
@@ -12,7 +13,7 @@ import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { logsDir } from "../train/runtime/logsDir.ts"
 import { defaultResultsDir, quoted } from "./flags.ts"
 import { ofKind, runToResumeAt } from "./findRun.ts"
-import { ownPlace, yamlLines } from "./loadTraining.ts"
+import { notKeys, ownPlace, yamlLines } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -32,6 +33,7 @@ export type EvaluateFileError = EvaluationError | UsageError
 export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effect.fn.Return<void, EvaluateFileError> {
   const { file, json, quiet } = given
   const { value: config, lines } = yield* yamlLines(file)
+  if (!isPlain(config)) return yield* notKeys(file, config)
   if (!isEvaluation(config) && isExperiment(config)) {
     const hint = "effect run trains it, effect eval RUN evaluates what it has learnt"
     return yield* new UsageError({ message: `${file}: it has no dataset, so it is no evaluation; ${hint}` })

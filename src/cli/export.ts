@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs"
-import { readdir, readFile, writeFile } from "node:fs/promises"
+import { readdir, writeFile } from "node:fs/promises"
 import { basename, join, resolve, sep } from "node:path"
 import { Effect, Layer, Option } from "effect"
+import { mostBytes } from "../config/files.ts"
+import { readFileWithin, readTextWithin } from "../config/files-node.ts"
 import { Argument, Command, Flag } from "effect/cli"
 import { messageOf } from "../config/text.ts"
 import { type Curve, curveCsv, curvePng, curveSvg } from "../experiment/curveFiles.ts"
@@ -147,7 +149,7 @@ const filesToLoad = async (run: string): Promise<Map<string, Uint8Array>> => {
     const path = join(entry.parentPath, entry.name)
     if (path.includes(`${sep}steps${sep}`)) continue
     if (/config\.yaml$|\/(manifest|runtime|latest)\.json$|\.safetensors$|policy\.onnx$/.test(path)) {
-      files.set(path, new Uint8Array(await readFile(path)))
+      files.set(path, await readFileWithin(path, mostBytes.binary))
     }
   }
   return files
@@ -162,7 +164,7 @@ const curveFile = Effect.fnUntraced(function* (
     return yield* new UsageError({ message: `${given.join(", ")}: there is no return.json of a finished run` })
   }
   const curves = yield* Effect.forEach(runs, (run) =>
-    Effect.tryPromise(() => readFile(join(run, "return.json"), "utf8")).pipe(
+    Effect.tryPromise(() => readTextWithin(join(run, "return.json"), mostBytes.text)).pipe(
       Effect.flatMap(decodeReturnFile),
       Effect.map((records) => records.map(({ step, returns_mean: value }) => ({ step, value }))),
       Effect.mapError((error) => new UsageError({ message: `${run}/return.json: ${messageOf(error)}` })),

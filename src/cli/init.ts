@@ -1,6 +1,7 @@
 import { Effect, FileSystem, Option, Path, type PlatformError } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { fileURLToPath } from "node:url"
+import { makeFolder } from "../config/files.ts"
 import { quoted } from "./flags.ts"
 import { files, type Kind, kinds } from "./initFiles.ts"
 import { UsageError } from "./UsageError.ts"
@@ -45,7 +46,7 @@ const execute = Effect.fnUntraced(function* (
   const folder = paths.dirname(paths.resolve(file))
   const known = schema === null ? undefined : yield* schemaNear(folder, schema)
   const first = schema === null ? "" : `# yaml-language-server: $schema=${known ?? schema}\n`
-  yield* fs.makeDirectory(folder, { recursive: true })
+  yield* Effect.mapError(makeFolder(folder), ({ message }) => new UsageError({ message: `${file}: ${message}` }))
   const contents = `${first}${text.replace("FILE_NAME", quoted([file]))}`
   yield* fs.writeFileString(file, contents, { flag: given.force ? "w" : "wx" }).pipe(
     Effect.catchIf(

@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs"
-import { readdir, readFile } from "node:fs/promises"
+import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
+import { mostBytes } from "../config/files.ts"
+import { readTextWithin } from "../config/files-node.ts"
 import { Argument, Command, Flag } from "effect/cli"
 import { isEvaluation } from "../evaluate/isEvaluation.ts"
 import { backend, backendNames, envPool, platform, terminalProgress } from "../node.ts"
@@ -172,7 +174,8 @@ const scoresIn = async (run: string): Promise<Files> => {
   const found = new Map<string, string>()
   for (const folder of ["scores/train", "scores/val"]) {
     for (const name of (await readdir(join(run, folder)).catch(() => [])).sort()) {
-      if (name.endsWith(".jsonl")) found.set(`${folder}/${name}`, await readFile(join(run, folder, name), "utf8"))
+      if (name.endsWith(".jsonl"))
+        found.set(`${folder}/${name}`, await readTextWithin(join(run, folder, name), mostBytes.text))
     }
   }
   return found

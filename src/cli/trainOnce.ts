@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs"
-import { readFile, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Cause, Effect, Exit, Layer, Option } from "effect"
+import { mostBytes } from "../config/files.ts"
+import { readTextWithin } from "../config/files-node.ts"
 import { isPlain } from "../config/Config.ts"
 import { dateOf } from "../experiment/identifier.ts"
 import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../node.ts"
@@ -168,7 +170,7 @@ const noteSweep = (directory: string, command: string) =>
 
 const sweepCommand = (directory: string): Effect.Effect<string | undefined> =>
   Effect.promise(() =>
-    readFile(join(directory, sweepFile), "utf8").then(
+    readTextWithin(join(directory, sweepFile), mostBytes.text).then(
       (text) => text.trim(),
       () => undefined,
     ),

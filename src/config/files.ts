@@ -53,6 +53,8 @@ export interface PlatformFailure {
   readonly message: string
   readonly reason?: { readonly _tag: string }
   readonly cause?: unknown
+  /** Of a FileError. */
+  readonly missing?: boolean
 }
 
 /** A path for a message: of one that is very long, its two ends. */
@@ -64,7 +66,7 @@ const codeIn = (value: unknown): string | undefined =>
 
 /** What the system said about a failure, as one line for people. */
 export const systemMessage = (error: PlatformFailure): string => {
-  const code = codeIn(error) ?? codeIn(error.cause)
+  const code = error.missing === true ? "ENOENT" : (codeIn(error) ?? codeIn(error.cause))
   return oneLine(plain[code ?? ""] ?? plain[error.reason?._tag ?? ""] ?? error.message)
 }
 
@@ -119,6 +121,10 @@ export const readText = Effect.fnUntraced(function* (
   return yield* new FileError({ path, missing: false, message: found.problem })
 })
 
+/** The same for code that was handed the file system. */
+export const readTextFrom = (fs: FileSystem.FileSystem, path: string, most: number): Effect.Effect<string, FileError> =>
+  Effect.provideService(readText(path, most), FileSystem.FileSystem, fs)
+
 const decoder = new TextDecoder("utf-8", { fatal: true })
 
 /** Bytes as text, without a mark at its begin; or what they are instead. */
@@ -154,7 +160,7 @@ export const makeFolder = Effect.fnUntraced(function* (
   const failing = (path: string) =>
     Effect.mapError((error: PlatformError.PlatformError) => {
       const missing = error.reason._tag === "NotFound"
-      const message = missing ? `${path} can't be made: no folders can be made there` : systemMessage(error)
+      const message = missing ? `no folder can be made at ${path}` : systemMessage(error)
       return new FileError({ path, missing: false, message })
     })
   const missing: Array<string> = []

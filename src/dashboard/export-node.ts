@@ -2,7 +2,10 @@
 import { existsSync } from "node:fs"
 import { copyFile, mkdir, readdir, realpath, writeFile } from "node:fs/promises"
 import { basename, dirname, join, relative, sep } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect } from "effect"
+import { makeFolder } from "../config/files.ts"
 import { messageOf } from "../config/text.ts"
 import { axes } from "./curve.ts"
 import { measures } from "./curves-node.ts"
@@ -41,6 +44,10 @@ export const exportResults = Effect.fnUntraced(function* (
   { checkpoints = false }: ExportOptions = {},
 ): Effect.fn.Return<Exported, DashboardError> {
   yield* results.index.refresh
+  yield* makeFolder(out).pipe(
+    Effect.mapError(({ message }) => new DashboardError({ message: `--export ${out}: ${message}` })),
+    Effect.provide([NodeFileSystem.layer, NodePath.layer]),
+  )
   const page = yield* pageFiles
   return yield* Effect.tryPromise({
     try: async () => {
@@ -71,7 +78,6 @@ export const exportResults = Effect.fnUntraced(function* (
 const marker = "data/runs.json"
 
 const refuseUnfit = async (root: string, out: string): Promise<void> => {
-  await mkdir(out, { recursive: true })
   const inside = relative(root, await realpath(out))
   if (inside === "" || (inside !== ".." && !inside.startsWith(`..${sep}`))) {
     throw new Error("expected a folder outside of the results, or the site would hold itself")

@@ -2,6 +2,7 @@
 import { Effect, FileSystem, type PlatformError, Schema, SchemaIssue, Stream } from "effect"
 import { joined } from "../config/bytes.ts"
 import { display } from "../config/Config.ts"
+import { checkFile, type FileError } from "../config/files.ts"
 import { oneLine } from "../config/text.ts"
 import { RolloutsError } from "./RolloutsError.ts"
 
@@ -55,16 +56,20 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
     },
   )
 
-const unreadable = (path: string, error: PlatformError.PlatformError): RolloutsError => {
-  const said = error.reason._tag === "NotFound" ? "there is no such file" : `can't be read: ${oneLine(error.message)}`
-  return new RolloutsError({ path, line: null, message: `${path}: ${said}` })
+const unreadable = (path: string, error: PlatformError.PlatformError | FileError): RolloutsError => {
+  const missing = "missing" in error ? error.missing : error.reason._tag === "NotFound"
+  const problem = missing ? "there is no such file" : `can't be read: ${oneLine(error.message)}`
+  return new RolloutsError({ path, line: null, message: `${path}: ${problem}` })
 }
 
 /** The lines of a file. */
 export const linesOf = (path: string): Stream.Stream<Line, RolloutsError, FileSystem.FileSystem> =>
   Stream.unwrap(
     Effect.map(FileSystem.FileSystem, (fs) =>
-      lines(fs.stream(path, { chunkSize: 256 * 1024 })).pipe(Stream.mapError((error) => unreadable(path, error))),
+      Stream.fromEffectDrain(checkFile(path, Infinity)).pipe(
+        Stream.concat(lines(fs.stream(path, { chunkSize: 256 * 1024 }))),
+        Stream.mapError((error) => unreadable(path, error)),
+      ),
     ),
   )
 

@@ -1,5 +1,6 @@
 /** The file of a batch: a line for each request that is done with, in the requests' order, to be gone on with later. */
 import { Effect, FileSystem, Path, type PlatformError, Schema, type Scope, Semaphore, Stream } from "effect"
+import { type FileError, makeFolder } from "../config/files.ts"
 import { oneLine } from "../config/text.ts"
 import { linesOf, valueOf } from "./jsonLines.ts"
 import { line, type Outcome } from "./Outcome.ts"
@@ -40,7 +41,7 @@ export interface Expected {
   readonly gaps: boolean
 }
 
-const failedTo = (operation: string, path: string, error: PlatformError.PlatformError): RolloutsError =>
+const failedTo = (operation: string, path: string, error: PlatformError.PlatformError | FileError): RolloutsError =>
   new RolloutsError({ path, line: null, message: `${path}: can't ${operation}: ${oneLine(error.message)}` })
 
 /** Goes through the lines of a file beside the requests, and cuts off what somebody was stopped within. */
@@ -105,7 +106,7 @@ export const appending = Effect.fnUntraced(function* (
 ): Effect.fn.Return<OutcomeFile, RolloutsError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
   const { dirname } = yield* Path.Path
-  const file = yield* fs.makeDirectory(dirname(path), { recursive: true }).pipe(
+  const file = yield* makeFolder(dirname(path)).pipe(
     Effect.andThen(fs.open(path, { flag: "a" })),
     Effect.mapError((error) => failedTo("open it", path, error)),
   )

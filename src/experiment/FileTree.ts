@@ -5,6 +5,7 @@
  * Temporary names begin with a dot: `.NAME.tmp` is on its way in or out, `.NAME.old` makes room for a new NAME.
  */
 import { Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
+import { checkFile, FileError, makeFolder, mostBytes } from "../config/files.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 
 /**
@@ -70,7 +71,10 @@ export type Append = (contents: Uint8Array | string) => Effect.Effect<void, RunS
 export const bytesOf = (contents: Uint8Array | string): Uint8Array =>
   typeof contents === "string" ? new TextEncoder().encode(contents) : contents
 
-const isMissing = (error: PlatformError.PlatformError): boolean => error.reason._tag === "NotFound"
+type Failure = PlatformError.PlatformError | FileError
+
+const isMissing = (error: Failure): boolean =>
+  error instanceof FileError ? error.missing : error.reason._tag === "NotFound"
 
 /** A tree on disk. */
 export const onDisk = Effect.fnUntraced(function* (
@@ -78,21 +82,24 @@ export const onDisk = Effect.fnUntraced(function* (
 ): Effect.fn.Return<FileTree, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   // Some of a run's files may be wanted in a place outside of it.
   const at = (relative: string): string => (path.isAbsolute(relative) ? relative : path.join(root, relative))
   const hidden = (final: string, ending: "tmp" | "old"): string =>
     path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
 
   /** What every operation has in common: it is not stopped half-way, and fails with a line for people. */
-  const doing = <A>(
-    operation: string,
-    relative: string,
-    effect: Effect.Effect<A, PlatformError.PlatformError, Scope.Scope>,
-  ) =>
+  const doing = <A>(operation: string, relative: string, effect: Effect.Effect<A, Failure, Scope.Scope>) =>
     Effect.scoped(effect).pipe(
       Effect.uninterruptible,
       Effect.mapError((error) => runStoreError(operation, at(relative), error)),
     )
+
+  const makeDirectory = (folder: string) => Effect.provideContext(makeFolder(folder), context)
+
+  /** Else a pipe would be waited for until somebody writes into it, and a device has no end. */
+  const reading = <A>(relative: string, most: number, effect: Effect.Effect<A, PlatformError.PlatformError>) =>
+    doing("read", relative, Effect.andThen(Effect.provideContext(checkFile(at(relative), most), context), effect))
 
   const syncFile = (file: string) =>
     Effect.scoped(Effect.flatMap(fs.open(file, { flag: "r+" }), (handle) => handle.sync))
@@ -127,9 +134,7 @@ export const onDisk = Effect.fnUntraced(function* (
 
   /** Makes the folder of a file where there is none yet. */
   const inFolder = <A, R>(file: string, effect: Effect.Effect<A, PlatformError.PlatformError, R>) =>
-    Effect.catchIf(effect, isMissing, () =>
-      Effect.andThen(fs.makeDirectory(path.dirname(file), { recursive: true }), effect),
-    )
+    Effect.catchIf(effect, isMissing, () => Effect.andThen(makeDirectory(path.dirname(file)), effect))
 
   const openToAppend = (file: string) => inFolder(file, fs.open(file, { flag: "a" }))
 
@@ -150,12 +155,17 @@ export const onDisk = Effect.fnUntraced(function* (
 
   return {
     root,
-    read: (relative) => doing("read", relative, fs.readFile(at(relative))),
+    read: (relative) => reading(relative, mostBytes.binary, fs.readFile(at(relative))),
     stream: (relative, part) =>
-      fs
-        .stream(at(relative), part === undefined ? {} : { offset: part.offset, bytesToRead: part.bytes })
-        .pipe(Stream.mapError((error) => runStoreError("read", at(relative), error))),
-    readText: (relative) => doing("read", relative, fs.readFileString(at(relative))),
+      Stream.unwrap(
+        Effect.as(
+          reading(relative, Infinity, Effect.void),
+          fs
+            .stream(at(relative), part === undefined ? {} : { offset: part.offset, bytesToRead: part.bytes })
+            .pipe(Stream.mapError((error) => runStoreError("read", at(relative), error))),
+        ),
+      ),
+    readText: (relative) => reading(relative, mostBytes.text, fs.readFileString(at(relative))),
     write: (relative, contents, { durable } = { durable: true }) =>
       doing(
         "write",
@@ -201,7 +211,7 @@ export const onDisk = Effect.fnUntraced(function* (
           const parent = path.dirname(final)
           const temporary = hidden(final, "tmp")
           yield* erase(temporary)
-          yield* fs.makeDirectory(temporary, { recursive: true })
+          yield* makeDirectory(temporary)
           const writeAll = (some: Readonly<Record<string, Contents>>) =>
             Effect.forEach(
               Object.entries(some),

@@ -9,6 +9,7 @@
  * ```
  */
 import { Context, Effect, FileSystem, Layer, Path, type PlatformError, Schema, type Scope } from "effect"
+import { type FileError, makeFolder } from "../config/files.ts"
 import { onDisk } from "./FileTree.ts"
 import { timeOf, toFlatPath, toPath } from "./identifier.ts"
 import { indexRun } from "./indexFile.ts"
@@ -112,8 +113,10 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
     for (let second = 0; ; second++) {
       const relative = pathOf(options, identity, second)
       const directory = path.join(options.resultsDir, relative)
-      const failing = Effect.mapError((error: PlatformError.PlatformError) => runStoreError("create", directory, error))
-      yield* fs.makeDirectory(path.dirname(directory), { recursive: true }).pipe(failing)
+      const failing = Effect.mapError((error: PlatformError.PlatformError | FileError) =>
+        runStoreError("create", directory, error),
+      )
+      yield* Effect.provideContext(makeFolder(path.dirname(directory)), context).pipe(failing)
       const isNew = yield* fs.makeDirectory(directory).pipe(
         Effect.as(true),
         Effect.catchIf(

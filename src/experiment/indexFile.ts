@@ -1,4 +1,5 @@
 import { Effect, type FileSystem, type Path } from "effect"
+import { mostBytes, readTextFrom } from "../config/files.ts"
 import { fromPath } from "./identifier.ts"
 import type { Owner } from "./lock.ts"
 import { type RunStoreError, runStoreError } from "./RunStoreError.ts"
@@ -29,7 +30,7 @@ export const indexRun = Effect.fnUntraced(function* (
   const target = path.join(folder, "index.txt")
   const own = yield* filesBelow(fs, path, folder, run)
   const replace = Effect.gen(function* () {
-    const before = yield* fs.readFileString(target).pipe(Effect.orElseSucceed(() => ""))
+    const before = yield* readTextFrom(fs, target, mostBytes.text).pipe(Effect.orElseSucceed(() => ""))
     const files = yield* filesBelow(fs, path, folder, "", runsOf(before).set(run, own))
     const draft = `${target}.tmp`
     const lines = files.map((file) => `./${file}\n`).sort()
@@ -67,7 +68,7 @@ const withTurn = <A, E>(
 ): Effect.Effect<A, E> => {
   const name = owner?.name ?? ""
   const claim = fs.writeFileString(lock, name, { flag: "wx" })
-  const isHeld = fs.readFileString(lock).pipe(
+  const isHeld = readTextFrom(fs, lock, mostBytes.config).pipe(
     Effect.flatMap((holder) =>
       owner === undefined || holder === "" ? Effect.succeed(undefined) : owner.isAlive(holder),
     ),

@@ -1,5 +1,6 @@
 import { Effect, type Scope } from "effect"
 import type { FileSystem } from "effect"
+import { mostBytes, readTextFrom } from "../config/files.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /** Who writes a run. Whether somebody else still lives is the platform's knowledge: `kill -0` on one machine. */
@@ -17,7 +18,7 @@ export const holdLock = Effect.fnUntraced(function* (
   owner: Owner,
 ): Effect.fn.Return<void, RunStoreError, Scope.Scope> {
   const claim = fs.writeFileString(file, owner.name, { flag: "wx" })
-  const readOwner = fs.readFileString(file)
+  const readOwner = readTextFrom(fs, file, mostBytes.config)
   const takeOver = Effect.gen(function* () {
     const name = yield* readOwner
     // A lock without a name is one whose writer was killed before it wrote it.
@@ -29,7 +30,7 @@ export const holdLock = Effect.fnUntraced(function* (
   const acquire = claim.pipe(
     Effect.as(undefined),
     Effect.catchIf(
-      (error) => error.reason._tag === "AlreadyExists",
+      ({ reason }) => reason._tag === "AlreadyExists",
       () => takeOver,
     ),
     Effect.mapError((error) => runStoreError("lock", file, error)),

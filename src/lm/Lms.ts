@@ -8,10 +8,11 @@
  * const { content } = yield* lm.complete(LmConfig.request(config, [{ role: "user", content: "Hello" }]))
  * ```
  */
-import { Effect, FileSystem, Layer, type Path } from "effect"
+import { Effect, type FileSystem, Layer, type Path } from "effect"
 import type { HttpClient } from "effect/http"
 import { closest } from "../config/closest.ts"
 import { ConfigError } from "../config/Config.ts"
+import { mostBytes, readText } from "../config/files.ts"
 import { messageOf } from "../config/text.ts"
 import * as Anthropic from "./anthropic.ts"
 import { budgeted, priceOf, Spent } from "./budgeted.ts"
@@ -160,7 +161,7 @@ const builtIn = Effect.fnUntraced(function* (
     })
   }
   if (name.endsWith(".json")) {
-    const text = yield* Effect.mapError((yield* FileSystem.FileSystem).readFileString(name), (error) =>
+    const text = yield* Effect.mapError(readText(name, mostBytes.text), (error) =>
       configError(how, "model", `${name} can't be read: ${messageOf(error)}`),
     )
     return (yield* Ngram.read(text, name)).lm

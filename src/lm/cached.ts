@@ -14,6 +14,7 @@
  */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { type Plain } from "../config/Config.ts"
+import { makeFolder, mostBytes, readText } from "../config/files.ts"
 import { messageOf } from "../config/text.ts"
 import { sha256 } from "../config/sha256.ts"
 import { canonical } from "./canonical.ts"
@@ -154,6 +155,7 @@ const isReason =
 const cacheFiles = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const at = (key: string): string => path.join(directory, key.slice(0, 2), `${key}.json`)
 
   const read = Effect.fnUntraced(function* (
@@ -161,8 +163,12 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
     model: string,
   ): Effect.fn.Return<Completion | undefined, LmError> {
     const file = at(key)
-    const text = yield* fs.readFileString(file).pipe(
-      Effect.catchIf(isReason("NotFound"), () => Effect.undefined),
+    const text = yield* readText(file, mostBytes.text).pipe(
+      Effect.provideContext(context),
+      Effect.catchIf(
+        ({ missing }) => missing,
+        () => Effect.undefined,
+      ),
       Effect.mapError((error) => cacheError(model, `${file} can't be read: ${messageOf(error)}`)),
     )
     if (text === undefined) return undefined
@@ -189,7 +195,7 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
         )
     return Effect.scoped(
       Effect.gen(function* () {
-        yield* fs.makeDirectory(folder, { recursive: true })
+        yield* Effect.provideContext(makeFolder(folder), context)
         const handle = yield* fs.open(temporary, { flag: "wx" })
         yield* handle.writeAll(utf8.encode(text))
         yield* handle.sync

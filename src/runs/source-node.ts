@@ -1,7 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs"
-import { open, readdir, stat } from "node:fs/promises"
+import { readdirSync } from "node:fs"
+import { readdir, stat } from "node:fs/promises"
 import { join, resolve, sep } from "node:path"
 import { Effect } from "effect"
+import { FileError, mostBytes } from "../config/files.ts"
+import { openFile, readTextSync } from "../config/files-node.ts"
 import { messageOf } from "../config/text.ts"
 import { fromFlatPath } from "../experiment/identifier.ts"
 import { owner } from "../experiment/owner-node.ts"
@@ -26,7 +28,7 @@ export const diskSource = (warn: RunSource["warn"]): RunSource => {
         async () => readdirSync(folder, { withFileTypes: true }).flatMap((one) => (one.isFile() ? [] : one.name)),
         [],
       ),
-    text: (file) => reading<string | undefined>(file, async () => readFileSync(file, "utf8"), undefined),
+    text: (file) => reading<string | undefined>(file, async () => readTextSync(file, mostBytes.text), undefined),
     tail: (file, bytes) => reading<string | undefined>(file, () => tailOf(file, bytes), undefined),
     tree: (folder) =>
       reading(folder, async () => {
@@ -50,10 +52,12 @@ export const diskSource = (warn: RunSource["warn"]): RunSource => {
 }
 
 const isMissing = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")
+  error instanceof FileError
+    ? error.missing
+    : error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")
 
 const tailOf = async (file: string, bytes: number): Promise<string> => {
-  await using handle = await open(file)
+  await using handle = await openFile(file)
   const { size } = await handle.stat()
   const from = Math.max(0, size - bytes)
   const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(size - from), position: from })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Path } from "effect"
+import { Effect, FileSystem, Layer, Path, Stream } from "effect"
 import { type FileTree, onDisk } from "../../src/experiment/FileTree.ts"
 import { inMemory } from "../../src/experiment/memoryTree.ts"
 import { brokenDisk } from "./brokenDisk.ts"
@@ -146,6 +146,34 @@ describe("a tree on disk whose writer was stopped", () => {
       assert.deepEqual(yield* tree.list("c/one"), ["other"])
       yield* tree.repair("nowhere")
     }))
+})
+
+describe("what is no file of a tree", () => {
+  it.effect("is refused where it would be read, and never waited for", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      if (!(yield* fs.exists("/dev/zero"))) return
+      const tree = yield* Effect.flatMap(temporaryDirectory, onDisk)
+      yield* fs.symlink("/dev/zero", `${tree.root}/weights`)
+      yield* fs.makeDirectory(`${tree.root}/folder`)
+      const device = `cannot read ${tree.root}/weights: expected a regular file, found a device`
+      const failing = [tree.read("weights"), tree.readText("weights"), Stream.runDrain(tree.stream("weights"))]
+      for (const reading of failing) assert.strictEqual((yield* Effect.flip(reading)).message, device)
+      const folder = `cannot read ${tree.root}/folder: expected a regular file, found a directory`
+      assert.strictEqual((yield* Effect.flip(tree.read("folder"))).message, folder)
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("is a folder that can't be made", () =>
+    Effect.gen(function* () {
+      if (!(yield* (yield* FileSystem.FileSystem).exists("/proc/self"))) return
+      const tree = yield* onDisk("/proc/nope")
+      const message = "no folder can be made at /proc/nope"
+      assert.strictEqual((yield* Effect.flip(tree.write("a", "b"))).message, `cannot write /proc/nope/a: ${message}`)
+      const folder = yield* Effect.flip(tree.writeDirectory("a/b", {}))
+      assert.strictEqual(folder.message, `cannot write /proc/nope/a/b: ${message}`)
+    }).pipe(Effect.provide(disk)),
+  )
 })
 
 describe("a disk that fails", () => {

@@ -1,4 +1,5 @@
 import { Effect, FileSystem, Path } from "effect"
+import { mostBytes, readTextFrom, shownPath } from "../../config/files.ts"
 import { blamed, ConfigError, type DecodeOptions, type Plain, snakeCase } from "../../config/Config.ts"
 
 /** Who said it, and the folder that files are named from. */
@@ -38,10 +39,9 @@ export const inject = Effect.fnUntraced(function* (
   const at = (file: string): string => path.resolve(from.baseDir ?? ".", file)
 
   const read = (key: string, file: string): Effect.Effect<string, ConfigError> =>
-    Effect.mapError(fs.readFileString(at(file)), (error) => {
+    Effect.mapError(readTextFrom(fs, at(file), mostBytes.prompt), (error) => {
       const full = [...(from.prefix ?? []), key].map(snakeCase).join(".")
-      const why = error.reason._tag === "NotFound" ? "there is no such file" : error.reason._tag
-      const message = `${full}: expected a file to read at ${at(file)}: ${why}`
+      const message = `${full}: expected a file to read at ${shownPath(at(file))}: ${error.message}`
       return blamed(new ConfigError({ source: from.source, key: full, message }), from)
     })
 

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import { mostBytes } from "../../config/files.ts"
+import { readTextWithin } from "../../config/files-node.ts"
 import { isPlain, toCamelCase } from "../../config/Config.ts"
 import { messageOf, oneLine } from "../../config/text.ts"
 import { decodeReturnFile } from "../../experiment/evaluation.ts"
@@ -36,14 +37,14 @@ export const trainInChild = (child: Child): Effect.Effect<Finished, RunFailed> =
 /** What a run that is finished has left, wherever its folder lies by now. */
 export const readFinished = (runDir: string): Effect.Effect<Finished, RunFailed> =>
   Effect.gen(function* () {
-    const text = yield* Effect.tryPromise(() => readFile(join(runDir, "metrics.json"), "utf8"))
+    const text = yield* Effect.tryPromise(() => readTextWithin(join(runDir, "metrics.json"), mostBytes.text))
     const metrics = toCamelCase(yield* Effect.try(() => JSON.parse(text)))
     const result = yield* Schema.decodeUnknownEffect(AnyResult)(isPlain(metrics) ? { ...metrics, runDir } : metrics)
     return yield* withCurve(toRunResult(result))
   }).pipe(failing)
 
 const withCurve = Effect.fnUntraced(function* (result: RunResult) {
-  const text = yield* Effect.tryPromise(() => readFile(join(result.runDir, "return.json"), "utf8"))
+  const text = yield* Effect.tryPromise(() => readTextWithin(join(result.runDir, "return.json"), mostBytes.text))
   const records = yield* decodeReturnFile(text)
   return { result, curve: records.map(({ step, returns_mean: value }) => ({ step, value })) }
 })

@@ -1,10 +1,13 @@
 import { existsSync } from "node:fs"
 import { mkdir, readdir } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect } from "effect"
+import { makeFolder } from "../../config/files.ts"
 import { messageOf } from "../../config/text.ts"
 import { dateOf, fromPath, timeOf } from "../../experiment/identifier.ts"
-import { RunStoreError } from "../../experiment/RunStore.ts"
+import { RunStoreError, runStoreError } from "../../experiment/RunStoreError.ts"
 import { UsageError } from "../UsageError.ts"
 import { keyOf, type PlannedRun } from "./plan.ts"
 
@@ -27,13 +30,16 @@ export const newFolder = Effect.fnUntraced(function* (
   resultsDir: string,
   runs: ReadonlyArray<PlannedRun>,
 ): Effect.fn.Return<SweepFolder, RunStoreError> {
+  yield* makeFolder(resultsDir).pipe(
+    Effect.mapError((error) => runStoreError("create", resultsDir, error)),
+    Effect.provide([NodeFileSystem.layer, NodePath.layer]),
+  )
   const from = Date.now()
   for (let second = 0; ; second++) {
     const time = timeOf(new Date(from + second * 1000))
     const path = join(resultsDir, time)
     const isNew = yield* Effect.tryPromise({
       try: async () => {
-        await mkdir(resultsDir, { recursive: true })
         return await mkdir(path).then(
           () => true,
           (error: NodeJS.ErrnoException) => {

@@ -6,6 +6,7 @@
  */
 import { Effect, FileSystem, Path, type PlatformError, Stream } from "effect"
 import { isPlain, type Plain } from "../../../config/Config.ts"
+import { checkFile } from "../../../config/files.ts"
 import { Sha256, sha256 } from "../../../config/sha256.ts"
 import { DatasetError } from "../TaskSet.ts"
 import { fieldsOf } from "./csv.ts"
@@ -155,6 +156,9 @@ export const ofFile = (
           : `: can't be read: ${error.message.split("\n")[0]}`,
       )
 
+    yield* Effect.mapError(checkFile(path, Infinity), (error) =>
+      failed(error.missing ? `: there is no such file; expected ${path}` : `: can't be read: ${error.message}`),
+    )
     yield* fs.stream(path, { chunkSize: 256 * 1024 }).pipe(
       Stream.mapError(unreadable),
       Stream.runForEach((chunk) => {

@@ -1,0 +1,71 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs"
+import { type FileHandle, open } from "node:fs/promises"
+import type { FileSystem } from "effect"
+import { FileError, refusal, systemMessage } from "./files.ts"
+
+/** The same reading within limits for code of Node's own kind, where an Effect a file costs too much. Both throw a FileError. */
+
+/** Without waiting for a pipe's other end. */
+const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+
+const typeOf = (found: Stats): FileSystem.File.Type => {
+  if (found.isFile()) return "File"
+  if (found.isDirectory()) return "Directory"
+  if (found.isFIFO()) return "FIFO"
+  if (found.isSocket()) return "Socket"
+  return found.isBlockDevice() || found.isCharacterDevice() ? "CharacterDevice" : "Unknown"
+}
+
+const check = (path: string, found: Stats, most: number): void => {
+  const message = refusal(typeOf(found), found.size, most)
+  if (message !== undefined) throw new FileError({ path, missing: false, message })
+}
+
+const fileError = (path: string, error: unknown): FileError => {
+  if (error instanceof FileError) return error
+  const code = error instanceof Error && "code" in error ? error.code : undefined
+  const missing = code === "ENOENT" || code === "ENOTDIR"
+  const message = error instanceof Error ? systemMessage(error) : String(error)
+  return new FileError({ path, missing, message: code === "ENOENT" ? "there is no such file" : message })
+}
+
+/** Opens a regular file of at most so many bytes, to be read in parts. */
+export const openFile = async (path: string, most = Infinity): Promise<FileHandle> => {
+  try {
+    const file = await open(path, flags)
+    try {
+      check(path, await file.stat(), most)
+      return file
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  } catch (error) {
+    throw fileError(path, error)
+  }
+}
+
+/** Reads a regular file of at most so many bytes. */
+export const readFileWithin = async (path: string, most: number): Promise<Uint8Array> => {
+  await using file = await openFile(path, most)
+  return await file.readFile()
+}
+
+/** The same as text. */
+export const readTextWithin = async (path: string, most: number): Promise<string> =>
+  new TextDecoder().decode(await readFileWithin(path, most))
+
+/** The same at once: of very many small files, promises would take most of the time. */
+export const readTextSync = (path: string, most: number): string => {
+  try {
+    const file = openSync(path, flags)
+    try {
+      check(path, fstatSync(file), most)
+      return readFileSync(file, "utf8")
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    throw fileError(path, error)
+  }
+}

@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "vitest"
+
+const source = fileURLToPath(new URL("../../src", import.meta.url))
+const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"))
+
+/** The lines of the source that match, but for those of the files that may. */
+const linesWith = (pattern: RegExp, allowed: ReadonlyArray<string>): ReadonlyArray<string> =>
+  files
+    .filter((file) => !allowed.includes(file))
+    .flatMap((file) =>
+      readFileSync(join(source, file), "utf8")
+        .split("\n")
+        .filter((line) => pattern.test(line) && !/^\s*(\*|\/\/)/.test(line))
+        .map((line) => `${file}: ${line.trim()}`),
+    )
+
+describe("files", () => {
+  it("are found at all", () => assert.isAbove(files.length, 50))
+
+  it("of YAML are read by one reader, which has limits", () =>
+    assert.deepEqual(linesWith(/import .*\b(parse\w*|Composer|Parser)\b.* from "yaml"/, ["config/yaml.ts"]), []))
+
+  it("are read as text by one reader, which has limits", () =>
+    // What a run store reads is checked there; the program's own page and the system's figures are nobody else's.
+    assert.deepEqual(
+      linesWith(/\.readFileString\(|\b(readFile|readFileSync)\(.*"utf8"/, [
+        "config/files-node.ts",
+        "experiment/FileTree.ts",
+        "dashboard/page-node.ts",
+        "env/text/code/runner-node.ts",
+      ]),
+      [],
+    ))
+
+  it("lie in folders that are made level by level", () =>
+    // An export's folder itself is made so, before all below it.
+    assert.deepEqual(
+      linesWith(/recursive: true/, []).filter(
+        (line) => /mkdir|makeDirectory/.test(line) && !line.startsWith("dashboard/export-node.ts"),
+      ),
+      [],
+    ))
+})

@@ -18,6 +18,7 @@ import { experimentSchema } from "./experimentSchema.ts"
 import { fileSchemas } from "./fileSchemas.ts"
 import type { Meanings } from "./meanings.ts"
 import { algorithmMeanings, settingMeanings, trainerMeanings } from "./settings.ts"
+import { withSpellings } from "./spellings.ts"
 
 /** JSON Schema of a config: keys in snake_case with their meanings, no others, and defaults instead of duties. */
 const objectOf = (schema: Schema.Codec<Plain, Plain>, meanings: Meanings, required: ReadonlyArray<string>): Plain => {
@@ -74,9 +75,9 @@ export const configSchema = (): Plain => {
 /** All documents as they should be, by their paths in `schemas/`. */
 export const schemas = (): ReadonlyMap<string, Plain> =>
   new Map([
-    ["config.schema.json", configSchema()],
-    ["experiment.schema.json", experimentSchema()],
-    ["evaluation.schema.json", evaluationSchema()],
+    ["config.schema.json", withSpellings(configSchema())],
+    ["experiment.schema.json", withSpellings(experimentSchema())],
+    ["evaluation.schema.json", withSpellings(evaluationSchema())],
     ...[...fileSchemas()].map(([name, schema]): [string, Plain] => [`files/${name}.schema.json`, schema]),
   ])
 

@@ -138,11 +138,12 @@ const isTaken = (decoding: Effect.Effect<void, unknown, NodeServices.NodeService
   )
 
 const isAccepted = (file: unknown): Promise<boolean> => {
-  const { train_dataset: train, validation_dataset: validation, agent, ...settings } = isPlain(file) ? file : {}
+  const tree = toCamelCase(file)
+  const { trainDataset: train, validationDataset: validation, agent, ...settings } = isPlain(tree) ? tree : {}
   const from = { source: "experiment.yaml" }
   return isTaken(
     Effect.gen(function* () {
-      yield* decode(RunSettings, toCamelCase(settings), from)
+      yield* decode(RunSettings, settings, from)
       for (const said of [train, validation])
         if (said !== undefined && said !== null) yield* Datasets.decode(said, from)
       yield* Agents.decode(agent ?? {}, { ...from, baseDir: root })
@@ -150,8 +151,23 @@ const isAccepted = (file: unknown): Promise<boolean> => {
   )
 }
 
+/** All keys of a tree renamed, but for those of data. */
+const renamed = (tree: unknown, rename: (key: string) => string): unknown =>
+  Array.isArray(tree)
+    ? tree.map((item) => renamed(item, rename))
+    : isPlain(tree)
+      ? Object.fromEntries(
+          Object.entries(tree).map(([key, item]) => [rename(key), key === "items" ? item : renamed(item, rename)]),
+        )
+      : tree
+
+/** What the decoder also takes for a key: `lambda_`, which a key is called where the word itself is the language's. */
+const underlined = (key: string): string => (key.startsWith("_") ? key : `${key}_`)
+
 const right: ReadonlyArray<readonly [what: string, file: unknown]> = [
   ["every key", parse(everything)],
+  ["every key, spelled as in code", toCamelCase(parse(everything))],
+  ["keys with an underscore behind them", changed("runtime", renamed(parse(everything).runtime, underlined))],
   ["no validation", changed("validation_dataset", null)],
   ["an agent alone", { agent: { lm_config: { model: "gpt-4.1-mini" } } }],
   ["a memory without its type", changed("agent.memory_config", { max_reflections: 3 })],
@@ -245,6 +261,7 @@ const isAcceptedEvaluation = (file: unknown): Promise<boolean> =>
 
 const rightEvaluations: ReadonlyArray<readonly [what: string, file: unknown]> = [
   ["every key", parse(evaluation)],
+  ["every key, spelled as in code", toCamelCase(parse(evaluation))],
   ["one agent", { ...nobody, agent: reader }],
   ["one with a name", { ...nobody, agent: { name: "reads", ...reader } }],
   [
@@ -309,7 +326,8 @@ describe("schemas/", () => {
             if (!isSaid) unsaid.push(`${path}.${name}`)
             visit(item, `${path}.${name}`)
           }
-        } else if (key !== "default") visit(value, `${path}.${key}`)
+          // What must be there, in either spelling, is not described again.
+        } else if (key !== "default" && key !== "allOf") visit(value, `${path}.${key}`)
       }
     }
     visit(schemaAt("experiment.schema.json"), "experiment")

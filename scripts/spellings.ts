@@ -1,0 +1,42 @@
+/** Other spellings of keys than the one that editors offer: `learningRate` and `lambda_` are read as well. */
+import { camelCase, isPlain, type Plain } from "../src/config/Config.ts"
+
+/** What `Config.camelCase` reads as the same key: words joined by underscores or capitals, underscores at the end. */
+const readAs = (key: string): string =>
+  `${key.replace(/_([a-z0-9])/g, (_, first: string) => `(?:_+${first}|${first.toUpperCase()})`)}_*`
+
+/**
+ * A JSON Schema document whose closed objects also take their keys in other spellings. Editors don't offer these, and
+ * leave it to the command to check their values.
+ */
+export const withSpellings = (document: Plain): Plain => {
+  const visited = visit(document)
+  return isPlain(visited) ? visited : {}
+}
+
+const visit = (tree: unknown): unknown => {
+  if (Array.isArray(tree)) return tree.map(visit)
+  if (!isPlain(tree)) return tree
+  const entries = Object.entries(tree).map(([key, item]) => [key, key === "default" ? item : visit(item)])
+  const visited = Object.fromEntries(entries)
+  if (!isPlain(tree.properties) || tree.additionalProperties !== false) return visited
+  // A key that begins with an underscore has one spelling.
+  const keys = Object.keys(tree.properties).filter((key) => !key.startsWith("_"))
+  if (keys.length === 0) return visited
+  const pattern = `^(?!(?:${keys.join("|")})$)(?:${keys.map(readAs).join("|")})$`
+  return { ...visited, patternProperties: { [pattern]: true }, ...required(tree.required) }
+}
+
+/** A required key of several words may be there in either spelling. */
+const required = (given: unknown): Plain => {
+  const keys = (Array.isArray(given) ? given : []).filter((key) => typeof key === "string")
+  const several = keys.filter((key) => camelCase(key) !== key)
+  if (several.length === 0) return {}
+  return {
+    required: keys.filter((key) => !several.includes(key)),
+    allOf: several.map((key) => ({ anyOf: [key, camelCase(key)].map(having) })),
+  }
+}
+
+/** Strict validators want what is required to be named beside it. */
+const having = (key: string): Plain => ({ properties: { [key]: {} }, required: [key] })

@@ -48,7 +48,10 @@ export const ModelCall = Schema.Struct({
   completion: Completion,
   /** Of the agent's own tools that were called. */
   toolResults: Schema.Array(ToolResult),
-  /** Null where the completion was not for the env. */
+  /**
+   * What the agent's parser makes of the completion; it is done, and a failure costs something, only where the target is
+   * the env. Null where tools of others were called, and of reflections.
+   */
   parsed: Schema.NullOr(ParseResult),
   /** The completion was cut at its length, and refused for that. */
   incomplete: Schema.Boolean,

@@ -215,8 +215,10 @@ export const make = (options: ConversationOptions): Conversation => {
         toolCalls.filter((call) => !isExternal(call)),
         run,
       )
-      called({ target: outside.length === 0 ? "internal" : "external", parsed: null, toolResults })
-      if (outside.length > 0) {
+      const isInternal = outside.length === 0
+      const parsed = isInternal ? yield* read(completion.content) : null
+      called({ target: isInternal ? "internal" : "external", parsed, toolResults })
+      if (!isInternal) {
         owed = outside
         return { calls, outcome: { _tag: "CallTools", toolCalls: outside } } satisfies Turn
       }

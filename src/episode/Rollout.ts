@@ -55,6 +55,12 @@ export const AgentStep = Schema.TaggedStruct("AgentStep", {
 })
 export type AgentStep = typeof AgentStep.Type
 
+/** What the model was told in the place of an observation, where its completion was meant for the env and held no action. */
+export const parseFailureOf = ({
+  call: { target, parsed },
+}: Pick<AgentStep, "call">): Extract<ModelCall["parsed"], { readonly _tag: "Failed" }> | null =>
+  target === "env" && parsed?._tag === "Failed" ? parsed : null
+
 /** What the env made of an action. */
 export const EnvironmentStep = Schema.TaggedStruct("EnvironmentStep", {
   id: Schema.String,

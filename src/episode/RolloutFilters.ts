@@ -10,7 +10,7 @@
  * ```
  */
 import { Sha256 } from "../config/sha256.ts"
-import type { Rollout, TruncationReason } from "./Rollout.ts"
+import { parseFailureOf, type Rollout, type TruncationReason } from "./Rollout.ts"
 
 export type Filter = (rollout: Rollout) => boolean
 
@@ -19,6 +19,12 @@ export const all =
   (...filters: ReadonlyArray<Filter>): Filter =>
   (rollout) =>
     filters.every((filter) => filter(rollout))
+
+/** What at least one of them lets through. */
+export const any =
+  (...filters: ReadonlyArray<Filter>): Filter =>
+  (rollout) =>
+    filters.some((filter) => filter(rollout))
 
 /** What it doesn't let through. */
 export const not =
@@ -49,13 +55,26 @@ export const notTruncated: Filter = ({ ending }) => !ending.truncated
 
 /** How many completions held no action. */
 export const parseFailures = ({ steps }: Pick<Rollout, "steps">): number =>
-  steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && step.call.parsed?._tag === "Failed" ? 1 : 0), 0)
+  steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && parseFailureOf(step) !== null ? 1 : 0), 0)
 
 /** By how many completions held no action. */
 export const parseFailuresAtMost =
   (most: number): Filter =>
   (rollout) =>
     parseFailures(rollout) <= most
+
+/** How many completions were cut off at the model's limit of tokens, whether or not they were acted upon. */
+export const incompleteCompletions = ({ steps }: Pick<Rollout, "steps">): number =>
+  steps.reduce(
+    (sum, step) => sum + (step._tag === "AgentStep" && step.call.completion.finishReason === "length" ? 1 : 0),
+    0,
+  )
+
+/** By how many completions were cut off; with 0, every one is whole. */
+export const incompleteCompletionsAtMost =
+  (most: number): Filter =>
+  (rollout) =>
+    incompleteCompletions(rollout) <= most
 
 /** What was seen and said: the same for two rollouts in which the same happened, whatever their ids and seeds. */
 export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): string =>

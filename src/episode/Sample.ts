@@ -34,8 +34,9 @@ const Fields = Schema.Struct({
   reward: Schema.Finite,
   credit: Schema.Finite,
   weight: Schema.Finite,
-  /** The episode ended with this turn. */
+  /** The episode ended with this turn, by the task. */
   terminated: Schema.Boolean,
+  /** The episode was cut off with this turn, or this sample at `maxSeqLen`. */
   truncated: Schema.Boolean,
   /** Of the episode as a whole. */
   episodeTerminated: Schema.Boolean,

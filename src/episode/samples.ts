@@ -17,7 +17,7 @@ import { asMessage } from "../lm/Chat.ts"
 import { completionIds, promptIds, type Tokenizer } from "../lm/ChatTokens.ts"
 import { episodic, type StepCredit, turnsOf } from "./credit.ts"
 import { linesOf, valueOf } from "./jsonLines.ts"
-import type { AgentStep, Rollout, Step } from "./Rollout.ts"
+import { type AgentStep, parseFailureOf, type Rollout, type Step } from "./Rollout.ts"
 import type { RolloutsError } from "./RolloutsError.ts"
 import { Sample, SampleError } from "./Sample.ts"
 
@@ -163,7 +163,7 @@ const sampleOf = (
 ): Omit<Sample, "credit" | "weight"> => {
   const { id, meta, ending } = rollout
   const last = turn[turn.length - 1]
-  const { call } = part.steps[part.steps.length - 1]
+  const lastCall = part.steps[part.steps.length - 1]
   const length = part.ids.length
   const retained = maxSeqLen === null ? length : Math.min(length, maxSeqLen)
   const isCut = retained < length
@@ -175,7 +175,7 @@ const sampleOf = (
     parentRolloutId: meta.parentRolloutId,
     depth: meta.depth,
     player: meta.player,
-    purpose: call.purpose,
+    purpose: lastCall.call.purpose,
     inputIds: part.ids.slice(0, retained),
     actionMask: part.mask.slice(0, retained),
     logprobs: part.logprobs?.slice(0, retained) ?? null,
@@ -183,11 +183,11 @@ const sampleOf = (
     stepIds: part.steps.map(({ id }) => id),
     actionTargets: part.steps.map(({ call }) => call.target),
     hasEnvStep: last._tag === "EnvironmentStep",
-    parseFailed: call.parsed?._tag === "Failed",
-    incomplete: part.steps.some(({ call }) => call.incomplete),
+    parseFailed: parseFailureOf(lastCall) !== null,
+    incomplete: part.steps.some(({ call }) => call.completion.finishReason === "length"),
     reward: last.reward,
     terminated: last.terminated,
-    truncated: last.truncated,
+    truncated: last.truncated || isCut,
     episodeTerminated: ending.terminated,
     episodeTruncated: ending.truncated,
     truncationReason: ending.truncationReason ?? (isCut ? "max_seq_len" : null),

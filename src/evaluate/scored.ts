@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { Feedback } from "../env/text/TextEnv.ts"
-import { Ending, type Step } from "../episode/Rollout.ts"
+import { Ending, parseFailureOf, type Step } from "../episode/Rollout.ts"
 
 /** A step as far as scores go: what the env made of an action, or what it cost to say none. */
 export const ScoredStep = Schema.Struct({
@@ -31,10 +31,10 @@ export const scored = (step: Step): ScoredStep | undefined => {
     const { observation, action, feedback, nextObservation, info = {} } = step
     return { observation, action, feedback, ...rewarded(feedback.score), nextObservation, info, ...ending }
   }
-  const { parsed, messages, incomplete } = step.call
-  const failed = parsed?._tag === "Failed"
-  if (!failed && reward === 0) return undefined
-  const feedback = failed ? parsed.feedback : (step.toolResults.at(-1)?.content ?? "")
+  const { messages, incomplete } = step.call
+  const failure = parseFailureOf(step)
+  if (failure === null && reward === 0) return undefined
+  const feedback = failure?.feedback ?? step.toolResults.at(-1)?.content ?? ""
   return {
     observation: messages.at(-1)?.content ?? "",
     action: null,

@@ -6,6 +6,12 @@ import * as HistoryList from "../../src/agent/memory/HistoryList.ts"
 import * as Parser from "../../src/agent/Parser.ts"
 import * as Tool from "../../src/agent/Tool.ts"
 import * as ToolAgent from "../../src/agent/ToolAgent.ts"
+import * as TextEnv from "../../src/env/text/TextEnv.ts"
+import * as RolloutFilters from "../../src/episode/RolloutFilters.ts"
+import * as Samples from "../../src/episode/samples.ts"
+import * as SingleAgent from "../../src/episode/SingleAgent.ts"
+import { scored } from "../../src/evaluate/scored.ts"
+import { bytes } from "../../src/lm/ChatTokens.ts"
 import type { Completion, ToolSpec } from "../../src/lm/Chat.ts"
 import { broken, calls, inTurn, lastOf, linesOf, look, play, said, told } from "./support.ts"
 
@@ -49,7 +55,8 @@ describe("an agent with tools", () => {
             target: "internal",
             loopIndex: 0,
             toolResults: [result("1", "add", "3"), result("2", "add", "7")],
-            parsed: null,
+            // As the original: what the parser makes of it is kept, and means nothing.
+            parsed: { _tag: "Parsed", action: "", reward: 0 },
           },
           { target: "env", loopIndex: 1, toolResults: [], parsed: { _tag: "Parsed", action: "7", reward: 0 } },
         ],
@@ -63,6 +70,41 @@ describe("an agent with tools", () => {
       assert.deepStrictEqual(script.requests[0].tools, [add.spec])
       // As needed to make the prompt's tokens again.
       for (const { tools } of turn.calls) assert.deepStrictEqual(tools, [add.spec])
+    }),
+  )
+
+  it.effect("keeps what the parser makes of its own calls, which costs nothing, and none of calls for others", () =>
+    Effect.gen(function* () {
+      const outside = { ...add.spec, name: "outside" }
+      const { agent } = yield* made(
+        { tools: [add], parser: Parser.tagged("answer") },
+        calls(["1", "add", { a: 1, b: 2 }]),
+        calls(["2", "outside", { a: 1, b: 2 }]),
+        "<answer>3</answer>",
+      )
+      const env = TextEnv.make<null>({
+        id: "sum",
+        type: "sum",
+        begin: () => ({ state: null, observation: "Well?" }),
+        step: (state) => ({ state, observation: null, feedback: told(1), terminated: true }),
+      })
+      const rollout = yield* SingleAgent.play(
+        agent,
+        { id: "e", env, envSeed: 1, samplingSeed: 1 },
+        { tools: [outside], handlers: { outside: () => Effect.succeed({ content: "3" }) } },
+      )
+      assert.deepStrictEqual(
+        rollout.steps.map((step) => (step._tag === "AgentStep" ? [step.call.target, step.call.parsed?._tag] : "env")),
+        [["internal", "Failed"], ["external", undefined], ["env", "Parsed"], "env"],
+      )
+      assert.strictEqual(rollout.totalReward, 1)
+      assert.strictEqual(RolloutFilters.parseFailures(rollout), 0)
+      assert.deepStrictEqual(
+        rollout.steps.flatMap((step) => scored(step)?.score ?? []),
+        [1],
+      )
+      const [sample] = yield* Samples.of([rollout], { tokenizer: bytes, onBreak: "split" })
+      assert.isFalse(sample.parseFailed)
     }),
   )
 

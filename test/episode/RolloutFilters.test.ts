@@ -41,6 +41,28 @@ describe("filters of rollouts", () => {
     }),
   )
 
+  it.effect("go by completions that were cut off, whether they were acted upon or not", () =>
+    Effect.gen(function* () {
+      const all = [
+        yield* play("whole", 1, []),
+        yield* play("acted", 1, [{ act: "go", finish: "length" }]),
+        yield* play("refused", 1, [
+          { fail: "cut", finish: "length" },
+          { fail: "cut", finish: "length" },
+        ]),
+      ]
+      assert.deepStrictEqual(all.map(RolloutFilters.incompleteCompletions), [0, 1, 2])
+      assert.strictEqual(idsOf(all.filter(RolloutFilters.incompleteCompletionsAtMost(0))), "whole")
+      assert.strictEqual(idsOf(all.filter(RolloutFilters.incompleteCompletionsAtMost(1))), "whole acted")
+      const either = RolloutFilters.any(
+        RolloutFilters.parseFailuresAtMost(0),
+        RolloutFilters.not(RolloutFilters.incompleteCompletionsAtMost(1)),
+      )
+      assert.strictEqual(idsOf(all.filter(either)), idsOf(all))
+      assert.strictEqual(idsOf(all.filter(RolloutFilters.any())), "")
+    }),
+  )
+
   it.effect("leave one of those in which the same happened", () =>
     Effect.gen(function* () {
       const all = [

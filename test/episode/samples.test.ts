@@ -128,7 +128,7 @@ describe("samples", () => {
           seqLenOriginal: length + 1,
           seqLenRetained: length,
           truncationReason: reason,
-          truncated: false,
+          truncated: true,
         })
         assert.strictEqual(first.logprobs?.length, length)
         assert.strictEqual(first.episodeTruncated, rollout.ending.truncated)
@@ -136,7 +136,7 @@ describe("samples", () => {
       }
       const [exact] = yield* Samples.of([whole], { maxSeqLen: full.inputIds.length })
       assert.deepStrictEqual(exact, full)
-      assert.deepInclude(exact, { seqLenTruncated: false, truncationReason: null })
+      assert.deepInclude(exact, { seqLenTruncated: false, truncated: false, truncationReason: null })
     }),
   )
 
@@ -333,7 +333,7 @@ describe("files of samples", () => {
         seq_len_truncated: true,
         seq_len_retained: 60,
       })
-      yield* fs.writeFileString(path, `${line}\n${line.replace(`"truncated":false`, `"truncated":"no"`)}\n`)
+      yield* fs.writeFileString(path, `${line}\n${line.replace(`"truncated":true`, `"truncated":"no"`)}\n`)
       const error = yield* Effect.flip(Stream.runDrain(Samples.read(path)))
       assert.deepInclude(error, { _tag: "RolloutsError", line: 2 })
       assert.include(error.message, `${path}:2: truncated: expected boolean`)

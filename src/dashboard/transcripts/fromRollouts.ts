@@ -1,5 +1,12 @@
 import * as Credit from "../../episode/credit.ts"
-import type { AgentStep, EnvironmentStep, Ending, Rollout, Step } from "../../episode/Rollout.ts"
+import {
+  type AgentStep,
+  type EnvironmentStep,
+  type Ending,
+  parseFailureOf,
+  type Rollout,
+  type Step,
+} from "../../episode/Rollout.ts"
 import type { Sample } from "../../episode/Sample.ts"
 import type { ChatMessage, Usage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
@@ -135,11 +142,10 @@ const withStrays = (turns: ReadonlyArray<Turn>, strays: ReadonlyArray<Played>): 
   return turns.with(at, { ...turns[at], calls: calls.with(calls.length - 1, whole) })
 }
 
-const callWithout = (
-  { id, call, toolResults, reward }: AgentStep,
-  before: ReadonlyArray<ChatMessage>,
-): Omit<Call, "tokens" | "children"> => {
-  const { completion, parsed } = call
+const callWithout = (step: AgentStep, before: ReadonlyArray<ChatMessage>): Omit<Call, "tokens" | "children"> => {
+  const { id, call, toolResults, reward } = step
+  const { completion } = call
+  const failure = parseFailureOf(step)
   const kept = keptOf(before, call.messages)
   const outside = new Map(toolResults.map((result) => [result.toolCallId, result]))
   const inside = new Map(call.toolResults.map((result) => [result.toolCallId, result]))
@@ -158,7 +164,7 @@ const callWithout = (
     messages: call.messages.slice(kept),
     said: completion.content,
     tools,
-    refused: parsed?._tag === "Failed" ? { feedback: parsed.feedback, reward } : null,
+    refused: failure === null ? null : { feedback: failure.feedback, reward },
     incomplete: call.incomplete,
     finish: completion.finishReason,
     usage: completion.usage,

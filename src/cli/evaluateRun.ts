@@ -9,7 +9,7 @@ import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
 import type { ValidationOutcome } from "../train/validation/Validator.ts"
-import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
+import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -24,14 +24,14 @@ export interface GivenRun {
   readonly json: boolean
 }
 
-export type EvaluateRunError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
+export type EvaluateRunError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
 
 /** Plays what a run has learnt. */
 export const evaluateRun = Effect.fnUntraced(function* (given: GivenRun): Effect.fn.Return<void, EvaluateRunError> {
   const { run } = given
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
-  const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
+  const training = yield* loadTrainingOf(run, given.file)
   const talks = isExperiment(yield* readYaml(config))
   if (talks && given.render) {
     return yield* new UsageError({ message: `--render: ${run} is a run of an agent that talks; effect ui shows it` })

@@ -18,7 +18,7 @@ import { RunOptions } from "../train/RunOptions.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { checkpointOf } from "./evaluateRun.ts"
 import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
-import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
+import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
@@ -69,7 +69,7 @@ type Given = Command.Command.Config.Infer<typeof flags>
 const withPolicy = ofKind("a training with a policy", "training")
 const trainings = ofKind("a training", "training", "experiment")
 
-type ExportError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
+type ExportError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
 
 const isCurve = (format: Given["to"]): format is (typeof curveFormats)[number] =>
   curveFormats.some((known) => known === format)
@@ -117,7 +117,7 @@ const policyFile = Effect.fnUntraced(function* (
       message: `--to ${format}: ${run} is of agents that talk, which have no policy; ${hint}`,
     })
   }
-  const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
+  const training = yield* loadTrainingOf(run, given.file)
   const checkpoint = yield* checkpointOf({ run, step: given.step })
   const overrides = [
     ...(yield* yamlOverrides(config)),

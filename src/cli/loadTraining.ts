@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs"
-import { basename, dirname, extname, resolve } from "node:path"
+import { basename, dirname, extname, join, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Effect, Path } from "effect"
+import { Effect, Option, Path } from "effect"
 import type { Override } from "../config/Config.ts"
 import { applyOverrides, camelCase, ConfigError, display, isPlain, toCamelCase } from "../config/Config.ts"
 import { mostBytes, readText, shownPath } from "../config/files.ts"
@@ -15,6 +15,7 @@ import { logsDir } from "../train/runtime/logsDir.ts"
 import type * as Runtime from "../train/runtime/Runtime.ts"
 import { toRunResult } from "../train/runtime/RuntimeResult.ts"
 import type { Run, TrainError } from "../train/Train.ts"
+import { type ProgramHint, withFragmentHint, withProgramHint } from "./codeHints.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** Of a trainer, or of the runtime of agents that talk: it says the same of itself. */
@@ -22,8 +23,24 @@ export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeErro
 
 type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
 
-/** A training from the file that somebody named: a module whose default export it is, or a config in YAML. */
-export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.fn.Return<Training, UsageError> {
+/** Loads the training that a run was made by: from the program that is given, or else from the run's own config. */
+export const loadTrainingOf = (run: string, program: Option.Option<string>): Effect.Effect<Training, UsageError> =>
+  loadTraining(
+    Option.getOrElse(program, () => join(run, "config.yaml")),
+    { text: "if your own program defines it, name that program: --file FILE.ts", ofRun: true },
+  )
+
+/**
+ * Loads the training that a file holds: a module whose default export it is, or a config in YAML. The hint says how to
+ * name the program where the config names an env or an algorithm that only a program can define.
+ */
+export const loadTraining = Effect.fnUntraced(function* (
+  file: string,
+  programHint: ProgramHint = {
+    text: `if your own program defines it, name that program: effect run FILE.ts --config ${file}`,
+    ofRun: false,
+  },
+): Effect.fn.Return<Training, UsageError> {
   const path = resolve(file)
   if (!existsSync(path)) return yield* new UsageError({ message: `${file}: there is no such file` })
   const extension = extname(path)
@@ -33,7 +50,10 @@ export const loadTraining = Effect.fnUntraced(function* (file: string): Effect.f
     if (isEvaluation(config) && !isExperiment(config)) {
       return yield* new UsageError({ message: `${file}: it is an evaluation; effect eval ${file} plays it` })
     }
-    return yield* isExperiment(config) ? talking(config, { baseDir: dirname(path), lines }) : training(config, lines)
+    const loaded = yield* isExperiment(config)
+      ? talking(config, { baseDir: dirname(path), lines })
+      : training(config, lines)
+    return withFragmentHint(withProgramHint(loaded, programHint), config, file)
   }
   if (![".ts", ".mts", ".js", ".mjs"].includes(extension)) {
     const isRun = existsSync(resolve(path, "config.yaml"))

@@ -21,7 +21,7 @@ import {
 } from "./compareScores.ts"
 import { digestIn } from "./digestIn.ts"
 import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
-import { loadTraining, readYaml, yamlOverrides } from "./loadTraining.ts"
+import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
@@ -64,7 +64,7 @@ const trainings = ofKind("a training", "training", "experiment")
 
 type Files = ReadonlyMap<string, string>
 type Given = Command.Command.Config.Infer<typeof flags>
-type ReplayError = UsageError | ReplayDiffers | Effect.Error<Effect.Success<ReturnType<typeof loadTraining>>>
+type ReplayError = UsageError | ReplayDiffers | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
 
 /** It came out differently. */
 class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
@@ -137,7 +137,7 @@ const tell = (
 /** The run again, in memory: its scores, and the digest of one that was not stopped behind some episode. */
 const played = Effect.fnUntraced(function* (given: Given, episode?: number) {
   const config = join(given.run, "config.yaml")
-  const training = yield* loadTraining(Option.getOrElse(given.file, () => config))
+  const training = yield* loadTrainingOf(given.run, given.file)
   const store = RunStore.memory()
   const over = yield* Deferred.make<undefined>()
   const watch: Sink = () => {

@@ -91,18 +91,7 @@ const makers: Readonly<Record<string, Maker>> = {
 
 /** The env that a config says. */
 export const fromConfig = (said: unknown, from: DecodeOptions): Effect.Effect<Env, ConfigError> => {
-  if (typeof said === "string") {
-    return Effect.mapError(
-      trying(() => byId(said), from),
-      (error) =>
-        /\.ya?ml\b/.test(error.source) && error.message.includes("known are")
-          ? new ConfigError({
-              ...error,
-              message: `${error.message}; one of your own is known to the file that makes it: effect run FILE.ts --config ${error.source.replace(/:\d+$/, "")}; eval, replay and export take --file FILE.ts`,
-            })
-          : error,
-    )
-  }
+  if (typeof said === "string") return trying(() => byId(said), from)
   if (!isPlain(said)) return Effect.fail(wrong(from, `expected an env's id, or its name with options`))
   const { name, ...options } = said
   const make = typeof name === "string" && Object.hasOwn(makers, name) ? makers[name] : undefined

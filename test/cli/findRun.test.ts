@@ -1,49 +1,15 @@
 /** How a run is found from what somebody types, in every command that takes one. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Exit } from "effect"
-import { Command } from "effect/cli"
-import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
-import { evaluate } from "../../src/cli/evaluate.ts"
-import { exporting } from "../../src/cli/export.ts"
+import { Effect } from "effect"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { findRun, ofKind, runToResumeAt } from "../../src/cli/findRun.ts"
-import { replay } from "../../src/cli/replay.ts"
-import { run } from "../../src/cli/run.ts"
 import { toPath } from "../../src/experiment/identifier.ts"
 import { root } from "./effect.ts"
+import { effectHere, type Outcome } from "./commandHere.ts"
 
-const commands = Command.make("effect").pipe(Command.withSubcommands([run, evaluate, replay, exporting]))
-
-interface Outcome {
-  readonly stdout: string
-  readonly stderr: string
-  /** Of a failure. */
-  readonly message: string | undefined
-}
-
-/** The command in this process, over one folder of results. */
-const effect = async (...args: ReadonlyArray<string>): Promise<Outcome> => {
-  const printed = { stdout: "", stderr: "" }
-  const spies = (["stdout", "stderr"] as const).map((name) =>
-    vi.spyOn(process[name], "write").mockImplementation((text) => {
-      printed[name] += String(text)
-      return true
-    }),
-  )
-  try {
-    const exit = await Effect.runPromiseExit(
-      Command.runWith(commands, { version: "0" })([...args, "--results-dir", results]).pipe(
-        Effect.provide(NodeServices.layer),
-        Effect.flip,
-        Effect.map(String),
-      ),
-    )
-    return { ...printed, message: Exit.isSuccess(exit) ? exit.value : undefined }
-  } finally {
-    for (const spy of spies) spy.mockRestore()
-  }
-}
+/** The command over one folder of results. */
+const effect = (...args: ReadonlyArray<string>): Promise<Outcome> => effectHere([...args, "--results-dir", results])
 
 let folder = ""
 let results = ""

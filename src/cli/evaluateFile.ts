@@ -15,6 +15,7 @@ import { defaultResultsDir, quoted } from "./flags.ts"
 import { ofKind, runToResumeAt } from "./findRun.ts"
 import { notKeys, ownPlace, yamlLines } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
+import { derivedName, isSameName } from "../experiment/identifier.ts"
 import { UsageError } from "./UsageError.ts"
 
 export interface GivenFile {
@@ -38,7 +39,7 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
     const hint = "effect run trains it, effect eval RUN evaluates what it has learnt"
     return yield* new UsageError({ message: `${file}: it has no dataset, so it is no evaluation; ${hint}` })
   }
-  const name = Option.getOrElse(given.name, () => basename(file, extname(file)))
+  const name = Option.getOrElse(given.name, () => derivedName(basename(file, extname(file))))
   const resume = yield* runToResume(given)
   const overrides = [
     ...Option.toArray(given.name).map((value) => ({ path: "name", value, source: "--name" })),
@@ -110,14 +111,14 @@ const runToResume = Effect.fnUntraced(function* (given: GivenFile): Effect.fn.Re
   const [wanted] = Option.toArray(given.resume)
   if (wanted === undefined) return undefined
   if (existsSync(join(wanted, "config.yaml"))) return wanted
-  const { resultsDir: own, name = basename(given.file, extname(given.file)) } = yield* ownPlace(given.file)
+  const { resultsDir: own, name = derivedName(basename(given.file, extname(given.file))) } = yield* ownPlace(given.file)
   const places = own === undefined ? [given.resultsDir] : [given.resultsDir, own]
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders: places, usable: evaluations })
   const source = diskSource(() => Effect.void)
   const found = (yield* Effect.forEach(places, (place) => findRuns(place, source))).flat()
   const wantedName = Option.getOrElse(given.name, () => name)
   const newest = newestFirst(found.filter(({ path }) => isUnfinished(path))).find(
-    (run) => run.name === undefined || run.name === wantedName,
+    (run) => run.name === undefined || isSameName(run.name, wantedName),
   )
   if (newest !== undefined) return newest.path
   const message = `--resume latest: there is no unfinished evaluation named ${wantedName} in ${places.join(" or ")}`

@@ -1,6 +1,7 @@
 import { basename, extname } from "node:path"
 import { Option } from "effect"
 import { Argument, type Command, Flag } from "effect/cli"
+import { derivedName } from "../experiment/identifier.ts"
 import { backendNames } from "../node.ts"
 
 export const defaultResultsDir = "results"
@@ -89,7 +90,8 @@ export const flags = {
 export type Given = Command.Command.Config.Infer<typeof flags>
 
 /** The run's name: by default that of its file. */
-export const nameOf = ({ name, file }: Given): string => Option.getOrElse(name, () => basename(file, extname(file)))
+export const nameOf = ({ name, file }: Given): string =>
+  Option.getOrElse(name, () => derivedName(basename(file, extname(file))))
 
 /** The words of a flag on the command line; none when it has no value. */
 export const flagWords = (name: string, value: Option.Option<unknown>): ReadonlyArray<string> =>

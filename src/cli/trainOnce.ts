@@ -5,7 +5,7 @@ import { Cause, Effect, Exit, Layer, Option } from "effect"
 import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
 import { isPlain } from "../config/Config.ts"
-import { dateOf } from "../experiment/identifier.ts"
+import { dateOf, isSameName } from "../experiment/identifier.ts"
 import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../node.ts"
 import { LmError } from "../lm/LmError.ts"
 import { csv } from "../record/csv.ts"
@@ -149,7 +149,7 @@ const runToResume = Effect.fnUntraced(function* (
   const places = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders: places, usable: trainings })
   const unfinished = newestFirst((yield* Effect.forEach(places, unfinishedRuns)).flat())
-  const newest = unfinished.find((run) => run.name === name)
+  const newest = unfinished.find((run) => run.name !== undefined && isSameName(run.name, name))
   if (newest !== undefined) {
     const command = yield* sweepCommand(newest.path)
     if (command === undefined) return newest.path

@@ -118,11 +118,12 @@ export const fromConfig = (
         const message = `${source}: agents: expected different names, found "${twice}" twice`
         return yield* new ConfigError({ source, key: "agents", message })
       }
-      const contestants = yield* Effect.forEach(decoded, ({ make, lmConfig, type, prefix }, at) =>
+      const contestants = yield* Effect.forEach(decoded, ({ make, lmConfig, type, prefix, name }, at) =>
         Effect.gen(function* () {
           const agent = yield* Effect.provideService(make, Lm, yield* open(lmConfig, prefix))
           return {
             name: names[at],
+            isNamed: name !== undefined,
             type,
             model: agent.model,
             protocol: Evaluate.frozen(agent, { maxSteps: settings.maxStepsPerEpisode }),

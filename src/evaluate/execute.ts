@@ -8,6 +8,7 @@ import type { Protocol } from "../episode/Protocol.ts"
 import * as Rollouts from "../episode/Rollouts.ts"
 import type { RolloutsError } from "../episode/RolloutsError.ts"
 import { encodeReturnFile, spreadOf } from "../experiment/evaluation.ts"
+import { derivedName } from "../experiment/identifier.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
 import { type OwnPlace, RunStore } from "../experiment/RunStore.ts"
 import { RunStoreError } from "../experiment/RunStoreError.ts"
@@ -32,6 +33,8 @@ import type { Scorer } from "./Scorer.ts"
 /** Who is evaluated. */
 export interface Contestant {
   readonly name: string
+  /** Whether the evaluation's file says the name; it is derived of the agent's type where not. */
+  readonly isNamed: boolean
   readonly type: string
   readonly model: string | null
   readonly protocol: Protocol
@@ -101,9 +104,10 @@ export const execute = Effect.fnUntraced(function* (
   const { settings, tasks, contestants, effective, spent } = prepared
   const begun = yield* Clock.currentTimeMillis
   const algorithm = contestants.map(({ name }) => name).join("+")
+  const inPath = contestants.map(({ name, isNamed }) => (isNamed ? name : derivedName(name))).join("+")
   const identity = {
     name: settings.name,
-    population: { environment: tasks.name, algorithm },
+    population: { environment: derivedName(tasks.name), algorithm: inPath },
     seed: settings.seed,
   }
   const run = yield* (yield* RunStore).open(identity, prepared.place)

@@ -6,8 +6,8 @@
  *
  * @example
  * ```ts
- * toPath({ time: "2026-01-31_12-00-00", commit: "0123abc", name: "tune", population: { algorithm: "ppo" }, seed: 7 })
- * // 2026-01-31_12-00-00/0123abc_tune_algorithm/ppo/0007
+ * toPath({ time: "2026-01-31_12-00-00", commit: "0123abc", name: "tune", population: { num_envs: "8" }, seed: 7 })
+ * // 2026-01-31_12-00-00/0123abc_tune_num-envs/8/0007
  * ```
  */
 export interface Identifier {
@@ -39,12 +39,26 @@ const unescape = (text: string): string =>
     ? ""
     : text.replace(/=([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 
+/**
+ * Variables are settings, which have many underscores and no dashes: they are written as dashes, and a dash is escaped.
+ * Names and values are other people's, and have both.
+ */
+const escapeVariable = (text: string): string => escape(text).replaceAll("-", "=2D").replaceAll("=5F", "-")
+
+const unescapeVariable = (text: string): string => unescape(text.replaceAll("-", "=5F"))
+
+/** A name that is derived, of a file, an agent's type or a data set, as identifiers have it: without underscores. */
+export const derivedName = (text: string): string => text.replaceAll("_", "-")
+
+/** Whether two names are the same but for underscores and dashes: people know a derived name as its origin writes it. */
+export const isSameName = (one: string, other: string): boolean => derivedName(one) === derivedName(other)
+
 /** What stands for the values where nothing varies. */
 const nothingVaries = "-"
 
 export const toPath = ({ time, commit, name, population, seed }: Identifier): string => {
   const variables = Object.keys(population)
-  const heading = [commit, name, ...variables].map(escape).join("_")
+  const heading = [escape(commit), escape(name), ...variables.map(escapeVariable)].join("_")
   const values = variables.map((variable) => escape(population[variable])).join("_")
   // A single value that is that very dash must not be taken for it.
   const config = variables.length === 0 ? nothingVaries : values === nothingVaries ? "=2D" : values
@@ -63,7 +77,9 @@ export const fromPath = (path: string): Identifier | undefined => {
     time,
     commit: unescape(commit),
     name: unescape(name),
-    population: Object.fromEntries(variables.map((variable, index) => [unescape(variable), unescape(values[index])])),
+    population: Object.fromEntries(
+      variables.map((variable, index) => [unescapeVariable(variable), unescape(values[index])]),
+    ),
     seed: Number(seed),
   }
 }

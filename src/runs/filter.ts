@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { isSameName } from "../experiment/identifier.ts"
 import { RunsError } from "./RunsError.ts"
 import { compareText } from "./RunEntry.ts"
 import { numberOf, type Value } from "./Value.ts"
@@ -28,11 +29,12 @@ export const formatFilter = ({ key, operator, value }: Filter): string => `${key
 
 /**
  * Whether a run with this value passes. Numbers are compared as numbers (`1e-3` is `0.001`), texts as texts; a run that
- * doesn't have the key passes only `!=`.
+ * doesn't have the key passes only `!=`. In a name, an environment and an algorithm `_` and `-` are the same.
  */
-export const passes = ({ operator, value: wanted }: Filter, found: Value | undefined): boolean => {
+export const passes = ({ key, operator, value: wanted }: Filter, found: Value | undefined): boolean => {
   if (found === undefined) return operator === "!="
-  const order = orderOf(found, wanted)
+  const isName = names.has(key.replace(/^population\./, ""))
+  const order = isName && isSameName(String(found), wanted) ? 0 : orderOf(found, wanted)
   switch (operator) {
     case "=":
       return order === 0
@@ -48,6 +50,9 @@ export const passes = ({ operator, value: wanted }: Filter, found: Value | undef
       return order >= 0
   }
 }
+
+/** What is called after files, agents' types and data sets, in which `history_agent` is `history-agent`. */
+const names = new Set(["name", "environment", "algorithm"])
 
 /** NaN where one isn't before, at or after the other: of a number and a text, or of null and anything else. */
 const orderOf = (found: Value, wanted: string): number => {

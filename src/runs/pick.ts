@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { derivedName } from "../experiment/identifier.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import { RunsError } from "./RunsError.ts"
 
@@ -34,7 +35,8 @@ export const pick = Effect.fnUntraced(function* (
   }
 
   const part = wanted.replace(/\/+$/, "")
-  const matching = runs.filter(({ path }) => path.includes(part))
+  const exact = runs.filter(({ path }) => path.includes(part))
+  const matching = exact.length > 0 ? exact : runs.filter(({ path }) => derivedName(path).includes(derivedName(part)))
   if (matching.length === 0) {
     return yield* fail(`no run in ${folder} has this in its path; \`effect runs\` lists them`)
   }

@@ -128,7 +128,7 @@ describe("effect run --population", () => {
       assert.strictEqual(lines.length, 8)
       assert.match(
         lines[0],
-        /\{TIME\}\/[\w-]+_train_environment_algorithm_num=5Fenvs\/CartPole-v1_ppo_4\/0001 +num_envs=4 env=CartPole-v1 seed=1$/,
+        /\{TIME\}\/[\w-]+_train_environment_algorithm_num-envs\/CartPole-v1_ppo_4\/0001 +num_envs=4 env=CartPole-v1 seed=1$/,
       )
       assert.match(lines[7], /Acrobot-v1_ppo_8\/0007 +num_envs=8 env="Acrobot-v1" seed=7$/)
       const { runs } = JSON.parse((await effect([...args, "--json"])).stdout)

@@ -64,6 +64,7 @@ export const contestant = (name: string, { lm }: { readonly lm: Lm["Service"] })
     Effect.orDie,
     Effect.map((agent) => ({
       name,
+      isNamed: true,
       type: agent.type,
       model: agent.model,
       protocol: Evaluate.frozen(agent),

@@ -1,5 +1,14 @@
 import { assert, describe, it } from "vitest"
-import { dateOf, fromFlatPath, fromPath, timeOf, toFlatPath, toPath } from "../../src/experiment/identifier.ts"
+import {
+  dateOf,
+  derivedName,
+  fromFlatPath,
+  fromPath,
+  isSameName,
+  timeOf,
+  toFlatPath,
+  toPath,
+} from "../../src/experiment/identifier.ts"
 
 const time = "2026-01-31_12-00-00"
 
@@ -24,11 +33,15 @@ describe("the path of a run", () => {
         population: { environment: "CartPole-v1", algorithm: "ppo", learning_rate: "0.001", hidden: "[64,64]" },
         seed: 2,
       },
-      `${time}/f972979_sweep_environment_algorithm_learning=5Frate_hidden/CartPole-v1_ppo_0.001_=5B64,64=5D/0002`,
+      `${time}/f972979_sweep_environment_algorithm_learning-rate_hidden/CartPole-v1_ppo_0.001_=5B64,64=5D/0002`,
     ],
     [
       { time, commit: "no-hash", name: "a_b", population: { env_id: "ALE/Pong-v5" }, seed: -3 },
-      `${time}/no-hash_a=5Fb_env=5Fid/ALE=2FPong-v5/-0003`,
+      `${time}/no-hash_a=5Fb_env-id/ALE=2FPong-v5/-0003`,
+    ],
+    [
+      { time, commit: "no-hash", name: "a-b", population: { "env-id": "x_y", env_id: "x-y" }, seed: 1 },
+      `${time}/no-hash_a-b_env=2Did_env-id/x=5Fy_x-y/0001`,
     ],
     [
       { time, commit: "no-hash", name: "..", population: { x: "", y: "-" }, seed: 0 },
@@ -39,6 +52,11 @@ describe("the path of a run", () => {
     assert.strictEqual(toPath(identifier), path)
     assert.deepEqual(fromPath(path), identifier)
     assert.deepEqual(fromPath(`/some/where/${path}/`), identifier)
+  })
+
+  it("with a variable whose underscores are escaped, as they were at first, is read as well", () => {
+    const path = `${time}/0123abc_tune_num=5Fenvs/8/0001`
+    assert.deepEqual(fromPath(path)?.population, { num_envs: "8" })
   })
 
   it.each([
@@ -60,6 +78,12 @@ describe("the flat path of a run", () => {
   it.each(["results", "2026-01-31_12-00-00", "x20260131_120000", "20260131_120000/checkpoints"])("is not %s", (path) =>
     assert.isUndefined(fromFlatPath(path)),
   )
+})
+
+it("a derived name has dashes, and is the same as what it is derived of", () => {
+  assert.strictEqual(derivedName("history_agent"), "history-agent")
+  assert.isTrue(isSameName("history_agent", "history-agent"))
+  assert.isFalse(isSameName("history_agent", "historyagent"))
 })
 
 it("the time of an identifier is in UTC, to the second", () => {

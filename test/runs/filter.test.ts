@@ -55,6 +55,11 @@ describe("a filter", () => {
   })
 
   const table: ReadonlyArray<readonly [string, Value | undefined, boolean]> = [
+    ["algorithm=history_agent", "history-agent", true],
+    ["algorithm!=history_agent", "history-agent", false],
+    ["population.environment=my-items", "my_items", true],
+    ["name=train_cartpole", "train-pendulum", false],
+    ["a=history_agent", "history-agent", false],
     ["lr=1e-3", 0.001, true],
     ["lr==0.001", 0.001, true],
     ["lr<0.01", 0.001, true],

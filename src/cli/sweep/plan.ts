@@ -2,7 +2,7 @@ import { Deferred, Effect, Layer, Option } from "effect"
 import { platform } from "../../node.ts"
 import * as reference from "../../backend/reference.ts"
 import { camelCase, type Plain } from "../../config/Config.ts"
-import { toPath } from "../../experiment/identifier.ts"
+import { derivedName, toPath } from "../../experiment/identifier.ts"
 import type { RunIdentity } from "../../experiment/RunStore.ts"
 import { RunStore } from "../../experiment/RunStore.ts"
 import { Recorder } from "../../record/Recorder.ts"
@@ -104,9 +104,13 @@ const sweptBy = (choices: ReadonlyArray<Choice>): Swept => {
   return { naming: overrides(choices.filter(isNaming)), others: overrides(choices.filter((one) => !isNaming(one))) }
 }
 
-/** Equal for equal runs, in whatever order the variables were given. */
-export const keyOf = ({ name, population, seed }: RunIdentity): string =>
-  JSON.stringify([name, Object.entries(population).sort(([one], [other]) => (one < other ? -1 : 1)), seed])
+/** Equal for equal runs, in whatever order the variables were given, and however derived names were once written. */
+export const keyOf = ({ name, population, seed }: RunIdentity): string => {
+  const values = Object.entries(population).map(([key, value]) => [key, derived.has(key) ? derivedName(value) : value])
+  return JSON.stringify([derivedName(name), values.sort(([one], [other]) => (one < other ? -1 : 1)), seed])
+}
+
+const derived = new Set(["environment", "algorithm"])
 
 const nowhere = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 

@@ -40,19 +40,21 @@ export const shortLabels = (items) => {
   })
 }
 
+/** Derived names have dashes where what they come from has underscores: either finds them. */
+const plain = (text) => text.toLowerCase().replaceAll("_", "-")
+
 /** Every word must be somewhere in the run; `algorithm=ppo` and `state=running` ask for one field. */
 export const matches = (run, filter) =>
-  filter
-    .toLowerCase()
+  plain(filter)
     .split(/\s+/)
     .filter((word) => word !== "")
     .every((word) => {
       const at = word.indexOf("=")
       if (at > 0) {
         const field = word.slice(0, at)
-        const variable = Object.keys(run.population).find((name) => name.toLowerCase() === field)
+        const variable = Object.keys(run.population).find((name) => plain(name) === field)
         const value = variable === undefined ? run[field] : run.population[variable]
-        if (value !== undefined) return String(value).toLowerCase() === word.slice(at + 1)
+        if (value !== undefined) return plain(String(value)) === word.slice(at + 1)
       }
       return textOf(run).includes(word)
     })
@@ -72,7 +74,7 @@ const textOf = (run) => {
   if (known !== undefined) return known
   const { name, env, algorithm, commit, time, state, seed, population } = run
   const all = [name, env, algorithm, commit, time, state, `seed ${seed}`, ...Object.entries(population).flat()]
-  const text = all.join(" ").toLowerCase()
+  const text = plain(all.join(" "))
   texts.set(run, text)
   return text
 }

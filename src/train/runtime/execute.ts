@@ -8,6 +8,7 @@ import { sha256 } from "../../config/sha256.ts"
 import type { DatasetError, TaskSet } from "../../env/text/TaskSet.ts"
 import type { EpisodeFailure } from "../../episode/Protocol.ts"
 import { encodeReturnFile, spreadOf } from "../../experiment/evaluation.ts"
+import { derivedName } from "../../experiment/identifier.ts"
 import type { RunFiles } from "../../experiment/RunFiles.ts"
 import { RunStore } from "../../experiment/RunStore.ts"
 import type { RunStoreError } from "../../experiment/RunStoreError.ts"
@@ -73,9 +74,14 @@ export const execute = Effect.fnUntraced(function* (
   const { runtime } = settings
   const options = yield* RunOptions
   const warnings = [...(prepared.warnings ?? []), ...(yield* checked(settings, train, validation, from))]
+  const environment = (train ?? validation)?.name ?? "none"
   const identity = {
     name: settings.name,
-    population: { environment: (train ?? validation)?.name ?? "none", algorithm: agent.type, ...options.population },
+    population: {
+      environment: derivedName(environment),
+      algorithm: derivedName(agent.type),
+      ...options.population,
+    },
     seed: settings.seed,
   }
   const effective: Plain = { ...settings, ...described }
@@ -107,7 +113,7 @@ export const execute = Effect.fnUntraced(function* (
     shared,
     warnings,
     earlier,
-    environment: identity.population.environment,
+    environment,
   }
   return yield* options.evaluate === undefined ? trained(ready) : evaluated(ready, options.evaluate)
 })

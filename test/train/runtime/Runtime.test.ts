@@ -7,6 +7,17 @@ import { keep, history, tasks, withoutTimes } from "./support.ts"
 const decodeRecord = Schema.decodeSync(Schema.fromJsonString(StepScoreRecord), { onExcessProperty: "error" })
 
 describe("Runtime.run", () => {
+  it.effect("has names of agents and data sets with dashes in its path, and as they are in its scores", () =>
+    Effect.gen(function* () {
+      const train = { ...tasks(2), name: "my_names" }
+      const { result, events } = yield* keep({ agent: history, train, seed: 3, name: "my_run" })
+      // What the user calls the run is escaped, so that the path says it exactly.
+      assert.match(result.runDir, /_my=5Frun_environment_algorithm\/my-names_history-agent\/0003$/)
+      const started = events.find(({ _tag }) => _tag === "RunStarted")
+      assert.include(started, { env: "my_names", name: "my_run" })
+    }),
+  )
+
   it.effect("plays the tasks in turn, learns, validates, saves, and tells of it all", () =>
     Effect.gen(function* () {
       const { result, files, events } = yield* keep({

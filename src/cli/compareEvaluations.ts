@@ -42,7 +42,9 @@ export const showEvaluation = Effect.fnUntraced(function* (given: {
   const found = yield* Effect.tryPromise({
     try: () => readTextWithin(file, mostBytes.text),
     catch: (error) =>
-      new UsageError({ message: `${folder}: it is an evaluation that isn't finished (${messageOf(error)})` }),
+      new UsageError({
+        message: `${folder}: this evaluation isn't finished (${messageOf(error)}); resume it with effect eval FILE --resume ${folder}`,
+      }),
   })
   const parsed = yield* Effect.try({
     try: (): unknown => toCamelCase(JSON.parse(found)),

@@ -140,7 +140,7 @@ const execute = Effect.fnUntraced(function* (
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   yield* refuse(given, ["name", "resume"], "a file: effect eval tasks.yaml")
   if (!isEvaluation(yield* readYaml(config))) return yield* evaluateRun({ ...given, run })
-  yield* refuse(given, ofRuns, "a run that has learnt something")
+  yield* refuse(given, ofRuns, "the run of a training")
   yield* showEvaluation({ folder: run, json })
 })
 
@@ -157,5 +157,7 @@ const isGiven = (value: Given[Sometimes]): boolean => {
 /** Refuses flags that would have no effect here. */
 const refuse = (given: Given, flags: ReadonlyArray<Sometimes>, owner: string): Effect.Effect<void, UsageError> => {
   const flag = flags.find((name) => isGiven(given[name]))
-  return flag === undefined ? Effect.void : Effect.fail(new UsageError({ message: `--${flag}: it goes with ${owner}` }))
+  return flag === undefined
+    ? Effect.void
+    : Effect.fail(new UsageError({ message: `--${flag} only works with ${owner}` }))
 }

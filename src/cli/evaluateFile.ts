@@ -36,8 +36,10 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
   const { value: config, lines } = yield* yamlLines(file)
   if (!isPlain(config)) return yield* notKeys(file, config)
   if (!isEvaluation(config) && isExperiment(config)) {
-    const hint = "effect run trains it, effect eval RUN evaluates what it has learnt"
-    return yield* new UsageError({ message: `${file}: it has no dataset, so it is no evaluation; ${hint}` })
+    const hint = `train it with effect run ${file}, then evaluate the run with effect eval RUN`
+    return yield* new UsageError({
+      message: `${file}: this is a training, not an evaluation (it has no dataset); ${hint}`,
+    })
   }
   const name = Option.getOrElse(given.name, () => derivedName(basename(file, extname(file))))
   const resume = yield* runToResume(given)

@@ -34,7 +34,9 @@ export const evaluateRun = Effect.fnUntraced(function* (given: GivenRun): Effect
   const training = yield* loadTrainingOf(run, given.file)
   const talks = isExperiment(yield* readYaml(config))
   if (talks && given.render) {
-    return yield* new UsageError({ message: `--render: ${run} is a run of an agent that talks; effect ui shows it` })
+    return yield* new UsageError({
+      message: `--render only works with reinforcement learning; effect ui ${run} shows the episodes of this run`,
+    })
   }
   const checkpoint = yield* checkpointOf(given)
   const [episodes] = Option.toArray(given.episodes)
@@ -66,7 +68,7 @@ export const evaluateRun = Effect.fnUntraced(function* (given: GivenRun): Effect
       ),
     ),
   )
-  if (played === undefined) return yield* new UsageError({ message: `${run}: nothing was played` })
+  if (played === undefined) return yield* new UsageError({ message: `${run}: no episode was played` })
   if (played.episodes.length === 0) return yield* new UsageError({ message: `${run}: all episodes failed` })
   const found = evaluationOf(result, played)
   process.stdout.write(given.json ? `${JSON.stringify(found)}\n` : summary(found, talks))
@@ -119,8 +121,8 @@ export const checkpointOf = Effect.fnUntraced(function* ({
   if (existsSync(join(folder, name))) return name
   const names = yield* Effect.promise(() => readdir(folder).catch(() => []))
   const steps = names.flatMap((one) => new RegExp(`^${kind}_0*(\\d+)$`).exec(one)?.slice(1) ?? [])
-  const known = steps.length === 0 ? "there are none" : `there are those of ${steps.join(", ")}`
-  return yield* new UsageError({ message: `--step ${step.value}: ${run} has no such checkpoint; ${known}` })
+  const known = steps.length === 0 ? "it has no checkpoints" : `expected one of ${steps.join(", ")}`
+  return yield* new UsageError({ message: `--step ${step.value}: ${run} has no checkpoint of this step; ${known}` })
 })
 
 const textAt = (config: unknown, ...path: ReadonlyArray<string>): string | undefined => {

@@ -112,9 +112,9 @@ const policyFile = Effect.fnUntraced(function* (
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   const said = yield* readYaml(config)
   if (isEvaluation(said) || isExperiment(said)) {
-    const hint = `--to ${curveFormats.join(", ")} draw its validations`
+    const hint = `--to ${curveFormats.join(", ")} export its learning curve`
     return yield* new UsageError({
-      message: `--to ${format}: ${run} is of agents that talk, which have no policy; ${hint}`,
+      message: `--to ${format}: ${run} is of a language-model agent, which has no policy; ${hint}`,
     })
   }
   const training = yield* loadTrainingOf(run, given.file)
@@ -138,7 +138,9 @@ const policyFile = Effect.fnUntraced(function* (
   )
   const found = [...store.files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
   if (found !== undefined) return found[1]
-  return yield* new UsageError({ message: `--to ${format}: the policy of ${run} is not made of dense layers alone` })
+  return yield* new UsageError({
+    message: `--to ${format} only works with policies of dense layers alone, and that of ${run} has others; use --to onnx or safetensors`,
+  })
 })
 
 /** The run's config and checkpoints, by their paths. */
@@ -161,7 +163,7 @@ const curveFile = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Uint8Array, UsageError> {
   const runs = (yield* Effect.forEach(given, (folder) => Effect.promise(() => runsIn(folder)))).flat()
   if (runs.length === 0) {
-    return yield* new UsageError({ message: `${given.join(", ")}: there is no return.json of a finished run` })
+    return yield* new UsageError({ message: `${given.join(", ")}: expected a finished run, found no return.json` })
   }
   const curves = yield* Effect.forEach(runs, (run) =>
     Effect.tryPromise(() => readTextWithin(join(run, "return.json"), mostBytes.text)).pipe(
@@ -172,7 +174,7 @@ const curveFile = Effect.fnUntraced(function* (
   )
   const curve: Curve = aggregateCurves(curves)
   if (curve.length === 0) {
-    return yield* new UsageError({ message: `${given.join(", ")}: no validations at steps that all runs share` })
+    return yield* new UsageError({ message: `${given.join(", ")}: the runs have no validation at the same step` })
   }
   const title = nameFor(given[0])
   if (format === "png") return yield* curvePng(title, curve)

@@ -51,7 +51,7 @@ const execute = Effect.fnUntraced(function* (
   yield* fs.writeFileString(file, contents, { flag: given.force ? "w" : "wx" }).pipe(
     Effect.catchIf(
       (error) => error.reason._tag === "AlreadyExists",
-      () => Effect.fail(new UsageError({ message: `${file}: it is there; --force writes over it` })),
+      () => Effect.fail(new UsageError({ message: `${file}: this file exists already; --force overwrites it` })),
     ),
   )
   // A copy that npx fetched lies where no other file should point to.

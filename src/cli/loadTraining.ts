@@ -48,7 +48,7 @@ export const loadTraining = Effect.fnUntraced(function* (
     const { value: config, lines } = yield* yamlLines(file)
     if (!isPlain(config)) return yield* notKeys(file, config)
     if (isEvaluation(config) && !isExperiment(config)) {
-      return yield* new UsageError({ message: `${file}: it is an evaluation; effect eval ${file} plays it` })
+      return yield* new UsageError({ message: `${file}: this is an evaluation; run it with effect eval ${file}` })
     }
     const loaded = yield* isExperiment(config)
       ? talking(config, { baseDir: dirname(path), lines })
@@ -57,7 +57,9 @@ export const loadTraining = Effect.fnUntraced(function* (
   }
   if (![".ts", ".mts", ".js", ".mjs"].includes(extension)) {
     const isRun = existsSync(resolve(path, "config.yaml"))
-    const hint = isRun ? `; it is a run: repeat it with ${file}/config.yaml, go on with it by --resume ${file}` : ""
+    const hint = isRun
+      ? `; this is a run: effect run ${file}/config.yaml repeats it, effect run FILE --resume ${file} resumes it`
+      : ""
     return yield* new UsageError({ message: `${file}: expected a .ts, .js or .yaml file${hint}` })
   }
   const loaded = yield* Effect.tryPromise({
@@ -90,7 +92,7 @@ const inTasks = (training: Training): Training =>
   Effect.catchTag(training, "ConfigError", (error) => {
     const isUnknown = error.source === "--total-steps" && error.message.includes('unknown key "total_steps"')
     const message =
-      "--total-steps: agents that talk train for tasks; to say how many: --set runtime.max_envs_to_visit=N"
+      "--total-steps only works with reinforcement learning; for language-model agents: --set runtime.max_envs_to_visit=N"
     return Effect.fail(isUnknown ? new ConfigError({ source: error.source, key: error.key, message }) : error)
   })
 

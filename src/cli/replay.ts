@@ -76,8 +76,8 @@ const execute = Effect.fnUntraced(function* (typed: Given): Effect.fn.Return<voi
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   if (isEvaluation(yield* readYaml(config))) {
-    const how = `effect eval ${config} plays it again; what is the same has the same digest`
-    return yield* new UsageError({ message: `${run}: it is an evaluation, no training; ${how}` })
+    const how = `effect eval ${config} plays it again, and an equal result has the same digest`
+    return yield* new UsageError({ message: `${run}: this is an evaluation, not a training; ${how}` })
   }
   const before = yield* Effect.promise(() => scoresIn(run))
   const episode = Option.getOrUndefined(given.episode)
@@ -112,7 +112,7 @@ const replayEpisode = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, ReplayError> {
   const lines = linesOfEpisode(before, episode).length
   if (lines === 0) {
-    const message = `${given.run}: --episode ${episode}: ${trainingScores} has no line of it`
+    const message = `--episode ${episode}: ${given.run}/${trainingScores} has no such episode`
     return yield* new UsageError({ message })
   }
   const { scores: now } = yield* played(given, episode)

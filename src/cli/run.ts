@@ -44,13 +44,15 @@ const execute = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, SweepError, FileSystem.FileSystem | Path.Path> {
   const isSweep = given.population.length > 0 || Option.isSome(given.seeds)
   if (given.population.length === 0 && given.more.length > 0) {
-    return yield* new UsageError({ message: `unexpected argument "${given.more[0]}"` })
+    return yield* new UsageError({
+      message: `unexpected argument "${given.more[0]}"; settings to sweep follow --population`,
+    })
   }
   if (given.dryRun && !isSweep && Option.isSome(given.resume)) {
-    return yield* new UsageError({ message: "--dry-run and --resume go together for sweeps only" })
+    return yield* new UsageError({ message: "--dry-run with --resume only works for sweeps (--seeds or --population)" })
   }
   if (given.backend !== "auto" && /\.ya?ml$/.test(given.file) && isExperiment(yield* readYaml(given.file))) {
-    const message = `--backend ${given.backend}: it is for trainers; for an agent that talks, its model's server computes`
+    const message = `--backend ${given.backend} only works with reinforcement learning; this agent asks a language model`
     return yield* new UsageError({ message })
   }
   return yield* isSweep || given.dryRun ? sweep(given) : trainOnce(given)

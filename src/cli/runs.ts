@@ -193,7 +193,7 @@ export const runs = Command.make(
       const lines = yield* eachRun(runs, (run) => runLine(run, keys))
       if (given.json) return yield* printJson(lines)
       if (lines.length > 0) return yield* print(listing(lines, keys))
-      const none = entries.length === 0 ? `no runs in ${given.dir}` : `none of the ${entries.length} runs is like that`
+      const none = entries.length === 0 ? `no runs in ${given.dir}` : `none of the ${entries.length} runs matches`
       process.stderr.write(`${none}\n`)
     }),
 ).pipe(

@@ -62,8 +62,8 @@ type Given = Command.Command.Config.Infer<typeof flags>
 const folderOf = Effect.fnUntraced(function* (typed: string): Effect.fn.Return<string, UsageError> {
   if (existsSync(typed)) return typed
   if (!existsSync(defaultResultsDir)) {
-    const hint = typed === defaultResultsDir ? "; `effect run FILE` makes one, or name another" : ""
-    return yield* new UsageError({ message: `there is no folder ${typed}${hint}` })
+    const hint = typed === defaultResultsDir ? "; effect run FILE makes it, or name another folder" : ""
+    return yield* new UsageError({ message: `${typed}: there is no such folder${hint}` })
   }
   return yield* runFolder(typed, { folders: [defaultResultsDir] })
 })
@@ -94,7 +94,7 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
       const query = token === undefined ? "" : `?token=${token}`
       const page = at.run === undefined ? "" : `#/run/${encodeURIComponent(at.run)}`
       process.stdout.write(`http://${name}:${at.port}/${query}${page}\n`)
-      process.stderr.write(`serving ${directory}; Ctrl-C stops\n`)
+      process.stderr.write(`serving ${directory}; stop with Ctrl-C\n`)
       return yield* Effect.never
     }),
   )

@@ -53,7 +53,7 @@ describe("effect eval", () => {
       const wrong = await effect(["eval", run, "--step", "7"])
       assert.strictEqual(wrong.code, 2)
       assert.include(wrong.stderr, "--step 7")
-      assert.include(wrong.stderr, "there are those of 1024, 2048")
+      assert.include(wrong.stderr, "has no checkpoint of this step; expected one of 1024, 2048")
       const nothing = await effect(["eval", folder])
       assert.strictEqual(nothing.code, 2)
       assert.include(nothing.stderr, "it is not a run (it has no config.yaml)")
@@ -89,7 +89,7 @@ describe("effect replay", () => {
       assert.include(bad.stderr, where)
       const none = await effect(["replay", run, "--quiet", "--episode", "99999"])
       assert.strictEqual(none.code, 2)
-      assert.include(none.stderr, "--episode 99999: scores/train/scores.jsonl has no line of it")
+      assert.include(none.stderr, "/scores/train/scores.jsonl has no such episode")
 
       // Of an unfinished run, what there is of it.
       writeFileSync(path, `${lines.slice(0, 2).join("\n")}\n`)

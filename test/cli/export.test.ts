@@ -65,10 +65,10 @@ describe("effect export", () => {
       ])
       const run = resultOf(outcome).runDir
       for (const [args, message] of [
-        [[run, "--to", "h"], "is not made of dense layers alone"],
+        [[run, "--to", "h"], "--to h only works with policies of dense layers alone, and that of "],
         [[run, run, "--to", "h5"], "--to h5: expected one run, found 2"],
-        [[folder, "--to", "csv"], "there is no return.json of a finished run"],
-        [[run, "--to", "csv"], "no validations at steps that all runs share"],
+        [[folder, "--to", "csv"], "expected a finished run, found no return.json"],
+        [[run, "--to", "csv"], "the runs have no validation at the same step"],
         [[run, "--to", "onnx", "--out", join(folder, "no", "where")], "--out"],
       ] as const) {
         const refused = await effect(["export", ...args])

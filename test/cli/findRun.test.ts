@@ -104,7 +104,7 @@ describe("latest and a part of a path", () => {
 
   it("are an evaluation's as well, unless a flag is given that only trainings have", async () => {
     const { message } = await effect("eval", "latest")
-    assert.match(message ?? "", /no-hash_judged.*: it is an evaluation that isn't finished/)
+    assert.match(message ?? "", /no-hash_judged.*: this evaluation isn't finished/)
   })
 
   it.for([() => "latest", part])("are replayed", async (wanted) => {

@@ -89,7 +89,7 @@ describe("effect init", () => {
       write(folder, "mine.yaml", "name: mine")
       const refused = await effect(["init", "mine.yaml"], folder)
       assert.strictEqual(refused.code, 2)
-      assert.strictEqual(refused.stderr, "effect: mine.yaml: it is there; --force writes over it\n")
+      assert.strictEqual(refused.stderr, "effect: mine.yaml: this file exists already; --force overwrites it\n")
       assert.strictEqual(read(folder, "mine.yaml"), "name: mine")
       const forced = await effect(["init", "mine.yaml", "--kind", "questions", "--force"], folder)
       assert.strictEqual(forced.code, 0, forced.stderr)

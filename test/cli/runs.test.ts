@@ -157,7 +157,7 @@ describe("effect runs", () => {
     mkdirSync(empty)
     for (const [args, message] of [
       [[empty], `no runs in ${empty}\n`],
-      [[results, "--where", "name=other"], "none of the 5 runs is like that\n"],
+      [[results, "--where", "name=other"], "none of the 5 runs matches\n"],
     ] as const) {
       const { code, stdout, stderr } = await effect(["runs", ...args])
       assert.deepEqual([code, stdout, stderr], [0, "", message])

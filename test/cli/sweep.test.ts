@@ -346,18 +346,21 @@ describe.concurrent("what can't be swept is one line, before anything starts", (
     [["algorithm"], "--population algorithm: expected key=value,value,…"],
     [
       ["num_envs=4,,8"],
-      '--population num_envs=4,,8: expected a value on either side of every comma; "" is the empty text',
+      '--population num_envs=4,,8: expected a value on both sides of every comma; write "" for an empty text',
     ],
     [["num_envs=4,4.0"], "--population num_envs=4,4.0: 4.0 is given twice"],
-    [["num_envs=4", "numEnvs=8"], "--population num_envs: it is given twice"],
-    [["env=[a"], "--population env=[a: a quote or a bracket has no partner"],
+    [["num_envs=4", "numEnvs=8"], "--population num_envs: this setting is given twice"],
+    [["env=[a"], "--population env=[a: a quote or a bracket is not closed"],
     [[`env=CartPole-v1,{name: ${"x".repeat(300)}}`], "unknown env"],
     [
       [`log_dir=a,${"b".repeat(300)}`],
       "--population: a folder's name would be longer than 255 bytes: CartPole-v1_ppo_bbb",
     ],
-    [["seed=1,2"], "--population seed=1,2: seeds are given by --seeds"],
-    [["num_envs=4,8", "--set", "num_envs=2"], "--population num_envs: another flag sets it, too"],
+    [["seed=1,2"], "--population seed=1,2: use --seeds for seeds"],
+    [
+      ["num_envs=4,8", "--set", "num_envs=2"],
+      "--population num_envs: another flag sets this key as well; use only one of them",
+    ],
     [
       ["num_envs=4,8", "--seeds", "1..2", "--set", "seed=3"],
       "--seeds and another setting of the seed (3) don't go together",
@@ -385,6 +388,9 @@ describe.concurrent("what can't be swept is one line, before anything starts", (
   it("words that belong to nothing", async () => {
     const outcome = await effect(["run", "examples/cartpole.ts", "num_envs=4"])
     assert.strictEqual(outcome.code, 2)
-    assert.strictEqual(outcome.stderr, 'effect: unexpected argument "num_envs=4"\n')
+    assert.strictEqual(
+      outcome.stderr,
+      'effect: unexpected argument "num_envs=4"; settings to sweep follow --population\n',
+    )
   })
 })

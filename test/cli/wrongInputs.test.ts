@@ -69,11 +69,21 @@ agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
   it("an evaluation is no training, to replay neither, and has no policy", () =>
     withFolder(async (folder) => {
       const file = write(folder, "tasks.yaml", evaluation)
-      says(await effect(["run", file]), 2, `${file}: it is an evaluation; effect eval ${file} plays it`)
+      says(await effect(["run", file]), 2, `${file}: this is an evaluation; run it with effect eval ${file}`)
       const results = join(folder, "results")
       const { runDir } = resultOf(await effect(["eval", file, "--results-dir", results, "--quiet", "--json"]))
-      says(await effect(["replay", runDir]), 2, "it is an evaluation", `effect eval ${runDir}/config.yaml`)
-      says(await effect(["export", runDir, "--to", "h"]), 2, "agents that talk, which have no policy", "csv, svg, png")
+      says(
+        await effect(["replay", runDir]),
+        2,
+        "this is an evaluation, not a training",
+        `effect eval ${runDir}/config.yaml`,
+      )
+      says(
+        await effect(["export", runDir, "--to", "h"]),
+        2,
+        "language-model agent, which has no policy",
+        "csv, svg, png",
+      )
     }))
 
   it("an agent that talks has no policy, no env steps to train for, and no backend", () =>
@@ -81,12 +91,17 @@ agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
       const file = write(folder, "talks.yaml", talking)
       const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
       const { runDir } = resultOf(await effect(args))
-      says(await effect(["export", runDir, "--to", "h"]), 2, "agents that talk, which have no policy", "csv, svg, png")
+      says(
+        await effect(["export", runDir, "--to", "h"]),
+        2,
+        "language-model agent, which has no policy",
+        "csv, svg, png",
+      )
       for (const more of [[], ["--seeds", "1..2"]]) {
         const steps = [...args, ...more, "--total-steps", "9"]
         says(await effect(steps), 2, "--total-steps", "--set runtime.max_envs_to_visit=N")
       }
-      says(await effect([...args, "--backend", "wasm"]), 2, "--backend wasm", "its model's server")
+      says(await effect([...args, "--backend", "wasm"]), 2, "--backend wasm", "this agent asks a language model")
     }))
 })
 

@@ -271,7 +271,7 @@ describe("the server", () => {
 describe("effect ui", () => {
   it("says in a line what is wrong", async () => {
     const missing = await effect(["ui", "/no/such/folder"])
-    assert.deepStrictEqual([missing.code, missing.stderr], [2, "effect: there is no folder /no/such/folder\n"])
+    assert.deepStrictEqual([missing.code, missing.stderr], [2, "effect: /no/such/folder: there is no such folder\n"])
     await withFolder(async (folder) => {
       const weak = await effect(["ui", folder, "--token", "short"])
       assert.deepStrictEqual(

@@ -35,7 +35,9 @@ export const planSweep = Effect.fnUntraced(function* (
   const variables = yield* parsePopulation([...given.population, ...given.more])
   const conflict = variables.find(({ path }) => settingFlags(given).includes(path.split(".").map(camelCase).join(".")))
   if (conflict !== undefined) {
-    return yield* new UsageError({ message: `--population ${conflict.path}: another flag sets it, too` })
+    return yield* new UsageError({
+      message: `--population ${conflict.path}: another flag sets this key as well; use only one of them`,
+    })
   }
   const seeds = Option.isSome(given.seeds) ? yield* parseSeeds(given.seeds.value) : undefined
   const training = yield* loadTraining(given.file)
@@ -78,7 +80,7 @@ export const planSweep = Effect.fnUntraced(function* (
   for (const run of runs) {
     const same = known.get(keyOf(run.identity))
     if (same !== undefined) {
-      return yield* new UsageError({ message: `--population: ${same.label} and ${run.label} would be one run` })
+      return yield* new UsageError({ message: `--population: ${same.label} and ${run.label} would be the same run` })
     }
     known.set(keyOf(run.identity), run)
   }
@@ -125,7 +127,9 @@ const plannedOf = Effect.fnUntraced(function* (
   const stopping = training.pipe(
     Effect.provideService(RunOptions, { ...options, onPlanned }),
     Effect.provide(nowhere),
-    Effect.andThen(Effect.fail(new UsageError({ message: `${options.source}: it ends without a training` }))),
+    Effect.andThen(
+      Effect.fail(new UsageError({ message: `${options.source}: the program ended without starting a training` })),
+    ),
   )
   return yield* Effect.raceFirst(Deferred.await(planned), stopping)
 })

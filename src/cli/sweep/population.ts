@@ -37,7 +37,8 @@ export const parsePopulation = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Variable>, UsageError> {
   const variables = yield* Effect.forEach(specs, parseVariable)
   const twice = variables.find(({ path }, index) => variables.findIndex((other) => other.path === path) < index)
-  if (twice !== undefined) return yield* new UsageError({ message: `--population ${twice.path}: it is given twice` })
+  if (twice !== undefined)
+    return yield* new UsageError({ message: `--population ${twice.path}: this setting is given twice` })
   return variables
 })
 
@@ -49,10 +50,11 @@ const parseVariable = Effect.fnUntraced(function* (spec: string): Effect.fn.Retu
     .split(".")
     .map((part) => snakeCase(camelCase(part)))
     .join(".")
-  if (path === "seed") return yield* wrong("seeds are given by --seeds")
+  if (path === "seed") return yield* wrong("use --seeds for seeds")
   const texts = splitValues(list)
-  if (texts === undefined) return yield* wrong("a quote or a bracket has no partner")
-  if (texts.includes("")) return yield* wrong('expected a value on either side of every comma; "" is the empty text')
+  if (texts === undefined) return yield* wrong("a quote or a bracket is not closed")
+  if (texts.includes(""))
+    return yield* wrong('expected a value on both sides of every comma; write "" for an empty text')
   const values = yield* Effect.forEach(texts, (text) =>
     Effect.try({
       try: (): Value => {

@@ -1,12 +1,24 @@
 import { defineConfig } from "vitest/config"
 
+const tests = ["test/**/*.test.ts", "property-tests/**/*.test.ts"]
+const slow = ["**/*.slow.test.ts"]
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts", "property-tests/**/*.test.ts"],
-    reporters: ["default", "./test/house/closingLine.ts"],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    reporters: ["default", "./test/house/closingLine.ts", "./test/house/watchdog.ts"],
+    projects: [
+      { extends: true, test: { name: "quick", include: tests, exclude: slow } },
+      { extends: true, test: { name: "slow", include: slow } },
+    ],
+    // Node strips the types of our sources by itself, and all files of a worker share one copy of the library.
+    experimental: { viteModuleRunner: false },
+    isolate: false,
+    // Threads have no working directory of their own, which tests of the command need.
+    pool: "forks",
     // Two cores are the size that everybody has: more workers only fight for them.
     maxWorkers: 2,
+    // A slow machine is no failure. The watchdog ends a test that hangs.
+    testTimeout: 0,
+    hookTimeout: 0,
   },
 })

@@ -13,7 +13,7 @@ import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
-import { Context, Effect, Layer, Scope } from "effect"
+import { Clock, Context, Effect, Layer, Scope } from "effect"
 import { auto } from "./backend/auto.ts"
 import { Backend, type BackendUnavailable } from "./backend/Backend.ts"
 import * as reference from "./backend/reference.ts"
@@ -91,9 +91,9 @@ export const runStore = (
   options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>,
 ): Layer.Layer<RunStore> =>
   Layer.unwrap(
-    Effect.map(gitProvenance, (provenance) =>
+    Effect.map(Effect.zip(gitProvenance, Clock.currentTimeMillis), ([provenance, now]) =>
       RunStore.layerFileSystem({
-        time: new Date(),
+        time: new Date(now),
         commit: provenance?.commit.slice(0, 7) ?? "no-hash",
         provenance,
         owner,

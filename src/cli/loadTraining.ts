@@ -166,7 +166,7 @@ export const placeIn = (stack = ""): string | undefined => {
     .map((line) => /(file:\/\/[^\s)]+:\d+)(?::\d+)?\)?$/.exec(line)?.[1])
     .find((found) => found !== undefined && !found.includes("/node_modules/") && !found.startsWith(library))
   if (place === undefined) return undefined
-  return `${fileURLToPath(place.replace(/:\d+$/, "").replace(/\?.*$/, ""))}${/:\d+$/.exec(place)?.[0] ?? ""}`
+  return fileURLToPath(place.replace(/\?[^:]*/, ""))
 }
 
 const library = new URL("../", import.meta.url).href

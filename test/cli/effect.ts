@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { inProcess } from "./inProcess.ts"
 
-/** The real command, in a process of its own. */
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 const bin = join(root, "bin/effect.js")
 
@@ -25,6 +25,7 @@ export interface StartOptions {
   readonly env?: NodeJS.ProcessEnv
 }
 
+/** Starts the real command in a process of its own: for what only a process shows, such as signals and kills. */
 export const start = (args: ReadonlyArray<string>, cwd = root, options: StartOptions = {}): Started => {
   const child = spawn(process.execPath, [bin, ...args], { cwd, stdio: ["ignore", "pipe", "pipe"], ...options })
   let stdout = ""
@@ -37,7 +38,8 @@ export const start = (args: ReadonlyArray<string>, cwd = root, options: StartOpt
   return { child, ended }
 }
 
-export const effect = (args: ReadonlyArray<string>, cwd = root): Promise<Outcome> => start(args, cwd).ended
+/** Runs the command in this process, in the given folder. Calls wait for each other: a process has one working directory. */
+export const effect = (args: ReadonlyArray<string>, cwd = root): Promise<Outcome> => inProcess(args, cwd)
 
 /** A folder inside the checkout, so that programs in it can import `effect-rl`; gone after the test. */
 export const withFolder = async <A>(body: (folder: string) => Promise<A>): Promise<A> => {

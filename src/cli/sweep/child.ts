@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { Effect, Schema } from "effect"
 import { mostBytes } from "../../config/files.ts"
 import { readTextWithin } from "../../config/files-node.ts"
@@ -54,6 +55,8 @@ const failing = Effect.mapError((error: Error) => {
   return new RunFailed({ message: oneLine(messageOf(cause)) })
 })
 
+const bin = fileURLToPath(new URL("../../../bin/effect.js", import.meta.url))
+
 const children = new Set<ChildProcess>()
 
 /** A signal that asks a sweep for its runs' steps is one for each of them. */
@@ -64,7 +67,7 @@ const passOn = (): void => {
 /** What it says on stdout. When this is interrupted, so is the process, which saves before it ends. */
 const outputOf = ({ args, part, onProgress }: Child): Effect.Effect<string, RunFailed> =>
   Effect.callback((resume) => {
-    const child = spawn(process.execPath, [process.argv[1], "run", ...args, "--json", "--quiet"], {
+    const child = spawn(process.execPath, [bin, "run", ...args, "--json", "--quiet"], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: withPart(part),
     })

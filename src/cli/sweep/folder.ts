@@ -3,7 +3,7 @@ import { mkdir, readdir } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { makeFolder } from "../../config/files.ts"
 import { messageOf } from "../../config/text.ts"
 import { dateOf, fromPath, timeOf } from "../../experiment/identifier.ts"
@@ -34,7 +34,7 @@ export const newFolder = Effect.fnUntraced(function* (
     Effect.mapError((error) => runStoreError("create", resultsDir, error)),
     Effect.provide([NodeFileSystem.layer, NodePath.layer]),
   )
-  const from = Date.now()
+  const from = yield* Clock.currentTimeMillis
   for (let second = 0; ; second++) {
     const time = timeOf(new Date(from + second * 1000))
     const path = join(resultsDir, time)

@@ -38,7 +38,13 @@ export const fail = (op: string, message: string, ...tensors: ReadonlyArray<Tens
  * so its path says where `graph/` is; a bundle is one file, of which no line is outside.
  */
 const callerOutsideGraph = (): string => {
-  const places = stackOf(50).flatMap((line) => /([^\s(]+:\d+):\d+\)?$/.exec(line)?.[1]?.replaceAll("\\", "/") ?? [])
+  const places = stackOf(50).flatMap(
+    (line) =>
+      /([^\s(]+:\d+):\d+\)?$/
+        .exec(line)?.[1]
+        ?.replace(/\?[^:]*/, "")
+        .replaceAll("\\", "/") ?? [],
+  )
   const [own = ""] = places
   const graphFolder = own.replace(/:\d+$/, "").replace(/ops\/[^/]*$/, "")
   return places.find((place) => !place.includes(graphFolder) && !place.startsWith("node:")) ?? ""

@@ -1,0 +1,66 @@
+import { Cause, Effect, Exit, Option } from "effect"
+import { CliError, CliOutput, Command } from "effect/cli"
+import manifest from "../../package.json" with { type: "json" }
+import { messageOf, oneLine } from "../config/text.ts"
+import { evaluate } from "./evaluate.ts"
+import { exporting } from "./export.ts"
+import { presenter } from "./help.ts"
+import { init } from "./init.ts"
+import { placeIn } from "./loadTraining.ts"
+import { replay } from "./replay.ts"
+import { run } from "./run.ts"
+import { runs } from "./runs.ts"
+import { ui } from "./ui.ts"
+
+const root = Command.make("effect").pipe(
+  Command.withDescription("Train and evaluate agents: reinforcement learning, and agents that ask a language model."),
+  Command.withSubcommands([init, run, evaluate, replay, exporting, runs, ui]),
+  Command.withExamples([
+    { command: "effect init", description: "Write a commented file to start from" },
+    { command: "effect run examples/cartpole.ts", description: "Train an agent to balance a pole" },
+    { command: "effect runs --sort validation:desc", description: "List the runs, the best first" },
+    { command: "effect run --help", description: "List the flags of a training" },
+    { command: "effect eval latest --episodes 1000", description: "Play 1,000 episodes with the newest run's policy" },
+    { command: "effect replay latest", description: "Train it again and check that the result is the same" },
+    { command: "effect ui", description: "Look at the runs in a web page" },
+  ]),
+)
+
+/** Runs the `effect` command with these words; a failure is reported on stderr, in one line for people. */
+export const command = (words: ReadonlyArray<string>) =>
+  Command.runWith(root, { version: manifest.version })(words).pipe(
+    Effect.provide(CliOutput.layerPresenter(presenter)),
+    Effect.onExit((exit) => Effect.sync(() => report(exit))),
+  )
+
+/** 0 finished, 1 failed, 2 used wrongly, 130 interrupted. */
+export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
+  if (Exit.isSuccess(exit)) return 0
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  if (error === undefined && Cause.hasInterrupts(exit.cause)) return 130
+  if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length === 0) return 0
+  return CliError.isCliError(error) || hasTag(error, "UsageError") || hasTag(error, "ConfigError") ? 2 : 1
+}
+
+const hasTag = (error: unknown, tag: string): boolean =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
+
+/** One line for people. A defect is a bug of ours, whose stack is worth having. */
+const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (error === undefined) return Cause.hasInterrupts(cause) ? undefined : Cause.pretty(cause)
+  if (CliError.isCliError(error)) return usage(error)
+  // Where in the user's code, when that is what threw.
+  const stack = typeof error === "object" && error !== null && "userStack" in error ? error.userStack : undefined
+  const place = typeof stack === "string" ? placeIn(stack) : undefined
+  return `${messageOf(error)}${place === undefined ? "" : ` (${place})`}`
+}
+
+const usage = (error: CliError.CliError): string =>
+  error._tag === "ShowHelp" ? error.errors.map((one) => oneLine(one.message)).join("; ") : oneLine(error.message)
+
+const report = (exit: Exit.Exit<unknown, unknown>): void => {
+  if (Exit.isSuccess(exit)) return
+  const line = lineOf(exit.cause)
+  if (line !== undefined && line !== "") process.stderr.write(`effect: ${line}\n`)
+}

@@ -251,14 +251,14 @@ const find = Effect.fnUntraced(function* <File>(
 ): Effect.fn.Return<Found<File>, CheckpointError | RunStoreError> {
   yield* run.repair(folder)
   if (wanted !== "latest") {
-    const names = yield* namesIn(run)
-    if (names.includes(wanted)) return { name: wanted, files: yield* readIntact(run, wanted, readFile), skipped: [] }
-    const known = names.length === 0 ? "there are none" : `there are ${names.join(", ")}`
+    const found = yield* namesIn(run)
+    if (found.includes(wanted)) return { name: wanted, files: yield* readIntact(run, wanted, readFile), skipped: [] }
+    const known = found.length === 0 ? "there are none" : `there are ${found.join(", ")}`
     return yield* damagedAt(run, `${folder}/${wanted}`, `there is no such checkpoint; ${known}`)
   }
   const skipped: Array<{ readonly name: string; readonly reason: string }> = []
   let first: CheckpointError | undefined
-  for (const name of yield* newestFirst(run)) {
+  for (const name of yield* names(run)) {
     const files = yield* readIntact(run, name, readFile).pipe(
       Effect.catchTag("CheckpointError", (error) =>
         Effect.sync(() => {
@@ -274,19 +274,19 @@ const find = Effect.fnUntraced(function* <File>(
   return yield* first ?? none
 })
 
-/** The one that `latest` names, then the others by their steps, as far as their manifests tell. */
-const newestFirst = Effect.fnUntraced(function* (
+/** The checkpoints of a run: the one that `latest` names, then the others by their steps, as far as their manifests tell. */
+export const names = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
   const latest = yield* latestName(run)
-  const names = yield* namesIn(run)
+  const found = yield* namesIn(run)
   const steps = new Map<string, number>()
-  for (const name of names) {
+  for (const name of found) {
     // A damaged manifest still has a number in its name.
     const step = (yield* manifestOf(run, name))?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)
     steps.set(name, name === latest ? Infinity : step)
   }
-  return [...names].sort((a, b) => (steps.get(b) ?? 0) - (steps.get(a) ?? 0))
+  return [...found].sort((a, b) => (steps.get(b) ?? 0) - (steps.get(a) ?? 0))
 })
 
 /** `latest.json`: the name of the newest checkpoint, beside it. */

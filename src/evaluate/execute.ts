@@ -115,7 +115,7 @@ export const execute = Effect.fnUntraced(function* (
   const earlier = yield* Journal.readEarlier(run)
   if (earlier.evaluation !== undefined) yield* refuseOther(prepared, earlier.evaluation)
   // All but the journal is told once more, so that it is as if nobody had stopped.
-  yield* run.cutBack({})
+  yield* run.cutBack({ sizes: {} })
   for (const stale of ["return.json", "metrics.json", episodesFile, stepsFile, tableFile]) yield* run.remove(stale)
   Object.assign(spent, earlier.spent)
   yield* run.write("config.yaml", stringify(toSnakeCase(effective)))

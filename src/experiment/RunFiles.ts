@@ -1,8 +1,11 @@
 import { Effect } from "effect"
+import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
 import type { FileTree } from "./FileTree.ts"
 import { type Places, relocated } from "./relocated.ts"
 import type { RunIdentity } from "./RunStore.ts"
-import { RunStoreError } from "./RunStoreError.ts"
+import type { RunStoreError } from "./RunStoreError.ts"
+
+export type { Appended } from "./appended.ts"
 
 /** One run's folder. */
 export interface RunFiles extends FileTree {
@@ -11,25 +14,46 @@ export interface RunFiles extends FileTree {
   readonly identity: RunIdentity
   /** The folder holds an earlier part of this run, which is to be gone on with. */
   readonly resumed: boolean
-  /** How long each file that grows is at this moment; that much of it is on disk. */
-  readonly appendedSizes: Effect.Effect<Readonly<Record<string, number>>, RunStoreError>
+  /** How far each file that grows is at this moment; that much of it is on disk. Reads only what is new since the last time. */
+  readonly appended: Effect.Effect<Appended, RunStoreError>
+  /** The files that do not begin as they were at such a moment, with what is wrong. */
+  readonly changedSince: (moment: Appended) => Effect.Effect<ReadonlyArray<Changed>, RunStoreError>
   /** Cuts every file that grows back to such a moment; one that wasn't there yet is removed. `run.log` is never cut. */
-  readonly cutBack: (sizes: Readonly<Record<string, number>>) => Effect.Effect<void, RunStoreError>
+  readonly cutBack: (moment: Appended) => Effect.Effect<void, RunStoreError>
   /** The same run, in which some files and folders lie elsewhere than usual. */
   readonly placed: (places: Places) => RunFiles
 }
 
+/** A file that grows, and isn't what a checkpoint says it was. */
+export interface Changed {
+  readonly file: string
+  /** `expected at least 20 bytes, found 3` */
+  readonly problem: string
+}
+
 /** What grows line by line and must be, at the end, as if the run had never been interrupted. */
 const growing = {
-  folders: ["scores/train", "scores/val", "rollouts/train", "rollouts/val"],
+  folders: {
+    "scores/train": /\.jsonl$/,
+    "scores/val": /\.jsonl$/,
+    // Samples that were made of them lie beside them.
+    "rollouts/train": /rollouts\.jsonl$/,
+    "rollouts/val": /rollouts\.jsonl$/,
+    memories: /\.jsonl$/,
+  },
   files: ["logs.tfevents", "progress.csv"],
 }
 
 export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boolean): RunFiles => {
+  /** What was hashed already, by file. */
+  const hashed = new Map<string, Prefix>()
+
   const growingFiles = Effect.gen(function* () {
     const files: Array<string> = []
-    for (const folder of growing.folders) {
-      for (const name of yield* tree.list(folder)) if (!name.startsWith(".")) files.push(`${folder}/${name}`)
+    for (const [folder, names] of Object.entries(growing.folders)) {
+      for (const name of yield* tree.list(folder)) {
+        if (!name.startsWith(".") && names.test(name)) files.push(`${folder}/${name}`)
+      }
     }
     for (const file of growing.files) if (yield* tree.exists(file)) files.push(file)
     return files
@@ -38,30 +62,76 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
   const sizeNow = (file: string) =>
     Effect.flatMap(tree.exists(file), (exists) => (exists ? tree.size(file) : Effect.succeed(0)))
 
+  const hash = Effect.fnUntraced(function* (file: string, size: number): Effect.fn.Return<Prefix, RunStoreError> {
+    const before = hashed.get(file)
+    if (before?.size === size) return before
+    const prefix = yield* hashPrefix(tree, file, size, before)
+    hashed.set(file, prefix)
+    return prefix
+  })
+
+  const forget = (path: string): void => {
+    for (const file of hashed.keys()) if (file === path || file.startsWith(`${path}/`)) hashed.delete(file)
+  }
+
+  const problemOf = Effect.fnUntraced(function* (
+    file: string,
+    size: number,
+    digest: string | undefined,
+  ): Effect.fn.Return<string | undefined, RunStoreError> {
+    const found = yield* sizeNow(file)
+    if (found < size) return `expected at least ${size} bytes, found ${found}`
+    if (digest === undefined || digest === (yield* hash(file, size)).digest) return undefined
+    return `its first ${size} bytes were changed`
+  })
+
   return {
     ...tree,
+    write: (path, contents, how) =>
+      Effect.suspend(() => {
+        forget(path)
+        return tree.write(path, contents, how)
+      }),
+    truncate: (path, size) =>
+      Effect.suspend(() => {
+        const before = hashed.get(path)
+        if (before !== undefined && before.size > size) forget(path)
+        return tree.truncate(path, size)
+      }),
+    remove: (path) =>
+      Effect.suspend(() => {
+        forget(path)
+        return tree.remove(path)
+      }),
     placed: (places) => makeRunFiles(relocated(tree, places), identity, resumed),
     directory: tree.root,
     identity,
     resumed,
-    appendedSizes: Effect.gen(function* () {
+    appended: Effect.gen(function* () {
       const sizes: Record<string, number> = {}
+      const digests: Record<string, string> = {}
       for (const file of yield* growingFiles) {
-        yield* tree.sync(file)
-        sizes[file] = yield* tree.size(file)
+        const size = yield* tree.size(file)
+        // A file that was flushed at this size has not been touched since.
+        if (hashed.get(file)?.size !== size) yield* tree.sync(file)
+        sizes[file] = size
+        digests[file] = (yield* hash(file, size)).digest
       }
-      return sizes
+      return { sizes, digests }
     }),
-    cutBack: Effect.fnUntraced(function* (sizes) {
-      // First look, then cut: what cannot be cut back whole stays as it is.
-      for (const [file, size] of Object.entries(sizes)) {
-        const found = yield* sizeNow(file)
-        if (found >= size) continue
-        const message = `${tree.root}/${file}: expected at least ${size} bytes, as its checkpoint says, found ${found}`
-        return yield* new RunStoreError({ path: `${tree.root}/${file}`, operation: "cut", message })
-      }
+    changedSince: ({ sizes, digests = {} }) =>
+      Effect.gen(function* () {
+        const changed: Array<Changed> = []
+        for (const [file, size] of Object.entries(sizes)) {
+          const problem = yield* problemOf(file, size, Object.hasOwn(digests, file) ? digests[file] : undefined)
+          if (problem !== undefined) changed.push({ file, problem })
+        }
+        return changed
+      }),
+    cutBack: Effect.fnUntraced(function* ({ sizes }) {
       for (const file of yield* growingFiles) {
-        yield* Object.hasOwn(sizes, file) ? tree.truncate(file, sizes[file]) : tree.remove(file)
+        if (!Object.hasOwn(sizes, file)) yield* tree.remove(file)
+        else if ((yield* tree.size(file)) > sizes[file]) yield* tree.truncate(file, sizes[file])
       }
     }),
   }

@@ -5,7 +5,7 @@
  * @example
  * ```ts
  * const recording = yield* (yield* Recorder).start(run, started)
- * yield* withLogs(recording, "INFO", (recording) => supervise({ ...training, recording }))
+ * yield* withLogs(recording, "INFO", (recording) => trainLoop({ ...training, recording }))
  * ```
  */
 import { Cause, Effect, Latch, Logger, LogLevel as Levels, References } from "effect"

@@ -106,20 +106,30 @@ export interface Decoded {
   readonly intactBytes: number
 }
 
-/** Reads a file up to the first record that is cut off (its writer was stopped in the middle of it) or damaged. */
-export const decode = (bytes: Uint8Array): Decoded => {
+/** The payloads of a file's whole records, up to the first that is cut off or damaged, with where each record ends. */
+function* payloadsOf(bytes: Uint8Array): Generator<{ readonly payload: Uint8Array; readonly end: number }, void> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const events: Array<DecodedEvent> = []
-  let at = 0
-  while (at + beforePayload + 4 <= bytes.length) {
+  for (let at = 0; at + beforePayload + 4 <= bytes.length;) {
     const start = at + beforePayload
     const end = start + Number(view.getBigUint64(at, true))
-    if (end + 4 > bytes.length || view.getUint32(at + 8, true) !== masked(crc32c(bytes, at, at + 8))) break
-    if (view.getUint32(end, true) !== masked(crc32c(bytes, start, end))) break
-    events.push(decodeEvent(bytes.subarray(start, end)))
+    if (end + 4 > bytes.length || view.getUint32(at + 8, true) !== masked(crc32c(bytes, at, at + 8))) return
+    if (view.getUint32(end, true) !== masked(crc32c(bytes, start, end))) return
     at = end + 4
+    yield { payload: bytes.subarray(start, end), end: at }
   }
-  return { events, intactBytes: at }
+}
+
+/** How many bytes of a file hold whole records. */
+export const intactBytes = (bytes: Uint8Array): number => {
+  let intact = 0
+  for (const { end } of payloadsOf(bytes)) intact = end
+  return intact
+}
+
+/** Reads a file up to the first record that is cut off (its writer was stopped in the middle of it) or damaged. */
+export const decode = (bytes: Uint8Array): Decoded => {
+  const records = [...payloadsOf(bytes)]
+  return { events: records.map(({ payload }) => decodeEvent(payload)), intactBytes: records.at(-1)?.end ?? 0 }
 }
 
 type Field = { readonly number: number; readonly value: number | Uint8Array }

@@ -8,15 +8,17 @@ import { encodeReturnFile, spreadOf } from "../experiment/evaluation.ts"
 import type { RunStore } from "../experiment/RunStore.ts"
 import { withLogs } from "../record/logging.ts"
 import { Recorder } from "../record/Recorder.ts"
-import { restore, resume, saveCheckpoint, startOver } from "./checkpointing.ts"
+import { restore, restoreLatest, saveCheckpoint, startOver } from "./checkpointing.ts"
+import { cutBack, refuseChanged } from "./cutBack.ts"
 import { digestOf } from "./digest.ts"
 import { configOf, type Plan, plan } from "./plan.ts"
 import { type Evaluate, RunOptions } from "./RunOptions.ts"
-import type { RunResult } from "./RunResult.ts"
+import { finishedResult } from "./finishedResult.ts"
+import { RunResult } from "./RunResult.ts"
 import { type Evaluation, RunState } from "./RunState.ts"
 import { type Ready, setUp } from "./setUp.ts"
 import type { TrainInput } from "./Settings.ts"
-import { type LoopError, supervise, type Training } from "./Trainer.ts"
+import { isOver, type LoopError, supervise, type Training } from "./Trainer.ts"
 
 export type TrainError = SetupError | LoopError
 
@@ -60,8 +62,16 @@ const train = Effect.fnUntraced(function* (
   const { isStepWanted = Effect.succeed(false) } = yield* RunOptions
   const startsOver = run.resumed && (yield* startOver(run))
   const goesOn = run.resumed && !startsOver
-  const resumed = goesOn ? yield* resume({ plan: planned, run, learner, envs }) : undefined
+  const resumed = goesOn ? yield* restoreLatest({ plan: planned, run, learner, envs }) : undefined
   const state = resumed?.state ?? new RunState()
+  if (resumed !== undefined && isOver({ settings, state })) {
+    const finished = yield* finishedResult(run, RunResult)
+    if (finished !== undefined) {
+      yield* refuseChanged(run, resumed)
+      return { ...finished, runDir: run.directory }
+    }
+  }
+  const logWarnings = resumed === undefined ? [] : yield* cutBack(run, resumed)
   if (resumed === undefined) {
     yield* attempt(() => {
       envs.reset(settings.seed, "env")
@@ -69,7 +79,7 @@ const train = Effect.fnUntraced(function* (
       envs.snapshot()
     })
   }
-  if (state.step < settings.totalSteps) for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
+  for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
   yield* run.write("config.yaml", bytesOf(stringify(toSnakeCase(effective))))
   yield* run.write("config.json", bytesOf(`${JSON.stringify(toSnakeCase(effective), null, 2)}\n`))
   yield* run.write("description.txt", bytesOf(`${settings.description ?? descriptionOf(planned)}\n`))
@@ -88,17 +98,14 @@ const train = Effect.fnUntraced(function* (
     logLevel: settings.logLevel,
   }
   const recording = yield* (yield* Recorder).start(run, about)
-  const notes = [
-    ...planned.notes,
-    ...(startsOver ? ["it had not saved anything yet, so it starts over"] : []),
-    ...(goesOn && state.step >= settings.totalSteps
-      ? [`it is finished; with more --total-steps than ${settings.totalSteps} it would go on`]
-      : []),
-  ]
+  const notes = [...planned.notes, ...(startsOver ? ["it had not saved anything yet, so it starts over"] : [])]
   yield* recording.emit([
     about,
     ...notes.map((message) => ({ _tag: "Note" as const, message })),
-    ...[...planned.warnings, ...(resumed?.warnings ?? [])].map((message) => ({ _tag: "Warning" as const, message })),
+    ...[...planned.warnings, ...(resumed?.warnings ?? []), ...logWarnings].map((message) => ({
+      _tag: "Warning" as const,
+      message,
+    })),
   ])
 
   const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
@@ -118,18 +125,24 @@ const train = Effect.fnUntraced(function* (
     startedAtStep: state.step,
     saveCheckpoint: saveCheckpoint({ plan: planned, run, learner, envs, state, wallSeconds }),
   }
-  yield* withLogs(recording, settings.logLevel, (recording) => supervise({ ...training, recording }))
-
-  const seconds = yield* secondsHere
-  const result = yield* resultOf(ready, state, {
-    wallSeconds: yield* wallSeconds,
-    stepsPerSecond: seconds > 0 ? (state.step - training.startedAtStep) / seconds : 0,
+  const conclude = Effect.gen(function* () {
+    const seconds = yield* secondsHere
+    const result = yield* resultOf(ready, state, {
+      wallSeconds: yield* wallSeconds,
+      stepsPerSecond: seconds > 0 ? (state.step - training.startedAtStep) / seconds : 0,
+    })
+    yield* run.write("metrics.json", bytesOf(`${JSON.stringify(toSnakeCase(result), null, 2)}\n`))
+    yield* recording.flush
+    // Last: its existence says that the run is finished.
+    yield* run.write("return.json", encodeReturnFile(state.evaluations))
+    return result
   })
-  yield* run.write("metrics.json", bytesOf(`${JSON.stringify(toSnakeCase(result), null, 2)}\n`))
-  yield* recording.flush
-  // Last: its existence says that the run is finished.
-  yield* run.write("return.json", encodeReturnFile(state.evaluations))
-  return result
+  // A run that has done its work is finished, also when a signal comes now.
+  return yield* Effect.uninterruptibleMask((restore) =>
+    withLogs(recording, settings.logLevel, (recording) => supervise({ ...training, recording }, restore)).pipe(
+      Effect.andThen(conclude),
+    ),
+  )
 })
 
 /** Validates what one of a run's checkpoints holds, as the training would have validated it there. */

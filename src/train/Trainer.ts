@@ -43,18 +43,15 @@ export const crossed = (last: number, step: number, every: number): boolean =>
  */
 export const trainLoop = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
   const { settings, state } = training
-  const { everySteps: validateEvery } = settings.validation
   const { onStart } = settings.checkpoint
   if (onStart && state.step === 0) yield* Effect.uninterruptible(checkpoint(training))
 
   while (true) {
-    const finished = state.step >= settings.totalSteps
-    const owesLastValidation = finished && validateEvery > 0 && state.lastValidationStep < state.step
-    if (owesLastValidation || crossed(state.lastValidationStep, state.step, validateEvery)) yield* validate(training)
-    if (crossed(state.lastRenderStep, state.step, settings.render.everySteps)) yield* render(training)
+    if (owesValidation(training)) yield* validate(training)
+    if (owesRendering(training)) yield* render(training)
     if (yield* training.isStepWanted) yield* showNow(training)
 
-    const stopping = finished || reachedGoal(training)
+    const stopping = isStopping(training)
     if (stopping || owesCheckpoint(training)) yield* Effect.uninterruptible(checkpoint(training))
     if (stopping) return
 
@@ -63,10 +60,25 @@ export const trainLoop = Effect.fnUntraced(function* (training: Training): Effec
   }
 })
 
-const reachedGoal = ({ settings, state }: Training): boolean => {
-  const { stopAtReturn } = settings
-  return stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn
+type Progress = Pick<Training, "settings" | "state">
+
+const isStopping = ({ settings, state }: Progress): boolean => {
+  const { stopAtReturn, totalSteps } = settings
+  return state.step >= totalSteps || (stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn)
 }
+
+const owesValidation = ({ settings, state }: Progress): boolean => {
+  const { everySteps } = settings.validation
+  const owesLast = state.step >= settings.totalSteps && everySteps > 0 && state.lastValidationStep < state.step
+  return owesLast || crossed(state.lastValidationStep, state.step, everySteps)
+}
+
+const owesRendering = ({ settings, state }: Progress): boolean =>
+  crossed(state.lastRenderStep, state.step, settings.render.everySteps)
+
+/** Whether a run that is resumed has nothing left to do. */
+export const isOver = (progress: Progress): boolean =>
+  isStopping(progress) && !owesValidation(progress) && !owesRendering(progress)
 
 /** Iterations until something is due: a validation, a checkpoint, the end, or simply a record of how it goes. */
 const iterate = Effect.fnUntraced(function* (training: Training): Effect.fn.Return<void, LoopError> {
@@ -98,7 +110,7 @@ const isDue = ({ settings, state }: Training): boolean =>
   crossed(state.lastValidationStep, state.step, settings.validation.everySteps) ||
   owesCheckpoint({ settings, state })
 
-const owesCheckpoint = ({ settings, state }: Pick<Training, "settings" | "state">): boolean =>
+const owesCheckpoint = ({ settings, state }: Progress): boolean =>
   // The best can only be told apart, and kept, where there is one to every score.
   (settings.checkpoint.strategy._tag === "TopKValidation" &&
     state.scoreHere !== null &&
@@ -206,9 +218,24 @@ const checkpoint = Effect.fn("effect-rl.checkpoint")(function* ({
   yield* recording.emit([{ _tag: "CheckpointSaved", step: state.step, path }])
 })
 
-/** Runs the loop to whatever end it comes to, and leaves that end on record: an interruption saves a checkpoint first. */
-export const supervise = (training: Training): Effect.Effect<void, LoopError> =>
-  trainLoop(training).pipe(Effect.onExit((exit) => concludeRun(training, exit)))
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/**
+ * Runs the loop to whatever end it comes to, and leaves that end on record: an interruption saves a checkpoint first. To
+ * be run uninterruptibly; `restore` is for the loop, so that nothing comes between its end and what follows.
+ */
+export const supervise = (training: Training, restore: Restore): Effect.Effect<void, LoopError> =>
+  Effect.exit(restore(trainLoop(training))).pipe(
+    Effect.flatMap((exit) => {
+      // An interruption after the last checkpoint comes too late: there is nothing left to interrupt.
+      const isFinished = Exit.isSuccess(exit) || (Cause.hasInterruptsOnly(exit.cause) && isSaved(training))
+      const end = isFinished ? Exit.void : exit
+      return Effect.andThen(concludeRun(training, end), end)
+    }),
+  )
+
+const isSaved = (training: Training): boolean =>
+  isOver(training) && training.state.lastCheckpointStep === training.state.step
 
 const concludeRun = Effect.fnUntraced(function* (
   training: Training,

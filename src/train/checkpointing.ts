@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { Learner, LearnerError, NamedTensors } from "../algorithm/Algorithm.ts"
 import { attempt } from "../algorithm/drive.ts"
@@ -8,8 +8,9 @@ import { blamed, ConfigError, display, isPlain, type Plain } from "../config/Con
 import { parseYaml } from "../config/yaml.ts"
 import * as Normalise from "../env/Normalise.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
-import type { RunFiles } from "../experiment/RunStore.ts"
+import type { Appended, RunFiles } from "../experiment/RunFiles.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
+import type { Target } from "./cutBack.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import { digestOfArrays } from "./digest.ts"
 import { RunState, SavedProgress } from "./RunState.ts"
@@ -18,12 +19,13 @@ import type { Plan } from "./plan.ts"
 
 /**
  * A training as files, and back. A checkpoint holds the weights, the optimiser's state, every env in the middle of its
- * episode, and `runtime.json`: the progress, the sizes of the score files at that moment, and the settings that a
- * resumed run must share with the one that was saved.
+ * episode, and `runtime.json`: the progress, the sizes and digests of the score files at that moment, and the settings
+ * that a resumed run must share with the one that was saved.
  */
 const Runtime = Schema.Struct({
   progress: SavedProgress,
   appendedSizes: Schema.Record(Schema.String, Schema.Int),
+  appendedDigests: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   settings: Schema.Record(Schema.String, Schema.Unknown),
   /** What computed: another device gives other last bits. */
   devices: Schema.Record(Schema.String, Schema.String),
@@ -65,9 +67,11 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
   saving: Saving,
 ): Effect.fn.Return<string, Checkpoints.CheckpointError | RunStoreError | LearnerError> {
   const { plan, run, learner, envs, state } = saving
+  const { sizes, digests = {} } = yield* run.appended
   const runtime: typeof Runtime.Encoded = {
     progress: state.save(yield* saving.wallSeconds),
-    appendedSizes: yield* run.appendedSizes,
+    appendedSizes: sizes,
+    appendedDigests: digests,
     settings: yield* sharedSettings(saving),
     devices: learner.devices,
   }
@@ -114,7 +118,8 @@ const exported = (
 const flat = (snapshot: Snapshot): safetensors.Tensors =>
   Object.fromEntries(Object.entries(snapshot).map(([key, data]) => [key, { shape: [data.length], data }]))
 
-export interface Resumed {
+/** What a checkpoint held, and what the files of the run are to be cut back to. */
+export interface Restored extends Target {
   readonly state: RunState
   /** What had to be passed over to find an intact checkpoint. */
   readonly warnings: ReadonlyArray<string>
@@ -125,14 +130,14 @@ export const startOver = (run: RunFiles): Effect.Effect<boolean, RunStoreError> 
   Effect.gen(function* () {
     yield* run.repair("checkpoints")
     if ((yield* run.list("checkpoints")).length > 0) return false
-    yield* run.cutBack({})
+    yield* run.cutBack({ sizes: {} })
     return true
   })
 
-/** Puts learner and envs where the run's newest intact checkpoint left them, and cuts the score files back to it. */
-export const resume = Effect.fnUntraced(function* (
+/** Puts learner and envs where the run's newest intact checkpoint left them; the run's files stay as they are. */
+export const restoreLatest = Effect.fnUntraced(function* (
   restoring: Restoring,
-): Effect.fn.Return<Resumed, Checkpoints.CheckpointError | RunStoreError | LearnerError | ConfigError> {
+): Effect.fn.Return<Restored, Checkpoints.CheckpointError | RunStoreError | LearnerError | ConfigError> {
   const restored = yield* restore(restoring, "latest")
   const { totalSteps } = restoring.plan.settings
   const before = yield* savedConfig(restoring.run)
@@ -143,9 +148,18 @@ export const resume = Effect.fnUntraced(function* (
     const message = `total_steps: ${directory} has done ${restored.state.step} steps already; expected at least as many, found ${totalSteps}`
     return yield* blamed(new ConfigError({ source: "", key: "total_steps", message }), restoring.plan.from)
   }
-  yield* restoring.run.cutBack(restored.appendedSizes)
   return restored
 })
+
+const decodeRuntime = Schema.decodeUnknownEffect(Schema.fromJsonString(Runtime))
+
+const appendedOf = ({ appendedSizes, appendedDigests }: typeof Runtime.Type): Appended => ({
+  sizes: appendedSizes,
+  digests: appendedDigests,
+})
+
+const appendedIn = (runtimeJson: string): Appended | undefined =>
+  Option.getOrUndefined(Option.map(Schema.decodeUnknownOption(Schema.fromJsonString(Runtime))(runtimeJson), appendedOf))
 
 /** What a run's `config.yaml` says, as it was last left there. */
 export const savedConfig = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Return<Plain, RunStoreError> {
@@ -161,10 +175,7 @@ export type Restoring = Pick<Saving, "plan" | "run" | "learner" | "envs">
 export const restore = Effect.fnUntraced(function* (
   { plan, run, learner, envs }: Restoring,
   wanted: string,
-): Effect.fn.Return<
-  Resumed & Pick<typeof Runtime.Type, "appendedSizes">,
-  Checkpoints.CheckpointError | RunStoreError | LearnerError | ConfigError
-> {
+): Effect.fn.Return<Restored, Checkpoints.CheckpointError | RunStoreError | LearnerError | ConfigError> {
   const { name, files, skipped } = yield* Checkpoints.load(run, wanted)
   const path = `checkpoints/${name}`
   const tensors = (file: string): Effect.Effect<safetensors.Tensors, Checkpoints.CheckpointError> =>
@@ -173,9 +184,9 @@ export const restore = Effect.fnUntraced(function* (
       catch: (error) => damaged(run, `${path}/${file}`, messageOf(error)),
     })
 
-  const runtime = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Runtime))(
-    new TextDecoder().decode(files["runtime.json"]),
-  ).pipe(Effect.mapError((error) => damaged(run, `${path}/runtime.json`, oneLine(error.message))))
+  const runtime = yield* decodeRuntime(new TextDecoder().decode(files["runtime.json"])).pipe(
+    Effect.mapError((error) => damaged(run, `${path}/runtime.json`, oneLine(error.message))),
+  )
   const difference = firstDifference(yield* sharedSettings({ plan, learner }), runtime.settings)
   if (difference !== undefined) {
     const { key, now, then } = difference
@@ -193,7 +204,10 @@ export const restore = Effect.fnUntraced(function* (
   yield* attempt(() => envs.restore(snapshot))
   return {
     state: RunState.restore(runtime.progress),
-    appendedSizes: runtime.appendedSizes,
+    name,
+    folder: `${run.directory}/${plan.settings.checkpoint.dir}`,
+    appended: appendedOf(runtime),
+    appendedIn,
     warnings: [
       ...skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`),
       ...Object.entries(learner.devices).flatMap(([program, device]) => {

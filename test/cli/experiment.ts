@@ -114,6 +114,7 @@ const beside = new Set([
   "spent",
   "cache",
   "appended_sizes",
+  "appended_digests",
 ])
 
 export const timeless = (value: unknown): unknown => {

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { hashPrefix } from "../../src/experiment/appended.ts"
 import { disk, identity, memoryRun, temporaryRun } from "./disk.ts"
 
 const runs = { "on disk": temporaryRun, "in memory": memoryRun }
@@ -11,13 +12,14 @@ for (const [where, open] of Object.entries(runs)) {
         const run = yield* open
         assert.deepEqual(run.identity, identity)
         assert.isFalse(run.resumed)
-        assert.deepEqual(yield* run.appendedSizes, {})
+        assert.deepEqual(yield* run.appended, { sizes: {}, digests: {} })
         yield* run.append("scores/train/scores.jsonl", "12345\n")
         yield* run.append("scores/val/3_seen_episodes_scores.jsonl", "1\n")
         yield* run.append("logs.tfevents", "123")
+        yield* run.append("rollouts/train/samples.jsonl", "{}\n")
         yield* run.append("run.log", "anything")
         yield* run.write("config.yaml", "anything")
-        assert.deepEqual(yield* run.appendedSizes, {
+        assert.deepEqual((yield* run.appended).sizes, {
           "scores/train/scores.jsonl": 6,
           "scores/val/3_seen_episodes_scores.jsonl": 2,
           "logs.tfevents": 3,
@@ -30,12 +32,12 @@ for (const [where, open] of Object.entries(runs)) {
         const run = yield* open
         yield* run.append("scores/train/scores.jsonl", "12345\n")
         yield* run.append("run.log", "then\n")
-        const sizes = yield* run.appendedSizes
+        const moment = yield* run.appended
         yield* run.append("scores/train/scores.jsonl", "67890\ntorn")
         yield* run.append("scores/val/3_seen_episodes_scores.jsonl", "1\n")
         yield* run.append("logs.tfevents", "123")
         yield* run.append("run.log", "now\n")
-        yield* run.cutBack(sizes)
+        yield* run.cutBack(moment)
         assert.strictEqual(yield* run.readText("scores/train/scores.jsonl"), "12345\n")
         assert.deepEqual(yield* run.list("scores/val"), [])
         assert.isFalse(yield* run.exists("logs.tfevents"))
@@ -43,15 +45,58 @@ for (const [where, open] of Object.entries(runs)) {
       }).pipe(Effect.provide(disk)),
     )
 
-    it.effect("refuse to be cut to what they have not got, and stay as they are", () =>
+    it.effect("tell which of them are no longer what they were, and stay as they are", () =>
       Effect.gen(function* () {
         const run = yield* open
-        yield* run.append("scores/train/scores.jsonl", "12345\n")
+        const scores = "scores/train/scores.jsonl"
+        const validation = "scores/val/3_seen_episodes_scores.jsonl"
+        yield* run.append(scores, "12345\n")
+        yield* run.append(validation, "1\n2\n")
+        yield* run.write("memories/memory_3.jsonl", "{}\n")
         yield* run.append("logs.tfevents", "123")
-        const error = yield* Effect.flip(run.cutBack({ "scores/train/scores.jsonl": 2, "logs.tfevents": 4 }))
-        const where = `${run.directory}/logs.tfevents`
-        assert.strictEqual(error.message, `${where}: expected at least 4 bytes, as its checkpoint says, found 3`)
-        assert.strictEqual(yield* run.size("scores/train/scores.jsonl"), 6)
+        const moment = yield* run.appended
+        yield* run.append(scores, "67890\n")
+        assert.deepEqual(yield* run.changedSince(moment), [])
+
+        yield* run.write(validation, "1\n3\n")
+        yield* run.write("memories/memory_3.jsonl", "[]\n")
+        yield* run.remove("logs.tfevents")
+        assert.deepEqual(yield* run.changedSince(moment), [
+          { file: validation, problem: "its first 4 bytes were changed" },
+          { file: "memories/memory_3.jsonl", problem: "its first 3 bytes were changed" },
+          { file: "logs.tfevents", problem: "expected at least 3 bytes, found 0" },
+        ])
+        assert.strictEqual(yield* run.readText(scores), "12345\n67890\n")
+        // A checkpoint of an older version knows sizes only.
+        assert.deepEqual(yield* run.changedSince({ sizes: { [validation]: 4 } }), [])
+      }).pipe(Effect.provide(disk)),
+    )
+
+    it.effect("are hashed by blocks, and read from their last whole block on", () =>
+      Effect.gen(function* () {
+        const run = yield* open
+        const file = "scores/train/scores.jsonl"
+        const bytes = Uint8Array.from({ length: 2_500_000 }, (_, at) => (at * at) % 251)
+        const parts = new Array<number>()
+        const tree: Parameters<typeof hashPrefix>[0] = {
+          stream: (path, part) => {
+            parts.push(part?.offset ?? 0)
+            return run.stream(path, part)
+          },
+        }
+        yield* run.write(file, bytes)
+        const before = yield* hashPrefix(tree, file, 1_500_000)
+        const after = yield* hashPrefix(tree, file, bytes.length, before)
+        assert.deepEqual(parts, [0, 1 << 20])
+        assert.deepEqual(after, yield* hashPrefix(tree, file, bytes.length))
+        assert.notStrictEqual(after.digest, before.digest)
+        assert.deepEqual(before, yield* hashPrefix(tree, file, 1_500_000, after))
+        // A whole number of blocks leaves nothing to read.
+        const whole = yield* hashPrefix(tree, file, 2 << 20, after)
+        assert.strictEqual(whole.blocks.length, 2)
+        assert.strictEqual(whole.digest, (yield* hashPrefix(tree, file, 2 << 20)).digest)
+        yield* run.write(file, bytes.with(7, 255))
+        assert.notStrictEqual((yield* hashPrefix(tree, file, bytes.length)).digest, after.digest)
       }).pipe(Effect.provide(disk)),
     )
   })

@@ -239,28 +239,6 @@ describe("what should be known before a training starts", () => {
       )
     }),
   )
-
-  it.effect("is noted: a run that is finished already", () =>
-    Effect.gen(function* () {
-      const store = RunStore.memory()
-      const input: Input = { ...short, algorithm: Ppo.make(ppo) }
-      const layers = (layer: Layer.Layer<RunStore>) => Layer.mergeAll(Wasm.layer, layer, Recorder.layerSilent)
-      const { runDir } = yield* Train.run(input).pipe(Effect.provide(layers(store.layer)))
-      const again = RunStore.memory({ files: store.files, resume: runDir })
-      const notes: Array<string> = []
-      const noting = Recorder.layer(() =>
-        Effect.succeed({
-          emit: (events) =>
-            Effect.sync(() => {
-              for (const event of events) if (event._tag === "Note") notes.push(event.message)
-            }),
-          flush: Effect.void,
-        }),
-      )
-      yield* Train.run(input).pipe(Effect.provide(Layer.mergeAll(Wasm.layer, again.layer, noting)))
-      assert.deepEqual(notes, ["it is finished; with more --total-steps than 64 it would go on"])
-    }),
-  )
 })
 
 describe("logs and checkpoints", () => {

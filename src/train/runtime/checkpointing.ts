@@ -1,10 +1,10 @@
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import type { AgentError } from "../../agent/AgentError.ts"
 import * as Checkpoints from "../../checkpoint/Checkpoint.ts"
 import { display, type Plain, toSnakeCase } from "../../config/Config.ts"
 import { oneLine } from "../../config/text.ts"
-import type { RunFiles } from "../../experiment/RunFiles.ts"
+import type { Appended, RunFiles } from "../../experiment/RunFiles.ts"
 import type { RunStoreError } from "../../experiment/RunStoreError.ts"
 import { Spending, type Spent } from "../../lm/budgeted.ts"
 import { timestamp } from "../../record/timestamp.ts"
@@ -24,6 +24,7 @@ export const RuntimeJson = Schema.Struct({
       progress: SavedProgress,
       spent: Schema.optionalKey(Spending),
       appended_sizes: Schema.Record(Schema.String, Schema.Int),
+      appended_digests: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
       /** What a run must share with the one that was saved, to go on with it. */
       settings: Schema.Record(Schema.String, Schema.Unknown),
     }),
@@ -63,6 +64,7 @@ export const save = Effect.fnUntraced(function* (saving: Saving): Effect.fn.Retu
   const { seen } = state
   const snapshot = memory === null ? null : `memory_${seen}.jsonl`
   state.lastCheckpoint = seen
+  const { sizes, digests = {} } = yield* run.appended
   const runtime: typeof RuntimeJson.Encoded = {
     timestamp: timestamp(yield* Clock.currentTimeMillis),
     episode_index: seen,
@@ -73,7 +75,8 @@ export const save = Effect.fnUntraced(function* (saving: Saving): Effect.fn.Retu
     effect_rl: {
       progress: state.save(yield* saving.wallSeconds),
       ...(saving.spent === undefined ? {} : { spent: saving.spent.save() }),
-      appended_sizes: yield* run.appendedSizes,
+      appended_sizes: sizes,
+      appended_digests: digests,
       settings: saving.settings,
     },
   }
@@ -105,8 +108,8 @@ const toPlainSnake = (config: Plain): Plain => {
 
 export interface Restored {
   readonly state: RuntimeState
-  /** Null of a checkpoint of another program. */
-  readonly appendedSizes: Readonly<Record<string, number>> | null
+  /** Undefined of a checkpoint of another program. */
+  readonly appended: Appended | undefined
   readonly spent: Spending | undefined
   readonly warnings: ReadonlyArray<string>
 }
@@ -156,8 +159,17 @@ export const restore = Effect.fnUntraced(function* (
     yield* memory.restore(text(file), `${path}/${file}`)
   }
   const state = ours === undefined ? foreignState(runtime) : RuntimeState.restore(ours.progress)
-  return { state, appendedSizes: ours?.appended_sizes ?? null, spent: ours?.spent, warnings }
+  return { state, appended: appendedOf(runtime), spent: ours?.spent, warnings }
 })
+
+const appendedOf = ({ effect_rl: ours }: RuntimeJson): Appended | undefined =>
+  ours === undefined ? undefined : { sizes: ours.appended_sizes, digests: ours.appended_digests }
+
+/** What `runtime.json` of a checkpoint says of the files that grow. */
+export const appendedIn = (runtimeJson: string): Appended | undefined =>
+  Option.getOrUndefined(
+    Option.map(Schema.decodeUnknownOption(Schema.fromJsonString(RuntimeJson))(runtimeJson), appendedOf),
+  )
 
 const foreignState = ({ episode_index, train_steps_total }: RuntimeJson): RuntimeState => {
   const state = new RuntimeState(episode_index)

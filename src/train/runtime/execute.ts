@@ -20,15 +20,17 @@ import { withLogs } from "../../record/logging.ts"
 import { Recorder } from "../../record/Recorder.ts"
 import type { RunStarted } from "../../record/RunEvent.ts"
 import { startOver } from "../checkpointing.ts"
+import { cutBack, refuseChanged, type Target } from "../cutBack.ts"
 import { digestOf } from "../digest.ts"
+import { finishedResult } from "../finishedResult.ts"
 import { type Evaluate, RunOptions } from "../RunOptions.ts"
 import * as checkpointing from "./checkpointing.ts"
-import { type Running, supervise } from "./loop.ts"
+import { owesValidation, type Running, supervise } from "./loop.ts"
 import { logsDir } from "./logsDir.ts"
 import { checkpointAt } from "./resumeFrom.ts"
 import { scoresFolder } from "./files.ts"
 import { type RunSettings, strategyOf } from "./RuntimeConfig.ts"
-import { episodesOf, type RuntimeResult } from "./RuntimeResult.ts"
+import { episodesOf, RuntimeResult } from "./RuntimeResult.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 import { checked, refuseTaken } from "./settings.ts"
 import { playAll } from "./validate.ts"
@@ -149,12 +151,22 @@ const trained = Effect.fnUntraced(function* (
   const goesOn = run.resumed && !startsOver
   // Who starts over what had gone on from another run goes on from that again.
   const again = startsOver ? elsewhere(ready.prepared, shared) : Effect.succeed(ready.earlier)
-  const restored = yield* goesOn ? latest(ready) : again
-  if (goesOn) yield* run.cutBack(restored?.appendedSizes ?? {})
+  const resumed = goesOn ? yield* latest(ready) : undefined
+  const restored = resumed?.restored ?? (yield* again)
   const state = restored?.state ?? new RuntimeState(runtime.startEpisodeIndex)
+  if (resumed !== undefined && state.seen >= totalEpisodes) {
+    const finished = yield* finishedResult(run, RuntimeResult)
+    // The last checkpoint may have been saved before the last validation.
+    const isValidated = !owesValidation({ settings, state }) || finished?.validation?.step === state.seen
+    if (finished !== undefined && isValidated) {
+      yield* refuseChanged(run, resumed)
+      return { ...finished, runDir: run.directory }
+    }
+  }
+  const logWarnings = resumed === undefined ? [] : yield* cutBack(run, resumed)
   if (!goesOn) state.beginFolder()
   if (spent !== undefined) Object.assign(spent, restored?.spent)
-  if (state.seen < totalEpisodes) for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
+  for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
   yield* run.write("config.yaml", stringify(toSnakeCase(effective)))
   yield* run.write("config.json", json(toSnakeCase(effective)))
   const line = `${agent.type} on ${environment}, ${totalEpisodes} episodes, seed ${settings.seed}`
@@ -176,14 +188,14 @@ const trained = Effect.fnUntraced(function* (
     ...(runtime.verbose ? {} : { quiet: true }),
   }
   const recording = yield* (yield* Recorder).start(run, started)
-  const notes = [
-    ...(startsOver ? ["it had not saved anything yet, so it starts over"] : []),
-    ...(goesOn && state.seen >= totalEpisodes ? ["it is finished; with more tasks it would go on"] : []),
-  ]
+  const notes = startsOver ? ["it had not saved anything yet, so it starts over"] : []
   yield* recording.emit([
     started,
     ...notes.map((message) => ({ _tag: "Note" as const, message })),
-    ...[...ready.warnings, ...(restored?.warnings ?? [])].map((message) => ({ _tag: "Warning" as const, message })),
+    ...[...ready.warnings, ...(restored?.warnings ?? []), ...logWarnings].map((message) => ({
+      _tag: "Warning" as const,
+      message,
+    })),
   ])
 
   const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
@@ -222,35 +234,48 @@ const trained = Effect.fnUntraced(function* (
     // What can't be recorded ends the run.
     return Effect.orDie(recording.emit([{ _tag: "Warning", message }]))
   }
-  yield* withLogs(recording, settings.output.logLevel, (recording) => supervise({ ...running, recording })).pipe(
-    Effect.provideService(CallSink, logCalls ? callFiles(run) : null),
-    Effect.provideService(RetrySink, waits),
-  )
-  const seconds = yield* secondsHere
-  const result = yield* resultOf(ready, state, {
-    episodes: yield* episodesOf(run),
-    wallSeconds: yield* wallSeconds,
-    stepsPerSecond: seconds > 0 ? (state.steps - stepsBefore) / seconds : 0,
+  const working = (restore: Parameters<typeof supervise>[1]) =>
+    withLogs(recording, settings.output.logLevel, (recording) => supervise({ ...running, recording }, restore)).pipe(
+      Effect.provideService(CallSink, logCalls ? callFiles(run) : null),
+      Effect.provideService(RetrySink, waits),
+    )
+  const conclude = Effect.gen(function* () {
+    const seconds = yield* secondsHere
+    const result = yield* resultOf(ready, state, {
+      episodes: yield* episodesOf(run),
+      wallSeconds: yield* wallSeconds,
+      stepsPerSecond: seconds > 0 ? (state.steps - stepsBefore) / seconds : 0,
+    })
+    const { episodes, ...rest } = result
+    const metrics = toSnakeCase(rest)
+    // What is in episodes is the envs' own, as it was said.
+    yield* run.write("metrics.json", json(isPlain(metrics) ? { ...metrics, episodes } : metrics))
+    yield* recording.flush
+    // Last: its existence says that the run is finished.
+    yield* run.write("return.json", encodeReturnFile(state.evaluations))
+    return result
   })
-  const { episodes, ...rest } = result
-  const metrics = toSnakeCase(rest)
-  // What is in episodes is the envs' own, as it was said.
-  yield* run.write("metrics.json", json(isPlain(metrics) ? { ...metrics, episodes } : metrics))
-  yield* recording.flush
-  // Last: its existence says that the run is finished.
-  yield* run.write("return.json", encodeReturnFile(state.evaluations))
-  return result
+  // A run that has done its work is finished, also when a signal comes now.
+  return yield* Effect.uninterruptibleMask((restore) => Effect.andThen(working(restore), conclude))
 })
 
-/** The newest whole checkpoint of this run. */
+interface Latest extends Target {
+  readonly restored: checkpointing.Restored
+}
+
+/** The newest whole checkpoint of this run, or another one. */
 const latest = Effect.fnUntraced(function* (
   { run, prepared, shared }: Ready,
   wanted = "latest",
-): Effect.fn.Return<checkpointing.Restored, checkpointing.RestoreError> {
+): Effect.fn.Return<Latest, checkpointing.RestoreError> {
   const { name, files, skipped } = yield* Checkpoints.load(run, wanted)
   const warnings = skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`)
   const path = `${run.directory}/checkpoints/${name}`
-  return yield* checkpointing.restore(prepared.agent, shared, { path, files, warnings })
+  const restored = yield* checkpointing.restore(prepared.agent, shared, { path, files, warnings })
+  const { checkpointDir } = prepared.settings.runtime
+  const folder =
+    checkpointDir?.startsWith("/") === true ? checkpointDir : `${run.directory}/${checkpointDir ?? "checkpoints"}`
+  return { restored, name, folder, appended: restored.appended ?? { sizes: {} }, appendedIn: checkpointing.appendedIn }
 })
 
 /** Validates what one of a run's checkpoints holds, and writes nothing. */
@@ -263,7 +288,9 @@ const evaluated = Effect.fnUntraced(function* (
     const message = `${from.source}: validation_dataset: there is none, so there is nothing to evaluate on`
     return yield* new ConfigError({ source: from.source, key: "validation_dataset", message })
   }
-  const { state } = yield* latest(ready, checkpoint)
+  const {
+    restored: { state },
+  } = yield* latest(ready, checkpoint)
   const startedAtMillis = yield* Clock.currentTimeMillis
   const { outcome } = yield* playAll({ settings, agent, validation, state }, () => Effect.void)
   const seconds = ((yield* Clock.currentTimeMillis) - startedAtMillis) / 1000

@@ -63,9 +63,7 @@ export const loop = Effect.fnUntraced(function* (running: Running): Effect.fn.Re
   while (true) {
     const finished = state.seen >= totalEpisodes
     if (isMultiple(state.seen, checkpointEvery) && state.lastCheckpoint < state.seen) yield* checkpoint(running)
-    if (isMultiple(state.seen, runtime.validationFreq ?? 0) && state.lastValidation < state.seen) {
-      yield* validated(running)
-    }
+    if (owesValidation(running)) yield* validated(running)
     if (finished) {
       if (state.lastCheckpoint < state.seen) yield* checkpoint(running)
       yield* keepMemory(running)
@@ -75,6 +73,10 @@ export const loop = Effect.fnUntraced(function* (running: Running): Effect.fn.Re
     yield* playNext(running)
   }
 })
+
+/** Whether the episodes so far are to be validated, and are not yet. */
+export const owesValidation = ({ settings, state }: Pick<Running, "settings" | "state">): boolean =>
+  isMultiple(state.seen, settings.runtime.validationFreq ?? 0) && state.lastValidation < state.seen
 
 const isMultiple = (count: number, every: number): boolean => every > 0 && count > 0 && count % every === 0
 
@@ -190,14 +192,32 @@ const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
   },
 })
 
-/** Runs the loop to whatever end it comes to; one that isn't its own is taken back to a boundary, saved, and told. */
-export const supervise = (running: Running): Effect.Effect<void, LoopError> =>
-  loop(running).pipe(
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/**
+ * Runs the loop to whatever end it comes to; one that isn't its own is taken back to a boundary, saved, and told. To be
+ * run uninterruptibly; `restore` is for the loop, so that nothing comes between its end and what follows.
+ */
+export const supervise = (running: Running, restore: Restore): Effect.Effect<void, LoopError> =>
+  restore(loop(running)).pipe(
     Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
       defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
     ),
-    Effect.onExit((exit) => concludeRun(running, exit)),
+    Effect.exit,
+    Effect.flatMap((exit) => {
+      // An interruption after the last checkpoint comes too late: there is nothing left to interrupt.
+      const isFinished = Exit.isSuccess(exit) || (Cause.hasInterruptsOnly(exit.cause) && isSaved(running))
+      const end = isFinished ? Exit.void : exit
+      return Effect.andThen(concludeRun(running, end), end)
+    }),
   )
+
+const isSaved = (running: Running): boolean => {
+  const { agent, state, totalEpisodes, unfinished } = running
+  const isPlayed = state.seen >= totalEpisodes && unfinished.doing === null && !owesValidation(running)
+  const isKept = agent.memory === null || state.lastMemory === state.seen
+  return isPlayed && isKept && state.lastCheckpoint === state.seen
+}
 
 const concludeRun = Effect.fnUntraced(function* (
   running: Running,

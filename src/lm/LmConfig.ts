@@ -108,6 +108,8 @@ export const LmConfig = Schema.Struct({
   apiKey: withDefault(Schema.NullOr(Secret), null),
   /** In seconds: how long one try may take. */
   timeoutS: withDefault(positive, 900),
+  /** In megabytes: a longer answer of a server is refused before it fills the memory. */
+  maxAnswerMb: withDefault(positive, 64),
   /** Where an answer ends. */
   stopSequences: withDefault(Schema.Array(Schema.String), []),
   /** How many tokens a model may think before it answers, where it can; null: as the server likes. */

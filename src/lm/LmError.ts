@@ -10,9 +10,19 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
    * - `exhausted`: it was tried as often as allowed; `message` says what the last failure was
    * - `budget`: the run has spent what it may
    * - `cache`: the answer was to come from the cache, and isn't there
-   * - `malformed`: the server's answer can't be read; one that was cut or garbled on its way may be whole the next time
+   * - `malformed`: the server's answer can't be read, is too long, or holds nothing; the next one may be whole
+   * - `refused`: the model declined to answer, or a filter withheld what it said; it isn't tried again
    */
-  reason: Schema.Literals(["unauthorised", "rejected", "unavailable", "exhausted", "budget", "cache", "malformed"]),
+  reason: Schema.Literals([
+    "unauthorised",
+    "rejected",
+    "unavailable",
+    "exhausted",
+    "budget",
+    "cache",
+    "malformed",
+    "refused",
+  ]),
   /** How often the server was asked. */
   attempts: Schema.Int,
   /** One line for people, without any secret. */

@@ -118,6 +118,7 @@ const provider = (config: LmConfig, how: OpenOptions): Opening => {
     baseUrl: config.baseUrl ?? at,
     apiKey: config.apiKey,
     timeoutS: config.timeoutS,
+    maxAnswerMb: config.maxAnswerMb,
     thinkingBudget: config.thinkingBudget,
   }
   return Effect.map(

@@ -17,6 +17,8 @@ export interface Server {
   readonly headers: Readonly<Record<string, string>>
   /** In seconds: how long a try may take, the last byte of its answer included. */
   readonly timeoutS: number
+  /** Bytes, as they are unpacked: no more of an answer is read. */
+  readonly maxAnswerBytes: number
 }
 
 /** What can be said of a server, whichever protocol it speaks. */
@@ -34,6 +36,8 @@ export interface ServerOptions {
   readonly keyVariable?: string | null
   /** In seconds: how long a try may take; 900 unless given. */
   readonly timeoutS?: number
+  /** In megabytes: a longer answer is refused before it fills the memory; 64 unless given. */
+  readonly maxAnswerMb?: number
 }
 
 /** What servers of a protocol have in common. */
@@ -70,7 +74,7 @@ export const baseUrlOf = (model: string, said: string): Effect.Effect<URL, LmErr
  * ```
  */
 export const serverOf = Effect.fnUntraced(function* (
-  { model, baseUrl: said, apiKey, keyVariable, timeoutS = 900 }: ServerOptions,
+  { model, baseUrl: said, apiKey, keyVariable, timeoutS = 900, maxAnswerMb = 64 }: ServerOptions,
   { at, variableOf, keyHeader, headers }: Protocol,
 ): Effect.fn.Return<Server, LmError, HttpClient.HttpClient> {
   const baseUrl = yield* baseUrlOf(model, said ?? at)
@@ -83,5 +87,6 @@ export const serverOf = Effect.fnUntraced(function* (
     keyHeader,
     headers,
     timeoutS,
+    maxAnswerBytes: maxAnswerMb * 1e6,
   }
 })

@@ -27,6 +27,8 @@ export const fromAiError = (model: string, { reason }: AiError.AiError): LmError
     case "InvalidOutputError":
     case "StructuredOutputError":
       return error("malformed")
+    case "ContentPolicyError":
+      return error("refused")
     default:
       return error("rejected")
   }
@@ -50,6 +52,8 @@ const reasonOf = (error: LmError): AiError.AiErrorReason => {
       })
     case "malformed":
       return new AiError.InvalidResponseError({ description })
+    case "refused":
+      return new AiError.ContentPolicyError({ description })
     case "budget":
       return new AiError.QuotaExhaustedError({})
     default:

@@ -26,7 +26,7 @@ import {
   Whole,
 } from "./anthropicWire.ts"
 import { providerOf } from "./gathering.ts"
-import { broken, events, read, refusedInBody, whole } from "./http.ts"
+import { answered, broken, events, read, refusedInBody, whole } from "./http.ts"
 import type { LmError } from "./LmError.ts"
 import { make as makeLanguageModel, type Provider } from "./Provider.ts"
 import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
@@ -80,7 +80,12 @@ export const make = Effect.fnUntraced(function* (
           ),
         ),
       ),
-    completed: (request, from, format) => Effect.sync(() => completionOf(request, from, format)),
+    completed: (request, from, format) => {
+      // A stop sequence may be all that it said.
+      const hasContent = from.hasContent || from.calls.length > 0 || from.finish === "stop_sequence"
+      const { finish } = from
+      return answered(server, completionOf(request, from, format), { hasContent, refusal: "", finish })
+    },
   })
 })
 

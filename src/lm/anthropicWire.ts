@@ -142,6 +142,8 @@ export type Piece = Exclude<typeof Piece.Type, typeof Failed.Type>
 /** An answer as far as it has come. */
 export interface Gathered {
   content: string
+  /** Whether there was any text at all, if only an empty one. */
+  hasContent: boolean
   readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }>
   finish: string | null
   model: string | null
@@ -150,7 +152,15 @@ export interface Gathered {
   ended: boolean
 }
 
-export const gathered = (): Gathered => ({ content: "", calls: [], finish: null, model: null, usage: {}, ended: false })
+export const gathered = (): Gathered => ({
+  content: "",
+  hasContent: false,
+  calls: [],
+  finish: null,
+  model: null,
+  usage: {},
+  ended: false,
+})
 
 /** Counts go on from those before; what isn't counted again stays. */
 const counted = (before: typeof Counted.Type, now: typeof Counted.Type): typeof Counted.Type => ({
@@ -162,6 +172,7 @@ const counted = (before: typeof Counted.Type, now: typeof Counted.Type): typeof 
 
 const gatherPart = (into: Gathered, part: typeof Part.Type, whole: boolean): string => {
   if ("text" in part) {
+    into.hasContent = true
     into.content += part.text
     return part.text
   }

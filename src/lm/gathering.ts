@@ -13,7 +13,7 @@ export interface Gathering<Gathered> {
   readonly whole: (request: LmRequest, into: Gathered, format?: JsonFormat) => Effect.Effect<void, LmError>
   /** The texts of an answer as they come; at its end `into` holds all of it. */
   readonly texts: (request: LmRequest, into: Gathered, format?: JsonFormat) => Stream.Stream<string, LmError>
-  readonly completed: (request: LmRequest, from: Gathered, format?: JsonFormat) => Effect.Effect<Completion>
+  readonly completed: (request: LmRequest, from: Gathered, format?: JsonFormat) => Effect.Effect<Completion, LmError>
 }
 
 export const providerOf = <Gathered>(gathering: Gathering<Gathered>): Provider => {

@@ -14,6 +14,7 @@ import {
 } from "effect/http"
 import { isPlain } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
+import type { Completion } from "./Chat.ts"
 import { type Key, withoutKey } from "./keys.ts"
 import { LmError } from "./LmError.ts"
 import type { Server } from "./Server.ts"
@@ -41,13 +42,14 @@ export const failure = (
     ...(retryAfter === undefined ? {} : { retryAfter }),
   })
 
-/** The server's own words in the body of a failure, wherever servers put them. */
-const wordsOf = (body: unknown): string | undefined => {
+/** The server's own words in the body of a failure, wherever servers put them, but not at any depth. */
+const wordsOf = (body: unknown, depth = 0): string | undefined => {
   if (typeof body === "string") return body
-  if (Array.isArray(body)) return wordsOf(body[0])
+  if (depth > 8) return undefined
+  if (Array.isArray(body)) return wordsOf(body[0], depth + 1)
   if (!isPlain(body)) return undefined
   for (const key of ["error", "message", "detail", "msg"]) {
-    const words = wordsOf(body[key])
+    const words = wordsOf(body[key], depth + 1)
     if (words !== undefined) return words
   }
   return undefined
@@ -135,6 +137,40 @@ const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpC
       )
     : failure(server, "rejected", `${shown(url)} can't be asked: ${reason.message}`)
 
+/** What an answer says about itself beside its completion. */
+export interface Said {
+  /** Whether there was any text at all, if only an empty one. */
+  readonly hasContent: boolean
+  /** Why the model declined, in its words; empty where it didn't. */
+  readonly refusal: string
+  /** Why it ended, in the server's word. */
+  readonly finish: string | null
+}
+
+/**
+ * An answer that is one: what a filter withheld, what the model declined to say, and what holds nothing at all is a
+ * failure, or somebody would score it.
+ */
+export const answered = (
+  server: Server,
+  completion: Completion,
+  { hasContent, refusal, finish }: Said,
+): Effect.Effect<Completion, LmError> => {
+  const at = shown(server.baseUrl)
+  if (refusal !== "")
+    return Effect.fail(failure(server, "refused", `${at}: the model declined: ${clip(server, refusal)}`))
+  if (completion.finishReason === "content_filter") {
+    const message = `${at}: the answer was withheld or broken off by a filter (${finish ?? "content_filter"})`
+    return Effect.fail(failure(server, "refused", message))
+  }
+  // What was cut off while it was thinking is incomplete, and marked as such.
+  if (hasContent || completion.toolCalls.length > 0 || completion.finishReason === "length") {
+    return Effect.succeed(completion)
+  }
+  const message = `${at}: the answer holds nothing (finished by ${finish ?? "nothing"}); expected text, or a call of a tool`
+  return Effect.fail(failure(server, "malformed", message))
+}
+
 /** A connection that broke while an answer was being read; it was good so far, so the next may come to its end. */
 export const broken = (server: Server, what: string): LmError =>
   failure(server, "unavailable", `${shown(server.baseUrl)} stopped in the middle of its answer: ${what}`)
@@ -148,6 +184,56 @@ const timedOut = (server: Server): LmError =>
 
 const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
   broken(server, clip(server, causeOf(error.reason.cause) || error.reason._tag))
+
+/** So much of a failure's body is read: more than anybody is shown. */
+const failureBytes = 16 * 1024
+
+const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const all = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    all.set(chunk, at)
+    at += chunk.length
+  }
+  return all
+}
+
+const beginningOf = (server: Server, response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, LmError> =>
+  Effect.suspend(() => {
+    let read = 0
+    return response.stream.pipe(
+      Stream.takeUntil(({ length }) => (read += length) >= failureBytes),
+      Stream.runCollect,
+      Effect.map((chunks) => new TextDecoder().decode(joined(chunks).subarray(0, failureBytes))),
+      Effect.mapError(brokenBy(server)),
+    )
+  })
+
+/** The body of an answer, piece by piece, up to where it is too long: whatever a server sends, the memory holds it. */
+const bodyOf = (server: Server, response: HttpClientResponse.HttpClientResponse): Stream.Stream<Uint8Array, LmError> =>
+  Stream.suspend(() => {
+    const { maxAnswerBytes } = server
+    let read = 0
+    return Stream.mapEffect(Stream.mapError(response.stream, brokenBy(server)), (chunk) => {
+      read += chunk.length
+      if (read <= maxAnswerBytes) return Effect.succeed(chunk)
+      const message = `${shown(server.baseUrl)} sent more than ${maxAnswerBytes / 1e6} MB (max_answer_mb); the rest was not read`
+      return Effect.fail(failure(server, "malformed", message))
+    })
+  })
+
+/** Text of UTF-8, piece by piece. What is something else is no answer: replacing what is wrong would change what was said. */
+const textOf = (server: Server) => {
+  const decoder = new TextDecoder("utf-8", { fatal: true })
+  return (bytes: Uint8Array, more: boolean): Effect.Effect<string, LmError> =>
+    Effect.try({
+      try: () => decoder.decode(bytes, { stream: more }),
+      catch: () => {
+        const begins = new TextDecoder().decode(bytes.subarray(0, 1000))
+        return unreadable(server, "expected text in UTF-8", begins)
+      },
+    })
+}
 
 /** The status and headers of an answer that is one. */
 const send = Effect.fnUntraced(function* (
@@ -172,7 +258,7 @@ const send = Effect.fnUntraced(function* (
     Effect.mapError((error) => unreachable(server, url, error)),
   )
   if (response.status >= 200 && response.status < 300) return response
-  const text = yield* response.text.pipe(Effect.mapError(brokenBy(server)))
+  const text = yield* beginningOf(server, response)
   const now = yield* Clock.currentTimeMillis
   return yield* refusal(server, response.status, text, retryAfterOf(response.headers, now), url)
 })
@@ -207,7 +293,8 @@ export const read = <S extends Schema.Codec<unknown, unknown>>(
 /** The text of an answer that comes at once. */
 export const whole = (server: Server, path: string, body: unknown): Effect.Effect<string, LmError> =>
   send(server, path, body).pipe(
-    Effect.flatMap((response) => Effect.mapError(response.text, brokenBy(server))),
+    Effect.flatMap((response) => Stream.runCollect(bodyOf(server, response))),
+    Effect.flatMap((chunks) => textOf(server)(joined(chunks), false)),
     Effect.timeoutOrElse({ duration: server.timeoutS * 1000, orElse: () => Effect.fail(timedOut(server)) }),
   )
 
@@ -218,10 +305,9 @@ export const events = (server: Server, path: string, body: unknown): Stream.Stre
     const parser = Sse.makeParser((event) => {
       if (event._tag === "Event") data.push(event.data)
     })
-    return Stream.unwrap(
-      Effect.map(send(server, path, body), (response) => Stream.mapError(response.stream, brokenBy(server))),
-    ).pipe(
-      Stream.decodeText(),
+    const decode = textOf(server)
+    return Stream.unwrap(Effect.map(send(server, path, body), (response) => bodyOf(server, response))).pipe(
+      Stream.mapEffect((bytes) => decode(bytes, true)),
       Stream.mapEffect((text) => {
         const tooLarge = parser.feed(text)
         return tooLarge === undefined

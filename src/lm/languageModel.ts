@@ -11,6 +11,7 @@ import {
 } from "./Chat.ts"
 import type { LmService } from "./Lm.ts"
 import { fromAiError } from "./aiError.ts"
+import { LmError } from "./LmError.ts"
 
 /** What a call of ours says beyond what `LanguageModel` has words for. */
 export type CallSettings = Omit<LmRequest, "messages" | "tools" | "toolChoice">
@@ -151,8 +152,18 @@ export const toLm = (languageModel: LanguageModel.LanguageModel): LmService => (
         : languageModel.generateText({ prompt, toolkit: toolkitOf(tools), toolChoice, ...deferred })
     return response.pipe(
       Effect.provideService(CallSettings, settings),
-      Effect.map(({ content }) => completionOf(request.model, content)),
       Effect.mapError((error) => fromAiError(request.model, error)),
+      Effect.map(({ content }) => completionOf(request.model, content)),
+      Effect.filterOrFail(
+        ({ finishReason }) => finishReason !== "content_filter",
+        ({ model }) =>
+          new LmError({
+            model,
+            reason: "refused",
+            attempts: 1,
+            message: `${model}: the answer was withheld by a filter`,
+          }),
+      ),
     )
   },
 })

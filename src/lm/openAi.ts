@@ -17,7 +17,7 @@ import { LanguageModel } from "effect/ai"
 import type { HttpClient } from "effect/http"
 import type { Completion, LmRequest } from "./Chat.ts"
 import { providerOf } from "./gathering.ts"
-import { broken, events, read, refusedInBody, whole } from "./http.ts"
+import { answered, broken, events, read, refusedInBody, whole } from "./http.ts"
 import type { LmError } from "./LmError.ts"
 import {
   completionIdsOf,
@@ -114,7 +114,10 @@ export const make = Effect.fnUntraced(function* (
     return (yield* Effect.flatMap(whole(server, at("tokenize"), content), readTokens)).tokens
   })
 
-  const completed = (request: LmRequest, from: Gathered): Effect.Effect<Completion> => {
+  const completed = (request: LmRequest, from: Gathered): Effect.Effect<Completion, LmError> =>
+    Effect.flatMap(traced(request, from), (completion) => answered(server, completion, from))
+
+  const traced = (request: LmRequest, from: Gathered): Effect.Effect<Completion> => {
     const lacksPrompt = request.traceTokens && dialect.tokenIds && from.promptIds === null
     if (!lacksPrompt || completionIdsOf(from).length === 0) return Effect.succeed(completionOf(request, from))
     return promptIds(request).pipe(

@@ -79,6 +79,7 @@ const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.Nul
 const Ids = maybe(Schema.Array(Schema.Int))
 
 const Said = Schema.Struct({
+  role: maybe(Schema.String),
   content: maybe(
     Schema.Union([Schema.String, Schema.Array(Schema.Struct({ text: Schema.optionalKey(Schema.String) }))]),
   ),
@@ -163,6 +164,10 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
 /** An answer as far as it has come. */
 export interface Gathered {
   content: string
+  /** Whether there was any text at all, if only an empty one. */
+  hasContent: boolean
+  /** Why the model declined, in its words. */
+  refusal: string
   readonly calls: Array<{ readonly index: number | null; readonly id: string; name: string; arguments: string }>
   finish: string | null
   model: string | null
@@ -180,6 +185,8 @@ export interface Gathered {
 
 export const gathered = (): Gathered => ({
   content: "",
+  hasContent: false,
+  refusal: "",
   calls: [],
   finish: null,
   model: null,
@@ -192,11 +199,8 @@ export const gathered = (): Gathered => ({
   decoder: new TextDecoder(),
 })
 
-const textOf = ({ content, refusal }: typeof Said.Type): string => {
-  const said = typeof content === "string" ? content : (content ?? []).map(({ text }) => text ?? "").join("")
-  // A refusal is what the model says.
-  return said === "" ? (refusal ?? "") : said
-}
+const textOf = ({ content }: typeof Said.Type): string =>
+  typeof content === "string" ? content : (content ?? []).map(({ text }) => text ?? "").join("")
 
 const gatherCalls = (
   into: Gathered,
@@ -232,6 +236,10 @@ export const gather = (into: Gathered, piece: Piece): string => {
   const said = choice.message ?? choice.delta ?? {}
   const text = textOf(said)
   into.content += text
+  // A stream begins with a piece that says who speaks, mostly with an empty text.
+  const isHead = choice.delta === said && typeof said.role === "string" && text === ""
+  into.hasContent ||= said.content !== null && said.content !== undefined && !isHead
+  into.refusal += said.refusal ?? ""
   gatherCalls(into, said.tool_calls ?? [], { whole: choice.delta === null || choice.delta === undefined })
   into.finish ??= choice.finish_reason ?? null
   into.promptIds ??= choice.prompt_token_ids ?? said.prompt_token_ids ?? null

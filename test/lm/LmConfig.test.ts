@@ -31,6 +31,7 @@ describe("LmConfig", () => {
         baseUrl: "http://127.0.0.1:8000/v1",
         protocol: null,
         timeoutS: 900,
+        maxAnswerMb: 64,
         stopSequences: ["OBSERVATION"],
         thinkingBudget: null,
         useServer: true,

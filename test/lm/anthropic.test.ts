@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import * as Anthropic from "../../src/lm/anthropic.ts"
 import type { LmRequest } from "../../src/lm/Chat.ts"
 import { ask, user } from "./calls.ts"
-import { busy, type Fault, type Options, overloaded, serve, type Server } from "./server.ts"
+import { type Answer, busy, type Fault, type Options, overloaded, serve, type Server } from "./server.ts"
 
 const opened = (server: Server, more: Partial<Anthropic.Options> = {}) =>
   Anthropic.make({ model: "m", baseUrl: server.url, ...more })
@@ -48,7 +48,6 @@ describe("Anthropic", () => {
             ["stop_sequence", "stop"],
             ["max_tokens", "length"],
             ["model_context_window_exceeded", "length"],
-            ["refusal", "content_filter"],
             ["pause_turn", "unknown"],
             [null, "unknown"],
           ]
@@ -73,10 +72,25 @@ describe("Anthropic", () => {
         }),
       )
 
-      it.effect("passes on that a model said nothing", () =>
+      it.effect("takes what is no answer for a failure", () =>
         Effect.gen(function* () {
-          const { completion } = yield* call({ say: () => ({ content: null }) }, ask(), { streaming })
-          assert.deepStrictEqual([completion.content, completion.finishReason], ["", "stop"])
+          const failed = (say: Answer) => Effect.flip(call({ say: () => say }, ask(), { streaming }))
+          const empty = yield* failed({ content: null })
+          assert.strictEqual(empty.reason, "malformed")
+          assert.match(
+            empty.message,
+            /: the answer holds nothing \(finished by end_turn\); expected text, or a call of a tool$/,
+          )
+          for (const content of ["Hel", null]) {
+            const filtered = yield* failed({ content, finish: "refusal" })
+            assert.strictEqual(filtered.reason, "refused")
+            assert.match(filtered.message, /: the answer was withheld or broken off by a filter \(refusal\)$/)
+          }
+          // What it thought took all that it might say.
+          const { completion } = yield* call({ say: () => ({ content: null, finish: "max_tokens" }) }, ask(), {
+            streaming,
+          })
+          assert.deepStrictEqual([completion.content, completion.finishReason], ["", "length"])
         }),
       )
 

@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing"
 import { bytes } from "../../src/lm/ChatTokens.ts"
 import * as OpenAi from "../../src/lm/openAi.ts"
 import { ask, call, failing, opened, user } from "./calls.ts"
-import { type Fault, serve } from "./server.ts"
+import { type Answer, type Fault, serve } from "./server.ts"
 
 const look = { name: "look", description: "Looks.", parameters: { type: "object", properties: {} } }
 
@@ -33,7 +33,6 @@ describe("OpenAi", () => {
         Effect.gen(function* () {
           const ends: ReadonlyArray<readonly [string, string]> = [
             ["length", "length"],
-            ["content_filter", "content_filter"],
             ["abort", "unknown"],
           ]
           for (const [finish, expected] of ends) {
@@ -59,10 +58,28 @@ describe("OpenAi", () => {
         }),
       )
 
-      it.effect("passes on that a model said nothing", () =>
+      it.effect("takes what is no answer for a failure", () =>
         Effect.gen(function* () {
-          const { completion } = yield* call({ say: () => ({ content: null }) }, ask(), { streaming })
-          assert.deepStrictEqual([completion.content, completion.finishReason], ["", "stop"])
+          const failed = (say: Answer) => Effect.flip(call({ say: () => say }, ask(), { streaming }))
+          const empty = yield* failed({ content: null })
+          assert.strictEqual(empty.reason, "malformed")
+          assert.match(
+            empty.message,
+            /: the answer holds nothing \(finished by stop\); expected text, or a call of a tool$/,
+          )
+          for (const content of ["Hel", null]) {
+            const filtered = yield* failed({ content, finish: "content_filter" })
+            assert.strictEqual(filtered.reason, "refused")
+            assert.match(filtered.message, /: the answer was withheld or broken off by a filter \(content_filter\)$/)
+          }
+          const declined = yield* failed({ content: null, refusal: "I can't do that." })
+          assert.strictEqual(declined.reason, "refused")
+          assert.match(declined.message, /: the model declined: I can't do that\.$/)
+          // An empty text is one.
+          if (!streaming) assert.strictEqual((yield* call({ say: () => ({ content: "" }) })).completion.content, "")
+          // What it thought took all that it might say.
+          const { completion } = yield* call({ say: () => ({ content: null, finish: "length" }) }, ask(), { streaming })
+          assert.deepStrictEqual([completion.content, completion.finishReason], ["", "length"])
         }),
       )
 

@@ -65,9 +65,9 @@ describe("what is said", () => {
     return completionOf(ask(), into).content
   }
 
-  it("may be in parts, or a refusal", () => {
+  it("may be in parts, and is no refusal", () => {
     assert.strictEqual(said({ content: [{ text: "Hel" }, {}, { text: "lo" }] }), "Hello")
-    assert.strictEqual(said({ content: null, refusal: "I won't." }), "I won't.")
+    assert.strictEqual(said({ content: null, refusal: "I won't." }), "")
     assert.strictEqual(said({ content: "I will.", refusal: null }), "I will.")
   })
 })

@@ -30,6 +30,8 @@ export interface Answer {
   readonly toolCalls?: ReadonlyArray<ToolCall>
   /** In the words of the protocol. */
   readonly finish?: string | null
+  /** Why nothing is said. */
+  readonly refusal?: string
 }
 
 /** What goes wrong; `slow` is right, but late. */
@@ -42,7 +44,13 @@ export type Fault =
       readonly body?: string
       readonly headers?: Readonly<Record<string, string>>
     }
-  | { readonly kind: "body"; readonly body: string }
+  | {
+      readonly kind: "body"
+      readonly body: string | Uint8Array
+      readonly headers?: Readonly<Record<string, string>>
+    }
+  /** Goes on for ever. */
+  | { readonly kind: "endless"; readonly status: number; readonly chunk: string }
 
 export const none: Fault = { kind: "none" }
 export const busy: Fault = {
@@ -133,7 +141,8 @@ const openAi = (body: Body, answer: Answer, as: NonNullable<Options["as"]>): Rea
   const about = { id: "1", model: `${body.model}-2026` }
   const calls = wireCalls(toolCalls)
   if (body.stream !== true) {
-    const message = { role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }
+    const refused = answer.refusal === undefined ? {} : { refusal: answer.refusal }
+    const message = { role: "assistant", content, ...refused, ...(calls.length > 0 ? { tool_calls: calls } : {}) }
     const choices = [{ index: 0, message, finish_reason: finish, ...all.choice }]
     return [
       JSON.stringify({ ...about, object: "chat.completion", choices, usage: usage(body, content ?? ""), ...all.top }),
@@ -157,6 +166,7 @@ const openAi = (body: Body, answer: Answer, as: NonNullable<Options["as"]>): Rea
         ),
       ]
     }),
+    ...pieces(answer.refusal ?? "").map((refusal) => piece([{ index: 0, delta: { refusal } }])),
     piece([{ index: 0, delta: {}, finish_reason: finish }]),
     ...(body.stream_options?.include_usage === true ? [piece([], { usage: usage(body, content ?? "") })] : []),
     "data: [DONE]\n\n",
@@ -224,7 +234,7 @@ const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => 
 /** In two writes, so that there is a middle to break off in. */
 const write = (response: ServerResponse, type: string, parts: ReadonlyArray<string>, fault: Fault): void => {
   const text = parts.join("")
-  response.writeHead(200, { "content-type": type })
+  response.writeHead(200, { "content-type": type, ...(fault.kind === "body" ? fault.headers : {}) })
   const half = text.slice(0, Math.floor(text.length / 2))
   switch (fault.kind) {
     case "stalled":
@@ -276,6 +286,15 @@ export const serve = (options: Options = {}): Effect.Effect<Server, never, Scope
         const message = `Incorrect API key provided: ${keyOf(request.headers)}.\nFind yours in your account.`
         return void response.writeHead(401).end(JSON.stringify({ error: { message, code: "invalid_api_key" } }))
       }
+      if (fault.kind === "endless") {
+        response.writeHead(fault.status, { "content-type": "application/json" })
+        const { chunk } = fault
+        const more = (): void => {
+          while (!response.destroyed && response.write(chunk));
+          if (!response.destroyed) response.once("drain", more)
+        }
+        return more()
+      }
       if (fault.kind === "status") return void response.writeHead(fault.status, fault.headers).end(fault.body)
       if (path.endsWith("/apply-template"))
         return void response.end(JSON.stringify({ prompt: JSON.stringify(body.messages) }))
@@ -287,7 +306,8 @@ export const serve = (options: Options = {}): Effect.Effect<Server, never, Scope
       if (path.endsWith("/v1/messages")) write(response, type, anthropic(body, whole), fault)
       else if (path.endsWith("/v1/chat/completions")) {
         write(response, type, openAi(body, whole, options.as ?? "openai"), fault)
-      } else response.writeHead(404).end('{"detail":"Not Found"}')
+      } else if (path.endsWith("/v1/embeddings")) write(response, type, ['{"data":[]}'], fault)
+      else response.writeHead(404).end('{"detail":"Not Found"}')
     }
 
     const server = yield* Effect.acquireRelease(

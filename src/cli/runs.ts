@@ -13,8 +13,10 @@ import { runFacts, type RunFacts } from "../runs/RunFacts.ts"
 import { RunsError } from "../runs/RunsError.ts"
 import { parseSort } from "../runs/sort.ts"
 import { diskSource, findRuns } from "../runs/source-node.ts"
-import { cell, table } from "../runs/text.ts"
+import { type Column, fitted } from "../runs/fitted.ts"
+import { type Cell, cell, table } from "../runs/text.ts"
 import { type Value, valueOfData } from "../runs/Value.ts"
+import { colored, coloredState } from "./colors.ts"
 import { findRun, lookupDir as resultsDir, runArgument } from "./findRun.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -52,7 +54,7 @@ const show = Command.make("show", { run: aRun("run"), resultsDir, json: json("Pr
     const { config, metrics } = about
     yield* given.json
       ? printJson([{ ...about, config: toCamelCase(config), metrics: toCamelCase(metrics) }])
-      : print(overviewText(about, yield* facts.configText))
+      : print(overviewText(about, yield* facts.configText, coloredState))
   }),
 ).pipe(
   Command.withDescription("Show a run: its identifier, config, metrics, learning curve, checkpoints and files."),
@@ -151,11 +153,17 @@ const findBest = Command.make(
           })),
         )
       }
-      const headings = [...given.group, given.by, "runs", "mean", "seed", "state", "steps", "path"]
-      const rows = lines.map(({ line, value, group, runs, mean }) => {
-        return [...group, value, runs, mean, line.seed, line.state, line.steps, line.path]
-      })
-      yield* print(table(headings, rows))
+      const columns: ReadonlyArray<Column> = [
+        ...given.group.map((heading, index): Column => ({ heading, role: "name", cells: lines.map(({ group }) => group[index]) })), // prettier-ignore
+        { heading: given.by, role: "figure", cells: lines.map(({ value }) => value) },
+        { heading: "runs", role: "figure", cells: lines.map(({ runs }) => runs) },
+        { heading: "mean", role: "figure", cells: lines.map(({ mean }) => mean) },
+        { heading: "seed", role: "figure", cells: lines.map(({ line }) => line.seed) },
+        { heading: "state", role: "figure", cells: lines.map(({ line }) => line.state) },
+        { heading: "steps", role: "figure", cells: lines.map(({ line }) => line.steps) },
+        { heading: "path", role: "path", cells: lines.map(({ line }) => line.path) },
+      ]
+      yield* print(shownTable(columns))
     }),
 ).pipe(
   Command.withDescription("Find the best run by a metric, or the best of each group, with the group's size and mean."),
@@ -281,21 +289,35 @@ const text = (value: unknown): Value | undefined => (value === null ? "null" : v
 
 const listing = (lines: ReadonlyArray<RunLine>, keys: ReadonlyArray<string>): string => {
   const variables = [...new Set(lines.flatMap(({ population }) => Object.keys(population)))]
-  return table(
-    ["time", "name", ...variables, "seed", "state", "steps", "validation", ...keys, "path"],
-    lines.map(({ time, name, population, seed, state, steps, validation, values, path }) => [
-      time,
-      name,
-      ...variables.map((variable) => (Object.hasOwn(population, variable) ? population[variable] : undefined)),
-      seed,
-      state,
-      steps,
-      validation,
-      ...keys.map((key) => values?.[key]),
-      path,
-    ]),
-  )
+  const column = (heading: string, role: Column["role"], value: (line: RunLine) => Cell | undefined): Column => ({
+    heading,
+    role,
+    cells: lines.map(value),
+  })
+  return shownTable([
+    column("time", "figure", ({ time }) => time),
+    column("name", "name", ({ name }) => name),
+    ...variables.map((variable) =>
+      column(variable, "name", ({ population }) =>
+        Object.hasOwn(population, variable) ? population[variable] : undefined,
+      ),
+    ),
+    column("seed", "figure", ({ seed }) => seed),
+    column("state", "figure", ({ state }) => state),
+    column("steps", "figure", ({ steps }) => steps),
+    column("validation", "figure", ({ validation }) => validation),
+    ...keys.map((key) => column(key, "name", ({ values }) => values?.[key])),
+    column("path", "path", ({ path }) => path),
+  ])
 }
+
+/** No wider than the terminal; whole where it goes elsewhere. */
+const shownTable = (columns: ReadonlyArray<Column>): string =>
+  fitted(columns, {
+    width: process.stdout.isTTY ? process.stdout.columns : undefined,
+    paint: (text, heading, row) =>
+      row === undefined ? colored("bold", text) : heading === "state" ? coloredState(text) : text,
+  })
 
 const printJson = (values: ReadonlyArray<unknown>): Effect.Effect<void> =>
   print(values.map((value) => `${JSON.stringify(value)}\n`).join(""))

@@ -18,10 +18,14 @@ export const short = (value: number): string =>
       ? value.toFixed(1)
       : String(Number(value.toPrecision(4)))
 
+/** Colours a cell that has its width already; the row of the headings is undefined. */
+export type Paint = (text: string, heading: string, row: number | undefined) => string
+
 /** Columns two spaces apart, numbers to the right; without headings the rows alone. */
 export const table = (
   headings: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell | undefined>>,
+  paint: Paint = (text) => text,
 ): string => {
   const lines = [...(headings.length === 0 ? [] : [headings.map(cell)]), ...rows.map((row) => row.map(cell))]
   const columns = lines[0] ?? []
@@ -29,13 +33,20 @@ export const table = (
   const isRight = columns.map(
     (_, column) => rows.some((row) => typeof row[column] === "number") && rows.every((row) => !isText(row[column])),
   )
+  const firstRow = headings.length === 0 ? 0 : 1
+  const padded = (text: string, column: number, isLast: boolean): string =>
+    isRight[column] ? text.padStart(widths[column]) : isLast ? text : text.padEnd(widths[column])
   return lines
-    .map((line) =>
-      line
-        .map((text, column) => (isRight[column] ? text.padStart(widths[column]) : text.padEnd(widths[column])))
+    .map((line, index) => {
+      const row = index < firstRow ? undefined : index - firstRow
+      // Spaces at the end of a line are of no use.
+      const end = line.findLastIndex((text) => text !== "")
+      const cells = line.slice(0, end + 1)
+      return cells
+        .map((text, column) => paint(padded(text, column, column === end), headings[column] ?? "", row))
         .join("  ")
-        .trimEnd(),
-    )
+        .trimEnd()
+    })
     .join("\n")
     .concat("\n")
 }

@@ -104,8 +104,12 @@ const barWidth = 30
 /** A setting that nobody made use of. */
 const isUnset = /^ *\w+: null$/
 
-/** The same for people. `configText` is shown as it was written, but for what is null. */
-export const overviewText = (about: Overview, configText: string | undefined): string => {
+/** The same for people. `configText` is shown as it was written, but for what is null; `paint` colours the state. */
+export const overviewText = (
+  about: Overview,
+  configText: string | undefined,
+  paint: (state: string) => string = (state) => state,
+): string => {
   const { validations, checkpoints, population } = about
   const facts: ReadonlyArray<readonly [string, string | number | null]> = [
     ["time", about.time],
@@ -132,7 +136,7 @@ export const overviewText = (about: Overview, configText: string | undefined): s
 
   return [
     about.path,
-    indented(lines(facts.map(([key, value]) => [key, cell(value)]))),
+    indented(lines(facts.map(([key, value]) => [key, key === "state" ? paint(cell(value)) : cell(value)]))),
     ...section(unset === 0 ? "config" : `config (and ${unset} that are null)`, said.map(cell).join("\n")),
     ...section("metrics", lines([...leaves(about.metrics)].map(([key, value]) => [key, metric(value)]))),
     ...section(counted("validations", validations.length, curveRows), curveText(validations)),

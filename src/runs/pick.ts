@@ -34,7 +34,8 @@ export const pick = Effect.fnUntraced(function* (
     return yield* fail(`none of the runs in ${folder} is ${noun}`)
   }
 
-  const part = wanted.replace(/\/+$/, "")
+  // A narrow table of runs shows the ends of their paths, after an ellipsis.
+  const part = wanted.replace(/^…\/?/, "").replace(/\/+$/, "")
   const exact = runs.filter(({ path }) => path.includes(part))
   const matching = exact.length > 0 ? exact : runs.filter(({ path }) => derivedName(path).includes(derivedName(part)))
   if (matching.length === 0) {

@@ -1,5 +1,5 @@
 export { thinned } from "../experiment/resampling.ts"
-export { cell, short, table } from "../record/table.ts"
+export { type Cell, cell, short, table } from "../record/table.ts"
 
 /** Plain text for terminals: tables, a curve. */
 

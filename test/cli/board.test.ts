@@ -35,6 +35,18 @@ describe("the table of a sweep", () => {
     ])
   })
 
+  it("has its states coloured, and lines of the same width", () => {
+    const rows = [waiting, running, failed].map((state, index) => ({ label: `failed ${index}`, state }))
+    const painted = table(rows, 32, 20, (state) => `<${state}>`)
+    assert.deepEqual(painted, [
+      "failed 0  <waiting>",
+      "failed 1  <running>  512 of 2048…",
+      "failed 2  <failed>  no luck",
+      "1 running, 1 waiting, 1 failed",
+    ])
+    assert.deepEqual(painted.map((line) => line.replaceAll(/[<>]/g, "")), table(rows, 32, 20)) // prettier-ignore
+  })
+
   it("shows what runs first where there is no room for all, and counts the rest", () => {
     const states = [done, done, failed, running, waiting]
     const rows = states.map((state, index) => ({ label: String(index), state }))

@@ -19,6 +19,8 @@ describe("a part of a path", () => {
     ["history_agent", 0],
     ["react_agent/0001", 1],
     ["num_envs", 2],
+    // As a narrow table of runs shows it.
+    ["…/items_react-agent/0001", 1],
     ["a=5Fb", 2],
   ] as const)("%s finds its run", ([part, index]) => assert.strictEqual(found(part), paths[index]))
 

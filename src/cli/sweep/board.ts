@@ -33,11 +33,16 @@ export interface BoardOptions {
   readonly columns: number
   readonly rows: number
   readonly now?: () => number
+  /** Colours a state: `done`. */
+  readonly paint?: (state: string) => string
 }
 
 const redrawMillis = 100
 
-export const makeBoard = ({ labels, write, isTerminal, columns, rows, now = Date.now }: BoardOptions): Board => {
+const unpainted = (text: string): string => text
+
+export const makeBoard = (options: BoardOptions): Board => {
+  const { labels, write, isTerminal, columns, rows, now = Date.now, paint = unpainted } = options
   const states: Array<RowState> = labels.map(() => ({ _tag: "Waiting" }))
   let drawnAt = -Infinity
   let drawnLines = 0
@@ -46,6 +51,7 @@ export const makeBoard = ({ labels, write, isTerminal, columns, rows, now = Date
       labels.map((label, index) => ({ label, state: states[index] })),
       columns,
       height,
+      paint,
     )
     const back = drawnLines === 0 ? "" : `\u001b[${drawnLines}A`
     write(`${back}\r\u001b[J${lines.join("\n")}\n`)
@@ -68,7 +74,12 @@ export const makeBoard = ({ labels, write, isTerminal, columns, rows, now = Date
 const urgency: Readonly<Record<RowState["_tag"], number>> = { Running: 0, Failed: 1, Done: 2, Waiting: 3 }
 
 /** A line a run, as many as there is room for, and one that counts them all. */
-export const table = (rows: ReadonlyArray<Row>, width: number, height: number): ReadonlyArray<string> => {
+export const table = (
+  rows: ReadonlyArray<Row>,
+  width: number,
+  height: number,
+  paint: (state: string) => string = unpainted,
+): ReadonlyArray<string> => {
   const shown = rows
     .map((row, index) => ({ ...row, index }))
     .sort((a, b) => urgency[a.state._tag] - urgency[b.state._tag] || a.index - b.index)
@@ -79,7 +90,14 @@ export const table = (rows: ReadonlyArray<Row>, width: number, height: number): 
   const counts = (["Running", "Waiting", "Done", "Failed"] as const)
     .filter((tag) => count(tag) > 0)
     .map((tag) => `${count(tag)} ${tag.toLowerCase()}`)
-  return [...(cells.length === 0 ? [] : columns(cells)), counts.join(", ")].map((line) => cut(line, width))
+  const lines = [...(cells.length === 0 ? [] : columns(cells)), counts.join(", ")].map((line) => cut(line, width))
+  // Colours take no room, so they come when the lines have their widths.
+  return lines.map((line, index) => {
+    const [label = "", text = ""] = cells[index] ?? []
+    const [state = ""] = /^\w*/.exec(text) ?? []
+    const at = state === "" ? -1 : line.indexOf(`  ${state}`, label.length) + 2
+    return at < 2 ? line : `${line.slice(0, at)}${paint(state)}${line.slice(at + state.length)}`
+  })
 }
 
 const cut = (line: string, width: number): string =>

@@ -12,6 +12,7 @@ import type { RunStoreError } from "../../experiment/RunStore.ts"
 import { gitCommit } from "../../node.ts"
 import type { Training } from "../loadTraining.ts"
 import type { Given } from "../flags.ts"
+import { coloredState } from "../colors.ts"
 import { UsageError } from "../UsageError.ts"
 import { type Board, makeBoard } from "./board.ts"
 import { readFinished, RunFailed, trainInChild } from "./child.ts"
@@ -63,6 +64,7 @@ const inFolder = Effect.fnUntraced(function* (
     labels: runs.map(({ label }) => label),
     write: (text) => void (given.quiet || process.stderr.write(text)),
     isTerminal: process.stderr.isTTY === true,
+    paint: (state) => coloredState(state, process.stderr),
     columns: process.stderr.columns ?? 100,
     rows: process.stderr.rows ?? 24,
   })

@@ -17,6 +17,7 @@ import {
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
 import { evaluationSettings } from "./evaluation.ts"
 import { experimentSettings } from "./experiment.ts"
+import { fieldsOf, meaningsOfFields } from "./fields.ts"
 import { meaningsIn, meaningsOf, read } from "./meanings.ts"
 import { table } from "./table.ts"
 
@@ -26,7 +27,7 @@ export const settingMeanings = (name: string): ReadonlyMap<string, string> => me
 export const trainerMeanings = (): ReadonlyMap<string, string> => meaningsIn([read("src/train/TrainerConfig.ts")])
 
 export const algorithmMeanings = (name: string): ReadonlyMap<string, string> =>
-  meaningsIn([fileOf(name), ...shared].map((file) => read(`src/algorithm/${file}`)))
+  meaningsOfFields(fieldsOf(`src/algorithm/${titleOf(name)}.ts`, `${titleOf(name)}Config`))
 
 const block = (key: string, schema: string, defaults: Plain): string =>
   `### \`${key}\`\n\n${table(defaults, settingMeanings(schema))}`
@@ -39,20 +40,7 @@ const general = (): string => {
   return table(Object.fromEntries(plain), settingMeanings("Settings"), ["env", "totalSteps", "algorithm"])
 }
 
-/** Files where fields are that several algorithms share. */
-const shared = [
-  "Ppo.ts",
-  "A2c.ts",
-  "Rnd.ts",
-  "exploration.ts",
-  "rollout/fields.ts",
-  "replay/definition.ts",
-  "network/trunk.ts",
-  "network/valueIteration.ts",
-  "unreal/auxiliaryTasks.ts",
-]
-
-const fileOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}.ts`
+const titleOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`
 
 const algorithm = (name: string): string => {
   const config =

@@ -2,7 +2,8 @@ import { Schema } from "effect"
 import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { add, mean, mul, neg, square, stopGradient, sub } from "../graph/ops.ts"
 import { rmsprop } from "../graph/optimisers.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type Task } from "./Algorithm.ts"
+import type { A2cOptions } from "./options/A2c.ts"
 import { buildThen } from "./build.ts"
 import { type ActorCriticModel, actorCriticModel, type Evaluated } from "./rollout/actorCriticModel.ts"
 import { actorCriticFields, resolved } from "./rollout/fields.ts"
@@ -23,7 +24,7 @@ export const a2cFields = {
   lambda: withDefault(fraction, 1),
   /** How slowly the mean square of the gradients is forgotten. */
   rmspropDecay: withDefault(fraction, 0.99),
-  /** Keeps that from dividing by zero. */
+  /** RMSProp's term that keeps it from dividing by zero. */
   rmspropEpsilon: withDefault(positive, 1e-5),
 }
 export const A2cConfig = Schema.Struct(a2cFields)
@@ -72,4 +73,4 @@ const setup = (config: A2cConfig, task: Task) => {
  * Train.run({ env: CartPole.env, numEnvs: 16, algorithm: A2c.make({ nsteps: 8 }), totalSteps: 500_000 })
  * ```
  */
-export const { make } = define({ name: "a2c", config: A2cConfig, setup })
+export const make: (options?: A2cOptions) => Algorithm = define({ name: "a2c", config: A2cConfig, setup }).make

@@ -16,6 +16,7 @@ import {
   type SetupError,
   type Task,
 } from "./Algorithm.ts"
+import type { BcOptions } from "./options/Bc.ts"
 import { Averages } from "./Averages.ts"
 import { build } from "./build.ts"
 import { descend } from "./descent.ts"
@@ -182,5 +183,5 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
  * Train.run({ env: CartPole.env, algorithm: Bc.make(shown, { hidden: [32] }), totalSteps: 50_000 })
  * ```
  */
-export const make = (demonstrations: Demonstrations, input: typeof BcConfig.Encoded = {}): Algorithm =>
-  define({ name: "bc", config: BcConfig, setup: learnFrom(demonstrations) }).make(input)
+export const make = (demonstrations: Demonstrations, options: BcOptions = {}): Algorithm =>
+  define({ name: "bc", config: BcConfig, setup: learnFrom(demonstrations) }).make(options)

@@ -5,7 +5,8 @@ import { categorical } from "../graph/distributions.ts"
 import { mlp } from "../graph/layers.ts"
 import { add, concat, mean, mul, neg, square, stopGradient, sub } from "../graph/ops.ts"
 import { a2cFields, a2cPhase } from "./A2c.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type Task } from "./Algorithm.ts"
+import type { CuriosityOptions } from "./options/Curiosity.ts"
 import { buildThen } from "./build.ts"
 import { asNumbers, outputsFor } from "./network/actions.ts"
 import { trunk } from "./network/trunk.ts"
@@ -25,7 +26,7 @@ export const CuriosityConfig = Schema.Struct({
   curiosityCoefficient: withDefault(nonNegative, 0.1),
   /** How much the forward model's loss counts beside that of the inverse one. */
   forwardShare: withDefault(fraction, 0.2),
-  /** What both count beside the policy's loss. */
+  /** How much the losses of both models count beside the policy's. */
   curiosityLossCoefficient: withDefault(nonNegative, 1),
   /** Numbers that an observation is summed up in. */
   featureSize: withDefault(positiveInt, 32),
@@ -100,4 +101,8 @@ const setup = (given: CuriosityConfig, task: Task) => {
  * Train.run({ env: MountainCar.env, numEnvs: 16, algorithm: Curiosity.make(), totalSteps: 1_000_000 })
  * ```
  */
-export const { make } = define({ name: "curiosity", config: CuriosityConfig, setup })
+export const make: (options?: CuriosityOptions) => Algorithm = define({
+  name: "curiosity",
+  config: CuriosityConfig,
+  setup,
+}).make

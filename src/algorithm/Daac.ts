@@ -4,7 +4,8 @@ import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
 import { add, concat, mean, mul, reshape, square, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type Task } from "./Algorithm.ts"
+import type { DaacOptions } from "./options/Daac.ts"
 import { buildThen } from "./build.ts"
 import { asNumbers, outputsFor } from "./network/actions.ts"
 import { ppoFields, ppoPolicyLoss } from "./Ppo.ts"
@@ -26,7 +27,7 @@ export const DaacConfig = Schema.Struct({
   epochs: withDefault(positiveInt, 1),
   /** Parts that a rollout is shuffled into, each pass. */
   minibatches: withDefault(positiveInt, 8),
-  /** Passes of the critic. */
+  /** Passes of the critic over each rollout. */
   valueEpochs: withDefault(positiveInt, 9),
   /** What the policy's guess of the advantage counts in its loss. */
   advantageCoefficient: withDefault(nonNegative, 0.25),
@@ -88,4 +89,4 @@ const setup = (given: DaacConfig, task: Task) => {
  * Train.run({ env: CartPole.env, algorithm: Daac.make({ valueEpochs: 5 }), totalSteps: 200_000 })
  * ```
  */
-export const { make } = define({ name: "daac", config: DaacConfig, setup })
+export const make: (options?: DaacOptions) => Algorithm = define({ name: "daac", config: DaacConfig, setup }).make

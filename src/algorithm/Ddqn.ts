@@ -2,7 +2,8 @@ import { Effect, Schema } from "effect"
 import { fraction, naturalInt, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { argMax, huber, mean, stopGradient, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type Task } from "./Algorithm.ts"
+import type { DdqnOptions } from "./options/Ddqn.ts"
 import { buildThen } from "./build.ts"
 import { valueOfAction } from "./Dqn.ts"
 import { epsilonAt, epsilonGreedy, explorationFields } from "./exploration.ts"
@@ -22,7 +23,7 @@ export const DdqnConfig = Schema.Struct({
   ...learningFields,
   ...explorationFields,
   ...networkFields,
-  /** Between layers. */
+  /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 1e-3),
@@ -32,7 +33,7 @@ export const DdqnConfig = Schema.Struct({
   lambda: withDefault(fraction, 1),
   /** Env steps between two copies of the network into the target network; 0 never copies it. */
   updateTargetFreq: withDefault(naturalInt, 1000),
-  /** Passes over each rollout, and the parts of each. */
+  /** Passes over each rollout. */
   epochs: withDefault(positiveInt, 1),
   /** Parts that a rollout is shuffled into, each pass. */
   minibatches: withDefault(positiveInt, 1),
@@ -100,4 +101,4 @@ const setup = (given: DdqnConfig, task: Task) => {
  * Train.run({ env: CartPole.env, numEnvs: 16, algorithm: Ddqn.make({ dueling: true }), totalSteps: 300_000 })
  * ```
  */
-export const { make } = define({ name: "ddqn", config: DdqnConfig, setup })
+export const make: (options?: DdqnOptions) => Algorithm = define({ name: "ddqn", config: DdqnConfig, setup }).make

@@ -2,7 +2,8 @@ import { Effect, Schema } from "effect"
 import { naturalInt, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { abs, add, argMax, huber, max, mean, mul, oneHot, stopGradient, sub, sum } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type Task } from "./Algorithm.ts"
+import type { DqnOptions } from "./options/Dqn.ts"
 import { buildThen } from "./build.ts"
 import { epsilonAt, epsilonGreedy, explorationFields } from "./exploration.ts"
 import { type QNetwork, qNetwork } from "./network/qNetwork.ts"
@@ -22,13 +23,13 @@ export const DqnConfig = Schema.Struct({
   ...networkFields,
   /** Hidden layers. */
   hidden: withDefault(Schema.Array(positiveInt), [128, 128]),
-  /** Between layers. */
+  /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 5e-4),
   /** Transitions that are remembered. */
   bufferSize: withDefault(positiveInt, 100_000),
-  /** Demonstrated steps that an update learns from. */
+  /** Transitions that an update learns from. */
   batchSize: withDefault(positiveInt, 64),
   /** Env steps between updates, over all envs. */
   trainEvery: withDefault(positiveInt, 4),
@@ -109,4 +110,4 @@ const setup = (config: DqnConfig, task: Task) =>
  * Train.run({ env: Acrobot.env, numEnvs: 4, algorithm: rainbowish, totalSteps: 100_000 })
  * ```
  */
-export const { make } = define({ name: "dqn", config: DqnConfig, setup })
+export const make: (options?: DqnOptions) => Algorithm = define({ name: "dqn", config: DqnConfig, setup }).make

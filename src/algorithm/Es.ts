@@ -9,7 +9,8 @@ import { layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
 import { stream } from "../rng/Rng.ts"
-import { define, type Learner, type SetupError, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type Learner, type SetupError, type Task } from "./Algorithm.ts"
+import type { EsOptions } from "./options/Es.ts"
 import { Averages } from "./Averages.ts"
 import { build } from "./build.ts"
 import { drive } from "./drive.ts"
@@ -30,7 +31,7 @@ export const EsConfig = Schema.Struct({
   weightDecay: withDefault(nonNegative, 0.005),
   /** Hidden layers. */
   hidden: withDefault(Schema.Array(positiveInt), [32]),
-  /** Between layers. */
+  /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
   /** An episode counts with what it has got by then; 0 waits for its end. */
   maxEpisodeSteps: withDefault(naturalInt, 10_000),
@@ -230,4 +231,4 @@ const setup = Effect.fnUntraced(function* (
  * Train.run({ env: CartPole.env, numEnvs: 64, algorithm: Es.make({ deviation: 0.2 }), totalSteps: 500_000 })
  * ```
  */
-export const { make } = define({ name: "es", config: EsConfig, setup })
+export const make: (options?: EsOptions) => Algorithm = define({ name: "es", config: EsConfig, setup }).make

@@ -20,7 +20,8 @@ import {
 } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { type ConfiguredAlgorithm, define, type Task } from "./Algorithm.ts"
+import { type ConfiguredAlgorithm, type Algorithm, define, type Task } from "./Algorithm.ts"
+import type { PpoOptions } from "./options/Ppo.ts"
 import { buildThen } from "./build.ts"
 import {
   type ActorCriticModel,
@@ -157,8 +158,8 @@ export const ppoLearner = (
  * Train.run({ env: CartPole.env, algorithm: Ppo.make({ learningRate: 1e-3 }), totalSteps: 100_000 })
  * ```
  */
-export const { make } = define({
+export const make: (options?: PpoOptions) => Algorithm = define({
   name: "ppo",
   config: PpoConfig,
   setup: (config, task) => ppoLearner("ppo", config, task),
-})
+}).make

@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import { positiveInt, withDefault } from "../config/fields.ts"
-import { define } from "./Algorithm.ts"
+import { type Algorithm, define } from "./Algorithm.ts"
+import type { RandalOptions } from "./options/Randal.ts"
 import { rndFields, rndLearner } from "./Rnd.ts"
 import { auxiliaryFields, auxiliaryTasks, checkTasks } from "./unreal/auxiliaryTasks.ts"
 
@@ -21,7 +22,7 @@ export type RandalConfig = typeof RandalConfig.Type
  * Train.run({ env: PixelMaze.env, numEnvs: 32, algorithm: Randal.make(), totalSteps: 1_000_000 })
  * ```
  */
-export const { make } = define({
+export const make: (options?: RandalOptions) => Algorithm = define({
   name: "randal",
   config: RandalConfig,
   setup: (config, task) =>
@@ -29,4 +30,4 @@ export const { make } = define({
       checkTasks("randal", config, task),
       rndLearner("randal", config, task, (model) => auxiliaryTasks(config, model, task)),
     ),
-})
+}).make

@@ -5,7 +5,8 @@ import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
 import { add, div, maximum, mean, mul, square, stopGradient, sub, sum } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type Task } from "./Algorithm.ts"
+import type { RndOptions } from "./options/Rnd.ts"
 import { buildThen } from "./build.ts"
 import { isImage, type NetworkConfig, trunk, type Weights } from "./network/trunk.ts"
 import { ppoFields, ppoLoss, ppoPhase, type PpoConfig } from "./Ppo.ts"
@@ -25,9 +26,9 @@ export const rndFields = {
   ...ppoFields,
   /** The discount of the bonus. */
   gammaIntrinsic: withDefault(fraction, 0.99),
-  /** What the env's own advantages count. */
+  /** How much the env's own advantages count. */
   extrinsicCoefficient: withDefault(nonNegative, 2),
-  /** What those of the bonus count. */
+  /** How much the advantages of the bonus count. */
   intrinsicCoefficient: withDefault(nonNegative, 1),
   /** Whether the bonus ends with the episode, as the env's reward does. */
   episodic: withDefault(Schema.Boolean, false),
@@ -140,8 +141,8 @@ export const rndLearner = (
  * Train.run({ env: KeyDoor.env, numEnvs: 32, algorithm: Rnd.make({ intrinsicCoefficient: 0.5 }), totalSteps: 2_000_000 })
  * ```
  */
-export const { make } = define({
+export const make: (options?: RndOptions) => Algorithm = define({
   name: "rnd",
   config: RndConfig,
   setup: (config, task) => rndLearner("rnd", config, task),
-})
+}).make

@@ -22,7 +22,8 @@ import {
 } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { define, type DensePolicy, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type DensePolicy, type Task } from "./Algorithm.ts"
+import type { SacOptions } from "./options/Sac.ts"
 import { buildThen } from "./build.ts"
 import { critic } from "./network/qNetwork.ts"
 import { scaledActions } from "./network/scaledActions.ts"
@@ -41,11 +42,11 @@ export const SacConfig = Schema.Struct({
   ...networkFields,
   /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),
-  /** Between layers. */
+  /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 3e-4),
-  /** Of the critics; null is that of the actor. */
+  /** How far an update of the critics goes along its gradient; null takes what the actor's does. */
   criticLearningRate: withDefault(Schema.NullOr(positive), null),
   /** How far the target critics move towards the critics each update. */
   tau: withDefault(fraction, 0.005),
@@ -200,4 +201,4 @@ const setup = (config: SacConfig, task: Task) =>
  * Train.run({ env: Pendulum.env, numEnvs: 1, algorithm: Sac.make({ learningRate: 1e-3 }), totalSteps: 20_000 })
  * ```
  */
-export const { make } = define({ name: "sac", config: SacConfig, setup })
+export const make: (options?: SacOptions) => Algorithm = define({ name: "sac", config: SacConfig, setup }).make

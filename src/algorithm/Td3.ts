@@ -21,7 +21,8 @@ import {
   where,
 } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { define, type DensePolicy, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type DensePolicy, type Task } from "./Algorithm.ts"
+import type { Td3Options } from "./options/Td3.ts"
 import { buildThen } from "./build.ts"
 import { critic } from "./network/qNetwork.ts"
 import { scaledActions } from "./network/scaledActions.ts"
@@ -40,7 +41,7 @@ export const Td3Config = Schema.Struct({
   ...networkFields,
   /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),
-  /** Between layers. */
+  /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   /** How far an update goes along its gradient. */
   learningRate: withDefault(positive, 1e-3),
@@ -48,9 +49,9 @@ export const Td3Config = Schema.Struct({
   tau: withDefault(fraction, 0.005),
   /** Deviation of the noise on actions in play; of half the range of an action. */
   explorationNoise: withDefault(nonNegative, 0.1),
-  /** The same of the noise on target actions, and where it is cut off. */
+  /** Deviation of the noise on target actions; of half the range of an action. */
   targetNoise: withDefault(nonNegative, 0.2),
-  /** Bounds of that noise. */
+  /** The noise on target actions is cut off at plus and minus this. */
   targetNoiseClip: withDefault(nonNegative, 0.5),
   /** Updates of the critics for one of the actor. */
   policyDelay: withDefault(positiveInt, 2),
@@ -166,4 +167,4 @@ const setup = (config: Td3Config, task: Task) =>
  * Train.run({ env: Pendulum.env, numEnvs: 1, algorithm: Td3.make({ batchSize: 128 }), totalSteps: 20_000 })
  * ```
  */
-export const { make } = define({ name: "td3", config: Td3Config, setup })
+export const make: (options?: Td3Options) => Algorithm = define({ name: "td3", config: Td3Config, setup }).make

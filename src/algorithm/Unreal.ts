@@ -1,7 +1,8 @@
 import { Effect, Schema } from "effect"
 import { positive, positiveInt, withDefault } from "../config/fields.ts"
 import { a2cFields, a2cPhase } from "./A2c.ts"
-import { define, type Task } from "./Algorithm.ts"
+import { type Algorithm, define, type Task } from "./Algorithm.ts"
+import type { UnrealOptions } from "./options/Unreal.ts"
 import { buildThen } from "./build.ts"
 import { actorCriticModel } from "./rollout/actorCriticModel.ts"
 import { resolved } from "./rollout/fields.ts"
@@ -47,4 +48,4 @@ const setup = (given: UnrealConfig, task: Task) => {
  * Train.run({ env: PixelMaze.env, numEnvs: 16, algorithm: Unreal.make({ lstm: 128 }), totalSteps: 500_000 })
  * ```
  */
-export const { make } = define({ name: "unreal", config: UnrealConfig, setup })
+export const make: (options?: UnrealOptions) => Algorithm = define({ name: "unreal", config: UnrealConfig, setup }).make

@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { positive, withDefault } from "../config/fields.ts"
-import { define } from "./Algorithm.ts"
+import { type Algorithm, define } from "./Algorithm.ts"
+import type { VinOptions } from "./options/Vin.ts"
 import { Planning } from "./network/valueIteration.ts"
 import { ppoFields, ppoLearner } from "./Ppo.ts"
 
@@ -29,8 +30,8 @@ const noTrunk = { hidden: [], activation: "relu", convolutions: null } as const
  * Train.run({ env: GridWorld.env, numEnvs: 16, algorithm: Vin.make({ planning: { iterations: 20 } }), totalSteps: 500_000 })
  * ```
  */
-export const { make } = define({
+export const make: (options?: VinOptions) => Algorithm = define({
   name: "vin",
   config: VinConfig,
   setup: (config, task) => ppoLearner("vin", { ...config, ...noTrunk }, task),
-})
+}).make

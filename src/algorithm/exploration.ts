@@ -4,11 +4,11 @@ import type { Tensor } from "../graph/Tensor.ts"
 
 /** ε-greedy: how often a learner of action values tries something else. */
 export const explorationFields = {
-  /** At the start of the run. */
+  /** The probability of a random action at the start of the run. */
   epsilonStart: withDefault(fraction, 1),
-  /** From `explorationFraction` of the run on. */
+  /** The probability of a random action from `explorationFraction` of the run on. */
   epsilonEnd: withDefault(fraction, 0.05),
-  /** The part of the run in which ε falls, in a straight line. */
+  /** The part of the run in which that probability falls, in a straight line. */
   explorationFraction: withDefault(fraction, 0.2),
 }
 

@@ -4,7 +4,7 @@ import { RetentionStrategy } from "../checkpoint/Checkpoint.ts"
 import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
 import { LogLevel } from "../record/logLevel.ts"
-import type { TrainerConfig } from "./TrainerConfig.ts"
+import type { TrainerOptions, TrainOptions, ValidationOptions } from "./TrainOptions.ts"
 
 /** An env by its id, or by its name with options. */
 const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)])
@@ -12,7 +12,7 @@ const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Sch
 export const ValidationSettings = Schema.Struct({
   /** Validate whenever this many more env steps were taken; 0 never validates. */
   everySteps: withDefault(naturalInt, 0),
-  /** Of each validation. */
+  /** Episodes of each validation. */
   episodes: withDefault(positiveInt, 20),
   /** An episode is cut off after so many steps, whatever the env says. */
   maxSteps: withDefault(positiveInt, 10_000),
@@ -79,15 +79,19 @@ export const Settings = Schema.Struct({
   totalSteps: positiveInt,
   /** Where all randomness comes from. */
   seed: withDefault(Schema.Int, 1),
-  /** In the run's folder. */
+  /** The run's name, which is a part of its folder's. */
   name: withDefault(Schema.NonEmptyString, "run"),
   /** A line about the run, for people. */
   description: withDefault(Schema.NullOr(Schema.String), null),
   /** The algorithm's name and its own config. */
   algorithm: Schema.Record(Schema.String, Schema.Unknown),
+  /** How the policy is validated. */
   validation: withDefault(ValidationSettings, {}),
+  /** When checkpoints are saved, and which ones stay. */
   checkpoint: withDefault(CheckpointSettings, {}),
+  /** Which episodes are kept to look at. */
   render: withDefault(RenderSettings, {}),
+  /** What is normalised by running statistics. */
   normalize: withDefault(NormalizeSettings, {}),
   /** Whether TensorBoard gets anything. */
   logScalars: withDefault(Schema.Boolean, true),
@@ -102,15 +106,21 @@ export const Settings = Schema.Struct({
 })
 export type Settings = typeof Settings.Type
 
-type Validation = NonNullable<(typeof Settings.Encoded)["validation"]>
-
 /** What `Train.run` takes: the settings, with envs and an algorithm as values or by name. */
-export type TrainInput = Omit<typeof Settings.Encoded, "env" | "algorithm" | "validation" | "totalSteps"> & {
-  /** May be left to `trainer`. */
-  readonly totalSteps?: number
-  /** Settings by their names in a flat block: see `TrainerConfig`. */
-  readonly trainer?: typeof TrainerConfig.Encoded
+export interface TrainInput extends TrainOptions {
+  /** The env to learn in, or a built-in one's id. */
   readonly env: Env | string
+  /** The algorithm that learns, or its name. */
   readonly algorithm: Algorithm | string
-  readonly validation?: Omit<Validation, "envs"> & { readonly envs?: ReadonlyArray<Env | string> }
+  /** Env steps, over all envs; may be left to `trainer`. */
+  readonly totalSteps?: number
+  /** How the policy is validated. */
+  readonly validation?: ValidationInput
+  /** Settings by their names in a flat block: see `TrainerConfig`. */
+  readonly trainer?: TrainerOptions
+}
+
+interface ValidationInput extends ValidationOptions {
+  /** Other envs than that of the training: each plays its share of the episodes, at the same time as the others. */
+  readonly envs?: ReadonlyArray<Env | string>
 }

@@ -33,13 +33,13 @@ export const TrainerConfig = Schema.Struct({
   gamma: withDefault(fraction, 0.99),
   /** Between one-step targets (0) and whole returns (1). */
   lambda: withDefault(fraction, 0.95),
-  /** 0 never validates. */
+  /** Env steps between two validations; 0 never validates. */
   validateFreq: withDefault(naturalInt, 1_000_000),
   /** Episodes of a validation. */
   numValEpisodes: withDefault(positiveInt, 50),
   /** An episode of it is cut off after so many steps. */
   maxValSteps: withDefault(positiveInt, 10_000),
-  /** 0 saves at the end only. */
+  /** Env steps between two checkpoints; 0 saves at the end only. */
   saveFreq: withDefault(naturalInt, 0),
   /** Whether TensorBoard gets anything. */
   logScalars: withDefault(Schema.Boolean, true),
@@ -49,7 +49,7 @@ export const TrainerConfig = Schema.Struct({
   modelDir: withDefault(Schema.NonEmptyString, "checkpoints"),
   /** Env steps between two updates of the target network; 0 never updates it, left out it is the algorithm's own. */
   updateTargetFreq: withDefault(naturalInt, 0),
-  /** A multiple of `validateFreq`; 0 never renders. */
+  /** Env steps between two rendered episodes, a multiple of `validateFreq`; 0 never renders. */
   renderFreq: withDefault(naturalInt, 0),
 })
 export type TrainerConfig = typeof TrainerConfig.Type

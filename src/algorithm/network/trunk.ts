@@ -13,7 +13,7 @@ import type { DensePolicy } from "../Algorithm.ts"
 export const networkFields = {
   /** Hidden layers; for images, those after the convolutions. */
   hidden: withDefault(Schema.Array(positiveInt), [64, 64]),
-  /** Of vectors; images are learnt with rectifiers throughout. */
+  /** The activation function between layers, for vectors; networks over images use rectifiers throughout. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
   /** For image observations [channels, height, width]; null chooses by the image's size. */
   convolutions: withDefault(

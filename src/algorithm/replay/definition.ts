@@ -20,7 +20,7 @@ export const replayFields = {
   learningStarts: withDefault(naturalInt, 1000),
   /** Env steps between updates, over all envs; rounded up to whole steps of all of them. */
   trainEvery: withDefault(positiveInt, 1),
-  /** Updates each time. */
+  /** Gradient steps of each update. */
   gradientSteps: withDefault(positiveInt, 1),
   /** Rewards in a transition before the value takes over. */
   nsteps: withDefault(positiveInt, 1),

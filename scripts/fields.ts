@@ -1,0 +1,51 @@
+/** The fields of a Schema as its source says them, with those that it spreads from elsewhere. */
+import { dirname, join } from "node:path"
+import { type Meanings, read } from "./meanings.ts"
+
+interface Field {
+  readonly meaning: string | undefined
+  /** What the field is decoded by, as text: `withDefault(Schema.NullOr(Prioritised), null)`. */
+  readonly expression: string
+  /** Where the names in that text are known. */
+  readonly file: string
+}
+
+export type Fields = ReadonlyMap<string, Field>
+
+/**
+ * The fields of `const NAME = { … }` or `const NAME = Schema.Struct({ … })`, in order, by their names. A field that a
+ * later one replaces keeps its comment where the later one has none.
+ */
+export const fieldsOf = (file: string, name: string): Fields => {
+  const text = read(file)
+  const [, alias] = new RegExp(`\\bconst ${name} = (?:Schema\\.Struct\\()?(\\w+)\\)?\\n`).exec(text) ?? []
+  const [, whole] = new RegExp(`\\bconst \\{[^}]*\\.\\.\\.${name} \\} = (\\w+)`).exec(text) ?? []
+  const other = alias ?? whole
+  if (other !== undefined) return fieldsOf(file, other)
+  const body = new RegExp(`\\bconst ${name} = (?:Schema\\.Struct\\()?\\{\\n([^]*?)\\n\\}`).exec(text)?.[1]
+  if (body === undefined) return importedFields(file, text, name)
+  const fields = new Map<string, Field>()
+  const entry =
+    /^ {2}\.\.\.(\w+),$|(?:^ {2}\/\*\* ((?:(?!\*\/)[^])*?) \*\/\n)?^ {2}(\w+): ([^]*?),(?=\n {2}\S|$(?![^]))/gm
+  for (const [, spread, comment, key, expression] of `${body}\n`.trimEnd().matchAll(entry)) {
+    if (spread !== undefined) for (const [inherited, field] of fieldsOf(file, spread)) fields.set(inherited, field)
+    else
+      fields.set(key, { meaning: comment?.replace(/\s*\n\s*\* ?/g, " ") ?? fields.get(key)?.meaning, expression, file })
+  }
+  return fields
+}
+
+const importedFields = (file: string, text: string, name: string): Fields => {
+  const from = new RegExp(`import (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from "(\\.[^"]+)"`).exec(text)?.[1]
+  if (from === undefined) throw new Error(`${file}: there are no fields called ${name}`)
+  return fieldsOf(join(dirname(file), from), name)
+}
+
+export const meaningsOfFields = (fields: Fields): Meanings =>
+  new Map([...fields].flatMap(([key, { meaning }]) => (meaning === undefined ? [] : [[key, meaning]])))
+
+/** The fields of the Schema that a field nests, if it nests one that has a name. */
+export const nestedFields = ({ expression, file }: Field): Fields | undefined => {
+  const name = /(?<![.\w])(?!Schema\b)([A-Z]\w+)\b(?!\.|\()/.exec(expression.replace(/"[^"]*"/g, ""))?.[1]
+  return name === undefined ? undefined : fieldsOf(file, name)
+}

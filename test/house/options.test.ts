@@ -1,0 +1,37 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "vitest"
+import { optionFiles } from "../../scripts/options.ts"
+import { algorithmMeanings } from "../../scripts/settings.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** But for what the formatter changes: breaks, semicolons, and the bar before the first type of several lines. */
+const plain = (text: string): string => text.replace(/[\s;]+/g, " ").replace(/: \| /g, ": ")
+
+describe("the interfaces of settings", () => {
+  it("are as the Schemas are, for each algorithm and for a training", () => {
+    const wanted = optionFiles()
+    const found = readdirSync(join(root, "src/algorithm/options")).map((name) => `src/algorithm/options/${name}`)
+    assert.sameMembers([...found, "src/train/TrainOptions.ts"], [...wanted.keys()], "npm run settings writes them")
+    for (const [path, text] of wanted) {
+      const isSame = plain(readFileSync(join(root, path), "utf8")) === plain(text)
+      assert.isTrue(isSame, `${path}: npm run settings writes it`)
+    }
+  })
+})
+
+describe("what a setting means", () => {
+  it("is each algorithm's own, where several have settings of one name", () => {
+    const meaning = (algorithm: string, key: string): string => algorithmMeanings(algorithm).get(key) ?? ""
+    for (const algorithm of ["dqn", "sac", "td3"]) {
+      assert.strictEqual(meaning(algorithm, "nsteps"), "Rewards in a transition before the value takes over.")
+      assert.strictEqual(meaning(algorithm, "batchSize"), "Transitions that an update learns from.")
+      assert.strictEqual(meaning(algorithm, "gamma"), "The discount of what comes later.")
+    }
+    assert.strictEqual(meaning("bc", "batchSize"), "Demonstrated steps that an update learns from.")
+    assert.strictEqual(meaning("ppo", "nsteps"), "Env steps that each env takes between updates.")
+    assert.include(meaning("ppo", "gamma"), "Below zero in a game against oneself")
+  })
+})

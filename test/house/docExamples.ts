@@ -93,6 +93,6 @@ export const examplesIn = (root: string): ReadonlyArray<Example> => {
       const source = read(file)
       return examples(file, commentsOf(source), { file, source })
     }),
-    ...examples("docs/agents.md", read("docs/agents.md"), null),
+    ...["README.md", "docs/agents.md"].flatMap((file) => examples(file, read(file), null)),
   ]
 }

@@ -12,7 +12,8 @@ import { run } from "./run.ts"
 import { runs } from "./runs.ts"
 import { ui } from "./ui.ts"
 
-const root = Command.make("effect").pipe(
+/** The command with its subcommands. */
+export const root = Command.make("effect").pipe(
   Command.withDescription("Train and evaluate agents: reinforcement learning, and agents that ask a language model."),
   Command.withSubcommands([init, run, evaluate, replay, exporting, runs, ui]),
   Command.withExamples([

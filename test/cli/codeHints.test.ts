@@ -2,8 +2,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { root, write } from "./effect.ts"
-import { effectHere } from "./commandHere.ts"
+import { effect, root, write } from "./effect.ts"
 
 let folder = ""
 let trained = ""
@@ -16,8 +15,8 @@ beforeAll(async () => {
     "env: CartPole-v1\nnum_envs: 2\ntotal_steps: 32\nalgorithm: { name: a2c, nsteps: 8 }\n" +
       "validation: { every_steps: 32, episodes: 1 }\n",
   )
-  const { stdout, message } = await effectHere(["run", file, "--results-dir", folder, "--quiet", "--json"])
-  assert.isUndefined(message)
+  const { stdout, code } = await effect(["run", file, "--results-dir", folder, "--quiet", "--json"])
+  assert.strictEqual(code, 0)
   trained = JSON.parse(stdout).runDir
 })
 
@@ -49,14 +48,14 @@ describe("a run of one's own code", () => {
         ["eval", run],
         ["export", run, "--to", "h"],
       ]) {
-        const { message = "" } = await effectHere(args)
+        const { stderr: message } = await effect(args)
         assert.include(message, `${run}/config.yaml:`)
         assert.include(message, problem)
-        assert.isTrue(message.endsWith(`; ${hint}`), message)
+        assert.isTrue(message.endsWith(`; ${hint}\n`), message)
         assert.notInclude(message, "known are")
       }
-      const { message = "" } = await effectHere(["run", join(run, "config.yaml"), "--results-dir", folder])
-      assert.isTrue(message.endsWith(`name that program: effect run FILE.ts --config ${run}/config.yaml`), message)
+      const { stderr: message } = await effect(["run", join(run, "config.yaml"), "--results-dir", folder])
+      assert.isTrue(message.endsWith(`name that program: effect run FILE.ts --config ${run}/config.yaml\n`), message)
     })
   }
 })
@@ -70,9 +69,9 @@ describe("a file with only some settings", () => {
     ]) {
       const file = write(folder, name, text)
       for (const more of [[], ["--seeds", "1..2", "--dry-run"]]) {
-        const { message = "" } = await effectHere(["run", file, ...more, "--results-dir", folder])
+        const { stderr: message } = await effect(["run", file, ...more, "--results-dir", folder])
         assert.include(message, "missing key")
-        const expected = `; a file with only some settings goes with a program: effect run FILE.ts --config ${file}`
+        const expected = `; a file with only some settings goes with a program: effect run FILE.ts --config ${file}\n`
         assert.isTrue(message.endsWith(expected), message)
       }
     }
@@ -80,7 +79,7 @@ describe("a file with only some settings", () => {
 
   it("isn't told of one that only lacks something else", async () => {
     const file = write(folder, "short.yaml", "env: CartPole-v1\nalgorithm: ppo\n")
-    const { message } = await effectHere(["run", file, "--results-dir", folder])
-    assert.strictEqual(message, `${file}: total_steps: missing key, found nothing`)
+    const { stderr: message } = await effect(["run", file, "--results-dir", folder])
+    assert.strictEqual(message, `effect: ${file}: total_steps: missing key, found nothing\n`)
   })
 })

@@ -5,11 +5,10 @@ import { Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { findRun, ofKind, runToResumeAt } from "../../src/cli/findRun.ts"
 import { toPath } from "../../src/experiment/identifier.ts"
-import { root } from "./effect.ts"
-import { effectHere, type Outcome } from "./commandHere.ts"
+import { effect as command, type Outcome, root } from "./effect.ts"
 
 /** The command over one folder of results. */
-const effect = (...args: ReadonlyArray<string>): Promise<Outcome> => effectHere([...args, "--results-dir", results])
+const effect = (...args: ReadonlyArray<string>): Promise<Outcome> => command([...args, "--results-dir", results])
 
 let folder = ""
 let results = ""
@@ -34,8 +33,8 @@ beforeAll(async () => {
     "env: CartPole-v1\nnum_envs: 2\ntotal_steps: 64\nalgorithm: { name: a2c, nsteps: 8 }\n" +
       "validation: { every_steps: 32, episodes: 2 }\ncheckpoint: { every_steps: 32 }\n",
   )
-  const { stdout, message } = await effect("run", file, "--quiet", "--json")
-  assert.isUndefined(message)
+  const { stdout, code } = await effect("run", file, "--quiet", "--json")
+  assert.strictEqual(code, 0)
   trained = JSON.parse(stdout).runDir
   made(1, "older", "env: CartPole-v1\n")
   made(1, "older2", "env: CartPole-v1\n")
@@ -96,28 +95,28 @@ describe("latest and a part of a path", () => {
   const part = () => trained.slice(results.length + 1, -4)
 
   it.for([() => "latest", part])("are evaluated, with a line that says which run it is", async (wanted) => {
-    const { stdout, stderr, message } = await effect("eval", wanted(), "--episodes", "3", "--json")
-    assert.isUndefined(message)
+    const { stdout, stderr, code } = await effect("eval", wanted(), "--episodes", "3", "--json")
+    assert.strictEqual(code, 0)
     assert.strictEqual(stderr, `run: ${trained}\n`)
     assert.deepInclude(JSON.parse(stdout), { runDir: trained, step: 64, episodes: 3 })
   })
 
   it("are an evaluation's as well, unless a flag is given that only trainings have", async () => {
-    const { message } = await effect("eval", "latest")
-    assert.match(message ?? "", /no-hash_judged.*: this evaluation isn't finished/)
+    const { stderr } = await effect("eval", "latest")
+    assert.match(stderr, /no-hash_judged.*: this evaluation isn't finished/)
   })
 
   it.for([() => "latest", part])("are replayed", async (wanted) => {
-    const { stdout, message } = await effect("replay", wanted(), "--json")
-    assert.isUndefined(message)
+    const { stdout, code } = await effect("replay", wanted(), "--json")
+    assert.strictEqual(code, 0)
     assert.strictEqual(JSON.parse(stdout).same, true)
   })
 
   it.for([() => "latest", part])("are exported: a curve, and a policy", async (wanted) => {
     for (const format of ["csv", "safetensors"]) {
       const out = join(folder, `out.${format}`)
-      const { stdout, message } = await effect("export", wanted(), "--to", format, "--out", out)
-      assert.isUndefined(message)
+      const { stdout, code } = await effect("export", wanted(), "--to", format, "--out", out)
+      assert.strictEqual(code, 0)
       assert.strictEqual(stdout, `${out}\n`)
       assert.isAbove(readFileSync(out).length, 10)
       rmSync(out)
@@ -126,17 +125,8 @@ describe("latest and a part of a path", () => {
 
   it("are resumed", async () => {
     const file = join(folder, "pole.yaml")
-    const { stdout, message } = await effect(
-      "run",
-      file,
-      "--resume",
-      part(),
-      "--total-steps",
-      "96",
-      "--quiet",
-      "--json",
-    )
-    assert.isUndefined(message)
+    const { stdout, code } = await effect("run", file, "--resume", part(), "--total-steps", "96", "--quiet", "--json")
+    assert.strictEqual(code, 0)
     assert.deepInclude(JSON.parse(stdout), { runDir: trained, steps: 96 })
   })
 })

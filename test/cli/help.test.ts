@@ -2,18 +2,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { CliOutput, type Command, Command as Commands, type HelpDoc } from "effect/cli"
-import { evaluate } from "../../src/cli/evaluate.ts"
-import { exporting } from "../../src/cli/export.ts"
+import { root as effect } from "../../src/cli/command.ts"
 import { helpText } from "../../src/cli/help.ts"
-import { init } from "../../src/cli/init.ts"
-import { replay } from "../../src/cli/replay.ts"
-import { run } from "../../src/cli/run.ts"
-import { runs } from "../../src/cli/runs.ts"
-import { ui } from "../../src/cli/ui.ts"
-
-const effect = Commands.make("effect").pipe(
-  Commands.withSubcommands([init, run, evaluate, replay, exporting, runs, ui]),
-)
 
 /** The help of a command as `effect … --help` presents it. */
 const docOf = (path: ReadonlyArray<string>): Effect.Effect<HelpDoc.HelpDoc> =>
@@ -77,18 +67,16 @@ describe("the help of the command", () => {
       }),
     )
 
-    if (path.length > 0) {
-      it.effect(`${name} --help has examples of the command`, () =>
-        Effect.gen(function* () {
-          const { examples = [] } = yield* docOf(path)
-          assert.isAbove(examples.length, 0)
-          for (const { command, description } of examples) {
-            assert.isTrue(command.startsWith(name), command)
-            assert.isDefined(description)
-          }
-        }),
-      )
-    }
+    it.effect(`${name} --help has examples of the command`, () =>
+      Effect.gen(function* () {
+        const { examples = [] } = yield* docOf(path)
+        assert.isAbove(examples.length, 0)
+        for (const { command, description } of examples) {
+          assert.isTrue(command.startsWith(name), command)
+          assert.isDefined(description)
+        }
+      }),
+    )
   }
 })
 

@@ -6,6 +6,7 @@ import { fork } from "node:child_process"
 import { readdirSync } from "node:fs"
 import { availableParallelism, cpus } from "node:os"
 import { parseArgs } from "node:util"
+import { compare, variableOf } from "./against.ts"
 import type { Bench, Measurement } from "./Bench.ts"
 
 const help = `Measures effect-rl.
@@ -14,8 +15,11 @@ const help = `Measures effect-rl.
   npm run bench -- --only NAME[,NAME …]      only these
   npm run bench -- --list                    their names, and what they measure
   npm run bench -- --json                    the last line is {"results":[{"name","value","unit"}]}
+  npm run bench -- --against NAME=VALUE      each beside itself with that environment variable, by turns, and the ratio
+                   [--rounds N]              how often each of the two is measured; 3 when left out
 
-Example: npm run bench -- --only gae-128x1024 --json`
+Examples: npm run bench -- --only gae-128x1024 --json
+          npm run bench -- --only sac-pendulum-rltools --against EFFECT_RL_WIDE=0`
 
 /** Ends with one line that says what was wrong. */
 const misused = (message: string): never => {
@@ -29,6 +33,8 @@ const options = (() => {
       options: {
         only: { type: "string", multiple: true },
         json: { type: "boolean", default: false },
+        against: { type: "string", multiple: true, default: [] },
+        rounds: { type: "string", default: "3" },
         list: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
       },
@@ -37,6 +43,15 @@ const options = (() => {
     return misused(`${error instanceof Error ? error.message : error} (see --help)`)
   }
 })()
+
+const against = Object.fromEntries(
+  options.against.map(
+    (text) => variableOf(text) ?? misused(`--against ${text}: expected an environment variable, NAME=VALUE`),
+  ),
+)
+const rounds = /^[1-9]\d{0,3}$/.test(options.rounds)
+  ? Number(options.rounds)
+  : misused(`--rounds ${options.rounds}: expected a whole number from 1 to 9999`)
 
 const folder = new URL("./benches/", import.meta.url)
 
@@ -52,11 +67,12 @@ const load = async (): Promise<ReadonlyArray<{ readonly bench: Bench; readonly f
   return found
 }
 
-/** What a benchmark measured in a process of its own. */
-const measure = (name: string, file: string): Promise<Measurement> =>
+/** What a benchmark measured in a process of its own, with these environment variables beside the others. */
+const measure = (name: string, file: string, variables: Readonly<Record<string, string>> = {}): Promise<Measurement> =>
   new Promise((resolve, reject) => {
     const child = fork(new URL("./one.ts", import.meta.url), [file, name], {
       stdio: ["ignore", 2, 2, "ipc"],
+      env: { ...process.env, ...variables },
     })
     let measured: Measurement | undefined
     child.on("message", (message: Measurement) => (measured = message))
@@ -79,6 +95,33 @@ const row = ({ name, unit }: Bench, { value, details = {} }: Measurement): Reado
     .join(", "),
 ]
 
+/** The benchmark as it is, and with the variables of `--against`. */
+const measureAgainst = async (bench: Bench, file: string): Promise<Measurement & Pick<Result, "against">> => {
+  const one = (other: boolean) => measure(bench.name, file, other ? against : {})
+  const { value, ratios, ...other } = await compare(rounds, bench, async (side) => (await one(side)).value)
+  return {
+    value,
+    against: { variables: against, value: other.against, ratio: other.ratio, ratios },
+    details: {
+      [`with ${options.against.join(" ")}`]: other.against,
+      "times as fast": other.ratio,
+      [`in ${rounds} rounds from`]: `${shown(Math.min(...ratios))} to ${shown(Math.max(...ratios))}`,
+    },
+  }
+}
+
+interface Result {
+  readonly name: string
+  readonly value: number
+  readonly unit: string
+  readonly against?: {
+    readonly variables: Readonly<Record<string, string>>
+    readonly value: number
+    readonly ratio: number
+    readonly ratios: ReadonlyArray<number>
+  }
+}
+
 const main = async (): Promise<void> => {
   const all = await load()
   const known = all.map(({ bench }) => bench.name)
@@ -98,13 +141,14 @@ const main = async (): Promise<void> => {
   const print = options.json ? console.error : console.log
   print(`Node ${process.versions.node}, ${cpus()[0]?.model ?? process.arch}, ${availableParallelism()} cores\n`)
   const unitWidth = Math.max(...benches.map(({ bench }) => bench.unit.length))
-  const results: Array<{ readonly name: string; readonly value: number; readonly unit: string }> = []
+  const results: Array<Result> = []
   for (const { bench, file } of benches) {
     try {
-      const measured = await measure(bench.name, file)
+      const measured = options.against.length > 0 ? await measureAgainst(bench, file) : await measure(bench.name, file)
       const [name, value, unit, details] = row(bench, measured)
       print(`${name.padEnd(nameWidth)}  ${value.padStart(11)} ${unit.padEnd(unitWidth)}  ${details}`.trimEnd())
-      results.push({ name: bench.name, value: measured.value, unit: bench.unit })
+      const { details: _, ...figures } = measured
+      results.push({ name: bench.name, unit: bench.unit, ...figures })
     } catch (error) {
       print(
         `${bench.name.padEnd(nameWidth)}  ${"failed".padStart(11)} ${error instanceof Error ? error.message : error}`,

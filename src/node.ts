@@ -13,11 +13,12 @@ import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
-import { Clock, Context, Effect, Layer, Scope } from "effect"
+import { Clock, Effect, Layer, Scope } from "effect"
 import { auto } from "./backend/auto.ts"
 import { Backend, type BackendUnavailable } from "./backend/Backend.ts"
 import * as reference from "./backend/reference.ts"
 import * as wasm from "./backend/wasm.ts"
+import { wideModules } from "./backend/wide-node.ts"
 import { layer as codeRunner } from "./env/text/code/runner-node.ts"
 import { owner } from "./experiment/owner-node.ts"
 import { type Code, type FileSystemOptions, RunStore } from "./experiment/RunStore.ts"
@@ -40,11 +41,14 @@ const session = (
     (onnx) => onnx.make(device),
   )
 
+/** Its kernels are twice as wide where the machine can, with the same results; `EFFECT_RL_WIDE=0` turns that off. */
+const wideWasm = Effect.map(wideModules, wasm.make)
+
 /** A backend by its name. `auto` picks a device for each graph. */
 export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavailable> => {
   switch (name) {
     case "wasm":
-      return wasm.layer
+      return Layer.effect(Backend, wideWasm)
     case "reference":
       return reference.layer
     case "auto":
@@ -53,7 +57,7 @@ export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavaila
         Effect.gen(function* () {
           const scope = yield* Effect.scope
           const cpu = yield* Effect.cached(session("cpu").pipe(Effect.provideService(Scope.Scope, scope)))
-          return auto({ wasm: Context.get(yield* Layer.build(wasm.layer), Backend), session: cpu })
+          return auto({ wasm: yield* wideWasm, session: cpu })
         }),
       )
     default:

@@ -1,11 +1,11 @@
 /** Acting on the wasm backend: actor and critic, 4-64-64-{2, 1} with tanh, at a few batch sizes. */
 import { Effect } from "effect"
 import { Backend, type Program } from "../../src/backend/Backend.ts"
-import * as Wasm from "../../src/backend/wasm.ts"
 import { mlp } from "../../src/graph/layers.ts"
 import { input, state } from "../../src/graph/ops.ts"
 import { layout } from "../../src/graph/Parameters.ts"
 import { stream } from "../../src/rng/Rng.ts"
+import { backend } from "../../src/node.ts"
 import { defineBench } from "../Bench.ts"
 
 const actor = mlp("actor", { sizes: [4, 64, 64, 2], activation: "tanh" })
@@ -28,7 +28,7 @@ const compile = (batch: number): Effect.Effect<Program> =>
     yield* program.write("theta", parameters.initialise(stream(1, "bench", "wasm-act")))
     program.feeds.x.forEach((_, i, feed) => (feed[i] = Math.sin(i)))
     return program
-  }).pipe(Effect.scoped, Effect.provide(Wasm.layer), Effect.orDie)
+  }).pipe(Effect.scoped, Effect.provide(backend("wasm")), Effect.orDie)
 
 export default defineBench({
   name: "wasm-act",

@@ -4,7 +4,6 @@
  */
 import { Effect } from "effect"
 import { Backend, type Program } from "../../src/backend/Backend.ts"
-import * as Wasm from "../../src/backend/wasm.ts"
 import { categorical } from "../../src/graph/distributions.ts"
 import { gradients } from "../../src/graph/gradients.ts"
 import { mlp } from "../../src/graph/layers.ts"
@@ -13,6 +12,7 @@ import { adam, clipGlobalNorm } from "../../src/graph/optimisers.ts"
 import { layout } from "../../src/graph/Parameters.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
 import { stream } from "../../src/rng/Rng.ts"
+import { backend } from "../../src/node.ts"
 import { defineBench } from "../Bench.ts"
 
 const count = 16
@@ -68,7 +68,7 @@ const compile = (batch: number): Effect.Effect<Program> =>
     target.forEach((_, i) => (target[i] = Math.cos(2 * i)))
     indices.forEach((_, i) => (indices[i] = (i * 37) % (4 * batch)))
     return program
-  }).pipe(Effect.scoped, Effect.provide(Wasm.layer), Effect.orDie)
+  }).pipe(Effect.scoped, Effect.provide(backend("wasm")), Effect.orDie)
 
 export default defineBench({
   name: "wasm-update",

@@ -26,12 +26,25 @@ export const agree = (found: ArrayLike<number>, expected: ArrayLike<number>): st
   return undefined
 }
 
+/** What differs by a bit, if anything does; NaN equals NaN. */
+export const identical = (found: ArrayLike<number>, expected: ArrayLike<number>): string | undefined => {
+  for (let i = 0; i < expected.length; i++) {
+    if (!Object.is(found[i], expected[i])) return `element ${i} is ${found[i]}, expected ${expected[i]}`
+  }
+  return undefined
+}
+
 /**
  * Compares two programs over two runs of the same feeds, and returns the first place where they disagree, if any.
  * The reference starts its second run from the states that the other program reached: some graphs amplify rounding so
  * much that two correct programs drift apart when each continues from its own states.
  */
-export const firstDifference = (one: Program, reference: Program, spec: ProgramSpec): string | undefined => {
+export const firstDifference = (
+  one: Program,
+  reference: Program,
+  spec: ProgramSpec,
+  differ = agree,
+): string | undefined => {
   const programs = [one, reference]
   for (const [name, { tensor }] of Object.entries(spec.state)) {
     const start = Float32Array.from({ length: tensor.shape.reduce((a, b) => a * b, 1) }, (_, i) =>
@@ -46,12 +59,12 @@ export const firstDifference = (one: Program, reference: Program, spec: ProgramS
     }
     for (const program of programs) program.runSync?.()
     for (const name of Object.keys(spec.outputs)) {
-      const wrong = agree(one.results[name], reference.results[name])
+      const wrong = differ(one.results[name], reference.results[name])
       if (wrong !== undefined) return `${name}, run ${run}: ${wrong}`
     }
     for (const name of Object.keys(spec.state)) {
       const found = Effect.runSync(one.read(name))
-      const wrong = agree(found, Effect.runSync(reference.read(name)))
+      const wrong = differ(found, Effect.runSync(reference.read(name)))
       if (wrong !== undefined) return `state ${name}, run ${run}: ${wrong}`
       Effect.runSync(reference.write(name, found))
     }

@@ -51,5 +51,7 @@ export class Backend extends Context.Service<
     readonly compile: (
       spec: ProgramSpec,
     ) => Effect.Effect<Program, GraphError | BackendUnavailable | BackendError, Scope.Scope>
+    /** What `run.log` should say of the programs compiled so far. */
+    readonly warnings?: Effect.Effect<ReadonlyArray<string>>
   }
 >()("effect-rl/backend/Backend") {}

@@ -24,7 +24,7 @@ export const auto = (options: {
     const [first, second] = prefersWasm(spec) ? [onWasm, onSession] : [onSession, onWasm]
     return Effect.catchTag(first, ["GraphError", "BackendUnavailable"], () => second)
   }
-  return { name: "auto", compile }
+  return { name: "auto", compile, warnings: options.wasm.warnings ?? Effect.succeed([]) }
 }
 
 type Program = Effect.Success<ReturnType<Backend["Service"]["compile"]>>

@@ -1,11 +1,11 @@
 import { Effect, Layer } from "effect"
-import { messageOf } from "../config/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { validate } from "../graph/validate.ts"
 import { compile, type Place } from "../graph/wasm/compile.ts"
 import { Backend, BackendError, BackendUnavailable, type Program, type TensorData } from "./Backend.ts"
+import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmModules.ts"
 
 /**
  * The backend that turns a graph into one WebAssembly SIMD module, wherever there is a WebAssembly engine: Node,
@@ -23,77 +23,29 @@ import { Backend, BackendError, BackendUnavailable, type Program, type TensorDat
  * const actions = program.results["actions"]
  * ```
  */
-export const layer: Layer.Layer<Backend> = Layer.succeed(Backend, {
+export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Backend, make()))
+
+/** The same backend with another way to compile modules: Node's Layers widen them. */
+export const make = (modules: ModuleCompiler = plainModules): Backend["Service"] => ({
   name: "wasm",
   compile: (spec) =>
     Effect.suspend(() => {
       try {
-        return Effect.succeed(load(spec))
+        return Effect.succeed(load(spec, modules))
       } catch (error) {
         const expected = error instanceof GraphError || error instanceof BackendUnavailable
         return expected ? Effect.fail(error) : Effect.die(error)
       }
     }),
+  warnings: Effect.sync(modules.warnings),
 })
 
-/** As much of the engine's interface as is used: TypeScript declares it only together with the browser's. */
-declare const WebAssembly: {
-  readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
-  readonly Instance: new (module: object, imports: object) => { readonly exports: unknown }
-  readonly validate: (bytes: Uint8Array<ArrayBuffer>) => boolean
-}
-
-/** What `compile` exports: see there. */
-interface Exports {
-  readonly memory: { readonly buffer: ArrayBuffer }
-  readonly prepare: () => void
-  readonly run: () => number
-}
-
-const isExports = (value: unknown): value is Exports =>
-  typeof value === "object" && value !== null && "memory" in value && "prepare" in value && "run" in value
-
-const instantiate = (bytes: Uint8Array<ArrayBuffer>): Exports => {
-  if (typeof WebAssembly === "undefined" || !WebAssembly.validate(bytes)) {
-    throw new BackendUnavailable({
-      backend: "wasm",
-      missing:
-        typeof WebAssembly === "undefined" ? "this engine has no WebAssembly" : "this engine has no WebAssembly SIMD",
-      remedy: "Every current browser and Node since 16.4 has both; or choose another backend.",
-    })
-  }
-  const { exports } = new WebAssembly.Instance(compiled(bytes), {})
-  if (!isExports(exports)) throw new Error("the module lacks its exports")
-  return exports
-}
-
-/** Some engines only run modules that were deployed with the program: edge workers, and pages by their policy. */
-const compiled = (bytes: Uint8Array<ArrayBuffer>): object => {
-  try {
-    return new WebAssembly.Module(bytes)
-  } catch (error) {
-    throw new BackendUnavailable({
-      backend: "wasm",
-      missing: `this engine compiles no WebAssembly at run time (${messageOf(error)})`,
-      remedy:
-        "In an edge worker, provide Reference.layer, which needs none and is slower; " +
-        "in a page, allow 'wasm-unsafe-eval' in its Content-Security-Policy.",
-    })
-  }
-}
-
-const load = (spec: ProgramSpec): Program => {
+const load = (spec: ProgramSpec, modules: ModuleCompiler): Program => {
   validate(spec)
   const compiled = compile(simplify(spec))
-  const { memory, prepare, run } = instantiate(compiled.bytes)
-  const view = ({ dtype, address, length }: Place): TensorData =>
-    dtype === "f32"
-      ? new Float32Array(memory.buffer, address, length)
-      : dtype === "i32"
-        ? new Int32Array(memory.buffer, address, length)
-        : new Uint8Array(memory.buffer, address, length)
+  const { memory, prepare, run } = instantiate(modules.module(compiled.bytes))
   const views = (places: Readonly<Record<string, Place>>): Readonly<Record<string, TensorData>> =>
-    Object.fromEntries(Object.entries(places).map(([name, place]) => [name, view(place)]))
+    Object.fromEntries(Object.entries(places).map(([name, place]) => [name, viewOf(memory.buffer, place)]))
   const state = new Map(
     Object.entries(compiled.state).map(([name, { address, length }]) => [
       name,

@@ -2,7 +2,7 @@ import { Clock, Effect, type Scope } from "effect"
 import { stringify } from "yaml"
 import type { LearnerError, SetupError } from "../algorithm/Algorithm.ts"
 import { attempt } from "../algorithm/drive.ts"
-import type { Backend } from "../backend/Backend.ts"
+import { Backend } from "../backend/Backend.ts"
 import { isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { encodeReturnFile, spreadOf } from "../experiment/evaluation.ts"
 import type { RunStore } from "../experiment/RunStore.ts"
@@ -99,13 +99,12 @@ const train = Effect.fnUntraced(function* (
   }
   const recording = yield* (yield* Recorder).start(run, about)
   const notes = [...planned.notes, ...(startsOver ? ["it had not saved anything yet, so it starts over"] : [])]
+  const { warnings: ofBackend = Effect.succeed([]) } = yield* Backend
+  const warnings = [...planned.warnings, ...(resumed?.warnings ?? []), ...logWarnings, ...(yield* ofBackend)]
   yield* recording.emit([
     about,
     ...notes.map((message) => ({ _tag: "Note" as const, message })),
-    ...[...planned.warnings, ...(resumed?.warnings ?? []), ...logWarnings].map((message) => ({
-      _tag: "Warning" as const,
-      message,
-    })),
+    ...warnings.map((message) => ({ _tag: "Warning" as const, message })),
   ])
 
   const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)

@@ -1,11 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import * as A2c from "../../src/algorithm/A2c.ts"
 import * as Ppo from "../../src/algorithm/Ppo.ts"
+import { Backend } from "../../src/backend/Backend.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import { canWiden, widened } from "../../src/backend/wide-node.ts"
 import * as Acrobot from "../../src/env/classic/Acrobot.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import { keep } from "./inMemory.ts"
+
+const wide = Layer.succeed(Backend, Wasm.make({ module: widened, warnings: () => [] }))
 
 /**
  * Whole runs on the wasm backend: weights and scores to the last bit, on every machine. A change of these digests is a
@@ -39,5 +44,8 @@ const runs = {
 describe("the digest of a run wholly on wasm is what it was on every machine", () => {
   for (const [name, { digest, input }] of Object.entries(runs)) {
     it.effect(name, () => Effect.map(keep(input), ({ result }) => assert.strictEqual(result.digest, digest)))
+    it.effect.skipIf(!canWiden())(`${name}, with kernels widened to 256 bits`, () =>
+      Effect.map(keep(input, wide), ({ result }) => assert.strictEqual(result.digest, digest)),
+    )
   }
 })

@@ -1,0 +1,41 @@
+import type { Bench } from "./Bench.ts"
+
+/**
+ * A benchmark measured in two environments by turns, a process each, so that what slows the machine slows both. Which
+ * of the two goes first alternates, so that a machine that slows down steadily favours neither.
+ */
+export interface Comparison {
+  /** Medians over the rounds. */
+  readonly value: number
+  readonly against: number
+  /** How many times as fast it is as the one that it is compared with: the median over the rounds. */
+  readonly ratio: number
+  readonly ratios: ReadonlyArray<number>
+}
+
+/** `NAME=VALUE` as a variable; undefined where the text is not of that form. */
+export const variableOf = (text: string): readonly [name: string, value: string] | undefined => {
+  const [, name, value] = /^([A-Za-z_]\w*)=(.*)$/s.exec(text) ?? []
+  return name === undefined || value === undefined ? undefined : [name, value]
+}
+
+export const compare = async (
+  rounds: number,
+  { higherIsBetter }: Pick<Bench, "higherIsBetter">,
+  measure: (against: boolean) => Promise<number>,
+): Promise<Comparison> => {
+  const values: Array<number> = []
+  const others: Array<number> = []
+  for (let round = 0; round < rounds; round++) {
+    const order = round % 2 === 0 ? [false, true] : [true, false]
+    for (const against of order) (against ? others : values).push(await measure(against))
+  }
+  const ratios = values.map((value, round) => (higherIsBetter ? value / others[round] : others[round] / value))
+  return { value: median(values), against: median(others), ratio: median(ratios), ratios }
+}
+
+const median = (numbers: ReadonlyArray<number>): number => {
+  const sorted = numbers.toSorted((a, b) => a - b)
+  const half = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2
+}

@@ -1,0 +1,64 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { Layer } from "effect"
+import { Backend } from "../src/backend/Backend.ts"
+import * as Wasm from "../src/backend/wasm.ts"
+import { canWiden, widened } from "../src/backend/wide-node.ts"
+import { gradients } from "../src/graph/gradients.ts"
+import * as G from "../src/graph/ops.ts"
+import type { ProgramSpec } from "../src/graph/Program.ts"
+import type { Tensor } from "../src/graph/Tensor.ts"
+import { compileWith, firstDifference, identical } from "./support/agreement.ts"
+import { opCases } from "./support/opCases.ts"
+import { choices, grow } from "./support/randomGraph.ts"
+
+const wide = Layer.succeed(Backend, Wasm.make({ module: widened, warnings: () => [] }))
+
+const assertSameBits = (spec: ProgramSpec): void =>
+  assert.isUndefined(firstDifference(compileWith(wide, spec), compileWith(Wasm.layer, spec), spec, identical))
+
+const size = fc.integer({ min: 1, max: 70 })
+
+describe.skipIf(!canWiden())("kernels widened to 256 bits compute the same bits", () => {
+  it("of any graph: results, slopes and states, run after run", () => {
+    fc.assert(
+      fc.property(choices, (picked) => assertSameBits(grow(picked))),
+      { numRuns: 50 },
+    )
+  })
+
+  it("of every op and its slopes, in any size", () => {
+    for (const [name, { build, noSlope, shapes }] of Object.entries(opCases)) {
+      fc.assert(
+        fc.property(fc.integer({ min: 1, max: 35 }), fc.integer({ min: 1, max: 35 }), (m, n) => {
+          const inputs = Object.fromEntries(shapes(m, n).map((shape, i) => [`x${i}`, G.input(`x${i}`, shape)]))
+          const y = build(...Object.values(inputs))
+          const slopes = noSlope === true ? [] : gradients(G.mean(G.square(y)), Object.values(inputs))
+          const outputs = Object.fromEntries([y, ...slopes].map((tensor, i) => [`y${i}`, tensor]))
+          assertSameBits({ name, inputs, state: {}, outputs })
+        }),
+        { numRuns: 3 },
+      )
+    }
+  })
+
+  it("of a layer forward and backward, of any widths and batch", () => {
+    const activations: Readonly<Record<string, (x: Tensor) => Tensor>> = { relu: G.relu, tanh: G.tanh, silu: G.silu }
+    fc.assert(
+      fc.property(size, size, size, fc.constantFrom("relu", "tanh", "silu"), (batch, from, to, activation) => {
+        const x = G.input("x", [batch, from])
+        const w = G.state("w", [from, to])
+        const b = G.state("b", [to])
+        const y = activations[activation](G.add(G.matmul(x, w), b))
+        const [slopeX, slopeW, slopeB] = gradients(G.sum(G.logSoftmax(y)), [x, w, b])
+        const state = {
+          w: { tensor: w, next: G.sub(w, G.mul(slopeW, 0.01)) },
+          b: { tensor: b, next: G.sub(b, G.mul(slopeB, 0.01)) },
+        }
+        const outputs = { y, slopeX, largest: G.max(y, 0), sum: G.sum(y, 1) }
+        assertSameBits({ name: "layer", inputs: { x }, state, outputs })
+      }),
+      { numRuns: 30 },
+    )
+  })
+})

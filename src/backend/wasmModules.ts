@@ -1,0 +1,69 @@
+import { messageOf } from "../config/text.ts"
+import type { Place } from "../graph/wasm/compile.ts"
+import { BackendUnavailable, type TensorData } from "./Backend.ts"
+
+/** How a module is made of its bytes. */
+export interface ModuleCompiler {
+  readonly module: (bytes: Uint8Array<ArrayBuffer>) => object
+  /** What users should know of the modules made so far. */
+  readonly warnings: () => ReadonlyArray<string>
+}
+
+/** As much of the engine's interface as is used: TypeScript declares it only together with the browser's. */
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
+  readonly Instance: new (module: object, imports: object) => { readonly exports: unknown }
+  readonly validate: (bytes: Uint8Array<ArrayBuffer>) => boolean
+}
+
+/** What `compile` exports: see there. */
+interface Exports {
+  readonly memory: { readonly buffer: ArrayBuffer }
+  readonly prepare: () => void
+  readonly run: () => number
+}
+
+const isExports = (value: unknown): value is Exports =>
+  typeof value === "object" && value !== null && "memory" in value && "prepare" in value && "run" in value
+
+/** As the engine does it by itself. */
+export const plainModules: ModuleCompiler = {
+  module: (bytes) => {
+    if (typeof WebAssembly === "undefined" || !WebAssembly.validate(bytes)) {
+      throw new BackendUnavailable({
+        backend: "wasm",
+        missing:
+          typeof WebAssembly === "undefined" ? "this engine has no WebAssembly" : "this engine has no WebAssembly SIMD",
+        remedy: "Every current browser and Node since 16.4 has both; or choose another backend.",
+      })
+    }
+    try {
+      return new WebAssembly.Module(bytes)
+    } catch (error) {
+      // Some engines only run modules that were deployed with the program: edge workers, and pages by their policy.
+      throw new BackendUnavailable({
+        backend: "wasm",
+        missing: `this engine compiles no WebAssembly at run time (${messageOf(error)})`,
+        remedy:
+          "In an edge worker, provide Reference.layer, which needs none and is slower; " +
+          "in a page, allow 'wasm-unsafe-eval' in its Content-Security-Policy.",
+      })
+    }
+  },
+  warnings: () => [],
+}
+
+/** Runs a module of `compile`'s. */
+export const instantiate = (module: object): Exports => {
+  const { exports } = new WebAssembly.Instance(module, {})
+  if (!isExports(exports)) throw new Error("the module lacks its exports")
+  return exports
+}
+
+/** An array in a module's memory. */
+export const viewOf = (buffer: ArrayBuffer, { dtype, address, length }: Place): TensorData =>
+  dtype === "f32"
+    ? new Float32Array(buffer, address, length)
+    : dtype === "i32"
+      ? new Int32Array(buffer, address, length)
+      : new Uint8Array(buffer, address, length)

@@ -1,0 +1,132 @@
+import { gradients } from "../graph/gradients.ts"
+import * as G from "../graph/ops.ts"
+import { adam, clipGlobalNorm } from "../graph/optimisers.ts"
+import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
+import { simplify } from "../graph/simplify.ts"
+import { type CompiledModule, compile, type Place } from "../graph/wasm/compile.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import type { TensorData } from "./Backend.ts"
+import { instantiate, viewOf } from "./wasmModules.ts"
+
+/**
+ * Two ways to compile WebAssembly modules, compared: the same program, compiled both ways, must give the same bits.
+ *
+ * The program is small and has a kernel of each kind: products along columns, rows and the inner dimension, in sizes
+ * that leave rests of 1 to 7 elements; sums along and across the lanes; every function of one, two and three elements,
+ * of floats, integers and flags; gathered minibatches, gradients, Adam. Its inputs include infinities, signed zeros,
+ * subnormal numbers and NaN.
+ */
+type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
+
+/** Where the results of the two first differ, as part of a sentence; undefined where they are the same. */
+export const differenceBetween = (usual: Compile, other: Compile): string | undefined => {
+  const compiled = compile(simplify(checkProgram()))
+  const expected = resultsOf(compiled, usual)
+  const actual = resultsOf(compiled, other)
+  for (const [name, values] of expected) {
+    const at = values.findIndex((value, index) => !Object.is(value, actual.get(name)?.[index]))
+    if (at >= 0) return `in a check, element ${at} of "${name}" was ${actual.get(name)?.[at]} instead of ${values[at]}`
+  }
+  return undefined
+}
+
+const [batch, count, rows] = [23, 3, 40]
+const [observed, hidden, actions] = [5, 24, 18]
+/** Two full blocks of four vectors, and a rest of two that is part-filled. */
+const length = 39
+
+/** The program, and beside it every function by itself. */
+export const checkProgram = (): ProgramSpec => {
+  const x = G.input("x", [batch, observed])
+  const label = G.input("label", [batch], "i32")
+  const a = G.input("a", [length])
+  const b = G.input("b", [length])
+  const i = G.input("i", [length], "i32")
+  const j = G.input("j", [length], "i32")
+  const sizes = [observed * hidden, hidden, hidden * hidden, hidden * actions]
+  const size = sizes.reduce((sum, one) => sum + one, 0)
+  const theta = G.state("theta", [size])
+  const [first, bias, second, third] = G.split(theta, sizes)
+  const weights = [first, bias, second, third]
+
+  const inner = G.tanh(G.add(G.matmul(x, G.reshape(first, [observed, hidden])), bias))
+  const outer = G.relu(G.matmul(inner, G.reshape(second, [hidden, hidden])))
+  const logits = G.matmul(outer, G.reshape(third, [hidden, actions]))
+  const chosen = G.sum(G.mul(G.logSoftmax(logits), G.oneHot(label, actions)), 1)
+  const loss = G.sub(G.mean(G.square(logits)), G.mean(chosen))
+  const slopes = gradients(loss, weights)
+  const slope = G.concat(slopes.map((one) => G.flatten(one)))
+  const { moments, next } = adam({ size, learningRate: 0.01, epsilon: 1e-5 }).update(theta, clipGlobalNorm(slope, 0.5))
+
+  const isLess = G.less(a, b)
+  const functions = {
+    ...mapped([G.neg, G.abs, G.sign, G.exp, G.log, G.sqrt, G.reciprocal, G.sin, G.tanh, G.sigmoid], [a]),
+    ...mapped([G.relu, G.floor], [a]),
+    ...mapped([G.add, G.sub, G.mul, G.div, G.pow, G.minimum, G.maximum, G.lessEqual, G.equal], [a, b]),
+    clip: G.clip(a, -1, 1),
+    where: G.where(isLess, a, b),
+    and: G.and(isLess, G.not(G.greater(a, G.constant(0)))),
+    integers: G.where(G.less(i, j), G.add(i, G.mul(j, j)), G.sub(G.minimum(i, j), G.maximum(i, j))),
+    toInteger: G.cast(G.clip(b, -1e6, 1e6), "i32"),
+    toFloat: G.add(G.cast(i, "f32"), G.cast(G.notEqual(i, j), "f32")),
+    running: G.cumSum(logits, 0),
+    runningBack: G.cumSum(logits, 1, { reverse: true, exclusive: true }),
+    largest: G.max(inner, 0),
+    least: G.min(inner, 1),
+    transposed: G.exp(G.transpose(inner)),
+    whole: G.sum(inner),
+  }
+  return {
+    name: "check of widened kernels",
+    inputs: { x, label, a, b, i, j },
+    state: { theta: { tensor: theta, next }, ...moments },
+    outputs: { loss, logits, slope, ...functions },
+    minibatches: { rows, batch, count, gathered: ["x", "label"] },
+  }
+}
+
+/** What is fed to the elementwise functions beside ordinary numbers. */
+const special = [0, -0, Infinity, -Infinity, NaN, 1e-40, -1e-40, 3.4e38, 0.5, -0.5]
+
+/** Numbers between −2 and 2 that look random and never change. */
+const numbers = (size: number, seed: number): ReadonlyArray<number> => {
+  let word = seed
+  return Array.from({ length: size }, () => {
+    word = (Math.imul(word, 1664525) + 1013904223) >>> 0
+    return word / 2 ** 30 - 2
+  })
+}
+
+/** The results and states after three runs of the program's module, made one way. */
+const resultsOf = (
+  { bytes, feeds, results, state }: CompiledModule,
+  compileModule: Compile,
+): ReadonlyMap<string, TensorData> => {
+  const { memory, prepare, run } = instantiate(compileModule(bytes))
+  const view = (place: Place): TensorData => viewOf(memory.buffer, place)
+  const fill = (place: Place, seed: number, change: (value: number, index: number) => number): void =>
+    view(place).set(numbers(place.length, seed).map(change))
+  const whole = (value: number): number => Math.round(1000 * value)
+  fill(feeds.x, 1, (value) => value)
+  fill(feeds.label, 2, (value) => Math.floor((value + 2) * 4))
+  fill(feeds.a, 3, (value, index) => (index % 2 === 0 ? value : special[(index >> 1) % special.length]))
+  fill(feeds.b, 4, (value, index) => (index % 3 > 0 ? value : special[(index / 3) % special.length]))
+  fill(feeds.i, 5, whole)
+  fill(feeds.j, 6, (value, index) => (index % 5 === 0 ? index : whole(value)))
+  fill(feeds[indicesFeed], 7, (value) => Math.floor((value + 2) * (rows / 4)))
+  fill(state.theta, 8, (value) => value / 4)
+  prepare()
+  for (let times = 0; times < 3; times++) run()
+  return new Map(Object.entries({ ...results, ...state }).map(([name, place]) => [name, view(place)]))
+}
+
+const mapped = <A extends ReadonlyArray<Tensor>>(
+  functions: ReadonlyArray<(...inputs: A) => Tensor>,
+  inputs: A,
+): Readonly<Record<string, Tensor>> =>
+  Object.fromEntries(
+    functions.map((apply) => {
+      const tensor = apply(...inputs)
+      return ["fn" in tensor.op ? tensor.op.fn : tensor.op.kind, tensor]
+    }),
+  )

@@ -1,0 +1,85 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { canWiden } from "../../src/backend/wide-node.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** Compiles a product by the library's Node Layer and prints an element of it. */
+const program = `
+import { Effect } from "effect"
+import { Backend, Graph } from "effect-rl"
+import { backend } from "effect-rl/node"
+
+const a = Graph.input("a", [32, 32])
+const spec = { name: "square", inputs: { a }, state: {}, outputs: { y: Graph.matmul(a, a) } }
+export const element = (name) =>
+  Effect.flatMap(Backend, (backend) => backend.compile(spec)).pipe(
+    Effect.map((program) => {
+      program.feeds.a.fill(0.5)
+      program.runSync()
+      return program.results.y[0]
+    }),
+    Effect.scoped,
+    Effect.provide(backend(name)),
+    Effect.runPromise,
+  )
+`
+const inMain = `${program}
+console.log("y is", await element("wasm"))
+`
+/** Other WebAssembly first; then the kernel, in a thread that was told of no flag. */
+const inThread = `
+import { isMainThread, Worker } from "node:worker_threads"
+${program}
+if (isMainThread) {
+  new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0))
+  new Worker(new URL(import.meta.url))
+} else console.log("y is", await element("auto"))
+`
+
+/** What Node prints when V8 tells of each tree of operations whether it is widened. */
+const traced = async (code: string, variables: Readonly<Record<string, string>>) => {
+  const folder = await mkdtemp(join(root, ".tmp-wide-"))
+  // Into files: V8 loses lines where Node has made standard output a pipe that doesn't block.
+  const [output, errors] = [await open(join(folder, "output"), "w"), await open(join(folder, "errors"), "w")]
+  try {
+    const file = join(folder, "program.mjs")
+    await writeFile(file, code)
+    const env = { ...process.env, ...variables }
+    const stdio = ["ignore" as const, output.fd, errors.fd]
+    await once(spawn(process.execPath, ["--trace-wasm-revectorize", file], { env, stdio }), "close")
+    const stdout = await readFile(join(folder, "output"), "utf8")
+    const stderr = await readFile(join(folder, "errors"), "utf8")
+    return { stderr, stdout, widened: (stdout.match(/Decided? to vectorize|Enter VectorizeTree/g) ?? []).length }
+  } finally {
+    await Promise.all([output.close(), errors.close()])
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+describe.skipIf(!canWiden())("V8 widens kernels", () => {
+  it("of the Node Layer, by itself", async () => {
+    const { stderr, stdout, widened } = await traced(inMain, {})
+    assert.isAbove(widened, 0)
+    assert.include(stdout, "y is 8")
+    assert.strictEqual(stderr, "")
+  })
+
+  it("in a worker thread, after other WebAssembly was compiled, on auto", async () => {
+    const { stderr, stdout, widened } = await traced(inThread, {})
+    assert.isAbove(widened, 0)
+    assert.include(stdout, "y is 8")
+    assert.strictEqual(stderr, "")
+  })
+
+  it("not with EFFECT_RL_WIDE=0", async () => {
+    const { stderr, stdout, widened } = await traced(inMain, { EFFECT_RL_WIDE: "0" })
+    assert.strictEqual(widened, 0)
+    assert.include(stdout, "y is 8")
+    assert.strictEqual(stderr, "")
+  })
+})

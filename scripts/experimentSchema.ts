@@ -19,7 +19,7 @@ export const experimentSchema = (): Plain => {
     defaults,
     parts: {
       runtime: closed(jsonSchema(runtime.schema), runtime),
-      output: closed(jsonSchema(output.schema), output),
+      output: { anyOf: [closed(jsonSchema(output.schema), output), { type: "null" }] },
     },
   })
   return {

@@ -11,7 +11,7 @@
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { closest } from "../config/closest.ts"
 import { blamed, ConfigError, display, isPlain, type Plain, snakeCase, toCamelCase } from "../config/Config.ts"
-import { positiveInt, withDefault } from "../config/fields.ts"
+import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
 import * as HistoryAgent from "./HistoryAgent.ts"
 import * as MemorylessAgent from "./MemorylessAgent.ts"
@@ -35,8 +35,8 @@ const reflexion = Schema.Struct({
   reflectOnFailureOnly: withDefault(Schema.Boolean, false),
   /** What the scores of an episode that didn't fail add up to at least. */
   failureThreshold: withDefault(Schema.Finite, 1),
-  /** The last so many reflections go before the history. */
-  maxReflectionsInPrompt: withDefault(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)), 10),
+  /** The last so many reflections go before the history; null: all. */
+  maxReflectionsInPrompt: withDefault(Schema.NullOr(naturalInt), 10),
   /** In the place of `system_prompt`. */
   agentSystemPrompt: prompt,
   /** What the model is told when it looks back; null: words of ours. */

@@ -20,8 +20,8 @@ export interface Config extends Conversation.AgentSettings {
   /** Look back only on episodes whose scores add up to less than `failureThreshold` (1). */
   readonly reflectOnFailureOnly?: boolean
   readonly failureThreshold?: number
-  /** The last so many reflections go before the history; 10 unless given. */
-  readonly maxReflectionsInPrompt?: number
+  /** The last so many reflections go before the history; null: all, 10 unless given. */
+  readonly maxReflectionsInPrompt?: number | null
   /** In the place of `systemPrompt`. */
   readonly agentSystemPrompt?: string | null
   readonly reflectionSystemPrompt?: string | null

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect, Schema, SchemaGetter } from "effect"
 
 /** The kinds of number that configs are made of. */
 export const positive = Schema.Finite.check(Schema.isGreaterThan(0))
@@ -10,3 +10,17 @@ export const naturalInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 /** A key that may be left out. */
 export const withDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) =>
   schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))
+
+/** The same where null means the default, too, as in files of other programs. */
+export const orDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) => {
+  const fallback: S["Type"] = Schema.decodeSync(schema)(value)
+  return withDefault(
+    Schema.NullOr(schema).pipe(
+      Schema.decodeTo(Schema.toType(schema), {
+        decode: SchemaGetter.transform((given: S["Type"] | null): S["Type"] => given ?? fallback),
+        encode: SchemaGetter.transform((one: S["Type"]): S["Type"] | null => one),
+      }),
+    ),
+    value,
+  )
+}

@@ -1,20 +1,54 @@
-import { Effect, Path } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
+
+export interface FilePlace {
+  /** Where it is; where nothing is, the place beside the config. */
+  readonly path: string
+  readonly isThere: boolean
+  /** Every place that was looked at, for messages. */
+  readonly tried: ReadonlyArray<string>
+}
+
+/** Looks for a file that a config names: beside the config, then in the working directory. */
+export const placeOf = Effect.fnUntraced(function* (
+  file: string,
+  baseDir: string,
+): Effect.fn.Return<FilePlace, never, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const tried = [...new Set([paths.resolve(baseDir, file), paths.resolve(file)])]
+  for (const path of tried) {
+    if (yield* Effect.orElseSucceed(fs.exists(path), () => false)) return { path, isThere: true, tried }
+  }
+  return { path: tried[0], isThere: false, tried }
+})
 
 /** A run's own config lies elsewhere, so what it names is named from the root. */
 export const withPlaces = Effect.fnUntraced(function* (
   config: Plain,
   baseDir: string,
-): Effect.fn.Return<Plain, never, Path.Path> {
+): Effect.fn.Return<Plain, never, FileSystem.FileSystem | Path.Path> {
   const paths = yield* Path.Path
-  const placed = (key: string, value: unknown): unknown => {
-    if (placeKeys.has(key) && typeof value === "string") return paths.resolve(baseDir, value)
-    if (key !== "items" && isPlain(value)) return placedAll(value)
-    return value
-  }
-  const placedAll = (tree: Plain): Plain =>
-    Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, placed(key, value)]))
-  return placedAll(config)
+  const placed = Effect.fnUntraced(function* (
+    key: string,
+    value: unknown,
+  ): Effect.fn.Return<unknown, never, FileSystem.FileSystem | Path.Path> {
+    if (typeof value === "string") {
+      if (fileKeys.has(key)) return (yield* placeOf(value, baseDir)).path
+      // It is made there, so it needn't be there.
+      return folderKeys.has(key) ? paths.resolve(baseDir, value) : value
+    }
+    return key !== "items" && isPlain(value) ? yield* placedAll(value) : value
+  })
+  const placedAll = Effect.fnUntraced(function* (
+    tree: Plain,
+  ): Effect.fn.Return<Plain, never, FileSystem.FileSystem | Path.Path> {
+    const all: Record<string, unknown> = {}
+    for (const [key, value] of Object.entries(tree)) all[key] = yield* placed(key, value)
+    return all
+  })
+  return yield* placedAll(config)
 })
 
-const placeKeys = new Set(["datasetPath", "dataset_path", "cacheDir", "cache_dir"])
+const fileKeys = new Set(["datasetPath", "dataset_path"])
+const folderKeys = new Set(["cacheDir", "cache_dir"])

@@ -26,7 +26,7 @@ import {
   snakeCase,
   sourceOf,
 } from "../config/Config.ts"
-import { withPlaces } from "../config/places.ts"
+import { placeOf, withPlaces } from "../config/places.ts"
 import { sha256 } from "../config/sha256.ts"
 import * as Datasets from "../env/text/Datasets.ts"
 import type { DatasetError } from "../env/text/TaskSet.ts"
@@ -131,7 +131,7 @@ export const fromConfig = (
           }
         }),
       )
-      const compareTo = settings.compareTo === null ? null : yield* placed(settings.compareTo, baseDir)
+      const compareTo = settings.compareTo === null ? null : yield* earlier(settings.compareTo, baseDir)
       const other = compareTo === null ? null : yield* readRows(compareTo)
       const agents = yield* Effect.forEach(decoded, ({ config: plain }, at) =>
         Effect.map(withPlaces(plain, baseDir), (whole): Plain => ({ name: names[at], ...whole })),
@@ -185,15 +185,15 @@ const identityOf = (
 const judgeIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
   isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain
 
-/** Named from the config's folder, or as it was printed: from the current one. */
-const placed = Effect.fnUntraced(function* (
+/** Another evaluation's folder, named from the config's, or as it was printed: from the current one. */
+const earlier = Effect.fnUntraced(function* (
   folder: string,
   baseDir: string,
-): Effect.fn.Return<string, never, FileSystem.FileSystem | Path.Path> {
-  const paths = yield* Path.Path
-  const beside = paths.resolve(baseDir, folder)
-  const isThere = yield* Effect.orElseSucceed((yield* FileSystem.FileSystem).exists(beside), () => false)
-  return isThere ? beside : paths.resolve(folder)
+): Effect.fn.Return<string, RolloutsError, FileSystem.FileSystem | Path.Path> {
+  const { path, isThere, tried } = yield* placeOf(folder, baseDir)
+  if (isThere) return path
+  const message = `compare_to: expected the folder of a finished evaluation at ${tried.join(" or ")}, found nothing`
+  return yield* new RolloutsError({ path: folder, line: null, message })
 })
 
 const rowOf = valueOf(EpisodeRow)

@@ -13,7 +13,7 @@
  */
 import { Redacted, Schema, SchemaGetter } from "effect"
 import { shownSecret } from "../config/Config.ts"
-import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { fraction, naturalInt, nonNegative, orDefault, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
 
 /** What stands in a run's files in the place of a key; read again, it is none. */
@@ -111,7 +111,7 @@ export const LmConfig = Schema.Struct({
   /** In megabytes: a longer answer of a server is refused before it fills the memory. */
   maxAnswerMb: withDefault(positive, 64),
   /** Where an answer ends. */
-  stopSequences: withDefault(Schema.Array(Schema.String), []),
+  stopSequences: orDefault(Schema.Array(Schema.String), []),
   /** How many tokens a model may think before it answers, where it can; null: as the server likes. */
   thinkingBudget: withDefault(Schema.NullOr(positiveInt), null),
   /** Models are always asked over HTTP; read so that files that say so are. */

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schema } from "effect"
@@ -155,6 +156,9 @@ layer(NodeServices.layer)("agents of a config", (it) => {
         const { request } = yield* asked({ type: "memoryless_agent", lm_config, system_prompt: prompt }, from)
         assert.deepStrictEqual(request?.messages[0], { role: "system", content: expected }, prompt)
       }
+      // What isn't beside the config is looked for in the working directory.
+      const { request } = yield* asked({ type: "memoryless_agent", lm_config, system_prompt: "{file:LICENSE}" }, from)
+      assert.deepStrictEqual(request?.messages[0], { role: "system", content: readFileSync("LICENSE", "utf8") })
       for (const examples of ["ex.txt", "{file:ex.txt}", "${file:ex.txt}", "An example."]) {
         const decoded = yield* Agents.decode(
           {
@@ -211,11 +215,11 @@ layer(NodeServices.layer)("agents of a config", (it) => {
         [{ parser: "json" }, /^train\.yaml: agent\.parser: .*, found "json"$/],
         [
           { system_prompt: "{file:missing.md}" },
-          /^train\.yaml: agent\.system_prompt: expected a file to read at .*\/missing\.md: there is no such file$/,
+          /^train\.yaml: agent\.system_prompt: expected a file to read at \/.*\/missing\.md or \/.*\/missing\.md: there is no such file$/,
         ],
         [
           { type: "reflexion_agent", reflection_few_shot_examples: "missing.txt" },
-          /^train\.yaml: agent\.reflection_few_shot_examples: expected a file to read at .*\/missing\.txt: there is no such file$/,
+          /^train\.yaml: agent\.reflection_few_shot_examples: expected a file to read at \/.*\/missing\.txt or \/.*\/missing\.txt: there is no such file$/,
         ],
       ]
       for (const [config, message] of cases) {

@@ -54,6 +54,16 @@ describe("an agent that reflects", () => {
     }),
   )
 
+  it.effect("has all of its reflections in the prompt where null says so", () =>
+    Effect.gen(function* () {
+      const { agent, script } = yield* made({ maxReflectionsInPrompt: null, historyK: 0 })
+      for (let at = 0; at < 12; at++) yield* play(agent, `${at}`, scoring(0))
+      yield* play(agent, "last", scoring(0))
+      const asked = script.requests.at(-2)?.messages.at(-1)?.content ?? ""
+      assert.lengthOf(asked.match(/REFLECTION: /g) ?? [], 12)
+    }),
+  )
+
   it.effect("has its reflections in the prompt before the history, as many as it may", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ maxReflectionsInPrompt: 2, historyK: 1 })

@@ -114,7 +114,10 @@ describe("the config of an evaluation", () => {
           { dataset: { type: "codebok" }, agent: reader },
           'dataset.type: expected a known kind of data set, found "codebok"; did you mean "codebook"?',
         ],
-        [{ dataset, agent: reader, compare_to: "/nowhere" }, "/nowhere: expected the folder of a finished evaluation"],
+        [
+          { dataset, agent: reader, compare_to: "/nowhere" },
+          "compare_to: expected the folder of a finished evaluation at /nowhere, found nothing",
+        ],
       ]
       for (const [config, message] of table) {
         const found = yield* messageOf(config)

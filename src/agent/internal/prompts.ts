@@ -1,10 +1,11 @@
-import { Effect, FileSystem, Path } from "effect"
-import { mostBytes, readTextFrom, shownPath } from "../../config/files.ts"
+import { Effect, type FileSystem, type Path } from "effect"
+import { mostBytes, readText, shownPath } from "../../config/files.ts"
 import { blamed, ConfigError, type DecodeOptions, type Plain, snakeCase } from "../../config/Config.ts"
+import { placeOf } from "../../config/places.ts"
 
 /** Who said it, and the folder that files are named from. */
 export interface From extends DecodeOptions {
-  /** The folder of the config's file; the current one unless given. */
+  /** The folder of the config's file, where files are looked for before the current one; the current one unless given. */
   readonly baseDir?: string
 }
 
@@ -34,16 +35,15 @@ export const inject = Effect.fnUntraced(function* (
   bare: ReadonlyArray<string>,
   from: From,
 ): Effect.fn.Return<Injected, ConfigError, FileSystem.FileSystem | Path.Path> {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const at = (file: string): string => path.resolve(from.baseDir ?? ".", file)
-
-  const read = (key: string, file: string): Effect.Effect<string, ConfigError> =>
-    Effect.mapError(readTextFrom(fs, at(file), mostBytes.prompt), (error) => {
+  const read = Effect.fnUntraced(function* (key: string, file: string) {
+    const { path, isThere, tried } = yield* placeOf(file, from.baseDir ?? ".")
+    return yield* Effect.mapError(readText(path, mostBytes.prompt), (error) => {
       const full = [...(from.prefix ?? []), key].map(snakeCase).join(".")
-      const message = `${full}: expected a file to read at ${shownPath(at(file))}: ${error.message}`
+      const places = (isThere ? [path] : tried).map(shownPath).join(" or ")
+      const message = `${full}: expected a file to read at ${places}: ${error.message}`
       return blamed(new ConfigError({ source: from.source, key: full, message }), from)
     })
+  })
 
   const textOf = Effect.fnUntraced(function* (key: string, said: string) {
     const name = said.trim()

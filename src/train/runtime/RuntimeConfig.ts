@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import type { RetentionStrategy } from "../../checkpoint/Checkpoint.ts"
-import { naturalInt, positiveInt, withDefault } from "../../config/fields.ts"
+import { naturalInt, orDefault, positiveInt, withDefault } from "../../config/fields.ts"
 import { LogLevel } from "../../record/logLevel.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
@@ -62,11 +62,11 @@ export const RunSettings = Schema.Struct({
   /** A line about the run, for people. */
   description: optional(Schema.String),
   /** Where all chance of the envs comes from, and the seeds of the model's sampling. */
-  seed: withDefault(Schema.Int, 0),
+  seed: orDefault(Schema.Int, 0),
   /** How episodes are run, scored, validated and saved. */
   runtime: withDefault(RuntimeSettings, {}),
   /** What a run leaves, and where. */
-  output: withDefault(OutputSettings, {}),
+  output: orDefault(OutputSettings, {}),
 })
 export type RunSettings = typeof RunSettings.Type
 

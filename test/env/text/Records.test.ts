@@ -1,3 +1,4 @@
+import { resolve } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Path } from "effect"
 import { ofFile } from "../../../src/env/text/data/Records.ts"
@@ -96,8 +97,19 @@ describe("a file of records", () => {
       ]
       for (const [name, content, message] of rows) assert.strictEqual(yield* wrong(name, content), message)
       const absent = yield* Effect.flip(withFiles({}, (baseDir) => ofFile("no/such.jsonl", baseDir, () => undefined)))
-      assert.match(absent.message, /^no\/such\.jsonl: there is no such file; expected \/.*\/no\/such\.jsonl$/)
-      assert.strictEqual(absent.message.slice(absent.message.indexOf("expected ") + 9), absent.path)
+      assert.match(
+        absent.message,
+        /^no\/such\.jsonl: there is no such file; expected \/.*\/no\/such\.jsonl or \/.*\/no\/such\.jsonl$/,
+      )
+      const [beside, here] = absent.message.slice(absent.message.indexOf("expected ") + 9).split(" or ")
+      assert.deepStrictEqual([beside, here], [absent.path, resolve("no/such.jsonl")])
+      const found = yield* withFiles({}, (baseDir) => ofFile("examples/qa.jsonl", baseDir, () => undefined))
+      assert.isAbove(found.size, 0)
+      // Beside the config goes first.
+      const own = yield* withFiles({ "package.jsonl": "{}\n" }, (baseDir) =>
+        ofFile("package.jsonl", baseDir, () => undefined),
+      )
+      assert.strictEqual(own.size, 1)
       const folder = yield* Effect.flip(
         withFiles({}, (baseDir) => ofFile(`${baseDir}/../x.csv/`, baseDir, () => undefined)),
       )

@@ -1,9 +1,11 @@
+import { resolve } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { RunStore } from "../../../src/experiment/RunStore.ts"
 import { Recorder, type Sink } from "../../../src/record/Recorder.ts"
 import { RunOptions } from "../../../src/train/RunOptions.ts"
+import { disk } from "../../experiment/disk.ts"
 import * as Runtime from "../../../src/train/runtime/Runtime.ts"
 
 const layers = Layer.mergeAll(
@@ -68,5 +70,48 @@ describe("a key", () => {
       assert.lengthOf(more, 0)
       for (const fine of ["${MY_KEY}", "none", "<redacted>"]) assert.deepStrictEqual(yield* warnings(fine), [])
     }),
+  )
+})
+
+describe("a config of the original", () => {
+  const withFolder = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
+
+  it.effect("runs from its repository's root, whatever folder it is in, and with its nulls", () =>
+    Effect.gen(function* () {
+      const baseDir = yield* withFolder
+      const config = {
+        runtime: { max_envs_to_visit: 2, max_steps_per_episode: 1, resume_from: null, checkpoint_dir: null },
+        train_dataset: {
+          type: "qa",
+          dataset_path: "examples/qa.jsonl",
+          split: null,
+          instruction_template: null,
+          max_samples: 2,
+        },
+        agent: {
+          type: "reflexion_agent",
+          lm_config: { model: "scripted:reader", stop_sequences: null },
+          system_prompt: "{file:examples/qa.jsonl}",
+          memory_config: { _type: "history_list", max_length: 2000 },
+          history_k: null,
+          max_reflections_in_prompt: null,
+          reflection_system_prompt: null,
+          reflection_few_shot_examples: null,
+        },
+        output: null,
+        seed: null,
+      }
+      const store = RunStore.memory()
+      const result = yield* Runtime.fromConfig(config, { baseDir }).pipe(
+        Effect.provide(Layer.mergeAll(store.layer, Recorder.layerSilent, disk, FetchHttpClient.layer)),
+      )
+      assert.strictEqual(result.trainEpisodes, 2)
+      // What it names is named from the root in the run's own config.
+      const saved = [...store.files].find(([path]) => path.endsWith("/config.yaml"))?.[1]
+      const text = new TextDecoder().decode(saved)
+      assert.include(text, `dataset_path: ${resolve("examples/qa.jsonl")}`)
+      assert.include(text, "max_reflections_in_prompt: null")
+      assert.include(text, "seed: 0\n")
+    }).pipe(Effect.scoped, Effect.provide(disk)),
   )
 })

@@ -4,9 +4,10 @@
  * Opening a file reads it once from end to end: every record is checked, so that what is wrong is said before a run has
  * begun; then only the places of records are kept, 12 bytes each.
  */
-import { Effect, FileSystem, Path, type PlatformError, Stream } from "effect"
+import { Effect, FileSystem, type Path, type PlatformError, Stream } from "effect"
 import { isPlain, type Plain } from "../../../config/Config.ts"
 import { checkFile } from "../../../config/files.ts"
+import { placeOf } from "../../../config/places.ts"
 import { Sha256, sha256 } from "../../../config/sha256.ts"
 import { DatasetError } from "../TaskSet.ts"
 import { fieldsOf } from "./csv.ts"
@@ -116,7 +117,7 @@ export const ofFile = (
 ): Effect.Effect<Records, DatasetError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    const path = (yield* Path.Path).resolve(baseDir, said)
+    const { path, tried } = yield* placeOf(said, baseDir)
     const failed = (problem: string): DatasetError => new DatasetError({ path, message: `${said}${problem}` })
     const form = formOf(path)
     if (form === undefined) {
@@ -152,12 +153,14 @@ export const ofFile = (
     const unreadable = (error: PlatformError.PlatformError): DatasetError =>
       failed(
         error.reason._tag === "NotFound"
-          ? `: there is no such file; expected ${path}`
+          ? `: there is no such file; expected ${tried.join(" or ")}`
           : `: can't be read: ${error.message.split("\n")[0]}`,
       )
 
     yield* Effect.mapError(checkFile(path, Infinity), (error) =>
-      failed(error.missing ? `: there is no such file; expected ${path}` : `: can't be read: ${error.message}`),
+      failed(
+        error.missing ? `: there is no such file; expected ${tried.join(" or ")}` : `: can't be read: ${error.message}`,
+      ),
     )
     yield* fs.stream(path, { chunkSize: 256 * 1024 }).pipe(
       Stream.mapError(unreadable),

@@ -1,7 +1,7 @@
 /** Data sets of records: the keys that their configs have in common, and from records to tasks. */
 import { Effect, Schema } from "effect"
 import type { Plain } from "../../../config/Config.ts"
-import { withDefault } from "../../../config/fields.ts"
+import { orDefault, withDefault } from "../../../config/fields.ts"
 import { sha256 } from "../../../config/sha256.ts"
 import { type OpenContext, type Opening, orderFields, orderOf, placeOf, wrongKey } from "../DatasetKind.ts"
 import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
@@ -26,7 +26,7 @@ export const recordFields = (defaults: {
   /** A part of that. */
   hfSubset: optionalText,
   /** And which of its splits. */
-  split: withDefault(Schema.String, defaults.split ?? "train"),
+  split: orDefault(Schema.String, defaults.split ?? "train"),
   /** The record's key of the question. */
   inputField: withDefault(Schema.String, defaults.input),
   /** And of the answer, or of a list of answers. */

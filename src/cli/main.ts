@@ -15,5 +15,9 @@ endWithSweep(() => interruptedAt !== undefined)
 
 command(process.argv.slice(2)).pipe(
   Effect.provide(NodeServices.layer),
-  NodeRuntime.runMain({ disableErrorReporting: true, teardown: (exit, onExit) => onExit(exitCodeOf(exit)) }),
+  NodeRuntime.runMain({
+    disableErrorReporting: true,
+    // A run that was finished before the signal came has set its own.
+    teardown: (exit, onExit) => onExit(process.exitCode === 0 ? 0 : exitCodeOf(exit)),
+  }),
 )

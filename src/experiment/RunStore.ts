@@ -155,8 +155,8 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
     const tree = yield* Effect.provideContext(onDisk(directory), context)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
-    // Of a run that goes on, that of its beginning.
-    if (options.provenance !== undefined && !(yield* tree.exists("git.json"))) {
+    // A run that is resumed keeps that of its beginning, or has none.
+    if (options.provenance !== undefined && resume === undefined) {
       const { diff, ...provenance } = options.provenance
       if (diff !== undefined) yield* tree.write("git.diff", diff)
       yield* tree.write("git.json", `${JSON.stringify(provenance, null, 2)}\n`)

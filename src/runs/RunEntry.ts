@@ -32,7 +32,7 @@ export const unplacedEntry = (path: string): RunEntry => ({
 })
 
 /** The newest first; of those that began together in the order of their paths. */
-export const newestFirst = (entries: ReadonlyArray<RunEntry>): ReadonlyArray<RunEntry> =>
+export const newestFirst = <A extends RunEntry>(entries: ReadonlyArray<A>): ReadonlyArray<A> =>
   [...entries].sort((a, b) => compareText(b.time ?? "", a.time ?? "") || compareText(a.path, b.path))
 
 /** By code units, so that the order is the same everywhere. */

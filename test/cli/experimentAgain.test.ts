@@ -91,15 +91,9 @@ describe("an experiment, again", () => {
     }))
 
   it.each([
-    ["by the file's name", [], {}, "experiment", outputs],
-    [
-      "by what is in it or laid over it",
-      ["--set", "output.results_dir=outputs/b"],
-      { name: "mine" },
-      "mine",
-      "outputs/b",
-    ],
-  ])("goes on with the newest that is not finished: known %s", (_, words, more, name, place) =>
+    ["by the file's name", [], {}, outputs],
+    ["by what is in it or laid over it", ["--set", "output.results_dir=outputs/b"], { name: "mine" }, "outputs/b"],
+  ])("goes on with the newest that is not finished: known %s", (_, words, more, place) =>
     withFolder((folder) =>
       withServer({}, async (server) => {
         const lm = { ...at(server), budget: { calls: 30 } }
@@ -122,9 +116,13 @@ describe("an experiment, again", () => {
         assert.deepStrictEqual(runsBelow(join(folder, place)), [unfinished])
         const whole = resultOf(await run(folder, { ...small, lm: at(server), more }))
         assert.strictEqual(resultOf(outcome).digest, whole.digest)
-        const none = await start([...args, "--resume", "latest"], folder).ended
-        assert.strictEqual(none.code, 2)
-        assert.include(none.stderr, `no unfinished run named ${name} in results or ${place}`)
+        // Where all are finished, the newest is, which is said.
+        const again = await start([...args, "--resume", "latest"], folder).ended
+        assert.strictEqual(again.code, 0, again.stderr)
+        assert.deepStrictEqual(resultOf(again), whole)
+        const others = await start([...args, "--name", "another", "--resume", "latest"], folder).ended
+        assert.strictEqual(others.code, 2)
+        assert.include(others.stderr, `no unfinished run named another in results or ${place}`)
       }),
     ),
   )

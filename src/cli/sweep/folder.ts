@@ -19,6 +19,9 @@ export interface SweepFolder {
   readonly found: ReadonlyArray<FoundRun | undefined>
 }
 
+/** In a sweep's folder while it is at work. */
+export const sweepLock = "sweep.lock"
+
 export interface FoundRun {
   readonly directory: string
   /** `empty` was stopped before it had written even its config. */
@@ -72,17 +75,23 @@ export const earlierFolder = Effect.fnUntraced(function* (
     return yield* new UsageError({ message: `--resume ${wanted}: it has none of these runs, but others` })
   }
   const times = (yield* namesIn(resultsDir)).filter((name) => dateOf(name) !== undefined)
-  let finished: SweepFolder | undefined
+  /** The newest that is finished, or was stopped before its first run began: nobody can tell what it was to hold. */
+  let other: SweepFolder | undefined
   for (const time of times.toSorted().toReversed()) {
     const folder = yield* look(resultsDir, time, runs)
-    if (folder.found.every((one) => one === undefined)) continue
-    if (folder.found.some((one) => one?.state !== "finished")) return folder
-    finished ??= folder
+    const isNew = folder.found.every((one) => one === undefined)
+    if (isNew && !(folder.others === 0 && (yield* isEmpty(join(resultsDir, time))))) continue
+    if (!isNew && folder.found.some((one) => one?.state !== "finished")) return folder
+    other ??= folder
   }
-  if (finished !== undefined) return finished
+  if (other !== undefined) return other
   const message = `--resume latest: there is no sweep of ${runs[0].identity.name} with any of these runs in ${resultsDir}`
   return yield* new UsageError({ message })
 })
+
+/** Whether a folder holds nothing but the lock of a sweep, which outlives one that was killed. */
+const isEmpty = (directory: string): Effect.Effect<boolean> =>
+  Effect.map(namesIn(directory), (names) => names.every((name) => name === sweepLock))
 
 const look = Effect.fnUntraced(function* (
   resultsDir: string,

@@ -117,7 +117,7 @@ const derived = new Set(["environment", "algorithm"])
 const nowhere = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 
 /** What a training would be, without doing it: it is stopped when it has checked its settings. */
-const plannedOf = Effect.fnUntraced(function* (
+export const plannedOf = Effect.fnUntraced(function* (
   training: Training,
   options: RunOptions,
 ): Effect.fn.Return<Pick<PlannedRun, "identity" | "effective">, Effect.Error<Training> | UsageError> {

@@ -18,7 +18,7 @@ import { type Board, makeBoard } from "./board.ts"
 import { readFinished, RunFailed, trainInChild } from "./child.ts"
 import { argumentsOf, goOnCommand } from "./command.ts"
 import { dryRun } from "./dryRun.ts"
-import { earlierFolder, newFolder, type SweepFolder } from "./folder.ts"
+import { earlierFolder, newFolder, type SweepFolder, sweepLock } from "./folder.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
 import { withSameSettings } from "./sameSettings.ts"
@@ -59,7 +59,7 @@ const inFolder = Effect.fnUntraced(function* (
 ) {
   const place = join(folder.resultsDir, folder.time)
   // Two sweeps in one folder would start the same runs.
-  yield* holdLock(yield* FileSystem.FileSystem, join(place, "sweep.lock"), owner)
+  yield* holdLock(yield* FileSystem.FileSystem, join(place, sweepLock), owner)
   const board = makeBoard({
     labels: runs.map(({ label }) => label),
     write: (text) => void (given.quiet || process.stderr.write(text)),

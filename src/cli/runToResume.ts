@@ -1,0 +1,119 @@
+import { existsSync } from "node:fs"
+import { writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Option } from "effect"
+import { parse, stringify } from "yaml"
+import { display, isPlain, toSnakeCase } from "../config/Config.ts"
+import { mostBytes } from "../config/files.ts"
+import { readTextWithin } from "../config/files-node.ts"
+import { isSameName } from "../experiment/identifier.ts"
+import { diff } from "../runs/diff.ts"
+import { newestFirst } from "../runs/RunEntry.ts"
+import { diskSource, findRuns } from "../runs/source-node.ts"
+import { ofKind, runToResumeAt } from "./findRun.ts"
+import { type Given, nameOf } from "./flags.ts"
+import { ownPlace, readYaml, type Training } from "./loadTraining.ts"
+import { overridesOf } from "./overrides.ts"
+import { UsageError } from "./UsageError.ts"
+
+const trainings = ofKind("a training", "training", "experiment")
+
+/**
+ * The folder of the run to resume. `latest` is the newest unfinished run of this name; where all of them are finished, it
+ * is the newest of these, which only goes on with more steps.
+ */
+export const runToResume = Effect.fnUntraced(function* (
+  given: Given,
+  nameOfFile: string,
+): Effect.fn.Return<string | undefined, UsageError> {
+  if (Option.isNone(given.resume)) return undefined
+  const wanted = given.resume.value
+  if (existsSync(join(wanted, "config.yaml"))) return wanted
+  const own = yield* ownPlace(given.file, yield* overridesOf(given, undefined))
+  const { name = nameOfFile } = own
+  const places = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
+  if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders: places, usable: trainings })
+  const runs = newestFirst((yield* Effect.forEach(places, runsIn)).flat())
+  const ofThisName = runs.filter((run) => run.name !== undefined && isSameName(run.name, name))
+  const newest = ofThisName.find((run) => !run.isFinished)
+  if (newest !== undefined) {
+    const command = yield* sweepCommand(newest.path)
+    if (command === undefined) return newest.path
+    const message = `--resume latest: the newest unfinished run, ${newest.path}, is one of a sweep, which goes on by: ${command}; that run alone goes on by --resume ${newest.path}`
+    return yield* new UsageError({ message })
+  }
+  const finished = ofThisName.find(({ path }) => !existsSync(join(path, sweepFile)))
+  if (finished !== undefined) return finished.path
+  const other = runs.find((run) => !run.isFinished)
+  const hint = other === undefined ? "" : `; the newest unfinished one is ${other.path}`
+  const message = `--resume latest: there is no unfinished run named ${name} in ${places.join(" or ")}${hint}`
+  return yield* new UsageError({ message })
+})
+
+/** A run that is one of a sweep has the sweep's command beside its files. */
+const sweepFile = "sweep.txt"
+
+export const noteSweep = (directory: string, command: string) =>
+  Effect.tryPromise(() => writeFile(join(directory, sweepFile), `${command}\n`))
+
+const sweepCommand = (directory: string): Effect.Effect<string | undefined> =>
+  Effect.promise(() =>
+    readTextWithin(join(directory, sweepFile), mostBytes.text).then(
+      (text) => text.trim(),
+      () => undefined,
+    ),
+  )
+
+const nameIn = (config: unknown): string | undefined =>
+  isPlain(config) && typeof config.name === "string" ? config.name : undefined
+
+/** All that have a config, with their names, also where their paths don't say them. */
+const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
+  const entries = yield* findRuns(
+    resultsDir,
+    diskSource(() => Effect.void),
+  )
+  return yield* Effect.forEach(
+    entries.filter(({ path }) => existsSync(join(path, "config.yaml"))),
+    (entry) => {
+      const isFinished = existsSync(join(entry.path, "return.json"))
+      if (entry.name !== undefined) return Effect.succeed({ ...entry, isFinished })
+      return Effect.match(readYaml(join(entry.path, "config.yaml")), {
+        onFailure: () => ({ ...entry, isFinished, name: undefined }),
+        onSuccess: (config) => ({ ...entry, isFinished, name: nameIn(config) }),
+      })
+    },
+  )
+})
+
+/** The settings that say what is learnt, and who learns it; but for secrets. */
+const ofTraining = /^(env|algorithm|agent|train_dataset)(\.|$)(?!.*api_?key)/
+
+/**
+ * Refuses to resume a run by a file that is not its own: what the file says would be overlaid with the run's settings,
+ * and be passed over without a word. A file that has another name than the run may still be it, under another name.
+ */
+export const refuseOtherFile = Effect.fnUntraced(function* (
+  given: Given,
+  training: Training,
+  run: string,
+): Effect.fn.Return<void, UsageError> {
+  const then = yield* readYaml(join(run, "config.yaml"))
+  const name = nameIn(then)
+  if (name === undefined || isSameName(name, nameOf(given))) return
+  const { plannedOf } = yield* Effect.promise(() => import("./sweep/plan.ts"))
+  const overrides = yield* overridesOf(given, undefined)
+  // A file that can't be run by itself leaves all the rest to the run's config.
+  const planned = yield* Effect.option(
+    plannedOf(training, { overrides, source: given.file, name: nameOf(given), population: {} }),
+  )
+  if (Option.isNone(planned) || isSameName(name, planned.value.identity.name)) return
+  const now: unknown = parse(stringify(toSnakeCase(planned.value.effective)))
+  const other = diff(then, now).find(({ key }) => ofTraining.test(key))
+  if (other === undefined) return
+  const message =
+    `--resume ${run}: it is a run of ${name}, and ${given.file} is another training: ${other.key} is ` +
+    `${display(other.left)} in the run and ${display(other.right)} in the file; give the run's own file, or ` +
+    `--name ${name} if this is it under another name`
+  return yield* new UsageError({ message })
+})

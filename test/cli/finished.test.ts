@@ -1,0 +1,136 @@
+/** Runs that are finished, and files that are not a run's own. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, Exit, Fiber } from "effect"
+import { assert, describe, it, vi } from "vitest"
+import { command } from "../../src/cli/command.ts"
+import { effect, resultOf, withFolder, write } from "./effect.ts"
+
+const program = (settings: string, after = "") => `
+import { A2c, CartPole, Train } from "effect-rl"
+import { Effect } from "effect"
+export default Train.run({ env: CartPole.env, numEnvs: 2, ${settings} })${after}
+`
+const a2c = "algorithm: A2c.make({ hidden: [8], nsteps: 8 }), totalSteps: 64"
+const other = "algorithm: A2c.make({ hidden: [8], nsteps: 8, lstm: 4 }), totalSteps: 64"
+
+/** What is in every file of a folder, and when it was written. */
+const contentsOf = (folder: string): ReadonlyArray<unknown> =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .toSorted()
+    .map((path) => join(folder, path))
+    .filter((path) => statSync(path).isFile())
+    .map((path) => [path, statSync(path).mtimeMs, readFileSync(path, "latin1")])
+
+describe("a run that is finished", () => {
+  it("is left as it is when it is resumed, by its folder and as the latest, and gives its result again", () =>
+    withFolder(async (folder) => {
+      write(folder, "pole.ts", program(a2c))
+      const first = resultOf(await effect(["run", "pole.ts", "--quiet", "--json"], folder))
+      const before = contentsOf(join(folder, first.runDir))
+      for (const wanted of [first.runDir, "latest"]) {
+        const again = await effect(["run", "pole.ts", "--quiet", "--json", "--resume", wanted], folder)
+        assert.strictEqual(again.code, 0, again.stderr)
+        assert.deepStrictEqual(resultOf(again), first)
+        assert.deepStrictEqual(contentsOf(join(folder, first.runDir)), before)
+      }
+      const shown = await effect(["run", "pole.ts", "--resume", "latest"], folder)
+      assert.match(
+        shown.stdout,
+        /^it was finished already, and nothing has changed; a larger --total-steps .* go on\n64/,
+      )
+      const further = await effect(
+        ["run", "pole.ts", "--quiet", "--json", "--resume", "latest", "--total-steps", "96"],
+        folder,
+      )
+      assert.strictEqual(resultOf(further).steps, 96)
+      assert.strictEqual(resultOf(further).runDir, first.runDir)
+    }))
+
+  it("stays finished when a signal comes before its process ends", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "lasting.ts", program(a2c, ".pipe(Effect.tap(() => Effect.never))"))
+      const results = join(folder, "results")
+      const written = { stdout: "", stderr: "" }
+      const spies = (["stdout", "stderr"] as const).map((name) =>
+        vi.spyOn(process[name], "write").mockImplementation((text) => {
+          written[name] += String(text)
+          return true
+        }),
+      )
+      const codeBefore = process.exitCode
+      try {
+        const words = ["run", file, "--results-dir", results, "--quiet", "--json"]
+        const fiber = Effect.runFork(command(words).pipe(Effect.provide(NodeServices.layer)))
+        const isFinished = (): boolean =>
+          existsSync(results) &&
+          readdirSync(results, { recursive: true, encoding: "utf8" }).some((path) => path.endsWith("return.json"))
+        await vi.waitUntil(isFinished, { timeout: 60_000, interval: 5 })
+        await Effect.runPromise(Fiber.interrupt(fiber))
+        assert.isTrue(Exit.isFailure(await Effect.runPromise(Fiber.await(fiber))))
+        assert.strictEqual(process.exitCode, 0)
+      } finally {
+        process.exitCode = codeBefore
+        for (const spy of spies) spy.mockRestore()
+      }
+      assert.strictEqual(JSON.parse(written.stdout).steps, 64)
+      assert.notInclude(written.stderr, "interrupted")
+    }))
+})
+
+describe("a file that is not the run's own", () => {
+  it("is refused, with what differs, unless it is said to be the run's", () =>
+    withFolder(async (folder) => {
+      write(folder, "pole.ts", program(a2c))
+      write(folder, "lstm.ts", program(other))
+      write(folder, "copy.ts", program(a2c))
+      const { runDir, digest } = resultOf(await effect(["run", "pole.ts", "--quiet", "--json"], folder))
+      const before = contentsOf(join(folder, "results"))
+      const refused = await effect(["run", "lstm.ts", "--resume", runDir], folder)
+      assert.strictEqual(refused.code, 2)
+      assert.strictEqual(
+        refused.stderr,
+        `effect: --resume ${runDir}: it is a run of pole, and lstm.ts is another training: algorithm.lstm is 0 in the ` +
+          "run and 4 in the file; give the run's own file, or --name pole if this is it under another name\n",
+      )
+      assert.deepStrictEqual(contentsOf(join(folder, "results")), before)
+      for (const words of [["copy.ts"], ["lstm.ts", "--name", "pole"], [join(runDir, "config.yaml")]]) {
+        const taken = await effect(["run", ...words, "--quiet", "--json", "--resume", runDir], folder)
+        assert.strictEqual(taken.code, 0, taken.stderr)
+        assert.strictEqual(resultOf(taken).digest, digest)
+      }
+    }))
+
+  it("is told from one that was given another name or other settings by the command", () =>
+    withFolder(async (folder) => {
+      write(folder, "pole.ts", program(a2c))
+      const words = ["run", "pole.ts", "--quiet", "--json"]
+      const { runDir } = resultOf(await effect([...words, "--set", "algorithm.lstm=4"], folder))
+      assert.strictEqual((await effect([...words, "--resume", runDir], folder)).code, 0)
+      const named = resultOf(await effect([...words, "--name", "try"], folder))
+      assert.strictEqual((await effect([...words, "--resume", named.runDir], folder)).code, 0)
+    }))
+})
+
+describe("a sweep that was killed before its first run", () => {
+  const sweep = ["run", "pole.ts", "--seeds", "1..2", "--resume", "latest", "--dry-run"]
+  const folderAt = (folder: string, time: string): string => join(folder, "results", time)
+
+  it("is gone on with as the latest", () =>
+    withFolder(async (folder) => {
+      write(folder, "pole.ts", program(a2c))
+      const none = await effect(sweep, folder)
+      assert.strictEqual(none.code, 2)
+      assert.include(none.stderr, "there is no sweep of pole with any of these runs in results")
+      for (const time of ["2026-01-01_00-00-01", "2026-01-01_00-00-02"])
+        mkdirSync(folderAt(folder, time), { recursive: true })
+      writeFileSync(join(folderAt(folder, "2026-01-01_00-00-02"), "sweep.lock"), "process 4194305 on nowhere")
+      // What another file's run is in is not empty.
+      mkdirSync(join(folderAt(folder, "2026-01-01_00-00-03"), "no-hash_other", "-", "0001"), { recursive: true })
+      const planned = await effect(sweep, folder)
+      assert.strictEqual(planned.code, 0, planned.stderr)
+      assert.include(planned.stdout, "2026-01-01_00-00-02")
+      assert.notInclude(planned.stdout, "2026-01-01_00-00-03")
+    }))
+})

@@ -2,6 +2,7 @@ import { Cause, Effect, Exit, Option } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import manifest from "../../package.json" with { type: "json" }
 import { messageOf, oneLine } from "../config/text.ts"
+import { colored } from "./colors.ts"
 import { evaluate } from "./evaluate.ts"
 import { exporting } from "./export.ts"
 import { presenter } from "./help.ts"
@@ -63,5 +64,5 @@ const usage = (error: CliError.CliError): string =>
 const report = (exit: Exit.Exit<unknown, unknown>): void => {
   if (Exit.isSuccess(exit)) return
   const line = lineOf(exit.cause)
-  if (line !== undefined && line !== "") process.stderr.write(`effect: ${line}\n`)
+  if (line !== undefined && line !== "") process.stderr.write(`${colored("red", "effect:", process.stderr)} ${line}\n`)
 }

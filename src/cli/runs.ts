@@ -227,7 +227,9 @@ export const runs = Command.make(
   Command.withSubcommands([show, compare, findBest]),
 )
 
-const source = diskSource((message) => Effect.sync(() => void process.stderr.write(`warning: ${message}\n`)))
+const source = diskSource((message) =>
+  Effect.sync(() => void process.stderr.write(`${colored("yellow", "warning:", process.stderr)} ${message}\n`)),
+)
 const configs = configReader()
 const factsOf = (entry: RunEntry): RunFacts => runFacts(entry, source, configs)
 

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "vitest"
+import { effect } from "./effect.ts"
 import { colored, coloredState, hasColors } from "../../src/cli/colors.ts"
 
 const terminal = { isTTY: true }
@@ -22,6 +23,20 @@ describe("the command's output", () => {
   ] as const)("with %j, to %j, has colours: %s", ([env, stream, expected]) =>
     assert.strictEqual(hasColors(stream, env), expected),
   )
+
+  it.for([
+    ["FORCE_COLOR", "\u001b[31meffect:\u001b[0m nowhere: "],
+    ["NO_COLOR", "effect: nowhere: "],
+  ] as const)("names an error, with %s in the environment, by %j", async ([name, beginning]) => {
+    process.env[name] = "1"
+    try {
+      const { code, stderr } = await effect(["runs", "nowhere"])
+      assert.strictEqual(code, 2)
+      assert.isTrue(stderr.startsWith(beginning), stderr)
+    } finally {
+      delete process.env[name]
+    }
+  })
 
   it("has states in their colours on a terminal, and other words as they are", () => {
     assert.strictEqual(coloredState("failed  ", terminal, {}), "\u001b[31mfailed  \u001b[0m")

@@ -6,6 +6,9 @@ import { Clock, Console, Effect } from "effect"
 import { command, exitCodeOf } from "../../src/cli/command.ts"
 import type { Outcome } from "./effect.ts"
 
+// Tests compare plain text, wherever they run; the processes that they start have this environment, too.
+delete process.env.FORCE_COLOR
+
 let last: Promise<unknown> = Promise.resolve()
 
 /** Runs the command in this process as its own process would, and gives what it wrote and its exit code. */

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { stripVTControlCharacters } from "node:util"
 import { Effect, Schema } from "effect"
 import { mostBytes } from "../../config/files.ts"
 import { readTextWithin } from "../../config/files-node.ts"
@@ -89,7 +90,9 @@ const outputOf = ({ args, part, onProgress }: Child): Effect.Effect<string, RunF
         if (code === 0) resume(Effect.succeed(stdout))
         else
           fail(
-            stderr.trim().replace(/^effect: /m, "") || (signal === null ? `exit code ${code}` : `ended by ${signal}`),
+            stripVTControlCharacters(stderr)
+              .trim()
+              .replace(/^effect: /m, "") || (signal === null ? `exit code ${code}` : `ended by ${signal}`),
           )
         resolve()
       })

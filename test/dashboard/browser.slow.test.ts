@@ -60,13 +60,13 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
           "--quiet",
         ])
         try {
-          await page.until("document.querySelector('.badge.running') !== null", 20_000)
+          await page.until("document.querySelector('.badge.running') !== null")
           const key = "document.querySelector('.badge.running').closest('tr').querySelector('input')"
           await page.evaluate(`${key}.checked || ${key}.click()`)
           await drawn(0, 3)
           const points = "Number(document.querySelectorAll('canvas')[0].dataset.points)"
           const before = Number(await page.evaluate(points))
-          await page.until(`${points} > ${before}`, 20_000)
+          await page.until(`${points} > ${before}`)
         } finally {
           going.child.kill("SIGINT")
         }

@@ -15,7 +15,7 @@ export interface Page {
   readonly goto: (url: string) => Promise<void>
   /** The value of an expression, which may be a promise. */
   readonly evaluate: (expression: string) => Promise<unknown>
-  /** Waits until an expression is true. */
+  /** Waits until an expression is true. The limit is for conditions that never hold: a busy machine is slow. */
   readonly until: (expression: string, millis?: number) => Promise<void>
   readonly press: (key: string, text?: string) => Promise<void>
   readonly type: (text: string) => Promise<void>
@@ -94,7 +94,7 @@ export const launch = async (executable: string): Promise<Browser> => {
       await send("Page.navigate", { url })
       await page.until("document.readyState === 'complete'")
     },
-    until: async (expression, millis = 10_000) => {
+    until: async (expression, millis = 120_000) => {
       for (const end = performance.now() + millis; performance.now() < end;) {
         if ((await evaluate(expression).catch(() => false)) === true) return
         await new Promise((resolve) => setTimeout(resolve, 25))

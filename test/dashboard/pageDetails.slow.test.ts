@@ -102,6 +102,38 @@ inBrowser("the page's details", ({ page, served, text, count, drawn, click, set 
       })
     }))
 
+  it("of an empty folder says how to make a run, and shows the first one at once", () =>
+    withFolder(async (folder) => {
+      await served(folder, async (url) => {
+        const seen = "[...document.querySelectorAll('.chart, .table, #filter')].filter((one) => one.checkVisibility()).length" // prettier-ignore
+        await page.goto(url)
+        await page.until("document.querySelector('.welcome')?.checkVisibility() === true")
+        assert.include(await text(".welcome"), "npx effect run FILE")
+        assert.strictEqual(await page.evaluate(seen), 0)
+        makeRun(folder)
+        await page.until("document.querySelector('.welcome').checkVisibility() === false")
+        await drawn(0, 1)
+        assert.strictEqual(await page.evaluate(seen), 4)
+      })
+    }))
+
+  it("folds the folders of a run that have several files", () =>
+    withFolder(async (folder) => {
+      const run = makeRun(folder)
+      for (const file of ["calls/1.json", "calls/2.json", "memories/one.jsonl", "checkpoints/latest.json"])
+        write(folder, `${run}/${file}`, "{}")
+      for (const file of ["a", "b"]) write(folder, `${run}/checkpoints/step_1/${file}`, "x")
+      await served(folder, async (url) => {
+        await page.goto(`${url}#/run/${run}`)
+        await page.until("document.querySelectorAll('.fileList').length > 1")
+        const folders = "[...document.querySelectorAll('details[id^=folder] summary')].map((one) => one.firstChild.textContent)" // prettier-ignore
+        assert.deepStrictEqual(await page.evaluate(folders), ["calls", "checkpoints/step_1", "scores"])
+        const listed = await text(".fileList")
+        for (const file of ["memories/one.jsonl", "checkpoints/latest.json", "config.yaml"])
+          assert.include(listed, file)
+      })
+    }))
+
   it("opens the transcript where there is one episode, with no other address", () =>
     withFolder(async (folder) => {
       write(folder, "one/rollouts.jsonl", Rollouts.line(rolloutOf("a")))

@@ -12,14 +12,14 @@ inBrowser("a run's page", ({ page, served, text }) => {
       try {
         await served(folder, async (url) => {
           await page.goto(url)
-          await page.until("document.querySelector('.badge.running') !== null", 20_000)
+          await page.until("document.querySelector('.badge.running') !== null")
           await page.evaluate("document.querySelector('button.open').click()")
           await page.evaluate("document.querySelector('.member a').click()")
           await page.until("document.querySelector('.facts') !== null")
           const validated = "Number(document.querySelector('tbody td')?.textContent.replaceAll(',', ''))"
-          await page.until(`${validated} > 0`, 20_000)
+          await page.until(`${validated} > 0`)
           const before = Number(await page.evaluate(validated))
-          await page.until(`${validated} > ${before}`, 20_000)
+          await page.until(`${validated} > ${before}`)
           // The newest one is written as the finished run has it, every column of it.
           assert.match(
             String(await page.evaluate("[...document.querySelectorAll('tbody tr')].at(-1).innerText")),
@@ -29,7 +29,7 @@ inBrowser("a run's page", ({ page, served, text }) => {
           await page.until(`${system}.map(({ dataset }) => dataset.lines).join() === '1,1,3'`)
           const points = `Math.min(...${system}.map(({ dataset }) => Number(dataset.points)))`
           const few = Number(await page.evaluate(points))
-          await page.until(`${points} > ${few}`, 20_000)
+          await page.until(`${points} > ${few}`)
           assert.match(await text(".system"), /steps\/s.*cores.*MB/)
           assert.match(await text(".facts"), /speed[\d,]+ steps\/s/)
           assert.isAbove(Number(await page.evaluate("document.querySelector('progress').value")), 0)

@@ -103,10 +103,9 @@ export const makeOverview = (state, seen) => {
         ? `The first ${mostDrawn} of ${number(drawn.drawable)} are drawn: untick some to draw others.`
         : ""
     full.hidden = full.textContent === ""
-    const nothing =
-      runs.length === 0
-        ? "No run here yet: `effect run FILE` makes one."
-        : (stateHint(state.filter) ?? "No run is like that.")
+    welcome.hidden = runs.length > 0
+    for (const part of [controls, curves.element, search, table.element]) part.hidden = runs.length === 0
+    const nothing = stateHint(state.filter) ?? "No run is like that."
     table.show({ items, sort: state.sort, colors: drawn.colors, expanded: state.open, nothing })
     const selected = drawable().flatMap((item) => {
       const color = drawn.colors.get(item.key)
@@ -115,7 +114,11 @@ export const makeOverview = (state, seen) => {
     const labels = shortLabels(selected.map(({ item }) => item))
     const drawnHere = items.some(({ kind }) => kind === "run")
     const empty =
-      items.length === 0 ? "no runs" : drawnHere ? "tick rows below to draw them" : "what is here has no curves"
+      items.length === 0
+        ? "no run is like that"
+        : drawnHere
+          ? "tick rows below to draw them"
+          : "what is here has no curves"
     curves.show(
       selected.map((one, index) => ({ ...one, label: labels[index] })),
       state,
@@ -136,6 +139,21 @@ export const makeOverview = (state, seen) => {
     update()
   }
 
+  const search = el(
+    "div",
+    { class: "controls", role: "search" },
+    el("label", { class: "field grow" }, el("span", {}, "filter"), filter),
+    grouping,
+    count,
+  )
+  const welcome = el(
+    "div",
+    { class: "card welcome", role: "status", hidden: true },
+    el("h2", {}, "No runs yet"),
+    el("p", {}, el("code", {}, "npx effect run FILE"), " makes one, and it appears here while it trains."),
+    el("p", { class: "quiet" }, "Or this is another folder than the one that your runs are in."),
+  )
+
   const dark = matchMedia("(prefers-color-scheme: dark)")
   dark.addEventListener("change", update)
   const element = el(
@@ -144,14 +162,9 @@ export const makeOverview = (state, seen) => {
     el("h1", { class: "hidden" }, "Runs"),
     controls,
     curves.element,
-    el(
-      "div",
-      { class: "controls", role: "search" },
-      el("label", { class: "field grow" }, el("span", {}, "filter"), filter),
-      grouping,
-      count,
-    ),
+    search,
     full,
+    welcome,
     table.element,
   )
   return {

@@ -3,7 +3,8 @@ import { fileAddress } from "./data.js"
 import { card, el } from "./dom.js"
 import { bytes, counted } from "./format.js"
 
-const folderOf = ({ path }) => /^((?:checkpoints|steps)\/[^/]+)\//.exec(path)?.[1] ?? /^scores\b/.exec(path)?.[0] ?? ""
+/** Each checkpoint and each step has a folder of its own. */
+const folderOf = ({ path }) => /^((?:checkpoints|steps)\/[^/]+)\//.exec(path)?.[1] ?? /^([^/]+)\//.exec(path)?.[1] ?? ""
 
 export const makeFiles = (run) => {
   const body = el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files" })
@@ -37,8 +38,10 @@ export const makeFiles = (run) => {
       note.textContent = `This export has no checkpoints (${counted(leftOut, "file")}); “--checkpoints” adds them.`
       const open = new Set([...body.querySelectorAll("details[open]")].map(({ id }) => id))
       const folders = Map.groupBy(files, folderOf)
-      const others = [...folders].filter(([folder]) => folder !== "").sort(([a], [b]) => a.localeCompare(b))
-      body.replaceChildren(list(folders.get("") ?? []), ...others.map(folded))
+      const [many, few] = [[...folders].filter(([folder, some]) => folder !== "" && some.length > 1), new Set()]
+      for (const [folder, some] of folders) if (folder === "" || some.length === 1) for (const one of some) few.add(one)
+      const others = many.sort(([a], [b]) => a.localeCompare(b))
+      body.replaceChildren(list(files.filter((one) => few.has(one))), ...others.map(folded))
       for (const id of open) document.getElementById(id)?.setAttribute("open", "")
     },
   }

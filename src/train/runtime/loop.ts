@@ -87,11 +87,16 @@ const checkpoint = Effect.fnUntraced(function* (running: Running): Effect.fn.Ret
   yield* recording.emit([{ _tag: "CheckpointSaved", step: state.seen, path }])
 })
 
-/** The best can only be told apart, and kept, where there is one to every score. */
+/**
+ * Validates, and saves what the score belongs to: with `top_k_val` there is a checkpoint to every score, and one that was
+ * saved at this very episode, so that a validation that is killed loses none, is saved once more with its score.
+ */
 const validated = Effect.fnUntraced(function* (running: Running): Effect.fn.Return<void, LoopError> {
   yield* validate(running)
   const { settings, state } = running
-  if (settings.runtime.checkpointStrategy === "top_k_val" && state.scoreHere !== null) yield* checkpoint(running)
+  if (state.scoreHere === null) return
+  const isKept = settings.runtime.checkpointStrategy === "top_k_val" || state.lastCheckpoint === state.seen
+  if (isKept) yield* checkpoint(running)
 })
 
 const keepMemory = Effect.fnUntraced(function* ({ agent, run, state }: Running): Effect.fn.Return<void, RunStoreError> {

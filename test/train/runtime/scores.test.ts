@@ -61,3 +61,31 @@ describe("scores of agents that talk", () => {
     }),
   )
 })
+
+describe("the score of a checkpoint", () => {
+  it.effect.each(["last_n", "top_k_val"] as const)("is that of the validation at its episode, with %s", (strategy) =>
+    Effect.gen(function* () {
+      const { files, result } = yield* keep({
+        agent: HistoryAgent.make({ model: "scripted:reader" }),
+        train: tasks(12),
+        validation: tasks(4),
+        seed: 1,
+        runtime: {
+          validationFreq: 6,
+          checkpointEveryEpisodes: 3,
+          checkpointStrategy: strategy,
+          checkpointKeepLast: strategy === "last_n" ? 0 : 9,
+        },
+      })
+      const scoreOf = (file: string, key: string): unknown => JSON.parse(files.get(file) ?? "{}")[key]
+      const scores = [3, 6, 9, 12].map((episode) => {
+        const folder = `checkpoints/ep_${String(episode).padStart(6, "0")}`
+        const score = scoreOf(`${folder}/runtime.json`, "val_score")
+        assert.strictEqual(scoreOf(`${folder}/manifest.json`, "score"), score)
+        return score
+      })
+      assert.deepStrictEqual(scores, [null, 1, null, 1])
+      assert.strictEqual(result.validation?.meanReturn, 1)
+    }),
+  )
+})

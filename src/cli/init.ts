@@ -58,7 +58,7 @@ const execute = Effect.fnUntraced(function* (
   if (schema !== null && known === undefined) {
     yield* fs.copyFile(paths.join(packaged, schema), paths.join(folder, schema))
   }
-  process.stdout.write(`wrote ${file}: ${about}; it runs by\n\n  npx effect ${command} ${quoted([file])}\n`)
+  process.stdout.write(`wrote ${file}: ${about}. Run it with\n\n  npx effect ${command} ${quoted([file])}\n`)
 })
 
 const kindOf = ({ file, kind }: Given): Effect.Effect<Kind, UsageError> => {

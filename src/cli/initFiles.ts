@@ -1,38 +1,38 @@
-/** The files that `effect init` writes. Each runs as it is, without any key; comments say how it goes on from there. */
+/** The files that `effect init` writes. Each runs as it is, without an API key; comments say what can be changed. */
 
-/** By the names that `--kind` takes. */
+/** The names that `--kind` takes. */
 export const kinds = ["experiment", "questions", "evaluation", "training", "program"] as const
 export type Kind = (typeof kinds)[number]
 
 interface InitFile {
-  /** What it is called unless somebody says. */
+  /** Its name unless one is given. */
   readonly file: string
   readonly about: string
-  /** What of the command it is for. */
+  /** The subcommand that runs it. */
   readonly command: "run" | "eval"
-  /** By which editors complete it, in `schemas/`. */
+  /** The schema in `schemas/` with which editors complete it. */
   readonly schema: string | null
   readonly text: string
 }
 
 const models = `  lm_config:
-    # Built in, so that this runs anywhere: it knows nothing by itself, and uses what its prompt holds.
+    # Built in, so that this runs anywhere: it knows nothing by itself, and answers from its prompt.
     model: scripted:reader
-    # Others, by their names; keys come from the environment:
+    # Real models are named like this; their keys are read from the environment:
     # model: gpt-4.1-mini                      # OPENAI_API_KEY
     # model: claude-sonnet-4-5                 # ANTHROPIC_API_KEY
     # model: gemini-2.5-flash                  # GOOGLE_API_KEY
-    # model: vllm:Qwen/Qwen3-8B                # vLLM at http://127.0.0.1:8000/v1, or with base_url elsewhere
+    # model: vllm:Qwen/Qwen3-8B                # vLLM at http://127.0.0.1:8000/v1, or at base_url
     # model: llama3.2                          # Ollama, with the next line
     # base_url: http://127.0.0.1:11434/v1
     temperature: 0.2
     max_output_tokens: 512
-    # Asked once, answered from files ever after, so that a run can be repeated to the bit: record, replay or off.
+    # record saves every answer, and replay answers from what was saved, so the run can be repeated to the bit.
     cache: off
-    # Every call as a file below llm_calls/ of the run.
+    # Write every call to a file under llm_calls/ of the run.
     log_calls: false
     # limits: { concurrency: 8, requests_per_minute: 300 }
-    # budget: { calls: 5000 }                  # the run stops cleanly there, and can be gone on with`
+    # budget: { calls: 5000 }                  # the run stops cleanly there, and can be resumed`
 
 const experiment = `# An experiment: an agent asks a language model, learns from feedback into its memory, and is validated on other tasks.
 #   npx effect run FILE_NAME
@@ -40,56 +40,57 @@ const experiment = `# An experiment: an agent asks a language model, learns from
 name: codebook
 seed: 0
 
-# Words in a secret code: nobody knows the first answer, the feedback tells it, and whoever remembers is right next time.
+# Words in a secret code. The first answer can only be guessed; feedback tells the right one, which helps if the agent
+# remembers it.
 train_dataset:
   type: codebook
   num_tasks: 60
   words: 12
   seed: 1
-# The same code, asked in another order.
+# The same code, with the questions in another order.
 validation_dataset:
   type: codebook
   num_tasks: 40
   words: 12
   seed: 2
-# Questions of one's own, a line of JSON each: {"question": "2 + 2?", "answer": 4}
+# For your own questions, one line of JSON each: {"question": "2 + 2?", "answer": 4}
 # train_dataset:
 #   type: qa
-#   dataset_path: data/train.jsonl             # from this file's folder; CSV, too
+#   dataset_path: data/train.jsonl             # relative to this file's folder; .csv works too
 #   task_type: numeric                         # exact, f1, numeric or mcq
 
 agent:
-  # memoryless_agent remembers nothing, history_agent what happened, reflexion_agent also what it made of it;
-  # tool_agent and react_agent ask more than once before they act.
+  # memoryless_agent remembers nothing, history_agent remembers what happened, and reflexion_agent also what it learnt from
+  # that; tool_agent and react_agent can call tools before they act.
   type: reflexion_agent
 ${models}
-  # system_prompt: "{file:prompts/system.md}"  # a text, or a file's
+  # system_prompt: "{file:prompts/system.md}"  # a text, or the text of a file
   memory_config:
     _type: reflections
     max_length: 200
-  # The last so many entries of the memory go into a prompt; null: all.
+  # How many of the last entries of the memory go into a prompt; null: all.
   history_k: null
   max_reflections_in_prompt: 10
 
 runtime:
   max_envs_to_visit: null                      # null: all of train_dataset
   max_steps_per_episode: 50
-  validation_freq: 20                          # every so many training episodes
-  validation_num_workers: 8                    # at the same time
+  validation_freq: 20                          # validate after this many training episodes
+  validation_num_workers: 8                    # validation episodes at the same time
   run_validation_at_start: true
   checkpoint_every_episodes: 20
-  checkpoint_strategy: last_n                  # or top_k_val: the best by validation
+  checkpoint_strategy: last_n                  # or top_k_val: keep the best by validation
   checkpoint_keep_last: 5                      # 0: all
 
 output:
-  # Where runs go, as {results_dir}/{YYYYMMDD_HHMMSS}; null: results/, where effect runs and effect ui look.
+  # Runs are saved in {results_dir}/{YYYYMMDD_HHMMSS}; null: in results/, where effect runs and effect ui look.
   results_dir: null
   save_memory_every: 20
-  # Every call with its tokens, to train on.
+  # Save every call with its tokens, as training data.
   save_rollouts: false
 `
 
-const questions = `# Questions of one's own, asked one after another; the agent sees which answers were right, and remembers them.
+const questions = `# Your own questions, asked one after another. The agent is told the right answers, and remembers them.
 #   npx effect run FILE_NAME
 
 name: questions
@@ -97,20 +98,20 @@ seed: 0
 
 train_dataset:
   type: qa
-  # Here, or in a file: dataset_path: data/train.jsonl (or .csv) instead of items.
+  # The questions are here, or in a file: write dataset_path: data/train.jsonl (or .csv) instead of items.
   items:
     - { id: planets, question: "How many planets has the sun?", answer: 8 }
     - { id: legs, question: "How many legs has a spider?", answer: 8 }
     - { id: strings, question: "How many strings has a violin?", answer: 4 }
     - { id: again, question: "How many legs has a spider?", answer: 8 }
-  # Their keys, where they have other names.
+  # The names of their keys.
   input_field: question
   target_field: answer
   id_field: id
-  # exact: the same text, letter case and spaces aside; f1: by common words; numeric: the number in the answer; mcq: the
-  # letter or the text of one of the choices, which choices_field names.
+  # How answers are compared. exact: as text, without regard to case and spaces; f1: by common words; numeric: by the
+  # number in the answer; mcq: by the letter or text of one of the choices, which are in choices_field.
   task_type: numeric
-  # instruction_template: "Answer with a number alone.\\n\\n{question}"
+  # instruction_template: "Answer only with a number.\\n\\n{question}"
   # shuffle: true
 validation_dataset:
   type: qa
@@ -122,10 +123,10 @@ validation_dataset:
 agent:
   type: history_agent
 ${models}
-  # How the answer is found: whole, boxed, { tag: answer } or { json: answer }, or the first of several that fits.
+  # Where the answer is in the text: whole, boxed, { tag: answer } or { json: answer }; of a list, the first that fits.
   parser: whole
   memory_config:
-    _type: history_list                        # or bm25, embeddings: what is like the question, wherever it was
+    _type: history_list                        # or bm25 or embeddings: the entries most like the question
     max_length: 100
 
 runtime:
@@ -135,10 +136,10 @@ output:
   results_dir: null
 `
 
-/** As one of several agents. */
+/** The same, indented for one of several agents. */
 const modelsBelow = models.replace(/^/gm, "  ")
 
-const evaluation = `# An evaluation: agents that learn nothing are played on the same tasks, scored, and compared.
+const evaluation = `# An evaluation: agents play the same tasks, are scored, and are compared. They learn nothing.
 #   npx effect eval FILE_NAME
 
 name: capitals
@@ -146,7 +147,7 @@ seed: 0
 
 dataset:
   type: qa
-  # Here, or in a file: dataset_path: data/tasks.jsonl (or .csv) instead of items.
+  # The tasks are here, or in a file: write dataset_path: data/tasks.jsonl (or .csv) instead of items.
   items:
     - { id: france, question: "What is the capital of France?", answer: Paris, continent: Europe }
     - { id: italy, question: "What is the capital of Italy?", answer: Rome, continent: Europe }
@@ -157,35 +158,35 @@ dataset:
   id_field: id
   meta_fields: [continent]
 
-# By their names; the later ones are compared with the first. For one alone: agent instead.
+# Each agent has a name; the later ones are compared with the first. For a single agent write agent instead.
 agents:
   guesses:
     type: memoryless_agent
-    # Built in: one of these words, by chance.
+    # Built in: answers with one of these words at random.
     lm_config: { model: "builtin:choice:Paris,Rome,Madrid,Tokyo", temperature: 1 }
   was_told:
     type: memoryless_agent
     system_prompt: "RULE: [What is the capital of France?] -> Paris; RULE: [What is the capital of Japan?] -> Tokyo"
 ${modelsBelow}
 
-# The first one is what the parts, several tries and comparisons are about. Also score (the task's own), f1, contains,
-# steps, calls, latency, and with more to say:
+# pass@k, the means by key and the comparisons use the first scorer. There are also score (the task's own), f1, contains,
+# steps, calls and latency, and some with settings:
 #   - { type: solved, threshold: 0.5 }
 #   - { type: judge, rubric: Is it polite?, lm_config: { model: gpt-4.1-mini } }
 scorers: [exact, tokens]
-repeats: 4                                     # of each task
-pass_at: [1, 4]                                # pass@k; null: the repeats
-by: [continent]                                # a mean for each value of this key of the tasks
+repeats: 4                                     # how often each task is played
+pass_at: [1, 4]                                # the k of pass@k; null: the repeats
+by: [continent]                                # also a mean for each value of this key of the tasks
 workers: null                                  # episodes at a time; null: as many as there are cores
-max_steps_per_episode: null                    # null: as the tasks say
+max_steps_per_episode: null                    # null: the limit of each task
 compare_to: null                               # the folder of a finished evaluation of the same tasks
 
 output:
-  # Where runs go, as {results_dir}/{YYYYMMDD_HHMMSS}; null: results/, where effect runs and effect ui look.
+  # Runs are saved in {results_dir}/{YYYYMMDD_HHMMSS}; null: in results/, where effect runs and effect ui look.
   results_dir: null
 `
 
-const training = `# A training: reinforcement learning in an env, with every setting by its name. All of them: docs/settings.md
+const training = `# A training: reinforcement learning in an env. All settings are in docs/settings.md
 #   npx effect run FILE_NAME
 
 name: cartpole
@@ -207,7 +208,7 @@ checkpoint:
   every_steps: 10000
 `
 
-const program = `// A training, as a program: what it is made of can be one's own.
+const program = `// A training as a program: each part of it can be your own.
 //   npx effect run FILE_NAME
 import { CartPole, Ppo, Train } from "effect-rl"
 
@@ -232,7 +233,7 @@ export const files: Readonly<Record<Kind, InitFile>> = {
   },
   questions: {
     file: "questions.yaml",
-    about: "an agent on questions of one's own",
+    about: "an agent on your own questions",
     command: "run",
     schema: "experiment.schema.json",
     text: questions,

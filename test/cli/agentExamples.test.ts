@@ -49,7 +49,7 @@ describe("examples of agents that talk", () => {
       assert.notMatch(stdout, /: null$/m)
     }))
 
-  it("qa.yaml: what was told once is found again among all that was told", () =>
+  it("qa.yaml: what was told once is found again when it is asked for in other words", () =>
     withFolder(async (folder) => {
       const { curve, runDir } = await trained("qa.yaml", folder)
       assert.deepStrictEqual(curve, [
@@ -58,12 +58,14 @@ describe("examples of agents that talk", () => {
         [16, 1],
       ])
       const [first] = linesOf(runDir, "scores/train/scores.jsonl")
-      assert.match(String(first.observation), /map room\? Answer with a word or two\.$/)
+      assert.match(String(first.observation), /\[the map room\]\? Answer with a word or two\.$/)
       const call = JSON.parse(
         readFileSync(join(runDir, "llm_calls/train/actions/action_episode_000016_step_0001_call_00.json"), "utf8"),
       )
-      // Of the forty-five that there are.
-      assert.strictEqual(call.request.messages[1].content.match(/^(OBSERVATION|ACTION|FEEDBACK):/gm).length, 12)
+      // Of the fifteen and the forty-five that there are.
+      const prompt = call.request.messages[1].content
+      assert.strictEqual(prompt.match(/^REFLECTION:/gm).length, 3)
+      assert.strictEqual(prompt.match(/^(OBSERVATION|ACTION|FEEDBACK):/gm).length, 6)
     }))
 
   it("reflexion.ts: an agent of one's own parts learns what guests drink", () =>

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { fraction, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
+import { fraction, nonNegative, units, withDefault } from "../config/fields.ts"
 import { sizeOf } from "../env/Space.ts"
 import { categorical } from "../graph/distributions.ts"
 import { mlp } from "../graph/layers.ts"
@@ -29,7 +29,7 @@ export const CuriosityConfig = Schema.Struct({
   /** How much the losses of both models count beside the policy's. */
   curiosityLossCoefficient: withDefault(nonNegative, 1),
   /** Numbers that an observation is summed up in. */
-  featureSize: withDefault(positiveInt, 32),
+  featureSize: withDefault(units, 32),
 })
 export type CuriosityConfig = typeof CuriosityConfig.Type
 

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { naturalInt, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { layers, naturalInt, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { abs, add, argMax, huber, max, mean, mul, oneHot, stopGradient, sub, sum } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { type Algorithm, define, type Task } from "./Algorithm.ts"
@@ -22,7 +22,7 @@ export const DqnConfig = Schema.Struct({
   ...explorationFields,
   ...networkFields,
   /** Hidden layers. */
-  hidden: withDefault(Schema.Array(positiveInt), [128, 128]),
+  hidden: withDefault(layers, [128, 128]),
   /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   /** How far an update goes along its gradient. */

@@ -1,7 +1,7 @@
 import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../backend/Backend.ts"
 import { ConfigError } from "../config/Config.ts"
-import { naturalInt, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { layers, naturalInt, nonNegative, positive, withDefault } from "../config/fields.ts"
 import { type Space, sizeOf } from "../env/Space.ts"
 import { activations, mlp } from "../graph/layers.ts"
 import { add, argMax, input, matmul, reshape, slice, state } from "../graph/ops.ts"
@@ -30,7 +30,7 @@ export const EsConfig = Schema.Struct({
   /** Weights shrink by this share of the learning rate each generation. */
   weightDecay: withDefault(nonNegative, 0.005),
   /** Hidden layers. */
-  hidden: withDefault(Schema.Array(positiveInt), [32]),
+  hidden: withDefault(layers, [32]),
   /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
   /** An episode counts with what it has got by then; 0 waits for its end. */

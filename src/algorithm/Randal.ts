@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { positiveInt, withDefault } from "../config/fields.ts"
+import { layers, withDefault } from "../config/fields.ts"
 import { type Algorithm, define } from "./Algorithm.ts"
 import type { RandalOptions } from "./options/Randal.ts"
 import { rndFields, rndLearner } from "./Rnd.ts"
@@ -10,7 +10,7 @@ export const RandalConfig = Schema.Struct({
   ...rndFields,
   ...auxiliaryFields,
   /** Hidden layers. */
-  hidden: withDefault(Schema.Array(positiveInt), [128]),
+  hidden: withDefault(layers, [128]),
 })
 export type RandalConfig = typeof RandalConfig.Type
 

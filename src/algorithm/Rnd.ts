@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { fraction, naturalInt, nonNegative, positive, units, withDefault } from "../config/fields.ts"
 import type { Box } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
@@ -39,7 +39,7 @@ export const rndFields = {
   /** How fast the predictor learns, as a share of the learning rate: what it knows too soon was never worth a visit. */
   predictionPace: withDefault(positive, 0.1),
   /** Numbers that are to be predicted of an observation. */
-  predictionSize: withDefault(positiveInt, 64),
+  predictionSize: withDefault(units, 64),
 }
 export const RndConfig = Schema.Struct(rndFields)
 export type RndConfig = typeof RndConfig.Type

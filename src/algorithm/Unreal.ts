@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { positive, positiveInt, withDefault } from "../config/fields.ts"
+import { layers, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { a2cFields, a2cPhase } from "./A2c.ts"
 import { type Algorithm, define, type Task } from "./Algorithm.ts"
 import type { UnrealOptions } from "./options/Unreal.ts"
@@ -17,7 +17,7 @@ export const UnrealConfig = Schema.Struct({
   ...a2cFields,
   ...auxiliaryFields,
   /** Hidden layers. */
-  hidden: withDefault(Schema.Array(positiveInt), [128]),
+  hidden: withDefault(layers, [128]),
   /** Env steps that each env takes between updates. */
   nsteps: withDefault(positiveInt, 20),
   /** How far an update goes along its gradient. */

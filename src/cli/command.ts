@@ -7,11 +7,11 @@ import { evaluate } from "./evaluate.ts"
 import { exporting } from "./export.ts"
 import { presenter } from "./help.ts"
 import { init } from "./init.ts"
-import { placeIn } from "./loadTraining.ts"
 import { replay } from "./replay.ts"
 import { run } from "./run.ts"
 import { runs } from "./runs.ts"
 import { ui } from "./ui.ts"
+import { placeIn } from "./userCode.ts"
 
 /** The command with its subcommands. */
 export const root = Command.make("effect").pipe(

@@ -17,9 +17,10 @@ import { toRunResult } from "../train/runtime/RuntimeResult.ts"
 import type { Run, TrainError } from "../train/Train.ts"
 import { type ProgramHint, withFragmentHint, withProgramHint } from "./codeHints.ts"
 import { UsageError } from "./UsageError.ts"
+import { guarded, notATraining, placeIn, type UserCodeError } from "./userCode.ts"
 
 /** Of a trainer, or of the runtime of agents that talk: it says the same of itself. */
-export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeError, Needs>
+export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeError | UserCodeError, Needs>
 
 type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
 
@@ -73,11 +74,9 @@ export const loadTraining = Effect.fnUntraced(function* (
     })
   }
   if (!isTraining(exported)) {
-    return yield* new UsageError({
-      message: `${file}: its default export is ${kindOf(exported)}; expected Train.run({ … })`,
-    })
+    return yield* new UsageError({ message: `${file}: its default export is ${notATraining(exported)}` })
   }
-  return inTasks(Effect.map(exported, toRunResult))
+  return inTasks(Effect.map(guarded(file, exported), toRunResult))
 })
 
 // Neither is loaded before it is asked for: help and the like are to be there at once.
@@ -146,30 +145,12 @@ const isTraining = (
   value: unknown,
 ): value is Effect.Effect<RunResult | Runtime.RuntimeResult, Effect.Error<Training>, Needs> => Effect.isEffect(value)
 
-const kindOf = (value: unknown): string => {
-  if (value === null) return "null"
-  if (typeof value === "function") return "a function"
-  return typeof value === "object" ? "an object" : `a ${typeof value}`
-}
-
 /** One line: the error, and the place in the user's own files where it happened. */
 const whatAndWhere = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   const place = placeIn(error.stack)
   return `${error.name}: ${oneLine(error.message)}${place === undefined ? "" : ` (${place})`}${hintFor(error)}`
 }
-
-/** The first line of a stack that is in the user's own files. */
-export const placeIn = (stack = ""): string | undefined => {
-  const place = stack
-    .split("\n")
-    .map((line) => /(file:\/\/[^\s)]+:\d+)(?::\d+)?\)?$/.exec(line)?.[1])
-    .find((found) => found !== undefined && !found.includes("/node_modules/") && !found.startsWith(library))
-  if (place === undefined) return undefined
-  return fileURLToPath(place.replace(/\?[^:]*/, ""))
-}
-
-const library = new URL("../", import.meta.url).href
 
 /** What helps where Node itself doesn't say. */
 const hintFor = (error: Error): string => {

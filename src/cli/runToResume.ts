@@ -2,10 +2,10 @@ import { existsSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option } from "effect"
-import { parse, stringify } from "yaml"
 import { display, isPlain, toSnakeCase } from "../config/Config.ts"
 import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
+import { asSaved } from "../config/yaml.ts"
 import { isSameName } from "../experiment/identifier.ts"
 import { diff } from "../runs/diff.ts"
 import { newestFirst } from "../runs/RunEntry.ts"
@@ -108,7 +108,7 @@ export const refuseOtherFile = Effect.fnUntraced(function* (
     plannedOf(training, { overrides, source: given.file, name: nameOf(given), population: {} }),
   )
   if (Option.isNone(planned) || isSameName(name, planned.value.identity.name)) return
-  const now: unknown = parse(stringify(toSnakeCase(planned.value.effective)))
+  const now = asSaved(toSnakeCase(planned.value.effective))
   const other = diff(then, now).find(({ key }) => ofTraining.test(key))
   if (other === undefined) return
   const message =

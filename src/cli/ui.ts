@@ -70,6 +70,9 @@ const folderOf = Effect.fnUntraced(function* (typed: string): Effect.fn.Return<s
 
 const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, UsageError | DashboardError> {
   const { host, port } = given
+  if (port < 0 || port > 65_535) {
+    return yield* new UsageError({ message: `--port: expected a number between 0 and 65535, found ${port}` })
+  }
   const directory = yield* folderOf(given.directory)
   if (Option.isSome(given.export)) {
     const { exportSite } = yield* Effect.promise(() => import("../dashboard/export-node.ts"))

@@ -1,5 +1,6 @@
 import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
 import { closest } from "./closest.ts"
+import { jsonOf, shortened } from "./text.ts"
 
 /**
  * From what people write (code, YAML, `--set`) to a config that holds, with one line for each thing that is wrong.
@@ -232,8 +233,8 @@ export const display = (value: unknown): string => {
   if (value === undefined) return "nothing"
   if (typeof value === "number") return String(value)
   if (typeof value === "function") return "a function"
-  const text = JSON.stringify(value, (key, item: unknown) => (isSecret(key) ? shownSecret : item)) ?? String(value)
-  return text.length > 60 ? `${text.slice(0, 57)}…` : text
+  if (value instanceof Promise) return "a promise"
+  return shortened(jsonOf(value, (key, item) => (isSecret(key) ? shownSecret : item)) ?? String(value))
 }
 
 const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArray<string> => {

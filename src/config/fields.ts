@@ -7,6 +7,20 @@ export const fraction = Schema.Finite.check(Schema.isBetween({ minimum: 0, maxim
 export const positiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 export const naturalInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
+/** A whole number with an end: what more of would only take all memory or all threads. */
+export const intBetween = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+/** Rows or columns of a weight matrix. */
+export const units = intBetween(1, 65_536)
+/** The sizes of layers, one after another. */
+export const layers = Schema.Array(units).check(Schema.isMaxLength(100))
+/** Threads of one process. */
+export const threads = intBetween(0, 1024)
+/** What goes on at the same time, each waiting for a server most of it. */
+export const atOnce = intBetween(1, 10_000)
+/** It is a part of a path. */
+export const runName = Schema.NonEmptyString.check(Schema.isMaxLength(200))
+
 /** A key that may be left out. */
 export const withDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) =>
   schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))

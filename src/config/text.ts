@@ -3,3 +3,16 @@ export const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g
 
 /** What was thrown, in a line. */
 export const messageOf = (error: unknown): string => oneLine(error instanceof Error ? error.message : String(error))
+
+/** A text of a message that may be of any length, cut to what fits into a line. */
+export const shortened = (text: string, most = 60): string =>
+  text.length > most ? `${text.slice(0, most - 3)}…` : text
+
+/** JSON for a message; undefined for what JSON doesn't know, such as a function or an object that holds itself. */
+export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) => unknown): string | undefined => {
+  try {
+    return JSON.stringify(value, replace)
+  } catch {
+    return undefined
+  }
+}

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { isMap, isNode, isScalar, isSeq, Lexer, LineCounter, parseDocument } from "yaml"
+import { isMap, isNode, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify } from "yaml"
 import { ConfigError } from "./Config.ts"
 import { messageOf } from "./text.ts"
 
@@ -53,6 +53,12 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   } catch (error) {
     return { problem: error instanceof RangeError ? tooDeep : messageOf(error).split("; ")[0] }
   }
+}
+
+/** A value as it is read again after it was saved: without what YAML doesn't know, such as keys that are undefined. */
+export const asSaved = (value: unknown): unknown => {
+  const found = parseYaml(stringify(value))
+  return "value" in found ? found.value : value
 }
 
 /** Looked for when they are first asked for, all at once. */

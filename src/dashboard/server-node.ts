@@ -3,8 +3,8 @@ import { createServer } from "node:http"
 import { hostname } from "node:os"
 import { basename } from "node:path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Effect, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
-import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { ByteSize, Effect, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
+import { HttpIncomingMessage, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { axes } from "./curve.ts"
 import { measures } from "./curves-node.ts"
 import { detailOf } from "./detail-node.ts"
@@ -26,6 +26,9 @@ export interface ServerOptions {
 
 const cookieName = "effect-ui-token"
 const json = "application/json; charset=utf-8"
+
+/** Bytes of a request for bands: a path is hardly longer than 500. */
+const mostAsked = 1024 * 1024
 
 const BandRequest = Schema.Struct({
   runs: Schema.Array(Schema.String),
@@ -168,7 +171,14 @@ const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
 const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: HttpServerRequest.HttpServerRequest) {
   // A page from elsewhere cannot send this type without asking first, and nobody answers that.
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refusal(415, "expected JSON")
-  const asked = yield* Effect.option(Effect.flatMap(request.json, Schema.decodeUnknownEffect(BandRequest)))
+  if (Number(request.headers["content-length"] ?? 0) > mostAsked) {
+    return refusal(413, `expected at most ${mostAsked} bytes`)
+  }
+  const asked = yield* Effect.flatMap(request.json, Schema.decodeUnknownEffect(BandRequest)).pipe(
+    // A request may not say how long it is.
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(mostAsked)),
+    Effect.option,
+  )
   if (asked._tag === "None") return refusal(400, "expected { runs, measure, axis }")
   const { runs, measure, axis } = asked.value
   const known = runs.filter(index.has)

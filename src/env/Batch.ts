@@ -58,6 +58,9 @@ const checkedCount = (env: Env, numEnvs: number): number => {
   })
 }
 
+/** Envs are stepped thousands of times between two turns of the event loop, so nothing in them can be waited for. */
+const unlessAsync = (value: unknown): string => (value instanceof Promise ? " (it must not be async)" : "")
+
 /** States and streams in plain arrays; every value that the env's code hands out is checked. */
 const pureKernel = (env: Env, columns: Columns): Kernel => {
   const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
@@ -82,7 +85,8 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
 
   const look = (index: number, step: number, seen: ArrayLike<number>): void => {
     if (typeof seen !== "object" || seen === null || seen.length !== size) {
-      const found = typeof seen === "object" && seen !== null ? `${String(seen.length)} numbers` : describe(seen)
+      const isList = typeof seen === "object" && seen !== null && "length" in seen
+      const found = isList ? `${String(seen.length)} numbers` : `${describe(seen)}${unlessAsync(seen)}`
       throw fail(index, step, `observe returned ${found}, the observation space wants an array of ${size}`)
     }
     const offset = index * size
@@ -102,6 +106,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     let doing = "reset"
     try {
       const state = env.reset(random)
+      if (state instanceof Promise) throw fail(index, 0, `reset returned ${describe(state)}${unlessAsync(state)}`)
       states[index] = state
       doing = "observe"
       look(index, 0, env.observe(state))
@@ -113,6 +118,10 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   const take = (index: number, transition: Transition<unknown>): void => {
     if (typeof transition !== "object" || transition === null) {
       throw fail(index, elapsed[index] + 1, `step returned ${describe(transition)}, not { state, reward, terminated }`)
+    }
+    if (transition instanceof Promise) {
+      const found = `${describe(transition)}${unlessAsync(transition)}`
+      throw fail(index, elapsed[index] + 1, `step returned ${found}, not { state, reward, terminated }`)
     }
     const { reward, terminated: ended, truncated: cut } = transition
     rewards[index] = reward

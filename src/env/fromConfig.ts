@@ -3,13 +3,14 @@
  * `env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`.
  */
 import { Effect, Schema } from "effect"
-import { messageOf } from "../config/text.ts"
+import { messageOf, shortened } from "../config/text.ts"
 import { closest } from "../config/closest.ts"
 import { ConfigError, decode, isPlain, sourceOf, type DecodeOptions } from "../config/Config.ts"
-import { fraction, positiveInt } from "../config/fields.ts"
+import { fraction, intBetween, positiveInt } from "../config/fields.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { builtIn, byId } from "./Envs.ts"
+import { describe } from "./internal/describe.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as ApplePicker from "./grid/ApplePicker.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
@@ -79,7 +80,7 @@ const makers: Readonly<Record<string, Maker>> = {
   KeepObservations: wrapper(Schema.Struct({ elements: Schema.Array(Schema.Int) }), (env, { elements }) =>
     Wrapper.keepObservations(env, elements),
   ),
-  FrameStack: wrapper(Schema.Struct({ size: positiveInt }), (env, { size }) => Wrapper.frameStack(env, size)),
+  FrameStack: wrapper(Schema.Struct({ size: intBetween(1, 1024) }), (env, { size }) => Wrapper.frameStack(env, size)),
   StickyActions: wrapper(Schema.Struct({ probability: fraction }), (env, { probability }) =>
     Wrapper.stickyActions(env, probability),
   ),
@@ -94,12 +95,14 @@ export const fromConfig = (said: unknown, from: DecodeOptions): Effect.Effect<En
   if (typeof said === "string") return trying(() => byId(said), from)
   if (!isPlain(said)) return Effect.fail(wrong(from, `expected an env's id, or its name with options`))
   const { name, ...options } = said
-  const make = typeof name === "string" && Object.hasOwn(makers, name) ? makers[name] : undefined
+  const at = { ...from, prefix: [...(from.prefix ?? []), "name"] }
+  if (typeof name !== "string") return Effect.fail(wrong(at, `expected an env's name, found ${describe(name)}`))
+  const make = Object.hasOwn(makers, name) ? makers[name] : undefined
   if (make !== undefined) return make(options, from)
   const names = Object.keys(makers)
-  const near = typeof name === "string" ? closest(name, names) : undefined
+  const near = closest(name, names)
   const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-  return Effect.fail(wrong({ ...from, prefix: [...(from.prefix ?? []), "name"] }, `unknown env "${name}"; ${hint}`))
+  return Effect.fail(wrong(at, `unknown env "${shortened(name)}"; ${hint}`))
 }
 
 /** A built-in env with options as name and options, so that single ones can be laid over. */

@@ -14,7 +14,7 @@ import {
   applyOverrides,
   type Override,
 } from "../config/Config.ts"
-import { fraction, positiveInt, withDefault } from "../config/fields.ts"
+import { atOnce, fraction, intBetween, positiveInt, runName, withDefault } from "../config/fields.ts"
 import { DatasetConfig } from "../env/text/Datasets.ts"
 import { shownKey } from "../lm/LmConfig.ts"
 import { LogLevel } from "../record/logLevel.ts"
@@ -31,15 +31,15 @@ export const OutputSettings = Schema.Struct({
 /** All about an evaluation but what is played, by whom, and by what it is scored. */
 export const EvaluationSettings = Schema.Struct({
   /** In the run's folder and its lists. */
-  name: withDefault(Schema.NonEmptyString, "evaluation"),
+  name: withDefault(runName, "evaluation"),
   /** A line about the evaluation, for people. */
   description: optional(Schema.String),
   /** Where all chance of the envs comes from, the seeds of the model's sampling, and what intervals and tests draw. */
   seed: withDefault(Schema.Int, 0),
   /** Episodes of each task. */
-  repeats: withDefault(positiveInt, 1),
+  repeats: withDefault(intBetween(1, 10_000), 1),
   /** Episodes at a time; null: the number of cores. */
-  workers: optional(positiveInt),
+  workers: optional(atOnce),
   /** An episode is cut off after so many steps; null leaves that to the envs. */
   maxStepsPerEpisode: optional(positiveInt),
   /** The first one is what tries, parts and comparisons look at. */

@@ -41,6 +41,9 @@ export interface Declaration {
   readonly init: Initialiser
 }
 
+/** A gibibyte of them; what learns keeps several numbers for each. */
+const mostWeights = 2 ** 28
+
 export const layout = (declarations: Readonly<Record<string, Declaration>>): Layout => {
   const names = Object.keys(declarations)
   let size = 0
@@ -50,6 +53,7 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     size += entry.length
     return entry
   })
+  if (size > mostWeights) throw new RangeError(`${size} weights, of at most ${mostWeights}`)
   const parts = new WeakMap<Tensor, Readonly<Record<string, Tensor>>>()
   const partsOf = (theta: Tensor): Readonly<Record<string, Tensor>> =>
     Object.fromEntries(

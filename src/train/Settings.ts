@@ -1,23 +1,25 @@
 import { Schema } from "effect"
 import type { Algorithm } from "../algorithm/Algorithm.ts"
 import { RetentionStrategy } from "../checkpoint/Checkpoint.ts"
-import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
+import { intBetween, naturalInt, positiveInt, runName, threads, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
 import { LogLevel } from "../record/logLevel.ts"
 import type { TrainerOptions, TrainOptions, ValidationOptions } from "./TrainOptions.ts"
 
 /** An env by its id, or by its name with options. */
-const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)])
+const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]).annotate({
+  expected: "an env's id, or its name with options",
+})
 
 export const ValidationSettings = Schema.Struct({
   /** Validate whenever this many more env steps were taken; 0 never validates. */
   everySteps: withDefault(naturalInt, 0),
   /** Episodes of each validation. */
-  episodes: withDefault(positiveInt, 20),
+  episodes: withDefault(intBetween(1, 100_000), 20),
   /** An episode is cut off after so many steps, whatever the env says. */
   maxSteps: withDefault(positiveInt, 10_000),
   /** Threads that step the validation envs, for heavy ones; 0 steps them where everything else is done. */
-  workers: withDefault(naturalInt, 0),
+  workers: withDefault(threads, 0),
   /** Draws actions as in training instead of taking the best: for policies that must be unsure to get anywhere. */
   sampled: withDefault(Schema.Boolean, false),
   /** Other envs than that of the training: each plays its share of the episodes, at the same time as the others. */
@@ -72,15 +74,15 @@ export const Settings = Schema.Struct({
   /** An env's id, or its name with options. */
   env: EnvSetting,
   /** Envs that are stepped together. */
-  numEnvs: withDefault(positiveInt, 8),
+  numEnvs: withDefault(intBetween(1, 65_536), 8),
   /** Threads that step the envs, for heavy ones; 0 steps them where everything else is done. The result is the same. */
-  workers: withDefault(naturalInt, 0),
+  workers: withDefault(threads, 0),
   /** Env steps, over all envs. */
   totalSteps: positiveInt,
   /** Where all randomness comes from. */
   seed: withDefault(Schema.Int, 1),
   /** The run's name, which is a part of its folder's. */
-  name: withDefault(Schema.NonEmptyString, "run"),
+  name: withDefault(runName, "run"),
   /** A line about the run, for people. */
   description: withDefault(Schema.NullOr(Schema.String), null),
   /** The algorithm's name and its own config. */

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import type { Algorithm } from "../algorithm/Algorithm.ts"
 import { ConfigError, decode, isPlain, keysOf, type Plain, sourceOf, spelledIn } from "../config/Config.ts"
-import { fraction, naturalInt, positiveInt, withDefault } from "../config/fields.ts"
+import { fraction, intBetween, naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 
 /**
  * A synchronous multi-env trainer's settings in one flat block, by the names that people coming from other libraries
@@ -36,7 +36,7 @@ export const TrainerConfig = Schema.Struct({
   /** Env steps between two validations; 0 never validates. */
   validateFreq: withDefault(naturalInt, 1_000_000),
   /** Episodes of a validation. */
-  numValEpisodes: withDefault(positiveInt, 50),
+  numValEpisodes: withDefault(intBetween(1, 100_000), 50),
   /** An episode of it is cut off after so many steps. */
   maxValSteps: withDefault(positiveInt, 10_000),
   /** Env steps between two checkpoints; 0 saves at the end only. */

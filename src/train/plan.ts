@@ -73,19 +73,27 @@ export const plan = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Plan, ConfigError> {
   const options = yield* RunOptions
   const unfit = [values.env, ...(values.validationEnvs ?? [])].map(problemOf).find((problem) => problem !== undefined)
-  if (unfit !== undefined) {
-    return yield* new ConfigError({ source: options.source, key: "env", message: `${options.source}: env: ${unfit}` })
-  }
+  const unknown = values.algorithm === undefined ? undefined : noAlgorithm(values.algorithm)
+  const { source } = options
+  yield* checkAll([
+    unfit === undefined ? Effect.void : wrongValue(source, "env", unfit),
+    unknown === undefined ? Effect.void : wrongValue(source, "algorithm", unknown),
+  ])
   const said = yield* overridden({ name: options.name, ...config }, options.overrides, values)
   const laid = { source: options.source, sources: overLines(lines, said.sources) }
   const saidAlgorithm = isPlain(said.value.algorithm) ? said.value.algorithm.name : said.value.algorithm
   const known = values.algorithm?.name === saidAlgorithm ? values.algorithm : find(String(saidAlgorithm))
   const { value, sources } = yield* expand(said.value, laid, known)
   const from = { ...laid, sources }
+  const nameless = namelessAlgorithm(value.algorithm)
   const saidSettings = Struct.omit(isPlain(value.algorithm) ? value.algorithm : {}, ["name"])
   const within = { ...from, whole: wholeOf(known) }
   const reading = decode(Settings, value, within)
-  yield* checkAll(known === undefined ? [reading] : [reading, known.configure(saidSettings, within)])
+  yield* checkAll([
+    reading,
+    ...(known === undefined ? [] : [known.configure(saidSettings, within)]),
+    ...(nameless === undefined ? [] : [wrongValue(sourceOf(from, "algorithm"), "algorithm", nameless)]),
+  ])
   const decoded = yield* reading
   const { checkpoint } = decoded
   const everySteps = checkpoint.everySteps ?? Math.ceil(decoded.totalSteps / 10)
@@ -145,6 +153,24 @@ const problemOf = (env: Env | undefined): string | undefined => {
   if (has("reset") && has("observe") && has("step")) return env === undefined ? undefined : impostor(env)
   const hint = has("env") ? "; did you mean its .env?" : ""
   return `expected an env, as Env.make gives, or the id of one, found ${has("env") ? "a module" : describe(given)}${hint}`
+}
+
+const wrongValue = (source: string, key: string, problem: string): Effect.Effect<never, ConfigError> =>
+  Effect.fail(new ConfigError({ source, key, message: `${source}: ${key}: ${problem}` }))
+
+/** What is no algorithm, though code gave it as one. */
+const noAlgorithm = (algorithm: unknown): string | undefined => {
+  const has = (key: string): boolean => typeof algorithm === "object" && algorithm !== null && key in algorithm
+  if (has("name") && has("configure")) return undefined
+  const found = has("make") ? "a module; did you mean its .make()?" : describe(algorithm)
+  return `expected an algorithm, as Ppo.make() gives, or the name of one, found ${found}`
+}
+
+/** An algorithm in a config that can't be looked up, by what it has for a name. */
+const namelessAlgorithm = (algorithm: unknown): string | undefined => {
+  const name = isPlain(algorithm) ? algorithm.name : algorithm
+  if (algorithm === undefined || typeof name === "string") return undefined
+  return `expected an algorithm's name, or its name with settings, found ${describe(name)}`
 }
 
 /** A config could only say the env that it is no longer. */
@@ -236,25 +262,33 @@ const checkGoal = ({ stopAtReturn, validation }: Settings, source: string): Effe
 /** What a config says of an env in code: all that makes it, or the name that its author gave it. */
 const inConfig = (env: Env): Said => saidOf(env) ?? env.id
 
+const saidAlgorithm = (algorithm: Algorithm | string): Plain =>
+  typeof algorithm === "string" || noAlgorithm(algorithm) !== undefined
+    ? { name: typeof algorithm === "string" ? algorithm : describe(algorithm) }
+    : { name: algorithm.name, ...algorithm.input }
+
 /** An input in code as config and values. */
 export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {
-  const { env, algorithm, validation, ...rest } = input
+  // Who writes no types may leave out anything.
+  const given: Partial<TrainInput> | null | undefined = input
+  const { env, algorithm, validation, ...rest } = given ?? {}
   const { envs: others = [], ...validating } = validation ?? {}
-  const said = (one: Env | string): Said => (typeof one === "string" ? one : inConfig(one))
+  const said = (one: Env | string): Said =>
+    typeof one === "string" ? one : problemOf(one) !== undefined ? describe(one) : inConfig(one)
   const valueOf = (one: Env | string): Env | undefined => (typeof one === "string" ? undefined : one)
   return {
     config: {
       ...rest,
-      env: said(env),
-      algorithm: typeof algorithm === "string" ? { name: algorithm } : { name: algorithm.name, ...algorithm.input },
+      ...(env === undefined ? {} : { env: said(env) }),
+      ...(algorithm === undefined ? {} : { algorithm: saidAlgorithm(algorithm) }),
       ...(validation === undefined
         ? {}
         : { validation: { ...validating, ...(others.length === 0 ? {} : { envs: others.map(said) }) } }),
     },
     values: {
-      ...(typeof env === "string" ? {} : { env }),
+      ...(env === undefined || typeof env === "string" ? {} : { env }),
       validationEnvs: others.map(valueOf),
-      ...(typeof algorithm === "string" ? {} : { algorithm }),
+      ...(algorithm === undefined || typeof algorithm === "string" ? {} : { algorithm }),
     },
   }
 }

@@ -1,8 +1,11 @@
 import { Clock, Effect, Scope } from "effect"
 import type { Learner, LearnerError, SetupError } from "../algorithm/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
-import { blamed, ConfigError, isPlain } from "../config/Config.ts"
+import { blamed, ConfigError, display, isPlain, snakeCase } from "../config/Config.ts"
+import { oneLine } from "../config/text.ts"
 import type { EnvError } from "../env/EnvError.ts"
+import { sizeOf } from "../env/Space.ts"
+import { GraphError } from "../graph/GraphError.ts"
 import { type RunFiles, RunStore } from "../experiment/RunStore.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import { savedConfig } from "./checkpointing.ts"
@@ -45,11 +48,13 @@ export const setUp = Effect.fnUntraced(function* (
   if (onPlanned !== undefined) yield* onPlanned(identity, planned.effective)
   const startedAtMillis = yield* Clock.currentTimeMillis
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
-  const envs = yield* trainingEnvs(env, settings, gamma)
+  yield* checkRollout(planned)
+  const envs = yield* trainingEnvs(env, settings, gamma).pipe(withinMemory(planned))
   const { observationSpace, actionSpace } = env
-  const learner = yield* algorithm
-    .setup({ ...settings, observationSpace, actionSpace })
-    .pipe(Effect.catchTag("ConfigError", (error) => Effect.fail(blamed(error, planned.from))))
+  const learner = yield* algorithm.setup({ ...settings, observationSpace, actionSpace }).pipe(
+    Effect.catchTag("ConfigError", (error) => Effect.fail(blamed(error, planned.from))),
+    withinMemory(planned),
+  )
   const problem = misfit(planned, learner)
   if (problem !== undefined) return yield* blamed(problem, planned.from)
   const { policy } = learner
@@ -95,6 +100,32 @@ export const setUp = Effect.fnUntraced(function* (
   const run = opened.placed({ checkpoints: settings.checkpoint.dir, ...logs })
   return { planned, envs, learner, validator, stepFolder, wantedStep, run, startedAtMillis }
 })
+
+/** Two gibibytes of observations. */
+const mostNumbers = 2 ** 29
+
+/** A rollout that is larger than memory would not be refused by the system, but end the process. */
+const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<void, ConfigError> => {
+  const { nsteps } = algorithm.config
+  const size = sizeOf(env.observationSpace)
+  if (typeof nsteps !== "number" || settings.numEnvs * nsteps * size <= mostNumbers) return Effect.void
+  const message = `algorithm.nsteps: ${nsteps} steps of ${settings.numEnvs} envs, each with ${size} numbers to observe, are more than ${mostNumbers} numbers; make nsteps or num_envs smaller`
+  return Effect.fail(blamed(new ConfigError({ source: "", key: "algorithm.nsteps", message }), from))
+}
+
+/** Arrays are made of the settings' sizes: where one is too large for the machine, the settings are to blame. */
+const withinMemory =
+  ({ settings, algorithm, from }: Plan) =>
+  <A, E, R>(setup: Effect.Effect<A, E, R>): Effect.Effect<A, E | ConfigError | GraphError, R> =>
+    Effect.catchDefect(setup, (defect): Effect.Effect<never, ConfigError | GraphError> => {
+      if (defect instanceof GraphError) return Effect.fail(defect)
+      if (!(defect instanceof RangeError)) return Effect.die(defect)
+      const sizes = ["nsteps", "bufferSize", "batchSize", "hidden"].flatMap((key) =>
+        algorithm.config[key] === undefined ? [] : [`algorithm.${snakeCase(key)} ${display(algorithm.config[key])}`],
+      )
+      const message = `needs more memory than there is (${oneLine(defect.message)}); make some of these smaller: ${[`num_envs ${settings.numEnvs}`, ...sizes].join(", ")}`
+      return Effect.fail(new ConfigError({ source: from.source, key: "", message: `${from.source}: ${message}` }))
+    })
 
 /** A run that goes on must find its checkpoints: it would start over, and its scores be gone. */
 const movedCheckpoints = Effect.fnUntraced(function* (

@@ -195,6 +195,16 @@ describe("an env's mistakes", () => {
       'reward is "1", not a finite number',
     ],
     [
+      "is async",
+      { step: () => Object.assign(Promise.resolve(), never) },
+      "step returned a promise (it must not be async), not { state, reward, terminated }",
+    ],
+    [
+      "observes later",
+      { observe: (count) => (count === 1 ? Object.assign(Promise.resolve(), [1]) : [1]) },
+      "observe returned a promise (it must not be async), the observation space wants an array of 1",
+    ],
+    [
       "forgets to say whether it ended",
       { step: () => ({ ...never, terminated: JSON.parse("0") }) },
       "terminated is 0, not a boolean",
@@ -211,6 +221,11 @@ describe("an env's mistakes", () => {
     assert.strictEqual(
       envError(() => broken({ reset: throws })).message,
       "counter: env 0, episode 0, reset: reset threw Error: no such level",
+    )
+    const later = () => JSON.parse("0")
+    assert.strictEqual(
+      envError(() => broken({ reset: () => Object.assign(Promise.resolve(0), later()) })).message,
+      "counter: env 0, episode 0, reset: reset returned a promise (it must not be async)",
     )
     assert.include(
       envError(() => broken({ observe: () => [Number.NaN] })).message,

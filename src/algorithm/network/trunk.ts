@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { naturalInt, positiveInt, withDefault } from "../../config/fields.ts"
+import { intBetween, layers, naturalInt, units, withDefault } from "../../config/fields.ts"
 import type { Box } from "../../env/Space.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { orthogonal } from "../../graph/initialisers.ts"
@@ -12,12 +12,14 @@ import type { DensePolicy } from "../Algorithm.ts"
 /** The fields by which a config chooses its networks. */
 export const networkFields = {
   /** Hidden layers; for images, those after the convolutions. */
-  hidden: withDefault(Schema.Array(positiveInt), [64, 64]),
+  hidden: withDefault(layers, [64, 64]),
   /** The activation function between layers, for vectors; networks over images use rectifiers throughout. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
   /** For image observations [channels, height, width]; null chooses by the image's size. */
   convolutions: withDefault(
-    Schema.NullOr(Schema.Array(Schema.Struct({ filters: positiveInt, kernel: positiveInt, stride: positiveInt }))),
+    Schema.NullOr(
+      Schema.Array(Schema.Struct({ filters: units, kernel: units, stride: units })).check(Schema.isMaxLength(100)),
+    ),
     null,
   ),
 }
@@ -25,7 +27,7 @@ export const networkFields = {
 /** Fields of those that can also remember. */
 export const memoryFields = {
   /** Units of a long short-term memory after the hidden layers; 0 for a network without memory. */
-  lstm: withDefault(naturalInt, 0),
+  lstm: withDefault(intBetween(0, 65_536), 0),
   /** Steps that gradients flow back through the memory; must divide `nsteps`. 0 is the whole rollout. */
   sequence: withDefault(naturalInt, 0),
 }

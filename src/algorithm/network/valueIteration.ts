@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { naturalInt, positiveInt, withDefault } from "../../config/fields.ts"
+import { intBetween, naturalInt, units, withDefault } from "../../config/fields.ts"
 import type { Box } from "../../env/Space.ts"
 import { orthogonal } from "../../graph/initialisers.ts"
 import { conv } from "../../graph/layers.ts"
@@ -11,11 +11,11 @@ import { isImage, type Trunk } from "./trunk.ts"
 /** How a network plans by value iteration. */
 export const Planning = Schema.Struct({
   /** Sweeps over the map: about as many as the longest way has steps. */
-  iterations: withDefault(positiveInt, 12),
+  iterations: withDefault(intBetween(1, 1000), 12),
   /** Filters of the layer that makes a reward of what is seen. */
-  filters: withDefault(positiveInt, 32),
+  filters: withDefault(units, 32),
   /** Channels of the planner's own actions. */
-  actions: withDefault(positiveInt, 10),
+  actions: withDefault(units, 10),
   /** Which plane of the observation shows where the agent is. */
   agentPlane: withDefault(naturalInt, 2),
 })

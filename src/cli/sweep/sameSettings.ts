@@ -1,9 +1,8 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { stringify } from "yaml"
 import { display, isPlain, toSnakeCase } from "../../config/Config.ts"
-import { readYamlText } from "../../config/yaml.ts"
+import { asSaved } from "../../config/yaml.ts"
 import { diff } from "../../runs/diff.ts"
 import { readYaml } from "../loadTraining.ts"
 import { UsageError } from "../UsageError.ts"
@@ -35,10 +34,7 @@ const asPlanned = Effect.fnUntraced(function* (
   // A finished one that has lost it can only be believed.
   if (!existsSync(file)) return found
   const then = yield* readYaml(file)
-  const { value: now } = yield* Effect.mapError(
-    readYamlText(stringify(toSnakeCase(effective)), label),
-    ({ message }) => new UsageError({ message }),
-  )
+  const now = asSaved(toSnakeCase(effective))
   const [before, after] = [stepsOf(then), stepsOf(now)]
   const isLonger = before !== undefined && after !== undefined && after > before
   const other = diff(then, now).find(

@@ -8,7 +8,7 @@
  * apples, and begins each episode alike. Planes: agent, apple, hedge.
  */
 import { Schema } from "effect"
-import { positiveInt } from "../../config/fields.ts"
+import { intBetween } from "../../config/fields.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
@@ -17,9 +17,9 @@ import { applePicker } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
   /** Width and height, 8 at least. 84 by default. */
-  size: Schema.optionalKey(positiveInt),
+  size: Schema.optionalKey(intBetween(1, 1000)),
   /** 100 by default; 20 where all episodes are alike. */
-  apples: Schema.optionalKey(positiveInt),
+  apples: Schema.optionalKey(intBetween(1, 1000)),
   /** One layout for all episodes, drawn from this seed. Every episode has its own by default. */
   layoutSeed: Schema.optionalKey(Schema.Int),
   id: Schema.optionalKey(Schema.NonEmptyString),

@@ -6,7 +6,7 @@
  * Actions: the eight neighbours, clockwise from up. Planes: obstacle, goal, agent.
  */
 import { Schema } from "effect"
-import { fraction, positiveInt } from "../../config/fields.ts"
+import { fraction, intBetween, positiveInt } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
@@ -15,7 +15,7 @@ import { gridWorld } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
   /** Width and height; there is a wall around. 8 by default. */
-  size: Schema.optionalKey(positiveInt),
+  size: Schema.optionalKey(intBetween(1, 1000)),
   /** The share of the places that is blocked. 0.25 by default. */
   density: Schema.optionalKey(fraction),
   /** Steps before an episode is cut off. 4 × size by default. */

@@ -7,7 +7,7 @@
  * that is all ones while a key is held would outweigh all else for who looks for what is new.)
  */
 import { Schema } from "effect"
-import { positiveInt } from "../../config/fields.ts"
+import { intBetween, positiveInt } from "../../config/fields.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { boardEnv, type BoardEnv, mark, type Rules } from "../internal/board.ts"
@@ -17,9 +17,9 @@ import { EnvError } from "../EnvError.ts"
 
 export const Options = Schema.Struct({
   /** Width and height, the walls around included. 8 by default. */
-  size: Schema.optionalKey(positiveInt),
+  size: Schema.optionalKey(intBetween(1, 1000)),
   /** Rooms, so a door and a key less. 2 by default. */
-  rooms: Schema.optionalKey(positiveInt),
+  rooms: Schema.optionalKey(intBetween(1, 1000)),
   /** Steps before an episode is cut off. 4 × size² by default. */
   maxSteps: Schema.optionalKey(positiveInt),
   /** One layout for all episodes, drawn from this seed. Every episode has its own by default. */

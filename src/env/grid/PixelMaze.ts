@@ -6,7 +6,7 @@
  * Actions: up, down, left, right. Planes: red, green, blue.
  */
 import { Schema } from "effect"
-import { naturalInt, positiveInt } from "../../config/fields.ts"
+import { intBetween, positiveInt } from "../../config/fields.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
@@ -22,7 +22,7 @@ const goalPoints = 10
 
 export const Options = Schema.Struct({
   /** 4 by default. */
-  apples: Schema.optionalKey(naturalInt),
+  apples: Schema.optionalKey(intBetween(0, 1000)),
   /** Steps before an episode is cut off. 200 by default. */
   maxSteps: Schema.optionalKey(positiveInt),
   /** One maze for all episodes, drawn from this seed. Every episode has its own by default. */

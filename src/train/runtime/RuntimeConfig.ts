@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import type { RetentionStrategy } from "../../checkpoint/Checkpoint.ts"
-import { naturalInt, orDefault, positiveInt, withDefault } from "../../config/fields.ts"
+import { atOnce, naturalInt, orDefault, positiveInt, runName, withDefault } from "../../config/fields.ts"
 import { LogLevel } from "../../record/logLevel.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
@@ -18,11 +18,11 @@ export const RuntimeSettings = Schema.Struct({
   /** Observations, actions, feedback and times in the scores' lines, too. */
   verboseScoreLogging: withDefault(Schema.Boolean, true),
   /** What `validation_num_workers` is unless given. Training episodes follow one another, as each learns from the last. */
-  numParallelEpisodes: optional(positiveInt),
+  numParallelEpisodes: optional(atOnce),
   /** Validate whenever so many more episodes have ended; null or 0 never does. */
   validationFreq: optional(naturalInt),
   /** Validation episodes at a time. null: `num_parallel_episodes`, else the number of cores. */
-  validationNumWorkers: optional(positiveInt),
+  validationNumWorkers: optional(atOnce),
   /** Validate before the first episode. */
   runValidationAtStart: withDefault(Schema.Boolean, false),
   /** The folder of the checkpoints, below the run's or from the root on; null: `checkpoints`. */
@@ -58,7 +58,7 @@ export type OutputSettings = typeof OutputSettings.Type
 /** All about a run but what is played, and by whom. */
 export const RunSettings = Schema.Struct({
   /** In the run's folder and its lists. */
-  name: withDefault(Schema.NonEmptyString, "run"),
+  name: withDefault(runName, "run"),
   /** A line about the run, for people. */
   description: optional(Schema.String),
   /** Where all chance of the envs comes from, and the seeds of the model's sampling. */

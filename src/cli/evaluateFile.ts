@@ -75,13 +75,13 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
       Effect.fail(
         directory === undefined
           ? error
-          : new LmError({ ...error, message: `${error.message}; to go on: ${resumeCommand(given, directory)}` }),
+          : new LmError({ ...error, message: `${error.message}; resume with: ${resumeCommand(given, directory)}` }),
       ),
     ),
     Effect.onExit((exit) =>
       Effect.sync(() => {
         if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) && directory !== undefined) {
-          process.stderr.write(`\ninterrupted; to go on: ${resumeCommand(given, directory)}\n`)
+          process.stderr.write(`\ninterrupted; resume with: ${resumeCommand(given, directory)}\n`)
         }
       }),
     ),

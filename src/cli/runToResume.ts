@@ -39,7 +39,7 @@ export const runToResume = Effect.fnUntraced(function* (
   if (newest !== undefined) {
     const command = yield* sweepCommand(newest.path)
     if (command === undefined) return newest.path
-    const message = `--resume latest: the newest unfinished run, ${newest.path}, is one of a sweep, which goes on by: ${command}; that run alone goes on by --resume ${newest.path}`
+    const message = `--resume latest: the newest unfinished run, ${newest.path}, is part of a sweep; resume the sweep with: ${command}; or this run alone with --resume ${newest.path}`
     return yield* new UsageError({ message })
   }
   const finished = ofThisName.find(({ path }) => !existsSync(join(path, sweepFile)))
@@ -90,8 +90,8 @@ const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
 const ofTraining = /^(env|algorithm|agent|train_dataset)(\.|$)(?!.*api_?key)/
 
 /**
- * Refuses to resume a run by a file that is not its own: what the file says would be overlaid with the run's settings,
- * and be passed over without a word. A file that has another name than the run may still be it, under another name.
+ * Refuses to resume a run with a file that is not its own: the run's settings would silently override those of the file.
+ * A file with another name than the run is accepted when its env and algorithm are those of the run.
  */
 export const refuseOtherFile = Effect.fnUntraced(function* (
   given: Given,
@@ -112,8 +112,8 @@ export const refuseOtherFile = Effect.fnUntraced(function* (
   const other = diff(then, now).find(({ key }) => ofTraining.test(key))
   if (other === undefined) return
   const message =
-    `--resume ${run}: it is a run of ${name}, and ${given.file} is another training: ${other.key} is ` +
+    `--resume ${run}: this is a run of ${name}, but ${given.file} is another training: ${other.key} is ` +
     `${display(other.left)} in the run and ${display(other.right)} in the file; give the run's own file, or ` +
-    `--name ${name} if this is it under another name`
+    `--name ${name} if the file was renamed`
   return yield* new UsageError({ message })
 })

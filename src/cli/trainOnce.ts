@@ -72,7 +72,7 @@ export const trainOnce = Effect.fnUntraced(function* (
           ? error
           : new LmError({
               ...error,
-              message: `${error.message}; to go on: ${resumeCommand(given, opened.directory, error.remedy)}`,
+              message: `${error.message}; resume with: ${resumeCommand(given, opened.directory, error.remedy)}`,
             }),
       ),
     ),
@@ -81,19 +81,19 @@ export const trainOnce = Effect.fnUntraced(function* (
     finished: (result) => {
       if (given.json) process.stdout.write(`${JSON.stringify(result)}\n`)
       if (given.json || given.quiet) return
-      const idle =
-        result.digest === digestBefore ? `it was finished already, and nothing has changed; ${further}\n` : ""
+      const idle = result.digest === digestBefore ? `this run is finished, and nothing has changed; ${further}\n` : ""
       process.stdout.write(`${idle}${summary(result)}`)
     },
     interrupted: () => {
       if (opened === undefined) return
-      process.stderr.write(`\ninterrupted; to go on: ${resumeCommand(given, opened.directory)}\n`)
+      process.stderr.write(`\ninterrupted; resume with: ${resumeCommand(given, opened.directory)}\n`)
     },
   })
 })
 
-/** What makes a finished run a beginning. */
-const further = "a larger --total-steps (of agents that talk: --set runtime.max_envs_to_visit=…) has it go on"
+/** How a finished run is resumed. */
+const further =
+  "train it further with a larger --total-steps (for language-model agents: --set runtime.max_envs_to_visit=N)"
 
 /** Loaded only when it is asked for. */
 const otlpLayer = (baseUrl: string) =>

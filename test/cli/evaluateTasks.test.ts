@@ -146,7 +146,7 @@ describe("effect eval tasks.yaml", () => {
               const outcome = await ended
               if (signal === "SIGINT") {
                 assert.strictEqual(outcome.code, 130, outcome.stderr)
-                assert.match(outcome.stderr, /interrupted; to go on: npx effect eval .*tasks\.yaml --resume .*out/)
+                assert.match(outcome.stderr, /interrupted; resume with: npx effect eval .*tasks\.yaml --resume .*out/)
               }
               kept = over()
               assert.isBelow(kept, 36)

@@ -85,7 +85,7 @@ describe("an experiment ends", () => {
         assert.strictEqual(server.asked.length, calls)
         const [one] = runsOf(folder)
         assert.isTrue(existsSync(join(one, "checkpoints/latest/runtime.json")))
-        const words = /to go on: npx effect run (.+)\n$/.exec(outcome.stderr)?.[1].split(" ") ?? []
+        const words = /resume with: npx effect run (.+)\n$/.exec(outcome.stderr)?.[1].split(" ") ?? []
         assert.strictEqual(words[0], "experiment.yaml")
         assert.include(words, "--resume")
         // What was spent is spent.
@@ -116,7 +116,7 @@ describe("an experiment ends", () => {
         const stopped = await ended
         assert.strictEqual(stopped.code, 130, stopped.stderr)
         assert.strictEqual(stopped.stdout, "")
-        const words = /to go on: npx effect run (.+)\n/.exec(stopped.stderr)?.[1].split(" ") ?? []
+        const words = /resume with: npx effect run (.+)\n/.exec(stopped.stderr)?.[1].split(" ") ?? []
         const resumed = await start(["run", ...words, "--json", "--quiet"], folder).ended
         assert.strictEqual(resumed.code, 0, resumed.stderr)
         const asked = server.asked.length

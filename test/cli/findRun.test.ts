@@ -123,6 +123,24 @@ describe("latest and a part of a path", () => {
     }
   })
 
+  it("are resumed as a sweep, by the folder of its time", async () => {
+    const [time] = trained.slice(results.length + 1).split("/")
+    const again = ["run", join(folder, "pole.yaml"), "--seeds", "1", "--dry-run", "--resume"]
+    const { stdout, code } = await effect(...again, time.slice(5))
+    assert.strictEqual(code, 0)
+    assert.match(stdout, new RegExp(`^is finished +${trained} `))
+    const several = await effect(...again, "01-01_00-00-0")
+    assert.match(
+      several.stderr,
+      /--resume 01-01_00-00-0: 2 folders have this in their paths: .*2026.*, .*2999.*; write more of one/,
+    )
+    const none = await effect(...again, "1999")
+    assert.include(
+      none.stderr,
+      "--resume 1999: expected the folder of a sweep, which is named by its time, or a part of ",
+    )
+  })
+
   it("are resumed", async () => {
     const file = join(folder, "pole.yaml")
     const { stdout, code } = await effect("run", file, "--resume", part(), "--total-steps", "96", "--quiet", "--json")

@@ -38,7 +38,7 @@ describe("a run that is finished", () => {
       const shown = await effect(["run", "pole.ts", "--resume", "latest"], folder)
       assert.match(
         shown.stdout,
-        /^it was finished already, and nothing has changed; a larger --total-steps .* go on\n64/,
+        /^this run is finished, and nothing has changed; train it further with a larger --total-steps .*\n64/,
       )
       const further = await effect(
         ["run", "pole.ts", "--quiet", "--json", "--resume", "latest", "--total-steps", "96"],
@@ -91,8 +91,8 @@ describe("a file that is not the run's own", () => {
       assert.strictEqual(refused.code, 2)
       assert.strictEqual(
         refused.stderr,
-        `effect: --resume ${runDir}: it is a run of pole, and lstm.ts is another training: algorithm.lstm is 0 in the ` +
-          "run and 4 in the file; give the run's own file, or --name pole if this is it under another name\n",
+        `effect: --resume ${runDir}: this is a run of pole, but lstm.ts is another training: algorithm.lstm is 0 in the ` +
+          "run and 4 in the file; give the run's own file, or --name pole if the file was renamed\n",
       )
       assert.deepStrictEqual(contentsOf(join(folder, "results")), before)
       for (const words of [["copy.ts"], ["lstm.ts", "--name", "pole"], [join(runDir, "config.yaml")]]) {

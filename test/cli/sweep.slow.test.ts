@@ -230,7 +230,7 @@ describe("a sweep is the same sweep", () => {
         child.kill("SIGINT")
         const { code, stderr } = await ended
         assert.strictEqual(code, 130, stderr)
-        assert.lengthOf(stderr.match(/to go on/g) ?? [], 1)
+        assert.lengthOf(stderr.match(/resume with: /g) ?? [], 1)
         const unfinished = runsIn(stopped).filter((run) => !existsSync(join(run, "return.json")))
         assert.isNotEmpty(unfinished)
         for (const run of unfinished) {
@@ -238,7 +238,7 @@ describe("a sweep is the same sweep", () => {
           assert.isTrue(existsSync(join(run, "checkpoints/latest/manifest.json")))
         }
 
-        const [, command] = /to go on: npx effect (.*)\n/.exec(stderr) ?? []
+        const [, command] = /resume with: npx effect (.*)\n/.exec(stderr) ?? []
         const words = command.match(/'[^']*'|\S+/g)?.map((word) => word.replace(/^'(.*)'$/, "$1")) ?? []
         const outcome = await effect(words)
         assert.strictEqual(outcome.code, 0, outcome.stderr)
@@ -298,7 +298,7 @@ describe("a sweep is the same sweep", () => {
       const outcome = await effect([...args, "--resume", "latest"])
       assert.strictEqual(outcome.code, 2, outcome.stderr)
       const command = `npx effect run ${file} --seeds 1..2 --resume ${dirname(dirname(dirname(first)))}`
-      const message = `the newest unfinished run, ${first}, is one of a sweep, which goes on by: ${command}; that run alone goes on by --resume ${first}`
+      const message = `the newest unfinished run, ${first}, is part of a sweep; resume the sweep with: ${command}; or this run alone with --resume ${first}`
       assert.strictEqual(outcome.stderr, `effect: --resume latest: ${message}\n`)
       assert.isFalse(existsSync(join(first, "return.json")))
       assert.strictEqual((await effect(command.split(" ").slice(2))).code, 0)
@@ -368,7 +368,7 @@ describe.concurrent("what can't be swept is one line, before anything starts", (
     [["num_envs=4,8", "--resume", "latest"], "--resume latest: there is no sweep of train with any of these runs"],
     [
       ["num_envs=4,8", "--resume", "nowhere"],
-      "--resume nowhere: it is not a sweep's folder, which is named by its time",
+      "--resume nowhere: expected the folder of a sweep, which is named by its time, or a part of its path",
     ],
   ] as const) {
     it(args.join(" ").slice(0, 80), () =>

@@ -64,15 +64,11 @@ export const earlierFolder = Effect.fnUntraced(function* (
   runs: ReadonlyArray<PlannedRun>,
 ): Effect.fn.Return<SweepFolder, UsageError> {
   if (wanted !== "latest") {
-    const time = basename(wanted)
-    if (dateOf(time) === undefined || !existsSync(wanted)) {
-      const message = `--resume ${wanted}: it is not a sweep's folder, which is named by its time`
-      return yield* new UsageError({ message })
-    }
-    const folder = yield* look(dirname(wanted), time, runs)
+    const place = yield* placeOf(wanted, resultsDir)
+    const folder = yield* look(dirname(place), basename(place), runs)
     // One that was stopped at once is empty.
     if (folder.found.some((one) => one !== undefined) || folder.others === 0) return folder
-    return yield* new UsageError({ message: `--resume ${wanted}: it has none of these runs, but others` })
+    return yield* new UsageError({ message: `--resume ${wanted}: ${place} has none of these runs, but others` })
   }
   const times = (yield* namesIn(resultsDir)).filter((name) => dateOf(name) !== undefined)
   /** The newest that is finished, or was stopped before its first run began: nobody can tell what it was to hold. */
@@ -87,6 +83,20 @@ export const earlierFolder = Effect.fnUntraced(function* (
   if (other !== undefined) return other
   const message = `--resume latest: there is no sweep of ${runs[0].identity.name} with any of these runs in ${resultsDir}`
   return yield* new UsageError({ message })
+})
+
+/** The folder of a sweep, or the only one whose path has the wanted text in it. */
+const placeOf = Effect.fnUntraced(function* (wanted: string, resultsDir: string): Effect.fn.Return<string, UsageError> {
+  if (existsSync(wanted) && dateOf(basename(wanted)) !== undefined) return wanted
+  const places = (yield* namesIn(resultsDir))
+    .filter((name) => dateOf(name) !== undefined && join(resultsDir, name).includes(wanted))
+    .map((name) => join(resultsDir, name))
+  if (places.length === 1) return places[0]
+  const problem =
+    places.length === 0
+      ? "expected the folder of a sweep, which is named by its time, or a part of its path"
+      : `${places.length} folders have this in their paths: ${places.slice(0, 3).join(", ")}; write more of one of them`
+  return yield* new UsageError({ message: `--resume ${wanted}: ${problem}` })
 })
 
 /** Whether a folder holds nothing but the lock of a sweep, which outlives one that was killed. */

@@ -76,7 +76,7 @@ const inFolder = Effect.fnUntraced(function* (
     Effect.onExit((exit) =>
       Effect.sync(() => {
         if (Exit.isSuccess(exit) || !Cause.hasInterruptsOnly(exit.cause)) return
-        process.stderr.write(`\ninterrupted; to go on: ${goOnCommand(given, place)}\n`)
+        process.stderr.write(`\ninterrupted; resume with: ${goOnCommand(given, place)}\n`)
       }),
     ),
   )

@@ -79,7 +79,10 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
     const out = given.export.value
     const { runs, files, leftOut } = yield* exportSite(directory, out, { checkpoints: given.checkpoints })
     process.stdout.write(`${runs} runs, ${files} files in ${out}; any file server shows them\n`)
-    if (leftOut > 0) process.stdout.write(`${leftOut} files of checkpoints left out; --checkpoints copies them\n`)
+    if (leftOut > 0)
+      process.stdout.write(
+        `without ${leftOut} ${leftOut === 1 ? "file" : "files"} of checkpoints; --checkpoints copies them\n`,
+      )
     return
   }
   if (given.checkpoints) return yield* new UsageError({ message: "--checkpoints only works with --export" })

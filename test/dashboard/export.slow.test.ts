@@ -54,10 +54,11 @@ inBrowser("an exported site", ({ page, served, text, count, drawn, click, set })
         `${run}/steps/000000000001000/trajectories.json`,
         JSON.stringify([{ trajectory: [{ observation: [42], action: [1], reward: 1 }] }]),
       )
+      write(results, `${run}/checkpoints/step_1000/weights.safetensors`, "weights")
       const out = join(folder, "site")
       const exported = await effect(["ui", results, "--export", out])
       assert.strictEqual(exported.code, 0, exported.stderr)
-      assert.match(exported.stdout, /^3 runs, \d+ files in /)
+      assert.match(exported.stdout, /^3 runs, \d+ files in .*\nwithout 1 file of checkpoints; --checkpoints/)
       const server = await plainServer(folder)
       try {
         await page.goto(server.url)
@@ -73,6 +74,7 @@ inBrowser("an exported site", ({ page, served, text, count, drawn, click, set })
         await click("a[href*='_ppo/0001']")
         await page.until("document.querySelector('.numbers')?.textContent.includes('42') === true")
         assert.include(await text("article"), "total_steps: 1000")
+        assert.include(await text("article"), "This export has no checkpoints (1 file)")
         assert.deepStrictEqual(page.complaints(), [])
         // Framed by somebody else's page it runs nothing: here there is no server whose headers would forbid that.
         await page.goto(`${server.url}frame.html`)

@@ -7,6 +7,7 @@ import type { RunDetail } from "../../src/dashboard/detail-node.ts"
 import { type ExportOptions, exportResults, exportSite } from "../../src/dashboard/export-node.ts"
 import { openResults, type Results } from "../../src/dashboard/results-node.ts"
 import type { Episode } from "../../src/dashboard/transcripts/Episode.ts"
+import { effect } from "../cli/effect.ts"
 import { makeRun, withFolder, write } from "./folder.ts"
 
 const weights = ["checkpoints/latest/weights.safetensors", "steps/000000000001000/checkpoint.h5"]
@@ -69,6 +70,11 @@ describe("an exported site", () => {
       assert.strictEqual(detailIn(site, run).leftOut, leftOut)
     }),
   )
+
+  it("is what --checkpoints is for", async () => {
+    const { code, stderr } = await effect(["ui", "test", "--checkpoints"])
+    assert.deepStrictEqual([code, stderr], [2, "effect: --checkpoints only works with --export\n"])
+  })
 
   it("skips a file that a run removes while it is copied, and does not list it", () =>
     exported(async (run, results, site) => {

@@ -3,7 +3,7 @@
  *
  * The page of an exported site computes the band of a filtered group with this very file.
  */
-import { bootstrap, interquartileMean, meanOf, thinned } from "../experiment/resampling.ts"
+import { bootstrap, interquartileMean, meanOf } from "../experiment/resampling.ts"
 import type { Axis, Curve } from "./curve.ts"
 import { rounded } from "./rounded.ts"
 
@@ -32,7 +32,7 @@ const mostPlaces = 200
 export const mostRunsInABand = 2000
 
 /**
- * Computes the middle of several runs' curves, with its interval, at the places where any of them was measured. A run
+ * Computes the middle of several runs' curves, with its interval, at the places where any of them was measured (or even ones, of many). A run
  * counts at each place between its first and its last measurement, on straight lines between its own points; what comes
  * after its end is unknown, so it is never carried forward. The places therefore fall into two parts:
  *
@@ -70,18 +70,27 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis): Band => {
 }
 
 /**
- * The places where any run was measured, thinned out by their rank, so that short runs keep theirs beside a very long one;
- * and the last place that half of the runs reach.
+ * The places where any run was measured, if they are few enough to be drawn; else even ones, up to the end that half of the
+ * runs reach, and from there on: so a very long run takes no places from shorter ones.
  */
 const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<number> => {
-  if (columns.length === 0) return []
-  const places = new Set<number>()
-  for (const column of columns) for (const x of column) places.add(x)
+  const union = new Set<number>()
+  for (const column of columns) for (const x of column) union.add(x)
+  const places = [...union].sort((a, b) => a - b)
+  if (places.length <= mostPlaces) return places
   const ends = columns.map((column) => column[column.length - 1]).sort((a, b) => b - a)
-  const sharedEnd = ends[Math.ceil(ends.length / 2) - 1]
-  const some = thinned([...places].sort((a, b) => a - b), mostPlaces) // prettier-ignore
-  return some.includes(sharedEnd) ? some : [...some, sharedEnd].sort((a, b) => a - b)
+  const [start, sharedEnd, end] = [places[0], ends[Math.ceil(ends.length / 2) - 1], ends[0]]
+  const count = mostPlaces / 2
+  const shared = evenPlaces(start, sharedEnd, count)
+  const step = (sharedEnd - start) / count
+  const rest = end === sharedEnd ? 0 : Math.min(count, Math.max(1, Math.round((end - sharedEnd) / step)))
+  // Where half of the runs end as they begin, all of the first part is one place.
+  return [...new Set([start, ...shared, ...evenPlaces(sharedEnd, end, rest)])]
 }
+
+/** So many places after the first one, and the last. A run's own end is met exactly, or it would count as over. */
+const evenPlaces = (from: number, to: number, count: number): ReadonlyArray<number> =>
+  Array.from({ length: count }, (_, index) => (index === count - 1 ? to : from + ((to - from) * (index + 1)) / count))
 
 /** On the straight line between the points at either side; undefined before the first and after the last. */
 const valueAt = (xs: ReadonlyArray<number>, ys: ReadonlyArray<number>, x: number): number | undefined => {

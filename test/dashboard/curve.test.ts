@@ -154,6 +154,23 @@ describe("a band", () => {
     )
   })
 
+  it("of runs that end nearly together has even places, and hardly any of fewer runs", () => {
+    const runs = [997, 1000, 998, 999, 996].map((end, run) => {
+      const x = Array.from({ length: 100 }, (_, index) => (index * (end + run / 10)) / 99)
+      return curveOf(x, x)
+    })
+    const { x, shared, mean } = bandOf(runs, "time")
+    assert.deepStrictEqual([x.length, shared, x[0], x[shared - 1], x.at(-1)], [102, 101, 0, 998.2, 1000.1])
+    x.forEach((place, index) => assert.closeTo(mean[index], place, 1e-3))
+    for (let index = 1; index < shared; index++) assert.closeTo(x[index] - x[index - 1], 9.982, 1e-3)
+  })
+
+  it("of runs that have one place each has the place that most share", () => {
+    const runs = Array.from({ length: 500 }, (_, index) => curveOf([index < 250 ? 0 : index], [1]))
+    const { x, shared, runs: counts } = bandOf(runs, "steps")
+    assert.deepStrictEqual([x[0], counts[0], shared], [0, 250, 1])
+  })
+
   it("is empty where at no place half of the runs were measured", () => {
     const band = bandOf([10, 500, 90_000].map((step) => curveOf([step], [1])), "steps") // prettier-ignore
     assert.deepStrictEqual([band.x, band.of, band.shared], [[], 3, 0])

@@ -111,7 +111,10 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
         const index = cursor === undefined ? endOf(one) : indexAt(one)
         if (index === undefined) return row(one, el("span", { class: "quiet" }, "–"))
         const band = cursor === undefined || one.low === undefined ? "" : ` (${text(one.low[index])} to ${text(one.high[index])})` // prettier-ignore
-        const some = one.runs === undefined || one.runs[index] === one.of ? "" : ` ${one.runs[index]} of ${one.of} runs`
+        const some =
+          cursor === undefined || one.runs === undefined || one.runs[index] === one.of
+            ? ""
+            : ` ${one.runs[index]} of ${one.of} runs`
         return row(one, el("b", {}, text(one.y[index])), el("span", { class: "quiet" }, band, some))
       }),
       ...noted.slice(0, mostNames).map((one) => row(one, el("span", { class: "quiet" }, one.note))),

@@ -11,8 +11,10 @@ const [major, minor] = process.versions.node.split(".").map(Number)
 
 if (major > 22 || (major === 22 && minor >= 19)) {
   module.enableCompileCache?.()
-  const source = join(here, "../src/cli/main.ts")
-  await import(pathToFileURL(existsSync(source) ? source : join(here, "../dist/cli/main.js")).href)
+  // In its own checkout it runs the sources. An installed package has them too, but Node strips no types there.
+  const isInstalled = /[\\/]node_modules[\\/]/.test(here)
+  const main = join(here, isInstalled ? "../dist/cli/main.js" : "../src/cli/main.ts")
+  await import(pathToFileURL(main).href)
 } else {
   const newer = pinnedNode()
   if (newer === undefined) {

@@ -1,9 +1,12 @@
-// Before packing: `exports` of what is built; after: of the sources again. (npm doesn't look at publishConfig.exports.)
+// Before packing: `exports` of what is built; after: of the sources again.
+//   node scripts/swapExports.ts dist
+//   node scripts/swapExports.ts src
 import { readFileSync, writeFileSync } from "node:fs"
 
 const path = new URL("../package.json", import.meta.url)
-const manifest = JSON.parse(readFileSync(path, "utf8"))
-const { exports, publishConfig } = manifest
-manifest.exports = publishConfig.exports
-manifest.publishConfig.exports = exports
-writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`)
+const text = readFileSync(path, "utf8")
+const swapped =
+  process.argv[2] === "dist"
+    ? text.replace(/"\.\/src\/(\w+)\.ts"/g, '"./dist/$1.js"')
+    : text.replace(/"\.\/dist\/(\w+)\.js"/g, '"./src/$1.ts"')
+writeFileSync(path, swapped)

@@ -9,22 +9,37 @@ import type { Backend, BackendError, BackendUnavailable } from "./Backend.ts"
  * The backend that picks a device for each graph: `wasm` where a session's cost a run and a node outweighs the
  * arithmetic, a session for larger graphs and for what `wasm` cannot compile.
  *
- * The choice is made by a model of the costs, not by a stopwatch: its coefficients were measured once, so the same graph gets the same device everywhere and a run stays
- * reproducible from its seed.
+ * The choice is made by a model of the costs, not by a stopwatch: its coefficients were measured once, so the same graph
+ * gets the same device everywhere and a run stays reproducible from its seed. Where there are no sessions, because ONNX
+ * Runtime is not installed, all graphs run on `wasm`; `warnings` names those that would not have.
  */
 export const auto = (options: {
   readonly wasm: Backend["Service"]
   /** Made when the first graph asks for it: loading ONNX Runtime takes a while. */
   readonly session: Effect.Effect<Backend["Service"], BackendUnavailable>
 }): Backend["Service"] => {
+  let unavailable: BackendUnavailable | undefined
+  const displaced: Array<string> = []
   const compile = (spec: ProgramSpec): Effect.Effect<Program, CompileError, Scope.Scope> => {
-    const onSession = Effect.flatMap(options.session, (session) => session.compile(spec))
+    const session = Effect.tapError(options.session, (error) =>
+      Effect.sync(() => {
+        unavailable = error
+        if (!displaced.includes(spec.name)) displaced.push(spec.name)
+      }),
+    )
+    const onSession = Effect.flatMap(session, (service) => service.compile(spec))
     const onWasm = options.wasm.compile(spec)
     // Whichever is expected to be slower still serves where the faster one can't.
     const [first, second] = prefersWasm(spec) ? [onWasm, onSession] : [onSession, onWasm]
     return Effect.catchTag(first, ["GraphError", "BackendUnavailable"], () => second)
   }
-  return { name: "auto", compile, warnings: options.wasm.warnings ?? Effect.succeed([]) }
+  const warnings = Effect.gen(function* () {
+    const ofWasm = yield* options.wasm.warnings ?? Effect.succeed([])
+    if (unavailable === undefined) return ofWasm
+    const moved = `on "wasm" instead of "cpu", with other last bits: ${displaced.join(", ")}`
+    return [...ofWasm, `${moved}. ${unavailable.message}`]
+  })
+  return { name: "auto", compile, warnings }
 }
 
 type Program = Effect.Success<ReturnType<Backend["Service"]["compile"]>>

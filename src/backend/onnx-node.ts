@@ -69,8 +69,11 @@ export const make = (
     }
   })
 
+/** The version that this library is tested with; another one may give other bits. */
+const version = "1.30.0"
+
 const remedies: Readonly<Record<Device, string>> = {
-  cpu: "Install it: npm install onnxruntime-node",
+  cpu: `Add it to your project: npm install onnxruntime-node@${version}; or choose wasm, which needs no package`,
   cuda:
     "It needs Linux on x64, an NVIDIA GPU with CUDA 12 and cuDNN 9, and the provider libraries, which the package's own " +
     "script fetches: ONNXRUNTIME_NODE_INSTALL=cuda12 node node_modules/onnxruntime-node/script/install.js",
@@ -107,14 +110,25 @@ const require = createRequire(import.meta.url)
 const loadRuntime: Effect.Effect<Runtime, BackendUnavailable> = Effect.try({
   try: (): Runtime => {
     const native: typeof import("onnxruntime-node/dist/binding.js") = require("onnxruntime-node/dist/binding.js")
-    const common: typeof import("onnxruntime-common") = require("onnxruntime-common")
+    // Its own copy: a project need not have one.
+    const itsRequire = createRequire(require.resolve("onnxruntime-node/dist/binding.js"))
+    const common: typeof import("onnxruntime-common") = itsRequire("onnxruntime-common")
     // What goes wrong is in the error that is thrown.
     common.env.logLevel = "fatal"
     native.initOrt()
     return { Session: native.binding.InferenceSession, Tensor: common.Tensor }
   },
-  catch: (error) => unavailable("cpu", `ONNX Runtime does not load: ${messageOf(error)}`),
+  catch: (error) =>
+    unavailable(
+      "cpu",
+      isMissing(error)
+        ? "the package onnxruntime-node is not installed"
+        : `ONNX Runtime does not load: ${messageOf(error)}`,
+    ),
 })
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND"
 
 /** Looks where the runtime would: asked for a library that is not there, it also complains on stderr. */
 const requireCuda: Effect.Effect<void, BackendUnavailable> = Effect.suspend(() => {

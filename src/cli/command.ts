@@ -29,7 +29,7 @@ export const root = Command.make("effect").pipe(
 )
 
 /** Runs the `effect` command with these words; a failure is reported on stderr, in one line for people. */
-export const command = (words: ReadonlyArray<string>) =>
+export const command = (words: ReadonlyArray<string>): Effect.Effect<void, unknown, Command.Environment> =>
   Command.runWith(root, { version: manifest.version })(words).pipe(
     Effect.provide(CliOutput.layerPresenter(presenter)),
     Effect.onExit((exit) => Effect.sync(() => report(exit))),

@@ -15,8 +15,7 @@ const folder = mkdtempSync(join(root, ".tmp-types-"))
 let service: LanguageService
 beforeAll(async () => {
   const tsc = join(root, "node_modules/typescript/bin/tsc")
-  const to = ["--emitDeclarationOnly", "--outDir", join(folder, "dist")]
-  execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json"), ...to])
+  execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.types.json"), "--outDir", join(folder, "dist")])
   service = await languageService()
 })
 afterAll(() => {

@@ -1,0 +1,176 @@
+import { execFile } from "node:child_process"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+
+/** The package as somebody gets it: packed from a copy of the checkout, and installed in an empty project. */
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), "effect-pack-"))
+const [checkout, project] = [join(folder, "checkout"), join(folder, "project")]
+const installed = join(project, "node_modules/effect-rl")
+const bin = join(root, "node_modules/.bin")
+const environment = { ...process.env, PATH: `${bin}:${process.env.PATH ?? ""}`, npm_config_loglevel: "warn" }
+let tarball = ""
+
+interface Outcome {
+  readonly code: number
+  readonly output: string
+}
+
+const sh = (command: string, args: ReadonlyArray<string>, cwd: string): Promise<Outcome> =>
+  new Promise((resolve) => {
+    execFile(command, [...args], { cwd, env: environment, maxBuffer: 1 << 26 }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), output: `${stdout}${stderr}` }),
+    )
+  })
+
+const succeeds = async (command: string, args: ReadonlyArray<string>, cwd: string): Promise<string> => {
+  const { code, output } = await sh(command, args, cwd)
+  assert.strictEqual(code, 0, `${command} ${args.join(" ")}: ${output}`)
+  return output
+}
+
+const filesBelow = (path: string): ReadonlyArray<string> =>
+  readdirSync(path, { recursive: true, encoding: "utf8" }).filter((name) => statSync(join(path, name)).isFile())
+
+const megabytesOf = (path: string): number =>
+  filesBelow(path).reduce((bytes, name) => bytes + statSync(join(path, name)).size, 0) / 1e6
+
+beforeAll(async () => {
+  const copied = ["bin", "docs", "examples", "schemas", "scripts", "src", "CONTRIBUTING.md", "LICENSE", "README.md"]
+  mkdirSync(checkout)
+  for (const name of [
+    ...copied,
+    "package.json",
+    ".npmrc",
+    "tsconfig.json",
+    "tsconfig.build.json",
+    "tsconfig.types.json",
+  ]) {
+    cpSync(join(root, name), join(checkout, name), { recursive: true })
+  }
+  symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"))
+  await succeeds("npm", ["pack", "--pack-destination", folder], checkout)
+  tarball = join(folder, readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "")
+  mkdirSync(project)
+  writeFileSync(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }))
+  await succeeds("npm", ["install", "--no-audit", "--no-fund", tarball, "effect@4.1.0"], project)
+}, 300_000)
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+describe("the package", () => {
+  it("has nothing that publint, attw or a publication complain of", async () => {
+    assert.include(await succeeds("publint", ["--strict", tarball], folder), "All good!")
+    await succeeds("attw", [tarball, "--profile", "esm-only"], folder)
+    const { code, output } = await sh("npm", ["publish", "--dry-run", tarball], folder)
+    assert.strictEqual(code, 0, output)
+    assert.notMatch(output, /auto-corrected|publishConfig|invalid/i)
+  })
+
+  it("leaves the checkout's exports as they were", () => {
+    assert.strictEqual(
+      readFileSync(join(checkout, "package.json"), "utf8"),
+      readFileSync(join(root, "package.json"), "utf8"),
+    )
+    const manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
+    assert.strictEqual(manifest.exports["."], "./dist/index.js")
+  })
+
+  it("holds what its pages link to", () => {
+    const pages = filesBelow(installed).filter((name) => /^(?:README|CONTRIBUTING|docs\/[\w-]+)\.md$/.test(name))
+    assert.isAtLeast(pages.length, 5)
+    const dead = pages.flatMap((page) =>
+      Array.from(
+        readFileSync(join(installed, page), "utf8").matchAll(/\]\(([^)#\s]+)|src="([^"]+)"/g),
+        ([, a, b]) => a ?? b,
+      )
+        .filter((link) => !/^https?:/.test(link) && !existsSync(join(installed, dirname(page), link)))
+        .map((link) => `${page}: ${link}`),
+    )
+    assert.deepStrictEqual(dead, [])
+  })
+
+  it("holds the sources that its source maps name", () => {
+    const maps = filesBelow(installed).filter((name) => name.endsWith(".map"))
+    assert.isAbove(maps.length, 400)
+    const absent = maps.filter((name) => {
+      const { sources }: { sources: ReadonlyArray<string> } = JSON.parse(readFileSync(join(installed, name), "utf8"))
+      return !sources.every((source) => existsSync(join(installed, dirname(name), source)))
+    })
+    assert.deepStrictEqual(absent, [])
+  })
+})
+
+describe("a project that installs it", () => {
+  const train = (name: string, settings: string): void =>
+    writeFileSync(
+      join(project, name),
+      `import { CartPole, Ppo, Train } from "effect-rl"
+export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} }), numEnvs: 8, totalSteps: 2_000 })\n`,
+    )
+  const effect = (...args: ReadonlyArray<string>): Promise<Outcome> =>
+    sh(process.execPath, [join(installed, "bin/effect.js"), ...args], project)
+  const logOf = (output: string): string => {
+    const { runDir } = JSON.parse(output.split("\n").find((line) => line.startsWith("{")) ?? "{}")
+    return readFileSync(join(project, String(runDir), "run.log"), "utf8")
+  }
+
+  it("has neither ONNX Runtime nor another Node in node_modules, which is small", () => {
+    for (const name of ["onnxruntime-node", "node"])
+      assert.isFalse(existsSync(join(project, "node_modules", name)), name)
+    assert.isBelow(megabytesOf(join(project, "node_modules")), 130)
+  })
+
+  it("trains on wasm", async () => {
+    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+    const { output } = await effect("--version")
+    assert.include(output, version)
+    train("small.ts", "nsteps: 64")
+    const { code, output: result } = await effect("run", "small.ts", "--backend", "wasm", "--quiet", "--json")
+    assert.strictEqual(code, 0, result)
+    assert.include(logOf(result), "ppo.update on wasm")
+    assert.notInclude(logOf(result), "warning")
+  })
+
+  it("goes on with wasm under auto where graphs would run in a session, and says so in run.log", async () => {
+    train("large.ts", "hidden: [512, 512], nsteps: 64, minibatches: 1")
+    const { code, output } = await effect("run", "large.ts", "--quiet", "--json")
+    assert.strictEqual(code, 0, output)
+    assert.match(logOf(output), /warning: on "wasm" instead of "cpu", with other last bits: ppo\.act, ppo\.update\./)
+    assert.include(logOf(output), "npm install onnxruntime-node@")
+  })
+
+  it("is told how to get ONNX Runtime where it asks for it", async () => {
+    train("small.ts", "nsteps: 64")
+    const { code, output } = await effect("run", "small.ts", "--backend", "cpu", "--quiet")
+    assert.strictEqual(code, 1)
+    assert.include(output, 'Backend "cpu" is not available: the package onnxruntime-node is not installed')
+  })
+
+  it("passes a check by TypeScript", async () => {
+    train("small.ts", "nsteps: 64")
+    const compilerOptions = {
+      strict: true,
+      module: "nodenext",
+      target: "es2024",
+      noEmit: true,
+      types: [],
+      lib: ["es2024", "dom"],
+    }
+    writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["small.ts"] }))
+    await succeeds("tsc", ["-p", "."], project)
+  })
+})

@@ -10,7 +10,7 @@ export interface FilePlace {
 }
 
 /** Looks for a file that a config names: beside the config, then in the working directory. */
-export const placeOf = Effect.fnUntraced(function* (
+export const locate = Effect.fnUntraced(function* (
   file: string,
   baseDir: string,
 ): Effect.fn.Return<FilePlace, never, FileSystem.FileSystem | Path.Path> {
@@ -34,7 +34,7 @@ export const withPlaces = Effect.fnUntraced(function* (
     value: unknown,
   ): Effect.fn.Return<unknown, never, FileSystem.FileSystem | Path.Path> {
     if (typeof value === "string") {
-      if (fileKeys.has(key)) return (yield* placeOf(value, baseDir)).path
+      if (fileKeys.has(key)) return (yield* locate(value, baseDir)).path
       // It is made there, so it needn't be there.
       return folderKeys.has(key) ? paths.resolve(baseDir, value) : value
     }

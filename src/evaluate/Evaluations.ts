@@ -26,7 +26,7 @@ import {
   snakeCase,
   sourceOf,
 } from "../config/Config.ts"
-import { placeOf, withPlaces } from "../config/places.ts"
+import { locate, withPlaces } from "../config/places.ts"
 import { sha256 } from "../config/sha256.ts"
 import * as Datasets from "../env/text/Datasets.ts"
 import type { DatasetError } from "../env/text/TaskSet.ts"
@@ -190,7 +190,7 @@ const earlier = Effect.fnUntraced(function* (
   folder: string,
   baseDir: string,
 ): Effect.fn.Return<string, RolloutsError, FileSystem.FileSystem | Path.Path> {
-  const { path, isThere, tried } = yield* placeOf(folder, baseDir)
+  const { path, isThere, tried } = yield* locate(folder, baseDir)
   if (isThere) return path
   const message = `compare_to: expected the folder of a finished evaluation at ${tried.join(" or ")}, found nothing`
   return yield* new RolloutsError({ path: folder, line: null, message })

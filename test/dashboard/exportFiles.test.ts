@@ -33,6 +33,7 @@ const episode: Episode = {
   group: "train",
   phase: "train",
   seen: null,
+  contestant: null,
   number: 1,
   id: null,
   env: "a",

@@ -1,7 +1,7 @@
 import { Effect, type FileSystem, type Path } from "effect"
 import { mostBytes, readText, shownPath } from "../../config/files.ts"
 import { blamed, ConfigError, type DecodeOptions, type Plain, snakeCase } from "../../config/Config.ts"
-import { placeOf } from "../../config/places.ts"
+import { locate } from "../../config/places.ts"
 
 /** Who said it, and the folder that files are named from. */
 export interface From extends DecodeOptions {
@@ -36,7 +36,7 @@ export const inject = Effect.fnUntraced(function* (
   from: From,
 ): Effect.fn.Return<Injected, ConfigError, FileSystem.FileSystem | Path.Path> {
   const read = Effect.fnUntraced(function* (key: string, file: string) {
-    const { path, isThere, tried } = yield* placeOf(file, from.baseDir ?? ".")
+    const { path, isThere, tried } = yield* locate(file, from.baseDir ?? ".")
     return yield* Effect.mapError(readText(path, mostBytes.prompt), (error) => {
       const full = [...(from.prefix ?? []), key].map(snakeCase).join(".")
       const places = (isThere ? [path] : tried).map(shownPath).join(" or ")

@@ -5,8 +5,10 @@ import { counted, number } from "./format.js"
 export const endingText = ({ ending, reason, failed = null }) =>
   failed ? "failed" : ending === null ? "goes on" : reason ? `${ending} (${reason})` : ending
 
-const nameOf = ({ phase, seen, id, number: place }) =>
-  phase === "train" ? `train ${place}` : phase === "validation" ? `val ${seen} · ${place}` : (id ?? String(place))
+const nameOf = ({ phase, seen, contestant, id, number: place }) => {
+  if (phase === "train") return `train ${place}`
+  return phase === "validation" ? `${contestant ?? `val ${seen}`} · ${place}` : (id ?? String(place))
+}
 
 export const makeEpisodeList = ({ address, more }) => {
   const rows = el("ol", { class: "episodeList" })

@@ -291,8 +291,9 @@ const phaseOptions = (groups) => {
   return [
     ["", withCount("all", sum(groups))],
     ...groups.filter(({ seen }) => seen === null).map(({ name, episodes }) => [name, withCount(names[name] ?? name, episodes)]), // prettier-ignore
-    ...(validations.length > 1 ? [["validation", withCount("all validations", sum(validations))]] : []),
-    ...validations.map(({ name, seen, episodes }) => [name, withCount(`validation after ${seen}`, episodes)]),
+    // In an evaluation these are all that there are.
+    ...(validations.length > 1 && validations.some(({ contestant }) => contestant === null) ? [["validation", withCount("all validations", sum(validations))]] : []), // prettier-ignore
+    ...validations.map(({ name, seen, contestant, episodes }) => [name, withCount(contestant ?? `validation after ${seen}`, episodes)]), // prettier-ignore
   ]
 }
 

@@ -6,8 +6,10 @@ export interface Episode {
   /** `train`, `val50`, `rollouts`: what the keys of those played together begin with. */
   readonly group: string
   readonly phase: "train" | "validation" | "batch"
-  /** In a validation: after how many training episodes. */
+  /** In a validation: after how many training episodes; in an evaluation: the place of its agent. */
   readonly seen: number | null
+  /** In an evaluation: the name of the agent that played it. */
+  readonly contestant: string | null
   /** In its group, from 1. */
   readonly number: number
   /** Of its rollout; null of one that only its scores tell of. */

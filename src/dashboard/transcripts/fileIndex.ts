@@ -7,6 +7,7 @@ export interface Group {
   readonly name: string
   readonly phase: Episode["phase"]
   readonly seen: number | null
+  readonly contestant: string | null
 }
 
 /** A part of a file. */
@@ -31,11 +32,12 @@ export interface FileIndex {
 
 const string = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
-const begun = (file: string, { name, phase, seen }: Group, number: number, span: Span): Making => ({
+const begun = (file: string, { name, phase, seen, contestant }: Group, number: number, span: Span): Making => ({
   key: `${name}-${number}`,
   group: name,
   phase,
   seen,
+  contestant,
   number,
   id: null,
   env: "",

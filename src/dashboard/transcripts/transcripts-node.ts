@@ -3,10 +3,12 @@
  * kept, and of one that grew only what is new is read. A transcript is read when somebody asks for it.
  */
 import { Exit, Option, Schema } from "effect"
+import { isPlain } from "../../config/Config.ts"
 import { Outcome } from "../../episode/Outcome.ts"
 import { Rollout } from "../../episode/Rollout.ts"
 import { beside, Sample } from "../../episode/samples.ts"
 import { CallFile } from "../../record/callFiles.ts"
+import { isEvaluation } from "../../evaluate/isEvaluation.ts"
 import * as ScoreRecords from "../../record/ScoreRecords.ts"
 import { scoreLine } from "../../record/scoreLine.ts"
 import type { Confined } from "../confined-node.ts"
@@ -33,7 +35,9 @@ export interface EpisodePage {
   readonly total: number
   /** Of those that are asked for. */
   readonly matching: number
-  readonly groups: ReadonlyArray<{ readonly name: string; readonly seen: number | null; readonly episodes: number }>
+  readonly groups: ReadonlyArray<
+    Pick<Episode, "seen" | "contestant"> & { readonly name: string; readonly episodes: number }
+  >
   /** The place of the first one here among those that are asked for. */
   readonly from: number
   readonly episodes: ReadonlyArray<Episode>
@@ -181,6 +185,7 @@ export const makeTranscripts = (files: Confined): Transcripts => {
         ([name, episodes]) => ({
           name,
           seen: episodes[0].seen,
+          contestant: episodes[0].contestant,
           episodes: episodes.length,
         }),
       )
@@ -210,22 +215,30 @@ interface Source {
 
 const batches = ["rollouts", "outcomes"]
 
+/** The names of an evaluation's agents, by their places, from the text of its `config.json`; none of any other run. */
+const contestantsIn = (config: string | undefined): ReadonlyArray<string | null> => {
+  const said = config === undefined ? undefined : parsed(config)
+  if (!isPlain(said) || !isEvaluation(said) || !Array.isArray(said.agents)) return []
+  return said.agents.map((agent: unknown) => (isPlain(agent) && typeof agent.name === "string" ? agent.name : null))
+}
+
 /** The files of a run that hold episodes; rollouts before the scores of the same ones. */
 const filesOf = async (files: Confined, run: string): Promise<ReadonlyArray<Source>> => {
   const scores = scoresIn(await files.text(`${run}/config.yaml`))
-  const train: Group = { name: "train", phase: "train", seen: null }
+  const names = contestantsIn(await files.text(`${run}/config.json`))
+  const train: Group = { name: "train", phase: "train", seen: null, contestant: null }
   const validations = async (folder: string, pattern: RegExp, isScores: boolean): Promise<ReadonlyArray<Source>> =>
     (await files.list(`${run}/${folder}`)).files
       .flatMap((name) => {
         const seen = Number(pattern.exec(name)?.[1])
-        const group: Group = { name: `val${seen}`, phase: "validation", seen }
+        const group: Group = { name: `val${seen}`, phase: "validation", seen, contestant: names.at(seen) ?? null }
         return Number.isNaN(seen) ? [] : { file: `${run}/${folder}/${name}`, group, isScores }
       })
       .sort((a, b) => (a.group.seen ?? 0) - (b.group.seen ?? 0))
   const all: ReadonlyArray<Source> = [
     ...batches.map((name): Source => ({
       file: `${run}/${name}.jsonl`,
-      group: { name, phase: "batch", seen: null },
+      group: { name, phase: "batch", seen: null, contestant: null },
       isScores: false,
     })),
     { file: `${run}/rollouts/train/rollouts.jsonl`, group: train, isScores: false },

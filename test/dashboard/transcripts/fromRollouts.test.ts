@@ -10,6 +10,7 @@ const episode: Episode = {
   group: "rollouts",
   phase: "batch",
   seen: null,
+  contestant: null,
   number: 1,
   id: "a",
   env: "e",

@@ -48,9 +48,9 @@ describe("the episodes of a run", () => {
       const { total, matching, groups, episodes } = await page()
       assert.deepStrictEqual([total, matching], [20, 20])
       assert.deepStrictEqual(groups, [
-        { name: "train", seen: null, episodes: 12 },
-        { name: "val6", seen: 6, episodes: 4 },
-        { name: "val12", seen: 12, episodes: 4 },
+        { name: "train", seen: null, contestant: null, episodes: 12 },
+        { name: "val6", seen: 6, contestant: null, episodes: 4 },
+        { name: "val12", seen: 12, contestant: null, episodes: 4 },
       ])
       const { env, agent, length, ending, failed, ...rest } = episodes[0]
       assert.deepStrictEqual(
@@ -186,8 +186,8 @@ describe("the episodes of a run", () => {
       write(folder, "r/logs/scores/val/6_seen_episodes_scores.jsonl", read("scores/val/6_seen_episodes_scores.jsonl"))
       const { groups } = await (await open(folder, "r")).page()
       assert.deepStrictEqual(groups, [
-        { name: "train", seen: null, episodes: 12 },
-        { name: "val6", seen: 6, episodes: 4 },
+        { name: "train", seen: null, contestant: null, episodes: 12 },
+        { name: "val6", seen: 6, contestant: null, episodes: 4 },
       ])
     }))
 
@@ -196,6 +196,40 @@ describe("the episodes of a run", () => {
       const { page, none } = await open(folder, makeRun(folder))
       assert.strictEqual((await page()).total, 0)
       assert.isUndefined(await none("train-1"))
+    }))
+})
+
+describe("the episodes of an evaluation", () => {
+  it("are filed by the agents' names, of rollouts and of scores alone", () =>
+    withFolder(async (folder) => {
+      const config = { dataset: { type: "qa" }, agents: [{ name: "guesses" }, { name: "was_told" }, { type: "x" }] }
+      write(folder, "r/config.json", JSON.stringify(config))
+      const rollout = Rollouts.line(rolloutOf("task-0"))
+      const score = { timestamp: "2026-01-31T12:00:00.000000Z", mode: "val", episode_index: 1, step_index: 1, score: 1, episode_cum_score: 1, env_id: "q-1", env_type: "qa" } // prettier-ignore
+      write(folder, "r/rollouts/val/0_seen_episodes_rollouts.jsonl", rollout)
+      for (const place of [1, 2]) {
+        write(folder, `r/scores/val/${place}_seen_episodes_scores.jsonl`, `${JSON.stringify(score)}\n`)
+      }
+      const { page, one } = await open(folder, "r")
+      const { groups, episodes } = await page()
+      assert.deepStrictEqual(groups, [
+        { name: "val0", seen: 0, contestant: "guesses", episodes: 1 },
+        { name: "val1", seen: 1, contestant: "was_told", episodes: 1 },
+        { name: "val2", seen: 2, contestant: null, episodes: 1 },
+      ])
+      assert.deepStrictEqual(
+        episodes.map(({ key, contestant }) => [key, contestant]),
+        [
+          ["val0-1", "guesses"],
+          ["val1-1", "was_told"],
+          ["val2-1", null],
+        ],
+      )
+      assert.strictEqual((await one("val1-1")).episode.contestant, "was_told")
+      // Of what is no evaluation, the same config says nothing.
+      write(folder, "s/config.json", JSON.stringify({ agents: config.agents }))
+      write(folder, "s/rollouts/val/0_seen_episodes_rollouts.jsonl", rollout)
+      assert.isNull((await (await open(folder, "s")).page()).groups[0].contestant)
     }))
 })
 

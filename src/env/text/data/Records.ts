@@ -7,7 +7,7 @@
 import { Effect, FileSystem, type Path, type PlatformError, Stream } from "effect"
 import { isPlain, type Plain } from "../../../config/Config.ts"
 import { checkFile } from "../../../config/files.ts"
-import { placeOf } from "../../../config/places.ts"
+import { locate } from "../../../config/places.ts"
 import { Sha256, sha256 } from "../../../config/sha256.ts"
 import { DatasetError } from "../TaskSet.ts"
 import { fieldsOf } from "./csv.ts"
@@ -117,7 +117,7 @@ export const ofFile = (
 ): Effect.Effect<Records, DatasetError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    const { path, tried } = yield* placeOf(said, baseDir)
+    const { path, tried } = yield* locate(said, baseDir)
     const failed = (problem: string): DatasetError => new DatasetError({ path, message: `${said}${problem}` })
     const form = formOf(path)
     if (form === undefined) {

@@ -1,12 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import * as Ppo from "../../src/algorithm/Ppo.ts"
 import * as Sac from "../../src/algorithm/Sac.ts"
-import { auto } from "../../src/backend/auto.ts"
-import { Backend, type Program, type TensorData } from "../../src/backend/Backend.ts"
+import { auto, prefersWasm } from "../../src/backend/auto.ts"
+import { Backend, BackendUnavailable, type Program, type TensorData } from "../../src/backend/Backend.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import { RunStore } from "../../src/experiment/RunStore.ts"
+import * as G from "../../src/graph/ops.ts"
 import { indicesFeed, type ProgramSpec } from "../../src/graph/Program.ts"
 import { sizeOf, type Tensor } from "../../src/graph/Tensor.ts"
 import { Recorder } from "../../src/record/Recorder.ts"
@@ -103,4 +105,35 @@ describe("auto picks the device that is faster", () => {
   for (const [name, { devices, input }] of Object.entries(choices)) {
     it.effect(name, () => Effect.map(devicesOf(input), (found) => assert.deepStrictEqual(found, devices)))
   }
+})
+
+const product = (name: string, size: number): ProgramSpec => {
+  const inputs = { x: G.input("x", [size, size]), y: G.input("y", [size, size]) }
+  return { name, inputs, state: {}, outputs: { z: G.matmul(inputs.x, inputs.y) } }
+}
+
+const missing = new BackendUnavailable({
+  backend: "cpu",
+  missing: "the package onnxruntime-node is not installed",
+  remedy: "Add it.",
+})
+
+describe("auto without ONNX Runtime", () => {
+  it.effect("runs everything on wasm, and says which programs would have run in a session", () =>
+    Effect.gen(function* () {
+      const wasm = Context.get(yield* Layer.build(Wasm.layer), Backend)
+      const backend = auto({ wasm, session: Effect.fail(missing) })
+      const [small, large] = [product("act", 8), product("update", 512)]
+      assert.isTrue(prefersWasm(small))
+      assert.isFalse(prefersWasm(large))
+
+      assert.strictEqual((yield* backend.compile(small)).device, "wasm")
+      assert.deepStrictEqual(yield* backend.warnings ?? Effect.succeed([]), [])
+
+      assert.strictEqual((yield* backend.compile(large)).device, "wasm")
+      assert.deepStrictEqual(yield* backend.warnings ?? Effect.succeed([]), [
+        `on "wasm" instead of "cpu", with other last bits: update. ${missing.message}`,
+      ])
+    }).pipe(Effect.scoped),
+  )
 })

@@ -1,4 +1,4 @@
-import { Cause, Effect, Exit, Option } from "effect"
+import { Cause, Effect, Exit, Logger, Option } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import manifest from "../../package.json" with { type: "json" }
 import { messageOf, oneLine } from "../config/text.ts"
@@ -33,6 +33,8 @@ export const command = (words: ReadonlyArray<string>): Effect.Effect<void, unkno
   Command.runWith(root, { version: manifest.version })(words).pipe(
     Effect.provide(CliOutput.layerPresenter(presenter)),
     Effect.onExit((exit) => Effect.sync(() => report(exit))),
+    // Standard output is for results: programs read it.
+    Effect.provideService(Logger.LogToStderr, true),
   )
 
 /** 0 finished, 1 failed, 2 used wrongly, 130 interrupted. */

@@ -1,8 +1,10 @@
 /**
  * What was played so far, in the order in which it was done: an evaluation that is stopped goes on from it, and asks
- * nobody again what was answered. A line is there as soon as an episode is over, and has its marks.
+ * nobody again what was answered. A line is there as soon as an episode is over, and has its marks; it ends with its own
+ * digest, so that a line that was changed is not taken for what was played.
  */
 import { Effect, Schema, type Scope, Semaphore, Stream } from "effect"
+import { Sha256 } from "../config/sha256.ts"
 import { type Line, lines, valueOf } from "../episode/jsonLines.ts"
 import { RolloutsError } from "../episode/RolloutsError.ts"
 import type { Part } from "../experiment/FileTree.ts"
@@ -54,6 +56,46 @@ const asWritten = Effect.fnUntraced(function* (path: string, line: Line): Effect
   return isEntry(found) ? found : yield* entryOf(path, line)
 })
 
+const seal = /,"sha256":"([0-9a-f]{64})"\}$/
+const sealLength = `,"sha256":"${"0".repeat(64)}"}`.length
+
+/** Without waiting for anybody: what is played between two lines would depend on it. */
+const digestOf = (bytes: Uint8Array): string => {
+  const hash = new Sha256()
+  hash.update(bytes)
+  return hash.hex()
+}
+
+const sealed = (value: unknown): string => {
+  const text = JSON.stringify(value)
+  return `${text.slice(0, -1)},"sha256":"${digestOf(utf8.encode(text))}"}`
+}
+
+/** A line without its digest, which must be that of the line; undefined of a line that has none. */
+const unsealed = Effect.fnUntraced(function* (
+  path: string,
+  line: Line,
+): Effect.fn.Return<Line | undefined, RolloutsError> {
+  const [, digest] = seal.exec(new TextDecoder().decode(line.bytes.subarray(-sealLength))) ?? []
+  if (digest === undefined) return undefined
+  const bytes = line.bytes.slice(0, 1 - sealLength)
+  bytes[bytes.length - 1] = closingBrace
+  return digest === digestOf(bytes) ? { ...line, bytes } : yield* wasChanged(path, line)
+})
+
+const closingBrace = "}".charCodeAt(0)
+const utf8 = new TextEncoder()
+
+const wasChanged = (path: string, { number }: Line): RolloutsError =>
+  new RolloutsError({
+    path,
+    line: number,
+    message:
+      number === 1
+        ? `${path}:1: the line was changed after it was written; put it back as it was, or start a new evaluation`
+        : `${path}:${number}: the line was changed after it was written; remove it, and its episode is played again`,
+  })
+
 /** What an earlier process left; a line that it was stopped within is cut off. */
 export const readEarlier = Effect.fnUntraced(function* (
   run: RunFiles,
@@ -62,16 +104,21 @@ export const readEarlier = Effect.fnUntraced(function* (
   const path = `${run.directory}/${journalFile}`
   let { evaluation, spent, seconds } = nothing
   let end = 0
+  /** Journals of older versions have no digests. */
+  let isSealed = false
   const entries: Array<Kept> = []
   yield* Stream.runForEach(lines(run.stream(journalFile)), (line) =>
     Effect.gen(function* () {
       if (!line.whole) return
       end = line.end
+      const content = yield* unsealed(path, line)
       if (evaluation === undefined) {
-        evaluation = (yield* headOf(path, line)).evaluation
+        isSealed = content !== undefined
+        evaluation = (yield* headOf(path, content ?? line)).evaluation
         return
       }
-      const { row, played, ...then } = yield* asWritten(path, line)
+      if (isSealed && content === undefined) return yield* wasChanged(path, line)
+      const { row, played, ...then } = yield* asWritten(path, content ?? line)
       const bytes = line.bytes.length + 1
       entries.push({ agent: row.agent, index: played.index, offset: line.end - bytes, bytes })
       if (spent === undefined || then.spent.calls >= spent.calls) spent = then.spent
@@ -86,7 +133,7 @@ export const readEarlier = Effect.fnUntraced(function* (
 export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | RolloutsError> => {
   const path = `${run.directory}/${journalFile}`
   return lines(run.stream(journalFile, kept)).pipe(
-    Stream.mapEffect((line) => asWritten(path, line)),
+    Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => asWritten(path, content ?? line))),
     Stream.runHead,
     Effect.flatMap((found) =>
       Effect.fromOption(found).pipe(
@@ -102,5 +149,5 @@ export const journal = Effect.fnUntraced(function* (
 ): Effect.fn.Return<(value: Entry | typeof Head.Type) => Effect.Effect<void, RunStoreError>, never, Scope.Scope> {
   const append = yield* run.appending(journalFile)
   const one = Semaphore.makeUnsafe(1)
-  return (value) => Effect.uninterruptible(one.withPermit(append(`${JSON.stringify(value)}\n`)))
+  return (value) => Effect.uninterruptible(one.withPermit(append(`${sealed(value)}\n`)))
 })

@@ -39,4 +39,56 @@ describe("the journal of an evaluation", () => {
       assert.deepStrictEqual(yield* Effect.forEach(earlier.entries, (kept) => Journal.readAgain(run, kept)), entries)
     }),
   )
+
+  const written = Effect.gen(function* () {
+    const run = makeRunFiles(inMemory("run", new Map()), { name: "", population: {}, seed: 0 }, false)
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const add = yield* Journal.journal(run)
+        yield* add({ evaluation: { seed: 1 } })
+        yield* Effect.forEach([2, 0, 1], (index) => Effect.flatMap(entry(index), add))
+      }),
+    )
+    return run
+  })
+
+  it.effect("refuses a line that was changed, and takes it that one was removed", () =>
+    Effect.gen(function* () {
+      const run = yield* written
+      const text = yield* run.readText("played.jsonl")
+      const [head, first, ...others] = text.trimEnd().split("\n")
+      const changed = first.replace(/"seconds":2/, '"seconds":3')
+      assert.notStrictEqual(changed, first)
+      const withoutDigest = first.replace(/,"sha256":"[0-9a-f]*"/, "")
+      for (const line of [changed, withoutDigest]) {
+        yield* run.write("played.jsonl", `${[head, line, ...others].join("\n")}\n`)
+        assert.strictEqual(
+          (yield* Effect.flip(Journal.readEarlier(run))).message,
+          "run/played.jsonl:2: the line was changed after it was written; remove it, and its episode is played again",
+        )
+      }
+      yield* run.write("played.jsonl", `${[head.replace('"seed":1', '"seed":2'), first, ...others].join("\n")}\n`)
+      assert.include(
+        (yield* Effect.flip(Journal.readEarlier(run))).message,
+        "run/played.jsonl:1: the line was changed after it was written; put it back",
+      )
+      yield* run.write("played.jsonl", `${[head, ...others].join("\n")}\n`)
+      const { entries } = yield* Journal.readEarlier(run)
+      assert.deepStrictEqual(
+        entries.map(({ index }) => index),
+        [0, 1],
+      )
+    }),
+  )
+
+  it.effect("of an older version, which has no digests, is taken as it is", () =>
+    Effect.gen(function* () {
+      const run = yield* written
+      const text = yield* run.readText("played.jsonl")
+      yield* run.write("played.jsonl", text.replace(/,"sha256":"[0-9a-f]*"\}\n/g, "}\n"))
+      const { evaluation, entries } = yield* Journal.readEarlier(run)
+      assert.deepStrictEqual(evaluation, { seed: 1 })
+      assert.strictEqual((yield* Journal.readAgain(run, entries[1])).played.index, 0)
+    }),
+  )
 })

@@ -186,7 +186,7 @@ describe("effect runs", () => {
     const { stderr, stdout, code } = await effect(["runs", odd, "--sort", "mean_return", "--where", "steps!=3"])
     assert.strictEqual(code, 0)
     assert.include(stdout, theirs)
-    assert.match(stderr, /^warning: .*\/metrics\.json: EISDIR[^\n]*\n$/)
+    assert.match(stderr, /^warning: .*\/metrics\.json: expected a regular file, found a directory\n$/)
     assert.include(stderr, join(odd, theirs))
   })
 

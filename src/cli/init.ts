@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url"
 import { makeFolder } from "../config/files.ts"
 import { quoted } from "./flags.ts"
 import { files, type Kind, kinds } from "./initFiles.ts"
+import { startProject } from "./initProject.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
@@ -30,7 +31,10 @@ export const init = Command.make("init", flags, (given) => execute(given)).pipe(
       command: "effect init --kind evaluation",
       description: "Write evaluation.yaml: agents compared on the same tasks",
     },
-    { command: "effect init train.ts", description: "Write a reinforcement learning program" },
+    {
+      command: "effect init train.ts",
+      description: "Write a reinforcement learning program, with package.json and tsconfig.json in an empty folder",
+    },
   ]),
 )
 
@@ -58,7 +62,20 @@ const execute = Effect.fnUntraced(function* (
   if (schema !== null && known === undefined) {
     yield* fs.copyFile(paths.join(packaged, schema), paths.join(folder, schema))
   }
-  process.stdout.write(`wrote ${file}: ${about}. Run it with\n\n  npx effect ${command} ${quoted([file])}\n`)
+  const working = paths.resolve(".")
+  // Commands are given where the file is below, and there its packages are installed.
+  const isBelow = folder === working || folder.startsWith(`${working}${paths.sep}`)
+  const place = isBelow ? working : folder
+  const checkout = paths.dirname(packaged)
+  const { written, install } = yield* startProject(place, { checkout, isProgram: kind === "program" })
+  const commands = [
+    ...(isBelow || install === undefined ? [] : [`cd ${quoted([place])}`]),
+    ...(install === undefined ? [] : [install]),
+    `npx effect ${command} ${quoted([isBelow || install === undefined ? file : paths.basename(file)])}`,
+  ]
+  const project = written.length === 0 ? "" : `wrote ${written.join(" and ")}: there was no package.json\n`
+  const steps = commands.map((line) => `  ${line}\n`).join("")
+  process.stdout.write(`${project}wrote ${file}: ${about}. Run it with\n\n${steps}`)
 })
 
 const kindOf = ({ file, kind }: Given): Effect.Effect<Kind, UsageError> => {

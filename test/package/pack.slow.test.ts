@@ -160,6 +160,22 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
     assert.include(output, 'Backend "cpu" is not available: the package onnxruntime-node is not installed')
   })
 
+  it("can be started in an empty folder by effect init, with the commands that it names", async () => {
+    const empty = join(folder, "empty")
+    mkdirSync(empty)
+    const bin = join(installed, "bin/effect.js")
+    const written = await succeeds(process.execPath, [bin, "init", "train.ts"], empty)
+    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+    const [, install] = /^ {2}npm (install .*)$/m.exec(written) ?? []
+    // The package of this checkout, in the place of the one that is published by this version.
+    const words = (install ?? "").replace(`effect-rl@${version}`, tarball).split(" ")
+    assert.include(words, tarball)
+    await succeeds("npm", [...words, "--no-audit", "--no-fund"], empty)
+    assert.include(written, "  npx effect run train.ts\n")
+    await succeeds("npx", ["effect", "run", "train.ts", "--total-steps", "2000", "--backend", "wasm"], empty)
+    await succeeds("tsc", ["-p", "."], empty)
+  })
+
   it("passes a check by TypeScript", async () => {
     train("small.ts", "nsteps: 64")
     const compilerOptions = {

@@ -50,10 +50,12 @@ interface Row {
   readonly description: string
 }
 
-const argumentRow = ({ name, required, variadic, description }: HelpDoc.ArgDoc): Row => ({
-  term: `<${name}>${variadic ? "…" : ""}`,
-  description: `${Option.getOrElse(description, () => "")}${required ? "" : " (optional)"}`,
-})
+const argumentRow = ({ name, required, variadic, description }: HelpDoc.ArgDoc): Row => {
+  const text = Option.getOrElse(description, () => "")
+  // A default says already that it can be left out.
+  const isOptional = !required && !text.includes("(default: ")
+  return { term: `<${name}>${variadic ? "…" : ""}`, description: `${text}${isOptional ? " (optional)" : ""}` }
+}
 
 const flagRow = ({ name, aliases, type, description }: HelpDoc.FlagDoc): Row => ({
   term: [[`--${name}`, ...aliases].join(", "), ...valueOf(type)].join(" "),

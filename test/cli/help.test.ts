@@ -1,9 +1,12 @@
+import { globSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { CliOutput, type Command, Command as Commands, type HelpDoc } from "effect/cli"
 import { root as effect } from "../../src/cli/command.ts"
 import { helpText } from "../../src/cli/help.ts"
+import { root } from "./effect.ts"
 
 /** The help of a command as `effect … --help` presents it. */
 const docOf = (path: ReadonlyArray<string>): Effect.Effect<HelpDoc.HelpDoc> =>
@@ -78,6 +81,36 @@ describe("the help of the command", () => {
       }),
     )
   }
+})
+
+/** The flags of each command that a text shows, as `effect run --seed`; what follows a pipe is another program's. */
+const flagsShown = (text: string): ReadonlyArray<readonly [string, string]> =>
+  Array.from(text.matchAll(/\beffect ((?:init|run|eval|replay|export|runs|ui)\b[^|`\n]*)/g), ([, words]) => {
+    const name = paths.findLast((path) => path.length > 0 && `${words} `.startsWith(`${path.join(" ")} `))?.join(" ")
+    const shown = words.replace(/ #.*/, "").match(/(?<= )--[a-z][a-z-]*/g) ?? []
+    return shown.map((flag) => [name ?? "", flag] as const)
+  }).flat()
+
+describe("documents", () => {
+  it.effect("show only flags that their commands have", () =>
+    Effect.gen(function* () {
+      const known = new Map<string, ReadonlyArray<string>>()
+      for (const path of paths) {
+        const { flags, inheritedFlags = [], globalFlags = [] } = yield* docOf(path)
+        known.set(
+          path.join(" "),
+          [...flags, ...inheritedFlags, ...globalFlags].map(({ name }) => `--${name}`),
+        )
+      }
+      const files = ["README.md", "CONTRIBUTING.md", ...globSync("docs/*.md", { cwd: root })]
+      const shown = files.flatMap((file) => flagsShown(readFileSync(join(root, file), "utf8")))
+      assert.isAbove(shown.length, 40)
+      assert.deepStrictEqual(
+        shown.filter(([name, flag]) => known.get(name)?.includes(flag) !== true),
+        [],
+      )
+    }),
+  )
 })
 
 describe("helpText", () => {

@@ -102,6 +102,27 @@ inBrowser("the page's details", ({ page, served, text, count, drawn, click, set 
       })
     }))
 
+  it("asks for the band of as many runs as the server takes, of a group of any size", () =>
+    withFolder(async (folder) => {
+      const run = makeRun(folder)
+      await served(folder, async (url) => {
+        await page.goto(url)
+        await drawn(0, 1)
+        const asked = await page.evaluate(`(async () => {
+          const { fetchBand } = await import("/data.js")
+          const own = fetch
+          const bodies = []
+          window.fetch = (address, options) => (bodies.push(options.body), own(address, options))
+          const paths = Array.from({ length: 40_000 }, (_, index) => "0".repeat(100) + String(index).padStart(5, "0"))
+          const band = await fetchBand([${JSON.stringify(run)}, ...paths], "train", "steps", true)
+          window.fetch = own
+          const { runs } = JSON.parse(bodies[0])
+          return [runs.length, runs[1] > runs[0], runs.at(-1), band.of]
+        })()`)
+        assert.deepStrictEqual(asked, [2000, true, run, 1])
+      })
+    }))
+
   it("of an empty folder says how to make a run, and shows the first one at once", () =>
     withFolder(async (folder) => {
       await served(folder, async (url) => {

@@ -17,6 +17,15 @@ export const fetchCurves = (path) => get(`data/run/${segments(path)}/curves.json
 export const fetchTranscript = (path, key) => get(`data/run/${segments(path)}/episodes/${encodeURIComponent(key)}.json`)
 export const fileAddress = (run, file) => `files/${segments(run)}/${segments(file)}`
 
+/** A module of the server's own. It lies elsewhere in the sources, so its address is put together. */
+const lib = (name) => import(new URL(`lib/${name}.js`, import.meta.url).href)
+
+/** The runs of a group of which the band is computed: all, unless they are more than anybody reads. */
+const sampleOf = async (paths) => {
+  const [{ mostRunsInABand }, { thinned }] = await Promise.all([lib("dashboard/bands"), lib("experiment/resampling")])
+  return thinned(paths.toSorted(), mostRunsInABand)
+}
+
 let exported
 
 /** The band of a measure over an axis: the server's, the export's, or else computed here as the server would. */
@@ -25,7 +34,7 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
     const response = await fetch("data/bands", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ runs: paths, measure, axis }),
+      body: JSON.stringify({ runs: paths.length > 1000 ? await sampleOf(paths) : paths, measure, axis }),
     })
     if (!response.ok) throw new Error(`bands: ${response.status}`)
     return response.json()
@@ -37,10 +46,9 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
     .join(",")
   const file = (await exported)[key]
   if (file !== undefined) return get(`data/bands/${file}-${measure}-${axis}.json`)
-  // A filtered group is none that the export has. The module lies elsewhere in the sources, hence the address.
-  const lib = (name) => import(new URL(`lib/${name}.js`, import.meta.url).href)
-  const [{ bandOf, mostRunsInABand }, { thinned }] = await Promise.all([lib("dashboard/bands"), lib("experiment/resampling")]) // prettier-ignore
-  const curves = await Promise.all(thinned(paths.toSorted(), mostRunsInABand).map(fetchCurves))
+  // A filtered group is none that the export has.
+  const [{ bandOf }, some] = await Promise.all([lib("dashboard/bands"), sampleOf(paths)])
+  const curves = await Promise.all(some.map(fetchCurves))
   return bandOf(
     curves.map((one) => one[measure]),
     axis,

@@ -1,13 +1,14 @@
 /**
  * Weights by name, from whatever file they lie in: safetensors or PyTorch's own, in one file or in several with an index.
- * The name says which: `model.safetensors`, `pytorch_model.bin` (or `.pt`, `.pth`), `….index.json`.
+ * The name says which: `model.safetensors`, `pytorch_model.bin` (or `.pt`, `.pth`), `….index.json`. Of a folder it is the
+ * first that there is of a safetensors index, a PyTorch index, one file of safetensors, one of PyTorch's.
  *
  * Written are safetensors only. `save` writes the index last, but over an older model of several files it is not atomic;
  * in a run, put `encode`'s files into a checkpoint, which is.
  *
  * @example
  * ```ts
- * const weights = yield* Weights.load(run, "pretrained/pytorch_model.bin.index.json")
+ * const weights = yield* Weights.load(run, "pretrained", { tied: { "lm_head.weight": "embed_tokens.weight" } })
  * yield* Weights.save(run, "export/model.safetensors", weights, { maxShardBytes: 2e9 })
  * yield* Checkpoint.save(run, { ...checkpoint, files: yield* Weights.encode(weights) })
  * ```
@@ -16,6 +17,7 @@ import { Effect, Schema } from "effect"
 import * as safetensors from "./safetensors.ts"
 import { encodeSharded, readIndex, ShardIndexError, type ShardOptions } from "./shards.ts"
 import * as torch from "./torch.ts"
+import { weightFileIn, WeightFilesError } from "./weightFiles.ts"
 
 export type { ShardOptions } from "./shards.ts"
 export type { Dtype, TensorArray, TensorEntry, Tensors } from "./safetensors.ts"
@@ -30,6 +32,15 @@ export class WeightsError extends Schema.TaggedError<WeightsError>()("WeightsErr
 /** Where files are read from: a run's, any `FileTree`, or a function over HTTP. */
 export interface Readable {
   readonly read: (path: string) => Effect.Effect<Uint8Array, { readonly message: string }>
+  /** The names in a folder; only needed to load one. */
+  readonly list?: (path: string) => Effect.Effect<ReadonlyArray<string>, { readonly message: string }>
+}
+
+export interface LoadOptions {
+  /** Parameters that share one tensor, of which a file may hold either alone: `{ "lm_head.weight": "embed.weight" }`. */
+  readonly tied?: Readonly<Record<string, string>> | undefined
+  /** The parameters of the model: what is missing once tied ones are filled in, and what it hasn't got, is an error. */
+  readonly names?: ReadonlyArray<string> | undefined
 }
 
 /** Where files are written to: a run's, or any `FileTree`. */
@@ -43,6 +54,11 @@ export interface Writable {
 export const inRecord = (files: Readonly<Record<string, Uint8Array>>): Readable => ({
   read: (path) =>
     Object.hasOwn(files, path) ? Effect.succeed(files[path]) : Effect.fail({ message: "it is missing" }),
+  list: (path) => {
+    const folder = folderPath(path)
+    const below = Object.keys(files).filter((file) => file.startsWith(folder))
+    return Effect.succeed(below.map((file) => file.slice(folder.length)).filter((name) => !name.includes("/")))
+  },
 })
 
 const wrong = (path: string, message: string): WeightsError =>
@@ -50,12 +66,55 @@ const wrong = (path: string, message: string): WeightsError =>
 
 const endings = ".safetensors, .bin, .pt, .pth, .safetensors.index.json and .bin.index.json"
 
-/** All tensors of a file, or of all files that an index names, one file at a time. */
+/** What comes before the names in a folder. */
+const folderPath = (path: string): string =>
+  (path === "" || path === "." || path.endsWith("/") ? path : `${path}/`).replace(/^\.\/?$/, "")
+
+const isIndex = (path: string): boolean => path.endsWith(".index.json")
+
+/** All tensors of a file, of all files that an index names, one file at a time, or of the file that a folder has. */
 export const load = Effect.fnUntraced(function* (
   files: Readable,
   path: string,
+  { tied = {}, names }: LoadOptions = {},
 ): Effect.fn.Return<safetensors.Tensors, WeightsError> {
-  return yield* path.endsWith(".index.json") ? loadSharded(files, path) : loadOne(files, path)
+  const file = isIndex(path) || decoderOf(path) !== undefined ? path : yield* fileIn(files, path)
+  const found = withTied(yield* isIndex(file) ? loadSharded(files, file) : loadOne(files, file), tied)
+  if (names === undefined) return found
+  const missing = names.filter((name) => !Object.hasOwn(found, name))
+  if (missing.length > 0) return yield* wrong(file, `it lacks ${listed(missing)}, and no tied parameter stands for it`)
+  const unexpected = Object.keys(found).filter((name) => !names.includes(name))
+  if (unexpected.length > 0) return yield* wrong(file, `the model has no ${listed(unexpected)}`)
+  return found
+})
+
+const listed = (names: ReadonlyArray<string>): string =>
+  `${names
+    .slice(0, 5)
+    .map((name) => `"${name}"`)
+    .join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`
+
+/** Of two tied parameters, the one that a file leaves out is the other. */
+const withTied = (found: safetensors.Tensors, tied: Readonly<Record<string, string>>): safetensors.Tensors => {
+  const filled: Record<string, safetensors.TensorEntry> = { ...found }
+  for (const [name, other] of Object.entries(tied)) {
+    for (const [absent, present] of [
+      [name, other],
+      [other, name],
+    ]) {
+      if (!Object.hasOwn(filled, absent) && Object.hasOwn(found, present)) filled[absent] = found[present]
+    }
+  }
+  return filled
+}
+
+const fileIn = Effect.fnUntraced(function* (files: Readable, path: string): Effect.fn.Return<string, WeightsError> {
+  const folder = folderPath(path)
+  const list = files.list?.(folder === "" ? "." : folder.slice(0, -1)) ?? Effect.succeed([])
+  // What can't be listed is no folder.
+  const names = yield* Effect.orElseSucceed(list, () => [])
+  if (names.length > 0) return `${folder}${yield* attempt(path, () => weightFileIn(names))}`
+  return yield* wrong(path, `its name tells no format, and it is no folder with weights; known are ${endings}`)
 })
 
 const loadOne = Effect.fnUntraced(function* (
@@ -104,7 +163,8 @@ const attempt = <A>(path: string, decode: () => A): Effect.Effect<A, WeightsErro
       const known =
         error instanceof safetensors.SafetensorsError ||
         error instanceof torch.TorchError ||
-        error instanceof ShardIndexError
+        error instanceof ShardIndexError ||
+        error instanceof WeightFilesError
       return known ? Effect.fail(wrong(path, error.message)) : Effect.die(error)
     }
   })

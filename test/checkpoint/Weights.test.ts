@@ -102,7 +102,12 @@ describe("weights", () => {
     `tensor "a" is said to be in "${file}", which is not the name of a file beside the index`
   it.effect.each([
     ["no file", {}, path, `${path}: it is missing`],
-    ["no format", { "a.onnx": shard }, "a.onnx", "a.onnx: its name tells no format; known are .safetensors"],
+    [
+      "no format",
+      { "a.onnx": shard },
+      "a.onnx",
+      "a.onnx: its name tells no format, and it is no folder with weights; known are .safetensors",
+    ],
     ["a torn file", { "a.safetensors": shard.slice(1) }, "a.safetensors", "a.safetensors: "],
     ["a file of another format", { "a.bin": shard }, "a.bin", "a.bin: it is no zip archive"],
     ["no index in it", { [path]: json([]) }, path, `${path}: it is no index: `],
@@ -146,6 +151,98 @@ describe("weights", () => {
       assert.strictEqual(none.message, "model.safetensors: shards of at most 0 bytes cannot hold anything")
       const shape = yield* Effect.flip(Weights.encode({ a: { shape: [3], data: Float32Array.of(1) } }))
       assert.include(shape.message, `model.safetensors: tensor "a" has 1 numbers`)
+    }),
+  )
+})
+
+describe("a folder of weights", () => {
+  const one = (name: string, value: number) => safetensors.encode({ [name]: floats(value) })
+  const all: Readonly<Record<string, Uint8Array>> = {
+    "model.safetensors.index.json": index({ a: "model-00001-of-00001.safetensors" }),
+    "pytorch_model.bin.index.json": index({ b: "pytorch_model-00001-of-00001.bin" }),
+    "model.safetensors": one("c", 3),
+    "pytorch_model.bin": torch("d", Float32Array.of(4)),
+    "model.pt": torch("e", Float32Array.of(5)),
+    "weights.pth": torch("f", Float32Array.of(6)),
+  }
+  const shards = {
+    "model-00001-of-00001.safetensors": one("a", 1),
+    "pytorch_model-00001-of-00001.bin": torch("b", Float32Array.of(2)),
+    "config.json": json({}),
+  }
+
+  for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory": memoryRun })) {
+    it.effect(`${where} is read by the first of an index, safetensors, PyTorch's own`, () =>
+      Effect.gen(function* () {
+        const run = yield* open
+        for (const [name, bytes] of Object.entries({ ...all, ...shards })) yield* run.write(`pretrained/${name}`, bytes)
+        for (const [at, name] of Object.keys(all).entries()) {
+          for (const path of ["pretrained", "pretrained/"]) {
+            assert.deepEqual(Object.keys(yield* Weights.load(run, path)), ["abcdef"[at]])
+          }
+          yield* run.remove(`pretrained/${name}`)
+        }
+        const { message } = yield* Effect.flip(Weights.load(run, "pretrained"))
+        assert.match(
+          message,
+          /^pretrained: expected a file of weights, .safetensors.index.json or .*; found config.json, /,
+        )
+        assert.include(
+          (yield* Effect.flip(Weights.load(run, "nowhere"))).message,
+          "nowhere: its name tells no format, and it is no folder",
+        )
+      }).pipe(Effect.provide(disk)),
+    )
+  }
+
+  it.effect("may name its files otherwise, as long as it is clear which is meant", () =>
+    Effect.gen(function* () {
+      const policy = { "policy.safetensors": one("p", 1) }
+      assert.hasAllKeys(yield* Weights.load(Weights.inRecord(policy), "."), ["p"])
+      const two = Weights.inRecord({ ...policy, "value.safetensors": one("v", 2) })
+      assert.strictEqual(
+        (yield* Effect.flip(Weights.load(two, ""))).message,
+        ": it holds policy.safetensors, value.safetensors, of which none is named model or pytorch_model or weights; name the file",
+      )
+      // A checkpoint of ours holds other tensors beside its weights.
+      const checkpoint = { ...policy, "weights.safetensors": one("w", 3), "x/model.safetensors": one("x", 4) }
+      assert.hasAllKeys(yield* Weights.load(Weights.inRecord(checkpoint), ""), ["w"])
+    }),
+  )
+})
+
+describe("tied weights", () => {
+  const tied = { "head.weight": "embed.weight" }
+  const names = ["embed.weight", "head.weight", "bias"]
+  const holding = (...present: ReadonlyArray<string>) =>
+    Weights.inRecord({
+      "model.safetensors": safetensors.encode(Object.fromEntries(present.map((name, at) => [name, floats(at)]))),
+    })
+
+  it.effect("are filled in, whichever of them the file holds", () =>
+    Effect.gen(function* () {
+      for (const present of ["embed.weight", "head.weight"]) {
+        const found = yield* Weights.load(holding(present, "bias"), "model.safetensors", { tied, names })
+        assert.strictEqual(found["embed.weight"].data, found["head.weight"].data)
+      }
+      const both = yield* Weights.load(holding("embed.weight", "head.weight", "bias"), ".", { tied, names })
+      assert.deepEqual(Object.keys(both).toSorted(), names.toSorted())
+    }),
+  )
+
+  it.effect("stand for nothing else: a parameter that is missing, or is none of the model's, is refused", () =>
+    Effect.gen(function* () {
+      const refused = (...present: ReadonlyArray<string>) =>
+        Effect.map(
+          Effect.flip(Weights.load(holding(...present), "model.safetensors", { tied, names })),
+          ({ message }) => message,
+        )
+      assert.strictEqual(
+        yield* refused("embed.weight"),
+        'model.safetensors: it lacks "bias", and no tied parameter stands for it',
+      )
+      assert.include(yield* refused("bias"), 'it lacks "embed.weight", "head.weight"')
+      assert.strictEqual(yield* refused("embed.weight", "bias", "other"), 'model.safetensors: the model has no "other"')
     }),
   )
 })

@@ -70,7 +70,7 @@ export const flags = {
     Flag.withMetavar("run"),
     Flag.optional,
     Flag.withDescription(
-      "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest unfinished run of this name. A sweep is resumed by the folder of its time, or latest",
+      "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest run of this name, unfinished ones first. A sweep is resumed by the folder of its time, or latest",
     ),
   ),
   csv: Flag.Boolean("csv").pipe(

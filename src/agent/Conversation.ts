@@ -8,6 +8,7 @@ import { display } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
+import { withheld } from "../lm/LmError.ts"
 import type { AgentFailure, ModelCall, ToolResult, Turn } from "./Agent.ts"
 import { AgentError } from "./AgentError.ts"
 import { defaultPenalty, type Parser, ParseResult, whole } from "./Parser.ts"
@@ -172,6 +173,8 @@ export const make = (options: ConversationOptions): Conversation => {
         tools: specs,
         toolChoice: isLast && shotClock && specs.length > 0 ? "none" : "auto",
       })
+      // Our servers fail by it; others, and caches of earlier answers, may not.
+      if (completion.finishReason === "content_filter") return yield* withheld(settings.model)
       asked++
       messages.push(asMessage(completion))
       const incomplete = isIncomplete(completion, settings)

@@ -82,8 +82,9 @@ const build = (config: Config, lm: LmService, memory: Memory, training: boolean)
     )
     const incomplete = Conversation.isIncomplete(completion, config)
     const reflection = completion.content.trim()
-    if (incomplete || reflection === "") {
-      const why = incomplete ? "was cut off at its length" : "was empty"
+    const filtered = completion.finishReason === "content_filter"
+    if (incomplete || filtered || reflection === "") {
+      const why = incomplete ? "was cut off at its length" : filtered ? "was withheld by a filter" : "was empty"
       yield* Effect.logWarning(`A reflection ${why}, so it isn't remembered`)
     } else {
       yield* own.add(entry("Reflection", reflection))

@@ -32,3 +32,7 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   /** In how many seconds the server wants to be asked again, where it says so. */
   retryAfter: Schema.optionalKey(Schema.Finite),
 }) {}
+
+/** What a filter withheld, or broke off, is no answer, whoever gave it: half of it could be scored as if it were whole. */
+export const withheld = (model: string): LmError =>
+  new LmError({ model, reason: "refused", attempts: 1, message: `${model}: the answer was withheld by a filter` })

@@ -11,7 +11,7 @@ import {
 } from "./Chat.ts"
 import type { LmService } from "./Lm.ts"
 import { fromAiError } from "./aiError.ts"
-import { LmError } from "./LmError.ts"
+import { withheld } from "./LmError.ts"
 
 /** What a call of ours says beyond what `LanguageModel` has words for. */
 export type CallSettings = Omit<LmRequest, "messages" | "tools" | "toolChoice">
@@ -156,13 +156,7 @@ export const toLm = (languageModel: LanguageModel.LanguageModel): LmService => (
       Effect.map(({ content }) => completionOf(request.model, content)),
       Effect.filterOrFail(
         ({ finishReason }) => finishReason !== "content_filter",
-        ({ model }) =>
-          new LmError({
-            model,
-            reason: "refused",
-            attempts: 1,
-            message: `${model}: the answer was withheld by a filter`,
-          }),
+        ({ model }) => withheld(model),
       ),
     )
   },

@@ -145,6 +145,17 @@ describe("an agent with a history", () => {
     }),
   )
 
+  it.effect("takes what a filter withheld for a failure, whoever gave it", () =>
+    Effect.gen(function* () {
+      const { agent, script } = yield* made({}, said("open the do", { finishReason: "content_filter" }), "open")
+      const error = yield* Effect.flip(agent.act(look("A door.")))
+      assert.deepInclude(error, { _tag: "LmError", reason: "refused" })
+      // Nothing of it stays in the conversation.
+      yield* agent.act(look("A door."))
+      assert.notInclude(JSON.stringify(script.requests[1].messages), "open the do")
+    }),
+  )
+
   it.effect("warns of what was cut off", () =>
     Effect.gen(function* () {
       const warnings: Array<string> = []

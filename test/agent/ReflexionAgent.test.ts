@@ -156,7 +156,8 @@ describe("an agent that reflects", () => {
 
   it.effect("doesn't remember a reflection that was cut off, or that says nothing", () =>
     Effect.gen(function* () {
-      for (const reflection of [said("I sho", { finishReason: "length" }), said("  \n")]) {
+      const filtered = said("I sho", { finishReason: "content_filter" })
+      for (const reflection of [said("I sho", { finishReason: "length" }), filtered, said("  \n")]) {
         const { agent } = yield* made({}, () => reflection)
         const { looking } = yield* play(agent, "a", scoring(0))
         assert.strictEqual(looking.length, 1)

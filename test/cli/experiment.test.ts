@@ -78,7 +78,7 @@ describe("an experiment's file", () => {
           const lines = linesOf(join(run, `scores/val/${seen}_seen_episodes_scores.jsonl`))
           assert.deepStrictEqual(
             lines.map(({ mode, episode_index, step_index }) => [mode, episode_index, step_index]),
-            numbers(8).map((number) => ["validation", number, 1]),
+            numbers(8).map((number) => ["val", number, 1]),
           )
         }
         // What came back whole was asked for once, and what did not was asked again.

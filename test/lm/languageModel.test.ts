@@ -71,9 +71,17 @@ describe("Lm.layer", () => {
     }).pipe(Effect.provide(through(() => completion))),
   )
 
+  it.effect("takes what a filter withheld for a failure", () =>
+    Effect.gen(function* () {
+      const filtered = through(() => ({ content: "Hel", finishReason: "content_filter" }))
+      const error = yield* Effect.flip(Effect.provide(Lm.complete({ ...request, tools: [] }), filtered))
+      assert.strictEqual(error.reason, "refused")
+    }),
+  )
+
   it.effect("keeps apart what a call can fail by", () =>
     Effect.gen(function* () {
-      const reasons = ["unauthorised", "rejected", "unavailable", "malformed"] as const
+      const reasons = ["unauthorised", "rejected", "unavailable", "malformed", "refused"] as const
       for (const reason of reasons) {
         const error = new LmError({ model: "m", reason, attempts: 1, message: "m: it is so" })
         const met = yield* Effect.flip(

@@ -1,5 +1,6 @@
-// Writes what editors show of settings in code: an interface for each algorithm (src/algorithm/options/) and for a training
-// (src/train/TrainOptions.ts), with the comments and defaults of the Schemas. A type that is made of a Schema has no comments.
+// Writes what editors show of settings in code: an interface for each algorithm (src/algorithm/options/), for a training, for
+// a run of agents that talk, and for a model, with the comments and defaults of the Schemas. A type that is made of a Schema
+// has no comments.
 //   npm run settings
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -7,7 +8,9 @@ import { Effect, Schema, SchemaAST } from "effect"
 import { BcConfig } from "../src/algorithm/Bc.ts"
 import { byName, names } from "../src/algorithm/registry.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
+import { LmConfig } from "../src/lm/LmConfig.ts"
 import { Settings, ValidationSettings } from "../src/train/Settings.ts"
+import { RunSettings } from "../src/train/runtime/RuntimeConfig.ts"
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
 import { type Fields, fieldsOf, nestedFields } from "./fields.ts"
 
@@ -116,8 +119,30 @@ const training = (): readonly [path: string, text: string] => {
   return ["src/train/TrainOptions.ts", [header + settings, validation, trainer].join("\n")]
 }
 
+const runtime = (): readonly [path: string, text: string] => {
+  const text = interfaceOf({
+    name: "RuntimeOptions",
+    about: "The settings of `Runtime.run` that are the same in code and in files.",
+    schema: RunSettings,
+    fields: fieldsOf("src/train/runtime/RuntimeConfig.ts", "RunSettings"),
+  })
+  return ["src/train/runtime/RuntimeOptions.ts", header + text]
+}
+
+const model = (): readonly [path: string, text: string] => {
+  const text = interfaceOf({
+    name: "LmOptions",
+    about: "The settings of `LmConfig.make`.",
+    schema: LmConfig,
+    fields: fieldsOf("src/lm/LmConfig.ts", "LmConfig"),
+    base: { model: "any" },
+  })
+  return ["src/lm/LmOptions.ts", header + text]
+}
+
 /** The files as they should be but for their format, by their paths. */
-export const optionFiles = (): ReadonlyMap<string, string> => new Map([...[...names, "bc"].map(algorithm), training()])
+export const optionFiles = (): ReadonlyMap<string, string> =>
+  new Map([...[...names, "bc"].map(algorithm), training(), runtime(), model()])
 
 const root = new URL("../", import.meta.url)
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

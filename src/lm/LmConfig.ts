@@ -15,6 +15,7 @@ import { Redacted, Schema, SchemaGetter } from "effect"
 import { shownSecret } from "../config/Config.ts"
 import { fraction, naturalInt, nonNegative, orDefault, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
+import type { LmOptions } from "./LmOptions.ts"
 
 /** What stands in a run's files in the place of a key; read again, it is none. */
 export const shownKey = shownSecret
@@ -142,4 +143,4 @@ export const request = (config: LmConfig, messages: ReadonlyArray<ChatMessage>):
 })
 
 /** A config with everything but the model at its default. */
-export const make = (config: typeof LmConfig.Encoded): LmConfig => Schema.decodeSync(LmConfig)(config)
+export const make = (options: LmOptions): LmConfig => Schema.decodeSync(LmConfig)(options)

@@ -11,10 +11,11 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const plain = (text: string): string => text.replace(/[\s;]+/g, " ").replace(/: \| /g, ": ")
 
 describe("the interfaces of settings", () => {
-  it("are as the Schemas are, for each algorithm and for a training", () => {
+  it("are as the Schemas are, for each algorithm, for runs and for models", () => {
     const wanted = optionFiles()
     const found = readdirSync(join(root, "src/algorithm/options")).map((name) => `src/algorithm/options/${name}`)
-    assert.sameMembers([...found, "src/train/TrainOptions.ts"], [...wanted.keys()], "npm run settings writes them")
+    const others = ["src/train/TrainOptions.ts", "src/train/runtime/RuntimeOptions.ts", "src/lm/LmOptions.ts"]
+    assert.sameMembers([...found, ...others], [...wanted.keys()], "npm run settings writes them")
     for (const [path, text] of wanted) {
       const isSame = plain(readFileSync(join(root, path), "utf8")) === plain(text)
       assert.isTrue(isSame, `${path}: npm run settings writes it`)

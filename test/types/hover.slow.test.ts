@@ -6,6 +6,8 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { BcConfig } from "../../src/algorithm/Bc.ts"
 import { byName, names } from "../../src/algorithm/registry.ts"
 import { isPlain } from "../../src/config/Config.ts"
+import { LmConfig } from "../../src/lm/LmConfig.ts"
+import { RunSettings } from "../../src/train/runtime/RuntimeConfig.ts"
 import { Settings } from "../../src/train/Settings.ts"
 import { fieldsOf } from "../../scripts/fields.ts"
 import { languageService, type LanguageService, root } from "./languageService.ts"
@@ -29,6 +31,36 @@ const algorithms = [...names, "bc"].map((name) => {
   const before = name === "bc" ? "Bc.make({} as never, {" : `${title}.make({`
   return { title, before, defaults: Object.entries(Schema.decodeSync(schema)({})) }
 })
+
+const others = [
+  {
+    name: "Train",
+    before: "Train.run({",
+    keys: Object.keys(Schema.decodeSync(Settings)({ env: "", algorithm: {}, totalSteps: 1 })).filter(
+      (key) => !["env", "algorithm"].includes(key),
+    ),
+    fields: fieldsOf("src/train/Settings.ts", "Settings"),
+    nested: {
+      "validation.everySteps": "Validate whenever this many more env steps were taken",
+      "checkpoint.everySteps": "Save whenever this many more env steps were taken",
+      "trainer.validateFreq": "Env steps between two validations",
+    },
+  },
+  {
+    name: "Runtime",
+    before: "Runtime.run({",
+    keys: Object.keys(Schema.decodeSync(RunSettings)({})),
+    fields: fieldsOf("src/train/runtime/RuntimeConfig.ts", "RunSettings"),
+    nested: { "runtime.validationFreq": "Validate whenever so many more episodes have ended" },
+  },
+  {
+    name: "LmConfig",
+    before: "LmConfig.make({",
+    keys: Object.keys(Schema.decodeSync(LmConfig)({ model: "any" })),
+    fields: fieldsOf("src/lm/LmConfig.ts", "LmConfig"),
+    nested: { "budget.calls": "How often a server may be asked" },
+  },
+]
 
 /** As a comment shows it: of a block with many keys, each key shows its own. */
 const shownDefault = (value: unknown): string => (isPlain(value) ? "" : `@default* — ${JSON.stringify(value)}`)
@@ -57,18 +89,22 @@ describe.each(entries)("an editor over %s", (_, from) => {
     },
   )
 
-  it("shows the same of a training's settings", async () => {
-    const fields = fieldsOf("src/train/Settings.ts", "Settings")
-    const decoded = Schema.decodeSync(Settings)({ env: "", algorithm: {}, totalSteps: 1 })
-    const keys = Object.keys(decoded).filter((key) => !["env", "algorithm"].includes(key))
-    const start = `import { Train } from "${from.replace(/\.d\.ts$/, ".js")}"\nTrain.run({\n`
-    const text = `${start}${keys.map((key) => `  ${key}: undefined!,\n`).join("")}  validation: { everySteps: 1 },\n})\n`
-    const file = `test/hover-train-${from.includes("dist") ? "built" : "source"}.ts`
+  it.each(others)("shows the same of the settings of $before", async ({ name, before, keys, fields, nested }) => {
+    const start = `import { ${name} } from "${from.replace(/\.d\.ts$/, ".js")}"\n${before}\n`
+    const text = `${start}${keys.map((key) => `  ${key}: undefined!,\n`).join("")}})\n`
+    const file = `test/hover-${name}-${from.includes("dist") ? "built" : "source"}.ts`
+    assert.isAbove(keys.length, 2)
     for (const key of keys) {
       const shown = oneLine(await service.hover(file, text, text.indexOf(`  ${key}: `) + 2))
       assert.include(shown, oneLine(fields.get(key)?.meaning?.replace(/\.$/, "") ?? "a comment"), key)
     }
-    const nested = oneLine(await service.hover(file, text, text.indexOf("everySteps")))
-    assert.include(nested, "Validate whenever this many more env steps were taken")
+    for (const [path, meaning] of Object.entries(nested)) {
+      const [block, key] = path.split(".")
+      const inner = `${start}  ${block}: { ${key}: undefined! },\n})\n`
+      const shown = oneLine(
+        await service.hover(`test/hover-${path}-${file.slice(11)}`, inner, inner.indexOf(`${key}: `)),
+      )
+      assert.include(shown, meaning, path)
+    }
   })
 })

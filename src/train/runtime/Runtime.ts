@@ -21,6 +21,7 @@ import type { TaskSet } from "../../env/text/TaskSet.ts"
 import { RunOptions } from "../RunOptions.ts"
 import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
+import type { RuntimeOptions } from "./RuntimeOptions.ts"
 import type { RuntimeResult } from "./RuntimeResult.ts"
 
 export { type Needs, type RuntimeError } from "./execute.ts"
@@ -31,7 +32,7 @@ export { RunSettings, RuntimeSettings, OutputSettings } from "./RuntimeConfig.ts
 export { AnyResult, RuntimeResult, toRunResult } from "./RuntimeResult.ts"
 
 /** What is played, by whom, and how; all but the agent has a default. */
-export interface RuntimeInput<E = never, R = never> extends Omit<typeof RunSettings.Encoded, never> {
+export interface RuntimeInput<E = never, R = never> extends RuntimeOptions {
   readonly agent: Effect.Effect<Agent, E, R>
   readonly train?: TaskSet | null
   readonly validation?: TaskSet | null

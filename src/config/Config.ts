@@ -183,6 +183,7 @@ const firstSourceBelow = (
 ): string | undefined => [...(sources ?? [])].find(([key]) => key.startsWith(`${path.join(".")}.`))?.[1]
 
 const unknownKey = "Expected no excess property"
+const missingKey = "Missing key"
 
 interface Problem {
   /** From the schema's root on. */
@@ -212,9 +213,11 @@ const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whol
     const belongs = whole === undefined ? undefined : sectionsOf(whole, key, { full, spell })
     return `unknown key "${name}"; ${belongs ?? `known keys are ${known.map(spell).join(", ")}`}`
   }
+  const place = name === "" ? "config" : name
+  if (message === missingKey) return `${place}: missing key`
   const found = keys.some(isSecret) ? shownSecret : display(valueAt(input, keys))
   const expected = message.charAt(0).toLowerCase() + message.slice(1)
-  return `${name === "" ? "config" : name}: ${expected}, found ${found}`
+  return `${place}: ${expected}, found ${found}`
 }
 
 const valueAt = (input: unknown, keys: ReadonlyArray<string>): unknown =>

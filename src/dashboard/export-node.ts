@@ -80,11 +80,11 @@ const marker = "data/runs.json"
 const refuseUnfit = async (root: string, out: string): Promise<void> => {
   const inside = relative(root, await realpath(out))
   if (inside === "" || (inside !== ".." && !inside.startsWith(`..${sep}`))) {
-    throw new Error("expected a folder outside of the results, or the site would hold itself")
+    throw new Error("expected a folder outside of the results, which are copied into it")
   }
   const names = await readdir(out)
   const earlier = existsSync(join(out, marker))
-  if (names.length > 0 && !earlier) throw new Error("the folder holds something else; name a new or an empty one")
+  if (names.length > 0 && !earlier) throw new Error("the folder has other files; name a new or an empty one")
 }
 
 const everything: PageAsked = {

@@ -113,7 +113,7 @@ export const serve = Effect.fnUntraced(function* (
   yield* Layer.build(Layer.provide(app, listening)).pipe(
     Effect.mapError(({ cause }) => {
       const taken = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
-      const hint = taken ? "it is taken; --port 0 picks a free one" : String(cause)
+      const hint = taken ? "the port is in use; --port 0 picks a free one" : String(cause)
       return new DashboardError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
     }),
   )

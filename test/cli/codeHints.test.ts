@@ -80,6 +80,6 @@ describe("a file with only some settings", () => {
   it("isn't told of one that only lacks something else", async () => {
     const file = write(folder, "short.yaml", "env: CartPole-v1\nalgorithm: ppo\n")
     const { stderr: message } = await effect(["run", file, "--results-dir", folder])
-    assert.strictEqual(message, `effect: ${file}: total_steps: missing key, found nothing\n`)
+    assert.strictEqual(message, `effect: ${file}: total_steps: missing key\n`)
   })
 })

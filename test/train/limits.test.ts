@@ -94,8 +94,8 @@ describe("an env or an algorithm that is none is told of in one line", () => {
   // As a program without types may have it.
   const untyped = (json: string, more: object = {}): TrainInput => Object.assign(JSON.parse(json), more)
   const inCode: ReadonlyArray<readonly [title: string, input: TrainInput, expected: string]> = [
-    ["nothing at all", untyped("{}"), "env: missing key, found nothing"],
-    ["no algorithm", untyped('{"totalSteps":64}', { env: CartPole.env }), "algorithm: missing key, found nothing"],
+    ["nothing at all", untyped("{}"), "env: missing key"],
+    ["no algorithm", untyped('{"totalSteps":64}', { env: CartPole.env }), "algorithm: missing key"],
     [
       "null for both",
       untyped('{"env":null,"algorithm":null,"totalSteps":64}'),

@@ -10,6 +10,7 @@ import { init } from "./init.ts"
 import { replay } from "./replay.ts"
 import { run } from "./run.ts"
 import { runs } from "./runs.ts"
+import { writeError } from "./output.ts"
 import { ui } from "./ui.ts"
 import { placeIn } from "./userCode.ts"
 
@@ -32,7 +33,7 @@ export const root = Command.make("effect").pipe(
 export const command = (words: ReadonlyArray<string>): Effect.Effect<void, unknown, Command.Environment> =>
   Command.runWith(root, { version: manifest.version })(words).pipe(
     Effect.provide(CliOutput.layerPresenter(presenter)),
-    Effect.onExit((exit) => Effect.sync(() => report(exit))),
+    Effect.onExit(report),
     // Standard output is for results: programs read it.
     Effect.provideService(Logger.LogToStderr, true),
   )
@@ -63,8 +64,10 @@ const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
 const usage = (error: CliError.CliError): string =>
   error._tag === "ShowHelp" ? error.errors.map((one) => oneLine(one.message)).join("; ") : oneLine(error.message)
 
-const report = (exit: Exit.Exit<unknown, unknown>): void => {
-  if (Exit.isSuccess(exit)) return
+const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
+  if (Exit.isSuccess(exit)) return Effect.void
   const line = lineOf(exit.cause)
-  if (line !== undefined && line !== "") process.stderr.write(`${colored("red", "effect:", process.stderr)} ${line}\n`)
+  return line === undefined || line === ""
+    ? Effect.void
+    : writeError(`${colored("red", "effect:", process.stderr)} ${line}\n`)
 }

@@ -5,6 +5,7 @@ import { readTextWithin } from "../config/files-node.ts"
 import { toCamelCase } from "../config/Config.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { RolloutsError } from "../episode/RolloutsError.ts"
+import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 export type CompareError = RolloutsError | UsageError
@@ -23,7 +24,7 @@ export const compareEvaluations = Effect.fnUntraced(function* (given: {
   const { compare } = yield* evaluations
   const { comparisonText } = yield* reports
   const comparisons = yield* compare(left, right)
-  process.stdout.write(
+  yield* writeOut(
     json
       ? `${JSON.stringify({ left, right, comparisons })}\n`
       : `before  ${left}\nafter   ${right}\n\n${comparisonText(comparisons)}`,
@@ -54,5 +55,5 @@ export const showEvaluation = Effect.fnUntraced(function* (given: {
     Schema.decodeUnknownEffect(EvaluationResult)(parsed),
     (error) => new UsageError({ message: `${file}: ${oneLine(error.message)}` }),
   )
-  process.stdout.write(json ? `${JSON.stringify(result)}\n` : text(result.report, result))
+  yield* writeOut(json ? `${JSON.stringify(result)}\n` : text(result.report, result))
 })

@@ -16,6 +16,7 @@ import { ofKind, runToResumeAt } from "./findRun.ts"
 import { notKeys, ownPlace, yamlLines } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
 import { derivedName, isSameName } from "../experiment/identifier.ts"
+import { writeError, writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 export interface GivenFile {
@@ -79,15 +80,15 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
       ),
     ),
     Effect.onExit((exit) =>
-      Effect.sync(() => {
-        if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) && directory !== undefined) {
-          process.stderr.write(`\ninterrupted; resume with: ${resumeCommand(given, directory)}\n`)
-        }
-      }),
+      Effect.suspend(() =>
+        Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) && directory !== undefined
+          ? writeError(`\ninterrupted; resume with: ${resumeCommand(given, directory)}\n`)
+          : Effect.void,
+      ),
     ),
   )
-  if (json) process.stdout.write(`${JSON.stringify(result)}\n`)
-  else if (!quiet) process.stdout.write(yield* shown(result))
+  if (json) yield* writeOut(`${JSON.stringify(result)}\n`)
+  else if (!quiet) yield* writeOut(yield* shown(result))
 })
 
 const shown = (result: EvaluationResult) =>

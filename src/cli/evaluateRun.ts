@@ -11,6 +11,7 @@ import { isExperiment } from "../train/runtime/isExperiment.ts"
 import type { ValidationOutcome } from "../train/validation/Validator.ts"
 import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
+import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 export interface GivenRun {
@@ -71,7 +72,7 @@ export const evaluateRun = Effect.fnUntraced(function* (given: GivenRun): Effect
   if (played === undefined) return yield* new UsageError({ message: `${run}: no episode was played` })
   if (played.episodes.length === 0) return yield* new UsageError({ message: `${run}: all episodes failed` })
   const found = evaluationOf(result, played)
-  process.stdout.write(given.json ? `${JSON.stringify(found)}\n` : summary(found, talks))
+  yield* writeOut(given.json ? `${JSON.stringify(found)}\n` : summary(found, talks))
 })
 
 const setTo = (path: string, value: number | undefined): ReadonlyArray<Override> =>

@@ -19,6 +19,7 @@ import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { checkpointOf } from "./evaluateRun.ts"
 import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
 import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
+import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
@@ -91,7 +92,7 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
     try: () => writeFile(out, contents),
     catch: (error) => new UsageError({ message: `--out ${out}: ${messageOf(error)}` }),
   })
-  process.stdout.write(`${out}\n`)
+  yield* writeOut(`${out}\n`)
 })
 
 const nameFor = (run: string): string => {

@@ -10,6 +10,7 @@ import { runFacts } from "../runs/RunFacts.ts"
 import type { RunSource } from "../runs/RunSource.ts"
 import { diskSource, findRuns } from "../runs/source-node.ts"
 import { defaultResultsDir } from "./flags.ts"
+import { writeError } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** How an argument that names a run is described in help. */
@@ -54,7 +55,7 @@ export const runFolder = Effect.fnUntraced(function* (
   options: FindOptions & { readonly quiet?: boolean },
 ): Effect.fn.Return<string, UsageError> {
   const { path } = yield* findRun(wanted, options)
-  if (entryAt(wanted) === undefined && options.quiet !== true) process.stderr.write(`run: ${path}\n`)
+  if (entryAt(wanted) === undefined && options.quiet !== true) yield* writeError(`run: ${path}\n`)
   return path
 })
 

@@ -16,8 +16,8 @@ export const finishedAt = (directory: string): number | undefined =>
 
 /** What is told of how a training ended. */
 export interface Told {
-  readonly finished: (result: RunResult) => void
-  readonly interrupted: () => void
+  readonly finished: (result: RunResult) => Effect.Effect<void>
+  readonly interrupted: Effect.Effect<void>
 }
 
 /**
@@ -38,11 +38,11 @@ export const unlessFinished = <E, R>(
         const isFinished = run !== undefined && at !== undefined && at !== run.finishedAt
         const result = isFinished ? Effect.option(readFinished(run.directory)) : Effect.succeedNone
         return Effect.flatMap(result, (found) => {
-          if (Option.isSome(found)) process.exitCode = 0
-          else interrupted()
-          return Option.isSome(found) ? Effect.succeed(found.value.result) : Effect.failCause(cause)
+          if (Option.isNone(found)) return Effect.andThen(interrupted, Effect.failCause(cause))
+          process.exitCode = 0
+          return Effect.succeed(found.value.result)
         })
       }),
-      Effect.flatMap((result) => Effect.sync(() => finished(result))),
+      Effect.flatMap(finished),
     ),
   )

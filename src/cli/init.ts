@@ -5,6 +5,7 @@ import { makeFolder } from "../config/files.ts"
 import { quoted } from "./flags.ts"
 import { files, type Kind, kinds } from "./initFiles.ts"
 import { startProject } from "./initProject.ts"
+import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
@@ -75,7 +76,7 @@ const execute = Effect.fnUntraced(function* (
   ]
   const project = written.length === 0 ? "" : `wrote ${written.join(" and ")}: there was no package.json\n`
   const steps = commands.map((line) => `  ${line}\n`).join("")
-  process.stdout.write(`${project}wrote ${file}: ${about}. Run it with\n\n${steps}`)
+  yield* writeOut(`${project}wrote ${file}: ${about}. Run it with\n\n${steps}`)
 })
 
 const kindOf = ({ file, kind }: Given): Effect.Effect<Kind, UsageError> => {

@@ -22,6 +22,7 @@ import {
 import { digestIn } from "./digestIn.ts"
 import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
 import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
+import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
@@ -128,10 +129,10 @@ const tell = (
   what: string,
   why: () => string,
 ): Effect.Effect<void, ReplayDiffers> =>
-  Effect.suspend(() => {
-    if (json) process.stdout.write(`${JSON.stringify(found)}\n`)
-    else if (found.same) process.stdout.write(`the same: ${what}\n`)
-    return found.same ? Effect.void : Effect.fail(new ReplayDiffers({ message: `${run}: ${why()}` }))
+  Effect.gen(function* () {
+    if (json) yield* writeOut(`${JSON.stringify(found)}\n`)
+    else if (found.same) yield* writeOut(`the same: ${what}\n`)
+    if (!found.same) return yield* new ReplayDiffers({ message: `${run}: ${why()}` })
   })
 
 /** The run again, in memory: its scores, and the digest of one that was not stopped behind some episode. */

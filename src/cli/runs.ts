@@ -18,6 +18,7 @@ import { type Cell, cell, table } from "../runs/text.ts"
 import { type Value, valueOfData } from "../runs/Value.ts"
 import { colored, coloredState } from "./colors.ts"
 import { findRun, lookupDir as resultsDir, runArgument } from "./findRun.ts"
+import { writeError, writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** `effect runs`: what is in a results folder, found again. */
@@ -54,7 +55,7 @@ const show = Command.make("show", { run: aRun("run"), resultsDir, json: json("Pr
     const { config, metrics } = about
     yield* given.json
       ? printJson([{ ...about, config: toCamelCase(config), metrics: toCamelCase(metrics) }])
-      : print(overviewText(about, yield* facts.configText, coloredState))
+      : writeOut(overviewText(about, yield* facts.configText, coloredState))
   }),
 ).pipe(
   Command.withDescription("Show a run: its identifier, config, metrics, learning curve, checkpoints and files."),
@@ -82,8 +83,8 @@ const compare = Command.make(
         "left" in one ? text(one.left) : undefined,
         "right" in one ? text(one.right) : undefined,
       ])
-      yield* print(`left   ${cell(left.path)}\nright  ${cell(right.path)}\n\n`)
-      yield* print(rows.length === 0 ? "their configs are equal\n" : table(["key", "left", "right"], rows))
+      yield* writeOut(`left   ${cell(left.path)}\nright  ${cell(right.path)}\n\n`)
+      yield* writeOut(rows.length === 0 ? "their configs are equal\n" : table(["key", "left", "right"], rows))
     }),
 ).pipe(
   Command.withDescription("Compare the configs of two runs, key by key. A - means that a run has no such key."),
@@ -163,7 +164,7 @@ const findBest = Command.make(
         { heading: "steps", role: "figure", cells: lines.map(({ line }) => line.steps) },
         { heading: "path", role: "path", cells: lines.map(({ line }) => line.path) },
       ]
-      yield* print(shownTable(columns))
+      yield* writeOut(shownTable(columns))
     }),
 ).pipe(
   Command.withDescription("Find the best run by a metric, or the best of each group, with the group's size and mean."),
@@ -200,9 +201,9 @@ export const runs = Command.make(
       const keys = extraKeys(asked, entries)
       const lines = yield* eachRun(runs, (run) => runLine(run, keys))
       if (given.json) return yield* printJson(lines)
-      if (lines.length > 0) return yield* print(listing(lines, keys))
+      if (lines.length > 0) return yield* writeOut(listing(lines, keys))
       const none = entries.length === 0 ? `no runs in ${given.dir}` : `none of the ${entries.length} runs matches`
-      process.stderr.write(`${none}\n`)
+      yield* writeError(`${none}\n`)
     }),
 ).pipe(
   Command.withDescription(
@@ -227,9 +228,7 @@ export const runs = Command.make(
   Command.withSubcommands([show, compare, findBest]),
 )
 
-const source = diskSource((message) =>
-  Effect.sync(() => void process.stderr.write(`${colored("yellow", "warning:", process.stderr)} ${message}\n`)),
-)
+const source = diskSource((message) => writeError(`${colored("yellow", "warning:", process.stderr)} ${message}\n`))
 const configs = configReader()
 const factsOf = (entry: RunEntry): RunFacts => runFacts(entry, source, configs)
 
@@ -322,16 +321,4 @@ const shownTable = (columns: ReadonlyArray<Column>): string =>
   })
 
 const printJson = (values: ReadonlyArray<unknown>): Effect.Effect<void> =>
-  print(values.map((value) => `${JSON.stringify(value)}\n`).join(""))
-
-/** Whoever reads may have seen enough: `effect runs | head`. */
-const print = (output: string): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    const ignore = (): void => {}
-    process.stdout.once("error", ignore)
-    process.stdout.write(output, () => {
-      // The error event comes after this callback.
-      setImmediate(() => process.stdout.off("error", ignore))
-      resume(Effect.void)
-    })
-  })
+  writeOut(values.map((value) => `${JSON.stringify(value)}\n`).join(""))

@@ -13,7 +13,8 @@ import { loadTraining, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
 import { noteSweep, refuseOtherFile, runToResume } from "./runToResume.ts"
 import { stepSignalled } from "./stepSignal.ts"
-import { partOfSweep, sweepProgress } from "./sweep/part.ts"
+import { PartOfSweep, sweepProgress } from "./sweep/part.ts"
+import { writeError, writeOut } from "./output.ts"
 import type { UsageError } from "./UsageError.ts"
 
 /** One training, in this process. */
@@ -24,7 +25,7 @@ export const trainOnce = Effect.fnUntraced(function* (
   const name = nameOf(given)
   const training = yield* loadTraining(given.file)
   const resume = yield* runToResume(given, name)
-  const part = partOfSweep()
+  const part = yield* PartOfSweep
   if (resume !== undefined && part === undefined) yield* refuseOtherFile(given, training, resume)
   const overrides = yield* overridesOf(given, resume)
 
@@ -79,15 +80,16 @@ export const trainOnce = Effect.fnUntraced(function* (
   )
   yield* unlessFinished(work, () => opened, {
     finished: (result) => {
-      if (given.json) process.stdout.write(`${JSON.stringify(result)}\n`)
-      if (given.json || given.quiet) return
+      if (given.json) return writeOut(`${JSON.stringify(result)}\n`)
+      if (given.quiet) return Effect.void
       const idle = result.digest === digestBefore ? `this run is finished, and nothing has changed; ${further}\n` : ""
-      process.stdout.write(`${idle}${summary(result)}`)
+      return writeOut(`${idle}${summary(result)}`)
     },
-    interrupted: () => {
-      if (opened === undefined) return
-      process.stderr.write(`\ninterrupted; resume with: ${resumeCommand(given, opened.directory)}\n`)
-    },
+    interrupted: Effect.suspend(() =>
+      opened === undefined
+        ? Effect.void
+        : writeError(`\ninterrupted; resume with: ${resumeCommand(given, opened.directory)}\n`),
+    ),
   })
 })
 

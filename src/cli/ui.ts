@@ -6,6 +6,7 @@ import { isLoopback } from "../dashboard/guard.ts"
 import type { DashboardError } from "../dashboard/results-node.ts"
 import { runFolder } from "./findRun.ts"
 import { defaultResultsDir } from "./flags.ts"
+import { writeError, writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {
@@ -78,9 +79,9 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
     const { exportSite } = yield* Effect.promise(() => import("../dashboard/export-node.ts"))
     const out = given.export.value
     const { runs, files, leftOut } = yield* exportSite(directory, out, { checkpoints: given.checkpoints })
-    process.stdout.write(`${runs} runs, ${files} files in ${out}; any file server shows them\n`)
+    yield* writeOut(`${runs} runs, ${files} files in ${out}; any file server shows them\n`)
     if (leftOut > 0)
-      process.stdout.write(
+      yield* writeOut(
         `without ${leftOut} ${leftOut === 1 ? "file" : "files"} of checkpoints; --checkpoints copies them\n`,
       )
     return
@@ -99,8 +100,8 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
       const name = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
       const query = token === undefined ? "" : `?token=${token}`
       const page = at.run === undefined ? "" : `#/run/${encodeURIComponent(at.run)}`
-      process.stdout.write(`http://${name}:${at.port}/${query}${page}\n`)
-      process.stderr.write(`serving ${directory}; stop with Ctrl-C\n`)
+      yield* writeOut(`http://${name}:${at.port}/${query}${page}\n`)
+      yield* writeError(`serving ${directory}; stop with Ctrl-C\n`)
       return yield* Effect.never
     }),
   )

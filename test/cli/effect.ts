@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { inProcess } from "./inProcess.ts"
+import { inProcess, type Running } from "./inProcess.ts"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 const bin = join(root, "bin/effect.js")
@@ -39,7 +39,21 @@ export const start = (args: ReadonlyArray<string>, cwd = root, options: StartOpt
 }
 
 /** Runs the command in this process, in the given folder. Calls wait for each other: a process has one working directory. */
-export const effect = (args: ReadonlyArray<string>, cwd = root): Promise<Outcome> => inProcess(args, cwd)
+export const effect = (args: ReadonlyArray<string>, cwd = root): Promise<Outcome> => begin(args, cwd).ended
+
+/** The same, to be interrupted as by Ctrl-C. */
+export const begin = (args: ReadonlyArray<string>, cwd = root): Running => inProcess(args, cwd)
+
+/** Waits for what no event tells of: a file that is written, a line in it. */
+export const until = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+/** Whether a run has begun to learn: it has a log, and scores. */
+export const isTraining = (run: string): boolean =>
+  existsSync(join(run, "run.log")) && sizeOf(join(run, "scores/train/scores.jsonl")) > 0
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
 /** A folder inside the checkout, so that programs in it can import `effect-rl`; gone after the test. */
 export const withFolder = async <A>(body: (folder: string) => Promise<A>): Promise<A> => {

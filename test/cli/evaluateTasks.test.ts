@@ -1,58 +1,9 @@
-import { existsSync, globSync, readFileSync } from "node:fs"
+import { existsSync, globSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, describe, it } from "vitest"
 import { stringify } from "yaml"
-import { type Body, serve } from "../lm/server.ts"
-import { effect, type Outcome, resultOf, start, withFolder, write } from "./effect.ts"
-
-const capitals = { France: "Paris", Japan: "Tokyo", Italy: "Rome", China: "Beijing", Peru: "Lima", Egypt: "Cairo" }
-
-const items = Object.entries(capitals).map(([country, answer], at) => ({
-  id: `capital-${country}`,
-  question: `What is the capital of ${country}?`,
-  answer,
-  part: at % 2 === 0 ? "even" : "odd",
-}))
-
-const evaluation = (more: object = {}): string =>
-  stringify({
-    name: "capitals",
-    seed: 1,
-    dataset: { items, id_field: "id", meta_fields: ["part"] },
-    agents: {
-      says_rome: { type: "memoryless_agent", lm_config: { model: "builtin:choice:Rome" } },
-      reads: {
-        type: "memoryless_agent",
-        system_prompt: "RULE: [What is the capital of France?] -> Paris; RULE: [What is the capital of Peru?] -> Lima",
-        lm_config: { model: "scripted:reader", prices: [{ model: "reader", input: 1, output: 2 }] },
-      },
-    },
-    scorers: ["exact", "steps"],
-    repeats: 2,
-    by: ["part"],
-    ...more,
-  })
-
-const told = (outcome: Outcome): Outcome => {
-  assert.strictEqual(outcome.code, 0, outcome.stderr)
-  return outcome
-}
-
-const cells = (text: string): ReadonlyArray<string> =>
-  text.split("\n").map((line) => line.trim().replace(/ {2,}/g, " | "))
-
-const linesOf = (file: string): ReadonlyArray<Record<string, unknown>> =>
-  readFileSync(file, "utf8")
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line))
-
-/** What the server of a capital knows. */
-const capitalOf = ({ messages }: Body): string => {
-  const asked = String(messages.at(-1)?.content)
-  return Object.entries(capitals).find(([country]) => asked.includes(country))?.[1] ?? "?"
-}
+import { cells, evaluation, linesOf, told } from "./capitals.ts"
+import { effect, resultOf, withFolder, write } from "./effect.ts"
 
 describe("effect eval tasks.yaml", () => {
   it("plays agents on tasks, prints tables, leaves a run that is found again, shown again and compared", () =>
@@ -114,61 +65,6 @@ describe("effect eval tasks.yaml", () => {
       const { report } = resultOf(told(await effect(["eval", file, ...to])))
       assert.include(JSON.stringify(report), '"left":"reads (before)","right":"reads"')
     }))
-
-  it.live(
-    "goes on after Ctrl-C and after a kill, asks nobody again what was answered, and ends as if it hadn't stopped",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* serve({ say: capitalOf, fault: () => ({ kind: "slow", milliseconds: 60 }) })
-        const lm = { model: "vllm:capitals", base_url: server.url, api_key: "none" }
-        const agent = { type: "memoryless_agent", lm_config: lm }
-        yield* Effect.promise(() =>
-          withFolder(async (folder) => {
-            const said = { agents: { one: agent, two: agent }, repeats: 3, workers: 2 }
-            const file = write(
-              folder,
-              "tasks.yaml",
-              evaluation({ ...said, output: { results_dir: join(folder, "out") } }),
-            )
-            const whole = resultOf(told(await effect(["eval", file, "--quiet", "--json"])))
-            assert.strictEqual(server.asked.length, 36)
-            const journal = (): string => {
-              const all = globSync(`${folder}/out/*/played.jsonl`)
-              return all.length === 0 ? "" : readFileSync(all[0], "utf8")
-            }
-            const over = (): number => Math.max(0, journal().split("\n").length - 2)
-            let resume: ReadonlyArray<string> = []
-            let kept = 0
-            for (const signal of ["SIGINT", "SIGKILL", "SIGINT"] as const) {
-              const { child, ended } = start(["eval", file, "--quiet", ...resume])
-              while (over() < kept + 4) await new Promise((resolve) => setTimeout(resolve, 5))
-              child.kill(signal)
-              const outcome = await ended
-              if (signal === "SIGINT") {
-                assert.strictEqual(outcome.code, 130, outcome.stderr)
-                assert.match(outcome.stderr, /interrupted; resume with: npx effect eval .*tasks\.yaml --resume .*out/)
-              }
-              kept = over()
-              assert.isBelow(kept, 36)
-              resume = ["--resume", "latest"]
-            }
-            const before = server.asked.length
-            const again = resultOf(told(await effect(["eval", file, "--quiet", "--json", "--resume", "latest"])))
-            assert.strictEqual(server.asked.length - before, 36 - kept)
-            assert.deepInclude(again, { digest: whole.digest, episodes: 36, failed: 0 })
-            assert.deepStrictEqual(again["report"], whole["report"])
-            const rollouts = (run: string): string =>
-              readFileSync(join(run, "rollouts/val/1_seen_episodes_rollouts.jsonl"), "utf8")
-            assert.strictEqual(rollouts(again.runDir), rollouts(whole.runDir))
-            const found = await effect(["runs", join(folder, "out"), "--where", "environment=qa", "--json"])
-            assert.strictEqual(told(found).stdout.trim().split("\n").length, 2)
-            const nothing = await effect(["eval", file, "--resume", "latest"])
-            assert.strictEqual(nothing.code, 2)
-            assert.include(nothing.stderr, "--resume latest: there is no unfinished evaluation named capitals in ")
-          }),
-        )
-      }).pipe(Effect.scoped),
-  )
 
   it("says what is wrong in a line", () =>
     withFolder(async (folder) => {

@@ -1,7 +1,7 @@
-import { readFileSync, readlinkSync } from "node:fs"
+import { readlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { resultOf, start, withFolder, write } from "./effect.ts"
+import { resultOf, effect, withFolder, write } from "./effect.ts"
 import {
   at,
   comparable,
@@ -57,7 +57,7 @@ describe("an experiment's file", () => {
     withFolder((folder) =>
       withServer({ fault: someFaults(3, 0.2) }, async (server) => {
         write(folder, "experiment.yaml", experiment({ lm: at(server) }))
-        const outcome = await start(["run", "experiment.yaml", "--json"], folder).ended
+        const outcome = await effect(["run", "experiment.yaml", "--json"], folder)
         assert.strictEqual(outcome.code, 0, outcome.stderr)
         const [run, ...others] = runsBelow(join(folder, "outputs/my_experiment"))
         assert.deepStrictEqual(others, [])
@@ -106,7 +106,7 @@ describe("an experiment's file", () => {
         const scores = []
         for (const lm of [at(server), {}]) {
           write(folder, "experiment.yaml", experiment({ lm }))
-          const outcome = await start(["run", "experiment.yaml", "--json", "--quiet"], folder).ended
+          const outcome = await effect(["run", "experiment.yaml", "--json", "--quiet"], folder)
           assert.strictEqual(outcome.code, 0, outcome.stderr)
           const { digest, runDir } = resultOf(outcome)
           digests.push(digest)
@@ -119,42 +119,6 @@ describe("an experiment's file", () => {
         }
         assert.strictEqual(digests[0], digests[1])
         assert.deepStrictEqual(scores[0], scores[1])
-      }),
-    ))
-
-  it("is in its folder from the beginning on, as it is understood", () =>
-    withFolder((folder) =>
-      withServer({ fault: () => ({ kind: "hung" }) }, async (server) => {
-        write(folder, "experiment.yaml", experiment({ lm: { ...at(server), api_key: "secret-0815" } }))
-        const { child, ended } = start(["run", "experiment.yaml", "--quiet"], folder)
-        await new Promise<void>((resolve) => {
-          const watch = setInterval(() => {
-            if (server.asked.length === 0) return
-            clearInterval(watch)
-            resolve()
-          }, 5)
-        })
-        const [run] = runsBelow(join(folder, "outputs/my_experiment"))
-        const config = readFileSync(join(run, "config.yaml"), "utf8")
-        for (const said of ["max_steps_per_episode: 50", "temperature: 0.2", "failure_threshold: 1", "words: 8"]) {
-          assert.include(config, said)
-        }
-        child.kill("SIGKILL")
-        await ended
-        // Calls that had begun are there, whole, and say that they have not ended.
-        const calls = filesIn(run).filter((path) => /^llm_calls\/.*[^p]$/.test(path))
-        assert.isAbove(calls.length, 0)
-        for (const path of calls) {
-          assert.deepInclude(jsonOf(join(run, path)), {
-            response: null,
-            error: null,
-            timestamp_end: null,
-            retries: null,
-          })
-        }
-        for (const path of filesIn(folder).filter((one) => one !== "experiment.yaml")) {
-          assert.notInclude(readFileSync(join(folder, path), "utf8"), "secret-0815", path)
-        }
       }),
     ))
 })

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
 import { runsIn } from "./crash.ts"
-import { type Outcome, resultOf, start, withFolder, write } from "./effect.ts"
+import { type Outcome, resultOf, effect, withFolder, write } from "./effect.ts"
 import {
   at,
   comparable,
@@ -20,7 +20,7 @@ const outputs = "outputs/my_experiment"
 
 const run = async (folder: string, wanted: Wanted, ...more: ReadonlyArray<string>): Promise<Outcome> => {
   write(folder, "experiment.yaml", experiment(wanted))
-  const outcome = await start(["run", "experiment.yaml", "--json", "--quiet", ...more], folder).ended
+  const outcome = await effect(["run", "experiment.yaml", "--json", "--quiet", ...more], folder)
   assert.strictEqual(outcome.code, 0, outcome.stderr)
   return outcome
 }
@@ -83,7 +83,7 @@ describe("an experiment, again", () => {
         [{ ...small, tasks: 21, runtime: { resume_from: `${half}/checkpoints` } }, /train_dataset/],
       ] as const) {
         write(folder, "experiment.yaml", experiment(wanted))
-        const outcome = await start(["run", "experiment.yaml", "--quiet"], folder).ended
+        const outcome = await effect(["run", "experiment.yaml", "--quiet"], folder)
         assert.include([1, 2], outcome.code)
         assert.match(outcome.stderr, said)
         assert.match(outcome.stderr, /^effect: [^\n]+\n$/)
@@ -98,7 +98,7 @@ describe("an experiment, again", () => {
       withServer({}, async (server) => {
         const lm = { ...at(server), budget: { calls: 30 } }
         write(folder, "experiment.yaml", experiment({ ...small, lm, more }))
-        const failed = await start(["run", "experiment.yaml", "--quiet", ...words], folder).ended
+        const failed = await effect(["run", "experiment.yaml", "--quiet", ...words], folder)
         assert.strictEqual(failed.code, 1)
         const [unfinished] = runsBelow(join(folder, place))
         const args = [
@@ -110,39 +110,22 @@ describe("an experiment, again", () => {
           "--set",
           "agent.lm_config.budget.calls=null",
         ]
-        const outcome = await start([...args, "--resume", "latest"], folder).ended
+        const outcome = await effect([...args, "--resume", "latest"], folder)
         assert.strictEqual(outcome.code, 0, outcome.stderr)
         assert.strictEqual(join(folder, resultOf(outcome).runDir), unfinished)
         assert.deepStrictEqual(runsBelow(join(folder, place)), [unfinished])
         const whole = resultOf(await run(folder, { ...small, lm: at(server), more }))
         assert.strictEqual(resultOf(outcome).digest, whole.digest)
         // Where all are finished, the newest is, which is said.
-        const again = await start([...args, "--resume", "latest"], folder).ended
+        const again = await effect([...args, "--resume", "latest"], folder)
         assert.strictEqual(again.code, 0, again.stderr)
         assert.deepStrictEqual(resultOf(again), whole)
-        const others = await start([...args, "--name", "another", "--resume", "latest"], folder).ended
+        const others = await effect([...args, "--name", "another", "--resume", "latest"], folder)
         assert.strictEqual(others.code, 2)
         assert.include(others.stderr, `no unfinished run named another in results or ${place}`)
       }),
     ),
   )
-
-  it("lies where LOGS_DIR says, and never where another one does, whatever the second", () =>
-    withFolder(async (folder) => {
-      write(folder, "experiment.yaml", experiment({ ...small, tasks: 4 }))
-      const args = ["run", "experiment.yaml", "--quiet", "--json"]
-      const env = { ...process.env, LOGS_DIR: join(folder, "logs") }
-      const outcomes = await Promise.all([1, 2, 3].map(() => start(args, folder, { env }).ended))
-      for (const { code, stderr } of outcomes) assert.strictEqual(code, 0, stderr)
-      const runs = runsBelow(join(folder, "logs", outputs))
-      assert.strictEqual(runs.length, 3)
-      assert.sameMembers(
-        outcomes.map((outcome) => resultOf(outcome).runDir),
-        [...runs],
-      )
-      assert.isFalse(existsSync(join(folder, outputs)))
-      assert.strictEqual(new Set(outcomes.map((outcome) => resultOf(outcome).digest)).size, 1)
-    }))
 
   it("is the same from its own config.yaml, and another with another setting", () =>
     withFolder(async (folder) => {
@@ -154,7 +137,7 @@ describe("an experiment, again", () => {
       assert.strictEqual(said.agent.history_k, 3)
       const elsewhere = join(folder, "elsewhere")
       mkdirSync(elsewhere)
-      const again = await start(["run", config, "--quiet", "--json"], elsewhere).ended
+      const again = await effect(["run", config, "--quiet", "--json"], elsewhere)
       assert.strictEqual(again.code, 0, again.stderr)
       assert.strictEqual(resultOf(again).digest, first.digest)
       // That of a file that lies elsewhere is where that file says, from where the command is.
@@ -166,14 +149,14 @@ describe("an experiment, again", () => {
       withServer({ fault: someFaults(8, 0.1) }, async (server) => {
         const { runDir, digest } = resultOf(await run(folder, { ...small, lm: { ...at(server), cache: "record" } }))
         const asked = server.asked.length
-        const replayed = await start(["replay", runDir, "--quiet", "--json"], folder).ended
+        const replayed = await effect(["replay", runDir, "--quiet", "--json"], folder)
         assert.strictEqual(replayed.code, 0, replayed.stderr)
         assert.deepInclude(JSON.parse(replayed.stdout), { same: true, digest: { then: digest, now: digest } })
         // Nobody was asked again.
         assert.strictEqual(server.asked.length, asked)
         const scores = join(folder, runDir, "scores/train/scores.jsonl")
         writeFileSync(scores, readFileSync(scores, "utf8").replace('"episode_index":7', '"episode_index":8'))
-        const other = await start(["replay", runDir, "--quiet"], folder).ended
+        const other = await effect(["replay", runDir, "--quiet"], folder)
         assert.strictEqual(other.code, 1)
         assert.match(other.stderr, /scores\/train\/scores\.jsonl, line 7.*episode_index was 8 and is 7/)
       }),
@@ -184,7 +167,7 @@ describe("an experiment, again", () => {
       write(folder, "experiment.yaml", experiment({ ...small, tasks: 10 }))
       const args = ["run", "experiment.yaml", "--json", "--jobs", "2", "--results-dir"]
       const words = ["--seeds", "1..2", "--population", "agent.history_k=0,10"]
-      const swept = await start([...args, "results", ...words], folder).ended
+      const swept = await effect([...args, "results", ...words], folder)
       assert.strictEqual(swept.code, 0, swept.stderr)
       const found = runsIn(join(folder, "results"))
       assert.sameDeepMembers(
@@ -212,11 +195,11 @@ describe("an experiment, again", () => {
       const lm = { budget: { calls: 30 } }
       write(folder, "experiment.yaml", experiment({ ...small, lm, runtime }))
       const args = ["run", "experiment.yaml", "--quiet", "--json"]
-      const stopped = await start(args, folder).ended
+      const stopped = await effect(args, folder)
       assert.strictEqual(stopped.code, 1)
       assert.isTrue(existsSync(join(folder, "kept/latest/runtime.json")))
       const more = ["--set", "agent.lm_config.budget.calls=null"]
-      const resumed = await start([...args, ...more, "--resume", "latest"], folder).ended
+      const resumed = await effect([...args, ...more, "--resume", "latest"], folder)
       assert.strictEqual(resumed.code, 0, resumed.stderr)
       const whole = resultOf(await run(folder, small))
       assert.strictEqual(resultOf(resumed).digest, whole.digest)
@@ -231,13 +214,13 @@ describe("an experiment, again", () => {
       write(folder, "experiment.yaml", experiment({ ...small, runtime }))
       const runs = readdirSync(join(folder, outputs))
       assert.isNotEmpty(runs)
-      const other = await start(args, folder).ended
+      const other = await effect(args, folder)
       assert.strictEqual(other.code, 2)
       assert.match(other.stderr, /^effect: [^\n]*runtime\.scores_path[^\n]*another run's files[^\n]*\n$/)
       assert.deepStrictEqual([bytesOf(join(folder, "elsewhere")), bytesOf(join(folder, "kept"))], before)
       const half = { ...runtime, scores_path: null }
       write(folder, "experiment.yaml", experiment({ ...small, runtime: half }))
-      const another = await start(args, folder).ended
+      const another = await effect(args, folder)
       assert.strictEqual(another.code, 2)
       assert.match(another.stderr, /^effect: [^\n]*runtime\.checkpoint_dir[^\n]*another run's files[^\n]*\n$/)
       assert.deepStrictEqual(readdirSync(join(folder, outputs)), runs, "what is refused leaves no folder")

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { stream } from "../../src/rng/Rng.ts"
-import { resultOf, start, write } from "./effect.ts"
+import { resultOf, effect, start, write } from "./effect.ts"
 import { at, comparable, experiment, runsBelow, someFaults, type Wanted, withServer } from "./experiment.ts"
 
 /** What a campaign of kills came to. */
@@ -59,10 +59,10 @@ export const killed = (within: string, seed: number, kills: number, wanted: Want
       count++
     }
     const [run] = runsBelow(results)
-    const resumed = await start([...args, "--resume", run], folder).ended
+    const resumed = await effect([...args, "--resume", run], folder)
     if (resumed.code !== 0) throw new Error(resumed.stderr)
     const asked = server.asked.length
-    const whole = await start(["run", file("replay"), "--quiet", "--json"], folder).ended
+    const whole = await effect(["run", file("replay"), "--quiet", "--json"], folder)
     if (whole.code !== 0) throw new Error(whole.stderr)
     return {
       kills: count,

@@ -4,19 +4,41 @@ import { Writable } from "node:stream"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Clock, Console, Effect } from "effect"
 import { command, exitCodeOf } from "../../src/cli/command.ts"
+import { Output } from "../../src/cli/output.ts"
+import { type Child, RunCommand, RunFailed } from "../../src/cli/sweep/child.ts"
+import { PartOfSweep } from "../../src/cli/sweep/part.ts"
 import type { Outcome } from "./effect.ts"
 
 // Tests compare plain text, wherever they run; the processes that they start have this environment, too.
 delete process.env.FORCE_COLOR
 
-let last: Promise<unknown> = Promise.resolve()
-
-/** Runs the command in this process as its own process would, and gives what it wrote and its exit code. */
-export const inProcess = (args: ReadonlyArray<string>, cwd: string): Promise<Outcome> => {
-  const outcome = last.then(() => inFolder(cwd, () => captured(args)))
-  last = outcome.catch(() => {})
-  return outcome
+export interface Running {
+  /** As Ctrl-C does. */
+  readonly interrupt: () => void
+  readonly ended: Promise<Outcome>
 }
+
+let last: Promise<unknown> = Promise.resolve()
+let calls = 0
+
+/** Runs the command in this process as its own process would; sweeps train their runs in this process, too. */
+export const inProcess = (args: ReadonlyArray<string>, cwd: string): Running => {
+  const controller = new AbortController()
+  const ended = last.then(() => {
+    calls++
+    return inFolder(cwd, () => captured(args, controller.signal))
+  })
+  last = ended.catch(() => {})
+  return { interrupt: () => controller.abort(), ended }
+}
+
+// A process imports a file once; a test may write another under the same name for the next call.
+registerHooks({
+  resolve: (specifier, context, next) => {
+    const resolved = next(specifier, context)
+    return resolved.url.includes("/.tmp-") ? { ...resolved, url: `${resolved.url}?call=${calls}` } : resolved
+  },
+})
 
 const inFolder = async <A>(folder: string, body: () => Promise<A>): Promise<A> => {
   const before = process.cwd()
@@ -28,35 +50,44 @@ const inFolder = async <A>(folder: string, body: () => Promise<A>): Promise<A> =
   }
 }
 
-const captured = async (args: ReadonlyArray<string>): Promise<Outcome> => {
-  const [stdout, stderr] = [capture(process.stdout), capture(process.stderr)]
+const captured = async (args: ReadonlyArray<string>, signal: AbortSignal): Promise<Outcome> => {
+  let [stdout, stderr] = ["", ""]
+  const writeOut = (text: string): void => void (stdout += text)
+  const writeError = (text: string): void => void (stderr += text)
+  // What the command itself doesn't write: the progress line, and what users' code prints.
+  const restore = [redirect(process.stdout, writeOut), redirect(process.stderr, writeError)]
   const before = globalThis.console
-  globalThis.console = new NodeConsole({ stdout: stdout.stream, stderr: stderr.stream })
+  globalThis.console = new NodeConsole({ stdout: writable(writeOut), stderr: writable(writeError) })
   try {
     const running = command(args).pipe(
+      Effect.provideService(Output, { stdout: (text) => Effect.sync(() => writeOut(text)), stderr: writeError }),
+      Effect.provideService(RunCommand, runChild),
       Effect.provideService(Console.Console, globalThis.console),
       Effect.provide(NodeServices.layer),
       inNextSecond,
     )
-    calls++
-    const code = exitCodeOf(await Effect.runPromiseExit(running))
-    return { code, signal: null, stdout: stdout.text(), stderr: stderr.text() }
+    const code = exitCodeOf(await Effect.runPromiseExit(running, { signal }))
+    return { code, signal: null, stdout, stderr }
   } finally {
     globalThis.console = before
-    stdout.restore()
-    stderr.restore()
+    for (const one of restore) one()
   }
 }
 
-let calls = 0
-
-// A process imports a file once; a test may write another under the same name for the next call.
-registerHooks({
-  resolve: (specifier, context, next) => {
-    const resolved = next(specifier, context)
-    return resolved.url.includes("/.tmp-") ? { ...resolved, url: `${resolved.url}?call=${calls}` } : resolved
-  },
-})
+/** One run of a sweep. */
+const runChild = ({ args, part }: Child): Effect.Effect<string, RunFailed> => {
+  let [stdout, stderr] = ["", ""]
+  return command(["run", ...args, "--json", "--quiet"]).pipe(
+    Effect.provideService(PartOfSweep, part),
+    Effect.provideService(Output, {
+      stdout: (text) => Effect.sync(() => void (stdout += text)),
+      stderr: (text) => void (stderr += text),
+    }),
+    Effect.provide(NodeServices.layer),
+    Effect.mapError(() => new RunFailed({ message: stderr.trim().replace(/^effect: /m, "") })),
+    Effect.map(() => stdout),
+  )
+}
 
 let latestMillis = 0
 
@@ -79,17 +110,19 @@ const inNextSecond = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E
     )
   })
 
-/** Keeps what is written to a stream of this process, until it is restored. */
-const capture = (target: NodeJS.WriteStream) => {
-  let text = ""
-  const stream = new Writable({
+const writable = (write: (text: string) => void): Writable =>
+  new Writable({
     decodeStrings: false,
     write: (chunk, _encoding, done) => {
-      text += String(chunk)
+      write(String(chunk))
       done()
     },
   })
-  const write = target.write
-  target.write = stream.write.bind(stream)
-  return { stream, text: () => text, restore: () => void (target.write = write) }
+
+/** Takes what is written to a stream of this process, until the result is called. */
+const redirect = (stream: NodeJS.WriteStream, write: (text: string) => void): (() => void) => {
+  const before = stream.write
+  const sink = writable(write)
+  stream.write = sink.write.bind(sink)
+  return () => void (stream.write = before)
 }

@@ -1,11 +1,8 @@
-import { spawn } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
-import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { toPath } from "../../src/experiment/identifier.ts"
-import { runsIn } from "./crash.ts"
-import { effect, type Outcome, program, root, start } from "./effect.ts"
+import { effect, type Outcome, program, root } from "./effect.ts"
 
 /** The real command, over trainings of a second each and folders as others leave them. */
 
@@ -188,42 +185,6 @@ describe("effect runs", () => {
     assert.include(stdout, theirs)
     assert.match(stderr, /^warning: .*\/metrics\.json: expected a regular file, found a directory\n$/)
     assert.include(stderr, join(odd, theirs))
-  })
-
-  it("sees a run that is running, how far it is, and that it was killed", async () => {
-    const live = join(folder, "live")
-    const file = join(folder, "long.ts")
-    writeFileSync(file, program("validation: { everySteps: 512, episodes: 2 }").replace("2048", "100_000_000"))
-    const { child, ended } = start(["run", file, "--results-dir", live, "--quiet"])
-    const look = async () => lines(await effect(["runs", live, "--json"]))
-    let found: Record<string, unknown> | undefined
-    try {
-      for (let tries = 0; tries < 200 && runsIn(live).length === 0; tries++) await sleep(50)
-      ;[found] = await look()
-      for (let tries = 0; tries < 50 && typeof found?.validation !== "number"; tries++) {
-        await sleep(50)
-        ;[found] = await look()
-      }
-      assert.include(found, { state: "running", name: "long" })
-      assert.isAbove(Number(found?.steps), 0)
-      assert.isNumber(found?.validation)
-    } finally {
-      child.kill("SIGKILL")
-      await ended
-    }
-    const [killed] = await look()
-    assert.strictEqual(killed.state, "stopped")
-    assert.isAtLeast(Number(killed.steps), Number(found?.steps))
-    assert.strictEqual(runsIn(live).length, 1)
-  })
-
-  it("doesn't mind a reader who has seen enough", async () => {
-    const command = `"${process.execPath}" "${join(root, "bin/effect.js")}" runs "${results}" --json`
-    const child = spawn("bash", ["-c", `set -o pipefail; ${command} | true`], { stdio: ["ignore", "pipe", "pipe"] })
-    let stderr = ""
-    child.stderr.on("data", (chunk) => (stderr += String(chunk)))
-    const code = await new Promise((done) => child.on("close", done))
-    assert.deepEqual([code, stderr], [0, ""])
   })
 })
 

@@ -57,36 +57,6 @@ describe("effect run --seeds", () => {
       assert.strictEqual(JSON.parse(alone.stdout).digest, metrics.seeds[1].digest)
     }))
 
-  it("goes on when one fails, and fails at the end", () =>
-    withFolder(async (folder) => {
-      const file = write(
-        folder,
-        "train.ts",
-        program("").replace("CartPole.env,", 'process.argv.includes("2") ? "Nowhere-v0" : CartPole.env,'),
-      )
-      const outcome = await effect(["run", file, "--seeds", "1..3", "--results-dir", join(folder, "results"), "--json"])
-      assert.strictEqual(outcome.code, 1)
-      assert.include(outcome.stderr, "1 of 3 seeds failed")
-      const { seeds, score } = JSON.parse(outcome.stdout)
-      assert.include(seeds[1].failed, 'unknown env "Nowhere-v0"')
-      assert.strictEqual(score.runs, 2)
-    }))
-
-  it("counts one that ends without a result as failed, however it ends", () =>
-    withFolder(async (folder) => {
-      const odd = [
-        'if (process.argv.includes("1")) { console.log("bye"); process.exit(0) }',
-        'if (process.argv.includes("2")) process.kill(process.pid, "SIGKILL")',
-      ]
-      const file = write(folder, "train.ts", `${program("")}${odd.join("\n")}\n`)
-      const outcome = await effect(["run", file, "--seeds", "1..3", "--results-dir", join(folder, "results"), "--json"])
-      assert.strictEqual(outcome.code, 1, outcome.stderr)
-      const { seeds, score } = JSON.parse(outcome.stdout)
-      assert.isNotEmpty(seeds[0].failed)
-      assert.strictEqual(seeds[1].failed, "ended by SIGKILL")
-      assert.strictEqual(score.runs, 1)
-    }))
-
   for (const [args, message] of [
     [["--seeds", "5..1"], "--seeds 5..1: expected seeds like 1..10 or 1,2,5, none of them twice"],
     [["--seeds", "1,1"], "--seeds 1,1: expected seeds like 1..10 or 1,2,5, none of them twice"],

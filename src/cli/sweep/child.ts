@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
-import { Effect, Schema } from "effect"
+import { Context, Effect, Schema } from "effect"
 import { mostBytes } from "../../config/files.ts"
 import { readTextWithin } from "../../config/files-node.ts"
 import { isPlain, toCamelCase } from "../../config/Config.ts"
@@ -29,10 +29,10 @@ export interface Child {
   readonly onProgress: (progress: Progress) => void
 }
 
-/** Trains in a process of its own. */
+/** Trains one of a sweep's runs, in a process of its own unless another `RunCommand` is provided. */
 export const trainInChild = (child: Child): Effect.Effect<Finished, RunFailed> =>
   Effect.gen(function* () {
-    const line = (yield* outputOf(child)).trim().split("\n").at(-1) ?? ""
+    const line = (yield* (yield* RunCommand)(child)).trim().split("\n").at(-1) ?? ""
     return yield* withCurve(yield* Schema.decodeUnknownEffect(Schema.fromJsonString(RunResult))(line))
   }).pipe(failing)
 
@@ -65,8 +65,8 @@ const passOn = (): void => {
   for (const child of children) child.kill(stepSignal)
 }
 
-/** What it says on stdout. When this is interrupted, so is the process, which saves before it ends. */
-const outputOf = ({ args, part, onProgress }: Child): Effect.Effect<string, RunFailed> =>
+/** Gives what the process writes to stdout. When this is interrupted, so is the process, which saves before it ends. */
+const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, RunFailed> =>
   Effect.callback((resume) => {
     const child = spawn(process.execPath, [bin, "run", ...args, "--json", "--quiet"], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
@@ -102,3 +102,9 @@ const outputOf = ({ args, part, onProgress }: Child): Effect.Effect<string, RunF
       Effect.andThen(Effect.promise(() => closed)),
     )
   })
+
+/** How a sweep runs `effect run` for one of its runs: gives what the command writes to stdout. */
+export const RunCommand = Context.Reference<(child: Child) => Effect.Effect<string, RunFailed>>(
+  "effect-rl/cli/RunCommand",
+  { defaultValue: () => runProcess },
+)

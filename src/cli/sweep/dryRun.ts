@@ -5,6 +5,7 @@ import type { Given } from "../flags.ts"
 import { settingOf } from "./command.ts"
 import type { SweepFolder } from "./folder.ts"
 import { columns } from "./metrics.ts"
+import { writeOut } from "../output.ts"
 import type { PlannedRun } from "./plan.ts"
 
 /** Where each run would be, and what it would be told; a new one's time is not known yet. */
@@ -14,7 +15,7 @@ export const dryRun = (
   commit: string,
   earlier: SweepFolder | undefined,
 ): Effect.Effect<void> =>
-  Effect.sync(() => {
+  Effect.gen(function* () {
     const rows = runs.map(({ identity, choices }, index) => {
       const found = earlier?.found[index]
       const path = toPath({ ...identity, commit, time: earlier?.time ?? "{TIME}" })
@@ -26,7 +27,7 @@ export const dryRun = (
           found === undefined || found.state === "empty" ? "starts" : found.state === "begun" ? "goes on" : "nothing",
       }
     })
-    if (given.json) return void process.stdout.write(`${JSON.stringify({ runs: rows })}\n`)
+    if (given.json) return yield* writeOut(`${JSON.stringify({ runs: rows })}\n`)
     const lines = columns(
       rows.map(({ path, overrides, seed, does }) => [
         ...(earlier === undefined ? [] : [does === "nothing" ? "is finished" : does]),
@@ -34,5 +35,5 @@ export const dryRun = (
         [...overrides, `seed=${seed}`].join(" "),
       ]),
     )
-    process.stdout.write(`${lines.join("\n")}\n${runs.length} ${runs.length === 1 ? "run" : "runs"}\n`)
+    yield* writeOut(`${lines.join("\n")}\n${runs.length} ${runs.length === 1 ? "run" : "runs"}\n`)
   })

@@ -1,4 +1,4 @@
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Context, Effect, Schema } from "effect"
 import type { Sink } from "../../record/Recorder.ts"
 
 /**
@@ -23,11 +23,13 @@ export const withPart = (part: Part): NodeJS.ProcessEnv => ({
   [variable]: Schema.encodeSync(PartText)(part),
 })
 
-/** The sweep that this process is a part of. */
-export const partOfSweep = (): Part | undefined => {
-  const text = process.env[variable]
-  return text === undefined ? undefined : Schema.decodeSync(PartText)(text)
-}
+/** The sweep that a run is a part of: the one whose process has started this process. */
+export const PartOfSweep = Context.Reference<Part | undefined>("effect-rl/cli/PartOfSweep", {
+  defaultValue: () => {
+    const text = process.env[variable]
+    return text === undefined ? undefined : Schema.decodeSync(PartText)(text)
+  },
+})
 
 export const Progress = Schema.Struct({ step: Schema.Int, totalSteps: Schema.Int, stepsPerSecond: Schema.Finite })
 export type Progress = typeof Progress.Type
@@ -61,7 +63,7 @@ export const stop = "stop"
 
 /** Ends this process as Ctrl-C does when the sweep that it belongs to says so, or is gone; unless Ctrl-C came first. */
 export const endWithSweep = (isInterrupted: () => boolean): void => {
-  if (process.channel === undefined || partOfSweep() === undefined) return
+  if (process.channel === undefined || process.env[variable] === undefined) return
   const end = (): void => void (isInterrupted() || process.kill(process.pid, "SIGINT"))
   process.on("message", (message) => void (message === stop && end()))
   process.once("disconnect", end)

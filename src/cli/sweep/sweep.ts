@@ -21,6 +21,7 @@ import { dryRun } from "./dryRun.ts"
 import { earlierFolder, newFolder, type SweepFolder, sweepLock } from "./folder.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
+import { Output, writeError, writeOut } from "../output.ts"
 import { withSameSettings } from "./sameSettings.ts"
 
 /**
@@ -60,9 +61,10 @@ const inFolder = Effect.fnUntraced(function* (
   const place = join(folder.resultsDir, folder.time)
   // Two sweeps in one folder would start the same runs.
   yield* holdLock(yield* FileSystem.FileSystem, join(place, sweepLock), owner)
+  const { stderr } = yield* Output
   const board = makeBoard({
     labels: runs.map(({ label }) => label),
-    write: (text) => void (given.quiet || process.stderr.write(text)),
+    write: (text) => void (given.quiet || stderr(text)),
     isTerminal: process.stderr.isTTY === true,
     paint: (state) => coloredState(state, process.stderr),
     columns: process.stderr.columns ?? 100,
@@ -74,10 +76,9 @@ const inFolder = Effect.fnUntraced(function* (
   }).pipe(
     Effect.ensuring(board.close),
     Effect.onExit((exit) =>
-      Effect.sync(() => {
-        if (Exit.isSuccess(exit) || !Cause.hasInterruptsOnly(exit.cause)) return
-        process.stderr.write(`\ninterrupted; resume with: ${goOnCommand(given, place)}\n`)
-      }),
+      Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+        ? writeError(`\ninterrupted; resume with: ${goOnCommand(given, place)}\n`)
+        : Effect.void,
     ),
   )
   yield* conclude(given, runs, ended)
@@ -162,15 +163,15 @@ const conclude = Effect.fnUntraced(function* (
       population: Object.fromEntries(choices.map(({ path, value }) => [path, value])),
       ...metrics,
     }))
-    process.stdout.write(`${JSON.stringify(isSweep ? { configurations: all } : summaries[0].metrics)}\n`)
+    yield* writeOut(`${JSON.stringify(isSweep ? { configurations: all } : summaries[0].metrics)}\n`)
   } else if (!given.quiet) {
     const rows = summaries.map(({ choices, metrics }) => ({ values: choices.map(({ shown }) => shown), metrics }))
     const variables = runs[0].choices.map(({ path }) => path)
     const lines = isSweep ? tableOf(variables, rows) : [lineOf(summaries[0].metrics) ?? "no scores"]
-    process.stdout.write(`${lines.join("\n")}\n`)
+    yield* writeOut(`${lines.join("\n")}\n`)
   }
   if (failures.length === 0) return
-  process.stderr.write(`${failures.join("\n")}\n`)
+  yield* writeError(`${failures.join("\n")}\n`)
   const what = isSweep ? "runs" : "seeds"
   return yield* new RunsFailed({ message: `${failures.length} of ${ended.length} ${what} failed` })
 })

@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { setTimeout as sleep } from "node:timers/promises"
 import { assert, describe, it } from "vitest"
-import { type Outcome, resultOf, start, withFolder, write } from "./effect.ts"
+import { begin, effect, type Outcome, resultOf, until, withFolder, write } from "./effect.ts"
 import {
   at,
   comparable,
@@ -20,7 +19,7 @@ const runsOf = (folder: string): ReadonlyArray<string> => runsBelow(join(folder,
 
 const run = (folder: string, wanted: Wanted, ...more: ReadonlyArray<string>): Promise<Outcome> => {
   write(folder, "experiment.yaml", experiment(wanted))
-  return start(["run", "experiment.yaml", "--json", "--quiet", ...more], folder).ended
+  return effect(["run", "experiment.yaml", "--json", "--quiet", ...more], folder)
 }
 
 const isOneLine = (text: string): boolean => /^effect: [^\n]+\n$/.test(text)
@@ -90,12 +89,12 @@ describe("an experiment ends", () => {
         assert.include(words, "--resume")
         // What was spent is spent.
         assert.strictEqual(words.at(-1), `agent.lm_config.budget.calls=${2 * calls}`)
-        const again = await start(["run", ...words.slice(0, -2), "--quiet"], folder).ended
+        const again = await effect(["run", ...words.slice(0, -2), "--quiet"], folder)
         assert.strictEqual(again.code, 1, again.stderr)
         assert.include(again.stderr, "budget")
         assert.strictEqual(server.asked.length, calls)
         const more = ["--set", "agent.lm_config.budget.calls=1000", "--quiet", "--json"]
-        const resumed = await start(["run", ...words, ...more], folder).ended
+        const resumed = await effect(["run", ...words, ...more], folder)
         assert.strictEqual(resumed.code, 0, resumed.stderr)
         const { runDir, digest } = resultOf(resumed)
         isWhole(folder, runDir, 40)
@@ -110,14 +109,14 @@ describe("an experiment ends", () => {
       withServer({ fault: someFaults(5, 0.05) }, async (server) => {
         const lm = { ...at(server), cache: "record" }
         write(folder, "experiment.yaml", experiment({ lm, output: { save_rollouts: true, save_memory_every: 5 } }))
-        const { child, ended } = start(["run", "experiment.yaml", "--json", "--quiet"], folder)
-        while (server.asked.length < 60) await sleep(2)
-        child.kill("SIGINT")
+        const { interrupt, ended } = begin(["run", "experiment.yaml", "--json", "--quiet"], folder)
+        await until(() => server.asked.length >= 60)
+        interrupt()
         const stopped = await ended
         assert.strictEqual(stopped.code, 130, stopped.stderr)
         assert.strictEqual(stopped.stdout, "")
         const words = /resume with: npx effect run (.+)\n/.exec(stopped.stderr)?.[1].split(" ") ?? []
-        const resumed = await start(["run", ...words, "--json", "--quiet"], folder).ended
+        const resumed = await effect(["run", ...words, "--json", "--quiet"], folder)
         assert.strictEqual(resumed.code, 0, resumed.stderr)
         const asked = server.asked.length
         const lmAgain = { ...lm, cache: "replay" }

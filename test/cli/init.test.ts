@@ -1,14 +1,9 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join, resolve } from "node:path"
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect } from "effect"
-import { Command } from "effect/cli"
-import { assert, describe, it, vi } from "vitest"
+import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
-import { init as command } from "../../src/cli/init.ts"
 import { files, type Kind, kinds } from "../../src/cli/initFiles.ts"
-import { messageOf } from "../../src/config/text.ts"
 import { validator } from "../house/validators.ts"
 import { effect, resultOf, withFolder, write } from "./effect.ts"
 
@@ -17,20 +12,9 @@ const read = (folder: string, file: string): string => readFileSync(join(folder,
 /** The schema that an editor is told of. */
 const schemaOf = (text: string): string | undefined => /^# yaml-language-server: \$schema=(\S+)$/m.exec(text)?.[1]
 
-/** The command as `effect init` has it, in this process: starting one takes longer than all that it does. */
 const init = async (args: ReadonlyArray<string>, folder: string): Promise<{ stdout: string; error: string | null }> => {
-  let stdout = ""
-  const written = vi.spyOn(process.stdout, "write").mockImplementation((chunk) => ((stdout += String(chunk)), true))
-  const before = process.cwd()
-  process.chdir(folder)
-  try {
-    const running = Effect.provide(Command.runWith(command, { version: "0" })(args), NodeServices.layer)
-    const error = await Effect.runPromise(Effect.match(running, { onFailure: messageOf, onSuccess: () => null }))
-    return { stdout, error }
-  } finally {
-    process.chdir(before)
-    written.mockRestore()
-  }
+  const { code, stdout, stderr } = await effect(["init", ...args], folder)
+  return { stdout, error: code === 0 ? null : stderr.replace(/^effect: /, "").trimEnd() }
 }
 
 /** What makes a run of each kind short; an experiment runs as it is, so that something is learnt. */

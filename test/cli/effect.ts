@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { inProcess, type Running } from "./inProcess.ts"
+import { beginInProcess, type Running } from "./inProcess.ts"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 const bin = join(root, "bin/effect.js")
@@ -42,7 +42,7 @@ export const start = (args: ReadonlyArray<string>, cwd = root, options: StartOpt
 export const effect = (args: ReadonlyArray<string>, cwd = root): Promise<Outcome> => begin(args, cwd).ended
 
 /** The same, to be interrupted as by Ctrl-C. */
-export const begin = (args: ReadonlyArray<string>, cwd = root): Running => inProcess(args, cwd)
+export const begin = (args: ReadonlyArray<string>, cwd = root): Running => beginInProcess(args, cwd)
 
 /** Waits for what no event tells of: a file that is written, a line in it. */
 export const until = async (condition: () => boolean): Promise<void> => {

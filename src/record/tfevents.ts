@@ -93,11 +93,40 @@ export const writeScalars = (
     }
   })
 
+/** A summary without a number, for a plugin: Summary.value with its tag (1), an empty tensor (8) and its metadata (9). */
+export const writeSummary = (to: ByteWriter, wallSeconds: number, tag: string, metadata: Uint8Array): void => {
+  const name = encoder.encode(tag)
+  const value = new ByteWriter()
+  value.byte(0x0a)
+  value.varint(name.length)
+  value.piece(name)
+  value.byte(0x42)
+  value.varint(emptyTensor.length)
+  value.piece(emptyTensor)
+  value.byte(0x4a)
+  value.varint(metadata.length)
+  value.piece(metadata)
+  const summary = new ByteWriter()
+  summary.byte(0x0a)
+  summary.varint(value.length)
+  summary.piece(value.written)
+  record(to, wallSeconds, () => {
+    to.byte(0x2a)
+    to.varint(summary.length)
+    to.piece(summary.written)
+  })
+}
+
+/** A float32 (1) with a shape (2) of one empty dimension: what TensorBoard's own writer puts where a tensor must be. */
+const emptyTensor = Uint8Array.of(0x08, 1, 0x12, 2, 0x12, 0)
+
 export interface DecodedEvent {
   readonly wallSeconds: number
   readonly step: number
   readonly fileVersion?: string
   readonly scalars: Readonly<Record<string, number>>
+  /** The metadata of summaries that have no number, which is what plugins keep. */
+  readonly metadata?: Readonly<Record<string, Uint8Array>>
 }
 
 export interface Decoded {
@@ -192,10 +221,17 @@ const decodeEvent = (payload: Uint8Array): DecodedEvent => {
   const values = fieldsOf(bytesIn(event, 5) ?? new Uint8Array(0)).map(({ value }) =>
     typeof value === "number" ? [] : fieldsOf(value),
   )
+  const isScalar = (value: ReadonlyArray<Field>): boolean => value.some(({ number }) => number === 2)
+  const plugins = values
+    .filter((value) => !isScalar(value))
+    .map((value) => [text.decode(bytesIn(value, 1)), bytesIn(value, 9) ?? new Uint8Array(0)] as const)
   return {
     wallSeconds: numberIn(event, 1),
     step: numberIn(event, 2),
     ...(version === undefined ? {} : { fileVersion: text.decode(version) }),
-    scalars: Object.fromEntries(values.map((value) => [text.decode(bytesIn(value, 1)), numberIn(value, 2)])),
+    scalars: Object.fromEntries(
+      values.filter(isScalar).map((value) => [text.decode(bytesIn(value, 1)), numberIn(value, 2)]),
+    ),
+    ...(plugins.length === 0 ? {} : { metadata: Object.fromEntries(plugins) }),
   }
 }

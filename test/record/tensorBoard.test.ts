@@ -1,9 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { ByteWriter } from "../../src/record/ByteWriter.ts"
+import { writeStart } from "../../src/record/hparams.ts"
 import { tensorBoard } from "../../src/record/tensorBoard.ts"
 import { decode } from "../../src/record/tfevents.ts"
 import { episode, recorded, started, update, validation } from "./events.ts"
+
+/** The metadata of settings, whose values are those of `started`. */
+const startOf = (seconds: number, names: ReadonlyArray<string>): Uint8Array => {
+  const to = new ByteWriter()
+  const values = { "algorithm.name": "ppo", gamma: 0.5, "normalize.rewards": true }
+  assert.deepEqual(Object.keys(values), names)
+  writeStart(to, seconds, values)
+  return decode(to.written).events[0].metadata?.["_hparams_/session_start_info"] ?? new Uint8Array(0)
+}
 
 describe("the sink for TensorBoard", () => {
   it.effect("writes the config's numbers, every update's metrics and every validation", () =>
@@ -17,7 +28,8 @@ describe("the sink for TensorBoard", () => {
         {
           wallSeconds: 0,
           step: 0,
-          scalars: { "hyperparameters/gamma": 0.5, "hyperparameters/normalize/rewards": 1 },
+          scalars: {},
+          metadata: { "_hparams_/session_start_info": startOf(0, ["algorithm.name", "gamma", "normalize.rewards"]) },
         },
         { wallSeconds: 2, step: 512, scalars: { "losses/entropy": 0.5 } },
         {
@@ -29,17 +41,22 @@ describe("the sink for TensorBoard", () => {
     }),
   )
 
-  it.effect("takes records that stand in a config for data", () =>
+  it.effect("tells how a run ended, unless it was interrupted, for it may go on", () =>
     Effect.gen(function* () {
-      const { run } = yield* recorded(() => Effect.succeed({ emit: () => Effect.void, flush: Effect.void }))
-      const items = Array.from({ length: 200_000 }, (_, id) => ({ id, question: "?" }))
-      const config = { trainDataset: { items, seed: 3 }, hidden: [64, 32] }
-      yield* Effect.flatMap(tensorBoard(run, { ...started, config }), ({ flush }) => flush)
-      assert.deepEqual(decode(yield* run.read("logs.tfevents")).events[1]?.scalars, {
-        "hyperparameters/trainDataset/seed": 3,
-        "hyperparameters/hidden/0": 64,
-        "hyperparameters/hidden/1": 32,
-      })
+      for (const [reason, status] of [
+        ["finished", 1],
+        ["failed", 2],
+        ["interrupted", undefined],
+        ["stopped", undefined],
+      ] as const) {
+        const { run, emit, flush } = yield* recorded(tensorBoard)
+        yield* emit([{ _tag: "RunEnded", step: 1, episodes: 0, reason, message: null }])
+        yield* flush
+        const last = decode(yield* run.read("logs.tfevents")).events.at(-1)
+        const end = last?.metadata?.["_hparams_/session_end_info"]
+        // Behind it are a field's key and the time.
+        assert.strictEqual(end?.at(-10), status, reason)
+      }
     }),
   )
 

@@ -1,4 +1,5 @@
 /** The page of a run that goes on, in a real browser. */
+import { join } from "node:path"
 import { assert, it } from "vitest"
 import { start } from "../cli/effect.ts"
 import { makeRun, withFolder, write } from "./folder.ts"
@@ -39,6 +40,16 @@ inBrowser("a run's page", ({ page, served, text }) => {
         going.child.kill("SIGINT")
         await going.ended
       }
+    }))
+
+  it("is there where a single run is served, with its files", () =>
+    withFolder(async (folder) => {
+      await served(join(folder, makeRun(folder, { seed: 7 })), async (url) => {
+        await page.goto(`${url}#/run/0007`)
+        await page.until("document.querySelector('.config')?.textContent.includes('CartPole-v1') === true")
+        await page.until("[...document.querySelectorAll('canvas')].some(({ dataset }) => Number(dataset.points) > 0)")
+        assert.strictEqual(await page.evaluate("fetch('files/0007/config.yaml').then(({ status }) => status)"), 200)
+      })
     }))
 
   it("of a run that recorded no figures has no section for them, and what it says is text", () =>

@@ -3,9 +3,12 @@ import { defineConfig } from "vitest/config"
 const tests = ["test/**/*.test.ts", "property-tests/**/*.test.ts"]
 const slow = ["**/*.slow.test.ts"]
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
     reporters: ["default", "./test/house/closingLine.ts", "./test/house/watchdog.ts"],
+    setupFiles: ["./test/house/seeds.ts"],
+    // By `--mode all` the laws are tried with other inputs each time; else with the same ones.
+    env: mode === "all" ? {} : { PROPERTY_SEED: "1" },
     projects: [
       { extends: true, test: { name: "quick", include: tests, exclude: slow } },
       { extends: true, test: { name: "slow", include: slow } },
@@ -21,4 +24,4 @@ export default defineConfig({
     testTimeout: 0,
     hookTimeout: 0,
   },
-})
+}))

@@ -178,7 +178,7 @@ describe("what is hidden", () => {
           const { observation, step } = yield* env.begin(stream(1))
           let target: string | null = null
           for (let guess = 0; target === null; guess++) target = (yield* step("bumpy")).feedback.target
-          assert.notInclude(`${observation} ${JSON.stringify(env.metadata)} ${env.id}`, target)
+          assert.notInclude(`${observation} ${JSON.stringify(Object.values(env.metadata ?? {}))} ${env.id}`, target)
         }
       }),
       100,

@@ -1,11 +1,8 @@
 /** Runs that are finished, and files that are not a run's own. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Exit, Fiber } from "effect"
-import { assert, describe, it, vi } from "vitest"
-import { command } from "../../src/cli/command.ts"
-import { effect, resultOf, withFolder, write } from "./effect.ts"
+import { assert, describe, it } from "vitest"
+import { begin, effect, resultOf, until, withFolder, write } from "./effect.ts"
 
 const program = (settings: string, after = "") => `
 import { A2c, CartPole, Train } from "effect-rl"
@@ -52,30 +49,19 @@ describe("a run that is finished", () => {
     withFolder(async (folder) => {
       const file = write(folder, "lasting.ts", program(a2c, ".pipe(Effect.tap(() => Effect.never))"))
       const results = join(folder, "results")
-      const written = { stdout: "", stderr: "" }
-      const spies = (["stdout", "stderr"] as const).map((name) =>
-        vi.spyOn(process[name], "write").mockImplementation((text) => {
-          written[name] += String(text)
-          return true
-        }),
-      )
       const codeBefore = process.exitCode
-      try {
-        const words = ["run", file, "--results-dir", results, "--quiet", "--json"]
-        const fiber = Effect.runFork(command(words).pipe(Effect.provide(NodeServices.layer)))
-        const isFinished = (): boolean =>
-          existsSync(results) &&
-          readdirSync(results, { recursive: true, encoding: "utf8" }).some((path) => path.endsWith("return.json"))
-        await vi.waitUntil(isFinished, { timeout: 60_000, interval: 5 })
-        await Effect.runPromise(Fiber.interrupt(fiber))
-        assert.isTrue(Exit.isFailure(await Effect.runPromise(Fiber.await(fiber))))
-        assert.strictEqual(process.exitCode, 0)
-      } finally {
-        process.exitCode = codeBefore
-        for (const spy of spies) spy.mockRestore()
-      }
-      assert.strictEqual(JSON.parse(written.stdout).steps, 64)
-      assert.notInclude(written.stderr, "interrupted")
+      const { interrupt, ended } = begin(["run", file, "--results-dir", results, "--quiet", "--json"])
+      const isFinished = (): boolean =>
+        existsSync(results) &&
+        readdirSync(results, { recursive: true, encoding: "utf8" }).some((path) => path.endsWith("return.json"))
+      await until(isFinished)
+      interrupt()
+      const { stdout, stderr } = await ended
+      const code = process.exitCode
+      process.exitCode = codeBefore
+      assert.strictEqual(code, 0)
+      assert.strictEqual(JSON.parse(stdout).steps, 64)
+      assert.notInclude(stderr, "interrupted")
     }))
 })
 

@@ -10,6 +10,9 @@ import { type ModuleCompiler, plainModules } from "./wasmModules.ts"
  *
  * The flag for it is V8's, for the whole process, and experimental. So it is set only while a module of ours is
  * compiled, and that module is compiled completely in the meantime: other WebAssembly in the process is compiled as ever.
+ * Where two threads compile at once, one may end the other's widening early: that module is then narrower, with the same
+ * results.
+ *
  * Before the first module a check program is compiled both ways; if any bit of its results differs, nothing is widened,
  * and `warnings` says so.
  */
@@ -62,31 +65,24 @@ interface Engine {
 
 /**
  * Only the optimising compiler widens; without Liftoff and laziness it compiles all functions before the module is there.
+ * Inlining stays as it is: threads that compile while that flag changes crash.
  */
 const flags = ["--experimental-wasm-revectorize", "--no-liftoff", "--no-wasm-lazy-compilation"]
-/** It then lacks the counts of calls, which Liftoff's code makes, to decide what to inline. */
-const withoutInlining = [...flags, "--no-wasm-inlining"]
 
 /**
- * The V8 of Node 22, 24 and 26, with which the tests were run, and the flags that each is to compile with. An unknown
- * flag would be a line on stderr, and another V8 may end the process.
+ * The V8 of Node 22 and 24, with which the tests were run. In another an unknown flag would be a line on stderr, or a
+ * check of V8's own may end the process: that of Node 26 does where Liftoff is off and inlining is on.
  */
-const triedVersions = new Map([
-  ["12.4", flags],
-  ["13.6", withoutInlining],
-  ["14.6", withoutInlining],
-])
-
-const versionOf = (v8: string): string => v8.split(".", 2).join(".")
+const triedVersions = ["12.4", "13.6"]
 
 /** Flags that whoever started Node has set for good, and the one that lets no flag be changed later. */
-const decided = /experimental.wasm.revec|liftoff|wasm.inlining|lazy.compilation|jitless|freeze.flags/
+const decided = /experimental.wasm.revec|liftoff|lazy.compilation|jitless|freeze.flags/
 
 /** Whether the process's V8 has the flag, and Node was not started with others that it would undo. */
 export const canWiden = ({ arch, versions, config, execArgv }: Engine = process): boolean =>
   arch === "x64" &&
   Object.entries(config.variables).some(([name, value]) => name === "v8_enable_wasm_simd256_revec" && value === 1) &&
-  triedVersions.has(versionOf(versions.v8)) &&
+  triedVersions.includes(versions.v8.split(".", 2).join(".")) &&
   !execArgv.some((argument) => decided.test(argument))
 
 /** An empty section of that name: V8 shares the code of modules with equal bytes, and would give one compiled before. */
@@ -98,12 +94,11 @@ export const widened: Widen = (bytes) => {
   const marked = new Uint8Array(bytes.length + mark.length)
   marked.set(bytes)
   marked.set(mark, bytes.length)
-  const set = triedVersions.get(versionOf(process.versions.v8)) ?? []
-  setFlagsFromString(set.join(" "))
+  setFlagsFromString(flags.join(" "))
   try {
     return plainModules.module(marked)
   } finally {
-    setFlagsFromString(set.map(opposite).join(" "))
+    setFlagsFromString(flags.map(opposite).join(" "))
   }
 }
 

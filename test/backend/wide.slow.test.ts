@@ -41,8 +41,30 @@ if (isMainThread) {
 } else console.log("y is", await element("auto"))
 `
 
+/** Three threads that compile the check program both ways, at the same time; each module has bytes of its own. */
+const threads = `
+import { isMainThread, threadId, Worker } from "node:worker_threads"
+import { widened } from "${root}src/backend/wide-node.ts"
+import { plainModules } from "${root}src/backend/wasmModules.ts"
+import { differenceBetween } from "${root}src/backend/widthCheck.ts"
+
+if (isMainThread) for (let i = 0; i < 2; i++) new Worker(new URL(import.meta.url))
+let made = 0
+const own = (bytes) => Uint8Array.of(...bytes, 0, 6, 1, 97, threadId, made >> 7, made++ & 127, 0)
+const plain = (bytes) => plainModules.module(own(bytes))
+for (let round = 0; round < 25; round++) {
+  const difference = differenceBetween(plain, (bytes) => widened(own(bytes)))
+  if (difference !== undefined) console.log(difference)
+}
+console.log("done")
+`
+
 /** What Node prints when V8 tells of each tree of operations whether it is widened. */
-const traced = async (code: string, variables: Readonly<Record<string, string>>) => {
+const traced = async (
+  code: string,
+  variables: Readonly<Record<string, string>>,
+  flags = ["--trace-wasm-revectorize"],
+) => {
   const folder = await mkdtemp(join(root, ".tmp-wide-"))
   // Into files: V8 loses lines where Node has made standard output a pipe that doesn't block.
   const [output, errors] = [await open(join(folder, "output"), "w"), await open(join(folder, "errors"), "w")]
@@ -51,7 +73,7 @@ const traced = async (code: string, variables: Readonly<Record<string, string>>)
     await writeFile(file, code)
     const env = { ...process.env, ...variables }
     const stdio = ["ignore" as const, output.fd, errors.fd]
-    await once(spawn(process.execPath, ["--trace-wasm-revectorize", file], { env, stdio }), "close")
+    await once(spawn(process.execPath, [...flags, file], { env, stdio }), "close")
     const stdout = await readFile(join(folder, "output"), "utf8")
     const stderr = await readFile(join(folder, "errors"), "utf8")
     return { stderr, stdout, widened: (stdout.match(/Decided? to vectorize|Enter VectorizeTree/g) ?? []).length }
@@ -73,6 +95,12 @@ describe.skipIf(!canWiden())("V8 widens kernels", () => {
     const { stderr, stdout, widened } = await traced(inThread, {})
     assert.isAbove(widened, 0)
     assert.include(stdout, "y is 8")
+    assert.strictEqual(stderr, "")
+  })
+
+  it("in threads that compile at the same time, with the same results", async () => {
+    const { stderr, stdout } = await traced(threads, {}, [])
+    assert.strictEqual(stdout, "done\n".repeat(3))
     assert.strictEqual(stderr, "")
   })
 

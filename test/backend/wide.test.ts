@@ -145,6 +145,7 @@ describe("widening", () => {
     const others = {
       "another processor": { arch: "arm64" },
       "a V8 before the flag": { versions: { v8: "11.3.244.8-node.30" } },
+      "a V8 that would end the process": { versions: { v8: "14.6.202.34-node.34" } },
       "a V8 that nobody has tried": { versions: { v8: "13.60.1-node.1" } },
       "no V8 version": { versions: { v8: "" } },
       "a V8 built without it": { config: { variables: { v8_enable_wasm_simd256_revec: 0 } } },

@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import module, { createRequire } from "node:module"
+import { constants } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 
@@ -27,7 +28,7 @@ if (major > 22 || (major === 22 && minor >= 19)) {
   // A terminal sends Ctrl-C to both; the command counts signals that come together as one.
   const signals = ["SIGINT", "SIGTERM", "SIGHUP", ...(process.platform === "win32" ? [] : ["SIGUSR1"])]
   for (const signal of signals) process.on(signal, () => child.kill(signal))
-  child.on("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128 + 9)))
+  child.on("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128 + constants.signals[signal])))
 }
 
 /** The binary of the `node` package, if the project or its user has it. */

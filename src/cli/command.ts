@@ -12,7 +12,7 @@ import { run } from "./run.ts"
 import { runs } from "./runs.ts"
 import { writeError } from "./output.ts"
 import { ui } from "./ui.ts"
-import { placeIn } from "./userCode.ts"
+import { placeIn, type UserCodeError } from "./userCode.ts"
 
 /** The command with its subcommands. */
 export const root = Command.make("effect").pipe(
@@ -29,9 +29,16 @@ export const root = Command.make("effect").pipe(
   ]),
 )
 
-/** Runs the `effect` command with these words; a failure is reported on stderr, in one line for people. */
-export const command = (words: ReadonlyArray<string>): Effect.Effect<void, unknown, Command.Environment> =>
+/**
+ * Runs the `effect` command with these words; a failure is reported on stderr, in one line for people. What fails beside it
+ * interrupts it, so that it is saved.
+ */
+export const command = (
+  words: ReadonlyArray<string>,
+  beside: Effect.Effect<never, UserCodeError> = Effect.never,
+): Effect.Effect<void, unknown, Command.Environment> =>
   Command.runWith(root, { version: manifest.version })(words).pipe(
+    Effect.raceFirst(beside),
     Effect.provide(CliOutput.layerPresenter(presenter)),
     Effect.onExit(report),
     // Standard output is for results: programs read it.

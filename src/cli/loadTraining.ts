@@ -17,7 +17,7 @@ import { toRunResult } from "../train/runtime/RuntimeResult.ts"
 import type { Run, TrainError } from "../train/Train.ts"
 import { type ProgramHint, withFragmentHint, withProgramHint } from "./codeHints.ts"
 import { UsageError } from "./UsageError.ts"
-import { guarded, notATraining, placeIn, type UserCodeError } from "./userCode.ts"
+import { guarded, notATraining, placeIn, type UserCodeError, UserProcess } from "./userCode.ts"
 
 /** Of a trainer, or of the runtime of agents that talk: it says the same of itself. */
 export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeError | UserCodeError, Needs>
@@ -63,10 +63,12 @@ export const loadTraining = Effect.fnUntraced(function* (
       : ""
     return yield* new UsageError({ message: `${file}: expected a .ts, .js or .yaml file${hint}` })
   }
+  const { importing, watch } = yield* UserProcess
   const loaded = yield* Effect.tryPromise({
-    try: () => importModule(pathToFileURL(path).href),
+    try: () => importing(() => importModule(pathToFileURL(path).href)),
     catch: (error) => new UsageError({ message: `${file}: ${whatAndWhere(error)}` }),
   })
+  yield* watch
   const exported = defaultExport(loaded)
   if (exported === undefined) {
     return yield* new UsageError({

@@ -3,6 +3,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { command, exitCodeOf } from "./command.ts"
 import { endWithSweep } from "./sweep/part.ts"
+import { UserProcess } from "./userCode.ts"
+import { importing, strayErrors, watch } from "./userProcess.ts"
 
 // The first Ctrl-C lets the run save itself; another, not of the same burst, doesn't wait for that.
 let interruptedAt: number | undefined
@@ -13,7 +15,8 @@ process.on("SIGINT", () => {
 })
 endWithSweep(() => interruptedAt !== undefined)
 
-command(process.argv.slice(2)).pipe(
+command(process.argv.slice(2), strayErrors).pipe(
+  Effect.provideService(UserProcess, { importing, watch }),
   Effect.provide(NodeServices.layer),
   NodeRuntime.runMain({
     disableErrorReporting: true,

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url"
-import { Effect, Schema } from "effect"
+import { Context, Effect, Schema } from "effect"
 import { display } from "../config/Config.ts"
 import { messageOf, shortened } from "../config/text.ts"
 
@@ -34,18 +34,31 @@ export const placeIn = (stack = ""): string | undefined => {
 /** What was thrown by the user's code, and where; undefined for what the library itself has thrown. */
 const thrownByUser = (thrown: unknown): string | undefined => {
   // The library throws nothing else than errors.
-  if (!(thrown instanceof Error)) return typeof thrown === "string" ? shortened(thrown) : display(thrown)
+  if (!(thrown instanceof Error)) return shownThrown(thrown)
   const [first] = placesIn(thrown.stack ?? "")
   if (first === undefined || isForeign(first)) return undefined
   return `${thrown.name}: ${messageOf(thrown)} (${pathOf(first)})`
 }
 
-/** What was thrown where nobody could catch it, in one line. */
-export const strayMessage = (thrown: unknown): string => {
-  if (!(thrown instanceof Error)) return typeof thrown === "string" ? shortened(thrown) : display(thrown)
-  const place = placeIn(thrown.stack)
-  return `${thrown.name}: ${messageOf(thrown)}${place === undefined ? "" : ` (${place})`}`
+/** What was thrown where nobody could catch it; a defect where it is the library's own. */
+export const strayError = (thrown: unknown): Effect.Effect<never, UserCodeError> => {
+  const stack = thrown instanceof Error ? (thrown.stack ?? "") : ""
+  const place = placeIn(stack)
+  if (place === undefined && placesIn(stack).some((one) => one.startsWith(library))) return Effect.die(thrown)
+  const what = thrown instanceof Error ? `${thrown.name}: ${messageOf(thrown)}` : shownThrown(thrown)
+  const where = place === undefined ? "" : `${place}: `
+  const message = `${where}${what}; nothing could catch it: it was thrown in a timer, or in a promise that is not awaited`
+  return Effect.fail(new UserCodeError({ message }))
 }
+
+const shownThrown = (thrown: unknown): string => (typeof thrown === "string" ? shortened(thrown) : display(thrown))
+
+/** What a process does about the user's code that it imports; nothing where it is imported by somebody else's process. */
+export const UserProcess = Context.Reference<{
+  readonly importing: <A>(load: () => Promise<A>) => Promise<A>
+  /** Done when the module was imported, before any of its code is called. */
+  readonly watch: Effect.Effect<void>
+}>("effect-rl/cli/UserProcess", { defaultValue: () => ({ importing: (load) => load(), watch: Effect.void }) })
 
 /** Effect says so of a Layer that nobody has provided. */
 const missingService = /^Service not found: (.+)$/

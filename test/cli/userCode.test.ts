@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect } from "effect"
-import { guarded, notATraining, placeIn, strayMessage } from "../../src/cli/userCode.ts"
+import { guarded, notATraining, placeIn, strayError } from "../../src/cli/userCode.ts"
 
 const messageOf = <A, E extends { readonly message: string }>(training: Effect.Effect<A, E>) =>
   Effect.map(Effect.flip(guarded("train.ts", training)), ({ message }) => message)
@@ -69,8 +69,23 @@ describe("a default export", () => {
 describe("an error that nobody could catch", () => {
   it("is told with its place in the user's files", () => {
     assert.strictEqual(placeIn(thrownIn("file:///home/me/train.ts?compiled").stack), "/home/me/train.ts:12:3")
-    assert.strictEqual(strayMessage(thrownIn("file:///home/me/train.ts")), "Error: boom (/home/me/train.ts:12:3)")
-    assert.strictEqual(strayMessage(undefined), "nothing")
-    assert.isBelow(strayMessage("x".repeat(5000)).length, 100)
   })
+
+  it.effect("names what was thrown and where", () =>
+    Effect.gen(function* () {
+      const rest = "nothing could catch it: it was thrown in a timer, or in a promise that is not awaited"
+      const messageOf = (thrown: unknown) => Effect.map(Effect.flip(strayError(thrown)), ({ message }) => message)
+      const own = yield* messageOf(thrownIn("file:///home/me/train.ts"))
+      assert.strictEqual(own, `/home/me/train.ts:12:3: Error: boom; ${rest}`)
+      assert.strictEqual(yield* messageOf(undefined), `nothing; ${rest}`)
+      assert.isBelow((yield* messageOf("x".repeat(5000))).length, 200)
+    }),
+  )
+
+  it.effect("is a bug where it is the library's own", () =>
+    Effect.gen(function* () {
+      const bug = thrownIn(new URL("../../src/train/Train.ts", import.meta.url).href)
+      assert.deepEqual(yield* Effect.exit(strayError(bug)), yield* Effect.exit(Effect.die(bug)))
+    }),
+  )
 })

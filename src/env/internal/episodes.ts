@@ -42,6 +42,9 @@ export interface Kernel {
 /** What a batch takes over from its env. */
 export type Description = Pick<Env, "id" | "observationSpace" | "actionSpace">
 
+/** How often batches of this thread were stepped: by it one tells a slow env from one that hangs. */
+export const stepsTaken = new Float64Array(1)
+
 const noLimit = 0x7fffffff
 
 export const batchOf = (
@@ -128,6 +131,7 @@ export const batchOf = (
     }
     checkActions(actions)
     truncated.fill(0)
+    stepsTaken[0]++
     kernel.advance(actions, waiting)
     for (let index = 0; index < numEnvs; index++) {
       if (waiting[index] !== 0) {

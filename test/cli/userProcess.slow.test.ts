@@ -1,0 +1,68 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { type Started, start, withFolder, write } from "./effect.ts"
+
+const training = (more: string): string => `import { CartPole, Env, Ppo, Space, Train } from "effect-rl"
+import { writeSync } from "node:fs"
+${more}
+`
+
+const long = "export default Train.run({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 1e9 })"
+
+/** Waits until a process has said something. */
+const said = ({ child }: Started, text: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    let heard = ""
+    child.stderr?.on("data", (chunk) => {
+      heard += String(chunk)
+      if (heard.includes(text)) resolve()
+    })
+    child.once("close", () => reject(new Error(`it ended, and said only: ${heard}`)))
+  })
+
+describe("code of the user's that doesn't behave", () => {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    it(`that never comes to the end of its import is ended by ${signal}`, () =>
+      withFolder(async (folder) => {
+        const file = write(folder, "train.ts", training(`writeSync(2, "begun\\n")\nfor (;;) {}\n${long}`))
+        const started = start(["run", file], folder)
+        await said(started, "begun")
+        started.child.kill(signal)
+        assert.strictEqual((await started.ended).signal, signal)
+      }))
+  }
+
+  const throwing = {
+    "in a timer": `setTimeout(() => { throw new Error("boom") }, 1000)`,
+    "in a promise that was dropped": `setTimeout(() => void Promise.reject(new Error("boom")), 1000)`,
+  }
+  for (const [where, code] of Object.entries(throwing)) {
+    it(`that throws ${where} has its run saved, and is named in one line`, () =>
+      withFolder(async (folder) => {
+        const file = write(folder, "train.ts", training(`${code}\n${long}`))
+        const { code: exit, stderr } = await start(["run", file, "--quiet"], folder).ended
+        const [, run = ""] = /to go on: npx effect run \S+ --resume (\S+)/.exec(stderr) ?? []
+        const line = stderr.trim().split("\n").at(-1) ?? ""
+        assert.match(line, /^effect: \S+train\.ts:3:\d+: Error: boom; nothing could catch it/)
+        assert.strictEqual(exit, 1)
+        assert.isTrue(existsSync(join(folder, run, "checkpoints", "latest")), run)
+      }))
+  }
+
+  it("whose step never returns is named, and lets Ctrl-C end the process", () =>
+    withFolder(async (folder) => {
+      const env = `const env = Env.make({
+  id: "Stuck-v0", observationSpace: Space.box(-1, 1, [1]), actionSpace: Space.discrete(2),
+  reset: () => 0, observe: () => [0], step: (state) => { for (;;) {} },
+})`
+      const run = "export default Train.run({ env, algorithm: Ppo.make(), totalSteps: 1000 })"
+      const file = write(folder, "train.ts", training(`${env}\n${run}`))
+      const started = start(["run", file, "--quiet"], folder)
+      await said(started, "it has not returned for 10 seconds; Ctrl-C now ends the run without saving it")
+      started.child.kill("SIGINT")
+      const { signal, stderr } = await started.ended
+      assert.match(stderr, /^effect: \S+train\.ts:5:\d+: it has not returned/)
+      assert.strictEqual(signal, "SIGINT")
+    }))
+})

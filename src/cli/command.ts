@@ -3,42 +3,49 @@ import { CliError, CliOutput, Command } from "effect/cli"
 import manifest from "../../package.json" with { type: "json" }
 import { messageOf, oneLine } from "../config/text.ts"
 import { colored } from "./colors.ts"
-import { evaluate } from "./evaluate.ts"
-import { exporting } from "./export.ts"
 import { presenter } from "./help.ts"
-import { init } from "./init.ts"
-import { replay } from "./replay.ts"
-import { run } from "./run.ts"
-import { runs } from "./runs.ts"
 import { writeError } from "./output.ts"
-import { ui } from "./ui.ts"
 import { placeIn, type UserCodeError } from "./userCode.ts"
 
-/** The command with its subcommands. */
-export const root = Command.make("effect").pipe(
-  Command.withDescription("Train and evaluate agents: reinforcement learning, and agents that ask a language model."),
-  Command.withSubcommands([init, run, evaluate, replay, exporting, runs, ui]),
-  Command.withExamples([
-    { command: "effect init", description: "Write a commented file to start from" },
-    { command: "effect run examples/cartpole.ts", description: "Train an agent to balance a pole" },
-    { command: "effect runs --sort validation:desc", description: "List the runs, the best first" },
-    { command: "effect run --help", description: "List the flags of a training" },
-    { command: "effect eval latest --episodes 1000", description: "Play 1,000 episodes with the newest run's policy" },
-    { command: "effect replay latest", description: "Train it again and check that the result is the same" },
-    { command: "effect ui", description: "Look at the runs in a web page" },
-  ]),
-)
+/** The code of each subcommand, in the order of the help; loaded when it is asked for, so that the command starts fast. */
+const subcommands = {
+  init: async () => (await import("./init.ts")).init,
+  run: async () => (await import("./run.ts")).run,
+  eval: async () => (await import("./evaluate.ts")).evaluate,
+  replay: async () => (await import("./replay.ts")).replay,
+  export: async () => (await import("./export.ts")).exporting,
+  runs: async () => (await import("./runs.ts")).runs,
+  ui: async () => (await import("./ui.ts")).ui,
+}
 
-/**
- * Runs the `effect` command with these words; a failure is reported on stderr, in one line for people. What fails beside it
- * interrupts it, so that it is saved.
- */
-export const command = (
-  words: ReadonlyArray<string>,
-  beside: Effect.Effect<never, UserCodeError> = Effect.never,
-): Effect.Effect<void, unknown, Command.Environment> =>
-  Command.runWith(root, { version: manifest.version })(words).pipe(
-    Effect.raceFirst(beside),
+type Name = keyof typeof subcommands
+
+const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(subcommands, word)
+
+/** The subcommands that these words can be about: the named one, and all of them for help and for what is misspelt. */
+const namesFor = ([first, ...more]: ReadonlyArray<string>): ReadonlyArray<Name> =>
+  isName(first) ? [first] : first === "--version" && more.length === 0 ? [] : Object.keys(subcommands).filter(isName)
+
+/** The command with the subcommands that these words can be about; with all of them for no words. */
+export const root = async (words: ReadonlyArray<string> = []) =>
+  Command.make("effect").pipe(
+    Command.withDescription("Train and evaluate agents: reinforcement learning, and agents that ask a language model."),
+    Command.withSubcommands(await Promise.all(namesFor(words).map((name) => subcommands[name]()))),
+    Command.withExamples([
+      { command: "effect init", description: "Write a commented file to start from" },
+      { command: "effect run examples/cartpole.ts", description: "Train an agent to balance a pole" },
+      { command: "effect runs --sort validation:desc", description: "List the runs, the best first" },
+      { command: "effect run --help", description: "List the flags of a training" },
+      {
+        command: "effect eval latest --episodes 1000",
+        description: "Play 1,000 episodes with the newest run's policy",
+      },
+      { command: "effect replay latest", description: "Train it again and check that the result is the same" },
+      { command: "effect ui", description: "Look at the runs in a web page" },
+    ]),
+  )
+
+import { placeIn, type UserCodeError } from "./userCode.ts"
     Effect.provide(CliOutput.layerPresenter(presenter)),
     Effect.onExit(report),
     // Standard output is for results: programs read it.

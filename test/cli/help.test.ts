@@ -4,9 +4,11 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { CliOutput, type Command, Command as Commands, type HelpDoc } from "effect/cli"
-import { root as effect } from "../../src/cli/command.ts"
+import { root as loadRoot } from "../../src/cli/command.ts"
 import { helpText } from "../../src/cli/help.ts"
 import { root } from "./effect.ts"
+
+const effect = await loadRoot()
 
 /** The help of a command as `effect … --help` presents it. */
 const docOf = (path: ReadonlyArray<string>): Effect.Effect<HelpDoc.HelpDoc> =>

@@ -50,12 +50,15 @@ const listed = async (
   ask: Ask,
   count: number,
 ): Promise<{ readonly runs: ReadonlyArray<unknown>; readonly live: boolean }> => {
-  for (let turn = 0; ; turn++) {
+  for (;;) {
     const list = JSON.parse((await ask("/data/runs.json")).text)
-    if (list.runs.length >= count || turn === 200) return list
-    await new Promise((resolve) => setTimeout(resolve, 25))
+    if (list.runs.length >= count) return list
+    await pause()
   }
 }
+
+/** Between two looks at what changes by itself. */
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 25))
 
 const json = { "content-type": "application/json" }
 
@@ -73,6 +76,8 @@ describe("the server", () => {
       write(join(folder, "results"), "r/rollouts.jsonl", lines.join(""))
       const secret = { authorization: "Bearer 0123456789" }
       const get = (path: string) => ask(path, secret)
+      // The server looks at its folder again and again; until it has seen the run, there is none.
+      while ((await get("/data/run/r/episodes.json")).status === 404) await pause()
       const page = async (query: string) => {
         const { matching, episodes } = JSON.parse((await get(`/data/run/r/episodes.json?${query}`)).text)
         return [matching, episodes.map(({ key }: { key: string }) => key)]

@@ -45,7 +45,17 @@ export const root = async (words: ReadonlyArray<string> = []) =>
     ]),
   )
 
-import { placeIn, type UserCodeError } from "./userCode.ts"
+/**
+ * Runs the `effect` command with these words; a failure is reported on stderr, in one line for people. What fails beside it
+ * interrupts it, so that it is saved.
+ */
+export const command = (
+  words: ReadonlyArray<string>,
+  beside: Effect.Effect<never, UserCodeError> = Effect.never,
+): Effect.Effect<void, unknown, Command.Environment> =>
+  Effect.promise(() => root(words)).pipe(
+    Effect.flatMap((loaded) => Command.runWith(loaded, { version: manifest.version })(words)),
+    Effect.raceFirst(beside),
     Effect.provide(CliOutput.layerPresenter(presenter)),
     Effect.onExit(report),
     // Standard output is for results: programs read it.

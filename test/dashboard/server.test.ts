@@ -6,7 +6,7 @@ import { Effect, Exit, Scope } from "effect"
 import { assert, describe, it } from "vitest"
 import { serve, type ServerOptions } from "../../src/dashboard/server-node.ts"
 import * as Rollouts from "../../src/episode/Rollouts.ts"
-import { effect } from "../cli/effect.ts"
+import { effect, until } from "../cli/effect.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
 import { rolloutOf } from "./rollouts.ts"
 
@@ -250,10 +250,12 @@ describe("the server", () => {
     served({}, async (ask, folder, port) => {
       const results = join(folder, "results")
       const run = makeRun(results, {}, { finished: false })
-      await ask("/data/runs.json")
+      await listed(ask, 1)
+      let isListening = false
       const heard: Array<{ changed: Array<{ path: string; steps: number }>; gone: Array<string> }> = []
       const listening = request({ host: "127.0.0.1", port, path: "/data/events" }, (response) => {
         assert.strictEqual(response.headers["content-type"], "text/event-stream")
+        isListening = true
         response.on("data", (chunk) => {
           for (const [, data] of String(chunk).matchAll(/^data: (.*)$/gm)) heard.push(JSON.parse(data))
         })
@@ -261,12 +263,7 @@ describe("the server", () => {
       })
       listening.on("error", () => undefined)
       listening.end()
-      const until = async (condition: () => boolean) => {
-        for (let tries = 0; tries < 200 && !condition(); tries++)
-          await new Promise((resolve) => setTimeout(resolve, 20))
-        assert.isTrue(condition(), JSON.stringify(heard))
-      }
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await until(() => isListening)
       appendFileSync(join(results, run, "scores/train/scores.jsonl"), scoreLine(4000, 5, 50))
       await until(() => heard.some(({ changed }) => changed.some(({ path, steps }) => path === run && steps === 4000)))
       const other = makeRun(results, { seed: 2 })

@@ -1,7 +1,7 @@
 import { Effect, FileSystem, Option, Path, type PlatformError } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { fileURLToPath } from "node:url"
-import { makeFolder } from "../config/files.ts"
+import { makeFolder, systemMessage } from "../config/files.ts"
 import { quoted } from "./flags.ts"
 import { files, type Kind, kinds } from "./initFiles.ts"
 import { startProject } from "./initProject.ts"
@@ -58,6 +58,9 @@ const execute = Effect.fnUntraced(function* (
       (error) => error.reason._tag === "AlreadyExists",
       () => Effect.fail(new UsageError({ message: `${file}: this file exists already; --force overwrites it` })),
     ),
+    Effect.catchTag("PlatformError", (error) => {
+      return Effect.fail(new UsageError({ message: `${file}: ${systemMessage(error)}` }))
+    }),
   )
   // A copy that npx fetched lies where no other file should point to.
   if (schema !== null && known === undefined) {

@@ -156,7 +156,8 @@ export const execute = Effect.fnUntraced(function* (
   yield* withLogs(recording, settings.output.logLevel, (recording) =>
     Effect.onExit(playAll(recording), (exit) => concluded(recording, rows.length, exit)),
   ).pipe(Effect.provideService(CallSink, prepared.logCalls ? callFiles(run) : null))
-  return yield* finish(prepared, run, recording, rows, yield* seconds)
+  // Half of it would be neither finished nor to be resumed.
+  return yield* Effect.uninterruptible(finish(prepared, run, recording, rows, yield* seconds))
 })
 
 const keyOf = (agent: string, index: number): string => `${index} ${agent}`

@@ -35,6 +35,10 @@ interface File {
   readonly renamed?: boolean
 }
 
+/** A line of a journal ends with its own digest, which older ones lack. */
+const sealed = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.Struct({ ...fields, sha256: Schema.optionalKey(Schema.String) })
+
 const files: ReadonlyArray<File> = [
   {
     name: "score",
@@ -120,7 +124,7 @@ const files: ReadonlyArray<File> = [
     name: "played",
     title:
       "A line of played.jsonl, which an evaluation has until it is finished: what must be the same to go on, then episodes",
-    schema: Schema.Union([Head, Entry]),
+    schema: Schema.Union([sealed(Head.fields), sealed(Entry.fields)]),
     from: ["src/evaluate/journal.ts", "Entry"],
     also: [["src/evaluate/Played.ts"], ["src/evaluate/rows.ts", "about", "EpisodeRow"]],
   },

@@ -78,11 +78,19 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
   if (Option.isSome(given.export)) {
     const { exportSite } = yield* Effect.promise(() => import("../dashboard/export-node.ts"))
     const out = given.export.value
-    const { runs, files, leftOut } = yield* exportSite(directory, out, { checkpoints: given.checkpoints })
+    const { runs, files, leftOut, removed, kept } = yield* exportSite(directory, out, {
+      checkpoints: given.checkpoints,
+    })
     yield* writeOut(`${runs} runs, ${files} files in ${out}; any file server shows them\n`)
     if (leftOut > 0)
       yield* writeOut(
         `without ${leftOut} ${leftOut === 1 ? "file" : "files"} of checkpoints; --checkpoints copies them\n`,
+      )
+    if (removed > 0)
+      yield* writeOut(`removed ${removed} ${removed === 1 ? "file" : "files"} of checkpoints of the earlier export\n`)
+    if (kept > 0)
+      yield* writeOut(
+        `${kept} ${kept === 1 ? "file" : "files"} of checkpoints of an earlier export changed since and stayed\n`,
       )
     return
   }

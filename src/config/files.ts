@@ -179,3 +179,10 @@ export const makeFolder = Effect.fnUntraced(function* (
     )
   }
 })
+
+/** Removes the `/` at a relative folder's end and the like, so that paths below it have one slash between their parts. */
+export const tidyFolder = (folder: string): string =>
+  folder
+    .split("/")
+    .filter((part) => part !== "" && part !== ".")
+    .join("/") || "."

@@ -1,15 +1,19 @@
 /** The page with its data as plain files, which any file server hosts: what the server answers, written down. */
 import { existsSync } from "node:fs"
 import { copyFile, mkdir, readdir, realpath, writeFile } from "node:fs/promises"
-import { basename, dirname, join, relative, sep } from "node:path"
+import { basename, dirname, isAbsolute, join, relative, sep } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect } from "effect"
 import { makeFolder } from "../config/files.ts"
 import { messageOf } from "../config/text.ts"
+import { attempt } from "../runs/attempt.ts"
+import { belowCheckpoints, checkpointFolder } from "../runs/checkpointFolder.ts"
+import { parseConfig } from "../runs/configText.ts"
 import { axes } from "./curve.ts"
 import { measures } from "./curves-node.ts"
 import { detailOf } from "./detail-node.ts"
+import { removeEarlier } from "./earlier-node.ts"
 import { allGroups } from "./grouping.ts"
 import { pageFiles } from "./page-node.ts"
 import { DashboardError, openResults, type Results } from "./results-node.ts"
@@ -26,6 +30,10 @@ export interface Exported {
   readonly files: number
   /** Files of checkpoints that were not copied. */
   readonly leftOut: number
+  /** Files of checkpoints that an earlier export had copied, and that were removed. */
+  readonly removed: number
+  /** Files of checkpoints of an earlier export that have changed since, and were therefore not removed. */
+  readonly kept: number
 }
 
 /** Writes the page and its data into a folder that is new, empty, or an earlier export. */
@@ -53,7 +61,7 @@ export const exportResults = Effect.fnUntraced(function* (
     try: async () => {
       await refuseUnfit(join(results.files.root, results.files.only), out)
       let files = 0
-      let leftOut = 0
+      const sums = { leftOut: 0, removed: 0, kept: 0 }
       const write = async (path: string, contents: string | Uint8Array): Promise<void> => {
         await mkdir(dirname(join(out, path)), { recursive: true })
         await writeFile(join(out, path), contents)
@@ -64,12 +72,12 @@ export const exportResults = Effect.fnUntraced(function* (
       for (const run of runs) {
         const done = await exportRun(results, run, { out, write, checkpoints })
         files += done.copied
-        leftOut += done.leftOut
+        for (const key of ["leftOut", "removed", "kept"] as const) sums[key] += done[key]
       }
       await exportBands(results, runs, write)
       // Last, for it is what makes the rest a site.
       await write(marker, JSON.stringify({ live: false, title: basename(results.files.root), runs }))
-      return { runs: runs.length, files, leftOut }
+      return { runs: runs.length, files, ...sums }
     },
     catch: (error) => new DashboardError({ message: `--export ${out}: ${messageOf(error)}` }),
   })
@@ -107,14 +115,27 @@ interface Target {
   readonly checkpoints: boolean
 }
 
-/** Files that a run is resumed from or a policy taken from: nothing on the page reads them. */
-const isCheckpoint = (path: string): boolean => /^checkpoints\/|^steps\/[^/]+\/checkpoint\./.test(path)
+/**
+ * Tells which of a run's files belong to checkpoints: the run is resumed from them, or a policy is taken from them, and
+ * nothing on the page reads them.
+ */
+const checkpointsOf = async (
+  { files }: Results,
+  run: string,
+  configText: string | null,
+): Promise<(path: string) => boolean> => {
+  const config = attempt(() => parseConfig(configText ?? ""))
+  const named = checkpointFolder("value" in config ? config.value : undefined)
+  // An absolute folder may lie in the run's own.
+  const folder = isAbsolute(named) ? relative(join(files.root, run), named) : named
+  return (path) => belowCheckpoints(path, folder) !== undefined || /^steps\/[^/]+\/checkpoint\./.test(path)
+}
 
 const exportRun = async (
   results: Results,
   run: RunSummary,
   { out, write, checkpoints }: Target,
-): Promise<{ readonly copied: number; readonly leftOut: number }> => {
+): Promise<Omit<Exported, "runs" | "files"> & { readonly copied: number }> => {
   const { files, curves, transcripts } = results
   const detail = await detailOf(results, run)
   await write(`data/run/${run.path}/curves.json`, JSON.stringify(await curves.of(run.path)))
@@ -126,6 +147,7 @@ const exportRun = async (
     if (transcript === undefined) continue
     await write(`data/run/${run.path}/episodes/${key}.json`, JSON.stringify(transcript))
   }
+  const isCheckpoint = await checkpointsOf(results, run.path, detail.config)
   const wanted = detail.files.filter(({ path }) => checkpoints || !isCheckpoint(path))
   const leftOut = detail.files.length - wanted.length
   const copied: Array<(typeof wanted)[number]> = []
@@ -133,8 +155,10 @@ const exportRun = async (
     const real = await files.locate(`${run.path}/${file.path}`)
     if (real !== undefined && (await copyUnlessGone(real, join(out, "files", run.path, file.path)))) copied.push(file)
   }
+  // Before `run.json` is replaced, which lists them: a repeated export can remove what an interrupted one did not.
+  const earlier = checkpoints ? { removed: 0, kept: 0 } : await removeEarlier(out, run.path, isCheckpoint)
   await write(`data/run/${run.path}/run.json`, JSON.stringify({ ...detail, files: copied, leftOut }))
-  return { copied: copied.length, leftOut }
+  return { copied: copied.length, leftOut, ...earlier }
 }
 
 /** Whether the file was still there. */

@@ -8,6 +8,7 @@ import { decodeReturnFile } from "../experiment/evaluation.ts"
 import type { ScoreLine } from "../record/scoreLine.ts"
 import { scoresFolder } from "../train/runtime/files.ts"
 import { attempt } from "./attempt.ts"
+import { checkpointFolder } from "./checkpointFolder.ts"
 import { type ConfigReader, parseConfig } from "./configText.ts"
 import type { RunEntry } from "./RunEntry.ts"
 import type { RunSource } from "./RunSource.ts"
@@ -160,7 +161,7 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
   const checkpointSteps = once(
     Effect.gen(function* () {
       const dir = yield* settingAt("checkpoint", "dir")
-      const folder = typeof dir === "string" ? dir : "checkpoints"
+      const folder = checkpointFolder({ checkpoint: { dir } })
       const names = yield* source.list(at(folder))
       return names.flatMap((name) => /^step_(\d+)$/.exec(name)?.[1] ?? []).map(Number)
     }),

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { Plain } from "../config/Config.ts"
 import { attempt } from "./attempt.ts"
+import { belowCheckpoints, checkpointFolder } from "./checkpointFolder.ts"
 import { leaves } from "./diff.ts"
 import { runLine, type RunLine } from "./query.ts"
 import type { RunFacts } from "./RunFacts.ts"
@@ -35,10 +36,9 @@ export interface SavedCheckpoint {
 export const overview = Effect.fnUntraced(function* (facts: RunFacts, source: RunSource): Effect.fn.Return<Overview> {
   const config = yield* facts.config
   const files = yield* source.tree(facts.entry.path)
-  const folder = dataAt(config, ["checkpoint", "dir"]) ?? dataAt(config, ["runtime", "checkpoint_dir"])
-  const where = typeof folder === "string" ? folder : "checkpoints"
-  const checkpoints = yield* checkpointsIn(facts.entry.path, where, files, source)
-  const own = checkpoints.filter(({ path }) => path.startsWith(`${where}/`))
+  const folder = checkpointFolder(config)
+  const checkpoints = yield* checkpointsIn(facts.entry.path, folder, files, source)
+  const own = checkpoints.filter(({ path }) => belowCheckpoints(`${path}/`, folder) !== undefined)
   // One of another library can't be gone on with.
   const goesOn = !(yield* facts.isFinished) && (yield* facts.configText) !== undefined
   return {
@@ -65,7 +65,8 @@ const checkpointsIn = Effect.fnUntraced(function* (
     if ("value" in data) return data.value
     return yield* Effect.as(source.warn(`${run}/${file}: not valid JSON: ${data.problem}`), undefined)
   })
-  const latest = dataAt(yield* readJson(`${folder}/latest.json`), ["path"])
+  const inRun = (name: string): string => (folder === "." ? name : `${folder}/${name}`)
+  const latest = dataAt(yield* readJson(inRun("latest.json")), ["path"])
   const sizes = new Map<string, number>()
   for (const { path, bytes } of files) {
     const found = checkpointOf(path, folder)
@@ -82,7 +83,7 @@ const checkpointsIn = Effect.fnUntraced(function* (
       step: typeof step === "number" ? step : digits === undefined ? null : Number(digits),
       score: typeof score === "number" ? score : null,
       bytes,
-      latest: path === `${folder}/${String(latest)}`,
+      latest: path === inRun(String(latest)),
     })
   }
   return found.sort((a, b) => (a.step ?? -1) - (b.step ?? -1))
@@ -90,10 +91,12 @@ const checkpointsIn = Effect.fnUntraced(function* (
 
 /** The checkpoint that a file belongs to: of ours, or of RLtools' (`steps/{STEP}/checkpoint.h5`). */
 const checkpointOf = (path: string, folder: string): string | undefined => {
-  if (path.startsWith(`${folder}/`)) {
-    const [name, ...inside] = path.slice(folder.length + 1).split("/")
-    // Whoever is writing one gives it a name with a dot.
-    return inside.length > 0 && !name.startsWith(".") ? `${folder}/${name}` : undefined
+  const below = belowCheckpoints(path, folder)
+  if (below !== undefined) {
+    const [name, ...inside] = below.split("/")
+    // A checkpoint that is being written has a name that starts with a dot.
+    if (inside.length === 0 || name.startsWith(".")) return undefined
+    return folder === "." ? name : `${folder}/${name}`
   }
   return /^(steps\/\d+)\/checkpoint\.[^/]+$/.exec(path)?.[1]
 }

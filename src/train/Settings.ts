@@ -33,13 +33,6 @@ const folderInRun = Schema.NonEmptyString.check(
   }),
 )
 
-/** The same folder without a `/` at its end and the like, so that paths below it have one slash between their parts. */
-export const tidyFolder = (folder: string): string =>
-  folder
-    .split("/")
-    .filter((part) => part !== "" && part !== ".")
-    .join("/") || "."
-
 export const CheckpointSettings = Schema.Struct({
   /** The folder that they are kept in. */
   dir: withDefault(folderInRun, "checkpoints"),

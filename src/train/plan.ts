@@ -12,13 +12,14 @@ import {
   type Plain,
   sourceOf,
 } from "../config/Config.ts"
+import { tidyFolder } from "../config/files.ts"
 import type { Env } from "../env/Env.ts"
 import { builtIn, saidOf } from "../env/Envs.ts"
 import { fromConfig, spelledOut } from "../env/fromConfig.ts"
 import { describe } from "../env/internal/describe.ts"
 import type { Said } from "../env/recipe.ts"
 import { RunOptions } from "./RunOptions.ts"
-import { Settings, tidyFolder, type TrainInput } from "./Settings.ts"
+import { Settings, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
 
 /** Settings in which nothing is left open. */

@@ -1,5 +1,5 @@
 /** Which files an exported site has, without a browser: checkpoints on request only, and nothing that vanished. */
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
@@ -71,6 +71,52 @@ describe("an exported site", () => {
       assert.strictEqual(detailIn(site, run).leftOut, leftOut)
     }),
   )
+
+  it.for([
+    ["checkpoint:\n  dir: models/\n", "models/step_000000000000010/weights.safetensors"],
+    ["runtime:\n  checkpoint_dir: ./kept\n", "kept/ep_000001/agent.json"],
+    ["runtime:\n  checkpoint_dir: RUN/kept\n", "kept/ep_000001/agent.json"],
+    ["checkpoint:\n  dir: .\n", "step_000000000000010/weights.safetensors"],
+  ] as const)("leaves out the checkpoints of a run whose config says %j", ([config, file]) =>
+    exported(async (run, results, site) => {
+      rmSync(join(results, run, "checkpoints"), { recursive: true })
+      write(results, `${run}/config.yaml`, config.replace("RUN", join(results, run)))
+      write(results, `${run}/${file}`, "{}")
+      const done = await Effect.runPromise(exportSite(results, site))
+      assert.strictEqual(done.leftOut, 2)
+      assert.isFalse(existsSync(join(site, "files", run, file)))
+      assert.include(listedIn(site, run), "scores/train/scores.jsonl")
+    }),
+  )
+
+  it("over one with checkpoints removes these, and nothing that the earlier export did not write", () =>
+    exported(async (run, results, site) => {
+      const first = await Effect.runPromise(exportSite(results, site, { checkpoints: true }))
+      assert.strictEqual(first.removed, 0)
+      const folder = join(site, "files", run)
+      write(folder, "checkpoints/mine.txt", "a note of the reader")
+      write(folder, weights[1], "changed since")
+      const second = await Effect.runPromise(exportSite(results, site))
+      assert.deepStrictEqual([second.removed, second.kept], [1, 1])
+      assert.isFalse(existsSync(join(folder, "checkpoints/latest")))
+      assert.isTrue(existsSync(join(folder, "checkpoints/mine.txt")))
+      assert.isTrue(existsSync(join(folder, weights[1])))
+      for (const file of others) assert.isTrue(existsSync(join(folder, file)), file)
+    }))
+
+  it("removes nothing outside of the run's copied files, whatever the earlier export's list says", () =>
+    exported(async (run, results, site) => {
+      await Effect.runPromise(exportSite(results, site, { checkpoints: true }))
+      const outside = "checkpoints/../../../../secret"
+      write(site, "secret", "{}")
+      write(site, "elsewhere/weights", "{}")
+      const files = [outside, "checkpoints/link/weights"].map((path) => ({ path, size: 2 }))
+      write(site, `data/run/${run}/run.json`, JSON.stringify({ files }))
+      symlinkSync(join(site, "elsewhere"), join(site, "files", run, "checkpoints/link"))
+      const done = await Effect.runPromise(exportSite(results, site))
+      assert.deepStrictEqual([done.removed, done.kept], [0, 1])
+      assert.isTrue(existsSync(join(site, "secret")) && existsSync(join(site, "elsewhere/weights")))
+    }))
 
   it("is what --checkpoints is for", async () => {
     const { code, stderr } = await effect(["ui", "test", "--checkpoints"])

@@ -1,7 +1,9 @@
-/** Which runs a filter of the page finds. */
+/** Which runs a filter of the page finds, and how a band is labelled. */
 import { assert, it } from "vitest"
 
-const { matches } = await import(/* @vite-ignore */ new URL("../../src/dashboard/page/groups.js", import.meta.url).href)
+const { bandLabel, matches } = await import(
+  /* @vite-ignore */ new URL("../../src/dashboard/page/groups.js", import.meta.url).href
+)
 
 const run = {
   name: "my-qa",
@@ -28,4 +30,12 @@ it.for([
   ["state=stopped", false],
 ] as const)("the filter “%s” finds a run of history_agent: %s", ([filter, isFound]) =>
   assert.strictEqual(matches(run, filter), isFound),
+)
+
+it.for([
+  [2000, "ppo"],
+  [2001, "ppo (band from a sample of 2,000 of 2,001 runs)"],
+  [10_000, "ppo (band from a sample of 2,000 of 10,000 runs)"],
+] as const)("the label of a group of %i runs says whether its band is from a sample", ([runs, label]) =>
+  assert.strictEqual(bandLabel("ppo", runs, 2000), label),
 )

@@ -1,7 +1,8 @@
 /** The learning curves of what is selected: bands of groups, lines of runs, and how to look at them. */
 import { makeChart } from "./chart.js"
 import { choice, el, toggle } from "./dom.js"
-import { fetchBand, fetchCurves } from "./data.js"
+import { fetchBand, fetchCurves, mostInABand } from "./data.js"
+import { bandLabel } from "./groups.js"
 
 const measures = [
   ["validation", "Validation return"],
@@ -127,7 +128,7 @@ const fetchItem = async ({ runs }, axis, { live, order }, wantsSingles) => {
     measures.map(([measure]) => fetchBand(runs, measure, axis, live, order)),
   )
   const curves = wantsSingles ? await Promise.all(runs.slice(0, mostSingles).map(fetchCurves)) : []
-  return { bands: { validation, train }, curves }
+  return { bands: { validation, train }, curves, mostInABand: await mostInABand() }
 }
 
 /** Why what was chosen has no line. */
@@ -155,7 +156,8 @@ const seriesOf = (item, data, measure, view) => {
   const { centre } = view
   const columns = { y: band[centre], low: band[`${centre}Low`], high: band[`${centre}High`] }
   const { runs, of, shared } = band
-  const line = { ...lineOf(band.x, columns, view.smoothing), label, color, runs, of, shared }
+  const banded = bandLabel(label, item.runs.length, data.mostInABand)
+  const line = { ...lineOf(band.x, columns, view.smoothing), label: banded, color, runs, of, shared }
   const lines = line.x.length === 0 && band.of > 0 ? noLine(item, view.axis) : [line]
   return view.singles ? [...singles, ...lines] : lines
 }

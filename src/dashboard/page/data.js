@@ -20,6 +20,9 @@ export const fileAddress = (run, file) => `files/${segments(run)}/${segments(fil
 /** A module of the server's own. It lies elsewhere in the sources, so its address is put together. */
 const lib = (name) => import(new URL(`lib/${name}.js`, import.meta.url).href)
 
+/** How many runs the band of a group is computed from, at most. */
+export const mostInABand = async () => (await lib("dashboard/bands")).mostRunsInABand
+
 /** The runs of a group of which the band is computed: all, unless they are more than anybody reads. */
 const sampleOf = async (paths) => {
   const [{ mostRunsInABand }, { thinned }] = await Promise.all([lib("dashboard/bands"), lib("experiment/resampling")])

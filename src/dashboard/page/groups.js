@@ -1,5 +1,5 @@
 /** Which runs the table shows, in which order, and which of them belong together. */
-import { deviation, mean } from "./format.js"
+import { deviation, mean, number } from "./format.js"
 
 /** As the server's own grouping for exports has it. */
 export const plainGroupings = [
@@ -39,6 +39,10 @@ export const shortLabels = (items) => {
     return (telling.length === 0 ? some.slice(0, 1) : telling).map(([, text]) => text).join(" ")
   })
 }
+
+/** The label of a band: it says so where the band is drawn from a sample of the runs. */
+export const bandLabel = (label, runs, most) =>
+  runs <= most ? label : `${label} (band from a sample of ${number(most)} of ${number(runs)} runs)`
 
 /** Derived names have dashes where what they come from has underscores: either finds them. */
 const plain = (text) => text.toLowerCase().replaceAll("_", "-")

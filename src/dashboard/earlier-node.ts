@@ -1,6 +1,8 @@
 /** Removes the checkpoints that an earlier export copied into the same folder, when the new one leaves them out. */
-import { lstat, readFile, realpath, rm, rmdir } from "node:fs/promises"
+import { lstat, realpath, rm, rmdir } from "node:fs/promises"
 import { dirname, join } from "node:path"
+import { mostBytes } from "../config/files.ts"
+import { readTextWithin } from "../config/files-node.ts"
 import { finite, fields, parsed } from "./RunSummary.ts"
 
 /** How many files were removed, and how many were left because they changed after they were copied. */
@@ -18,7 +20,7 @@ export const removeEarlier = async (
   run: string,
   unwanted: (path: string) => boolean,
 ): Promise<Removed> => {
-  const text = await readFile(join(out, "data/run", run, "run.json"), "utf8").catch(() => undefined)
+  const text = await readTextWithin(join(out, "data/run", run, "run.json"), mostBytes.text).catch(() => undefined)
   const earlier = fields(parsed(text)).files
   const folder = join(await realpath(out), "files", run)
   let removed = 0

@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs"
 import { basename, dirname, extname, join } from "node:path"
-import { Cause, Effect, Exit, Layer, Option } from "effect"
-import { isPlain } from "../config/Config.ts"
+import { Effect, Layer, Option, Schema } from "effect"
+import { isPlain, toCamelCase } from "../config/Config.ts"
+import { mostBytes } from "../config/files.ts"
+import { readTextWithin } from "../config/files-node.ts"
 import type { EvaluationError, EvaluationResult } from "../evaluate/Evaluations.ts"
 import { journalFile } from "../evaluate/journalFile.ts"
 import { isEvaluation } from "../evaluate/isEvaluation.ts"
@@ -12,6 +14,7 @@ import { diskSource, findRuns } from "../runs/source-node.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { logsDir } from "../train/runtime/logsDir.ts"
 import { defaultResultsDir, quoted } from "./flags.ts"
+import { finishedAt, type Opened, unlessFinished } from "./finishedMeanwhile.ts"
 import { ofKind, runToResumeAt } from "./findRun.ts"
 import { notKeys, ownPlace, yamlLines } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
@@ -48,7 +51,7 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
     ...Option.toArray(given.name).map((value) => ({ path: "name", value, source: "--name" })),
     ...(yield* Effect.forEach(given.set, setting)),
   ]
-  let directory = resume
+  let opened: Opened | undefined
   const layers = Layer.mergeAll(
     platform,
     recorder(...(quiet ? [] : [terminalProgress])),
@@ -56,13 +59,13 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
       resultsDir: given.resultsDir,
       // Who says here where runs are to be kept is heard before the file.
       ownPlaces: given.resultsDir === defaultResultsDir,
-      onOpen: (opened) => Effect.sync(() => void (directory = opened)),
+      onOpen: (directory) => Effect.sync(() => void (opened = { directory, finishedAt: finishedAt(directory) })),
       ...(resume === undefined ? {} : { resume }),
     }),
   )
   const { fromConfig } = yield* Effect.promise(() => import("../evaluate/Evaluations.ts"))
   const placeOf = (resultsDir: string) => Effect.map(logsDir(resultsDir), (placed) => ({ resultsDir: placed }))
-  const result = yield* fromConfig(config, {
+  const evaluation = fromConfig(config, {
     baseDir: dirname(file),
     source: file,
     name,
@@ -71,24 +74,34 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
     placeOf,
   }).pipe(
     Effect.provide(layers),
-    // What was played is kept, and whatever the model wants can be given to it.
-    Effect.catchTag("LmError", (error) =>
-      Effect.fail(
-        directory === undefined
-          ? error
-          : new LmError({ ...error, message: `${error.message}; resume with: ${resumeCommand(given, directory)}` }),
-      ),
-    ),
-    Effect.onExit((exit) =>
-      Effect.suspend(() =>
-        Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) && directory !== undefined
-          ? writeError(`\ninterrupted; resume with: ${resumeCommand(given, directory)}\n`)
-          : Effect.void,
-      ),
-    ),
+    // The answers so far are kept, so that the user can resume after removing the cause.
+    Effect.catchTag("LmError", (error) => {
+      const directory = opened?.directory ?? resume
+      if (directory === undefined) return Effect.fail(error)
+      const message = `${error.message}; resume with: ${resumeCommand(given, directory)}`
+      return Effect.fail(new LmError({ ...error, message }))
+    }),
   )
-  if (json) yield* writeOut(`${JSON.stringify(result)}\n`)
-  else if (!quiet) yield* writeOut(yield* shown(result))
+  yield* unlessFinished(evaluation, () => opened, {
+    read: readEvaluation,
+    finished: (result) => {
+      if (json) return writeOut(`${JSON.stringify(result)}\n`)
+      return quiet ? Effect.void : Effect.flatMap(shown(result), writeOut)
+    },
+    interrupted: Effect.suspend(() =>
+      opened === undefined
+        ? Effect.void
+        : writeError(`\ninterrupted; resume with: ${resumeCommand(given, opened.directory)}\n`),
+    ),
+  })
+})
+
+/** Reads the result of a finished evaluation. */
+const readEvaluation = Effect.fnUntraced(function* (directory: string) {
+  const { EvaluationResult } = yield* Effect.promise(() => import("../evaluate/Evaluations.ts"))
+  const text = yield* Effect.tryPromise(() => readTextWithin(join(directory, "metrics.json"), mostBytes.text))
+  const metrics = toCamelCase(yield* Effect.try((): unknown => JSON.parse(text)))
+  return yield* Schema.decodeUnknownEffect(EvaluationResult)(metrics)
 })
 
 const shown = (result: EvaluationResult) =>

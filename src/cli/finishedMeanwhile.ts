@@ -1,8 +1,6 @@
 import { statSync } from "node:fs"
 import { join } from "node:path"
 import { Cause, Effect, Option } from "effect"
-import type { RunResult } from "../train/RunResult.ts"
-import { readFinished } from "./sweep/child.ts"
 
 /** A run whose folder was opened, and when it was finished before that. */
 export interface Opened {
@@ -14,33 +12,34 @@ export interface Opened {
 export const finishedAt = (directory: string): number | undefined =>
   statSync(join(directory, "return.json"), { throwIfNoEntry: false })?.mtimeMs
 
-/** What is told of how a training ended. */
-export interface Told {
-  readonly finished: (result: RunResult) => Effect.Effect<void>
+/** How the end of a run is reported, and how its result is read from its folder. */
+export interface Ending<A> {
+  readonly finished: (result: A) => Effect.Effect<void>
   readonly interrupted: Effect.Effect<void>
+  readonly read: (directory: string) => Effect.Effect<A, unknown>
 }
 
 /**
- * Tells how a training ended. One that a signal stops after its run was finished gives that run's result, and the process
- * then ends as if there had been no signal.
+ * Reports how a training or an evaluation ended. Where a signal stops it after its run was finished, this gives that run's
+ * result, and the process then ends as if there had been no signal.
  */
-export const unlessFinished = <E, R>(
-  training: Effect.Effect<RunResult, E, R>,
+export const unlessFinished = <A, E, R>(
+  run: Effect.Effect<A, E, R>,
   opened: () => Opened | undefined,
-  { finished, interrupted }: Told,
+  { finished, interrupted, read }: Ending<A>,
 ): Effect.Effect<void, E, R> =>
   Effect.uninterruptibleMask((restore) =>
-    restore(training).pipe(
+    restore(run).pipe(
       Effect.catchCause((cause) => {
         if (!Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
-        const run = opened()
-        const at = run === undefined ? undefined : finishedAt(run.directory)
-        const isFinished = run !== undefined && at !== undefined && at !== run.finishedAt
-        const result = isFinished ? Effect.option(readFinished(run.directory)) : Effect.succeedNone
+        const folder = opened()
+        const at = folder === undefined ? undefined : finishedAt(folder.directory)
+        const isFinished = folder !== undefined && at !== undefined && at !== folder.finishedAt
+        const result = isFinished ? Effect.option(read(folder.directory)) : Effect.succeedNone
         return Effect.flatMap(result, (found) => {
           if (Option.isNone(found)) return Effect.andThen(interrupted, Effect.failCause(cause))
           process.exitCode = 0
-          return Effect.succeed(found.value.result)
+          return Effect.succeed(found.value)
         })
       }),
       Effect.flatMap(finished),

@@ -11,6 +11,7 @@ import { defaultResultsDir, flagWords, type Given, nameOf, quoted } from "./flag
 import { finishedAt, type Opened, unlessFinished } from "./finishedMeanwhile.ts"
 import { loadTraining, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
+import { readFinished } from "./sweep/child.ts"
 import { noteSweep, refuseOtherFile, runToResume } from "./runToResume.ts"
 import { stepSignalled } from "./stepSignal.ts"
 import { PartOfSweep, sweepProgress } from "./sweep/part.ts"
@@ -79,6 +80,7 @@ export const trainOnce = Effect.fnUntraced(function* (
     ),
   )
   yield* unlessFinished(work, () => opened, {
+    read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
     finished: (result) => {
       if (given.json) return writeOut(`${JSON.stringify(result)}\n`)
       if (given.quiet) return Effect.void

@@ -1,6 +1,7 @@
 import { Cause, Clock, Effect, Exit, Schema, type Scope } from "effect"
 import { stringify } from "yaml"
 import { ConfigError, display, isPlain, type Plain, snakeCase, toSnakeCase } from "../config/Config.ts"
+import { firstDifference } from "../config/difference.ts"
 import { sha256 } from "../config/sha256.ts"
 import type { TaskSet } from "../env/text/TaskSet.ts"
 import { inOrder } from "../episode/inOrder.ts"
@@ -8,6 +9,7 @@ import type { Protocol } from "../episode/Protocol.ts"
 import * as Rollouts from "../episode/Rollouts.ts"
 import type { RolloutsError } from "../episode/RolloutsError.ts"
 import { encodeReturnFile, spreadOf } from "../experiment/evaluation.ts"
+import { finishedResult } from "../experiment/finishedResult.ts"
 import { derivedName } from "../experiment/identifier.ts"
 import type { RunFiles } from "../experiment/RunFiles.ts"
 import { type OwnPlace, RunStore } from "../experiment/RunStore.ts"
@@ -111,7 +113,7 @@ export const execute = Effect.fnUntraced(function* (
     seed: settings.seed,
   }
   const run = yield* (yield* RunStore).open(identity, prepared.place)
-  if (run.resumed && !(yield* run.exists(journalFile))) return yield* nothingToGoOnWith(run.directory)
+  if (run.resumed && !(yield* run.exists(journalFile))) return yield* finishedBefore(prepared, run)
   const earlier = yield* Journal.readEarlier(run)
   if (earlier.evaluation !== undefined) yield* refuseOther(prepared, earlier.evaluation)
   // All but the journal is told once more, so that it is as if nobody had stopped.
@@ -153,11 +155,16 @@ export const execute = Effect.fnUntraced(function* (
       yield* played({ prepared, run, recording, add, seconds, entries, place, contestant, told: rows })
     }
   })
-  yield* withLogs(recording, settings.output.logLevel, (recording) =>
-    Effect.onExit(playAll(recording), (exit) => concluded(recording, rows.length, exit)),
-  ).pipe(Effect.provideService(CallSink, prepared.logCalls ? callFiles(run) : null))
-  // Half of it would be neither finished nor to be resumed.
-  return yield* Effect.uninterruptible(finish(prepared, run, recording, rows, yield* seconds))
+  // An evaluation that has played everything is finished, also when a signal comes now.
+  return yield* Effect.uninterruptibleMask((restore) =>
+    withLogs(recording, settings.output.logLevel, (recording) =>
+      Effect.onExit(restore(playAll(recording)), (exit) => concluded(recording, rows.length, exit)),
+    ).pipe(
+      Effect.provideService(CallSink, prepared.logCalls ? callFiles(run) : null),
+      Effect.andThen(seconds),
+      Effect.flatMap((wallSeconds) => finish(prepared, run, recording, rows, wallSeconds)),
+    ),
+  )
 })
 
 const keyOf = (agent: string, index: number): string => `${index} ${agent}`
@@ -281,13 +288,39 @@ const concluded = (
   return Effect.ignore(ended("failed", Cause.pretty(exit.cause)))
 }
 
-/** A run that is finished, or none of ours, would lose its files. */
-const nothingToGoOnWith = (path: string): RunStoreError =>
-  new RunStoreError({
-    path,
-    operation: "resume",
-    message: `${path}: there is nothing to go on with: it has no ${journalFile}, which evaluations have until they are finished`,
-  })
+/** The result of an evaluation that was finished before; any other folder is refused, and keeps its files. */
+const finishedBefore = Effect.fnUntraced(function* (
+  { effective, source }: Prepared,
+  run: RunFiles,
+): Effect.fn.Return<EvaluationResult, ConfigError | RunStoreError> {
+  const path = run.directory
+  const result = yield* finishedResult(run, EvaluationResult)
+  if (result === undefined || !(yield* run.exists("config.json"))) {
+    const message = `${path}: this is not an evaluation that was stopped, so there is nothing to resume; start a new one without --resume`
+    return yield* new RunStoreError({ path, operation: "resume", message })
+  }
+  const difference = firstDifference(lasting(effective), lasting(parsed(yield* run.readText("config.json"))))
+  if (difference === undefined) return { ...result, runDir: path }
+  const { key, now, then } = difference
+  const message = `${source}: ${key}: ${path} was finished with ${display(then)}, found ${display(now)}; start a new evaluation without --resume`
+  return yield* new ConfigError({ source, key, message })
+})
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** The settings that a finished evaluation's result depends on. */
+const lasting = (config: unknown): Plain => {
+  const renamed = toSnakeCase(config)
+  if (!isPlain(renamed)) return {}
+  const { workers: _1, verbose: _2, output: _3, description: _4, ...rest } = renamed
+  return rest
+}
 
 /** What was played by other settings is none of this evaluation's. */
 const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect<void, ConfigError> => {

@@ -71,13 +71,9 @@ const sealed = (value: unknown): string => {
   return `${text.slice(0, -1)},"sha256":"${digestOf(utf8.encode(text))}"}`
 }
 
-/** A line without its digest, which must be that of the line; undefined of a line that has none. */
-const unsealed = Effect.fnUntraced(function* (
-  path: string,
-  line: Line,
-): Effect.fn.Return<Line | undefined, RolloutsError> {
+/** Removes the digest from a line; fails where there is none, or the line is not what was written. */
+const unsealed = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Line, RolloutsError> {
   const [, digest] = seal.exec(new TextDecoder().decode(line.bytes.subarray(-sealLength))) ?? []
-  if (digest === undefined) return undefined
   const bytes = line.bytes.slice(0, 1 - sealLength)
   bytes[bytes.length - 1] = closingBrace
   return digest === digestOf(bytes) ? { ...line, bytes } : yield* wasChanged(path, line)
@@ -104,8 +100,6 @@ export const readEarlier = Effect.fnUntraced(function* (
   const path = `${run.directory}/${journalFile}`
   let { evaluation, spent, seconds } = nothing
   let end = 0
-  /** Journals of older versions have no digests. */
-  let isSealed = false
   const entries: Array<Kept> = []
   yield* Stream.runForEach(lines(run.stream(journalFile)), (line) =>
     Effect.gen(function* () {
@@ -113,12 +107,10 @@ export const readEarlier = Effect.fnUntraced(function* (
       end = line.end
       const content = yield* unsealed(path, line)
       if (evaluation === undefined) {
-        isSealed = content !== undefined
-        evaluation = (yield* headOf(path, content ?? line)).evaluation
+        evaluation = (yield* headOf(path, content)).evaluation
         return
       }
-      if (isSealed && content === undefined) return yield* wasChanged(path, line)
-      const { row, played, ...then } = yield* asWritten(path, content ?? line)
+      const { row, played, ...then } = yield* asWritten(path, content)
       const bytes = line.bytes.length + 1
       entries.push({ agent: row.agent, index: played.index, offset: line.end - bytes, bytes })
       if (spent === undefined || then.spent.calls >= spent.calls) spent = then.spent
@@ -133,7 +125,7 @@ export const readEarlier = Effect.fnUntraced(function* (
 export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | RolloutsError> => {
   const path = `${run.directory}/${journalFile}`
   return lines(run.stream(journalFile, kept)).pipe(
-    Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => asWritten(path, content ?? line))),
+    Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => asWritten(path, content))),
     Stream.runHead,
     Effect.flatMap((found) =>
       Effect.fromOption(found).pipe(

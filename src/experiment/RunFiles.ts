@@ -19,7 +19,7 @@ export interface RunFiles extends FileTree {
   /** The files that do not begin as they were at such a moment, with what is wrong. */
   readonly changedSince: (moment: Appended) => Effect.Effect<ReadonlyArray<Changed>, RunStoreError>
   /** Cuts every file that grows back to such a moment; one that wasn't there yet is removed. `run.log` is never cut. */
-  readonly cutBack: (moment: Appended) => Effect.Effect<void, RunStoreError>
+  readonly cutBack: (moment: Pick<Appended, "sizes">) => Effect.Effect<void, RunStoreError>
   /** The same run, in which some files and folders lie elsewhere than usual. */
   readonly placed: (places: Places) => RunFiles
 }
@@ -81,7 +81,8 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
   ): Effect.fn.Return<string | undefined, RunStoreError> {
     const found = yield* sizeNow(file)
     if (found < size) return `expected at least ${size} bytes, found ${found}`
-    if (digest === undefined || digest === (yield* hash(file, size)).digest) return undefined
+    if (digest === undefined) return "its digest is gone"
+    if (digest === (yield* hash(file, size)).digest) return undefined
     return `its first ${size} bytes were changed`
   })
 
@@ -119,7 +120,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
       }
       return { sizes, digests }
     }),
-    changedSince: ({ sizes, digests = {} }) =>
+    changedSince: ({ sizes, digests }) =>
       Effect.gen(function* () {
         const changed: Array<Changed> = []
         for (const [file, size] of Object.entries(sizes)) {

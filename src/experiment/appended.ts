@@ -6,8 +6,7 @@ import type { RunStoreError } from "./RunStoreError.ts"
 /** How far the files that grow had come at some moment, by their paths: their sizes, and digests of so many bytes. */
 export interface Appended {
   readonly sizes: Readonly<Record<string, number>>
-  /** Checkpoints of older versions have none. */
-  readonly digests?: Readonly<Record<string, string>> | undefined
+  readonly digests: Readonly<Record<string, string>>
 }
 
 /** The beginning of a file, hashed. */

@@ -5,6 +5,7 @@ import { attempt } from "../algorithm/drive.ts"
 import * as Checkpoints from "../checkpoint/Checkpoint.ts"
 import * as safetensors from "../checkpoint/safetensors.ts"
 import { blamed, ConfigError, display, isPlain, type Plain } from "../config/Config.ts"
+import { firstDifference } from "../config/difference.ts"
 import { parseYaml } from "../config/yaml.ts"
 import * as Normalise from "../env/Normalise.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
@@ -14,7 +15,6 @@ import type { Target } from "./cutBack.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import { digestOfArrays } from "./digest.ts"
 import { RunState, SavedProgress } from "./RunState.ts"
-import { firstDifference } from "./difference.ts"
 import type { Plan } from "./plan.ts"
 
 /**
@@ -25,7 +25,7 @@ import type { Plan } from "./plan.ts"
 const Runtime = Schema.Struct({
   progress: SavedProgress,
   appendedSizes: Schema.Record(Schema.String, Schema.Int),
-  appendedDigests: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  appendedDigests: Schema.Record(Schema.String, Schema.String),
   settings: Schema.Record(Schema.String, Schema.Unknown),
   /** What computed: another device gives other last bits. */
   devices: Schema.Record(Schema.String, Schema.String),
@@ -67,7 +67,7 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
   saving: Saving,
 ): Effect.fn.Return<string, Checkpoints.CheckpointError | RunStoreError | LearnerError> {
   const { plan, run, learner, envs, state } = saving
-  const { sizes, digests = {} } = yield* run.appended
+  const { sizes, digests } = yield* run.appended
   const runtime: typeof Runtime.Encoded = {
     progress: state.save(yield* saving.wallSeconds),
     appendedSizes: sizes,

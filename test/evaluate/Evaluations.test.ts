@@ -6,17 +6,50 @@ import { type Contestant, EvaluationResult, execute, type Prepared } from "../..
 import { CallContext } from "../../src/lm/Lm.ts"
 import * as Scorer from "../../src/evaluate/Scorer.ts"
 import { EpisodeRow, StepRow } from "../../src/evaluate/rows.ts"
-import { RunStore } from "../../src/experiment/RunStore.ts"
+import { type RunFiles, type RunIdentity, RunStore } from "../../src/experiment/RunStore.ts"
 import { Recorder } from "../../src/record/Recorder.ts"
 import type { RunEvent } from "../../src/record/RunEvent.ts"
 import { toCamelCase } from "../../src/config/Config.ts"
-import { contestant, evaluated, linesOf, model, type Place, prepared, settings, words } from "./support.ts"
+import { below, contestant, evaluated, linesOf, model, type Place, prepared, settings, words } from "./support.ts"
 
 const ended = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect)
     yield* TestClock.adjust("1 minute")
     return yield* Fiber.join(fiber)
+  })
+
+/** Is interrupted by itself at the moment when `file` is about to be written or removed. */
+const evaluatedUntil = (who: ReadonlyArray<Contestant>, files: Map<string, Uint8Array>, file: string) =>
+  Effect.gen(function* () {
+    const store = RunStore.memory({ files }).layer
+    const opening = Effect.map(RunStore, (whole) => ({
+      ...whole,
+      open: (identity: RunIdentity) =>
+        Effect.map(whole.open(identity), (opened): RunFiles => {
+          const at = (path: string) => {
+            if (path === file) self?.interruptUnsafe()
+          }
+          return {
+            ...opened,
+            write: (path, contents, how) =>
+              Effect.andThen(
+                Effect.sync(() => at(path)),
+                opened.write(path, contents, how),
+              ),
+            remove: (path) =>
+              Effect.andThen(
+                Effect.sync(() => path === "played.jsonl" && at(path)),
+                opened.remove(path),
+              ),
+          }
+        }),
+    }))
+    let self: Fiber.Fiber<unknown, unknown> | undefined
+    const layers = Layer.merge(Layer.effect(RunStore, opening).pipe(Layer.provide(store)), Recorder.layer())
+    const fiber = yield* Effect.forkChild(Effect.scoped(execute(prepared(who))).pipe(Effect.provide(layers)))
+    self = fiber
+    return yield* Fiber.await(fiber)
   })
 
 const run = (who: ReadonlyArray<Contestant>, more: Partial<Prepared> = {}, place: Place = {}) =>
@@ -241,24 +274,55 @@ describe("an evaluation as a run", () => {
     }),
   )
 
-  it.effect("refuses to go on with what is finished, or is no evaluation: its files stay", () =>
+  it.effect("gives its result when a finished one is resumed, and refuses other settings and other folders", () =>
     Effect.gen(function* () {
-      const said = model()
-      const who = [yield* contestant("knows", said)]
+      const lm = model()
+      const who = [yield* contestant("knows", lm)]
       const files = new Map<string, Uint8Array>()
       const { result } = yield* run(who, {}, { files })
       files.set("training/config.yaml", new Uint8Array())
       files.set("training/scores/train/scores.jsonl", new Uint8Array(5))
-      const [before, asked] = [new Map(files), said.asked.length]
-      for (const resume of [result.runDir, "training"]) {
-        const error = yield* Effect.flip(run(who, {}, { files, resume }))
-        assert.strictEqual(
-          error.message,
-          `${resume}: there is nothing to go on with: it has no played.jsonl, which evaluations have until they are finished`,
+      const [before, asked] = [new Map(files), lm.asked.length]
+      const finished = { files, resume: result.runDir }
+      assert.deepStrictEqual((yield* run(who, {}, finished)).result, result)
+      const fewerWorkers = { effective: { ...settings, workers: 1 } }
+      assert.deepStrictEqual((yield* run(who, fewerWorkers, finished)).result, result)
+      const otherSeed = yield* Effect.flip(run(who, { effective: { ...settings, seed: 4 } }, finished))
+      assert.strictEqual(
+        otherSeed.message,
+        `test.yaml: seed: ${result.runDir} was finished with 3, found 4; start a new evaluation without --resume`,
+      )
+      const training = yield* Effect.flip(run(who, {}, { files, resume: "training" }))
+      assert.strictEqual(
+        training.message,
+        "training: this is not an evaluation that was stopped, so there is nothing to resume; start a new one without --resume",
+      )
+      assert.deepStrictEqual(files, before)
+      assert.strictEqual(lm.asked.length, asked)
+    }),
+  )
+
+  it.effect("is finished when it is interrupted after its last episode, and resumes as if it had not been", () =>
+    Effect.gen(function* () {
+      const whole = yield* run([yield* contestant("knows", model())])
+      const { runDir } = whole.result
+      const after: Array<string> = []
+      for (const file of ["table.csv", "metrics.json", "return.json", "played.jsonl"]) {
+        const files = new Map<string, Uint8Array>()
+        const who = [yield* contestant("knows", model())]
+        const fiber = yield* Effect.forkChild(Effect.exit(evaluatedUntil(who, files, file)))
+        yield* TestClock.adjust("1 minute")
+        yield* Fiber.join(fiber)
+        after.push(
+          [...below(files, runDir).keys()].filter((one) => one === "return.json" || one === "played.jsonl").join(),
         )
-        assert.deepStrictEqual(files, before)
+        const again = yield* run(who, {}, { files, resume: runDir })
+        assert.strictEqual(again.result.digest, whole.result.digest, file)
       }
-      assert.strictEqual(said.asked.length, asked)
+      assert.deepStrictEqual(
+        after,
+        Array.from(after, () => "return.json"),
+      )
     }),
   )
 

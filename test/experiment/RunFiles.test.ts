@@ -67,8 +67,9 @@ for (const [where, open] of Object.entries(runs)) {
           { file: "logs.tfevents", problem: "expected at least 3 bytes, found 0" },
         ])
         assert.strictEqual(yield* run.readText(scores), "12345\n67890\n")
-        // A checkpoint of an older version knows sizes only.
-        assert.deepEqual(yield* run.changedSince({ sizes: { [validation]: 4 } }), [])
+        assert.deepEqual(yield* run.changedSince({ sizes: { [validation]: 4 }, digests: {} }), [
+          { file: validation, problem: "its digest is gone" },
+        ])
       }).pipe(Effect.provide(disk)),
     )
 

@@ -24,9 +24,8 @@ export const filledPart = (name: string, data: Data, width: number, filled: Fill
   )
 }
 
-/** Puts such a part back; what is not filled keeps what it holds. Older checkpoints hold the whole array. */
+/** Restores such a part; the rest of the array stays as it is. */
 export const restoreFilled = (arrays: NamedArrays, name: string, into: Data, width: number, filled: Filled): void => {
-  if (arrays[name] !== undefined) return copyInto(arrays, name, into)
   const { numEnvs, moments, used } = filled
   for (let env = 0; env < numEnvs; env++) {
     const start = env * moments * width

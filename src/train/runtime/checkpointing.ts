@@ -8,7 +8,7 @@ import type { Appended, RunFiles } from "../../experiment/RunFiles.ts"
 import type { RunStoreError } from "../../experiment/RunStoreError.ts"
 import { Spending, type Spent } from "../../lm/budgeted.ts"
 import { timestamp } from "../../record/timestamp.ts"
-import { firstDifference } from "../difference.ts"
+import { firstDifference } from "../../config/difference.ts"
 import { RuntimeState, SavedProgress } from "./RuntimeState.ts"
 
 /** `runtime.json` of a checkpoint. Other programs' have the keys before `effect_rl` only. */
@@ -24,7 +24,7 @@ export const RuntimeJson = Schema.Struct({
       progress: SavedProgress,
       spent: Schema.optionalKey(Spending),
       appended_sizes: Schema.Record(Schema.String, Schema.Int),
-      appended_digests: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+      appended_digests: Schema.Record(Schema.String, Schema.String),
       /** What a run must share with the one that was saved, to go on with it. */
       settings: Schema.Record(Schema.String, Schema.Unknown),
     }),
@@ -64,7 +64,7 @@ export const save = Effect.fnUntraced(function* (saving: Saving): Effect.fn.Retu
   const { seen } = state
   const snapshot = memory === null ? null : `memory_${seen}.jsonl`
   state.lastCheckpoint = seen
-  const { sizes, digests = {} } = yield* run.appended
+  const { sizes, digests } = yield* run.appended
   const runtime: typeof RuntimeJson.Encoded = {
     timestamp: timestamp(yield* Clock.currentTimeMillis),
     episode_index: seen,

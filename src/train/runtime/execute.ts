@@ -8,6 +8,7 @@ import { sha256 } from "../../config/sha256.ts"
 import type { DatasetError, TaskSet } from "../../env/text/TaskSet.ts"
 import type { EpisodeFailure } from "../../episode/Protocol.ts"
 import { encodeReturnFile, spreadOf } from "../../experiment/evaluation.ts"
+import { finishedResult } from "../../experiment/finishedResult.ts"
 import { derivedName } from "../../experiment/identifier.ts"
 import type { RunFiles } from "../../experiment/RunFiles.ts"
 import { RunStore } from "../../experiment/RunStore.ts"
@@ -22,7 +23,6 @@ import type { RunStarted } from "../../record/RunEvent.ts"
 import { startOver } from "../checkpointing.ts"
 import { cutBack, refuseChanged, type Target } from "../cutBack.ts"
 import { digestOf } from "../digest.ts"
-import { finishedResult } from "../finishedResult.ts"
 import { type Evaluate, RunOptions } from "../RunOptions.ts"
 import * as checkpointing from "./checkpointing.ts"
 import { owesValidation, type Running, supervise } from "./loop.ts"
@@ -275,7 +275,13 @@ const latest = Effect.fnUntraced(function* (
   const { checkpointDir } = prepared.settings.runtime
   const folder =
     checkpointDir?.startsWith("/") === true ? checkpointDir : `${run.directory}/${checkpointDir ?? "checkpoints"}`
-  return { restored, name, folder, appended: restored.appended ?? { sizes: {} }, appendedIn: checkpointing.appendedIn }
+  return {
+    restored,
+    name,
+    folder,
+    appended: restored.appended ?? { sizes: {}, digests: {} },
+    appendedIn: checkpointing.appendedIn,
+  }
 })
 
 /** Validates what one of a run's checkpoints holds, and writes nothing. */

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { isPlain, toCamelCase } from "../config/Config.ts"
-import type { RunFiles } from "../experiment/RunFiles.ts"
-import type { RunStoreError } from "../experiment/RunStoreError.ts"
+import type { RunFiles } from "./RunFiles.ts"
+import type { RunStoreError } from "./RunStoreError.ts"
 
 /** What `metrics.json` of a finished run says; undefined where the run isn't finished, or the file isn't what we write. */
 export const finishedResult = Effect.fnUntraced(function* <A>(

@@ -1,4 +1,4 @@
-import { isPlain, snakeCase } from "../config/Config.ts"
+import { isPlain, snakeCase } from "./Config.ts"
 
 export interface Difference {
   readonly key: string

@@ -34,7 +34,7 @@ export const inBrowser = (title: string, tests: (tools: Tools) => void): void =>
     const page: Page = {
       goto: (url) => browser.page.goto(url),
       evaluate: (expression) => browser.page.evaluate(expression),
-      until: (expression, millis) => browser.page.until(expression, millis),
+      until: (expression) => browser.page.until(expression),
       press: (key, text) => browser.page.press(key, text),
       type: (text) => browser.page.type(text),
       look: (width, height, scheme) => browser.page.look(width, height, scheme),

@@ -16,7 +16,7 @@ const right = "Here it is:\n```js\nexport const add = (a, b) => a + b\n```\nDone
 const wrong = "function add(a, b) { return a * b + 1 }"
 
 const withRunner = <A, E>(effect: Effect.Effect<A, E, CodeRunner>) =>
-  Effect.provide(effect, codeRunner({ timeoutMs: 10_000 }))
+  Effect.provide(effect, codeRunner({ timeoutMs: 600_000 }))
 
 const task = (more: Partial<CodeTask.Task> = {}) =>
   Effect.map(CodeRunner, (runner) => CodeTask.make({ id: "c", prompt: "Write add(a, b).", tests, runner, ...more }))

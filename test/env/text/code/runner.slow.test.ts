@@ -24,7 +24,7 @@ const doors: ReadonlyArray<[door: string, expression: string]> = [
   ["the console", "console"],
 ]
 
-layer(codeRunner({ timeoutMs: 4000, memoryMb: 64, concurrency: 2 }), { timeout: "60 seconds" })("a program", (it) => {
+layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout: "1 hour" })("a program", (it) => {
   it.effect("passes what it does right, and fails what it does wrong", () =>
     Effect.gen(function* () {
       const tests: ReadonlyArray<CodeTest> = [
@@ -122,7 +122,7 @@ layer(codeRunner({ timeoutMs: 4000, memoryMb: 64, concurrency: 2 }), { timeout: 
         }),
         { concurrency: 3 },
       )
-    }).pipe(Effect.provide(codeRunner({ timeoutMs: 1500, concurrency: 3 }))),
+    }).pipe(Effect.provide(codeRunner({ timeoutMs: 5000, concurrency: 3 }))),
   )
 
   it.effect("that takes too much memory is stopped, in the heap and beside it", () =>

@@ -219,7 +219,8 @@ export const make = (options: ConversationOptions): Conversation => {
         run,
       )
       const isInternal = outside.length === 0
-      const parsed = isInternal ? yield* read(completion.content) : null
+      // The text beside a call is for nobody, so a parser that can't read it is no failure.
+      const parsed = isInternal ? yield* Effect.orElseSucceed(read(completion.content), () => null) : null
       called({ target: isInternal ? "internal" : "external", parsed, toolResults })
       if (!isInternal) {
         owed = outside

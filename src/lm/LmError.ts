@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { Usage } from "./Chat.ts"
 
 /** A model that gave no answer. It is a failure of the call, never an empty answer that somebody could score. */
 export class LmError extends Schema.TaggedError<LmError>()("LmError", {
@@ -31,6 +32,8 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   remedy: Schema.optionalKey(Schema.String),
   /** In how many seconds the server wants to be asked again, where it says so. */
   retryAfter: Schema.optionalKey(Schema.Finite),
+  /** The tokens that the server counted for a response that is no answer: they are billed like those of an answer. */
+  usage: Schema.optionalKey(Usage),
 }) {}
 
 /** What a filter withheld, or broke off, is no answer, whoever gave it: half of it could be scored as if it were whole. */

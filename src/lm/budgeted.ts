@@ -88,9 +88,11 @@ export const budgeted = (budget: Budget, prices: ReadonlyArray<Price>, spent: Sp
         }
         // Counted before it is made: of calls there are never more than allowed.
         spent.calls++
-        return Effect.tap(lm.complete(request), ({ usage }) =>
-          Effect.sync(() => spent.add(usage, priceNow(request.model))),
-        )
+        const pay = ({ usage }: { readonly usage?: Usage }): Effect.Effect<void> =>
+          Effect.sync(() => {
+            if (usage !== undefined) spent.add(usage, priceNow(request.model))
+          })
+        return lm.complete(request).pipe(Effect.tap(pay), Effect.tapError(pay))
       }),
   })
 }

@@ -12,6 +12,7 @@ import {
   type HttpClientResponse,
   UrlParams,
 } from "effect/http"
+import { joined } from "../config/bytes.ts"
 import { isPlain } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import type { Completion } from "./Chat.ts"
@@ -137,8 +138,8 @@ const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpC
       )
     : failure(server, "rejected", `${shown(url)} can't be asked: ${reason.message}`)
 
-/** What an answer says about itself beside its completion. */
-export interface Said {
+/** Properties of an answer that its completion doesn't hold. */
+export interface AnswerFacts {
   /** Whether there was any text at all, if only an empty one. */
   readonly hasContent: boolean
   /** Why the model declined, in its words; empty where it didn't. */
@@ -148,27 +149,30 @@ export interface Said {
 }
 
 /**
- * An answer that is one: what a filter withheld, what the model declined to say, and what holds nothing at all is a
- * failure, or somebody would score it.
+ * Gives the completion, or fails where it is not an answer: where a filter withheld it, the model declined, or there is
+ * neither text nor a call. Otherwise such a completion would be scored. The failure has the usage, which is billed.
  */
 export const answered = (
   server: Server,
   completion: Completion,
-  { hasContent, refusal, finish }: Said,
+  { hasContent, refusal, finish }: AnswerFacts,
 ): Effect.Effect<Completion, LmError> => {
   const at = shown(server.baseUrl)
-  if (refusal !== "")
-    return Effect.fail(failure(server, "refused", `${at}: the model declined: ${clip(server, refusal)}`))
+  const fail = (reason: LmError["reason"], message: string) => {
+    const error = failure(server, reason, message)
+    return Effect.fail(new LmError({ ...error, message: error.message, usage: completion.usage }))
+  }
+  if (refusal !== "") return fail("refused", `${at}: the model declined: ${clip(server, refusal)}`)
   if (completion.finishReason === "content_filter") {
     const message = `${at}: the answer was withheld or broken off by a filter (${finish ?? "content_filter"})`
-    return Effect.fail(failure(server, "refused", message))
+    return fail("refused", message)
   }
   // What was cut off while it was thinking is incomplete, and marked as such.
   if (hasContent || completion.toolCalls.length > 0 || completion.finishReason === "length") {
     return Effect.succeed(completion)
   }
   const message = `${at}: the answer holds nothing (finished by ${finish ?? "nothing"}); expected text, or a call of a tool`
-  return Effect.fail(failure(server, "malformed", message))
+  return fail("malformed", message)
 }
 
 /** A connection that broke while an answer was being read; it was good so far, so the next may come to its end. */
@@ -185,18 +189,8 @@ const timedOut = (server: Server): LmError =>
 const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
   broken(server, clip(server, causeOf(error.reason.cause) || error.reason._tag))
 
-/** So much of a failure's body is read: more than anybody is shown. */
+/** Limits how much of a failure's body is read; messages show less than that. */
 const failureBytes = 16 * 1024
-
-const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const all = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    all.set(chunk, at)
-    at += chunk.length
-  }
-  return all
-}
 
 const beginningOf = (server: Server, response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, LmError> =>
   Effect.suspend(() => {

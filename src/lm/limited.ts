@@ -6,7 +6,7 @@
  * const polite = limited({ concurrency: 8, requestsPerMinute: 500, tokensPerMinute: 200_000 })(lm)
  * ```
  */
-import { Clock, Deferred, Effect, Exit, Semaphore } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Option, Semaphore } from "effect"
 import type { LmRequest } from "./Chat.ts"
 import type { Around } from "./Lm.ts"
 import type { Limits } from "./LmConfig.ts"
@@ -97,9 +97,10 @@ export const limited =
       paced
         ? Effect.flatMap(gate.withPermit(admitted(request)), (entry) =>
             Effect.onExit(lm.complete(request), (exit) => {
-              // What failed took nothing that we know of.
-              const usage = Exit.isSuccess(exit) ? exit.value.usage : { inputTokens: 0, outputTokens: 0 }
-              return settle(entry, usage.inputTokens + usage.outputTokens)
+              const ended = Exit.isSuccess(exit) ? exit.value : Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+              // A failure that doesn't say what it took counts as nothing.
+              const { inputTokens, outputTokens } = ended?.usage ?? { inputTokens: 0, outputTokens: 0 }
+              return settle(entry, inputTokens + outputTokens)
             }),
           )
         : lm.complete(request)

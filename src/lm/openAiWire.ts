@@ -236,9 +236,7 @@ export const gather = (into: Gathered, piece: Piece): string => {
   const said = choice.message ?? choice.delta ?? {}
   const text = textOf(said)
   into.content += text
-  // A stream begins with a piece that says who speaks, mostly with an empty text.
-  const isHead = choice.delta === said && typeof said.role === "string" && text === ""
-  into.hasContent ||= said.content !== null && said.content !== undefined && !isHead
+  into.hasContent ||= said.content !== null && said.content !== undefined
   into.refusal += said.refusal ?? ""
   gatherCalls(into, said.tool_calls ?? [], { whole: choice.delta === null || choice.delta === undefined })
   into.finish ??= choice.finish_reason ?? null

@@ -42,6 +42,22 @@ const result = (toolCallId: string, toolName: string, content: string, isError =
 const seeing = (text: string, ...tools: ReadonlyArray<ToolSpec>) => ({ _tag: "Observation", text, tools }) as const
 
 describe("an agent with tools", () => {
+  it.effect("may have a parser that throws at the empty text beside a call", () =>
+    Effect.gen(function* () {
+      const parser: Parser.Parser = (text) => Parser.parsed(String(JSON.parse(text)))
+      const { agent } = yield* made({ tools: [add], parser }, calls(["1", "add", { a: 1, b: 2 }]), "7", "{")
+      const turn = yield* agent.act(look("Well?"))
+      assert.deepStrictEqual(turn.outcome, { _tag: "Act", action: "7", reward: 0 })
+      assert.deepStrictEqual(
+        turn.calls.map(({ parsed }) => parsed),
+        [null, { _tag: "Parsed", action: "7", reward: 0 }],
+      )
+      // What is for the env must be read.
+      const error = yield* Effect.flip(agent.act(look("And?")))
+      assert.include(error.message, "the parser threw: ")
+    }),
+  )
+
   it.effect("runs its own, and the model goes on with the results", () =>
     Effect.gen(function* () {
       const call = calls(["1", "add", { a: 1, b: 2 }], ["2", "add", { a: 3, b: 4 }])

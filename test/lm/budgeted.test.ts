@@ -49,6 +49,19 @@ describe("budgeted", () => {
     }),
   )
 
+  it.effect("counts the tokens of billed responses that are no answers", () =>
+    Effect.gen(function* () {
+      const usage = { inputTokens: 40, outputTokens: 10, reasoningTokens: 0 }
+      const { lm, asked } = answering((nth) => Effect.fail(failure(nth === 0 ? "malformed" : "refused", { usage })))
+      const spent = new Spent()
+      const careful = budgeted({ ...none, tokens: 100 }, [price], spent)(lm)
+      const reasons: Array<string> = []
+      for (let call = 0; call < 3; call++) reasons.push((yield* Effect.flip(careful.complete(request("?")))).reason)
+      assert.deepStrictEqual(reasons, ["malformed", "refused", "budget"])
+      assert.deepStrictEqual([asked(), spent.tokens, spent.money], [2, 100, 0.00032])
+    }),
+  )
+
   it.effect("goes on counting where an earlier part of the run stopped, and over several models", () =>
     Effect.gen(function* () {
       const { lm } = answering(() => Effect.succeed(completion("yes", 500_000)))

@@ -85,6 +85,21 @@ describe("limited", () => {
     }),
   )
 
+  it.effect("counts the tokens of billed responses that are no answers", () =>
+    Effect.gen(function* () {
+      const usage = { inputTokens: 100, outputTokens: 0, reasoningTokens: 0 }
+      const { lm, asked } = answering(() => Effect.fail(failure("refused", { usage })))
+      const polite = limited({ ...none, tokensPerMinute: 100 })(lm)
+      yield* Effect.flip(polite.complete(request("", { maxOutputTokens: 1 })))
+      const second = yield* Effect.forkChild(Effect.flip(polite.complete(request("", { maxOutputTokens: 1 }))))
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(asked(), 1)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(second)
+      assert.strictEqual(asked(), 2)
+    }),
+  )
+
   it.effect("gives back the place of one that was interrupted or failed, waiting or not", () =>
     Effect.gen(function* () {
       let open = false

@@ -63,6 +63,8 @@ describe("OpenAi", () => {
           const failed = (say: Answer) => Effect.flip(call({ say: () => say }, ask(), { streaming }))
           const empty = yield* failed({ content: null })
           assert.strictEqual(empty.reason, "malformed")
+          // The server bills it all the same.
+          assert.deepStrictEqual(empty.usage, { inputTokens: 40, outputTokens: 0, reasoningTokens: 0 })
           assert.match(
             empty.message,
             /: the answer holds nothing \(finished by stop\); expected text, or a call of a tool$/,
@@ -76,7 +78,8 @@ describe("OpenAi", () => {
           assert.strictEqual(declined.reason, "refused")
           assert.match(declined.message, /: the model declined: I can't do that\.$/)
           // An empty text is one.
-          if (!streaming) assert.strictEqual((yield* call({ say: () => ({ content: "" }) })).completion.content, "")
+          const emptyText = yield* call({ say: () => ({ content: "" }) }, ask(), { streaming })
+          assert.strictEqual(emptyText.completion.content, "")
           // What it thought took all that it might say.
           const { completion } = yield* call({ say: () => ({ content: null, finish: "length" }) }, ask(), { streaming })
           assert.deepStrictEqual([completion.content, completion.finishReason], ["", "length"])

@@ -152,7 +152,7 @@ const openAi = (body: Body, answer: Answer, as: NonNullable<Options["as"]>): Rea
     `data: ${JSON.stringify({ ...about, object: "chat.completion.chunk", choices, ...more })}\n\n`
   return [
     ": a comment, to keep the connection\n\n",
-    piece([{ index: 0, delta: { role: "assistant", content: "" } }], all.top),
+    piece([{ index: 0, delta: { role: "assistant", content: content === null ? null : "" } }], all.top),
     ...pieces(content ?? "").map((text) =>
       piece([{ index: 0, delta: { content: text }, ...traced(body, text, as).choice }]),
     ),

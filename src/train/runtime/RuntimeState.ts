@@ -51,6 +51,8 @@ export class RuntimeState {
   scoredSteps = 0
   lastValidation = -1
   lastCheckpoint = -1
+  /** The validation score in that checkpoint. */
+  lastCheckpointScore: number | null = null
   lastMemory = -1
   failedValidationEpisodes = 0
   usage: LmUsage = noUsage
@@ -163,6 +165,7 @@ export class RuntimeState {
     state.lastMemory = saved.lastMemory
     state.failedValidationEpisodes = saved.failedValidationEpisodes
     state.evaluations = saved.evaluations
+    state.lastCheckpointScore = state.scoreHere
     state.usage = saved.usage
     state.earlierSeconds = saved.wallSeconds
     return state

@@ -64,6 +64,7 @@ export const save = Effect.fnUntraced(function* (saving: Saving): Effect.fn.Retu
   const { seen } = state
   const snapshot = memory === null ? null : `memory_${seen}.jsonl`
   state.lastCheckpoint = seen
+  state.lastCheckpointScore = state.scoreHere
   const { sizes, digests } = yield* run.appended
   const runtime: typeof RuntimeJson.Encoded = {
     timestamp: timestamp(yield* Clock.currentTimeMillis),

@@ -1,4 +1,4 @@
-import { Clock, Effect, type FileSystem, type Path, type Scope } from "effect"
+import { Clock, Effect, type FileSystem, type Path, References, type Scope } from "effect"
 import { stringify } from "yaml"
 import type { Agent } from "../../agent/Agent.ts"
 import type { AgentError } from "../../agent/AgentError.ts"
@@ -18,6 +18,7 @@ import { CallSink } from "../../lm/logged.ts"
 import { RetrySink, type Waiting } from "../../lm/retrying.ts"
 import { callFiles } from "../../record/callFiles.ts"
 import { withLogs } from "../../record/logging.ts"
+import { inEffect } from "../../record/logLevel.ts"
 import { Recorder } from "../../record/Recorder.ts"
 import type { RunStarted } from "../../record/RunEvent.ts"
 import { startOver } from "../checkpointing.ts"
@@ -117,7 +118,9 @@ export const execute = Effect.fnUntraced(function* (
     earlier,
     environment,
   }
-  return yield* options.evaluate === undefined ? trained(ready) : evaluated(ready, options.evaluate)
+  if (options.evaluate === undefined) return yield* trained(ready)
+  const level = inEffect[settings.output.logLevel]
+  return yield* Effect.provideService(evaluated(ready, options.evaluate), References.MinimumLogLevel, level)
 })
 
 /** Where another run's checkpoint leaves this one, if it goes on from one. */

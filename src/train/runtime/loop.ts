@@ -217,11 +217,12 @@ export const supervise = (running: Running, restore: Restore): Effect.Effect<voi
     }),
   )
 
+/** Tells whether all episodes are played, and the last checkpoint holds the last validation's score. */
 const isSaved = (running: Running): boolean => {
   const { agent, state, totalEpisodes, unfinished } = running
   const isPlayed = state.seen >= totalEpisodes && unfinished.doing === null && !owesValidation(running)
   const isKept = agent.memory === null || state.lastMemory === state.seen
-  return isPlayed && isKept && state.lastCheckpoint === state.seen
+  return isPlayed && isKept && state.lastCheckpoint === state.seen && state.lastCheckpointScore === state.scoreHere
 }
 
 const concludeRun = Effect.fnUntraced(function* (

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FileSystem, Path } from "effect"
+import * as MemorylessAgent from "../../../src/agent/MemorylessAgent.ts"
 import type { RunFiles } from "../../../src/experiment/RunStore.ts"
 import { RunStoreError } from "../../../src/experiment/RunStoreError.ts"
 import { tensorBoard } from "../../../src/record/tensorBoard.ts"
@@ -93,6 +94,31 @@ describe("a run that is stopped while it tells of something", () => {
         const resumed = yield* keep(input, { files: interrupted, resume: folderOf(interrupted) })
         assert.deepEqual(lasting(resumed.files), lasting(whole.files), `at the ${nth}. memory`)
       }
+    }),
+  )
+})
+
+describe("an agent without memory", () => {
+  const memoryless: Input = {
+    agent: MemorylessAgent.make({ model: "scripted:reader" }),
+    train: tasks(2),
+    validation: tasks(2),
+    seed: 3,
+    runtime: { validationFreq: 2, checkpointEveryEpisodes: 2 },
+  }
+
+  it.effect("is finished only when its last checkpoint has the score of the last validation", () =>
+    Effect.gen(function* () {
+      let finished = 0
+      for (let batch = 1; batch <= 12; batch++) {
+        const { interrupted, isFinished } = yield* stopped(atBatch(batch), memoryless)
+        if (!isFinished) continue
+        finished++
+        const runtime = below(interrupted, `${folderOf(interrupted)}/`).get("checkpoints/ep_000002/runtime.json")
+        assert.isNumber(JSON.parse(runtime ?? "")["val_score"], `at batch ${batch}`)
+      }
+      assert.isAbove(finished, 0)
+      assert.isBelow(finished, 12)
     }),
   )
 })

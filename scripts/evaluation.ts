@@ -51,10 +51,10 @@ export const evaluationSettings = (): string => {
   const [solved, judge] = ["solved", "judge"].map((wanted) => scorers().filter(({ type }) => type === wanted)[0])
   return `## An evaluation
 
-A file in YAML about who is played on what, which \`effect eval\` runs and \`effect init --kind evaluation\` writes a first one
-of. Editors complete it by \`schemas/evaluation.schema.json\`. Its data set is one of [those above](#train_dataset-and-validation_dataset),
-its agents are [such agents](#agent), with a \`name\` where they are in a list; instead of several as \`agents\` there may be one
-as \`agent\`.
+An evaluation is a YAML file that names agents and a data set to compare them on. \`effect init --kind evaluation\` writes a first
+one, \`effect eval\` runs it, and editors complete it by \`schemas/evaluation.schema.json\`. The data set has
+[the settings above](#train_dataset-and-validation_dataset), and so have [the agents](#agent). In a list, each agent also has a
+\`name\`. A single agent is written as \`agent\` instead of \`agents\`.
 
 ${table(defaults, new Map([...meanings, ...parts]), ["dataset", "agents"])}
 
@@ -64,8 +64,8 @@ ${table(output.defaults, output.meanings)}
 
 ### \`scorers\`
 
-${plain.map(({ type }) => `\`${type}\``).join(", ")}: by their names alone, or with a \`name\` of their own, as
-\`{ type: exact, name: right }\`. With more to say:
+${plain.map(({ type }) => `\`${type}\``).join(", ")}: written as the name alone, or with a \`name\` for the tables, as in
+\`{ type: exact, name: right }\`. These have more settings:
 
 #### \`solved\`
 

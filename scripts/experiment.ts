@@ -162,8 +162,8 @@ export const experimentSettings = (): string => {
   const { limits, budget, prices } = model.blocks
   return `## An experiment
 
-A file in YAML about an agent that asks a language model, which \`effect run\` runs and \`effect init\` writes a first one of.
-Editors complete it by \`schemas/experiment.schema.json\`.
+An experiment is a YAML file about an agent that asks a language model. \`effect init\` writes a first one, \`effect run\` runs it,
+and editors complete it by \`schemas/experiment.schema.json\`.
 
 ${table(run.defaults, run.meanings)}
 
@@ -193,19 +193,19 @@ ${table({}, prices, ["model", "input", "output"])}
 
 ### \`agent.memory_config\`
 
-By its \`_type\`:
+The settings depend on the \`_type\`:
 
 ${parts(memories(), [])}
 
 ### \`train_dataset\` and \`validation_dataset\`
 
-By its \`type\`; those of records, \`qa\` where none is said:
+The settings depend on the \`type\`, which is \`qa\` by default. Data sets of records have these:
 
 ${table(only(records[0].defaults, ofRecords), records[0].meanings)}
 
 ${parts(records, ofRecords)}
 
-And games, without any file:
+Games need no file; they have these:
 
 ${table(only(games[0].defaults, ofGames), games[0].meanings)}
 

@@ -26,7 +26,7 @@ export const fieldsOf = (file: string, name: string): Fields => {
   if (body === undefined) return importedFields(file, text, name)
   const fields = new Map<string, Field>()
   const entry =
-    /^ {2}\.\.\.(\w+),$|(?:^ {2}\/\*\* ((?:(?!\*\/)[^])*?) \*\/\n)?^ {2}(\w+): ([^]*?),(?=\n {2}\S|$(?![^]))/gm
+    /^ {2}\.\.\.(\w+),$|(?:^ {2}\/\*\*\s+(?:\* )?((?:(?!\*\/)[^])*?)\s+\*\/\n)?^ {2}(\w+): ([^]*?),(?=\n {2}\S|$(?![^]))/gm
   for (const [, spread, comment, key, expression] of `${body}\n`.trimEnd().matchAll(entry)) {
     if (spread !== undefined) for (const [inherited, field] of fieldsOf(file, spread)) fields.set(inherited, field)
     else

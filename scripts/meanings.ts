@@ -11,7 +11,7 @@ export const read = (file: string): string => readFileSync(`${root}/${file}`, "u
 export const meaningsIn = (texts: ReadonlyArray<string>): Meanings => {
   const meanings = new Map<string, string>()
   for (const text of texts) {
-    for (const [, comment, key] of text.matchAll(/\/\*\* ((?:(?!\*\/)[^])*?) \*\/\n {2}(\w+): /g)) {
+    for (const [, comment, key] of text.matchAll(/\/\*\*\s+(?:\* )?((?:(?!\*\/)[^])*?)\s+\*\/\n {2}(\w+): /g)) {
       if (!meanings.has(key)) meanings.set(key, comment.replace(/\s*\n\s*\* ?/g, " "))
     }
   }

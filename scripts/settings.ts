@@ -54,9 +54,9 @@ const algorithm = (name: string): string => {
 export const page = (): string =>
   `# Settings
 
-What \`Train.run\` takes (in camelCase), what \`--set\` and a file of \`--config\` change, and what a run's \`config.yaml\` holds
-(in snake_case; a point goes one level down: \`--set validation.every_steps=5000\`). Naming another algorithm or env
-(\`--set algorithm.name=a2c\`, \`--set env=Acrobot-v1\`) leaves the settings of the one before behind.
+These are the settings that \`Train.run\` takes (in camelCase), that \`--set\` and a file of \`--config\` change, and that a run's
+\`config.yaml\` holds (in snake_case). A dot in a key goes one level down: \`--set validation.every_steps=5000\`. Choosing another
+algorithm or env (\`--set algorithm.name=a2c\`, \`--set env=Acrobot-v1\`) drops the settings of the previous one.
 
 Agents that ask a language model have files of their own: [an experiment](#an-experiment), in which one learns, and
 [an evaluation](#an-evaluation), in which some are compared. \`effect init\` writes each of them.
@@ -75,7 +75,7 @@ ${block("normalize", "NormalizeSettings", Schema.decodeSync(NormalizeSettings)({
 
 ### \`trainer\`: the same in one flat block
 
-For who knows them by these names; what is also said above wins.
+This block has other names for some of the settings above. A setting that is also given above takes precedence.
 
 ${table(Schema.decodeSync(TrainerConfig)({}), trainerMeanings())}
 
@@ -83,7 +83,7 @@ ${table(Schema.decodeSync(TrainerConfig)({}), trainerMeanings())}
 
 ${builtIn.map(({ id }) => `\`${id}\``).join(", ")}.
 
-Those with options are also said as \`env: { name: KeyDoor, size: 12, rooms: 4 }\`, and wrapped as
+Envs with options are written as \`env: { name: KeyDoor, size: 12, rooms: 4 }\`, and wrapped envs as
 \`env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }\`.
 
 ## Algorithms

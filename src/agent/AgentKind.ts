@@ -42,27 +42,35 @@ export const prompt = withDefault(Schema.NullOr(Schema.String), null)
 
 /** What is said of every agent. */
 export const fields = <Type extends string>(type: Type) => ({
-  /** Which kind of agent. */
+  /** The kind of the agent. */
   type: Schema.Literal(type),
-  /** The model, and how it is asked. */
+  /** The language model, and how it is asked. */
   lmConfig: LmConfig,
-  /** What the model is told before all else; `{file:path}` puts a file's text there. */
+  /**
+   * The system prompt, which stands before all other messages; `{file:path}` inserts the text of a file. null is none.
+   */
   systemPrompt: prompt,
-  /** How the action is found in an answer: all of it, what is boxed, in a tag or under a key of JSON; the first of several. */
+  /**
+   * How the action is found in an answer: all of it, the boxed part, the content of a tag, or the value of a key of
+   * JSON. Of several parsers, the first that can read the answer is used.
+   */
   parser: withDefault(ParserConfig, "whole"),
-  /** What was cut off at its length isn't acted upon. */
+  /** Does not act upon an answer that was cut off at its length limit. */
   rejectIncompleteCompletions: withDefault(Schema.Boolean, true),
-  /** Ask the server for the tokens of every call, to train on. */
+  /** Asks the server for the tokens of every call, to train on. */
   traceTokens: withDefault(Schema.Boolean, false),
-  /** Kept for files that have it; an agent says nothing of itself. */
+  /** Has no effect: an agent prints nothing. The key is accepted so that files that have it stay valid. */
   verbose: withDefault(Schema.Boolean, true),
 })
 
 /** What is said of agents with a memory. */
 export const memoryFields = {
-  /** Where experience is kept, by its `_type`. */
+  /** The memory that keeps experience, by its `_type`; null takes the default memory of the kind of agent. */
   memoryConfig: withDefault(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)), null),
-  /** How many of the last entries a prompt holds, or of those most like what is seen; null: all, 0: none. */
+  /**
+   * The number of memory entries in a prompt: the last ones, or those most similar to the observation. null is all, 0
+   * is none.
+   */
   historyK: withDefault(Schema.NullOr(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))), null),
 }
 

@@ -29,33 +29,35 @@ const memoryless = Schema.Struct(fields(MemorylessAgent.type))
 const reflexion = Schema.Struct({
   ...fields(ReflexionAgent.type),
   ...memoryFields,
-  /** Look back when an episode of training is over. */
+  /** Makes the agent reflect when a training episode is over. */
   enableReflection: withDefault(Schema.Boolean, true),
-  /** Only on episodes whose scores add up to less than `failure_threshold`. */
+  /** Reflects only on episodes whose scores add up to less than `failure_threshold`. */
   reflectOnFailureOnly: withDefault(Schema.Boolean, false),
-  /** What the scores of an episode that didn't fail add up to at least. */
+  /** The sum of an episode's scores from which on it counts as a success. */
   failureThreshold: withDefault(Schema.Finite, 1),
-  /** The last so many reflections go before the history; null: all. */
+  /** The number of reflections, the newest ones, that a prompt holds before the history; null holds all. */
   maxReflectionsInPrompt: withDefault(Schema.NullOr(naturalInt), 10),
-  /** In the place of `system_prompt`. */
+  /** The system prompt for acting; null uses `system_prompt`. */
   agentSystemPrompt: prompt,
-  /** What the model is told when it looks back; null: words of ours. */
+  /** The system prompt for reflecting; null uses the built-in prompt. */
   reflectionSystemPrompt: prompt,
-  /** Shown before the episode that is looked back on; a file's name stands for its text. */
+  /**
+   * Examples that are shown before the episode to reflect on; the name of a file stands for its text. null shows none.
+   */
   reflectionFewShotExamples: prompt,
 })
 
 /** Of agents that ask more than once before they act. */
 const loopFields = {
   ...memoryFields,
-  /** How often the model is asked for one action. */
+  /** The number of times that the model may be asked for one action. */
   maxCalls: withDefault(positiveInt, 8),
 }
 
 const tool = Schema.Struct({
   ...fields(ToolAgent.type),
   ...loopFields,
-  /** In the last of those calls no tool may be called. */
+  /** Allows no tool in the last of those calls. */
   shotClock: withDefault(Schema.Boolean, true),
 })
 

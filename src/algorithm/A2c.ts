@@ -16,15 +16,15 @@ import { rolloutLearner } from "./rollout/RolloutLearner.ts"
  */
 export const a2cFields = {
   ...actorCriticFields,
-  /** How far an update goes along its gradient. */
+  /** The learning rate of RMSProp. */
   learningRate: withDefault(positive, 7e-4),
-  /** Env steps that each env takes between updates. */
+  /** The number of env steps that each env takes between two updates. */
   nsteps: withDefault(positiveInt, 5),
-  /** Between one-step targets (0) and whole returns (1). */
+  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
   lambda: withDefault(fraction, 1),
-  /** How slowly the mean square of the gradients is forgotten. */
+  /** The decay rate of RMSProp's running mean of squared gradients: the nearer to 1, the longer its memory. */
   rmspropDecay: withDefault(fraction, 0.99),
-  /** RMSProp's term that keeps it from dividing by zero. */
+  /** The constant that keeps RMSProp from dividing by zero. */
   rmspropEpsilon: withDefault(positive, 1e-5),
 }
 export const A2cConfig = Schema.Struct(a2cFields)

@@ -35,15 +35,18 @@ import { actionKind } from "./rollout/programs.ts"
 export const BcConfig = Schema.Struct({
   ...networkFields,
   ...vinField,
-  /** How far an update goes along its gradient. */
+  /** The learning rate of Adam. */
   learningRate: withDefault(positive, 1e-3),
-  /** `linear` takes the learning rate down to 0 at the end of the run. */
+  /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. */
   schedule: withDefault(Schema.Literals(["constant", "linear"]), "constant"),
-  /** Demonstrated steps that an update learns from. */
+  /** The number of demonstrated steps that an update learns from. */
   batchSize: withDefault(positiveInt, 64),
-  /** Keeps the policy from being surer than the demonstrations make it. */
+  /**
+   * The weight of the policy's entropy in the loss; more keeps the policy less certain than the demonstrations alone
+   * do.
+   */
   entropyCoefficient: withDefault(nonNegative, 0),
-  /** Gradients are scaled down to this global norm; 0 leaves them alone. */
+  /** The global norm that gradients are scaled down to; 0 does not limit them. */
   maxGradNorm: withDefault(nonNegative, 0),
 })
 export type BcConfig = typeof BcConfig.Type

@@ -22,13 +22,13 @@ import { rolloutLearner } from "./rollout/RolloutLearner.ts"
  */
 export const CuriosityConfig = Schema.Struct({
   ...a2cFields,
-  /** What a surprise adds to the reward. */
+  /** The weight of the curiosity bonus, the forward model's error, that is added to the reward. */
   curiosityCoefficient: withDefault(nonNegative, 0.1),
-  /** How much the forward model's loss counts beside that of the inverse one. */
+  /** The share of the forward model's loss in the loss of both models; the inverse model's has the rest. */
   forwardShare: withDefault(fraction, 0.2),
-  /** How much the losses of both models count beside the policy's. */
+  /** The weight of the loss of both models, compared with the policy's loss. */
   curiosityLossCoefficient: withDefault(nonNegative, 1),
-  /** Numbers that an observation is summed up in. */
+  /** The number of features that an observation is encoded as. */
   featureSize: withDefault(units, 32),
 })
 export type CuriosityConfig = typeof CuriosityConfig.Type

@@ -23,17 +23,17 @@ import { rolloutLearner } from "./rollout/RolloutLearner.ts"
 const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, ...fields } = ppoFields
 export const DaacConfig = Schema.Struct({
   ...fields,
-  /** Passes of the policy over each rollout. */
+  /** The number of passes of the policy over each rollout. */
   epochs: withDefault(positiveInt, 1),
-  /** Parts that a rollout is shuffled into, each pass. */
+  /** The number of minibatches that a rollout is shuffled into, in each pass. */
   minibatches: withDefault(positiveInt, 8),
-  /** Passes of the critic over each rollout. */
+  /** The number of passes of the critic over each rollout. */
   valueEpochs: withDefault(positiveInt, 9),
-  /** What the policy's guess of the advantage counts in its loss. */
+  /** The weight, in the policy's loss, of the error of its predicted advantage. */
   advantageCoefficient: withDefault(nonNegative, 0.25),
-  /** How far an update goes along its gradient. */
+  /** The learning rate of Adam. */
   learningRate: withDefault(positive, 5e-4),
-  /** Between one-step targets (0) and whole returns (1). */
+  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
   lambda: withDefault(fraction, 0.95),
 })
 export type DaacConfig = typeof DaacConfig.Type

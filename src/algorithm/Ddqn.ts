@@ -25,21 +25,21 @@ export const DdqnConfig = Schema.Struct({
   ...networkFields,
   /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  /** How far an update goes along its gradient. */
+  /** The learning rate of Adam. */
   learningRate: withDefault(positive, 1e-3),
-  /** Env steps that each env takes between updates. */
+  /** The number of env steps that each env takes between two updates. */
   nsteps: withDefault(positiveInt, 5),
-  /** 1 is the n-step return; less mixes it with shorter ones. */
+  /** The λ of the targets: 1 gives the n-step return, a smaller value mixes it with shorter ones. */
   lambda: withDefault(fraction, 1),
-  /** Env steps between two copies of the network into the target network; 0 never copies it. */
+  /** The number of env steps between two copies of the online network into the target network; 0 never copies it. */
   updateTargetFreq: withDefault(naturalInt, 1000),
-  /** Passes over each rollout. */
+  /** The number of passes over each rollout. */
   epochs: withDefault(positiveInt, 1),
-  /** Parts that a rollout is shuffled into, each pass. */
+  /** The number of minibatches that a rollout is shuffled into, in each pass. */
   minibatches: withDefault(positiveInt, 1),
-  /** A value and advantages as two heads, joined to action values. */
+  /** Computes action values from two heads, one for the value and one for the advantages. */
   dueling: withDefault(Schema.Boolean, false),
-  /** Adam's term that keeps it from dividing by zero. */
+  /** The constant that keeps Adam from dividing by zero. */
   adamEpsilon: withDefault(positive, 1e-8),
 })
 export type DdqnConfig = typeof DdqnConfig.Type

@@ -21,27 +21,27 @@ export const DqnConfig = Schema.Struct({
   ...replayFields,
   ...explorationFields,
   ...networkFields,
-  /** Hidden layers. */
+  /** The sizes of the hidden layers. */
   hidden: withDefault(layers, [128, 128]),
   /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  /** How far an update goes along its gradient. */
+  /** The learning rate of Adam. */
   learningRate: withDefault(positive, 5e-4),
-  /** Transitions that are remembered. */
+  /** The number of transitions that the replay buffer holds. */
   bufferSize: withDefault(positiveInt, 100_000),
-  /** Transitions that an update learns from. */
+  /** The number of transitions that an update learns from. */
   batchSize: withDefault(positiveInt, 64),
-  /** Env steps between updates, over all envs. */
+  /** The number of env steps between two updates, over all envs. */
   trainEvery: withDefault(positiveInt, 4),
-  /** Env steps between two copies of the network into the target network; 0 never copies it. */
+  /** The number of env steps between two copies of the online network into the target network; 0 never copies it. */
   updateTargetFreq: withDefault(naturalInt, 1000),
-  /** The next action is chosen by the network and judged by the target network (van Hasselt et al. 2015). */
+  /** Chooses the next action by the online network and values it by the target network (van Hasselt et al. 2015). */
   double: withDefault(Schema.Boolean, true),
-  /** A value and advantages as two heads, joined to action values. */
+  /** Computes action values from two heads, one for the value and one for the advantages. */
   dueling: withDefault(Schema.Boolean, false),
-  /** `{}` draws what surprised more often; null draws uniformly. */
+  /** Prioritised replay: `{}` draws transitions with larger errors more often, null draws uniformly. */
   prioritised: withDefault(Schema.NullOr(Prioritised), null),
-  /** Adam's term that keeps it from dividing by zero. */
+  /** The constant that keeps Adam from dividing by zero. */
   adamEpsilon: withDefault(positive, 1e-8),
 })
 export type DqnConfig = typeof DqnConfig.Type

@@ -23,17 +23,17 @@ import { outputsFor, toEnvAction } from "./network/actions.ts"
  * anything is taken: the baseline that everything else should beat. The population is as large as there are envs.
  */
 export const EsConfig = Schema.Struct({
-  /** How far an update goes along its gradient. */
+  /** The learning rate of Adam. */
   learningRate: withDefault(positive, 0.03),
-  /** Deviation of the variations. */
+  /** The standard deviation of the perturbations of the weights. */
   deviation: withDefault(positive, 0.1),
-  /** Weights shrink by this share of the learning rate each generation. */
+  /** The weight decay: weights shrink by this share of the learning rate in each generation. */
   weightDecay: withDefault(nonNegative, 0.005),
-  /** Hidden layers. */
+  /** The sizes of the hidden layers. */
   hidden: withDefault(layers, [32]),
   /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
-  /** An episode counts with what it has got by then; 0 waits for its end. */
+  /** The number of steps after which an episode counts with its return so far; 0 waits for the episode's end. */
   maxEpisodeSteps: withDefault(naturalInt, 10_000),
 })
 export type EsConfig = typeof EsConfig.Type

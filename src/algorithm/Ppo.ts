@@ -41,25 +41,28 @@ import { rolloutLearner } from "./rollout/RolloutLearner.ts"
  */
 export const ppoFields = {
   ...actorCriticFields,
-  /** How far an update goes along its gradient. */
+  /** The learning rate of Adam. */
   learningRate: withDefault(positive, 2.5e-4),
-  /** Env steps that each env takes between updates. */
+  /** The number of env steps that each env takes between two updates. */
   nsteps: withDefault(positiveInt, 128),
-  /** Passes over each rollout. */
+  /** The number of passes over each rollout. */
   epochs: withDefault(positiveInt, 4),
-  /** Parts that a rollout is shuffled into, each pass. */
+  /** The number of minibatches that a rollout is shuffled into, in each pass. */
   minibatches: withDefault(positiveInt, 4),
-  /** Between one-step targets (0) and whole returns (1). */
+  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
   lambda: withDefault(fraction, 0.95),
-  /** The probability ratio is clipped to 1 ± this. */
+  /** The clip range: the probability ratio is clipped to 1 ± this. */
   clip: withDefault(positive, 0.2),
-  /** Clip the value's change by the same bound. */
+  /** Clips the change of the value by the same bound. */
   clipValue: withDefault(Schema.Boolean, true),
-  /** Advantages to mean 0 and deviation 1, minibatch by minibatch. */
+  /** Normalises the advantages of each minibatch to mean 0 and standard deviation 1. */
   normalizeAdvantages: withDefault(Schema.Boolean, true),
-  /** Ends an update at the first minibatch whose approximate KL divergence exceeds 1.5 times this. */
+  /**
+   * The KL limit: an update ends at the first minibatch whose approximate KL divergence exceeds 1.5 times this. null
+   * sets no limit.
+   */
   targetKl: withDefault(Schema.NullOr(positive), null),
-  /** Adam's term that keeps it from dividing by zero. */
+  /** The constant that keeps Adam from dividing by zero. */
   adamEpsilon: withDefault(positive, 1e-5),
 }
 export const PpoConfig = Schema.Struct(ppoFields)

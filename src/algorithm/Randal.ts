@@ -9,7 +9,7 @@ import { auxiliaryFields, auxiliaryTasks, checkTasks } from "./unreal/auxiliaryT
 export const RandalConfig = Schema.Struct({
   ...rndFields,
   ...auxiliaryFields,
-  /** Hidden layers. */
+  /** The sizes of the hidden layers. */
   hidden: withDefault(layers, [128]),
 })
 export type RandalConfig = typeof RandalConfig.Type

@@ -24,21 +24,23 @@ import { rolloutLearner } from "./rollout/RolloutLearner.ts"
  */
 export const rndFields = {
   ...ppoFields,
-  /** The discount of the bonus. */
+  /** The discount factor of the bonus. */
   gammaIntrinsic: withDefault(fraction, 0.99),
-  /** How much the env's own advantages count. */
+  /** The weight of the advantages of the env's rewards. */
   extrinsicCoefficient: withDefault(nonNegative, 2),
-  /** How much the advantages of the bonus count. */
+  /** The weight of the advantages of the bonus. */
   intrinsicCoefficient: withDefault(nonNegative, 1),
-  /** Whether the bonus ends with the episode, as the env's reward does. */
+  /** Whether the returns of the bonus end with the episode, as those of the env's reward do. */
   episodic: withDefault(Schema.Boolean, false),
-  /** Steps of random play in each env, before the first rollout, that observations are normalised by. */
+  /**
+   * The number of random steps in each env before the first rollout; their observations initialise the normalisation.
+   */
   initObsSteps: withDefault(naturalInt, 600),
-  /** The share of rows that the predictor learns from; null is 32 over the number of envs, at most 1. */
+  /** The share of rows that the predictor learns from; null is 32 divided by the number of envs, at most 1. */
   predictionShare: withDefault(Schema.NullOr(fraction), null),
-  /** How fast the predictor learns, as a share of the learning rate: what it knows too soon was never worth a visit. */
+  /** The predictor's learning rate as a share of `learningRate`. If it is too high, the bonus vanishes too soon. */
   predictionPace: withDefault(positive, 0.1),
-  /** Numbers that are to be predicted of an observation. */
+  /** The number of features of an observation that the predictor predicts. */
   predictionSize: withDefault(units, 64),
 }
 export const RndConfig = Schema.Struct(rndFields)

@@ -40,19 +40,22 @@ import { needsBoundedBox } from "./requirements.ts"
 export const SacConfig = Schema.Struct({
   ...replayFields,
   ...networkFields,
-  /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
+  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),
   /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  /** How far an update goes along its gradient. */
+  /** The learning rate of the actor and of the temperature, and of the critics unless `criticLearningRate` is set. */
   learningRate: withDefault(positive, 3e-4),
-  /** How far an update of the critics goes along its gradient; null takes what the actor's does. */
+  /** The learning rate of the critics; null takes the actor's. */
   criticLearningRate: withDefault(Schema.NullOr(positive), null),
-  /** How far the target critics move towards the critics each update. */
+  /** The share by which the target critics move towards the critics in each update. */
   tau: withDefault(fraction, 0.005),
-  /** What entropy is paid; null learns it. */
+  /** The entropy temperature, which is the weight of the policy's entropy; null learns it. */
   alpha: withDefault(Schema.NullOr(positive), null),
-  /** The entropy that a learnt temperature holds, of actions in −1 … 1; null is minus the number of their elements. */
+  /**
+   * The entropy that a learned temperature keeps, for actions in −1 … 1; null is minus the number of an action's
+   * elements.
+   */
   targetEntropy: withDefault(Schema.NullOr(Schema.Finite), null),
 })
 export type SacConfig = typeof SacConfig.Type

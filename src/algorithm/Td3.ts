@@ -39,21 +39,21 @@ import { needsBoundedBox } from "./requirements.ts"
 export const Td3Config = Schema.Struct({
   ...replayFields,
   ...networkFields,
-  /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
+  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),
   /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  /** How far an update goes along its gradient. */
+  /** The learning rate of the actor and of the critics. */
   learningRate: withDefault(positive, 1e-3),
-  /** How far the targets move towards their originals whenever the actor learns. */
+  /** The share by which the target networks move towards the online networks, each time the actor learns. */
   tau: withDefault(fraction, 0.005),
-  /** Deviation of the noise on actions in play; of half the range of an action. */
+  /** The standard deviation of the noise on actions in play, as a share of half an action's range. */
   explorationNoise: withDefault(nonNegative, 0.1),
-  /** Deviation of the noise on target actions; of half the range of an action. */
+  /** The standard deviation of the noise on target actions, as a share of half an action's range. */
   targetNoise: withDefault(nonNegative, 0.2),
-  /** The noise on target actions is cut off at plus and minus this. */
+  /** The bound of the noise on target actions, which is clipped to plus and minus this. */
   targetNoiseClip: withDefault(nonNegative, 0.5),
-  /** Updates of the critics for one of the actor. */
+  /** The number of updates of the critics for each update of the actor. */
   policyDelay: withDefault(positiveInt, 2),
 })
 export type Td3Config = typeof Td3Config.Type

@@ -16,11 +16,11 @@ import { auxiliaryFields, auxiliaryTasks, checkTasks } from "./unreal/auxiliaryT
 export const UnrealConfig = Schema.Struct({
   ...a2cFields,
   ...auxiliaryFields,
-  /** Hidden layers. */
+  /** The sizes of the hidden layers. */
   hidden: withDefault(layers, [128]),
-  /** Env steps that each env takes between updates. */
+  /** The number of env steps that each env takes between two updates. */
   nsteps: withDefault(positiveInt, 20),
-  /** How far an update goes along its gradient. */
+  /** The learning rate of RMSProp. */
   learningRate: withDefault(positive, 7e-4),
 })
 export type UnrealConfig = typeof UnrealConfig.Type

@@ -13,9 +13,9 @@ import { ppoFields, ppoLearner } from "./Ppo.ts"
 const { hidden: _hidden, activation: _activation, convolutions: _convolutions, ...fields } = ppoFields
 export const VinConfig = Schema.Struct({
   ...fields,
-  /** How the planner plans. */
+  /** The settings of the planner. */
   planning: withDefault(Planning, {}),
-  /** How far an update goes along its gradient. */
+  /** The learning rate of Adam. */
   learningRate: withDefault(positive, 1e-3),
 })
 export type VinConfig = typeof VinConfig.Type

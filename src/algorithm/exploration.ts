@@ -6,9 +6,9 @@ import type { Tensor } from "../graph/Tensor.ts"
 export const explorationFields = {
   /** The probability of a random action at the start of the run. */
   epsilonStart: withDefault(fraction, 1),
-  /** The probability of a random action from `explorationFraction` of the run on. */
+  /** The probability of a random action after the first `explorationFraction` of the run. */
   epsilonEnd: withDefault(fraction, 0.05),
-  /** The part of the run in which that probability falls, in a straight line. */
+  /** The share of the run in which that probability falls linearly. */
   explorationFraction: withDefault(fraction, 0.2),
 }
 

@@ -12,13 +12,13 @@ const Fields = Schema.Struct({
   player: Schema.NullOr(Schema.String),
   purpose: Schema.Literals(["action", "reflection"]),
   inputIds: Schema.Array(Schema.Int),
-  /** 1 for what the model said, 0 for what it was told. */
+  /** The mask of the tokens: 1 for a token that the model wrote, 0 for a token of its prompt. */
   actionMask: Schema.Array(Schema.Literals([0, 1])),
-  /** As many as tokens, 0 where the mask is 0; null where the server gave none. */
+  /** The log probabilities of the tokens: as many as tokens, 0 where the mask is 0; null if the server gave none. */
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
   /**
-   * What each token was worth, where whoever trains on them has computed it: as many as tokens, 0 where the mask is 0.
-   * Without it all that was said in the turn is worth `credit` times `weight`.
+   * The advantage of each token, if the trainer has computed it: as many as tokens, 0 where the mask is 0. Without it,
+   * every token that the model wrote in the turn has the advantage `credit` times `weight`.
    */
   advantages: Schema.optionalKey(Schema.Array(Schema.Finite)),
   /** The places of the model's calls among the rollout's steps, and their ids. */

@@ -22,41 +22,49 @@ import { LogLevel } from "../record/logLevel.ts"
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 
 export const OutputSettings = Schema.Struct({
-  /** Runs get folders `YYYYMMDD_HHMMSS` in it; null: the launcher's results, by the identifier of all runs. */
+  /**
+   * The folder in which each run gets a folder `YYYYMMDD_HHMMSS`; null puts the run into the launcher's results, in a
+   * folder by the run's identifier.
+   */
   resultsDir: optional(Schema.NonEmptyString),
-  /** How much `run.log` and the terminal are told: failures and how it began (`ERROR`), warnings, too (`WARN`), results, notes and the end, too (`INFO`), episodes, too (`DEBUG`). */
+  /**
+   * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings, `INFO`
+   * adds results, notes and the end, `DEBUG` adds episodes.
+   */
   logLevel: withDefault(LogLevel, "INFO"),
 })
 
 /** All about an evaluation but what is played, by whom, and by what it is scored. */
 export const EvaluationSettings = Schema.Struct({
-  /** In the run's folder and its lists. */
+  /** The name of the run, which is shown in lists and is a part of its folder's name. */
   name: withDefault(runName, "evaluation"),
-  /** A line about the evaluation, for people. */
+  /** A line that describes the evaluation, for people; null for none. */
   description: optional(Schema.String),
-  /** Where all chance of the envs comes from, the seeds of the model's sampling, and what intervals and tests draw. */
+  /**
+   * The seed of all randomness: of the envs, of the model's sampling, and of the resampling for intervals and tests.
+   */
   seed: withDefault(Schema.Int, 0),
-  /** Episodes of each task. */
+  /** The number of episodes of each task. */
   repeats: withDefault(intBetween(1, 10_000), 1),
-  /** Episodes at a time; null: the number of cores. */
+  /** The number of episodes at the same time; null is the number of cores. */
   workers: optional(atOnce),
-  /** An episode is cut off after so many steps; null leaves that to the envs. */
+  /** The number of steps after which an episode is cut off; null leaves that to the envs. */
   maxStepsPerEpisode: optional(positiveInt),
-  /** The first one is what tries, parts and comparisons look at. */
+  /** The scorers of each episode. The first one is used for pass@k, for the parts by metadata and for comparisons. */
   scorers: withDefault(Schema.Array(Schema.Unknown).check(Schema.isMinLength(1)), ["score"]),
-  /** The k of pass@k; null: `repeats`. */
+  /** The values of k for pass@k; null takes `repeats`. */
   passAt: optional(Schema.Array(positiveInt)),
-  /** From how much on an episode has passed, by the first scorer. */
+  /** The score of the first scorer from which on an episode has passed. */
   passThreshold: withDefault(Schema.Finite, 1),
-  /** Keys of the tasks' metadata: the first scorer's mean for each of their values. */
+  /** Keys of the tasks' metadata; the report has the first scorer's mean for each of their values. */
   by: withDefault(Schema.Array(Schema.String), []),
-  /** Of all intervals. */
+  /** The confidence level of all intervals. */
   confidence: withDefault(fraction.check(Schema.isGreaterThan(0), Schema.isLessThan(1)), 0.95),
-  /** The folder of a finished evaluation of the same tasks, to compare with. */
+  /** The folder of a finished evaluation of the same tasks, to compare with; null compares with none. */
   compareTo: optional(Schema.NonEmptyString),
-  /** Progress and tables in the terminal. */
+  /** Shows progress and tables in the terminal. */
   verbose: withDefault(Schema.Boolean, true),
-  /** What is left, and where. */
+  /** Which files an evaluation writes, and where. */
   output: withDefault(OutputSettings, {}),
 })
 export type EvaluationSettings = typeof EvaluationSettings.Type
@@ -64,11 +72,11 @@ export type EvaluationSettings = typeof EvaluationSettings.Type
 /** What is in data sets and agents is for their kinds to read. */
 const Whole = Schema.Struct({
   ...EvaluationSettings.fields,
-  /** What is played. */
+  /** The data set whose tasks are played. */
   dataset: Schema.optionalKey(Schema.Unknown),
-  /** Who plays. */
+  /** The agent that plays. */
   agent: Schema.optionalKey(Schema.Unknown),
-  /** In its place several: a list, or by their names; each is compared with the first. */
+  /** Several agents in place of `agent`: a list, or by their names. Each is compared with the first. */
   agents: Schema.optionalKey(Schema.Unknown),
 })
 

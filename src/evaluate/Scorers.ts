@@ -66,7 +66,7 @@ export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>
 /** What can be said of every scorer. */
 export const fields = <Type extends string>(type: Type) => ({
   type: Schema.Literal(type),
-  /** What it is called in tables. */
+  /** The name of the scorer in tables. */
   name: withDefault(Schema.NonEmptyString, type),
 })
 
@@ -75,7 +75,7 @@ const plain = (type: string, of: (name: string) => Scorer.Scorer): ScorerKind =>
 
 const JudgeConfig = Schema.Struct({
   ...fields("judge"),
-  /** What makes a good answer; `{file:path}` puts a file's text there. */
+  /** A description of a good answer; `{file:path}` inserts the text of a file. */
   rubric: Schema.NonEmptyString,
   lmConfig: LmConfig,
 })
@@ -98,7 +98,7 @@ const judge: ScorerKind = {
 
 const SolvedConfig = Schema.Struct({
   ...fields("solved"),
-  /** How much the env must give in all. */
+  /** The sum of the env's scores from which on an episode is solved. */
   threshold: withDefault(Schema.Finite, 1),
 })
 

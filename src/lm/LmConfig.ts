@@ -54,80 +54,89 @@ const Address = Schema.String.pipe(
 )
 
 export const Limits = Schema.Struct({
-  /** Calls at the same time; null: as many as come. */
+  /** The number of calls at the same time; null sets no limit. */
   concurrency: withDefault(Schema.NullOr(positiveInt), null),
-  /** Sent, with those that are tried again; null: no limit. */
+  /** The number of requests per minute, retries included; null sets no limit. */
   requestsPerMinute: withDefault(Schema.NullOr(positiveInt), null),
-  /** Of prompts and answers together. */
+  /** The number of tokens per minute, of prompts and answers together; null sets no limit. */
   tokensPerMinute: withDefault(Schema.NullOr(positiveInt), null),
 })
 export type Limits = typeof Limits.Type
 
 export const Budget = Schema.Struct({
-  /** Of prompts and answers together; null: no limit. */
+  /** The number of tokens that may be used, of prompts and answers together; null sets no limit. */
   tokens: withDefault(Schema.NullOr(naturalInt), null),
-  /** How often a server may be asked, retries included; answers from the cache cost nothing. */
+  /** The number of requests to a server, retries included; answers from the cache cost nothing. null sets no limit. */
   calls: withDefault(Schema.NullOr(naturalInt), null),
-  /** In what the prices are in. */
+  /** The amount of money that may be spent, in the currency of `prices`; null sets no limit. */
   money: withDefault(Schema.NullOr(nonNegative), null),
 })
 export type Budget = typeof Budget.Type
 
 /** What a million tokens cost. */
 export const Price = Schema.Struct({
-  /** A model's name, or how it begins. */
+  /** The name of a model, or the beginning of its name. */
   model: Schema.String,
-  /** Of prompts. */
+  /** The price of a million tokens of prompts. */
   input: nonNegative,
-  /** Of answers. */
+  /** The price of a million tokens of answers. */
   output: nonNegative,
 })
 export type Price = typeof Price.Type
 
 export const LmConfig = Schema.Struct({
-  /** Its name says whom to ask: gpt-…, o1 …, gemini…, claude…, or vllm:, toka:, scripted:, builtin: before a name. */
+  /**
+   * The name of the model, which determines the provider: gpt-…, o1 …, gemini…, claude…, or a name after vllm:, toka:,
+   * scripted: or builtin:.
+   */
   model: Schema.String.check(Schema.isNonEmpty()),
-  /** 0: what is likeliest; 1: as likely as the model thinks. */
+  /** The sampling temperature: 0 always takes the likeliest token, 1 samples from the model's own distribution. */
   temperature: withDefault(nonNegative, 0.2),
-  /** An answer is cut off there, and then isn't acted upon. */
+  /** The number of tokens after which an answer is cut off; by default, such an answer is not acted upon. */
   maxOutputTokens: withDefault(positiveInt, 2048),
-  /** Every call as a file below `llm_calls/`. */
+  /** Writes every call as a file below `llm_calls/`. */
   logCalls: withDefault(Schema.Boolean, false),
-  /** How often a call is tried again after a failure that may pass. */
+  /** The number of times that a call is tried again after a temporary failure. */
   maxRetries: withDefault(naturalInt, 5),
-  /** In seconds: how long is waited before the first retry. */
+  /** The delay before the first retry, in seconds. */
   startingDelay: withDefault(nonNegative, 1),
-  /** What each wait is multiplied by for the next. */
+  /** The factor by which the delay grows from one retry to the next. */
   backoffFactor: withDefault(positive, 2),
-  /** In seconds: no wait is longer, unless a server asks for one, of up to a minute. */
+  /** The longest delay before a retry, in seconds; only a server may ask for a longer one, of up to a minute. */
   maxDelay: withDefault(nonNegative, 10),
-  /** Where the server is; null: where the model's provider is. */
+  /** The address of the server; null takes the default address of the model's provider. */
   baseUrl: withDefault(Schema.NullOr(Address), null),
-  /** How the server is spoken to; null: as the model's name says. */
+  /** The protocol of the server; null chooses it by the model's name. */
   protocol: withDefault(Schema.NullOr(Schema.Literals(["openai", "anthropic"])), null),
-  /** Better in the environment; `${NAME}` names a variable there. */
+  /** The API key. It is better kept in the environment: `${NAME}` takes the value of that variable. */
   apiKey: withDefault(Schema.NullOr(Secret), null),
-  /** In seconds: how long one try may take. */
+  /** The time limit of one attempt, in seconds. */
   timeoutS: withDefault(positive, 900),
-  /** In megabytes: a longer answer of a server is refused before it fills the memory. */
+  /** The size limit of a server's answer, in megabytes; a longer answer is refused before it fills the memory. */
   maxAnswerMb: withDefault(positive, 64),
-  /** Where an answer ends. */
+  /** Texts at which the model stops its answer. */
   stopSequences: orDefault(Schema.Array(Schema.String), []),
-  /** How many tokens a model may think before it answers, where it can; null: as the server likes. */
+  /**
+   * The number of tokens that the model may think before it answers, for models that can; null uses the server's
+   * default.
+   */
   thinkingBudget: withDefault(Schema.NullOr(positiveInt), null),
-  /** Models are always asked over HTTP; read so that files that say so are. */
+  /** Has no effect: models are always asked over HTTP. The key is accepted so that files that have it stay valid. */
   useServer: withDefault(Schema.NullOr(Schema.Boolean), null),
-  /** `record`: asked once, answered from files ever after; `replay`: from files alone. */
+  /**
+   * Whether answers are cached: `record` asks once and then answers from files, `replay` answers from files only, `off`
+   * always asks.
+   */
   cache: withDefault(Schema.Literals(["record", "replay", "off"]), "off"),
-  /** Where answers are kept. */
+  /** The folder of the cached answers. */
   cacheDir: withDefault(Schema.String, "lm_cache"),
-  /** How much may be asked at once, and in a minute. */
+  /** Limits on the calls at the same time, and on requests and tokens per minute. */
   limits: withDefault(Limits, {}),
-  /** What a run may spend before it stops. */
+  /** Limits on what a run may spend before it stops. */
   budget: withDefault(Budget, {}),
-  /** What tokens cost, for a budget of money. */
+  /** The prices of tokens, for a budget of money. */
   prices: withDefault(Schema.Array(Price), []),
-  /** What share of a wait is left to chance, so that many clients don't come back all at once. */
+  /** The share of each delay that is random, so that many clients do not all retry at the same time. */
   jitter: withDefault(fraction, 0.25),
 })
 export type LmConfig = typeof LmConfig.Type

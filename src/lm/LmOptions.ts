@@ -3,147 +3,150 @@
 /** The settings of `LmConfig.make`. */
 export interface LmOptions {
   /**
-   * Its name says whom to ask: gpt-…, o1 …, gemini…, claude…, or vllm:, toka:, scripted:, builtin: before a name.
+   * The name of the model, which determines the provider: gpt-…, o1 …, gemini…, claude…, or a name after vllm:,
+   * toka:, scripted: or builtin:.
    */
   readonly model: string
 
   /**
-   * 0: what is likeliest; 1: as likely as the model thinks.
+   * The sampling temperature: 0 always takes the likeliest token, 1 samples from the model's own distribution.
    *
    * @default 0.2
    */
   readonly temperature?: number
 
   /**
-   * An answer is cut off there, and then isn't acted upon.
+   * The number of tokens after which an answer is cut off; by default, such an answer is not acted upon.
    *
    * @default 2048
    */
   readonly maxOutputTokens?: number
 
   /**
-   * Every call as a file below `llm_calls/`.
+   * Writes every call as a file below `llm_calls/`.
    *
    * @default false
    */
   readonly logCalls?: boolean
 
   /**
-   * How often a call is tried again after a failure that may pass.
+   * The number of times that a call is tried again after a temporary failure.
    *
    * @default 5
    */
   readonly maxRetries?: number
 
   /**
-   * In seconds: how long is waited before the first retry.
+   * The delay before the first retry, in seconds.
    *
    * @default 1
    */
   readonly startingDelay?: number
 
   /**
-   * What each wait is multiplied by for the next.
+   * The factor by which the delay grows from one retry to the next.
    *
    * @default 2
    */
   readonly backoffFactor?: number
 
   /**
-   * In seconds: no wait is longer, unless a server asks for one, of up to a minute.
+   * The longest delay before a retry, in seconds; only a server may ask for a longer one, of up to a minute.
    *
    * @default 10
    */
   readonly maxDelay?: number
 
   /**
-   * Where the server is; null: where the model's provider is.
+   * The address of the server; null takes the default address of the model's provider.
    *
    * @default null
    */
   readonly baseUrl?: string | null
 
   /**
-   * How the server is spoken to; null: as the model's name says.
+   * The protocol of the server; null chooses it by the model's name.
    *
    * @default null
    */
   readonly protocol?: "openai" | "anthropic" | null
 
   /**
-   * Better in the environment; `${NAME}` names a variable there.
+   * The API key. It is better kept in the environment: `${NAME}` takes the value of that variable.
    *
    * @default null
    */
   readonly apiKey?: string | null
 
   /**
-   * In seconds: how long one try may take.
+   * The time limit of one attempt, in seconds.
    *
    * @default 900
    */
   readonly timeoutS?: number
 
   /**
-   * In megabytes: a longer answer of a server is refused before it fills the memory.
+   * The size limit of a server's answer, in megabytes; a longer answer is refused before it fills the memory.
    *
    * @default 64
    */
   readonly maxAnswerMb?: number
 
   /**
-   * Where an answer ends.
+   * Texts at which the model stops its answer.
    *
    * @default []
    */
   readonly stopSequences?: ReadonlyArray<string> | null
 
   /**
-   * How many tokens a model may think before it answers, where it can; null: as the server likes.
+   * The number of tokens that the model may think before it answers, for models that can; null uses the server's
+   * default.
    *
    * @default null
    */
   readonly thinkingBudget?: number | null
 
   /**
-   * Models are always asked over HTTP; read so that files that say so are.
+   * Has no effect: models are always asked over HTTP. The key is accepted so that files that have it stay valid.
    *
    * @default null
    */
   readonly useServer?: boolean | null
 
   /**
-   * `record`: asked once, answered from files ever after; `replay`: from files alone.
+   * Whether answers are cached: `record` asks once and then answers from files, `replay` answers from files only,
+   * `off` always asks.
    *
    * @default "off"
    */
   readonly cache?: "record" | "replay" | "off"
 
   /**
-   * Where answers are kept.
+   * The folder of the cached answers.
    *
    * @default "lm_cache"
    */
   readonly cacheDir?: string
 
   /**
-   * How much may be asked at once, and in a minute.
+   * Limits on the calls at the same time, and on requests and tokens per minute.
    */
   readonly limits?: {
     /**
-     * Calls at the same time; null: as many as come.
+     * The number of calls at the same time; null sets no limit.
      *
      * @default null
      */
     readonly concurrency?: number | null
     /**
-     * Sent, with those that are tried again; null: no limit.
+     * The number of requests per minute, retries included; null sets no limit.
      *
      * @default null
      */
     readonly requestsPerMinute?: number | null
     /**
-     * Of prompts and answers together.
+     * The number of tokens per minute, of prompts and answers together; null sets no limit.
      *
      * @default null
      */
@@ -151,25 +154,25 @@ export interface LmOptions {
   }
 
   /**
-   * What a run may spend before it stops.
+   * Limits on what a run may spend before it stops.
    *
    * @default {"tokens":null,"calls":null,"money":null}
    */
   readonly budget?: {
     /**
-     * Of prompts and answers together; null: no limit.
+     * The number of tokens that may be used, of prompts and answers together; null sets no limit.
      *
      * @default null
      */
     readonly tokens?: number | null
     /**
-     * How often a server may be asked, retries included; answers from the cache cost nothing.
+     * The number of requests to a server, retries included; answers from the cache cost nothing. null sets no limit.
      *
      * @default null
      */
     readonly calls?: number | null
     /**
-     * In what the prices are in.
+     * The amount of money that may be spent, in the currency of `prices`; null sets no limit.
      *
      * @default null
      */
@@ -177,27 +180,27 @@ export interface LmOptions {
   }
 
   /**
-   * What tokens cost, for a budget of money.
+   * The prices of tokens, for a budget of money.
    *
    * @default []
    */
   readonly prices?: ReadonlyArray<{
     /**
-     * A model's name, or how it begins.
+     * The name of a model, or the beginning of its name.
      */
     readonly model: string
     /**
-     * Of prompts.
+     * The price of a million tokens of prompts.
      */
     readonly input: number
     /**
-     * Of answers.
+     * The price of a million tokens of answers.
      */
     readonly output: number
   }>
 
   /**
-   * What share of a wait is left to chance, so that many clients don't come back all at once.
+   * The share of each delay that is random, so that many clients do not all retry at the same time.
    *
    * @default 0.25
    */

@@ -12,17 +12,19 @@ const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Sch
 })
 
 export const ValidationSettings = Schema.Struct({
-  /** Validate whenever this many more env steps were taken; 0 never validates. */
+  /** The number of env steps between two validations; 0 never validates. */
   everySteps: withDefault(naturalInt, 0),
-  /** Episodes of each validation. */
+  /** The number of episodes of each validation. */
   episodes: withDefault(intBetween(1, 100_000), 20),
-  /** An episode is cut off after so many steps, whatever the env says. */
+  /** The number of steps after which a validation episode is cut off, whatever the env says. */
   maxSteps: withDefault(positiveInt, 10_000),
-  /** Threads that step the validation envs, for heavy ones; 0 steps them where everything else is done. */
+  /** The number of threads that step the validation envs, for heavy envs; 0 steps them in the run's own thread. */
   workers: withDefault(threads, 0),
-  /** Draws actions as in training instead of taking the best: for policies that must be unsure to get anywhere. */
+  /** Draws actions as in training instead of taking the best one, for policies that need randomness to get anywhere. */
   sampled: withDefault(Schema.Boolean, false),
-  /** Other envs than that of the training: each plays its share of the episodes, at the same time as the others. */
+  /**
+   * Envs to validate on besides the training env. Each plays its share of the episodes, at the same time as the others.
+   */
   envs: withDefault(Schema.Array(EnvSetting), []),
 })
 
@@ -34,69 +36,80 @@ const folderInRun = Schema.NonEmptyString.check(
 )
 
 export const CheckpointSettings = Schema.Struct({
-  /** The folder that they are kept in. */
+  /** The folder of the checkpoints, inside the run's folder. */
   dir: withDefault(folderInRun, "checkpoints"),
-  /** Save whenever this many more env steps were taken; 0 saves at the end only, null ten times in a run. */
+  /** The number of env steps between two checkpoints; 0 saves at the end only, null saves ten times in a run. */
   everySteps: withDefault(Schema.NullOr(naturalInt), null),
-  /** Save whenever this many more episodes have ended, too. */
+  /** The number of ended episodes between two checkpoints, in addition to `everySteps`; 0 does not count episodes. */
   everyEpisodes: withDefault(naturalInt, 0),
-  /** Save before the first step. */
+  /** Saves a checkpoint before the first step. */
   onStart: withDefault(Schema.Boolean, false),
-  /** Which ones stay: the last `keep`, or the `keep` best by validation, for which every validation saves one. */
+  /**
+   * Which checkpoints are kept: the last `keep`, or the `keep` best by validation; the latter saves one at every
+   * validation.
+   */
   strategy: withDefault(RetentionStrategy, { _tag: "LastN" as const, keep: 3 }),
 })
 
 export const RenderSettings = Schema.Struct({
-  /** Keep an episode to look at whenever this many more env steps were taken: a multiple of the validations'; 0 never does. */
+  /** The number of env steps between two rendered episodes, a multiple of the validations'; 0 never renders. */
   everySteps: withDefault(naturalInt, 0),
-  /** How many episodes are kept; the picture is of the first. */
+  /** The number of episodes that are kept each time; the picture shows the first. */
   episodes: withDefault(positiveInt, 1),
-  /** Steps a second that the picture plays. */
+  /** The speed of the picture, in env steps per second. */
   speed: withDefault(positiveInt, 30),
 })
 
 export const NormalizeSettings = Schema.Struct({
-  /** Observations to mean 0 and deviation 1, by running statistics. */
+  /** Normalises observations to mean 0 and standard deviation 1, by running statistics. */
   observations: withDefault(Schema.Boolean, false),
-  /** Rewards divided by the deviation of the discounted return. */
+  /** Divides rewards by the standard deviation of the discounted return, by running statistics. */
   rewards: withDefault(Schema.Boolean, false),
 })
 
 /** Everything about a training but the env and the algorithm themselves. */
 export const Settings = Schema.Struct({
-  /** An env's id, or its name with options. */
+  /** The id of an env, or its name with options. */
   env: EnvSetting,
-  /** Envs that are stepped together. */
+  /** The number of envs that are stepped together. */
   numEnvs: withDefault(intBetween(1, 65_536), 8),
-  /** Threads that step the envs, for heavy ones; 0 steps them where everything else is done. The result is the same. */
+  /**
+   * The number of threads that step the envs, for heavy envs; 0 steps them in the run's own thread. The result is the
+   * same.
+   */
   workers: withDefault(threads, 0),
-  /** Env steps, over all envs. */
+  /** The number of env steps of the training, over all envs. */
   totalSteps: positiveInt,
-  /** Where all randomness comes from. */
+  /** The seed of all randomness. */
   seed: withDefault(Schema.Int, 1),
-  /** The run's name, which is a part of its folder's. */
+  /** The name of the run, which is a part of its folder's name. */
   name: withDefault(runName, "run"),
-  /** A line about the run, for people. */
+  /** A line that describes the run, for people; null for none. */
   description: withDefault(Schema.NullOr(Schema.String), null),
-  /** The algorithm's name and its own config. */
+  /** The name of the algorithm, with its own settings. */
   algorithm: Schema.Record(Schema.String, Schema.Unknown),
   /** How the policy is validated. */
   validation: withDefault(ValidationSettings, {}),
-  /** When checkpoints are saved, and which ones stay. */
+  /** When checkpoints are saved, and which ones are kept. */
   checkpoint: withDefault(CheckpointSettings, {}),
   /** Which episodes are kept to look at. */
   render: withDefault(RenderSettings, {}),
   /** What is normalised by running statistics. */
   normalize: withDefault(NormalizeSettings, {}),
-  /** Whether TensorBoard gets anything. */
+  /** Whether scalars are written for TensorBoard. */
   logScalars: withDefault(Schema.Boolean, true),
-  /** The folder of `run.log` and of what TensorBoard reads; `.` is the run's own. */
+  /** The folder of `run.log` and of TensorBoard's files, inside the run's folder; `.` is the run's folder itself. */
   logDir: withDefault(folderInRun, "."),
-  /** How much `run.log` and the terminal are told: failures and how it began (`ERROR`), warnings, too (`WARN`), validations, checkpoints, notes and the end, too (`INFO`), episodes and updates, too (`DEBUG`). */
+  /**
+   * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings, `INFO`
+   * adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates.
+   */
   logLevel: withDefault(LogLevel, "INFO"),
-  /** Env steps between two records of how the learning goes; an iteration that takes more is recorded by itself. */
+  /**
+   * The number of env steps between two records of the training's progress; a longer iteration has a record of its own.
+   */
   recordEvery: withDefault(positiveInt, 256),
-  /** Ends the training when a validation's mean return reaches this. */
+  /** The mean return of a validation at which the training ends early; null never ends it early. */
   stopAtReturn: withDefault(Schema.NullOr(Schema.Finite), null),
 })
 export type Settings = typeof Settings.Type

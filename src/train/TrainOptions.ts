@@ -3,71 +3,72 @@
 /** The settings of `Train.run` that are the same in code and in files. */
 export interface TrainOptions {
   /**
-   * Envs that are stepped together.
+   * The number of envs that are stepped together.
    *
    * @default 8
    */
   readonly numEnvs?: number
 
   /**
-   * Threads that step the envs, for heavy ones; 0 steps them where everything else is done. The result is the
-   * same.
+   * The number of threads that step the envs, for heavy envs; 0 steps them in the run's own thread. The result is
+   * the same.
    *
    * @default 0
    */
   readonly workers?: number
 
   /**
-   * Where all randomness comes from.
+   * The seed of all randomness.
    *
    * @default 1
    */
   readonly seed?: number
 
   /**
-   * The run's name, which is a part of its folder's.
+   * The name of the run, which is a part of its folder's name.
    *
    * @default "run"
    */
   readonly name?: string
 
   /**
-   * A line about the run, for people.
+   * A line that describes the run, for people; null for none.
    *
    * @default null
    */
   readonly description?: string | null
 
   /**
-   * When checkpoints are saved, and which ones stay.
+   * When checkpoints are saved, and which ones are kept.
    */
   readonly checkpoint?: {
     /**
-     * The folder that they are kept in.
+     * The folder of the checkpoints, inside the run's folder.
      *
      * @default "checkpoints"
      */
     readonly dir?: string
     /**
-     * Save whenever this many more env steps were taken; 0 saves at the end only, null ten times in a run.
+     * The number of env steps between two checkpoints; 0 saves at the end only, null saves ten times in a run.
      *
      * @default null
      */
     readonly everySteps?: number | null
     /**
-     * Save whenever this many more episodes have ended, too.
+     * The number of ended episodes between two checkpoints, in addition to `everySteps`; 0 does not count episodes.
      *
      * @default 0
      */
     readonly everyEpisodes?: number
     /**
-     * Save before the first step.
+     * Saves a checkpoint before the first step.
      *
      * @default false
      */
     readonly onStart?: boolean
     /**
-     * Which ones stay: the last `keep`, or the `keep` best by validation, for which every validation saves one.
+     * Which checkpoints are kept: the last `keep`, or the `keep` best by validation; the latter saves one at every
+     * validation.
      *
      * @default {"_tag":"LastN","keep":3}
      */
@@ -83,20 +84,19 @@ export interface TrainOptions {
    */
   readonly render?: {
     /**
-     * Keep an episode to look at whenever this many more env steps were taken: a multiple of the validations'; 0
-     * never does.
+     * The number of env steps between two rendered episodes, a multiple of the validations'; 0 never renders.
      *
      * @default 0
      */
     readonly everySteps?: number
     /**
-     * How many episodes are kept; the picture is of the first.
+     * The number of episodes that are kept each time; the picture shows the first.
      *
      * @default 1
      */
     readonly episodes?: number
     /**
-     * Steps a second that the picture plays.
+     * The speed of the picture, in env steps per second.
      *
      * @default 30
      */
@@ -110,13 +110,13 @@ export interface TrainOptions {
    */
   readonly normalize?: {
     /**
-     * Observations to mean 0 and deviation 1, by running statistics.
+     * Normalises observations to mean 0 and standard deviation 1, by running statistics.
      *
      * @default false
      */
     readonly observations?: boolean
     /**
-     * Rewards divided by the deviation of the discounted return.
+     * Divides rewards by the standard deviation of the discounted return, by running statistics.
      *
      * @default false
      */
@@ -124,36 +124,37 @@ export interface TrainOptions {
   }
 
   /**
-   * Whether TensorBoard gets anything.
+   * Whether scalars are written for TensorBoard.
    *
    * @default true
    */
   readonly logScalars?: boolean
 
   /**
-   * The folder of `run.log` and of what TensorBoard reads; `.` is the run's own.
+   * The folder of `run.log` and of TensorBoard's files, inside the run's folder; `.` is the run's folder itself.
    *
    * @default "."
    */
   readonly logDir?: string
 
   /**
-   * How much `run.log` and the terminal are told: failures and how it began (`ERROR`), warnings, too (`WARN`),
-   * validations, checkpoints, notes and the end, too (`INFO`), episodes and updates, too (`DEBUG`).
+   * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings,
+   * `INFO` adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates.
    *
    * @default "INFO"
    */
   readonly logLevel?: "DEBUG" | "INFO" | "WARN" | "ERROR"
 
   /**
-   * Env steps between two records of how the learning goes; an iteration that takes more is recorded by itself.
+   * The number of env steps between two records of the training's progress; a longer iteration has a record of its
+   * own.
    *
    * @default 256
    */
   readonly recordEvery?: number
 
   /**
-   * Ends the training when a validation's mean return reaches this.
+   * The mean return of a validation at which the training ends early; null never ends it early.
    *
    * @default null
    */
@@ -163,35 +164,36 @@ export interface TrainOptions {
 /** The settings of a training's validation that are the same in code and in files. */
 export interface ValidationOptions {
   /**
-   * Validate whenever this many more env steps were taken; 0 never validates.
+   * The number of env steps between two validations; 0 never validates.
    *
    * @default 0
    */
   readonly everySteps?: number
 
   /**
-   * Episodes of each validation.
+   * The number of episodes of each validation.
    *
    * @default 20
    */
   readonly episodes?: number
 
   /**
-   * An episode is cut off after so many steps, whatever the env says.
+   * The number of steps after which a validation episode is cut off, whatever the env says.
    *
    * @default 10000
    */
   readonly maxSteps?: number
 
   /**
-   * Threads that step the validation envs, for heavy ones; 0 steps them where everything else is done.
+   * The number of threads that step the validation envs, for heavy envs; 0 steps them in the run's own thread.
    *
    * @default 0
    */
   readonly workers?: number
 
   /**
-   * Draws actions as in training instead of taking the best: for policies that must be unsure to get anywhere.
+   * Draws actions as in training instead of taking the best one, for policies that need randomness to get
+   * anywhere.
    *
    * @default false
    */
@@ -201,105 +203,106 @@ export interface ValidationOptions {
 /** The settings of the block `trainer`: see `TrainerConfig`. */
 export interface TrainerOptions {
   /**
-   * `onestep` learns after every step of the envs, whatever `nsteps` says.
+   * The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says.
    *
    * @default "nstep"
    */
   readonly trainMode?: "nstep" | "onestep"
 
   /**
-   * How value targets are made: `NSTEP` is `LAMBDA` with λ = 1.
+   * The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1.
    *
    * @default "NSTEP"
    */
   readonly returns?: "NSTEP" | "GAE" | "LAMBDA"
 
   /**
-   * Env steps, over all envs.
+   * The number of env steps of the training, over all envs.
    *
    * @default 50000000
    */
   readonly totalSteps?: number
 
   /**
-   * Env steps that each env takes between updates.
+   * The number of env steps that each env takes between two updates.
    *
    * @default 5
    */
   readonly nsteps?: number
 
   /**
-   * The discount of what comes later.
+   * The discount factor of future rewards.
    *
    * @default 0.99
    */
   readonly gamma?: number
 
   /**
-   * Between one-step targets (0) and whole returns (1).
+   * The λ of the returns: 0 gives one-step targets, 1 gives full returns.
    *
    * @default 0.95
    */
   readonly lambda?: number
 
   /**
-   * Env steps between two validations; 0 never validates.
+   * The number of env steps between two validations; 0 never validates.
    *
    * @default 1000000
    */
   readonly validateFreq?: number
 
   /**
-   * Episodes of a validation.
+   * The number of episodes of each validation.
    *
    * @default 50
    */
   readonly numValEpisodes?: number
 
   /**
-   * An episode of it is cut off after so many steps.
+   * The number of steps after which a validation episode is cut off.
    *
    * @default 10000
    */
   readonly maxValSteps?: number
 
   /**
-   * Env steps between two checkpoints; 0 saves at the end only.
+   * The number of env steps between two checkpoints; 0 saves at the end only.
    *
    * @default 0
    */
   readonly saveFreq?: number
 
   /**
-   * Whether TensorBoard gets anything.
+   * Whether scalars are written for TensorBoard.
    *
    * @default true
    */
   readonly logScalars?: boolean
 
   /**
-   * The folder of logs, inside of the run.
+   * The folder of the logs, inside the run's folder.
    *
    * @default "."
    */
   readonly logDir?: string
 
   /**
-   * The folder of checkpoints, inside of the run.
+   * The folder of the checkpoints, inside the run's folder.
    *
    * @default "checkpoints"
    */
   readonly modelDir?: string
 
   /**
-   * Env steps between two updates of the target network; 0 never updates it, left out it is the algorithm's own.
+   * The number of env steps between two updates of the target network; 0 never updates it. Leave it out to use the
+   * algorithm's own value.
    *
    * @default 0
    */
   readonly updateTargetFreq?: number
 
   /**
-   * Env steps between two rendered episodes, a multiple of `validateFreq`; 0 never renders.
+   * The number of env steps between two rendered episodes, a multiple of `validateFreq`; 0 never renders.
    *
    * @default 0
    */

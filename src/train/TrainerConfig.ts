@@ -21,35 +21,38 @@ import { fraction, intBetween, naturalInt, positiveInt, withDefault } from "../c
  * ```
  */
 export const TrainerConfig = Schema.Struct({
-  /** `onestep` learns after every step of the envs, whatever `nsteps` says. */
+  /** The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says. */
   trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
-  /** How value targets are made: `NSTEP` is `LAMBDA` with λ = 1. */
+  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1. */
   returns: withDefault(Schema.Literals(["NSTEP", "GAE", "LAMBDA"]), "NSTEP"),
-  /** Env steps, over all envs. */
+  /** The number of env steps of the training, over all envs. */
   totalSteps: withDefault(positiveInt, 50_000_000),
-  /** Env steps that each env takes between updates. */
+  /** The number of env steps that each env takes between two updates. */
   nsteps: withDefault(positiveInt, 5),
-  /** The discount of what comes later. */
+  /** The discount factor of future rewards. */
   gamma: withDefault(fraction, 0.99),
-  /** Between one-step targets (0) and whole returns (1). */
+  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
   lambda: withDefault(fraction, 0.95),
-  /** Env steps between two validations; 0 never validates. */
+  /** The number of env steps between two validations; 0 never validates. */
   validateFreq: withDefault(naturalInt, 1_000_000),
-  /** Episodes of a validation. */
+  /** The number of episodes of each validation. */
   numValEpisodes: withDefault(intBetween(1, 100_000), 50),
-  /** An episode of it is cut off after so many steps. */
+  /** The number of steps after which a validation episode is cut off. */
   maxValSteps: withDefault(positiveInt, 10_000),
-  /** Env steps between two checkpoints; 0 saves at the end only. */
+  /** The number of env steps between two checkpoints; 0 saves at the end only. */
   saveFreq: withDefault(naturalInt, 0),
-  /** Whether TensorBoard gets anything. */
+  /** Whether scalars are written for TensorBoard. */
   logScalars: withDefault(Schema.Boolean, true),
-  /** The folder of logs, inside of the run. */
+  /** The folder of the logs, inside the run's folder. */
   logDir: withDefault(Schema.NonEmptyString, "."),
-  /** The folder of checkpoints, inside of the run. */
+  /** The folder of the checkpoints, inside the run's folder. */
   modelDir: withDefault(Schema.NonEmptyString, "checkpoints"),
-  /** Env steps between two updates of the target network; 0 never updates it, left out it is the algorithm's own. */
+  /**
+   * The number of env steps between two updates of the target network; 0 never updates it. Leave it out to use the
+   * algorithm's own value.
+   */
   updateTargetFreq: withDefault(naturalInt, 0),
-  /** Env steps between two rendered episodes, a multiple of `validateFreq`; 0 never renders. */
+  /** The number of env steps between two rendered episodes, a multiple of `validateFreq`; 0 never renders. */
   renderFreq: withDefault(naturalInt, 0),
 })
 export type TrainerConfig = typeof TrainerConfig.Type

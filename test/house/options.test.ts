@@ -27,12 +27,15 @@ describe("what a setting means", () => {
   it("is each algorithm's own, where several have settings of one name", () => {
     const meaning = (algorithm: string, key: string): string => algorithmMeanings(algorithm).get(key) ?? ""
     for (const algorithm of ["dqn", "sac", "td3"]) {
-      assert.strictEqual(meaning(algorithm, "nsteps"), "Rewards in a transition before the value takes over.")
-      assert.strictEqual(meaning(algorithm, "batchSize"), "Transitions that an update learns from.")
-      assert.strictEqual(meaning(algorithm, "gamma"), "The discount of what comes later.")
+      assert.strictEqual(
+        meaning(algorithm, "nsteps"),
+        "The number of rewards in a transition before its target continues with the value.",
+      )
+      assert.strictEqual(meaning(algorithm, "batchSize"), "The number of transitions that an update learns from.")
+      assert.strictEqual(meaning(algorithm, "gamma"), "The discount factor of future rewards.")
     }
-    assert.strictEqual(meaning("bc", "batchSize"), "Demonstrated steps that an update learns from.")
-    assert.strictEqual(meaning("ppo", "nsteps"), "Env steps that each env takes between updates.")
-    assert.include(meaning("ppo", "gamma"), "Below zero in a game against oneself")
+    assert.strictEqual(meaning("bc", "batchSize"), "The number of demonstrated steps that an update learns from.")
+    assert.strictEqual(meaning("ppo", "nsteps"), "The number of env steps that each env takes between two updates.")
+    assert.include(meaning("ppo", "gamma"), "In self-play it is negative")
   })
 })

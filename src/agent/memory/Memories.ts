@@ -24,37 +24,37 @@ const bound = (value: number) => withDefault(Schema.NullOr(positiveInt), value)
 /** What came last, whatever it is. */
 export const HistoryListConfig = Schema.Struct({
   _type: Schema.Literal(HistoryList.type),
-  /** The oldest entry is forgotten past it; null: never. */
+  /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
   maxLength: bound(100),
 })
 
 /** What came last, with a bound of their own for reflections. */
 export const ReflectionsConfig = Schema.Struct({
   _type: Schema.Literal(Reflections.type),
-  /** Of entries that are no reflections; null: unbounded. */
+  /** The number of entries other than reflections that are kept; null sets no limit. */
   maxLength: bound(200),
-  /** Of reflections; null: unbounded. */
+  /** The number of reflections that are kept; null sets no limit. */
   maxReflections: bound(200),
 })
 
 /** What shares words with what is seen. */
 export const Bm25Config = Schema.Struct({
   _type: Schema.Literal(Bm25Memory.type),
-  /** The oldest entry is forgotten past it; null: never. */
+  /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
   maxLength: bound(1000),
 })
 
 /** What is like what is seen, by the `Embeddings` that are provided. */
 export const EmbeddingsConfig = Schema.Struct({
   _type: Schema.Literal(EmbeddingMemory.type),
-  /** The oldest entry is forgotten past it; null: never. */
+  /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
   maxLength: bound(1000),
 })
 
 /** Notes with names, which a model writes by tools. */
 export const KeyValueConfig = Schema.Struct({
   _type: Schema.Literal(KeyValueMemory.type),
-  /** Of notes; null: unbounded. */
+  /** The number of notes that are kept; null sets no limit. */
   maxLength: bound(100),
 })
 

@@ -11,11 +11,11 @@ import type { DensePolicy } from "../Algorithm.ts"
 
 /** The fields by which a config chooses its networks. */
 export const networkFields = {
-  /** Hidden layers; for images, those after the convolutions. */
+  /** The sizes of the hidden layers; for images, of those after the convolutions. */
   hidden: withDefault(layers, [64, 64]),
-  /** The activation function between layers, for vectors; networks over images use rectifiers throughout. */
+  /** The activation function between layers, for vectors; networks over images always use rectifiers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
-  /** For image observations [channels, height, width]; null chooses by the image's size. */
+  /** The convolutions for image observations [channels, height, width]; null chooses them by the image's size. */
   convolutions: withDefault(
     Schema.NullOr(
       Schema.Array(Schema.Struct({ filters: units, kernel: units, stride: units })).check(Schema.isMaxLength(100)),
@@ -26,9 +26,11 @@ export const networkFields = {
 
 /** Fields of those that can also remember. */
 export const memoryFields = {
-  /** Units of a long short-term memory after the hidden layers; 0 for a network without memory. */
+  /** The number of units of an LSTM after the hidden layers; 0 makes a network without memory. */
   lstm: withDefault(intBetween(0, 65_536), 0),
-  /** Steps that gradients flow back through the memory; must divide `nsteps`. 0 is the whole rollout. */
+  /**
+   * The number of steps that gradients flow back through the memory; it must divide `nsteps`. 0 is the whole rollout.
+   */
   sequence: withDefault(naturalInt, 0),
 }
 

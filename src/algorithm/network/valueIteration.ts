@@ -10,19 +10,19 @@ import { isImage, type Trunk } from "./trunk.ts"
 
 /** How a network plans by value iteration. */
 export const Planning = Schema.Struct({
-  /** Sweeps over the map: about as many as the longest way has steps. */
+  /** The number of sweeps over the map, about as many as the longest path has steps. */
   iterations: withDefault(intBetween(1, 1000), 12),
-  /** Filters of the layer that makes a reward of what is seen. */
+  /** The number of filters of the layer that computes rewards from the observation. */
   filters: withDefault(units, 32),
-  /** Channels of the planner's own actions. */
+  /** The number of channels of the planner's own actions. */
   actions: withDefault(units, 10),
-  /** Which plane of the observation shows where the agent is. */
+  /** The index of the observation's plane that shows where the agent is. */
   agentPlane: withDefault(naturalInt, 2),
 })
 export type Planning = typeof Planning.Type
 
 export const vinField = {
-  /** `{}` puts a planner below the heads (for maps as images); null doesn't. */
+  /** The settings of a planner below the heads, for maps as images: `{}` takes its defaults; null uses no planner. */
   planning: withDefault(Schema.NullOr(Planning), null),
 }
 

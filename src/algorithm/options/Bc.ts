@@ -3,21 +3,21 @@
 /** The settings of `Bc.make`. */
 export interface BcOptions {
   /**
-   * Hidden layers; for images, those after the convolutions.
+   * The sizes of the hidden layers; for images, of those after the convolutions.
    *
    * @default [64,64]
    */
   readonly hidden?: ReadonlyArray<number>
 
   /**
-   * The activation function between layers, for vectors; networks over images use rectifiers throughout.
+   * The activation function between layers, for vectors; networks over images always use rectifiers.
    *
    * @default "tanh"
    */
   readonly activation?: "tanh" | "relu"
 
   /**
-   * For image observations [channels, height, width]; null chooses by the image's size.
+   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
    *
    * @default null
    */
@@ -28,31 +28,31 @@ export interface BcOptions {
   }> | null
 
   /**
-   * `{}` puts a planner below the heads (for maps as images); null doesn't.
+   * The settings of a planner below the heads, for maps as images: `{}` takes its defaults; null uses no planner.
    *
    * @default null
    */
   readonly planning?: {
     /**
-     * Sweeps over the map: about as many as the longest way has steps.
+     * The number of sweeps over the map, about as many as the longest path has steps.
      *
      * @default 12
      */
     readonly iterations?: number
     /**
-     * Filters of the layer that makes a reward of what is seen.
+     * The number of filters of the layer that computes rewards from the observation.
      *
      * @default 32
      */
     readonly filters?: number
     /**
-     * Channels of the planner's own actions.
+     * The number of channels of the planner's own actions.
      *
      * @default 10
      */
     readonly actions?: number
     /**
-     * Which plane of the observation shows where the agent is.
+     * The index of the observation's plane that shows where the agent is.
      *
      * @default 2
      */
@@ -60,35 +60,36 @@ export interface BcOptions {
   } | null
 
   /**
-   * How far an update goes along its gradient.
+   * The learning rate of Adam.
    *
    * @default 0.001
    */
   readonly learningRate?: number
 
   /**
-   * `linear` takes the learning rate down to 0 at the end of the run.
+   * The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it.
    *
    * @default "constant"
    */
   readonly schedule?: "constant" | "linear"
 
   /**
-   * Demonstrated steps that an update learns from.
+   * The number of demonstrated steps that an update learns from.
    *
    * @default 64
    */
   readonly batchSize?: number
 
   /**
-   * Keeps the policy from being surer than the demonstrations make it.
+   * The weight of the policy's entropy in the loss; more keeps the policy less certain than the demonstrations
+   * alone do.
    *
    * @default 0
    */
   readonly entropyCoefficient?: number
 
   /**
-   * Gradients are scaled down to this global norm; 0 leaves them alone.
+   * The global norm that gradients are scaled down to; 0 does not limit them.
    *
    * @default 0
    */

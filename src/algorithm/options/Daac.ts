@@ -3,56 +3,57 @@
 /** The settings of `Daac.make`. */
 export interface DaacOptions {
   /**
-   * Below zero in a game against oneself, where what comes next is the other's: see `TicTacToe.selfPlay`.
+   * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
+   * `TicTacToe.selfPlay`.
    *
    * @default 0.99
    */
   readonly gamma?: number
 
   /**
-   * Gradients are scaled down to this global norm; 0 leaves them alone.
+   * The global norm that gradients are scaled down to; 0 does not limit them.
    *
    * @default 0.5
    */
   readonly maxGradNorm?: number
 
   /**
-   * `linear` anneals the learning rate to zero over the run.
+   * The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it.
    *
    * @default "linear"
    */
   readonly schedule?: "constant" | "linear"
 
   /**
-   * How value targets are made: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`.
+   * The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`.
    *
    * @default "GAE"
    */
   readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
 
   /**
-   * `onestep` learns after every step of the envs, whatever `nsteps` says.
+   * The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says.
    *
    * @default "nstep"
    */
   readonly trainMode?: "nstep" | "onestep"
 
   /**
-   * Hidden layers; for images, those after the convolutions.
+   * The sizes of the hidden layers; for images, of those after the convolutions.
    *
    * @default [64,64]
    */
   readonly hidden?: ReadonlyArray<number>
 
   /**
-   * The activation function between layers, for vectors; networks over images use rectifiers throughout.
+   * The activation function between layers, for vectors; networks over images always use rectifiers.
    *
    * @default "tanh"
    */
   readonly activation?: "tanh" | "relu"
 
   /**
-   * For image observations [channels, height, width]; null chooses by the image's size.
+   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
    *
    * @default null
    */
@@ -63,105 +64,107 @@ export interface DaacOptions {
   }> | null
 
   /**
-   * Units of a long short-term memory after the hidden layers; 0 for a network without memory.
+   * The number of units of an LSTM after the hidden layers; 0 makes a network without memory.
    *
    * @default 0
    */
   readonly lstm?: number
 
   /**
-   * Steps that gradients flow back through the memory; must divide `nsteps`. 0 is the whole rollout.
+   * The number of steps that gradients flow back through the memory; it must divide `nsteps`. 0 is the whole
+   * rollout.
    *
    * @default 0
    */
   readonly sequence?: number
 
   /**
-   * What the policy's entropy counts: more keeps it from being sure too soon.
+   * The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon.
    *
    * @default 0.01
    */
   readonly entropyCoefficient?: number
 
   /**
-   * Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes.
+   * The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes.
    *
    * @default 1
    */
   readonly noiseRepeat?: number
 
   /**
-   * How far an update goes along its gradient.
+   * The learning rate of Adam.
    *
    * @default 0.0005
    */
   readonly learningRate?: number
 
   /**
-   * Env steps that each env takes between updates.
+   * The number of env steps that each env takes between two updates.
    *
    * @default 128
    */
   readonly nsteps?: number
 
   /**
-   * Passes of the policy over each rollout.
+   * The number of passes of the policy over each rollout.
    *
    * @default 1
    */
   readonly epochs?: number
 
   /**
-   * Parts that a rollout is shuffled into, each pass.
+   * The number of minibatches that a rollout is shuffled into, in each pass.
    *
    * @default 8
    */
   readonly minibatches?: number
 
   /**
-   * Between one-step targets (0) and whole returns (1).
+   * The λ of the returns: 0 gives one-step targets, 1 gives full returns.
    *
    * @default 0.95
    */
   readonly lambda?: number
 
   /**
-   * The probability ratio is clipped to 1 ± this.
+   * The clip range: the probability ratio is clipped to 1 ± this.
    *
    * @default 0.2
    */
   readonly clip?: number
 
   /**
-   * Advantages to mean 0 and deviation 1, minibatch by minibatch.
+   * Normalises the advantages of each minibatch to mean 0 and standard deviation 1.
    *
    * @default true
    */
   readonly normalizeAdvantages?: boolean
 
   /**
-   * Ends an update at the first minibatch whose approximate KL divergence exceeds 1.5 times this.
+   * The KL limit: an update ends at the first minibatch whose approximate KL divergence exceeds 1.5 times this.
+   * null sets no limit.
    *
    * @default null
    */
   readonly targetKl?: number | null
 
   /**
-   * Adam's term that keeps it from dividing by zero.
+   * The constant that keeps Adam from dividing by zero.
    *
    * @default 0.00001
    */
   readonly adamEpsilon?: number
 
   /**
-   * Passes of the critic over each rollout.
+   * The number of passes of the critic over each rollout.
    *
    * @default 9
    */
   readonly valueEpochs?: number
 
   /**
-   * What the policy's guess of the advantage counts in its loss.
+   * The weight, in the policy's loss, of the error of its predicted advantage.
    *
    * @default 0.25
    */

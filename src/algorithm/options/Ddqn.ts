@@ -3,42 +3,43 @@
 /** The settings of `Ddqn.make`. */
 export interface DdqnOptions {
   /**
-   * Below zero in a game against oneself, where what comes next is the other's: see `TicTacToe.selfPlay`.
+   * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
+   * `TicTacToe.selfPlay`.
    *
    * @default 0.99
    */
   readonly gamma?: number
 
   /**
-   * Gradients are scaled down to this global norm; 0 leaves them alone.
+   * The global norm that gradients are scaled down to; 0 does not limit them.
    *
    * @default 0.5
    */
   readonly maxGradNorm?: number
 
   /**
-   * `linear` anneals the learning rate to zero over the run.
+   * The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it.
    *
    * @default "linear"
    */
   readonly schedule?: "constant" | "linear"
 
   /**
-   * How value targets are made: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`.
+   * The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`.
    *
    * @default "GAE"
    */
   readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
 
   /**
-   * `onestep` learns after every step of the envs, whatever `nsteps` says.
+   * The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says.
    *
    * @default "nstep"
    */
   readonly trainMode?: "nstep" | "onestep"
 
   /**
-   * Hidden layers; for images, those after the convolutions.
+   * The sizes of the hidden layers; for images, of those after the convolutions.
    *
    * @default [64,64]
    */
@@ -52,7 +53,7 @@ export interface DdqnOptions {
   readonly activation?: "tanh" | "relu"
 
   /**
-   * For image observations [channels, height, width]; null chooses by the image's size.
+   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
    *
    * @default null
    */
@@ -70,70 +71,70 @@ export interface DdqnOptions {
   readonly epsilonStart?: number
 
   /**
-   * The probability of a random action from `explorationFraction` of the run on.
+   * The probability of a random action after the first `explorationFraction` of the run.
    *
    * @default 0.05
    */
   readonly epsilonEnd?: number
 
   /**
-   * The part of the run in which that probability falls, in a straight line.
+   * The share of the run in which that probability falls linearly.
    *
    * @default 0.2
    */
   readonly explorationFraction?: number
 
   /**
-   * How far an update goes along its gradient.
+   * The learning rate of Adam.
    *
    * @default 0.001
    */
   readonly learningRate?: number
 
   /**
-   * Env steps that each env takes between updates.
+   * The number of env steps that each env takes between two updates.
    *
    * @default 5
    */
   readonly nsteps?: number
 
   /**
-   * 1 is the n-step return; less mixes it with shorter ones.
+   * The λ of the targets: 1 gives the n-step return, a smaller value mixes it with shorter ones.
    *
    * @default 1
    */
   readonly lambda?: number
 
   /**
-   * Env steps between two copies of the network into the target network; 0 never copies it.
+   * The number of env steps between two copies of the online network into the target network; 0 never copies it.
    *
    * @default 1000
    */
   readonly updateTargetFreq?: number
 
   /**
-   * Passes over each rollout.
+   * The number of passes over each rollout.
    *
    * @default 1
    */
   readonly epochs?: number
 
   /**
-   * Parts that a rollout is shuffled into, each pass.
+   * The number of minibatches that a rollout is shuffled into, in each pass.
    *
    * @default 1
    */
   readonly minibatches?: number
 
   /**
-   * A value and advantages as two heads, joined to action values.
+   * Computes action values from two heads, one for the value and one for the advantages.
    *
    * @default false
    */
   readonly dueling?: boolean
 
   /**
-   * Adam's term that keeps it from dividing by zero.
+   * The constant that keeps Adam from dividing by zero.
    *
    * @default 1e-8
    */

@@ -3,56 +3,56 @@
 /** The settings of `Dqn.make`. */
 export interface DqnOptions {
   /**
-   * The discount of what comes later.
+   * The discount factor of future rewards.
    *
    * @default 0.99
    */
   readonly gamma?: number
 
   /**
-   * Transitions that are remembered.
+   * The number of transitions that the replay buffer holds.
    *
    * @default 100000
    */
   readonly bufferSize?: number
 
   /**
-   * Transitions that an update learns from.
+   * The number of transitions that an update learns from.
    *
    * @default 64
    */
   readonly batchSize?: number
 
   /**
-   * Env steps before the first update; they are played at random.
+   * The number of env steps before the first update; their actions are random.
    *
    * @default 1000
    */
   readonly learningStarts?: number
 
   /**
-   * Env steps between updates, over all envs.
+   * The number of env steps between two updates, over all envs.
    *
    * @default 4
    */
   readonly trainEvery?: number
 
   /**
-   * Gradient steps of each update.
+   * The number of gradient steps in each update.
    *
    * @default 1
    */
   readonly gradientSteps?: number
 
   /**
-   * Rewards in a transition before the value takes over.
+   * The number of rewards in a transition before its target continues with the value.
    *
    * @default 1
    */
   readonly nsteps?: number
 
   /**
-   * Gradients are scaled down to this global norm; 0 leaves them alone.
+   * The global norm that gradients are scaled down to; 0 does not limit them.
    *
    * @default 0
    */
@@ -66,21 +66,21 @@ export interface DqnOptions {
   readonly epsilonStart?: number
 
   /**
-   * The probability of a random action from `explorationFraction` of the run on.
+   * The probability of a random action after the first `explorationFraction` of the run.
    *
    * @default 0.05
    */
   readonly epsilonEnd?: number
 
   /**
-   * The part of the run in which that probability falls, in a straight line.
+   * The share of the run in which that probability falls linearly.
    *
    * @default 0.2
    */
   readonly explorationFraction?: number
 
   /**
-   * Hidden layers.
+   * The sizes of the hidden layers.
    *
    * @default [128,128]
    */
@@ -94,7 +94,7 @@ export interface DqnOptions {
   readonly activation?: "tanh" | "relu"
 
   /**
-   * For image observations [channels, height, width]; null chooses by the image's size.
+   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
    *
    * @default null
    */
@@ -105,53 +105,54 @@ export interface DqnOptions {
   }> | null
 
   /**
-   * How far an update goes along its gradient.
+   * The learning rate of Adam.
    *
    * @default 0.0005
    */
   readonly learningRate?: number
 
   /**
-   * Env steps between two copies of the network into the target network; 0 never copies it.
+   * The number of env steps between two copies of the online network into the target network; 0 never copies it.
    *
    * @default 1000
    */
   readonly updateTargetFreq?: number
 
   /**
-   * The next action is chosen by the network and judged by the target network (van Hasselt et al. 2015).
+   * Chooses the next action by the online network and values it by the target network (van Hasselt et al. 2015).
    *
    * @default true
    */
   readonly double?: boolean
 
   /**
-   * A value and advantages as two heads, joined to action values.
+   * Computes action values from two heads, one for the value and one for the advantages.
    *
    * @default false
    */
   readonly dueling?: boolean
 
   /**
-   * `{}` draws what surprised more often; null draws uniformly.
+   * Prioritised replay: `{}` draws transitions with larger errors more often, null draws uniformly.
    *
    * @default null
    */
   readonly prioritised?: {
     /**
-     * 0 draws uniformly, 1 in proportion to the error.
+     * The exponent of the priorities: 0 draws uniformly, 1 in proportion to the error.
      *
      * @default 0.6
      */
     readonly alpha?: number
     /**
-     * How far the bias that this brings is made up for at first; all the way at the end of the run.
+     * The exponent of the importance weights at the start; it rises to 1, a full correction of the bias, at the end
+     * of the run.
      *
      * @default 0.4
      */
     readonly beta?: number
     /**
-     * Added to every error.
+     * The constant that is added to every error.
      *
      * @default 0.000001
      */
@@ -159,7 +160,7 @@ export interface DqnOptions {
   } | null
 
   /**
-   * Adam's term that keeps it from dividing by zero.
+   * The constant that keeps Adam from dividing by zero.
    *
    * @default 1e-8
    */

@@ -3,28 +3,28 @@
 /** The settings of `Es.make`. */
 export interface EsOptions {
   /**
-   * How far an update goes along its gradient.
+   * The learning rate of Adam.
    *
    * @default 0.03
    */
   readonly learningRate?: number
 
   /**
-   * Deviation of the variations.
+   * The standard deviation of the perturbations of the weights.
    *
    * @default 0.1
    */
   readonly deviation?: number
 
   /**
-   * Weights shrink by this share of the learning rate each generation.
+   * The weight decay: weights shrink by this share of the learning rate in each generation.
    *
    * @default 0.005
    */
   readonly weightDecay?: number
 
   /**
-   * Hidden layers.
+   * The sizes of the hidden layers.
    *
    * @default [32]
    */
@@ -38,7 +38,7 @@ export interface EsOptions {
   readonly activation?: "tanh" | "relu"
 
   /**
-   * An episode counts with what it has got by then; 0 waits for its end.
+   * The number of steps after which an episode counts with its return so far; 0 waits for the episode's end.
    *
    * @default 10000
    */

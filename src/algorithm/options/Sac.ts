@@ -3,63 +3,63 @@
 /** The settings of `Sac.make`. */
 export interface SacOptions {
   /**
-   * The discount of what comes later.
+   * The discount factor of future rewards.
    *
    * @default 0.99
    */
   readonly gamma?: number
 
   /**
-   * Transitions that are remembered.
+   * The number of transitions that the replay buffer holds.
    *
    * @default 1000000
    */
   readonly bufferSize?: number
 
   /**
-   * Transitions that an update learns from.
+   * The number of transitions that an update learns from.
    *
    * @default 256
    */
   readonly batchSize?: number
 
   /**
-   * Env steps before the first update; they are played at random.
+   * The number of env steps before the first update; their actions are random.
    *
    * @default 1000
    */
   readonly learningStarts?: number
 
   /**
-   * Env steps between updates, over all envs; rounded up to whole steps of all of them.
+   * The number of env steps between two updates, over all envs; it is rounded up to whole steps of all envs.
    *
    * @default 1
    */
   readonly trainEvery?: number
 
   /**
-   * Gradient steps of each update.
+   * The number of gradient steps in each update.
    *
    * @default 1
    */
   readonly gradientSteps?: number
 
   /**
-   * Rewards in a transition before the value takes over.
+   * The number of rewards in a transition before its target continues with the value.
    *
    * @default 1
    */
   readonly nsteps?: number
 
   /**
-   * Gradients are scaled down to this global norm; 0 leaves them alone.
+   * The global norm that gradients are scaled down to; 0 does not limit them.
    *
    * @default 0
    */
   readonly maxGradNorm?: number
 
   /**
-   * Hidden layers; for images, those after the convolutions.
+   * The sizes of the hidden layers; for images, of those after the convolutions.
    *
    * @default [64,64]
    */
@@ -73,7 +73,7 @@ export interface SacOptions {
   readonly activation?: "tanh" | "relu"
 
   /**
-   * For image observations [channels, height, width]; null chooses by the image's size.
+   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
    *
    * @default null
    */
@@ -84,42 +84,43 @@ export interface SacOptions {
   }> | null
 
   /**
-   * Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes.
+   * The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes.
    *
    * @default 1
    */
   readonly noiseRepeat?: number
 
   /**
-   * How far an update goes along its gradient.
+   * The learning rate of the actor and of the temperature, and of the critics unless `criticLearningRate` is set.
    *
    * @default 0.0003
    */
   readonly learningRate?: number
 
   /**
-   * How far an update of the critics goes along its gradient; null takes what the actor's does.
+   * The learning rate of the critics; null takes the actor's.
    *
    * @default null
    */
   readonly criticLearningRate?: number | null
 
   /**
-   * How far the target critics move towards the critics each update.
+   * The share by which the target critics move towards the critics in each update.
    *
    * @default 0.005
    */
   readonly tau?: number
 
   /**
-   * What entropy is paid; null learns it.
+   * The entropy temperature, which is the weight of the policy's entropy; null learns it.
    *
    * @default null
    */
   readonly alpha?: number | null
 
   /**
-   * The entropy that a learnt temperature holds, of actions in −1 … 1; null is minus the number of their elements.
+   * The entropy that a learned temperature keeps, for actions in −1 … 1; null is minus the number of an action's
+   * elements.
    *
    * @default null
    */

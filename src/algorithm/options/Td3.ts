@@ -3,63 +3,63 @@
 /** The settings of `Td3.make`. */
 export interface Td3Options {
   /**
-   * The discount of what comes later.
+   * The discount factor of future rewards.
    *
    * @default 0.99
    */
   readonly gamma?: number
 
   /**
-   * Transitions that are remembered.
+   * The number of transitions that the replay buffer holds.
    *
    * @default 1000000
    */
   readonly bufferSize?: number
 
   /**
-   * Transitions that an update learns from.
+   * The number of transitions that an update learns from.
    *
    * @default 256
    */
   readonly batchSize?: number
 
   /**
-   * Env steps before the first update; they are played at random.
+   * The number of env steps before the first update; their actions are random.
    *
    * @default 1000
    */
   readonly learningStarts?: number
 
   /**
-   * Env steps between updates, over all envs; rounded up to whole steps of all of them.
+   * The number of env steps between two updates, over all envs; it is rounded up to whole steps of all envs.
    *
    * @default 1
    */
   readonly trainEvery?: number
 
   /**
-   * Gradient steps of each update.
+   * The number of gradient steps in each update.
    *
    * @default 1
    */
   readonly gradientSteps?: number
 
   /**
-   * Rewards in a transition before the value takes over.
+   * The number of rewards in a transition before its target continues with the value.
    *
    * @default 1
    */
   readonly nsteps?: number
 
   /**
-   * Gradients are scaled down to this global norm; 0 leaves them alone.
+   * The global norm that gradients are scaled down to; 0 does not limit them.
    *
    * @default 0
    */
   readonly maxGradNorm?: number
 
   /**
-   * Hidden layers; for images, those after the convolutions.
+   * The sizes of the hidden layers; for images, of those after the convolutions.
    *
    * @default [64,64]
    */
@@ -73,7 +73,7 @@ export interface Td3Options {
   readonly activation?: "tanh" | "relu"
 
   /**
-   * For image observations [channels, height, width]; null chooses by the image's size.
+   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
    *
    * @default null
    */
@@ -84,49 +84,49 @@ export interface Td3Options {
   }> | null
 
   /**
-   * Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes.
+   * The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes.
    *
    * @default 1
    */
   readonly noiseRepeat?: number
 
   /**
-   * How far an update goes along its gradient.
+   * The learning rate of the actor and of the critics.
    *
    * @default 0.001
    */
   readonly learningRate?: number
 
   /**
-   * How far the targets move towards their originals whenever the actor learns.
+   * The share by which the target networks move towards the online networks, each time the actor learns.
    *
    * @default 0.005
    */
   readonly tau?: number
 
   /**
-   * Deviation of the noise on actions in play; of half the range of an action.
+   * The standard deviation of the noise on actions in play, as a share of half an action's range.
    *
    * @default 0.1
    */
   readonly explorationNoise?: number
 
   /**
-   * Deviation of the noise on target actions; of half the range of an action.
+   * The standard deviation of the noise on target actions, as a share of half an action's range.
    *
    * @default 0.2
    */
   readonly targetNoise?: number
 
   /**
-   * The noise on target actions is cut off at plus and minus this.
+   * The bound of the noise on target actions, which is clipped to plus and minus this.
    *
    * @default 0.5
    */
   readonly targetNoiseClip?: number
 
   /**
-   * Updates of the critics for one of the actor.
+   * The number of updates of the critics for each update of the actor.
    *
    * @default 2
    */

@@ -3,56 +3,57 @@
 /** The settings of `Unreal.make`. */
 export interface UnrealOptions {
   /**
-   * Below zero in a game against oneself, where what comes next is the other's: see `TicTacToe.selfPlay`.
+   * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
+   * `TicTacToe.selfPlay`.
    *
    * @default 0.99
    */
   readonly gamma?: number
 
   /**
-   * Gradients are scaled down to this global norm; 0 leaves them alone.
+   * The global norm that gradients are scaled down to; 0 does not limit them.
    *
    * @default 0.5
    */
   readonly maxGradNorm?: number
 
   /**
-   * `linear` anneals the learning rate to zero over the run.
+   * The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it.
    *
    * @default "linear"
    */
   readonly schedule?: "constant" | "linear"
 
   /**
-   * How value targets are made: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`.
+   * The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`.
    *
    * @default "GAE"
    */
   readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
 
   /**
-   * `onestep` learns after every step of the envs, whatever `nsteps` says.
+   * The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says.
    *
    * @default "nstep"
    */
   readonly trainMode?: "nstep" | "onestep"
 
   /**
-   * Hidden layers.
+   * The sizes of the hidden layers.
    *
    * @default [128]
    */
   readonly hidden?: ReadonlyArray<number>
 
   /**
-   * The activation function between layers, for vectors; networks over images use rectifiers throughout.
+   * The activation function between layers, for vectors; networks over images always use rectifiers.
    *
    * @default "tanh"
    */
   readonly activation?: "tanh" | "relu"
 
   /**
-   * For image observations [channels, height, width]; null chooses by the image's size.
+   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
    *
    * @default null
    */
@@ -63,119 +64,121 @@ export interface UnrealOptions {
   }> | null
 
   /**
-   * Units of a long short-term memory after the hidden layers; 0 for a network without memory.
+   * The number of units of an LSTM after the hidden layers; 0 makes a network without memory.
    *
    * @default 0
    */
   readonly lstm?: number
 
   /**
-   * Steps that gradients flow back through the memory; must divide `nsteps`. 0 is the whole rollout.
+   * The number of steps that gradients flow back through the memory; it must divide `nsteps`. 0 is the whole
+   * rollout.
    *
    * @default 0
    */
   readonly sequence?: number
 
   /**
-   * What the policy's entropy counts: more keeps it from being sure too soon.
+   * The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon.
    *
    * @default 0.01
    */
   readonly entropyCoefficient?: number
 
   /**
-   * What the critic's error counts in the loss: in PPO half the squared error, in A2C all of it (without the ½).
+   * The weight of the critic's error in the loss: in PPO of half the squared error, in A2C of all of it (without
+   * the ½).
    *
    * @default 0.5
    */
   readonly valueCoefficient?: number
 
   /**
-   * Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes.
+   * The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes.
    *
    * @default 1
    */
   readonly noiseRepeat?: number
 
   /**
-   * How far an update goes along its gradient.
+   * The learning rate of RMSProp.
    *
    * @default 0.0007
    */
   readonly learningRate?: number
 
   /**
-   * Env steps that each env takes between updates.
+   * The number of env steps that each env takes between two updates.
    *
    * @default 20
    */
   readonly nsteps?: number
 
   /**
-   * Between one-step targets (0) and whole returns (1).
+   * The λ of the returns: 0 gives one-step targets, 1 gives full returns.
    *
    * @default 1
    */
   readonly lambda?: number
 
   /**
-   * How slowly the mean square of the gradients is forgotten.
+   * The decay rate of RMSProp's running mean of squared gradients: the nearer to 1, the longer its memory.
    *
    * @default 0.99
    */
   readonly rmspropDecay?: number
 
   /**
-   * RMSProp's term that keeps it from dividing by zero.
+   * The constant that keeps RMSProp from dividing by zero.
    *
    * @default 0.00001
    */
   readonly rmspropEpsilon?: number
 
   /**
-   * Steps of each env that are remembered.
+   * The number of steps of each env that are kept for replay.
    *
    * @default 2000
    */
   readonly replaySize?: number
 
   /**
-   * Steps of a replayed sequence; as many sequences as there are envs are replayed each update.
+   * The number of steps of a replayed sequence; each update replays as many sequences as there are envs.
    *
    * @default 20
    */
   readonly replaySteps?: number
 
   /**
-   * Width and height of a cell whose change is to be controlled.
+   * The width and height of a cell of the image whose change is to be controlled.
    *
    * @default 4
    */
   readonly cell?: number
 
   /**
-   * What the values of changing pixels count.
+   * The weight of the loss of pixel control, the values of changing cells.
    *
    * @default 0.05
    */
   readonly pixelControlCoefficient?: number
 
   /**
-   * The discount of those values.
+   * The discount factor of pixel control.
    *
    * @default 0.9
    */
   readonly pixelControlGamma?: number
 
   /**
-   * What foreseeing the sign of the next reward counts.
+   * The weight of the loss of predicting the sign of the next reward.
    *
    * @default 1
    */
   readonly rewardPredictionCoefficient?: number
 
   /**
-   * What the value of replayed sequences counts in the loss.
+   * The weight of the value loss of replayed sequences.
    *
    * @default 0.5
    */

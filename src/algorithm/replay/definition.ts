@@ -10,31 +10,34 @@ import type { Declarations, Weights } from "../network/trunk.ts"
  * differ in how they act and in what they learn from a batch.
  */
 export const replayFields = {
-  /** The discount of what comes later. */
+  /** The discount factor of future rewards. */
   gamma: withDefault(fraction, 0.99),
-  /** Transitions that are remembered. */
+  /** The number of transitions that the replay buffer holds. */
   bufferSize: withDefault(positiveInt, 1_000_000),
-  /** Transitions that an update learns from. */
+  /** The number of transitions that an update learns from. */
   batchSize: withDefault(positiveInt, 256),
-  /** Env steps before the first update; they are played at random. */
+  /** The number of env steps before the first update; their actions are random. */
   learningStarts: withDefault(naturalInt, 1000),
-  /** Env steps between updates, over all envs; rounded up to whole steps of all of them. */
+  /** The number of env steps between two updates, over all envs; it is rounded up to whole steps of all envs. */
   trainEvery: withDefault(positiveInt, 1),
-  /** Gradient steps of each update. */
+  /** The number of gradient steps in each update. */
   gradientSteps: withDefault(positiveInt, 1),
-  /** Rewards in a transition before the value takes over. */
+  /** The number of rewards in a transition before its target continues with the value. */
   nsteps: withDefault(positiveInt, 1),
-  /** Gradients are scaled down to this global norm; 0 leaves them alone. */
+  /** The global norm that gradients are scaled down to; 0 does not limit them. */
   maxGradNorm: withDefault(nonNegative, 0),
 }
 
 /** Prioritised replay (Schaul et al. 2015, arXiv:1511.05952). */
 export const Prioritised = Schema.Struct({
-  /** 0 draws uniformly, 1 in proportion to the error. */
+  /** The exponent of the priorities: 0 draws uniformly, 1 in proportion to the error. */
   alpha: withDefault(fraction, 0.6),
-  /** How far the bias that this brings is made up for at first; all the way at the end of the run. */
+  /**
+   * The exponent of the importance weights at the start; it rises to 1, a full correction of the bias, at the end of
+   * the run.
+   */
   beta: withDefault(fraction, 0.4),
-  /** Added to every error. */
+  /** The constant that is added to every error. */
   epsilon: withDefault(positive, 1e-6),
 })
 

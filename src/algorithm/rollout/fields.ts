@@ -4,15 +4,18 @@ import { memoryFields, networkFields } from "../network/trunk.ts"
 
 /** What the configs of rollout learners have in common; those of actor-critics on top of `learningFields`. */
 export const learningFields = {
-  /** Below zero in a game against oneself, where what comes next is the other's: see `TicTacToe.selfPlay`. */
+  /**
+   * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
+   * `TicTacToe.selfPlay`.
+   */
   gamma: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: -1, maximum: 1 })), 0.99),
-  /** Gradients are scaled down to this global norm; 0 leaves them alone. */
+  /** The global norm that gradients are scaled down to; 0 does not limit them. */
   maxGradNorm: withDefault(nonNegative, 0.5),
-  /** `linear` anneals the learning rate to zero over the run. */
+  /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. */
   schedule: withDefault(Schema.Literals(["constant", "linear"]), "linear"),
-  /** How value targets are made: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`. */
+  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`. */
   returns: withDefault(Schema.Literals(["GAE", "LAMBDA", "NSTEP"]), "GAE"),
-  /** `onestep` learns after every step of the envs, whatever `nsteps` says. */
+  /** The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says. */
   trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
   ...networkFields,
 }
@@ -20,11 +23,14 @@ export const learningFields = {
 export const actorCriticFields = {
   ...learningFields,
   ...memoryFields,
-  /** What the policy's entropy counts: more keeps it from being sure too soon. */
+  /** The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon. */
   entropyCoefficient: withDefault(nonNegative, 0.01),
-  /** What the critic's error counts in the loss: in PPO half the squared error, in A2C all of it (without the ½). */
+  /**
+   * The weight of the critic's error in the loss: in PPO of half the squared error, in A2C of all of it (without the
+   * ½).
+   */
   valueCoefficient: withDefault(nonNegative, 0.5),
-  /** Steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
+  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),
 }
 

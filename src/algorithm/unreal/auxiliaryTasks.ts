@@ -40,19 +40,19 @@ import { makeSequenceMemory } from "./SequenceMemory.ts"
  * old sequences anew.
  */
 export const auxiliaryFields = {
-  /** Steps of each env that are remembered. */
+  /** The number of steps of each env that are kept for replay. */
   replaySize: withDefault(positiveInt, 2000),
-  /** Steps of a replayed sequence; as many sequences as there are envs are replayed each update. */
+  /** The number of steps of a replayed sequence; each update replays as many sequences as there are envs. */
   replaySteps: withDefault(positiveInt, 20),
-  /** Width and height of a cell whose change is to be controlled. */
+  /** The width and height of a cell of the image whose change is to be controlled. */
   cell: withDefault(positiveInt, 4),
-  /** What the values of changing pixels count. */
+  /** The weight of the loss of pixel control, the values of changing cells. */
   pixelControlCoefficient: withDefault(nonNegative, 0.05),
-  /** The discount of those values. */
+  /** The discount factor of pixel control. */
   pixelControlGamma: withDefault(fraction, 0.9),
-  /** What foreseeing the sign of the next reward counts. */
+  /** The weight of the loss of predicting the sign of the next reward. */
   rewardPredictionCoefficient: withDefault(nonNegative, 1),
-  /** What the value of replayed sequences counts in the loss. */
+  /** The weight of the value loss of replayed sequences. */
   valueReplayCoefficient: withDefault(nonNegative, 0.5),
 }
 

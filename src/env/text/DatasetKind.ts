@@ -83,13 +83,13 @@ export const wrongKey = (from: DecodeOptions, key: string, problem: string): Con
 
 /** What is said of every data set, whatever is in it. */
 export const orderFields = {
-  /** The first so many, in the order that they are asked in; null: all. */
+  /** The number of tasks that are used, from the first on in the order of play; null uses all. */
   maxSamples: withDefault(Schema.NullOr(naturalInt), null),
-  /** In an order drawn by `seed`. */
+  /** Shuffles the tasks, in an order drawn by `seed`. */
   shuffle: withDefault(Schema.Boolean, false),
-  /** Of that order; of games, also of what they are. */
+  /** The seed of that order; for games, also the seed of the tasks themselves. */
   seed: withDefault(Schema.Int, 42),
-  /** Kept for files that have it; a data set says nothing of itself. */
+  /** Has no effect: a data set prints nothing. The key is accepted so that files that have it stay valid. */
   verbose: withDefault(Schema.Boolean, true),
 }
 

@@ -23,7 +23,7 @@ export const Config = Schema.Struct({
   ...recordFields({ input: "context", target: "target", split: "test" }),
   /** Puts the tags before every question. */
   prependOptions: withDefault(Schema.Boolean, false),
-  /** The tags; null: all that are an answer in this data set. */
+  /** The tags to choose from; null takes all tags that are an answer in this data set. */
   options: withDefault(Schema.NullOr(Schema.Array(Schema.String)), null),
 })
 export type Config = typeof Config.Type

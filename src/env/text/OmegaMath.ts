@@ -25,26 +25,32 @@ import type { Feedback } from "./TextEnv.ts"
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("omega_math"), "omega_math"),
   ...recordFields({ input: "input", target: "target", split: "test" }),
-  /** How answers are compared; `auto` goes by the form of the target: matrix, tuple, set, number, else the same text. */
+  /**
+   * How answers are compared; `auto` chooses by the form of the target: matrix, tuple, set, number, or else the same
+   * text.
+   */
   evalMode: withDefault(Schema.Literals(modes), "auto"),
-  /** Numbers that are no further apart than this are the same. */
+  /** The largest difference between two numbers that count as equal. */
   evalTolerance: withDefault(nonNegative, 1e-6),
-  /** The answer is what is boxed, or all that is said: it isn't looked for among other words. */
+  /** Reads the answer from the box, or takes the whole text; it is not searched for among other words. */
   expectBoxed: withDefault(Schema.Boolean, false),
-  /** `json`: answers are objects with `final_answer` and `rationale`. */
+  /** The form of an answer: `text`, or `json` for an object with `final_answer` and `rationale`. */
   outputType: withDefault(Schema.Literals(["text", "json"]), "text"),
-  /** What is told after a wrong answer: the right one, the record's `ground_truth_solution`, or what a model makes of it. */
+  /**
+   * The feedback after a wrong answer: the right answer, the record's `ground_truth_solution`, or a model's text made
+   * from it.
+   */
   feedbackType: withDefault(
     Schema.Literals(["final_answer", "ground_truth_solution", "llm_feedback_from_ground_truth_solution"]),
     "final_answer",
   ),
-  /** The model that makes it, as the agent's is said. */
+  /** The model that writes the feedback, with the same keys as the agent's. */
   feedbackLmConfig: withDefault(Schema.NullOr(LmConfig), null),
-  /** false: the solution itself is told instead. */
+  /** Lets the model write the feedback; false shows the solution itself instead. */
   enableLlmFeedback: withDefault(Schema.Boolean, true),
-  /** Only the first so many subsets, in the order of the records; null: all. */
+  /** The number of subsets that are used, in the order of the records; null uses all. */
   numSubsets: withDefault(Schema.NullOr(naturalInt), null),
-  /** The first so many records of each subset; null: all. */
+  /** The number of records that are used of each subset, from its first on; null uses all. */
   samplesPerSubset: withDefault(Schema.NullOr(naturalInt), null),
 })
 export type Config = typeof Config.Type

@@ -35,7 +35,7 @@ export const Config = Schema.Struct({
   ...recordFields({ input: "question", target: "answer" }),
   /** How answers are compared: as texts, by common words, as numbers, as choices, or by `env_class`. */
   taskType: withDefault(Schema.Literals(["exact", "f1", "numeric", "mcq", "custom"]), "exact"),
-  /** The name of a scorer of one's own, or another program's class of the same kind. */
+  /** The name of a custom scorer, or of another program's class that does the same; null scores by `task_type`. */
   envClass: withDefault(Schema.NullOr(Schema.String), null),
 })
 export type Config = typeof Config.Type

@@ -7,65 +7,90 @@ const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDe
 
 /** How episodes are run, scored, validated and saved. */
 export const RuntimeSettings = Schema.Struct({
-  /** The first so many tasks of the data set, counted from its beginning also when a run goes on; null: all, 0: none. */
+  /**
+   * The number of tasks to train on, counted from the data set's beginning, also in a resumed run; null is all, 0 is
+   * none.
+   */
   maxEnvsToVisit: optional(naturalInt),
-  /** An episode is cut off after so many steps; null leaves that to the envs. */
+  /** The number of steps after which an episode is cut off; null leaves that to the envs. */
   maxStepsPerEpisode: optional(positiveInt),
-  /** Progress and a summary in the terminal. */
+  /** Shows progress and a summary in the terminal. */
   verbose: withDefault(Schema.Boolean, true),
-  /** Where scores go, below the run's folder or from the root on; of a path with a suffix, its folder. null: the run's folder itself. */
+  /**
+   * The folder of the scores, absolute or relative to the run's folder; of a path with a suffix, the folder that it
+   * lies in. null is the run's folder itself.
+   */
   scoresPath: optional(Schema.NonEmptyString),
-  /** Observations, actions, feedback and times in the scores' lines, too. */
+  /** Adds observations, actions, feedback and times to the lines of the scores. */
   verboseScoreLogging: withDefault(Schema.Boolean, true),
-  /** What `validation_num_workers` is unless given. Training episodes follow one another, as each learns from the last. */
+  /**
+   * The default of `validation_num_workers`. Training episodes always follow one another, as each learns from the last.
+   */
   numParallelEpisodes: optional(atOnce),
-  /** Validate whenever so many more episodes have ended; null or 0 never does. */
+  /** The number of ended episodes between two validations; null or 0 never validates. */
   validationFreq: optional(naturalInt),
-  /** Validation episodes at a time. null: `num_parallel_episodes`, else the number of cores. */
+  /**
+   * The number of validation episodes at the same time; null takes `num_parallel_episodes`, or else the number of
+   * cores.
+   */
   validationNumWorkers: optional(atOnce),
-  /** Validate before the first episode. */
+  /** Validates before the first episode. */
   runValidationAtStart: withDefault(Schema.Boolean, false),
-  /** The folder of the checkpoints, below the run's or from the root on; null: `checkpoints`. */
+  /** The folder of the checkpoints, absolute or relative to the run's folder; null is `checkpoints`. */
   checkpointDir: optional(Schema.NonEmptyString),
-  /** Save whenever so many more episodes have ended; null: ten times in a run, 0: at its end only. */
+  /** The number of ended episodes between two checkpoints; null saves ten times in a run, 0 at its end only. */
   checkpointEveryEpisodes: optional(naturalInt),
-  /** Which ones stay: the newest, or the best by validation, for which every validation saves one. */
+  /** Which checkpoints are kept: the newest, or the best by validation; the latter saves one at every validation. */
   checkpointStrategy: withDefault(Schema.Literals(["last_n", "top_k_val"]), "last_n"),
-  /** How many; 0 keeps all. */
+  /** The number of checkpoints that are kept; 0 keeps all. */
   checkpointKeepLast: withDefault(naturalInt, 0),
-  /** Save before the first episode. */
+  /** Saves a checkpoint before the first episode. */
   checkpointOnStart: withDefault(Schema.Boolean, false),
-  /** A checkpoint's folder, or `latest` in a folder of such: goes on from it, in a new run's folder. */
+  /**
+   * The folder of a checkpoint, or `latest` in a folder of checkpoints. Training continues from it in a new run's
+   * folder; null starts anew.
+   */
   resumeFrom: optional(Schema.NonEmptyString),
-  /** Episodes of the data set that are passed over. */
+  /** The number of episodes to skip at the data set's beginning. */
   startEpisodeIndex: withDefault(naturalInt, 0),
 })
 export type RuntimeSettings = typeof RuntimeSettings.Type
 
 /** What a run leaves, and where. */
 export const OutputSettings = Schema.Struct({
-  /** Runs get folders `YYYYMMDD_HHMMSS` in it; null: the launcher's results, by the identifier of all runs. */
+  /**
+   * The folder in which each run gets a folder `YYYYMMDD_HHMMSS`; null puts the run into the launcher's results, in a
+   * folder by the run's identifier.
+   */
   resultsDir: optional(Schema.NonEmptyString),
-  /** How much `run.log` and the terminal are told: failures and how it began (`ERROR`), warnings, too (`WARN`), validations, checkpoints, notes and the end, too (`INFO`), episodes and updates, too (`DEBUG`). */
+  /**
+   * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings, `INFO`
+   * adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates.
+   */
   logLevel: withDefault(LogLevel, "INFO"),
-  /** Keep the memory as `memories/memory_{episode}.jsonl` whenever so many more episodes have ended; 0: at the end only. */
+  /**
+   * The number of ended episodes between two copies of the memory as `memories/memory_{episode}.jsonl`; 0 saves one at
+   * the end only.
+   */
   saveMemoryEvery: withDefault(naturalInt, 0),
-  /** Keep every call of the model, with its tokens, as rollouts to train on: `rollouts/train/rollouts.jsonl` and so on. */
+  /**
+   * Saves every call of the model with its tokens, as rollouts to train on: `rollouts/train/rollouts.jsonl` and so on.
+   */
   saveRollouts: withDefault(Schema.Boolean, false),
 })
 export type OutputSettings = typeof OutputSettings.Type
 
 /** All about a run but what is played, and by whom. */
 export const RunSettings = Schema.Struct({
-  /** In the run's folder and its lists. */
+  /** The name of the run, which is shown in lists and is a part of its folder's name. */
   name: withDefault(runName, "run"),
-  /** A line about the run, for people. */
+  /** A line that describes the run, for people; null for none. */
   description: optional(Schema.String),
-  /** Where all chance of the envs comes from, and the seeds of the model's sampling. */
+  /** The seed of all randomness of the envs and of the model's sampling. */
   seed: orDefault(Schema.Int, 0),
   /** How episodes are run, scored, validated and saved. */
   runtime: withDefault(RuntimeSettings, {}),
-  /** What a run leaves, and where. */
+  /** Which files a run writes, and where. */
   output: orDefault(OutputSettings, {}),
 })
 export type RunSettings = typeof RunSettings.Type

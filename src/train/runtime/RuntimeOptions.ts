@@ -3,21 +3,21 @@
 /** The settings of `Runtime.run` that are the same in code and in files. */
 export interface RuntimeOptions {
   /**
-   * In the run's folder and its lists.
+   * The name of the run, which is shown in lists and is a part of its folder's name.
    *
    * @default "run"
    */
   readonly name?: string
 
   /**
-   * A line about the run, for people.
+   * A line that describes the run, for people; null for none.
    *
    * @default null
    */
   readonly description?: string | null
 
   /**
-   * Where all chance of the envs comes from, and the seeds of the model's sampling.
+   * The seed of all randomness of the envs and of the model's sampling.
    *
    * @default 0
    */
@@ -28,100 +28,102 @@ export interface RuntimeOptions {
    */
   readonly runtime?: {
     /**
-     * The first so many tasks of the data set, counted from its beginning also when a run goes on; null: all, 0:
-     * none.
+     * The number of tasks to train on, counted from the data set's beginning, also in a resumed run; null is all, 0
+     * is none.
      *
      * @default null
      */
     readonly maxEnvsToVisit?: number | null
     /**
-     * An episode is cut off after so many steps; null leaves that to the envs.
+     * The number of steps after which an episode is cut off; null leaves that to the envs.
      *
      * @default null
      */
     readonly maxStepsPerEpisode?: number | null
     /**
-     * Progress and a summary in the terminal.
+     * Shows progress and a summary in the terminal.
      *
      * @default true
      */
     readonly verbose?: boolean
     /**
-     * Where scores go, below the run's folder or from the root on; of a path with a suffix, its folder. null: the
-     * run's folder itself.
+     * The folder of the scores, absolute or relative to the run's folder; of a path with a suffix, the folder that
+     * it lies in. null is the run's folder itself.
      *
      * @default null
      */
     readonly scoresPath?: string | null
     /**
-     * Observations, actions, feedback and times in the scores' lines, too.
+     * Adds observations, actions, feedback and times to the lines of the scores.
      *
      * @default true
      */
     readonly verboseScoreLogging?: boolean
     /**
-     * What `validation_num_workers` is unless given. Training episodes follow one another, as each learns from the
+     * The default of `validation_num_workers`. Training episodes always follow one another, as each learns from the
      * last.
      *
      * @default null
      */
     readonly numParallelEpisodes?: number | null
     /**
-     * Validate whenever so many more episodes have ended; null or 0 never does.
+     * The number of ended episodes between two validations; null or 0 never validates.
      *
      * @default null
      */
     readonly validationFreq?: number | null
     /**
-     * Validation episodes at a time. null: `num_parallel_episodes`, else the number of cores.
+     * The number of validation episodes at the same time; null takes `num_parallel_episodes`, or else the number of
+     * cores.
      *
      * @default null
      */
     readonly validationNumWorkers?: number | null
     /**
-     * Validate before the first episode.
+     * Validates before the first episode.
      *
      * @default false
      */
     readonly runValidationAtStart?: boolean
     /**
-     * The folder of the checkpoints, below the run's or from the root on; null: `checkpoints`.
+     * The folder of the checkpoints, absolute or relative to the run's folder; null is `checkpoints`.
      *
      * @default null
      */
     readonly checkpointDir?: string | null
     /**
-     * Save whenever so many more episodes have ended; null: ten times in a run, 0: at its end only.
+     * The number of ended episodes between two checkpoints; null saves ten times in a run, 0 at its end only.
      *
      * @default null
      */
     readonly checkpointEveryEpisodes?: number | null
     /**
-     * Which ones stay: the newest, or the best by validation, for which every validation saves one.
+     * Which checkpoints are kept: the newest, or the best by validation; the latter saves one at every validation.
      *
      * @default "last_n"
      */
     readonly checkpointStrategy?: "last_n" | "top_k_val"
     /**
-     * How many; 0 keeps all.
+     * The number of checkpoints that are kept; 0 keeps all.
      *
      * @default 0
      */
     readonly checkpointKeepLast?: number
     /**
-     * Save before the first episode.
+     * Saves a checkpoint before the first episode.
      *
      * @default false
      */
     readonly checkpointOnStart?: boolean
     /**
-     * A checkpoint's folder, or `latest` in a folder of such: goes on from it, in a new run's folder.
+     * The folder of a checkpoint, or `latest` in a folder of checkpoints. Training continues from it in a new run's
+     * folder; null starts anew.
      *
      * @default null
      */
     readonly resumeFrom?: string | null
     /**
-     * Episodes of the data set that are passed over.
+     * The number of episodes to skip at the data set's beginning.
      *
      * @default 0
      */
@@ -129,31 +131,32 @@ export interface RuntimeOptions {
   }
 
   /**
-   * What a run leaves, and where.
+   * Which files a run writes, and where.
    */
   readonly output?: {
     /**
-     * Runs get folders `YYYYMMDD_HHMMSS` in it; null: the launcher's results, by the identifier of all runs.
+     * The folder in which each run gets a folder `YYYYMMDD_HHMMSS`; null puts the run into the launcher's results,
+     * in a folder by the run's identifier.
      *
      * @default null
      */
     readonly resultsDir?: string | null
     /**
-     * How much `run.log` and the terminal are told: failures and how it began (`ERROR`), warnings, too (`WARN`),
-     * validations, checkpoints, notes and the end, too (`INFO`), episodes and updates, too (`DEBUG`).
+     * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings,
+     * `INFO` adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates.
      *
      * @default "INFO"
      */
     readonly logLevel?: "DEBUG" | "INFO" | "WARN" | "ERROR"
     /**
-     * Keep the memory as `memories/memory_{episode}.jsonl` whenever so many more episodes have ended; 0: at the end
-     * only.
+     * The number of ended episodes between two copies of the memory as `memories/memory_{episode}.jsonl`; 0 saves
+     * one at the end only.
      *
      * @default 0
      */
     readonly saveMemoryEvery?: number
     /**
-     * Keep every call of the model, with its tokens, as rollouts to train on: `rollouts/train/rollouts.jsonl` and so
+     * Saves every call of the model with its tokens, as rollouts to train on: `rollouts/train/rollouts.jsonl` and so
      * on.
      *
      * @default false

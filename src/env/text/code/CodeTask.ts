@@ -100,9 +100,9 @@ export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false,
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("code"), "code"),
   ...recordFields({ input: "prompt", target: "tests" }),
-  /** How often one may try. */
+  /** The number of attempts at each task. */
   attempts: withDefault(positiveInt, 1),
-  /** The part of the tests that passes is the score. */
+  /** Scores the share of tests that pass, instead of all or nothing. */
   partial: withDefault(Schema.Boolean, false),
 })
 export type Config = typeof Config.Type

@@ -17,31 +17,34 @@ export const recordFields = (defaults: {
   readonly target: string
   readonly split?: string
 }) => ({
-  /** The records, in a file: a JSON object a line, or CSV; named from the config's folder. */
+  /** The file of the records, as JSON lines or CSV; a relative path starts at the config's folder. */
   datasetPath: optionalText,
-  /** Records in the config itself. */
+  /** The records, in the config itself. */
   items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
-  /** Of a hub, which isn't reached from here: the name of the same as a local file is asked for. */
+  /** The name of a data set on a hub. Hubs are not read: the error asks for the same data as a local file. */
   hfDataset: optionalText,
-  /** A part of that. */
+  /** The subset of the hub's data set. */
   hfSubset: optionalText,
-  /** And which of its splits. */
+  /** The split of the hub's data set. */
   split: orDefault(Schema.String, defaults.split ?? "train"),
   /** The record's key of the question. */
   inputField: withDefault(Schema.String, defaults.input),
-  /** And of the answer, or of a list of answers. */
+  /** The record's key of the answer, or of a list of answers. */
   targetField: withDefault(Schema.String, defaults.target),
   /** Another name of `input_field`. */
   questionField: Schema.optionalKey(Schema.String),
   /** Another name of `target_field`. */
   answerField: Schema.optionalKey(Schema.String),
-  /** The record's key of what there is to choose from. */
+  /** The record's key of the choices. */
   choicesField: optionalText,
-  /** The record's key of its id; null: its place. */
+  /** The record's key of its id; null takes the record's position. */
   idField: optionalText,
-  /** Keys of the record that go into the env's metadata. */
+  /** The record's keys that become the env's metadata. */
   metaFields: withDefault(Schema.Array(Schema.String), []),
-  /** What is said instead of the question alone: `{question}` stands for it. */
+  /**
+   * The text that is shown instead of the question alone; `{question}` stands for the question. null shows the
+   * question.
+   */
   instructionTemplate: optionalText,
   ...orderFields,
 })

@@ -121,12 +121,12 @@ export const make = ({ id, plan, metadata = {} }: Task): TextEnv =>
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("calendar"), "calendar"),
   ...levelFields,
-  /** In the calendar when it begins. */
+  /** The number of events in the calendar at the start. */
   events: withDefault(
     Schema.Int.check(Schema.isBetween({ minimum: mostRequests + 1, maximum: mostEvents })),
     mostEvents,
   ),
-  /** How many things are asked. */
+  /** The number of requests in each task. */
   requests: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mostRequests })), 2),
 })
 export type Config = typeof Config.Type

@@ -39,13 +39,16 @@ const wordings: ReadonlyArray<(word: string) => string> = [
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("codebook"), "codebook"),
   ...levelFields,
-  /** How many different words are asked. */
+  /** The number of different words that are asked. */
   words: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: birds.length })), 12),
-  /** In how many wordings the same is asked. */
+  /** The number of wordings in which the same question is asked. */
   wordings: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: wordings.length })), 4),
-  /** `shift`: every letter is so many places further in the alphabet; `none`: each code word is drawn by itself. */
+  /**
+   * How the code is made: `shift` moves every letter by the same number of places in the alphabet, `none` draws each
+   * code word by itself.
+   */
   rule: withDefault(Schema.Literals(["shift", "none"]), "shift"),
-  /** Of the code: data sets of different `seed` have it in common. */
+  /** The seed of the code, which data sets of different `seed` have in common. */
   codeSeed: withDefault(Schema.Int, 42),
 })
 export type Config = typeof Config.Type

@@ -229,9 +229,9 @@ const most = roomNames.length
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("key_door"), "key_door"),
   ...levelFields,
-  /** In the house. */
+  /** The number of rooms in the house. */
   rooms: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: most })), 5),
-  /** Of them, so many are behind a locked door. */
+  /** The number of those rooms that are behind a locked door. */
   doors: withDefault(naturalInt.check(Schema.isLessThanOrEqualTo(colours.length)), 2),
 })
 export type Config = typeof Config.Type

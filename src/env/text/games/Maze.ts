@@ -109,7 +109,7 @@ export const make = ({ id, maze, metadata = {} }: Task): TextEnv => {
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("text_maze"), "text_maze"),
   ...levelFields,
-  /** Rows, and columns. */
+  /** The number of rows, and of columns. */
   size: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: 50 })), 5),
 })
 export type Config = typeof Config.Type

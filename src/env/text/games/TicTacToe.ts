@@ -142,7 +142,7 @@ const policies = { random, optimal }
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("tic_tac_toe"), "tic_tac_toe"),
   ...levelFields,
-  /** Who plays the other side. */
+  /** The opponent: `random` draws its moves, `optimal` plays perfectly. */
   opponent: withDefault(Schema.Literals(["random", "optimal"]), "random"),
 })
 export type Config = typeof Config.Type

@@ -153,7 +153,7 @@ export const make = ({ id, thing, questions = 20, metadata = {} }: Task): TextEn
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("twenty_questions"), "twenty_questions"),
   ...levelFields,
-  /** So many may be asked. */
+  /** The number of questions that may be asked. */
   questions: withDefault(positiveInt, 20),
 })
 export type Config = typeof Config.Type

@@ -84,7 +84,7 @@ export const make = ({ id, word, guesses = 6, metadata = {} }: Task): TextEnv =>
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("word_guess"), "word_guess"),
   ...levelFields,
-  /** So many may be made. */
+  /** The number of guesses that may be made. */
   guesses: withDefault(positiveInt, 6),
 })
 export type Config = typeof Config.Type

@@ -12,7 +12,7 @@ import type { TextEnv } from "../TextEnv.ts"
 
 /** The keys of every game; `seed` is that of the tasks, and of their order if they are shuffled. */
 export const levelFields = {
-  /** How many there are. */
+  /** The number of tasks. */
   numTasks: withDefault(positiveInt, 100),
   ...orderFields,
 }

@@ -21,7 +21,7 @@ export const Spending = Schema.Struct({
   calls: Schema.Int,
   inputTokens: Schema.Int,
   outputTokens: Schema.Int,
-  /** In what the prices are in. */
+  /** The money spent, in the currency of the prices. */
   money: Schema.Finite,
 })
 export type Spending = typeof Spending.Type

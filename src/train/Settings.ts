@@ -129,6 +129,6 @@ export interface TrainInput extends TrainOptions {
 }
 
 interface ValidationInput extends ValidationOptions {
-  /** Other envs than that of the training: each plays its share of the episodes, at the same time as the others. */
+  /** Envs to validate on besides the training env. Each plays its share of the episodes, at the same time as the others. */
   readonly envs?: ReadonlyArray<Env | string>
 }

@@ -56,7 +56,7 @@ export const RuntimeSettings = Schema.Struct({
 })
 export type RuntimeSettings = typeof RuntimeSettings.Type
 
-/** What a run leaves, and where. */
+/** The files that a run writes, and where. */
 export const OutputSettings = Schema.Struct({
   /**
    * The folder in which each run gets a folder `YYYYMMDD_HHMMSS`; null puts the run into the launcher's results, in a

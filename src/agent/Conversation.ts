@@ -257,9 +257,9 @@ export const make = (options: ConversationOptions): Conversation => {
         }
         return undoable(() => {
           asked = 0
-          const known = external
+          const known = new Set(external.map((spec) => JSON.stringify(spec)))
           if (externalTools !== undefined) external = externalTools.filter(({ name }) => !own.has(name))
-          const unknown = external.filter(({ name }) => !known.some((spec) => spec.name === name))
+          const unknown = external.filter((spec) => !known.has(JSON.stringify(spec)))
           const introduced = unknown.length === 0 ? undefined : form.introduce?.(unknown)
           messages.push({ role: "user", content: introduced === undefined ? text : `${introduced}\n\n${text}` })
         })

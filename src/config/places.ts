@@ -35,6 +35,11 @@ export const withPlaces = Effect.fnUntraced(function* (
   ): Effect.fn.Return<unknown, never, FileSystem.FileSystem | Path.Path> {
     if (typeof value === "string") {
       if (fileKeys.has(key)) return (yield* locate(value, baseDir)).path
+      const [, model] = key === "model" ? (/^builtin:(.*\.json)$/s.exec(value) ?? []) : []
+      if (model !== undefined) {
+        const { path, isThere } = yield* locate(model, baseDir)
+        return isThere ? `builtin:${path}` : value
+      }
       // It is made there, so it needn't be there.
       return folderKeys.has(key) ? paths.resolve(baseDir, value) : value
     }
@@ -49,6 +54,9 @@ export const withPlaces = Effect.fnUntraced(function* (
   })
   return yield* placedAll(config)
 })
+
+/** The name of a model that is the same wherever its file lies: `builtin:FILE.json` without folders. */
+export const unplacedModel = (model: string): string => model.replace(/^builtin:.*[\\/](?=[^\\/]+\.json$)/s, "builtin:")
 
 const fileKeys = new Set(["datasetPath", "dataset_path"])
 const folderKeys = new Set(["cacheDir", "cache_dir"])

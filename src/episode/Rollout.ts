@@ -55,7 +55,7 @@ export const AgentStep = Schema.TaggedStruct("AgentStep", {
 })
 export type AgentStep = typeof AgentStep.Type
 
-/** What the model was told in the place of an observation, where its completion was meant for the env and held no action. */
+/** Gives the feedback that replaced an observation, if a completion that was meant for the env held no action; else null. */
 export const parseFailureOf = ({
   call: { target, parsed },
 }: Pick<AgentStep, "call">): Extract<ModelCall["parsed"], { readonly _tag: "Failed" }> | null =>

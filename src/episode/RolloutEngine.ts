@@ -16,11 +16,13 @@
  * ```
  */
 import { Cause, Effect, Exit, type FileSystem, Option, type Path, Queue, Stream } from "effect"
+import { messageOf } from "../config/text.ts"
 import { sha256 } from "../config/sha256.ts"
 import type { DatasetError } from "../env/text/TaskSet.ts"
 import type { TextEnv } from "../env/text/TextEnv.ts"
 import { CallContext } from "../lm/Lm.ts"
 import type { LmError } from "../lm/LmError.ts"
+import { ProtocolError } from "./ProtocolError.ts"
 import { inOrder } from "./inOrder.ts"
 import { isFinal } from "./isFinal.ts"
 import { linesOf, valueOf } from "./jsonLines.ts"
@@ -83,7 +85,26 @@ export interface Summary {
 }
 
 const protocolOf = <Env>({ protocol }: Batch<Env>, request: RolloutRequest): Protocol<Env> =>
-  typeof protocol === "function" ? protocol(request) : protocol
+  typeof protocol === "function" ? guarded(protocol, request) : protocol
+
+/** The protocol of a request; where the user's function throws, one whose episodes fail with what it threw. */
+const guarded = <Env>(
+  protocolFor: (request: RolloutRequest) => Protocol<Env>,
+  request: RolloutRequest,
+): Protocol<Env> => {
+  try {
+    return protocolFor(request)
+  } catch (error) {
+    const name = "unknown"
+    const failure = new ProtocolError({
+      protocol: name,
+      rollout: request.id,
+      message: `protocol: the function threw for the request ${request.id}: ${messageOf(error)}; expected a protocol`,
+      ...(error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}),
+    })
+    return { name, play: () => Effect.fail(failure) }
+  }
+}
 
 const silent = (): Effect.Effect<void> => Effect.void
 

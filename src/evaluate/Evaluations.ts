@@ -26,7 +26,7 @@ import {
   snakeCase,
   sourceOf,
 } from "../config/Config.ts"
-import { locate, withPlaces } from "../config/places.ts"
+import { locate, unplacedModel, withPlaces } from "../config/places.ts"
 import { sha256 } from "../config/sha256.ts"
 import * as Datasets from "../env/text/Datasets.ts"
 import type { DatasetError } from "../env/text/TaskSet.ts"
@@ -92,7 +92,7 @@ export const fromConfig = (
       const open = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
         Lms.open(
           { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
-          { spent, source: placeOfModel([...prefix, "lmConfig"], from) },
+          { spent, baseDir, source: placeOfModel([...prefix, "lmConfig"], from) },
         )
       const needs = yield* Effect.context<Lms.Needs>()
       const dataset = yield* Datasets.open(said.dataset, {
@@ -131,8 +131,13 @@ export const fromConfig = (
           }
         }),
       )
-      const compareTo = settings.compareTo === null ? null : yield* earlier(settings.compareTo, baseDir)
-      const other = compareTo === null ? null : yield* readRows(compareTo)
+      const compareTo = settings.compareTo === null ? null : yield* earlier(settings.compareTo, baseDir, from)
+      const other =
+        compareTo === null
+          ? null
+          : yield* Effect.mapError(readRows(compareTo), (error) =>
+              error.line === null ? wrongCompareTo(error.message, from) : error,
+            )
       const agents = yield* Effect.forEach(decoded, ({ config: plain }, at) =>
         Effect.map(withPlaces(plain, baseDir), (whole): Plain => ({ name: names[at], ...whole })),
       )
@@ -179,7 +184,11 @@ const identityOf = (
   lmConfig: LmConfig,
 ): Plain => {
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
-  return { name, ...agent, lmConfig: { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } }
+  return {
+    name,
+    ...agent,
+    lmConfig: { model: unplacedModel(model), temperature, maxOutputTokens, stopSequences, thinkingBudget },
+  }
 }
 
 const judgeIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
@@ -189,12 +198,20 @@ const judgeIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
 const earlier = Effect.fnUntraced(function* (
   folder: string,
   baseDir: string,
-): Effect.fn.Return<string, RolloutsError, FileSystem.FileSystem | Path.Path> {
+  from: DecodeOptions,
+): Effect.fn.Return<string, ConfigError, FileSystem.FileSystem | Path.Path> {
   const { path, isThere, tried } = yield* locate(folder, baseDir)
   if (isThere) return path
-  const message = `compare_to: expected the folder of a finished evaluation at ${tried.join(" or ")}, found nothing`
-  return yield* new RolloutsError({ path: folder, line: null, message })
+  return yield* wrongCompareTo(
+    `expected the folder of a finished evaluation at ${tried.join(" or ")}, found nothing`,
+    from,
+  )
 })
+
+const wrongCompareTo = (problem: string, from: DecodeOptions): ConfigError => {
+  const source = sourceOf(from, "compareTo")
+  return new ConfigError({ source, key: "compare_to", message: `${source}: compare_to: ${problem}` })
+}
 
 const rowOf = valueOf(EpisodeRow)
 

@@ -10,9 +10,11 @@
  */
 import { Effect } from "effect"
 import { exact as sameText, f1 as sameWords, type Scorer as AnswerScorer } from "../env/text/answers/score.ts"
+import { messageOf } from "../config/text.ts"
 import { normalise, unboxed } from "../env/text/answers/text.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type Played } from "./Played.ts"
+import { ScorerError } from "./ScorerError.ts"
 import { usageOf } from "./usage.ts"
 
 export { judge } from "./judge.ts"
@@ -22,12 +24,12 @@ export interface Scorer {
   /** It measures time, so it is in nothing that is the same in every run of a seed. */
   readonly timed: boolean
   /** Of an episode that didn't fail. */
-  readonly score: (played: Played) => Effect.Effect<number | null, LmError>
+  readonly score: (played: Played) => Effect.Effect<number | null, LmError | ScorerError>
 }
 
 type Score = number | null
 
-/** A scorer of one's own. */
+/** Makes a scorer of a function. What it throws is a `ScorerError`. */
 export const make = (name: string, score: (played: Played) => Score | Effect.Effect<Score, LmError>): Scorer => ({
   name,
   timed: false,
@@ -35,7 +37,17 @@ export const make = (name: string, score: (played: Played) => Score | Effect.Eff
     Effect.suspend(() => {
       const found = score(played)
       return Effect.isEffect(found) ? found : Effect.succeed(found)
-    }),
+    }).pipe(
+      Effect.catchDefect((error) =>
+        Effect.fail(
+          new ScorerError({
+            scorer: name,
+            message: `scorers: ${name} threw for episode ${played.index + 1}: ${messageOf(error)}; expected a number or null`,
+            ...(error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}),
+          }),
+        ),
+      ),
+    ),
 })
 
 /** What the env gave in all. */

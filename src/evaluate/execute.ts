@@ -31,6 +31,7 @@ import { journalFile } from "./journalFile.ts"
 import * as Report from "./Report.ts"
 import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { Scorer } from "./Scorer.ts"
+import type { ScorerError } from "./ScorerError.ts"
 
 /** Who is evaluated. */
 export interface Contestant {
@@ -87,7 +88,7 @@ export const EvaluationResult = Schema.Struct({
 })
 export type EvaluationResult = typeof EvaluationResult.Type
 
-export type ExecuteError = ConfigError | LmError | RunStoreError | RolloutsError
+export type ExecuteError = ConfigError | LmError | RunStoreError | RolloutsError | ScorerError
 
 /** The tables in a run's folder. */
 export const episodesFile = "episodes.jsonl"

@@ -16,6 +16,7 @@ import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type Played } from "./Played.ts"
 import type { Scorer } from "./Scorer.ts"
+import type { ScorerError } from "./ScorerError.ts"
 import { usageOf } from "./usage.ts"
 
 const about = {
@@ -93,7 +94,7 @@ const placeOf = ({ index, task, repeat, env }: Played, agent: string) => ({
 export const episodeRow = Effect.fnUntraced(function* (
   played: Played,
   { agent, scorers, price }: Marking,
-): Effect.fn.Return<EpisodeRow, LmError> {
+): Effect.fn.Return<EpisodeRow, LmError | ScorerError> {
   const { env, steps, ending, rollouts, error, startedAtMillis, endedAtMillis } = played
   const scores: Record<string, number | null> = {}
   for (const { name, score } of error === null ? scorers : []) {

@@ -13,6 +13,7 @@ import type { HttpClient } from "effect/http"
 import { closest } from "../config/closest.ts"
 import { ConfigError } from "../config/Config.ts"
 import { mostBytes, readText } from "../config/files.ts"
+import { locate } from "../config/places.ts"
 import { messageOf } from "../config/text.ts"
 import * as Anthropic from "./anthropic.ts"
 import { budgeted, priceOf, Spent } from "./budgeted.ts"
@@ -37,6 +38,8 @@ export interface OpenOptions {
   readonly models?: Readonly<Record<string, LmService>>
   /** Who said it, for messages. */
   readonly source?: string
+  /** The folder that `builtin:FILE.json` is named from, before the current one; the current one unless given. */
+  readonly baseDir?: string
 }
 
 export type Needs = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
@@ -162,7 +165,8 @@ const builtIn = Effect.fnUntraced(function* (
     })
   }
   if (name.endsWith(".json")) {
-    const text = yield* Effect.mapError(readText(name, mostBytes.text), (error) =>
+    const { path } = yield* locate(name, how.baseDir ?? ".")
+    const text = yield* Effect.mapError(readText(path, mostBytes.text), (error) =>
       configError(how, "model", `${name} can't be read: ${messageOf(error)}`),
     )
     return (yield* Ngram.read(text, name)).lm

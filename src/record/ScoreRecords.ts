@@ -45,8 +45,6 @@ const foreign = {
 
 const AnyRecord = Schema.Struct({
   ...StepScoreRecord.fields,
-  // Earlier versions of ours wrote the whole word.
-  mode: Schema.Literals(["train", "val", "validation"]),
   // Left out, or null, where there was nothing more to see.
   observation: orNone(Schema.String),
   ...foreign,
@@ -56,19 +54,8 @@ const isForeign = (record: typeof AnyRecord.Type): boolean => Object.keys(foreig
 
 /** In our words. Its observation is what was seen after the step. */
 const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
-  const {
-    mode: written,
-    observation,
-    feedback_message,
-    target,
-    feedback_extra,
-    error_type,
-    env_info,
-    timing,
-    ...ours
-  } = record
-  const mode = written === "validation" ? "val" : written
-  if (!isForeign(record)) return { ...ours, mode, ...(typeof observation === "string" ? { observation } : {}) }
+  const { observation, feedback_message, target, feedback_extra, error_type, env_info, timing, ...ours } = record
+  if (!isForeign(record)) return { ...ours, ...(typeof observation === "string" ? { observation } : {}) }
   const isExtra = feedback_extra !== undefined && feedback_extra !== null
   const extra = {
     ...(isPlain(feedback_extra) ? feedback_extra : isExtra ? { value: feedback_extra } : {}),
@@ -77,7 +64,6 @@ const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
   const { step_start, step_end, duration_ms } = timing ?? {}
   return {
     ...ours,
-    mode,
     next_observation: observation ?? null,
     feedback: {
       score: ours.score,

@@ -43,30 +43,30 @@ export const withLogs = <A, E, R>(
 ): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     let waiting: Array<RunEvent> = []
-    const isThere = Latch.makeUnsafe(false)
+    const hasWaiting = Latch.makeUnsafe(false)
     const taken = (): ReadonlyArray<RunEvent> => {
       const all = waiting
       waiting = []
-      isThere.closeUnsafe()
+      hasWaiting.closeUnsafe()
       return all
     }
-    const tell = Effect.suspend(() => (waiting.length === 0 ? Effect.void : recording.emit(taken()))).pipe(
+    const emitWaiting = Effect.suspend(() => (waiting.length === 0 ? Effect.void : recording.emit(taken()))).pipe(
       Effect.uninterruptible,
       // A disk that is full ends the run by the events of its own.
       Effect.ignore,
     )
     const logger = Logger.make((logged) => {
       waiting.push(eventOf(logged))
-      isThere.openUnsafe()
+      hasWaiting.openUnsafe()
     })
     const others = [...(yield* Logger.CurrentLoggers)].filter((one) => one !== Logger.defaultLogger)
-    yield* Effect.addFinalizer(() => tell)
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(isThere.await, tell)))
-    const whole: Recording = {
+    yield* Effect.addFinalizer(() => emitWaiting)
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(hasWaiting.await, emitWaiting)))
+    const recordingWithLogs: Recording = {
       emit: (events) => Effect.suspend(() => recording.emit(waiting.length === 0 ? events : [...taken(), ...events])),
-      flush: Effect.andThen(tell, recording.flush),
+      flush: Effect.andThen(emitWaiting, recording.flush),
     }
-    return yield* use(whole).pipe(
+    return yield* use(recordingWithLogs).pipe(
       Effect.provideService(Logger.CurrentLoggers, new Set([...others, logger])),
       Effect.provideService(References.MinimumLogLevel, inEffect[level]),
     )

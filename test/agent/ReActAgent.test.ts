@@ -165,6 +165,23 @@ describe("an agent that thinks aloud", () => {
     }),
   )
 
+  it.effect("tells the model again of a tool whose schema changed", () =>
+    Effect.gen(function* () {
+      const { agent, script } = yield* made({}, ...Array.from({ length: 3 }, () => "Action: wait"))
+      const toolOf = (parameter: string) => ({
+        name: "ask",
+        description: "Asks.",
+        parameters: { type: "object", properties: { [parameter]: { type: "string" } } },
+      })
+      for (const tool of [toolOf("a"), toolOf("a"), toolOf("b")]) yield* agent.act({ ...look("Well?"), tools: [tool] })
+      const messages = script.requests[2].messages.filter(({ role }) => role === "user")
+      assert.deepStrictEqual(
+        messages.map(({ content }) => /properties":\{"(.)"/.exec(content)?.[1]),
+        ["a", undefined, "b"],
+      )
+    }),
+  )
+
   it.effect("stops asking after so many calls", () =>
     Effect.gen(function* () {
       const again = "Action: lookup[Paris]"

@@ -4,7 +4,9 @@ import * as MemorylessAgent from "../../src/agent/MemorylessAgent.ts"
 import * as Parser from "../../src/agent/Parser.ts"
 import * as Delegating from "../../src/episode/Delegating.ts"
 import type { Outcome } from "../../src/episode/Outcome.ts"
+import type { Protocol } from "../../src/episode/Protocol.ts"
 import * as RolloutEngine from "../../src/episode/RolloutEngine.ts"
+import type { RolloutRequest } from "../../src/episode/RolloutRequest.ts"
 import * as SingleAgent from "../../src/episode/SingleAgent.ts"
 import type { ToolHandler } from "../../src/episode/tools.ts"
 import * as Scripted from "../../src/lm/scripted.ts"
@@ -131,6 +133,29 @@ describe("what a parent says of a sub-agent that throws", () => {
       assert.containSubset(step, {
         toolResults: [{ isError: true, content: `helper failed: its ${what} threw: no room` }],
       })
+    }),
+  )
+})
+
+describe("a function from request to protocol that throws", () => {
+  it.effect("fails its episode and no other one", () =>
+    Effect.gen(function* () {
+      const agent = scripted(() => ({ act: "done" }))
+      const protocol = (request: RolloutRequest): Protocol => {
+        if (request.id === "task-0#1") throw new Error("no\nprotocol")
+        return SingleAgent.make(agent)
+      }
+      const outcomes = yield* collected({ ...batchOf(2), protocol })
+      assert.deepStrictEqual(
+        outcomes.filter((outcome) => typeof outcome !== "number"),
+        [
+          {
+            error: "ProtocolError",
+            message: "protocol: the function threw for the request task-0#1: no; protocol; expected a protocol",
+          },
+        ],
+      )
+      assert.isAbove(outcomes.length, 1)
     }),
   )
 })

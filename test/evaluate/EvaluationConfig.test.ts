@@ -127,6 +127,19 @@ describe("the config of an evaluation", () => {
     }),
   )
 
+  it.effect("names the line of an evaluation to compare with that is not there, or not finished", () =>
+    Effect.gen(function* () {
+      for (const compare_to of ["/nowhere", import.meta.dirname]) {
+        const lines = new Map([["compareTo", "tasks.yaml:4"]])
+        const config = { dataset, agent: reader, compare_to }
+        const evaluation = Evaluations.fromConfig(config, { source: "tasks.yaml", lines })
+        const error = yield* Effect.flip(Effect.provide(evaluation, layers()))
+        assert.strictEqual(error._tag, "ConfigError")
+        assert.match(error.message, /^tasks\.yaml:4: compare_to: .*expected the folder of a finished evaluation/)
+      }
+    }),
+  )
+
   it.effect("names the line of what is wrong, and says it of data set and agents at once", () =>
     Effect.gen(function* () {
       const lines = new Map([

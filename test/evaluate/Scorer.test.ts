@@ -59,6 +59,19 @@ describe("scorers", () => {
     }),
   )
 
+  it.effect("fail with a ScorerError where their function throws", () =>
+    Effect.gen(function* () {
+      const thrown = (): never => {
+        throw new Error("no\ntarget")
+      }
+      for (const scorer of [Scorer.make("own", thrown), Scorer.make("own", () => Effect.sync(thrown))]) {
+        const error = yield* Effect.flip(valueOf(scorer, answered("a", "a", { index: 2 })))
+        assert.strictEqual(error._tag, "ScorerError")
+        assert.strictEqual(error.message, "scorers: own threw for episode 3: no; target; expected a number or null")
+      }
+    }),
+  )
+
   it.effect("have nothing to say where the judge says nothing, and stop where nobody can be asked any more", () =>
     Effect.gen(function* () {
       const config = LmConfig.make({ model: "judge" })
@@ -68,7 +81,7 @@ describe("scorers", () => {
       assert.isNull(yield* valueOf(judgeBy(Scripted.make(() => "I'd rather not say")), answered("a", "a")))
       assert.isNull(yield* valueOf(judgeBy(failing("exhausted")), answered("a", "a")))
       const error = yield* Effect.flip(valueOf(judgeBy(failing("budget")), answered("a", "a")))
-      assert.strictEqual(error.reason, "budget")
+      assert.deepInclude(error, { _tag: "LmError", reason: "budget" })
     }),
   )
 

@@ -54,7 +54,7 @@ describe("the path of a run", () => {
     assert.deepEqual(fromPath(`/some/where/${path}/`), identifier)
   })
 
-  it("with a variable whose underscores are escaped, as they were at first, is read as well", () => {
+  it("is read with escapes in a variable's name", () => {
     const path = `${time}/0123abc_tune_num=5Fenvs/8/0001`
     assert.deepEqual(fromPath(path)?.population, { num_envs: "8" })
   })

@@ -5,6 +5,7 @@ import { HttpClient, HttpClientResponse } from "effect/http"
 import { Spent } from "../../src/lm/budgeted.ts"
 import * as LmConfig from "../../src/lm/LmConfig.ts"
 import { Lm } from "../../src/lm/Lm.ts"
+import { unplacedModel, withPlaces } from "../../src/config/places.ts"
 import * as Lms from "../../src/lm/Lms.ts"
 import { type CallRecord, CallSink } from "../../src/lm/logged.ts"
 import * as Ngram from "../../src/lm/ngram.ts"
@@ -241,6 +242,13 @@ describe("builtin", () => {
       yield* fs.writeFileString(`${directory}/policy.json`, JSON.stringify(policy.snapshot()))
       const kept = LmConfig.make({ model: `builtin:${directory}/policy.json`, temperature: 0 })
       assert.strictEqual((yield* (yield* Lms.open(kept)).complete(asking(kept))).content, learnt)
+      // Named from the config's folder, and in a saved config from the root.
+      const named = LmConfig.make({ model: "builtin:policy.json", temperature: 0 })
+      const besideConfig = yield* Lms.open(named, { baseDir: directory })
+      assert.strictEqual((yield* besideConfig.complete(asking(named))).content, learnt)
+      const saved = yield* withPlaces({ lmConfig: { model: "builtin:policy.json" } }, directory)
+      assert.deepStrictEqual(saved, { lmConfig: { model: `builtin:${directory}/policy.json` } })
+      assert.strictEqual(unplacedModel(`builtin:${directory}/policy.json`), "builtin:policy.json")
       const none = yield* Effect.flip(ask(`builtin:${directory}/none.json`))
       assert.include(none.message, `${directory}/none.json can't be read`)
     }).pipe(Effect.scoped, Effect.provide(online([], {}))),

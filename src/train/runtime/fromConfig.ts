@@ -12,7 +12,7 @@ import {
   sourceOf,
   toCamelCase,
 } from "../../config/Config.ts"
-import { withPlaces } from "../../config/places.ts"
+import { unplacedModel, withPlaces } from "../../config/places.ts"
 import * as Datasets from "../../env/text/Datasets.ts"
 import { Spent } from "../../lm/budgeted.ts"
 import { isKeyItself } from "../../lm/keys.ts"
@@ -85,7 +85,7 @@ export const fromConfig = (
       const open = (lmConfig: LmConfig, key: string) =>
         Lms.open(
           { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
-          { spent, source: `${sourceOf(from, `${key}.model`)}: ${key}` },
+          { spent, baseDir, source: `${sourceOf(from, `${key}.model`)}: ${key}` },
         )
       /** Some data sets ask a model, too: what it costs is the run's. */
       const openLm = (key: string) => (lmConfig: LmConfig) =>
@@ -136,5 +136,8 @@ const keyItself = (from: DecodeOptions): string =>
 /** Retries, limits and budgets may be others when a run goes on; what the model is asked, and how, may not. */
 const identityOf = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
-  return { ...agent, lmConfig: { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } }
+  return {
+    ...agent,
+    lmConfig: { model: unplacedModel(model), temperature, maxOutputTokens, stopSequences, thinkingBudget },
+  }
 }

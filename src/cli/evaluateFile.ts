@@ -10,7 +10,7 @@ import { isEvaluation } from "../evaluate/isEvaluation.ts"
 import { LmError } from "../lm/LmError.ts"
 import { platform, recorder, runStore, terminalProgress } from "../node.ts"
 import { newestFirst } from "../runs/RunEntry.ts"
-import { diskSource, findRuns } from "../runs/source-node.ts"
+import { findRuns, silentSource } from "../runs/source-node.ts"
 import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { logsDir } from "../train/runtime/logsDir.ts"
 import { defaultResultsDir, quoted } from "./flags.ts"
@@ -130,8 +130,7 @@ const runToResume = Effect.fnUntraced(function* (given: GivenFile): Effect.fn.Re
   const { resultsDir: own, name = derivedName(basename(given.file, extname(given.file))) } = yield* ownPlace(given.file)
   const places = own === undefined ? [given.resultsDir] : [given.resultsDir, own]
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders: places, usable: evaluations })
-  const source = diskSource(() => Effect.void)
-  const found = (yield* Effect.forEach(places, (place) => findRuns(place, source))).flat()
+  const found = (yield* Effect.forEach(places, (place) => findRuns(place, silentSource))).flat()
   const wantedName = Option.getOrElse(given.name, () => name)
   const newest = newestFirst(found.filter(({ path }) => isUnfinished(path))).find(
     (run) => run.name === undefined || isSameName(run.name, wantedName),

@@ -8,7 +8,7 @@ import { pick, type Usable } from "../runs/pick.ts"
 import { entryOf, type RunEntry, unplacedEntry } from "../runs/RunEntry.ts"
 import { runFacts } from "../runs/RunFacts.ts"
 import type { RunSource } from "../runs/RunSource.ts"
-import { diskSource, findRuns } from "../runs/source-node.ts"
+import { findRuns, silentSource } from "../runs/source-node.ts"
 import { defaultResultsDir } from "./flags.ts"
 import { writeError } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
@@ -37,7 +37,7 @@ export interface FindOptions {
  */
 export const findRun = Effect.fnUntraced(function* (
   wanted: string,
-  { folders, usable, source = silent }: FindOptions,
+  { folders, usable, source = silentSource }: FindOptions,
 ): Effect.fn.Return<RunEntry, UsageError> {
   const given = entryAt(wanted)
   if (given !== undefined) return given
@@ -77,11 +77,9 @@ export const runToResumeAt = Effect.fnUntraced(function* (
 export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable => {
   const configs = configReader()
   const isUsable = (entry: RunEntry): Effect.Effect<boolean> =>
-    Effect.map(kindOf(runFacts(entry, silent, configs)), (kind) => kind !== undefined && kinds.includes(kind))
+    Effect.map(kindOf(runFacts(entry, silentSource, configs)), (kind) => kind !== undefined && kinds.includes(kind))
   return { noun, isUsable }
 }
-
-const silent = diskSource(() => Effect.void)
 
 /** The run of a folder that exists, or of a file in it. */
 const entryAt = (wanted: string): RunEntry | undefined => {

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import type { Override } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
+import { messageOf, shortened } from "../config/text.ts"
 import type { Given } from "./flags.ts"
 import { yamlOverrides } from "./loadTraining.ts"
 import { settingValue } from "./settingValue.ts"
@@ -41,7 +41,7 @@ export const overridesOf = Effect.fnUntraced(function* (
 /** `key.path=value`, the value as YAML has it; numbers may have underscores between digits. */
 export const setting = (text: string): Effect.Effect<Override, UsageError> => {
   const at = text.indexOf("=")
-  const shown = text.length > 60 ? `${text.slice(0, 57)}…` : text
+  const shown = shortened(text)
   if (at < 1) return Effect.fail(new UsageError({ message: `--set ${shown}: expected key.path=value` }))
   return Effect.try({
     try: () => ({ path: text.slice(0, at), value: settingValue(text.slice(at + 1)), source: "--set" }),

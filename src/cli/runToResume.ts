@@ -2,14 +2,14 @@ import { existsSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option } from "effect"
-import { display, isPlain, toSnakeCase } from "../config/Config.ts"
+import { display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
 import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
 import { asSaved } from "../config/yaml.ts"
 import { isSameName } from "../experiment/identifier.ts"
 import { diff } from "../runs/diff.ts"
 import { newestFirst } from "../runs/RunEntry.ts"
-import { diskSource, findRuns } from "../runs/source-node.ts"
+import { findRuns, silentSource } from "../runs/source-node.ts"
 import { ofKind, runToResumeAt } from "./findRun.ts"
 import { type Given, nameOf } from "./flags.ts"
 import { ownPlace, readYaml, type Training } from "./loadTraining.ts"
@@ -69,10 +69,7 @@ const nameIn = (config: unknown): string | undefined =>
 
 /** All that have a config, with their names, also where their paths don't say them. */
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
-  const entries = yield* findRuns(
-    resultsDir,
-    diskSource(() => Effect.void),
-  )
+  const entries = yield* findRuns(resultsDir, silentSource)
   return yield* Effect.forEach(
     entries.filter(({ path }) => existsSync(join(path, "config.yaml"))),
     (entry) => {
@@ -89,9 +86,21 @@ const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
 /** The settings that say what is learnt, and who learns it; but for secrets. */
 const ofTraining = /^(env|algorithm|agent|train_dataset)(\.|$)(?!.*api_?key)/
 
+/** The names of env and algorithm, each a text by itself or beside its settings. */
+const namesIn = (config: unknown): Plain => {
+  const plain = isPlain(config) ? config : {}
+  return Object.fromEntries(
+    ["env", "algorithm"].map((key) => {
+      const part = plain[key]
+      return [key, isPlain(part) ? part.name : part]
+    }),
+  )
+}
+
 /**
  * Refuses to resume a run with a file that is not its own: the run's settings would silently override those of the file.
- * A file with another name than the run is accepted when its env and algorithm are those of the run.
+ * A file of the run's name must have its env and algorithm, one of another name all of their settings as well. `--name`
+ * with the run's name says that the file is the run's own.
  */
 export const refuseOtherFile = Effect.fnUntraced(function* (
   given: Given,
@@ -100,20 +109,24 @@ export const refuseOtherFile = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, UsageError> {
   const then = yield* readYaml(join(run, "config.yaml"))
   const name = nameIn(then)
-  if (name === undefined || isSameName(name, nameOf(given))) return
+  if (name === undefined || Option.exists(given.name, (wanted) => isSameName(name, wanted))) return
   const { plannedOf } = yield* Effect.promise(() => import("./sweep/plan.ts"))
   const overrides = yield* overridesOf(given, undefined)
   // A file that can't be run by itself leaves all the rest to the run's config.
   const planned = yield* Effect.option(
     plannedOf(training, { overrides, source: given.file, name: nameOf(given), population: {} }),
   )
-  if (Option.isNone(planned) || isSameName(name, planned.value.identity.name)) return
+  if (Option.isNone(planned)) return
+  const isOfName = isSameName(name, nameOf(given)) || isSameName(name, planned.value.identity.name)
+  // A sweep may have set them by --population.
+  const swept = isOfName ? yield* sweepCommand(run) : undefined
   const now = asSaved(toSnakeCase(planned.value.effective))
-  const other = diff(then, now).find(({ key }) => ofTraining.test(key))
+  const differences = isOfName ? diff(namesIn(then), namesIn(now)) : diff(then, now)
+  const other = differences.find(({ key }) => ofTraining.test(key) && swept === undefined)
   if (other === undefined) return
   const message =
     `--resume ${run}: this is a run of ${name}, but ${given.file} is another training: ${other.key} is ` +
     `${display(other.left)} in the run and ${display(other.right)} in the file; give the run's own file, or ` +
-    `--name ${name} if the file was renamed`
+    `--name ${name} if the file ${isOfName ? "is its own" : "was renamed"}`
   return yield* new UsageError({ message })
 })

@@ -51,6 +51,9 @@ export const diskSource = (warn: RunSource["warn"]): RunSource => {
   }
 }
 
+/** Reads without warning of files that are damaged. */
+export const silentSource = diskSource(() => Effect.void)
+
 const isMissing = (error: unknown): boolean =>
   error instanceof FileError
     ? error.missing

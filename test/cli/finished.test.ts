@@ -12,6 +12,9 @@ export default Train.run({ env: CartPole.env, numEnvs: 2, ${settings} })${after}
 const a2c = "algorithm: A2c.make({ hidden: [8], nsteps: 8 }), totalSteps: 64"
 const other = "algorithm: A2c.make({ hidden: [8], nsteps: 8, lstm: 4 }), totalSteps: 64"
 
+/** A program that names its training itself. */
+const trainNamed = (text: string): string => text.replace("numEnvs", 'name: "train", numEnvs')
+
 /** What is in every file of a folder, and when it was written. */
 const contentsOf = (folder: string): ReadonlyArray<unknown> =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -85,6 +88,39 @@ describe("a file that is not the run's own", () => {
         const taken = await effect(["run", ...words, "--quiet", "--json", "--resume", runDir], folder)
         assert.strictEqual(taken.code, 0, taken.stderr)
         assert.strictEqual(resultOf(taken).digest, digest)
+      }
+    }))
+
+  it("is refused, though it has the run's name, where it has another env or algorithm", () =>
+    withFolder(async (folder) => {
+      mkdirSync(join(folder, "a"))
+      mkdirSync(join(folder, "b"))
+      const own = write(folder, "a/train.ts", program(a2c))
+      const { runDir } = resultOf(await effect(["run", own, "--quiet", "--json"], folder))
+      const before = contentsOf(join(folder, "results"))
+      for (const [file, what, text] of [
+        [
+          "b/train.ts",
+          'algorithm is "a2c" in the run and "ppo"',
+          program(a2c).replaceAll("A2c", "Ppo").replace("nsteps: 8", "nsteps: 8, minibatches: 1"),
+        ],
+        [
+          "b/train.ts",
+          'env is "CartPole-v1" in the run and "Acrobot-v1"',
+          program(a2c).replaceAll("CartPole", "Acrobot"),
+        ],
+        [
+          "b/other.ts",
+          'env is "CartPole-v1" in the run and "Acrobot-v1"',
+          trainNamed(program(a2c)).replaceAll("CartPole", "Acrobot"),
+        ],
+      ]) {
+        write(folder, file, text)
+        const refused = await effect(["run", file, "--resume", runDir, "--total-steps", "96"], folder)
+        assert.strictEqual(refused.code, 2, refused.stdout)
+        assert.include(refused.stderr, `this is a run of train, but ${file} is another training: ${what} in the file`)
+        assert.include(refused.stderr, "give the run's own file, or --name train if the file is its own\n")
+        assert.deepStrictEqual(contentsOf(join(folder, "results")), before)
       }
     }))
 

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import type { FileSystem } from "effect"
-import { FileError, refusal, systemMessage } from "./files.ts"
+import { FileError, refusal, systemMessage, textOfRunFile } from "./files.ts"
 
 /** The same reading within limits for code of Node's own kind, where an Effect a file costs too much. Both throw a FileError. */
 
@@ -45,15 +45,34 @@ export const openFile = async (path: string, most = Infinity): Promise<FileHandl
   }
 }
 
+/** Node's `readFile` refuses larger files than 2 GiB: those are read in parts of this size. */
+const atOnce = 2 ** 30
+
 /** Reads a regular file of at most so many bytes. */
-export const readFileWithin = async (path: string, most: number): Promise<Uint8Array> => {
+export const readFileWithin = async (path: string, most: number, part = atOnce): Promise<Uint8Array> => {
   await using file = await openFile(path, most)
-  return await file.readFile()
+  const { size } = await file.stat()
+  if (size <= part) return await file.readFile()
+  const bytes = new Uint8Array(size)
+  let filled = 0
+  while (filled < size) {
+    const { bytesRead } = await file.read(bytes, filled, Math.min(part, size - filled), filled)
+    // The file has become shorter meanwhile.
+    if (bytesRead === 0) return bytes.slice(0, filled)
+    filled += bytesRead
+  }
+  return bytes
 }
 
-/** The same as text. */
+const textAt = (path: string, bytes: Uint8Array): string => {
+  const decoded = textOfRunFile(bytes)
+  if ("text" in decoded) return decoded.text
+  throw new FileError({ path, missing: false, message: decoded.problem })
+}
+
+/** Reads a file that a run writes as text. */
 export const readTextWithin = async (path: string, most: number): Promise<string> =>
-  new TextDecoder().decode(await readFileWithin(path, most))
+  textAt(path, await readFileWithin(path, most))
 
 /** The same at once: of very many small files, promises would take most of the time. */
 export const readTextSync = (path: string, most: number): string => {
@@ -61,7 +80,7 @@ export const readTextSync = (path: string, most: number): string => {
     const file = openSync(path, flags)
     try {
       check(path, fstatSync(file), most)
-      return readFileSync(file, "utf8")
+      return textAt(path, readFileSync(file))
     } finally {
       closeSync(file)
     }

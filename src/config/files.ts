@@ -24,7 +24,7 @@ export const mostBytes = {
   prompt: 8 * mebibyte,
   /** What runs write: JSON and lines of it. A string can't be longer. */
   text: 512 * mebibyte - 64,
-  /** Weights and states: an array of bytes can't be longer. */
+  /** Weights and states, which are read into one array. */
   binary: 2 ** 32,
 }
 
@@ -93,22 +93,47 @@ const failed = (path: string) => (error: PlatformError.PlatformError) => {
   return new FileError({ path, missing, message: missing ? "there is no such file" : systemMessage(error) })
 }
 
-/** Fails unless a path names a regular file of at most so many bytes. */
+/** Fails unless a path names a regular file of at most so many bytes, and gives its size. */
 export const checkFile = Effect.fnUntraced(function* (
   path: string,
   most: number,
-): Effect.fn.Return<void, FileError, FileSystem.FileSystem> {
+): Effect.fn.Return<number, FileError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const { type, size } = yield* Effect.mapError(fs.stat(path), failed(path))
   const message = refusal(type, Number(size), most)
   if (message !== undefined) return yield* new FileError({ path, missing: false, message })
+  return Number(size)
 })
 
+/** Node's `readFile` refuses larger files than 2 GiB: those are read in parts of this size. */
+const atOnce = 2 ** 30
+
 /** Reads a regular file of at most so many bytes. */
-export const readBytes = (path: string, most: number): Effect.Effect<Uint8Array, FileError, FileSystem.FileSystem> =>
-  Effect.andThen(
-    checkFile(path, most),
-    Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.mapError(fs.readFile(path), failed(path))),
+export const readBytes = Effect.fnUntraced(function* (
+  path: string,
+  most: number,
+  part = atOnce,
+): Effect.fn.Return<Uint8Array, FileError, FileSystem.FileSystem> {
+  const fs = yield* FileSystem.FileSystem
+  const size = yield* checkFile(path, most)
+  return yield* Effect.mapError(size > part ? inParts(path, size, part) : fs.readFile(path), failed(path))
+})
+
+const inParts = (path: string, size: number, part: number) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const file = yield* fs.open(path, { flag: "r" })
+      const bytes = new Uint8Array(size)
+      let filled = 0
+      while (filled < size) {
+        const count = Number(yield* file.read(bytes.subarray(filled, filled + part)))
+        // The file has become shorter meanwhile.
+        if (count === 0) return bytes.slice(0, filled)
+        filled += count
+      }
+      return bytes
+    }),
   )
 
 /** Reads a regular file of at most so many bytes as text, whose bytes must be UTF-8. */
@@ -127,8 +152,10 @@ export const readTextFrom = (fs: FileSystem.FileSystem, path: string, most: numb
 
 const decoder = new TextDecoder("utf-8", { fatal: true })
 
+type Decoded = { readonly text: string } | { readonly problem: string }
+
 /** Bytes as text, without a mark at its begin; or what they are instead. */
-export const textOf = (bytes: Uint8Array): { readonly text: string } | { readonly problem: string } => {
+export const textOf = (bytes: Uint8Array): Decoded => {
   try {
     const text = decoder.decode(bytes)
     // A zero is valid UTF-8, but no text has one: UTF-16 without a mark is full of them.
@@ -139,13 +166,26 @@ export const textOf = (bytes: Uint8Array): { readonly text: string } | { readonl
   return { problem: `expected text in UTF-8, found ${formatOf(bytes)}` }
 }
 
+const lenient = new TextDecoder("utf-8")
+
+/**
+ * Bytes of a file that a run writes, as text. A run that was killed, or that is writing, may leave half a character or
+ * zeros at the end: these don't make the lines before unreadable. Another format is a problem, as in `textOf`.
+ */
+export const textOfRunFile = (bytes: Uint8Array): Decoded => {
+  const decoded = textOf(bytes)
+  return "problem" in decoded && formatOf(bytes) === other ? { text: lenient.decode(bytes) } : decoded
+}
+
+const other = "other bytes"
+
 const formatOf = (bytes: Uint8Array): string => {
   const [first, second] = bytes
   if (first === 0x1f && second === 0x8b) return "a gzip file; unpack it first"
   if (first === 0x50 && second === 0x4b) return "a zip file; unpack it first"
   const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
   const isUnmarked = bytes.length > 1 && (first === 0) !== (second === 0)
-  return isMarked || isUnmarked ? "UTF-16; save it as UTF-8" : "other bytes"
+  return isMarked || isUnmarked ? "UTF-16; save it as UTF-8" : other
 }
 
 /**

@@ -2,10 +2,13 @@ import { Effect } from "effect"
 
 const hexOf = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")
 
+/** Node's own refuses 2 GiB and more. */
+const mostAtOnce = 2 ** 30
+
 /** The SHA-256 of bytes, in hex: by the platform, which has none in a page that was not loaded securely. */
 export const sha256 = (bytes: Uint8Array): Effect.Effect<string> => {
   const subtle: typeof crypto.subtle | undefined = crypto.subtle
-  return subtle === undefined
+  return subtle === undefined || bytes.length > mostAtOnce
     ? Effect.sync(() => {
         const hash = new Sha256()
         hash.update(bytes)

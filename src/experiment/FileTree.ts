@@ -5,7 +5,7 @@
  * Temporary names begin with a dot: `.NAME.tmp` is on its way in or out, `.NAME.old` makes room for a new NAME.
  */
 import { Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
-import { checkFile, FileError, makeFolder, mostBytes } from "../config/files.ts"
+import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../config/files.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 
 /**
@@ -155,7 +155,8 @@ export const onDisk = Effect.fnUntraced(function* (
 
   return {
     root,
-    read: (relative) => reading(relative, mostBytes.binary, fs.readFile(at(relative))),
+    read: (relative) =>
+      doing("read", relative, Effect.provideContext(readBytes(at(relative), mostBytes.binary), context)),
     stream: (relative, part) =>
       Stream.unwrap(
         Effect.as(

@@ -2,10 +2,23 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Path } from "effect"
 import { gzipSync } from "node:zlib"
-import { checkFile, makeFolder, readBytes, readText, refusal, shownPath, textOf } from "../../src/config/files.ts"
+import {
+  checkFile,
+  FileError,
+  makeFolder,
+  readBytes,
+  readText,
+  refusal,
+  shownPath,
+  textOf,
+} from "../../src/config/files.ts"
+import { readFileWithin, readTextSync, readTextWithin } from "../../src/config/files-node.ts"
 
 const messageOf = <A, R>(effect: Effect.Effect<A, { readonly message: string }, R>) =>
   Effect.map(Effect.flip(effect), ({ message }) => message)
+
+const asFileError = (error: unknown): FileError =>
+  error instanceof FileError ? error : new FileError({ path: "", missing: false, message: String(error) })
 
 layer(NodeServices.layer)("files", (it) => {
   it.effect("a file is read as a whole within its limit", () =>
@@ -17,6 +30,42 @@ layer(NodeServices.layer)("files", (it) => {
       assert.strictEqual(yield* readText(file, 100), "éa", "the mark at its begin isn't part of the text")
       assert.strictEqual((yield* readBytes(file, 6)).length, 6)
       assert.strictEqual(yield* messageOf(readBytes(file, 5)), "expected a file of at most 0.0 MiB, found 0.0 MiB")
+    }),
+  )
+
+  it.effect("a file that is too large for one read is read in parts", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped()
+      const file = `${folder}/a`
+      const bytes = Uint8Array.from({ length: 1000 }, (_, at) => at)
+      yield* fs.writeFile(file, bytes)
+      assert.deepStrictEqual(yield* readBytes(file, 1000, 300), bytes)
+      assert.deepStrictEqual(yield* Effect.promise(() => readFileWithin(file, 1000, 300)), bytes)
+      assert.strictEqual(
+        yield* messageOf(readBytes(file, 999, 300)),
+        "expected a file of at most 0.0 MiB, found 0.0 MiB",
+      )
+    }),
+  )
+
+  it.effect("what a run writes is read as text in spite of a torn end, another format is not", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped()
+      const file = `${folder}/a`
+      const readers = [
+        () => Effect.tryPromise({ try: () => readTextWithin(file, 1000), catch: asFileError }),
+        () => Effect.try({ try: () => readTextSync(file, 1000), catch: asFileError }),
+      ]
+      for (const read of readers) {
+        yield* fs.writeFile(file, Buffer.from('\uFEFF{}\n"é').subarray(0, -1))
+        assert.strictEqual(yield* read(), '{}\n"\uFFFD')
+        yield* fs.writeFile(file, gzipSync("{}"))
+        assert.strictEqual(yield* messageOf(read()), "expected text in UTF-8, found a gzip file; unpack it first")
+        yield* fs.writeFile(file, Buffer.from("\uFEFF{}", "utf16le"))
+        assert.strictEqual(yield* messageOf(read()), "expected text in UTF-8, found UTF-16; save it as UTF-8")
+      }
     }),
   )
 

@@ -6,7 +6,7 @@ import { Effect, Option, Path } from "effect"
 import type { Override } from "../config/Config.ts"
 import { applyOverrides, camelCase, ConfigError, display, isPlain, toCamelCase } from "../config/Config.ts"
 import { mostBytes, readText, shownPath } from "../config/files.ts"
-import { oneLine } from "../config/text.ts"
+import { shownError } from "../config/text.ts"
 import { readYamlText, type YamlDocument } from "../config/yaml.ts"
 import { isEvaluation } from "../evaluate/isEvaluation.ts"
 import type { RunResult } from "../train/RunResult.ts"
@@ -17,7 +17,7 @@ import { toRunResult } from "../train/runtime/RuntimeResult.ts"
 import type { Run, TrainError } from "../train/Train.ts"
 import { type ProgramHint, withFragmentHint, withProgramHint } from "./codeHints.ts"
 import { UsageError } from "./UsageError.ts"
-import { guarded, notATraining, placeIn, type UserCodeError, UserProcess } from "./userCode.ts"
+import { guarded, notATraining, placeIn, shownThrown, type UserCodeError, UserProcess } from "./userCode.ts"
 
 /** Of a trainer, or of the runtime of agents that talk: it says the same of itself. */
 export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeError | UserCodeError, Needs>
@@ -149,9 +149,9 @@ const isTraining = (
 
 /** One line: the error, and the place in the user's own files where it happened. */
 const whatAndWhere = (error: unknown): string => {
-  if (!(error instanceof Error)) return String(error)
+  if (!(error instanceof Error)) return shownThrown(error)
   const place = placeIn(error.stack)
-  return `${error.name}: ${oneLine(error.message)}${place === undefined ? "" : ` (${place})`}${hintFor(error)}`
+  return `${shownError(error)}${place === undefined ? "" : ` (${place})`}${hintFor(error)}`
 }
 
 /** What helps where Node itself doesn't say. */

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url"
 import { Context, Effect, Schema } from "effect"
 import { display } from "../config/Config.ts"
-import { messageOf, shortened } from "../config/text.ts"
+import { shortened, shownError } from "../config/text.ts"
 
 /**
  * What the user's own code does wrong where no error is foreseen: it throws, or it gives something that is no result.
@@ -37,7 +37,7 @@ const thrownByUser = (thrown: unknown): string | undefined => {
   if (!(thrown instanceof Error)) return shownThrown(thrown)
   const [first] = placesIn(thrown.stack ?? "")
   if (first === undefined || isForeign(first)) return undefined
-  return `${thrown.name}: ${messageOf(thrown)} (${pathOf(first)})`
+  return `${shownError(thrown)} (${pathOf(first)})`
 }
 
 /** What was thrown where nobody could catch it; a defect where it is the library's own. */
@@ -45,13 +45,14 @@ export const strayError = (thrown: unknown): Effect.Effect<never, UserCodeError>
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : ""
   const place = placeIn(stack)
   if (place === undefined && placesIn(stack).some((one) => one.startsWith(library))) return Effect.die(thrown)
-  const what = thrown instanceof Error ? `${thrown.name}: ${messageOf(thrown)}` : shownThrown(thrown)
+  const what = thrown instanceof Error ? shownError(thrown) : shownThrown(thrown)
   const where = place === undefined ? "" : `${place}: `
   const message = `${where}${what}; nothing could catch it: it was thrown in a timer, or in a promise that is not awaited`
   return Effect.fail(new UserCodeError({ message }))
 }
 
-const shownThrown = (thrown: unknown): string => (typeof thrown === "string" ? shortened(thrown) : display(thrown))
+export const shownThrown = (thrown: unknown): string =>
+  typeof thrown === "string" ? shortened(thrown) : display(thrown)
 
 /** What a process does about the user's code that it imports; nothing where it is imported by somebody else's process. */
 export const UserProcess = Context.Reference<{

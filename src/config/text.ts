@@ -8,6 +8,9 @@ export const messageOf = (error: unknown): string => oneLine(error instanceof Er
 export const shortened = (text: string, most = 60): string =>
   text.length > most ? `${text.slice(0, most - 3)}…` : text
 
+/** An error with its name, for a message; its own message may be of any length. */
+export const shownError = (error: Error): string => shortened(`${error.name}: ${oneLine(error.message)}`, 1000)
+
 /** JSON for a message; undefined for what JSON doesn't know, such as a function or an object that holds itself. */
 export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) => unknown): string | undefined => {
   try {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { yamlLines, yamlOverrides } from "../../src/cli/loadTraining.ts"
+import { loadTraining, yamlLines, yamlOverrides } from "../../src/cli/loadTraining.ts"
 
 const withFile = <A, E, R>(text: string, use: (file: string) => Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
@@ -22,6 +22,28 @@ const overridesOf = (text: string) =>
       overrides.map(({ path, value, source }) => ({ path, value, line: Number(source.split(":").at(-1)) })),
     ),
   )
+
+describe("a program that throws when it is imported", () => {
+  it.effect("gives one bounded line, however long its message is", () =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "effect-rl-"))),
+      (folder) =>
+        Effect.gen(function* () {
+          for (const [name, thrown] of [
+            ["error.mjs", 'new Error("x".repeat(5000))'],
+            ["text.mjs", '"x".repeat(5000)'],
+          ]) {
+            const file = join(folder, name)
+            writeFileSync(file, `throw ${thrown}\n`)
+            const { message } = yield* Effect.flip(loadTraining(file))
+            assert.include(message, "xxx…")
+            assert.isBelow(message.length, 1500)
+          }
+        }),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true })),
+    ),
+  )
+})
 
 describe("settings from a file", () => {
   it.effect("are its leaves with their lines; an empty map is one, and names come first", () =>

@@ -34,6 +34,15 @@ describe("a default export", () => {
     }),
   )
 
+  it.effect("that dies of an error with a very long message is told of in a bounded line", () =>
+    Effect.gen(function* () {
+      const long = Object.assign(thrownIn("file:///home/me/train.ts"), { message: "x".repeat(5000) })
+      const message = yield* messageOf(Effect.die(long))
+      assert.match(message, /^train\.ts: its default export died of Error: x+… \(\/home\/me\/train\.ts:12:3\)$/)
+      assert.isBelow(message.length, 1200)
+    }),
+  )
+
   it.effect("that lacks a service is told which", () =>
     Effect.gen(function* () {
       const training: Effect.Effect<unknown, never, never> = Effect.suspend(() =>
@@ -79,6 +88,7 @@ describe("an error that nobody could catch", () => {
       assert.strictEqual(own, `/home/me/train.ts:12:3: Error: boom; ${rest}`)
       assert.strictEqual(yield* messageOf(undefined), `nothing; ${rest}`)
       assert.isBelow((yield* messageOf("x".repeat(5000))).length, 200)
+      assert.isBelow((yield* messageOf(new Error("x".repeat(5000)))).length, 1200)
     }),
   )
 

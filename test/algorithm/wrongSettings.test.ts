@@ -4,6 +4,7 @@ import * as Bc from "../../src/algorithm/Bc.ts"
 import * as Demonstrations from "../../src/algorithm/Demonstrations.ts"
 import * as Ppo from "../../src/algorithm/Ppo.ts"
 import * as Randal from "../../src/algorithm/Randal.ts"
+import * as Sac from "../../src/algorithm/Sac.ts"
 import * as Unreal from "../../src/algorithm/Unreal.ts"
 import * as Vin from "../../src/algorithm/Vin.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
@@ -37,6 +38,28 @@ describe("settings that can't be followed", () => {
         assert.strictEqual(
           message,
           "Train.run: algorithm.replay_size: expected at least 21, for sequences of 20 steps, found 20",
+        )
+      }
+    }),
+  )
+
+  it.effect("a replay memory that no machine's memory holds", () =>
+    Effect.gen(function* () {
+      const algorithm = Sac.make({ bufferSize: 1_000_000_000 })
+      assert.strictEqual(
+        yield* messageOf({ env: Pendulum.env, algorithm }),
+        "Train.run: algorithm.buffer_size: 1000000000 transitions need 23 GiB of memory; make it smaller, so that at most 16 GiB are needed",
+      )
+    }),
+  )
+
+  it.effect("a memory of sequences that no machine's memory holds", () =>
+    Effect.gen(function* () {
+      for (const algorithm of [Unreal, Randal]) {
+        const message = yield* messageOf({ env: PixelMaze.env, algorithm: algorithm.make({ replaySize: 2 ** 32 }) })
+        assert.match(
+          message,
+          /^Train\.run: algorithm\.replay_size: 4294967296 steps of 2 envs need \d+ GiB of memory; make it smaller/,
         )
       }
     }),

@@ -61,10 +61,18 @@ export interface ReplayOptions {
 const terminatedFlag = 1
 const truncatedFlag = 2
 
+/** One moment more than can be drawn: the newest has an observation, but nothing came of it yet. */
+const momentsOf = ({ capacity, numEnvs, nsteps = 1 }: ReplayOptions): number => Math.ceil(capacity / numEnvs) + nsteps
+
+/** How much memory a full replay takes, without final observations; images as the bytes that they mostly are. */
+export const replayBytes = (options: ReplayOptions): number => {
+  const { numEnvs, observationSize, actionSize, images = false } = options
+  return momentsOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4)
+}
+
 export const makeReplay = (options: ReplayOptions): Replay => {
   const { numEnvs, observationSize: width, actionSize, gamma, nsteps = 1, images = false } = options
-  // One moment more than can be drawn: the newest has an observation, but nothing came of it yet.
-  const moments = Math.ceil(options.capacity / numEnvs) + nsteps
+  const moments = momentsOf(options)
   const places = moments * numEnvs
   const rowWidth = (images ? 0 : width) + actionSize + 2
   const before = images ? 0 : width

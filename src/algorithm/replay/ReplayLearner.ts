@@ -22,7 +22,8 @@ import { randomActions } from "../randomActions.ts"
 import { type ReplayDefinition, targetOf } from "./definition.ts"
 import { makePriorities } from "./Priorities.ts"
 import { actSpec, errorsOutput, policySpec, updateSpec } from "./programs.ts"
-import { makeReplay } from "./Replay.ts"
+import { tooLarge } from "./limit.ts"
+import { makeReplay, replayBytes } from "./Replay.ts"
 
 /** Sets such a learner up for a task. */
 export const replayLearner = Effect.fnUntraced(function* (
@@ -34,6 +35,20 @@ export const replayLearner = Effect.fnUntraced(function* (
   const { batchSize, gradientSteps, learningStarts } = config
   if (config.bufferSize < batchSize) {
     const message = `algorithm.buffer_size: ${config.bufferSize} transitions can't give a batch of ${batchSize}`
+    return yield* new ConfigError({ source: name, key: "algorithm.buffer_size", message })
+  }
+  const replayOptions = {
+    numEnvs,
+    observationSize: sizeOf(observationSpace),
+    actionSize: sizeOf(actionSpace),
+    capacity: config.bufferSize,
+    gamma: config.gamma,
+    nsteps: config.nsteps,
+    images: isImage(observationSpace),
+  }
+  const problem = tooLarge(replayBytes(replayOptions))
+  if (problem !== undefined) {
+    const message = `algorithm.buffer_size: ${config.bufferSize} transitions ${problem}`
     return yield* new ConfigError({ source: name, key: "algorithm.buffer_size", message })
   }
   const backend = yield* Backend
@@ -55,15 +70,7 @@ export const replayLearner = Effect.fnUntraced(function* (
 
   const steps = Math.ceil(config.trainEvery / numEnvs)
   const stepsPerIteration = steps * numEnvs
-  const replay = makeReplay({
-    numEnvs,
-    observationSize: sizeOf(observationSpace),
-    actionSize: sizeOf(actionSpace),
-    capacity: config.bufferSize,
-    gamma: config.gamma,
-    nsteps: config.nsteps,
-    images: isImage(observationSpace),
-  })
+  const replay = makeReplay(replayOptions)
   const priorities = config.prioritised ? makePriorities(replay.capacity) : undefined
   const { alpha = 0, beta = 0, epsilon = 0 } = config.prioritised ?? {}
 

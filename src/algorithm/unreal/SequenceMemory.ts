@@ -56,6 +56,14 @@ export interface SequenceMemoryOptions {
   readonly capacity: number
 }
 
+/** How much memory a full one takes; observations as the bytes that those of images mostly are. */
+export const sequenceMemoryBytes = ({
+  numEnvs,
+  observationSize,
+  actionSize,
+  capacity,
+}: SequenceMemoryOptions): number => capacity * numEnvs * (observationSize + actionSize * 4 + 13)
+
 export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemory => {
   const { numEnvs, observationSize: width, actionSize, capacity } = options
   const places = capacity * numEnvs

@@ -31,8 +31,9 @@ import type { ActorCriticModel } from "../rollout/actorCriticModel.ts"
 import type { Auxiliary } from "../rollout/Auxiliary.ts"
 import type { Loss, Minibatch } from "../rollout/programs.ts"
 import { floatsOf } from "../learnerState.ts"
+import { tooLarge } from "../replay/limit.ts"
 import { needsImagesAndChoices } from "../requirements.ts"
-import { makeSequenceMemory } from "./SequenceMemory.ts"
+import { makeSequenceMemory, sequenceMemoryBytes } from "./SequenceMemory.ts"
 
 /**
  * UNREAL's tasks (Jaderberg et al. 2016, arXiv:1611.05397), all of them learnt from a memory of the last steps: to change
@@ -87,6 +88,17 @@ export const checkTasks = Effect.fnUntraced(function* (
   if (config.replaySize < least) {
     const expected = `expected at least ${least}, for sequences of ${config.replaySteps} steps, found ${config.replaySize}`
     return yield* wrong("algorithm.replay_size", expected)
+  }
+  const problem = tooLarge(
+    sequenceMemoryBytes({
+      numEnvs: task.numEnvs,
+      observationSize: sizeOf(task.observationSpace),
+      actionSize: 1,
+      capacity: config.replaySize,
+    }),
+  )
+  if (problem !== undefined) {
+    return yield* wrong("algorithm.replay_size", `${config.replaySize} steps of ${task.numEnvs} envs ${problem}`)
   }
   const [, height, width] = task.observationSpace.shape
   if (config.cell > Math.min(height, width)) {

@@ -14,63 +14,63 @@ import { parseFailureOf, type Rollout, type TruncationReason } from "./Rollout.t
 
 export type Filter = (rollout: Rollout) => boolean
 
-/** What every one of them lets through. */
+/** Keeps the rollouts that every one of the filters keeps. */
 export const all =
   (...filters: ReadonlyArray<Filter>): Filter =>
   (rollout) =>
     filters.every((filter) => filter(rollout))
 
-/** What at least one of them lets through. */
+/** Keeps the rollouts that at least one of the filters keeps. */
 export const any =
   (...filters: ReadonlyArray<Filter>): Filter =>
   (rollout) =>
     filters.some((filter) => filter(rollout))
 
-/** What it doesn't let through. */
+/** Keeps the rollouts that the filter leaves out. */
 export const not =
   (filter: Filter): Filter =>
   (rollout) =>
     !filter(rollout)
 
-/** By the total reward. */
+/** Keeps rollouts of at least this total reward. */
 export const rewardAtLeast =
   (least: number): Filter =>
   ({ totalReward }) =>
     totalReward >= least
 
-/** By the total reward. */
+/** Keeps rollouts of at most this total reward. */
 export const rewardAtMost =
   (most: number): Filter =>
   ({ totalReward }) =>
     totalReward <= most
 
-/** Cut off from outside of the task, for that reason where one is given. */
+/** Keeps rollouts that were truncated; if a reason is given, only those truncated for it. */
 export const truncated =
   (reason?: TruncationReason): Filter =>
   ({ ending }) =>
     ending.truncated && (reason === undefined || ending.truncationReason === reason)
 
-/** Whose task came to its own end. */
+/** Keeps rollouts that were not truncated. */
 export const notTruncated: Filter = ({ ending }) => !ending.truncated
 
-/** How many completions held no action. */
+/** Counts the completions that held no action. */
 export const parseFailures = ({ steps }: Pick<Rollout, "steps">): number =>
   steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && parseFailureOf(step) !== null ? 1 : 0), 0)
 
-/** By how many completions held no action. */
+/** Keeps rollouts with at most this many completions that held no action. */
 export const parseFailuresAtMost =
   (most: number): Filter =>
   (rollout) =>
     parseFailures(rollout) <= most
 
-/** How many completions were cut off at the model's limit of tokens, whether or not they were acted upon. */
+/** Counts the completions that were cut off at the model's limit of tokens, whether or not they were acted upon. */
 export const incompleteCompletions = ({ steps }: Pick<Rollout, "steps">): number =>
   steps.reduce(
     (sum, step) => sum + (step._tag === "AgentStep" && step.call.completion.finishReason === "length" ? 1 : 0),
     0,
   )
 
-/** By how many completions were cut off; with 0, every one is whole. */
+/** Keeps rollouts with at most this many completions that were cut off; with 0, every one is whole. */
 export const incompleteCompletionsAtMost =
   (most: number): Filter =>
   (rollout) =>

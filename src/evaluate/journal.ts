@@ -56,6 +56,7 @@ const asWritten = Effect.fnUntraced(function* (path: string, line: Line): Effect
   return isEntry(found) ? found : yield* entryOf(path, line)
 })
 
+/** Matches the end of a line that holds its digest. */
 const seal = /,"sha256":"([0-9a-f]{64})"\}$/
 const sealLength = `,"sha256":"${"0".repeat(64)}"}`.length
 

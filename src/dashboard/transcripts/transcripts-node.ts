@@ -217,9 +217,11 @@ const batches = ["rollouts", "outcomes"]
 
 /** The names of an evaluation's agents, by their places, from the text of its `config.json`; none of any other run. */
 const contestantsIn = (config: string | undefined): ReadonlyArray<string | null> => {
-  const said = config === undefined ? undefined : parsed(config)
-  if (!isPlain(said) || !isEvaluation(said) || !Array.isArray(said.agents)) return []
-  return said.agents.map((agent: unknown) => (isPlain(agent) && typeof agent.name === "string" ? agent.name : null))
+  const parsedConfig = config === undefined ? undefined : parsed(config)
+  if (!isPlain(parsedConfig) || !isEvaluation(parsedConfig) || !Array.isArray(parsedConfig.agents)) return []
+  return parsedConfig.agents.map((agent: unknown) =>
+    isPlain(agent) && typeof agent.name === "string" ? agent.name : null,
+  )
 }
 
 /** The files of a run that hold episodes; rollouts before the scores of the same ones. */

@@ -15,7 +15,7 @@ const help = `Measures effect-rl.
   npm run bench -- --only NAME[,NAME …]      only these
   npm run bench -- --list                    their names, and what they measure
   npm run bench -- --json                    the last line is {"results":[{"name","value","unit"}]}
-  npm run bench -- --against NAME=VALUE      each beside itself with that environment variable, by turns, and the ratio
+  npm run bench -- --against NAME=VALUE      each with and without that environment variable, in alternation, and the ratio
                    [--rounds N]              how often each of the two is measured; 3 when left out
 
 Examples: npm run bench -- --only gae-128x1024 --json

@@ -251,10 +251,11 @@ const find = Effect.fnUntraced(function* <File>(
 ): Effect.fn.Return<Found<File>, CheckpointError | RunStoreError> {
   yield* run.repair(folder)
   if (wanted !== "latest") {
-    const found = yield* namesIn(run)
-    if (found.includes(wanted)) return { name: wanted, files: yield* readIntact(run, wanted, readFile), skipped: [] }
-    const known = found.length === 0 ? "there are none" : `there are ${found.join(", ")}`
-    return yield* damagedAt(run, `${folder}/${wanted}`, `there is no such checkpoint; ${known}`)
+    const checkpointNames = yield* namesIn(run)
+    if (checkpointNames.includes(wanted))
+      return { name: wanted, files: yield* readIntact(run, wanted, readFile), skipped: [] }
+    const existing = checkpointNames.length === 0 ? "there are none" : `there are ${checkpointNames.join(", ")}`
+    return yield* damagedAt(run, `${folder}/${wanted}`, `there is no such checkpoint; ${existing}`)
   }
   const skipped: Array<{ readonly name: string; readonly reason: string }> = []
   let first: CheckpointError | undefined
@@ -279,14 +280,14 @@ export const names = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
   const latest = yield* latestName(run)
-  const found = yield* namesIn(run)
+  const checkpointNames = yield* namesIn(run)
   const steps = new Map<string, number>()
-  for (const name of found) {
+  for (const name of checkpointNames) {
     // A damaged manifest still has a number in its name.
     const step = (yield* manifestOf(run, name))?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)
     steps.set(name, name === latest ? Infinity : step)
   }
-  return [...found].sort((a, b) => (steps.get(b) ?? 0) - (steps.get(a) ?? 0))
+  return [...checkpointNames].sort((a, b) => (steps.get(b) ?? 0) - (steps.get(a) ?? 0))
 })
 
 /** `latest.json`: the name of the newest checkpoint, beside it. */

@@ -79,13 +79,13 @@ export const load = Effect.fnUntraced(function* (
   { tied = {}, names }: LoadOptions = {},
 ): Effect.fn.Return<safetensors.Tensors, WeightsError> {
   const file = isIndex(path) || decoderOf(path) !== undefined ? path : yield* fileIn(files, path)
-  const found = withTied(yield* isIndex(file) ? loadSharded(files, file) : loadOne(files, file), tied)
-  if (names === undefined) return found
-  const missing = names.filter((name) => !Object.hasOwn(found, name))
+  const tensors = withTied(yield* isIndex(file) ? loadSharded(files, file) : loadOne(files, file), tied)
+  if (names === undefined) return tensors
+  const missing = names.filter((name) => !Object.hasOwn(tensors, name))
   if (missing.length > 0) return yield* wrong(file, `it lacks ${listed(missing)}, and no tied parameter stands for it`)
-  const unexpected = Object.keys(found).filter((name) => !names.includes(name))
+  const unexpected = Object.keys(tensors).filter((name) => !names.includes(name))
   if (unexpected.length > 0) return yield* wrong(file, `the model has no ${listed(unexpected)}`)
-  return found
+  return tensors
 })
 
 const listed = (names: ReadonlyArray<string>): string =>
@@ -94,15 +94,15 @@ const listed = (names: ReadonlyArray<string>): string =>
     .map((name) => `"${name}"`)
     .join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`
 
-/** Of two tied parameters, the one that a file leaves out is the other. */
-const withTied = (found: safetensors.Tensors, tied: Readonly<Record<string, string>>): safetensors.Tensors => {
-  const filled: Record<string, safetensors.TensorEntry> = { ...found }
+/** Gives a tied parameter that a file leaves out the tensor of the other one. */
+const withTied = (tensors: safetensors.Tensors, tied: Readonly<Record<string, string>>): safetensors.Tensors => {
+  const filled: Record<string, safetensors.TensorEntry> = { ...tensors }
   for (const [name, other] of Object.entries(tied)) {
     for (const [absent, present] of [
       [name, other],
       [other, name],
     ]) {
-      if (!Object.hasOwn(filled, absent) && Object.hasOwn(found, present)) filled[absent] = found[present]
+      if (!Object.hasOwn(filled, absent) && Object.hasOwn(tensors, present)) filled[absent] = tensors[present]
     }
   }
   return filled
@@ -139,16 +139,16 @@ const loadSharded = Effect.fnUntraced(function* (
   const folder = path.slice(0, path.lastIndexOf("/") + 1)
   const bytes = yield* read(files, path)
   const index = yield* attempt(path, () => readIndex(bytes))
-  const found: Array<readonly [string, safetensors.TensorEntry]> = []
+  const tensors: Array<readonly [string, safetensors.TensorEntry]> = []
   for (const [file, names] of index) {
     const shard = yield* loadOne(files, `${folder}${file}`)
     for (const name of names) {
       if (!Object.hasOwn(shard, name))
         return yield* wrong(`${folder}${file}`, `it lacks "${name}", which ${path} says it has`)
-      found.push([name, shard[name]])
+      tensors.push([name, shard[name]])
     }
   }
-  return Object.fromEntries(found)
+  return Object.fromEntries(tensors)
 })
 
 const read = (files: Readable, path: string): Effect.Effect<Uint8Array, WeightsError> =>

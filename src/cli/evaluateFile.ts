@@ -57,7 +57,7 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
     recorder(...(quiet ? [] : [terminalProgress])),
     runStore({
       resultsDir: given.resultsDir,
-      // Who says here where runs are to be kept is heard before the file.
+      // A results folder given on the command line goes before the one that the file names.
       ownPlaces: given.resultsDir === defaultResultsDir,
       onOpen: (directory) => Effect.sync(() => void (opened = { directory, finishedAt: finishedAt(directory) })),
       ...(resume === undefined ? {} : { resume }),

@@ -113,7 +113,7 @@ train_dataset:
   task_type: numeric
   # instruction_template: "Answer only with a number.\\n\\n{question}"
   # shuffle: true
-# What it was told already: the built-in model finds the same question again. A real validation asks others.
+# These are questions of the training, which the built-in model finds again. A real validation asks others.
 validation_dataset:
   type: qa
   items:

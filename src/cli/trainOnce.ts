@@ -48,7 +48,7 @@ export const trainOnce = Effect.fnUntraced(function* (
     ),
     runStore({
       resultsDir: given.resultsDir,
-      // Who says here where runs are to be kept is heard before the file.
+      // A results folder given on the command line goes before the one that the file names.
       ownPlaces: part === undefined && given.resultsDir === defaultResultsDir,
       ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
       onOpen: (directory) =>

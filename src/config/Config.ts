@@ -10,7 +10,7 @@ import { jsonOf, shortened } from "./text.ts"
 
 /** A config that cannot be used. The message is one line: where, what was found, what was expected. */
 export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
-  /** Who said it: a file with its line, `--set`, or the name of the config in code. */
+  /** Where the setting was written: a file with its line, `--set`, or the name of the config in code. */
   source: Schema.String,
   key: Schema.String,
   message: Schema.String,
@@ -145,7 +145,7 @@ export const checkAll = <R>(parts: ReadonlyArray<Effect.Effect<unknown, ConfigEr
     return yield* new ConfigError({ ...first, message: [first, ...others].map(({ message }) => message).join("; ") })
   })
 
-/** Who said what, where the keys of a file are known by their lines and something is laid over it. */
+/** The place where each setting was written: the lines of a file, and for settings that override it, their own places. */
 export const overLines = (
   lines: ReadonlyMap<string, string>,
   sources: ReadonlyMap<string, string>,

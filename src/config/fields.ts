@@ -16,7 +16,7 @@ export const units = intBetween(1, 65_536)
 export const layers = Schema.Array(units).check(Schema.isMaxLength(100))
 /** Threads of one process. */
 export const threads = intBetween(0, 1024)
-/** What goes on at the same time, each waiting for a server most of it. */
+/** How many requests run at the same time; each of them mostly waits for a server. */
 export const atOnce = intBetween(1, 10_000)
 /** It is a part of a path. */
 export const runName = Schema.NonEmptyString.check(Schema.isMaxLength(200))

@@ -53,7 +53,7 @@ export interface PlatformFailure {
   readonly message: string
   readonly reason?: { readonly _tag: string }
   readonly cause?: unknown
-  /** Of a FileError. */
+  /** Whether the file is missing; a FileError says so. */
   readonly missing?: boolean
 }
 

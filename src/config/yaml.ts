@@ -10,9 +10,9 @@ import { messageOf } from "./text.ts"
 export interface YamlDocument {
   /** Plain data. */
   readonly value: unknown
-  /** Of the value at a path. */
+  /** The line of the value at a path. */
   readonly lineOf: (path: ReadonlyArray<string>) => number
-  /** Of a key, where it stands itself; undefined for an item of a list. */
+  /** The line where a key itself is written; undefined for an item of a list. */
   readonly keyLineOf: (path: ReadonlyArray<string>) => number | undefined
 }
 
@@ -57,8 +57,8 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
 
 /** A value as it is read again after it was saved: without what YAML doesn't know, such as keys that are undefined. */
 export const asSaved = (value: unknown): unknown => {
-  const found = parseYaml(stringify(value))
-  return "value" in found ? found.value : value
+  const document = parseYaml(stringify(value))
+  return "value" in document ? document.value : value
 }
 
 /** Looked for when they are first asked for, all at once. */
@@ -102,10 +102,10 @@ const linesOf = (
 /** The same for a text that somebody gave, who is named in the error. */
 export const readYamlText = (text: string, source: string): Effect.Effect<YamlDocument, ConfigError> =>
   Effect.suspend(() => {
-    const found = parseYaml(text)
-    if (!("problem" in found)) return Effect.succeed(found)
-    const place = found.line === undefined ? source : `${source}:${found.line}`
-    return Effect.fail(new ConfigError({ source: place, key: "", message: `${place}: ${found.problem}` }))
+    const document = parseYaml(text)
+    if (!("problem" in document)) return Effect.succeed(document)
+    const place = document.line === undefined ? source : `${source}:${document.line}`
+    return Effect.fail(new ConfigError({ source: place, key: "", message: `${place}: ${document.problem}` }))
   })
 
 const tooMany = `expected at most ${mostValues} keys and values, found more; a data set belongs into a .jsonl or .csv file`

@@ -65,7 +65,7 @@ const plainAt = (tree: Plain, key: string): Plain => {
   return isPlain(found) ? found : {}
 }
 
-/** A config with its `trainer` block worked into the settings that it stands for; what is said there itself wins. */
+/** A config with its `trainer` block worked into the settings that it stands for; what the config says there itself wins. */
 export const expand = Effect.fnUntraced(function* (
   config: Plain,
   options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
@@ -74,8 +74,8 @@ export const expand = Effect.fnUntraced(function* (
   const { trainer: given, ...rest } = config
   if (given === undefined) return { value: config, sources: options.sources }
   const trainer = yield* decode(TrainerConfig, given, { ...options, prefix: ["trainer"] })
-  const said = isPlain(given) ? given : {}
-  const written = ofAlgorithm.filter((key) => key in said)
+  const settings = isPlain(given) ? given : {}
+  const written = ofAlgorithm.filter((key) => key in settings)
   const foreign = known === undefined ? [] : written.filter((key) => !keysOf(known.schema).includes(key))
   // An algorithm without a target network has nothing to switch off.
   const refused = foreign.find((key) => !(key === "updateTargetFreq" && trainer[key] === 0))
@@ -83,7 +83,7 @@ export const expand = Effect.fnUntraced(function* (
   const algorithm = Object.fromEntries(
     written.filter((key) => !foreign.includes(key)).map((key) => [key, trainer[key]]),
   )
-  // Who is to blame for a setting is who set it here.
+  // An error in one of these settings names the place in the `trainer` block.
   const sources = new Map(options.sources)
   for (const key of Object.keys(algorithm)) {
     const source = options.sources.get(`trainer.${key}`) ?? options.sources.get("trainer")

@@ -14,13 +14,13 @@ export interface Target {
   readonly appendedIn: (runtimeJson: string) => Appended | undefined
 }
 
-/** What is only looked at: it must not keep a training from going on. */
+/** Files that a resume cuts back as far as it can: damage to them must not stop a training from being resumed. */
 const logs: Readonly<Record<string, (bytes: Uint8Array) => number>> = {
   "logs.tfevents": intactBytes,
   "progress.csv": (bytes) => bytes.lastIndexOf(0x0a) + 1,
 }
 
-/** Fails where scores, rollouts or memories of the run are not those that the checkpoint was saved beside. */
+/** Fails where scores, rollouts or memories of the run differ from those at the time of the checkpoint. */
 export const refuseChanged = Effect.fnUntraced(function* (
   run: RunFiles,
   target: Target,

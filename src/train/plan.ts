@@ -40,7 +40,7 @@ export interface Plan {
   readonly notes: ReadonlyArray<string>
   /** The same, of what they asked for and will not get. */
   readonly warnings: ReadonlyArray<string>
-  /** Who said what, for errors. */
+  /** Where each setting was written, for errors. */
   readonly from: { readonly source: string; readonly sources: ReadonlyMap<string, string> }
 }
 
@@ -80,19 +80,19 @@ export const plan = Effect.fnUntraced(function* (
     unfit === undefined ? Effect.void : wrongValue(source, "env", unfit),
     unknown === undefined ? Effect.void : wrongValue(source, "algorithm", unknown),
   ])
-  const said = yield* overridden({ name: options.name, ...config }, options.overrides, values)
-  const laid = { source: options.source, sources: overLines(lines, said.sources) }
-  const saidAlgorithm = isPlain(said.value.algorithm) ? said.value.algorithm.name : said.value.algorithm
-  const known = values.algorithm?.name === saidAlgorithm ? values.algorithm : find(String(saidAlgorithm))
-  const { value, sources } = yield* expand(said.value, laid, known)
+  const written = yield* overridden({ name: options.name, ...config }, options.overrides, values)
+  const laid = { source: options.source, sources: overLines(lines, written.sources) }
+  const algorithmName = isPlain(written.value.algorithm) ? written.value.algorithm.name : written.value.algorithm
+  const known = values.algorithm?.name === algorithmName ? values.algorithm : find(String(algorithmName))
+  const { value, sources } = yield* expand(written.value, laid, known)
   const from = { ...laid, sources }
   const nameless = namelessAlgorithm(value.algorithm)
-  const saidSettings = Struct.omit(isPlain(value.algorithm) ? value.algorithm : {}, ["name"])
+  const algorithmSettings = Struct.omit(isPlain(value.algorithm) ? value.algorithm : {}, ["name"])
   const within = { ...from, whole: wholeOf(known) }
   const reading = decode(Settings, value, within)
   yield* checkAll([
     reading,
-    ...(known === undefined ? [] : [known.configure(saidSettings, within)]),
+    ...(known === undefined ? [] : [known.configure(algorithmSettings, within)]),
     ...(nameless === undefined ? [] : [wrongValue(sourceOf(from, "algorithm"), "algorithm", nameless)]),
   ])
   const decoded = yield* reading
@@ -106,13 +106,17 @@ export const plan = Effect.fnUntraced(function* (
 
   const { env: givenEnv, validationEnvs: givenOthers = [] } = values
   /** The values that code gave, wherever the config still says them; the one in the same place before others. */
-  const envSaid = (said: Said, given: ReadonlyArray<Env | undefined>, key: string): Effect.Effect<Env, ConfigError> => {
-    const value = given.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), said))
-    return value === undefined ? fromConfig(said, { ...from, prefix: key.split(".") }) : Effect.succeed(value)
+  const envOf = (
+    written: Said,
+    given: ReadonlyArray<Env | undefined>,
+    key: string,
+  ): Effect.Effect<Env, ConfigError> => {
+    const value = given.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), written))
+    return value === undefined ? fromConfig(written, { ...from, prefix: key.split(".") }) : Effect.succeed(value)
   }
-  const env = yield* envSaid(settings.env, [givenEnv, ...givenOthers], "env")
-  const others = yield* Effect.forEach(settings.validation.envs, (said, index) =>
-    envSaid(said, [givenOthers[index], ...givenOthers, givenEnv], "validation.envs"),
+  const env = yield* envOf(settings.env, [givenEnv, ...givenOthers], "env")
+  const others = yield* Effect.forEach(settings.validation.envs, (written, index) =>
+    envOf(written, [givenOthers[index], ...givenOthers, givenEnv], "validation.envs"),
   )
   const other = others.find((candidate) => !looksLike(candidate, env))
   if (other !== undefined) {
@@ -135,7 +139,7 @@ export const plan = Effect.fnUntraced(function* (
     env,
     validationEnvs: others.length === 0 ? [env] : others,
     algorithm,
-    notes: switched(config, settings, said.sources),
+    notes: switched(config, settings, written.sources),
     warnings: undrawn(settings, others[0] ?? env),
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
     from,
@@ -182,7 +186,7 @@ const impostor = (env: Env): string | undefined =>
 
 /** A file of settings (that of a run which goes on, say) may be about something else than the code that it is laid over. */
 const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
-  const nameOf = (said: unknown): string => String(isPlain(said) ? said.name : said)
+  const nameOf = (written: unknown): string => String(isPlain(written) ? written.name : written)
   return (["env", "algorithm"] as const).flatMap((key) => {
     if (code[key] === undefined) return []
     const [was, is] = [nameOf(spelledOut(code[key])), nameOf(settings[key])]
@@ -263,28 +267,28 @@ const checkGoal = ({ stopAtReturn, validation }: Settings, source: string): Effe
 /** What a config says of an env in code: all that makes it, or the name that its author gave it. */
 const inConfig = (env: Env): Said => saidOf(env) ?? env.id
 
-const saidAlgorithm = (algorithm: Algorithm | string): Plain =>
+const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
   typeof algorithm === "string" || noAlgorithm(algorithm) !== undefined
     ? { name: typeof algorithm === "string" ? algorithm : describe(algorithm) }
     : { name: algorithm.name, ...algorithm.input }
 
 /** An input in code as config and values. */
 export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {
-  // Who writes no types may leave out anything.
+  // A program without types may leave out any of the keys.
   const given: Partial<TrainInput> | null | undefined = input
   const { env, algorithm, validation, ...rest } = given ?? {}
   const { envs: others = [], ...validating } = validation ?? {}
-  const said = (one: Env | string): Said =>
+  const written = (one: Env | string): Said =>
     typeof one === "string" ? one : problemOf(one) !== undefined ? describe(one) : inConfig(one)
   const valueOf = (one: Env | string): Env | undefined => (typeof one === "string" ? undefined : one)
   return {
     config: {
       ...rest,
-      ...(env === undefined ? {} : { env: said(env) }),
-      ...(algorithm === undefined ? {} : { algorithm: saidAlgorithm(algorithm) }),
+      ...(env === undefined ? {} : { env: written(env) }),
+      ...(algorithm === undefined ? {} : { algorithm: writtenAlgorithm(algorithm) }),
       ...(validation === undefined
         ? {}
-        : { validation: { ...validating, ...(others.length === 0 ? {} : { envs: others.map(said) }) } }),
+        : { validation: { ...validating, ...(others.length === 0 ? {} : { envs: others.map(written) }) } }),
     },
     values: {
       ...(env === undefined || typeof env === "string" ? {} : { env }),

@@ -18,7 +18,7 @@ export interface Row {
   readonly state: RowState
 }
 
-/** What who is watching a sweep sees of it. */
+/** Shows the state of a sweep's runs on the terminal. */
 export interface Board {
   readonly update: (index: number, state: RowState) => void
   /** Shows how it all ended, and leaves it standing. */

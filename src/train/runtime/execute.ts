@@ -152,7 +152,7 @@ const trained = Effect.fnUntraced(function* (
 
   const startsOver = run.resumed && (yield* startOver(run))
   const goesOn = run.resumed && !startsOver
-  // Who starts over what had gone on from another run goes on from that again.
+  // A run that continued another run, and starts over, continues that other run once more.
   const again = startsOver ? elsewhere(ready.prepared, shared) : Effect.succeed(ready.earlier)
   const resumed = goesOn ? yield* latest(ready) : undefined
   const restored = resumed?.restored ?? (yield* again)

@@ -1,15 +1,16 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
+import { parseMetrics } from "../train/finishedResult.ts"
 
-const Metrics = Schema.fromJsonString(Schema.Struct({ digest: Schema.String }))
+const Metrics = Schema.Struct({ digest: Schema.String })
 
-/** The digest of a run that is finished. */
+/** Reads the digest of a finished run; undefined for any other. */
 export const digestIn = (run: string): Effect.Effect<string | undefined> =>
-  Effect.promise(async () => {
-    const text = await readTextWithin(join(run, "metrics.json"), mostBytes.text).catch(() => undefined)
-    if (text === undefined || !existsSync(join(run, "return.json"))) return undefined
-    return Option.getOrUndefined(Schema.decodeUnknownOption(Metrics)(text))?.digest
-  })
+  Effect.gen(function* () {
+    if (!existsSync(join(run, "return.json"))) return undefined
+    const text = yield* Effect.tryPromise(() => readTextWithin(join(run, "metrics.json"), mostBytes.text))
+    return (yield* parseMetrics(text, Metrics)).digest
+  }).pipe(Effect.orElseSucceed(() => undefined))

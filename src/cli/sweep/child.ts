@@ -5,9 +5,9 @@ import { stripVTControlCharacters } from "node:util"
 import { Context, Effect, Schema } from "effect"
 import { mostBytes } from "../../config/files.ts"
 import { readTextWithin } from "../../config/files-node.ts"
-import { isPlain, toCamelCase } from "../../config/Config.ts"
 import { messageOf, oneLine } from "../../config/text.ts"
 import { decodeReturnFile } from "../../experiment/evaluation.ts"
+import { parseMetrics } from "../../train/finishedResult.ts"
 import { RunResult } from "../../train/RunResult.ts"
 import { AnyResult, toRunResult } from "../../train/runtime/RuntimeResult.ts"
 import { stepSignal } from "../stepSignal.ts"
@@ -40,9 +40,8 @@ export const trainInChild = (child: Child): Effect.Effect<Finished, RunFailed> =
 export const readFinished = (runDir: string): Effect.Effect<Finished, RunFailed> =>
   Effect.gen(function* () {
     const text = yield* Effect.tryPromise(() => readTextWithin(join(runDir, "metrics.json"), mostBytes.text))
-    const metrics = toCamelCase(yield* Effect.try(() => JSON.parse(text)))
-    const result = yield* Schema.decodeUnknownEffect(AnyResult)(isPlain(metrics) ? { ...metrics, runDir } : metrics)
-    return yield* withCurve(toRunResult(result))
+    const result = yield* parseMetrics(text, AnyResult)
+    return yield* withCurve({ ...toRunResult(result), runDir })
   }).pipe(failing)
 
 const withCurve = Effect.fnUntraced(function* (result: RunResult) {

@@ -254,9 +254,9 @@ describe("a transcript", () => {
       )
     }))
 
-  it("of scores counts what a parser took into the rewards, and reads the lines of earlier versions", () =>
+  it("of scores counts what a parser took into the rewards", () =>
     withFolder(async (folder) => {
-      const about = { timestamp: "2026-01-31T12:00:00.000000Z", mode: "validation", episode_index: 1, env_id: "q-1", env_type: "qa" } // prettier-ignore
+      const about = { timestamp: "2026-01-31T12:00:00.000000Z", mode: "val", episode_index: 1, env_id: "q-1", env_type: "qa" } // prettier-ignore
       const steps = [
         { ...about, step_index: 1, score: 0, episode_cum_score: 0, reward: -0.1 },
         { ...about, step_index: 2, score: 1, episode_cum_score: 1 },

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { parseMetrics } from "../../src/train/finishedResult.ts"
+import { parseMetrics } from "../../src/experiment/finishedResult.ts"
 
 const Metrics = Schema.Struct({
   runDir: Schema.String,

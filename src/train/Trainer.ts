@@ -5,6 +5,7 @@ import type { Env } from "../env/Env.ts"
 import type { RunStoreError } from "../experiment/RunStoreError.ts"
 import type { Recording } from "../record/Recorder.ts"
 import type { RunEvent } from "../record/RunEvent.ts"
+import { type Restore, supervised } from "./supervised.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import type { RunState } from "./RunState.ts"
 import type { Decided } from "./plan.ts"
@@ -218,20 +219,15 @@ const checkpoint = Effect.fn("effect-rl.checkpoint")(function* ({
   yield* recording.emit([{ _tag: "CheckpointSaved", step: state.step, path }])
 })
 
-type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-
-/**
- * Runs the loop to whatever end it comes to, and leaves that end on record: an interruption saves a checkpoint first. To
- * be run uninterruptibly; `restore` is for the loop, so that nothing comes between its end and what follows.
- */
+/** Runs the loop to whatever end it comes to, as `supervised` does. */
 export const supervise = (training: Training, restore: Restore): Effect.Effect<void, LoopError> =>
-  Effect.exit(restore(trainLoop(training))).pipe(
-    Effect.flatMap((exit) => {
-      // An interruption after the last checkpoint comes too late: there is nothing left to interrupt.
-      const isFinished = Exit.isSuccess(exit) || (Cause.hasInterruptsOnly(exit.cause) && isSaved(training))
-      const end = isFinished ? Exit.void : exit
-      return Effect.andThen(concludeRun(training, end), end)
-    }),
+  supervised<LoopError>(
+    {
+      loop: trainLoop(training),
+      isSaved: () => isSaved(training),
+      conclude: (end) => concludeRun(training, end),
+    },
+    restore,
   )
 
 const isSaved = (training: Training): boolean =>

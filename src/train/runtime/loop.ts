@@ -1,4 +1,5 @@
 import { Cause, Clock, Effect, Exit, Option } from "effect"
+import { type Restore, supervised } from "../supervised.ts"
 import type { Agent } from "../../agent/Agent.ts"
 import type { MemoryEntry } from "../../agent/memory/Memory.ts"
 import type { DatasetError, TaskSet } from "../../env/text/TaskSet.ts"
@@ -197,24 +198,17 @@ const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
   },
 })
 
-type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-
-/**
- * Runs the loop to whatever end it comes to; one that isn't its own is taken back to a boundary, saved, and told. To be
- * run uninterruptibly; `restore` is for the loop, so that nothing comes between its end and what follows.
- */
+/** Runs the loop to whatever end it comes to, as `supervised` does; a failed one is taken back to a boundary first. */
 export const supervise = (running: Running, restore: Restore): Effect.Effect<void, LoopError> =>
-  restore(loop(running)).pipe(
-    Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
-      defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
-    ),
-    Effect.exit,
-    Effect.flatMap((exit) => {
-      // An interruption after the last checkpoint comes too late: there is nothing left to interrupt.
-      const isFinished = Exit.isSuccess(exit) || (Cause.hasInterruptsOnly(exit.cause) && isSaved(running))
-      const end = isFinished ? Exit.void : exit
-      return Effect.andThen(concludeRun(running, end), end)
-    }),
+  supervised<LoopError>(
+    {
+      loop: Effect.catchDefect(loop(running), (defect): Effect.Effect<never, RunStoreError> =>
+        defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
+      ),
+      isSaved: () => isSaved(running),
+      conclude: (end) => concludeRun(running, end),
+    },
+    restore,
   )
 
 /** Tells whether all episodes are played, and the last checkpoint holds the last validation's score. */

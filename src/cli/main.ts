@@ -21,6 +21,11 @@ command(process.argv.slice(2), strayErrors).pipe(
   NodeRuntime.runMain({
     disableErrorReporting: true,
     // A run that was finished before the signal came has set its own.
-    teardown: (exit, onExit) => onExit(process.exitCode === 0 ? 0 : exitCodeOf(exit)),
+    teardown: (exit, onExit) => {
+      const code = process.exitCode === 0 ? 0 : exitCodeOf(exit)
+      onExit(code)
+      // The user's code may have left a timer or a connection, which would keep a process that is done.
+      process.stdout.write("", () => process.stderr.write("", () => process.exit(code)))
+    },
   }),
 )

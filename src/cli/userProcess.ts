@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
 import { stepsTaken } from "../env/internal/episodes.ts"
+import { type Measures, stallMeter } from "./stall.ts"
 import { PartOfSweep } from "./sweep/part.ts"
 import { placeIn, strayError, type UserCodeError } from "./userCode.ts"
 
@@ -38,15 +39,14 @@ export const importing = async <A>(load: () => Promise<A>): Promise<A> => {
   }
 }
 
-/** So long a single call of the user's code may keep the event loop from turning before signals end the process at once. */
-const stallMillis = 10_000
 const beatMillis = 250
 
 /** What the other thread is given. */
 export interface Watched {
   /** Counts turns of the main thread's event loop. */
   readonly beats: Int32Array
-  readonly stallMillis: number
+  /** How often the other thread looks whether there was a turn. */
+  readonly everyMillis: number
   /** The name of a function on the main thread. */
   readonly hook: string
   /** It is a run of a sweep. */
@@ -56,36 +56,43 @@ export interface Watched {
 /** The name by which the other thread asks the main one. */
 const hook = "effectRlStalled"
 
+/** Node 22 has no CPU time of the thread alone. */
+const cpuUsage = process.threadCpuUsage ?? process.cpuUsage
+
+const measure = (): Measures => {
+  const { user, system } = cpuUsage()
+  return { cpuMillis: (user + system) / 1000, wallMillis: performance.now(), steps: stepsTaken[0] }
+}
+
 /**
  * Watches from another thread whether the event loop turns. Where a single call of the user's code has kept it from
- * turning for ten seconds, that is said, and the next signal ends the process; when the call returns after all, signals
- * save the run again.
+ * turning for ten seconds of CPU time, that is said, and the next signal ends the process; when the call returns after
+ * all, signals save the run again.
  */
 export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
   const beats = new Int32Array(new SharedArrayBuffer(4))
   let taken: Taken | undefined
-  let stepsBefore = -1
+  const meter = stallMeter(measure)
   const turned = (): void => {
     Atomics.add(beats, 0, 1)
-    stepsBefore = -1
+    meter.turned()
     if (taken !== undefined) giveBack(taken)
     taken = undefined
   }
   setInterval(turned, beatMillis).unref()
 
-  /** Runs on top of whatever keeps the main thread busy; gives a line for people when signals are let through. */
+  /** Runs on top of whatever keeps the main thread busy; gives a line for people once signals are let through, then "". */
   const stalled = (): string | undefined => {
-    // Envs that take a step at a time are slow, but don't hang.
-    const isStepping = stepsTaken[0] !== stepsBefore
-    stepsBefore = stepsTaken[0]
-    const place = placeIn(wholeStack())
-    if (isStepping || taken !== undefined || place === undefined) return undefined
+    if (taken !== undefined) return ""
+    const millis = meter.stalledMillis()
+    const place = millis === undefined ? undefined : placeIn(wholeStack())
+    if (millis === undefined || place === undefined) return undefined
     taken = takeListeners()
-    return `effect: ${place}: it has not returned for ${stallMillis / 1000} seconds; Ctrl-C now ends the run without saving it\n`
+    return `effect: ${place}: it has not returned for ${Math.round(millis / 1000)} seconds; Ctrl-C now ends the run without saving it\n`
   }
   Object.defineProperty(globalThis, hook, { value: stalled, configurable: true })
   const file = new URL(import.meta.url.endsWith(".ts") ? "./watchThread.ts" : "./watchThread.js", import.meta.url)
-  const watched: Watched = { beats, stallMillis, hook, endsWithParent: part !== undefined }
+  const watched: Watched = { beats, everyMillis: 1000, hook, endsWithParent: part !== undefined }
   const thread = new Worker(file, { workerData: watched })
   // A platform may allow neither threads nor the inspector: then there is no watch.
   thread.on("error", () => {})

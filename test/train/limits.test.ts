@@ -47,7 +47,7 @@ describe("a config that asks for too much is refused before anything is made", (
     [
       "memory of transitions",
       { ...fits, algorithm: { name: "dqn", bufferSize: 1e15 } },
-      "(Invalid typed array length: 7000000000000056); make some of these smaller: num_envs 8, algorithm.nsteps 1, algorithm.buffer_size 1000000000000000, algorithm.batch_size 64, algorithm.hidden [128,128]",
+      "algorithm.buffer_size: 1000000000000000 transitions need 26077033 GiB of memory; make it smaller, so that at most 16 GiB are needed",
     ],
     [
       "rows of a rollout",

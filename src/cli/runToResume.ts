@@ -126,7 +126,7 @@ export const refuseOtherFile = Effect.fnUntraced(function* (
   if (other === undefined) return
   const message =
     `--resume ${run}: this is a run of ${name}, but ${given.file} is another training: ${other.key} is ` +
-    `${display(other.left)} in the run and ${display(other.right)} in the file; give the run's own file, or ` +
-    `--name ${name} if the file ${isOfName ? "is its own" : "was renamed"}`
+    `${display(other.left)} in the run and ${display(other.right)} in the file; give the run's own file, ` +
+    `repeat the --set or --config that it was started with, or add --name ${name} if the file ${isOfName ? "is its own" : "was renamed"}`
   return yield* new UsageError({ message })
 })

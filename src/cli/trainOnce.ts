@@ -111,7 +111,9 @@ const otlpLayer = (baseUrl: string) =>
 /** The backend is part of what makes a run the same to the bit. */
 const resumeCommand = (given: Given, directory: string, remedy?: string): string => {
   const { file, backend: name, resultsDir } = given
-  const words = [file, "--resume", directory, ...flagWords("name", given.name)]
+  const words = [file, "--resume", directory, ...flagWords("name", given.name), ...flagWords("config", given.config)]
+  // Without these, the file would be another training than the run's.
+  for (const setting of given.set) if (/^(env|algorithm)(\.name)?=/.test(setting)) words.push("--set", setting)
   if (remedy !== undefined) words.push("--set", `agent.lm_config.${remedy}`)
   if (name !== "auto") words.push("--backend", name)
   if (resultsDir !== "results") words.push("--results-dir", resultsDir)

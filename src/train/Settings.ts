@@ -120,7 +120,7 @@ export interface TrainInput extends TrainOptions {
   readonly env: Env | string
   /** The algorithm that learns, or its name. */
   readonly algorithm: Algorithm | string
-  /** Env steps, over all envs; may be left to `trainer`. */
+  /** The number of env steps of the training, over all envs. May be left to the `trainer` block. */
   readonly totalSteps?: number
   /** How the policy is validated. */
   readonly validation?: ValidationInput

@@ -23,6 +23,12 @@ const contentsOf = (folder: string): ReadonlyArray<unknown> =>
     .filter((path) => statSync(path).isFile())
     .map((path) => [path, statSync(path).mtimeMs, readFileSync(path, "latin1")])
 
+/** How often the runs in a folder were started, begun anew or resumed. */
+const startsIn = (folder: string): number =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith("run.log"))
+    .flatMap((path) => readFileSync(join(folder, path), "utf8").match(/Z (started|resumed)/g) ?? []).length
+
 describe("a run that is finished", () => {
   it("is left as it is when it is resumed, by its folder and as the latest, and gives its result again", () =>
     withFolder(async (folder) => {
@@ -81,7 +87,8 @@ describe("a file that is not the run's own", () => {
       assert.strictEqual(
         refused.stderr,
         `effect: --resume ${runDir}: this is a run of pole, but lstm.ts is another training: algorithm.lstm is 0 in the ` +
-          "run and 4 in the file; give the run's own file, or --name pole if the file was renamed\n",
+          "run and 4 in the file; give the run's own file, repeat the --set or --config that it was started with, or add " +
+          "--name pole if the file was renamed\n",
       )
       assert.deepStrictEqual(contentsOf(join(folder, "results")), before)
       for (const words of [["copy.ts"], ["lstm.ts", "--name", "pole"], [join(runDir, "config.yaml")]]) {
@@ -119,9 +126,25 @@ describe("a file that is not the run's own", () => {
         const refused = await effect(["run", file, "--resume", runDir, "--total-steps", "96"], folder)
         assert.strictEqual(refused.code, 2, refused.stdout)
         assert.include(refused.stderr, `this is a run of train, but ${file} is another training: ${what} in the file`)
-        assert.include(refused.stderr, "give the run's own file, or --name train if the file is its own\n")
+        assert.include(refused.stderr, "or add --name train if the file is its own\n")
         assert.deepStrictEqual(contentsOf(join(folder, "results")), before)
       }
+    }))
+
+  it("is not one that had another algorithm by --set: the printed command repeats it, and resumes the run", () =>
+    withFolder(async (folder) => {
+      write(folder, "pole.ts", program("algorithm: A2c.make(), totalSteps: 50_000_000"))
+      const stopWhenTraining = async (words: ReadonlyArray<string>, starts: number): Promise<string> => {
+        const { interrupt, ended } = begin(words, folder)
+        await until(() => startsIn(folder) === starts)
+        interrupt()
+        const { code, stderr } = await ended
+        assert.strictEqual(code, 130, stderr)
+        return /resume with: npx effect (.+)\n/.exec(stderr)?.[1] ?? ""
+      }
+      const printed = await stopWhenTraining(["run", "pole.ts", "--quiet", "--set", "algorithm=ppo"], 1)
+      assert.match(printed, /^run pole\.ts --resume \S+ --set algorithm=ppo$/)
+      assert.strictEqual(await stopWhenTraining([...printed.split(" "), "--quiet"], 2), printed)
     }))
 
   it("is told from one that was given another name or other settings by the command", () =>

@@ -41,9 +41,9 @@ const others = [
     ),
     fields: fieldsOf("src/train/Settings.ts", "Settings"),
     nested: {
-      "validation.everySteps": "Validate whenever this many more env steps were taken",
-      "checkpoint.everySteps": "Save whenever this many more env steps were taken",
-      "trainer.validateFreq": "Env steps between two validations",
+      "validation.everySteps": "The number of env steps between two validations",
+      "checkpoint.everySteps": "The number of env steps between two checkpoints",
+      "trainer.validateFreq": "The number of env steps between two validations",
     },
   },
   {
@@ -51,14 +51,14 @@ const others = [
     before: "Runtime.run({",
     keys: Object.keys(Schema.decodeSync(RunSettings)({})),
     fields: fieldsOf("src/train/runtime/RuntimeConfig.ts", "RunSettings"),
-    nested: { "runtime.validationFreq": "Validate whenever so many more episodes have ended" },
+    nested: { "runtime.validationFreq": "The number of ended episodes between two validations" },
   },
   {
     name: "LmConfig",
     before: "LmConfig.make({",
     keys: Object.keys(Schema.decodeSync(LmConfig)({ model: "any" })),
     fields: fieldsOf("src/lm/LmConfig.ts", "LmConfig"),
-    nested: { "budget.calls": "How often a server may be asked" },
+    nested: { "budget.calls": "The number of requests to a server" },
   },
 ]
 

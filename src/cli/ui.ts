@@ -4,6 +4,8 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isLoopback } from "../dashboard/guard.ts"
 import type { DashboardError } from "../dashboard/results-node.ts"
+import { findRuns, silentSource } from "../runs/source-node.ts"
+import { colored } from "./colors.ts"
 import { runFolder } from "./findRun.ts"
 import { defaultResultsDir } from "./flags.ts"
 import { writeError, writeOut } from "./output.ts"
@@ -62,7 +64,8 @@ type Given = Command.Command.Config.Infer<typeof flags>
 /** A folder that exists, or the run that is meant by `latest` or by a part of its path. */
 const folderOf = Effect.fnUntraced(function* (typed: string): Effect.fn.Return<string, UsageError> {
   if (existsSync(typed)) return typed
-  if (!existsSync(defaultResultsDir)) {
+  // A path from the root, or from this folder, names a folder: a part of a run's path is written without.
+  if (/^\.{0,2}\//.test(typed) || !existsSync(defaultResultsDir)) {
     const hint = typed === defaultResultsDir ? "; effect run FILE makes it, or name another folder" : ""
     return yield* new UsageError({ message: `${typed}: there is no such folder${hint}` })
   }
@@ -109,6 +112,9 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
       const query = token === undefined ? "" : `?token=${token}`
       const page = at.run === undefined ? "" : `#/run/${encodeURIComponent(at.run)}`
       yield* writeOut(`http://${name}:${at.port}/${query}${page}\n`)
+      if (at.run === undefined && (yield* findRuns(directory, silentSource)).length === 0) {
+        yield* writeError(`${colored("yellow", "warning:", process.stderr)} no runs in ${directory} yet\n`)
+      }
       yield* writeError(`serving ${directory}; stop with Ctrl-C\n`)
       return yield* Effect.never
     }),

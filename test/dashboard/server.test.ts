@@ -2,8 +2,11 @@ import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { type IncomingMessage, request } from "node:http"
 import { createConnection } from "node:net"
 import { join } from "node:path"
-import { Effect, Exit, Scope } from "effect"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Deferred, Effect, Exit, Scope } from "effect"
 import { assert, describe, it } from "vitest"
+import { command } from "../../src/cli/command.ts"
+import { Output } from "../../src/cli/output.ts"
 import { serve, type ServerOptions } from "../../src/dashboard/server-node.ts"
 import * as Rollouts from "../../src/episode/Rollouts.ts"
 import { effect, until } from "../cli/effect.ts"
@@ -272,11 +275,32 @@ describe("the server", () => {
     }))
 })
 
+/** What the command writes to stderr until it serves. */
+const warningsOf = (folder: string): Promise<string> =>
+  Effect.gen(function* () {
+    const serving = yield* Deferred.make<undefined>()
+    let written = ""
+    const stderr = (text: string): void => {
+      written += text
+      if (text.startsWith("serving")) Deferred.doneUnsafe(serving, Exit.succeed(undefined))
+    }
+    yield* command(["ui", folder, "--port", "0"]).pipe(
+      Effect.provideService(Output, { stdout: () => Effect.void, stderr }),
+      Effect.provide(NodeServices.layer),
+      Effect.raceFirst(Deferred.await(serving)),
+    )
+    return written
+  }).pipe(Effect.runPromise)
+
 describe("effect ui", () => {
   it("says in a line what is wrong", async () => {
-    const missing = await effect(["ui", "/no/such/folder"])
-    assert.deepStrictEqual([missing.code, missing.stderr], [2, "effect: /no/such/folder: there is no such folder\n"])
     await withFolder(async (folder) => {
+      // Also where there are runs, of whose paths it could be a part.
+      makeRun(join(folder, "results"))
+      for (const path of ["/no/such/folder", "./no", "../no"]) {
+        const missing = await effect(["ui", path], folder)
+        assert.deepStrictEqual([missing.code, missing.stderr], [2, `effect: ${path}: there is no such folder\n`])
+      }
       const weak = await effect(["ui", folder, "--token", "short"])
       assert.deepStrictEqual(
         [weak.code, weak.stderr],
@@ -284,4 +308,11 @@ describe("effect ui", () => {
       )
     })
   })
+
+  it("warns that a folder has no runs yet, and serves it", () =>
+    withFolder(async (folder) => {
+      assert.include(await warningsOf(folder), `no runs in ${folder} yet`)
+      makeRun(folder)
+      assert.notInclude(await warningsOf(folder), "no runs")
+    }))
 })

@@ -147,7 +147,22 @@ const played = Effect.fnUntraced(function* (given: Given, episode?: number) {
       events.some(isOver) ? Effect.asVoid(Deferred.succeed(over, undefined)) : Effect.void
     return Effect.succeed({ emit, flush: Effect.void })
   }
-  const recorder = Recorder.layer(scores, watch, ...(given.quiet ? [] : [terminalProgress]))
+  // Leaving the run after the wanted episode interrupts it, but nobody else did.
+  const shown: Sink = (run, about) =>
+    Effect.map(terminalProgress(run, about), ({ emit, flush }) => ({
+      emit: (events) =>
+        Effect.flatMap(Deferred.isDone(over), (isOver) =>
+          emit(
+            events.map((event) =>
+              isOver && event._tag === "RunEnded" && event.reason === "interrupted"
+                ? { ...event, reason: "stopped" as const }
+                : event,
+            ),
+          ),
+        ),
+      flush,
+    }))
+  const recorder = Recorder.layer(scores, watch, ...(given.quiet ? [] : [shown]))
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
     Effect.provide(Layer.mergeAll(backend(given.backend), envPool, platform, recorder, store.layer)),

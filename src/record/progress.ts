@@ -19,6 +19,18 @@ const recentEpisodes = 100
 
 const clearLine = "\r\u001b[2K"
 
+/** The order in which fields give way on a narrow terminal. */
+const leastFirst = ["left", "speed", "return", "validation", "name"] as const
+type Field = (typeof leastFirst)[number] | "steps"
+
+/** Whole fields only, no wider than there is room; how far it is stays to the last. */
+const fitting = (fields: ReadonlyArray<readonly [field: Field, text: string]>, room: number): string => {
+  const joined = (some: typeof fields): string => some.map(([, text]) => text).join("  ")
+  let shown = fields
+  for (const least of leastFirst) if (joined(shown).length > room) shown = shown.filter(([field]) => field !== least)
+  return joined(shown).slice(0, Math.max(0, room))
+}
+
 /** The sink for who is watching: steps, speed, mean return of the last 100 episodes, the last validation, time left; warnings stay. */
 export const progress = (options: ProgressOptions): Sink => {
   const drawn = drawing(options)
@@ -71,23 +83,31 @@ const drawing =
         return ((step - since.step) * 1000) / Math.max(1, now - since.at)
       }
 
-      const line = (now: number): string => {
+      const line = (now: number, room: number): string => {
         const speed = speedAt(now)
         const known = returns.subarray(0, Math.min(episodes, recentEpisodes))
         const meanReturn = known.reduce((sum, value) => sum + value, 0) / known.length
-        const parts = [
-          `${about.algorithm} on ${about.env}`,
-          `${thousands(step)} of ${thousands(about.totalSteps)} ${about.unit ?? "steps"} (${percent(step, about.totalSteps)} %)`,
-          `${thousands(Math.round(speed))}/s`,
-          known.length > 0 ? `return ${meanReturn.toFixed(1)}` : undefined,
-          validation === undefined ? undefined : `validation ${validation.toFixed(1)}`,
-          ended === undefined
-            ? speed > 0 && step < about.totalSteps
+        const end =
+          ended !== undefined
+            ? `${ended} after ${duration((now - startedAt) / 1000)}`
+            : speed > 0 && step < about.totalSteps
               ? `${duration((about.totalSteps - step) / speed)} left`
               : undefined
-            : `${ended} after ${duration((now - startedAt) / 1000)}`,
+        const fields: ReadonlyArray<readonly [Field, string | undefined]> = [
+          ["name", `${about.algorithm} on ${about.env}`],
+          [
+            "steps",
+            `${thousands(step)} of ${thousands(about.totalSteps)} ${about.unit ?? "steps"} (${percent(step, about.totalSteps)} %)`,
+          ],
+          ["speed", `${thousands(Math.round(speed))}/s`],
+          ["return", known.length > 0 ? `return ${meanReturn.toFixed(1)}` : undefined],
+          ["validation", validation === undefined ? undefined : `validation ${validation.toFixed(1)}`],
+          ["left", end],
         ]
-        return parts.filter((part) => part !== undefined).join("  ")
+        return fitting(
+          fields.flatMap(([field, text]) => (text === undefined ? [] : [[field, text] as const])),
+          room,
+        )
       }
 
       const clear = Effect.suspend(() => {
@@ -107,14 +127,14 @@ const drawing =
           const warn = warnings.length === 0 ? Effect.void : Effect.andThen(clear, write(warnings.join("")))
           const draw = Effect.flatMap(Clock.currentTimeMillis, (now) => {
             if (ended !== undefined) {
-              const last = line(now)
+              const last = line(now, Infinity)
               ended = undefined
               return Effect.andThen(clear, write(`${last}\n`))
             }
             if (!isTerminal || now - drawnAt < redrawMillis) return Effect.void
             drawnAt = now
             isDrawn = true
-            return write(`${clearLine}${line(now).slice(0, Math.max(0, columns - 1))}`)
+            return write(`${clearLine}${line(now, columns - 1)}`)
           })
           return Effect.andThen(warn, draw)
         },

@@ -59,6 +59,25 @@ describe("the progress line", () => {
     }),
   )
 
+  for (const [columns, expected] of [
+    [100, "ppo on CartPole-v1  5,000 of 20,000 steps (25 %)  2,500/s  return 15.0  validation 2.0  6 s left"],
+    [92, "ppo on CartPole-v1  5,000 of 20,000 steps (25 %)  2,500/s  return 15.0  validation 2.0"],
+    [80, "ppo on CartPole-v1  5,000 of 20,000 steps (25 %)  return 15.0  validation 2.0"],
+    [70, "ppo on CartPole-v1  5,000 of 20,000 steps (25 %)  validation 2.0"],
+    [50, "ppo on CartPole-v1  5,000 of 20,000 steps (25 %)"],
+    [40, "5,000 of 20,000 steps (25 %)"],
+    [10, "5,000 of "],
+  ] as const) {
+    it.effect(`leaves out whole fields in ${columns} columns, the validation after the speed`, () =>
+      Effect.gen(function* () {
+        const { shown, emit } = yield* watched({ isTerminal: true, columns })
+        yield* TestClock.adjust("2 seconds")
+        yield* emit([episode({ return: 10 }), episode({ return: 20 }), update(5000), validation])
+        assert.deepEqual(shown, [`${clear}${expected}`])
+      }),
+    )
+  }
+
   it.effect("makes room for its last word", () =>
     Effect.gen(function* () {
       const { shown, emit, close } = yield* watched({ isTerminal: true })

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { effect, resultOf, start } from "./effect.ts"
 
-/** Killing a training at a moment, again and again, until it gets through. */
+/** A training that was killed and resumed again and again, until it was finished. */
 export interface Campaign {
   readonly digest: string
   readonly kills: number
@@ -23,24 +23,30 @@ export const runsIn = (results: string): ReadonlyArray<string> => {
   return folders.filter((folder) => existsSync(join(folder, "config.yaml")))
 }
 
+const linesOf = (file: string): number => (existsSync(file) ? readFileSync(file, "utf8").split("\n").length - 1 : 0)
+
+/** The lines of scores that a run has written; none before its first checkpoint, from which alone it can be resumed. */
+const linesOfScores = (run: string): number =>
+  existsSync(join(run, "checkpoints/latest")) ? linesOf(join(run, "scores/train/scores.jsonl")) : 0
+
 /**
- * Starts a training and kills it after each of the delays (milliseconds since its first checkpoint), resuming it every
- * time; then lets it finish.
+ * Starts a training and kills it once it has written so many more lines of scores, resuming it every time; then lets it
+ * finish.
  */
 export const killAndResume = async (
   file: string,
   results: string,
-  delays: ReadonlyArray<number>,
+  further: ReadonlyArray<number>,
 ): Promise<Campaign> => {
   const args = ["run", file, "--results-dir", results, "--quiet", "--json"]
   let kills = 0
-  for (const delay of delays) {
+  for (const lines of further) {
     const [run] = runsIn(results)
+    const wanted = lines + (run === undefined ? 0 : linesOfScores(run))
     const { child, ended } = start(run === undefined ? args : [...args, "--resume", run])
     let over = false
     void ended.then(() => (over = true))
-    while (!over && !runsIn(results).some((one) => existsSync(join(one, "checkpoints/latest")))) await sleep(5)
-    await sleep(delay)
+    while (!over && !runsIn(results).some((one) => linesOfScores(one) >= wanted)) await sleep(1)
     child.kill("SIGKILL")
     const { signal, stderr, code } = await ended
     if (signal !== "SIGKILL" && code !== 0) throw new Error(stderr)

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs"
+import { mkdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { stream } from "../../src/rng/Rng.ts"
@@ -16,8 +16,10 @@ export interface Crashed {
   readonly askedAgain: number
 }
 
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
+
 /**
- * Kills an experiment at random moments and resumes it every time, until it was killed so often; then lets it finish, and
+ * Kills an experiment at random events and resumes it every time, until it was killed so often; then lets it finish, and
  * runs another one by the answers that the first was given.
  */
 export const killed = (within: string, seed: number, kills: number, wanted: Wanted): Promise<Crashed> =>
@@ -41,17 +43,20 @@ export const killed = (within: string, seed: number, kills: number, wanted: Want
     const recorded = file("record")
     const results = join(folder, "record")
     const args = ["run", recorded, "--quiet", "--json"]
+    const logged = (): number => runsBelow(results).reduce((bytes, run) => bytes + sizeOf(join(run, "run.log")), 0)
     let count = 0
     while (count < kills) {
       const [run] = runsBelow(results)
+      const askedBefore = server.asked.length
+      const loggedBefore = logged()
       const { child, ended } = start(run === undefined ? args : [...args, "--resume", run], folder)
       let over = false
       void ended.then(() => (over = true))
-      // Some on the way there, most while it plays: some answers further on, for what is cached isn't asked again.
-      const before = server.asked.length
+      // Some are killed as soon as the log says that they have begun, most some answers later. A cached one isn't asked again.
       const further = random.uniform() < 0.2 ? 0 : 1 + random.integer(2 * every)
-      while (!over && server.asked.length < before + further) await sleep(1)
-      await sleep(further === 0 ? random.between(0, 800) : random.between(0, 20))
+      const hasCome = (): boolean =>
+        further === 0 ? logged() > loggedBefore : server.asked.length >= askedBefore + further
+      while (!over && !hasCome()) await sleep(1)
       child.kill("SIGKILL")
       const { signal, code, stderr } = await ended
       if (signal !== "SIGKILL" && code !== 0) throw new Error(stderr)

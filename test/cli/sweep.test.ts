@@ -138,7 +138,7 @@ describe("a sweep is the same sweep", () => {
       assert.deepEqual(digestsOf(results), before)
       assert.strictEqual(statSync(join(done, "return.json")).mtimeMs, written)
       assert.match(outcome.stderr, /^seed 1: .*0001 \(earlier\)$/m)
-      assert.match(logOf(begun), /resum|goes on|it is finished/i)
+      assert.match(logOf(begun), /Z resumed at step 512: ppo on CartPole-v1, 4 envs, 512 steps, seed 2$/m)
     }))
 
   it("when it is asked for more steps: what was finished goes on, too", () =>

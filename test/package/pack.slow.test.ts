@@ -68,7 +68,7 @@ beforeAll(async () => {
   mkdirSync(project)
   writeFileSync(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }))
   await succeeds("npm", ["install", "--no-audit", "--no-fund", tarball, "effect@4.1.0"], project)
-}, 300_000)
+})
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe("the package", () => {

@@ -181,7 +181,9 @@ const counted = (title: string, count: number, most: number): string =>
 
 const curveText = (validations: ReadonlyArray<Validation>): string => {
   const shown = thinned(validations, curveRows)
-  const [lowest, highest] = [Math.min(...shown.map(({ mean }) => mean)), Math.max(...shown.map(({ mean }) => mean))]
+  // The bars begin at 0, unless a mean lies below it.
+  const lowest = Math.min(0, ...shown.map(({ mean }) => mean))
+  const highest = Math.max(...shown.map(({ mean }) => mean))
   return shown.length === 0
     ? ""
     : table(

@@ -219,7 +219,7 @@ export const text = (report: Report, { confidence = 0.95 }: Pick<Options, "confi
   return parts.join("\n")
 }
 
-/** Comparisons for people; `p` is by McNemar's exact test where all is 0 or 1, else by swapping signs. */
+/** Comparisons for people, with the numbers of tasks whose value is higher and lower (of tokens, lower is better); `p` is by McNemar's exact test where all is 0 or 1, else by swapping signs. */
 export const comparisonText = (
   comparisons: ReadonlyArray<ComparisonReport>,
   { confidence = 0.95 }: Pick<Options, "confidence"> = {},
@@ -230,8 +230,8 @@ export const comparisonText = (
       "score",
       "difference",
       `${Number((confidence * 100).toPrecision(4))} %`,
-      "better",
-      "worse",
+      "higher",
+      "lower",
       "tasks",
       "p",
       "by",

@@ -23,7 +23,7 @@ export const Paired = Schema.Struct({
   difference: Schema.Finite,
   low: Schema.Finite,
   high: Schema.Finite,
-  /** Tasks that the right one is better at, and worse. */
+  /** Tasks of which the right one has a higher value, and a lower one: of tokens, lower is better. */
   better: Schema.Int,
   worse: Schema.Int,
   /** How likely so much of a difference is, whichever way, if which is which meant nothing: signs of differences are swapped. */

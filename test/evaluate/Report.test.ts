@@ -140,7 +140,7 @@ describe("reports", () => {
         "one | 4 | 0 | 8 | 40 | 20 | 2",
         "two | 4 | 0 | 8 | 40 | 20 | 2",
         "",
-        "compared | score | difference | 95 % | better | worse | tasks | p | by",
+        "compared | score | difference | 95 % | higher | lower | tasks | p | by",
         "two − one | exact | +0.500 | 0.000 to 1.000 | 2 | 0 | 4 | 0.5 | McNemar",
         "",
       ],

@@ -15,7 +15,7 @@ import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { logsDir } from "../train/runtime/logsDir.ts"
 import { defaultResultsDir, quoted } from "./flags.ts"
 import { finishedAt, type Opened, unlessFinished } from "./finishedMeanwhile.ts"
-import { ofKind, runToResumeAt } from "./findRun.ts"
+import { ofKind, runToResumeAt, tellRun } from "./findRun.ts"
 import { notKeys, ownPlace, yamlLines } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
 import { derivedName, isSameName } from "../experiment/identifier.ts"
@@ -47,6 +47,12 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
   }
   const name = Option.getOrElse(given.name, () => derivedName(basename(file, extname(file))))
   const resume = yield* runToResume(given)
+  if (resume !== undefined && !given.quiet && !given.json) {
+    yield* tellRun(
+      Option.getOrElse(given.resume, () => resume),
+      resume,
+    )
+  }
   const overrides = [
     ...Option.toArray(given.name).map((value) => ({ path: "name", value, source: "--name" })),
     ...(yield* Effect.forEach(given.set, setting)),

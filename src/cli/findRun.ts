@@ -55,9 +55,13 @@ export const runFolder = Effect.fnUntraced(function* (
   options: FindOptions & { readonly quiet?: boolean },
 ): Effect.fn.Return<string, UsageError> {
   const { path } = yield* findRun(wanted, options)
-  if (entryAt(wanted) === undefined && options.quiet !== true) yield* writeError(`run: ${path}\n`)
+  if (options.quiet !== true) yield* tellRun(wanted, path)
   return path
 })
+
+/** Writes the path of the run that was found, unless somebody typed the path itself. */
+export const tellRun = (wanted: string, path: string): Effect.Effect<void> =>
+  entryAt(wanted) === undefined ? writeError(`run: ${path}\n`) : Effect.void
 
 /** The folder of a run to resume: `latest` means something else there, the newest unfinished run of the file. */
 export const runToResumeAt = Effect.fnUntraced(function* (

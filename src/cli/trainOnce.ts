@@ -1,4 +1,5 @@
-import { Effect, Layer } from "effect"
+import { join } from "node:path"
+import { Effect, Layer, Option } from "effect"
 import { dateOf } from "../experiment/identifier.ts"
 import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../node.ts"
 import { LmError } from "../lm/LmError.ts"
@@ -6,10 +7,12 @@ import { csv } from "../record/csv.ts"
 import { telemetry } from "../record/telemetry.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../train/RunResult.ts"
+import { isExperiment } from "../train/runtime/isExperiment.ts"
 import { digestIn } from "./digestIn.ts"
 import { defaultResultsDir, flagWords, type Given, nameOf, quoted } from "./flags.ts"
+import { tellRun } from "./findRun.ts"
 import { finishedAt, type Opened, unlessFinished } from "./finishedMeanwhile.ts"
-import { loadTraining, type Training } from "./loadTraining.ts"
+import { loadTraining, readYaml, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
 import { readFinished } from "./sweep/child.ts"
 import { noteSweep, refuseOtherFile, runToResume } from "./runToResume.ts"
@@ -28,6 +31,12 @@ export const trainOnce = Effect.fnUntraced(function* (
   const resume = yield* runToResume(given, name)
   const part = yield* PartOfSweep
   if (resume !== undefined && part === undefined) yield* refuseOtherFile(given, training, resume)
+  if (resume !== undefined && part === undefined && !given.quiet && !given.json) {
+    yield* tellRun(
+      Option.getOrElse(given.resume, () => resume),
+      resume,
+    )
+  }
   const overrides = yield* overridesOf(given, resume)
 
   const digestBefore = resume === undefined ? undefined : yield* digestIn(resume)
@@ -84,8 +93,10 @@ export const trainOnce = Effect.fnUntraced(function* (
     finished: (result) => {
       if (given.json) return writeOut(`${JSON.stringify(result)}\n`)
       if (given.quiet) return Effect.void
-      const idle = result.digest === digestBefore ? `this run is finished, and nothing has changed; ${further}\n` : ""
-      return writeOut(`${idle}${summary(result)}`)
+      if (resume === undefined || result.digest !== digestBefore) return writeOut(summary(result))
+      return Effect.flatMap(furtherHint(resume), (hint) =>
+        writeOut(`this run is finished, and nothing has changed; ${hint}\n${summary(result)}`),
+      )
     },
     interrupted: Effect.suspend(() =>
       opened === undefined
@@ -95,9 +106,15 @@ export const trainOnce = Effect.fnUntraced(function* (
   })
 })
 
-/** How a finished run is resumed. */
-const further =
-  "train it further with a larger --total-steps (for language-model agents: --set runtime.max_envs_to_visit=N)"
+/** Says how a finished run of this kind is trained further. */
+const furtherHint = (run: string): Effect.Effect<string> =>
+  readYaml(join(run, "config.yaml")).pipe(
+    Effect.orElseSucceed(() => undefined),
+    Effect.map(isExperiment),
+    Effect.map(
+      (talks) => `train it further with a larger ${talks ? "--set runtime.max_envs_to_visit=N" : "--total-steps"}`,
+    ),
+  )
 
 /** Loaded only when it is asked for. */
 const otlpLayer = (baseUrl: string) =>

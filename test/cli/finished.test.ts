@@ -44,8 +44,11 @@ describe("a run that is finished", () => {
       const shown = await effect(["run", "pole.ts", "--resume", "latest"], folder)
       assert.match(
         shown.stdout,
-        /^this run is finished, and nothing has changed; train it further with a larger --total-steps .*\n64/,
+        /^this run is finished, and nothing has changed; train it further with a larger --total-steps\n64/,
       )
+      assert.isTrue(shown.stderr.startsWith(`run: ${first.runDir}\n`), shown.stderr)
+      const typed = await effect(["run", "pole.ts", "--resume", first.runDir], folder)
+      assert.notInclude(typed.stderr, "run: ")
       const further = await effect(
         ["run", "pole.ts", "--quiet", "--json", "--resume", "latest", "--total-steps", "96"],
         folder,

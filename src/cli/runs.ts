@@ -161,7 +161,7 @@ const findBest = Command.make(
         { heading: "mean", role: "figure", cells: lines.map(({ mean }) => mean) },
         { heading: "seed", role: "figure", cells: lines.map(({ line }) => line.seed) },
         { heading: "state", role: "figure", cells: lines.map(({ line }) => line.state) },
-        { heading: "steps", role: "figure", cells: lines.map(({ line }) => line.steps) },
+        { heading: "steps", role: "detail", cells: lines.map(({ line }) => line.steps) },
         { heading: "path", role: "path", cells: lines.map(({ line }) => line.path) },
       ]
       yield* writeOut(shownTable(columns))
@@ -296,7 +296,7 @@ const listing = (lines: ReadonlyArray<RunLine>, keys: ReadonlyArray<string>): st
     cells: lines.map(value),
   })
   return shownTable([
-    column("time", "figure", ({ time }) => time),
+    column("time", "detail", ({ time }) => time),
     column("name", "name", ({ name }) => name),
     ...variables.map((variable) =>
       column(variable, "name", ({ population }) =>
@@ -305,7 +305,7 @@ const listing = (lines: ReadonlyArray<RunLine>, keys: ReadonlyArray<string>): st
     ),
     column("seed", "figure", ({ seed }) => seed),
     column("state", "figure", ({ state }) => state),
-    column("steps", "figure", ({ steps }) => steps),
+    column("steps", "detail", ({ steps }) => steps),
     column("validation", "figure", ({ validation }) => validation),
     ...keys.map((key) => column(key, "name", ({ values }) => values?.[key])),
     column("path", "path", ({ path }) => path),

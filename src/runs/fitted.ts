@@ -1,6 +1,6 @@
 /**
  * A table of runs that is no wider than its terminal. What gives way first says least: a path becomes its end, a column
- * with one value in all rows a line below the table, then long names are cut.
+ * with one value in all rows a line below the table, then details go, then the path, then long names are cut.
  *
  * @example
  * ```ts
@@ -19,8 +19,8 @@ import { type Cell, cell, type Paint, table } from "../record/table.ts"
 export interface Column {
   readonly heading: string
   readonly cells: ReadonlyArray<Cell | undefined>
-  /** A figure is always shown whole. */
-  readonly role: "figure" | "name" | "path"
+  /** A figure is always shown whole, a detail whole or not at all. */
+  readonly role: "figure" | "detail" | "name" | "path"
 }
 
 export interface FittedOptions {
@@ -37,8 +37,7 @@ const leastPath = 12
 export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint }: FittedOptions): string => {
   const rows = columns[0]?.cells.length ?? 0
   const isSame = ({ role, cells }: Column): boolean =>
-    role === "name" && rows > 1 && cells.every((one) => one === cells[0])
-  const isPath = ({ role }: Column): boolean => role === "path"
+    (role === "name" || role === "detail") && rows > 1 && cells.every((one) => one === cells[0])
   const fits = (some: ReadonlyArray<Column>): boolean => widthOf(some) <= width
 
   const written = (shown: ReadonlyArray<Column>): string => {
@@ -56,13 +55,16 @@ export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint
   }
 
   if (fits(columns)) return written(columns)
-  const telling = columns.filter((column) => !isSame(column))
-  for (const some of [columns, telling]) {
+  const varied = columns.filter((column) => column.role === "detail" || !isSame(column))
+  const telling = varied.filter((column) => !isSame(column))
+  const least = telling.filter(({ role }) => role !== "detail")
+  for (const some of [columns, varied, telling, least]) {
     const room = width - widthOf(some.filter((column) => !isPath(column))) - gap
     const shown = some.map((column) => (isPath(column) ? shortPaths(column, room) : column))
     if (room >= leastPath && (some.some(isPath) ? endsOf(some) <= room : fits(some))) return written(shown)
   }
-  let shown = telling.filter((column) => !isPath(column))
+  const pathless = [varied, telling, least].map((some) => some.filter((column) => !isPath(column)))
+  let shown = pathless.find(fits) ?? pathless[2]
   while (!fits(shown)) {
     const names = shown.filter(({ role }) => role === "name")
     const longest = names.toSorted((a, b) => cellsWidth(b) - cellsWidth(a))[0]
@@ -82,11 +84,29 @@ const cellsWidth = ({ cells }: Column): number => Math.max(0, ...cells.map((one)
 const widthOf = (columns: ReadonlyArray<Column>): number =>
   columns.reduce((sum, column) => sum + Math.max(column.heading.length, cellsWidth(column)) + gap, -gap)
 
-/** How long the ends of all paths are that tell a run from others: `…/CONFIG/SEED`. */
+/** How long the ends of all paths are that tell a run from the others. */
 const endsOf = (columns: ReadonlyArray<Column>): number => {
-  const paths = columns.find(({ role }) => role === "path")?.cells ?? []
-  return Math.max(0, ...paths.map((one) => endOf(cell(one), 2).length))
+  const paths = columns.find(isPath)?.cells.map(cell) ?? []
+  const least = leastFolders(paths)
+  return Math.max(0, ...paths.map((path, row) => endOf(path, least[row]).length))
 }
+
+/** How many folders the shortest end of each path has that no other has: `…/CONFIG/SEED` at least. */
+const leastFolders = (paths: ReadonlyArray<string>): ReadonlyArray<number> => {
+  const most = Math.max(2, ...paths.map((path) => path.split("/").length))
+  const folders = paths.map(() => most)
+  for (let count = most - 1; count >= 2; count--) {
+    const ends = paths.map((path) => path.split("/").slice(-count).join("/"))
+    const times = new Map<string, number>()
+    for (const end of ends) times.set(end, (times.get(end) ?? 0) + 1)
+    ends.forEach((end, row) => {
+      if (times.get(end) === 1) folders[row] = count
+    })
+  }
+  return folders
+}
+
+const isPath = ({ role }: Column): boolean => role === "path"
 
 const endOf = (path: string, folders: number): string => {
   const parts = path.split("/")

@@ -351,14 +351,25 @@ inBrowser("transcripts", ({ page, served, text, count, click, set }) => {
             if (address.includes("text=")) await new Promise((go) => held.push(go))
             return own(address)
           }
+          const [later, never] = [setTimeout, clearTimeout]
+          window.timers = new Set()
+          window.setTimeout = (act, wait) => {
+            const timer = later(() => { act(); timers.delete(timer) }, wait)
+            timers.add(timer)
+            return timer
+          }
+          window.clearTimeout = (timer) => {
+            timers.delete(timer)
+            never(timer)
+          }
         })()`)
         const release = "held.splice(0).forEach((go) => go())"
         await set(".find", "e-30")
         await page.until("held.length === 1")
         await set(".find", "")
         await page.until("!location.hash.includes('text=')")
-        // Longer than it waits for another letter.
-        await page.evaluate("new Promise((go) => setTimeout(go, 400))")
+        // The page no longer waits for another letter.
+        await page.until("timers.size === 0")
         await page.evaluate(release)
         await page.until("document.querySelector('.talk .count').textContent === '300 episodes'")
         await count(".episodeList a", 100)

@@ -86,7 +86,20 @@ const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
 }
 
 const usage = (error: CliError.CliError): string =>
-  error._tag === "ShowHelp" ? error.errors.map((one) => oneLine(one.message)).join("; ") : oneLine(error.message)
+  error._tag === "ShowHelp"
+    ? error.errors.map((one) => mistake(one, error.commandPath)).join("; ")
+    : oneLine(error.message)
+
+/** What was wrong with the words of a command, and what to write instead. */
+const mistake = (error: CliError.NonShowHelpErrors, path: ReadonlyArray<string>): string => {
+  if (error._tag === "UnrecognizedOption") {
+    const names = error.suggestions.join(" or ")
+    return `unrecognized flag ${error.option}; ${names === "" ? `see \`${path.join(" ")} --help\`` : `did you mean ${names}?`}`
+  }
+  if (error._tag !== "MissingArgument") return oneLine(error.message)
+  const example = path.at(-1) === "run" ? ", or try `effect run examples/cartpole.ts`" : ""
+  return `${error.message}; see \`${path.join(" ")} --help\`${example}`
+}
 
 const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
   if (Exit.isSuccess(exit)) return Effect.void

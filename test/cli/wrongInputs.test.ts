@@ -35,7 +35,22 @@ const findRun = (folder: string): string => {
 describe.concurrent("a file that is no training", () => {
   it("a missing file", async () => says(await effect(["run", "nowhere.ts"]), 2, "nowhere.ts", "no such file"))
 
-  it("no file at all", async () => says(await effect(["run"]), 2, "file"))
+  it("no file at all", async () => {
+    const hint = "see `effect run --help`, or try `effect run examples/cartpole.ts`"
+    says(await effect(["run"]), 2, `Missing required argument: file; ${hint}`)
+    says(await effect(["replay"]), 2, "Missing required argument: run; see `effect replay --help`")
+  })
+
+  it("a flag that is misspelt", async () => {
+    const { code, stderr } = await effect(["run", "train.ts", "--seedz", "1"])
+    assert.strictEqual(code, 2)
+    assert.match(stderr, /^effect: unrecognized flag --seedz; did you mean --seeds?( or --seeds?)?\?\n$/)
+    says(
+      await effect(["run", "train.ts", "--qqqqqqqqqq"]),
+      2,
+      "unrecognized flag --qqqqqqqqqq; see `effect run --help`",
+    )
+  })
 
   it("a file of another kind", () =>
     withFolder(async (folder) =>

@@ -107,6 +107,20 @@ const barWidth = 30
 /** A setting that nobody made use of. */
 const isUnset = /^ *\w+: null$/
 
+const indent = (line: string): number => line.length - line.trimStart().length
+
+/** The lines of a config without settings that are null, and without groups of which none is left. */
+const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const kept: Array<string> = []
+  let isAfterLeftOut = false
+  for (const line of written.toReversed()) {
+    const isEmptied: boolean = isAfterLeftOut && /^ *\w+:$/.test(line) && indent(kept.at(-1) ?? "") <= indent(line)
+    isAfterLeftOut = isEmptied || isUnset.test(line)
+    if (!isAfterLeftOut) kept.push(line)
+  }
+  return kept.reverse()
+}
+
 /** The same for people. `configText` is shown as it was written, but for what is null; `paint` colours the state. */
 export const overviewText = (
   about: Overview,
@@ -134,8 +148,8 @@ export const overviewText = (
     body.trim() === "" ? [] : ["", title, indented(body)]
 
   const written = (configText ?? "").split("\n")
-  const said = written.filter((line) => !isUnset.test(line))
-  const unset = written.length - said.length
+  const said = withoutUnset(written)
+  const unset = written.filter((line) => isUnset.test(line)).length
 
   return [
     about.path,

@@ -31,3 +31,12 @@ describe("the bars of validations", () => {
     assert.deepStrictEqual(barsOf(-10, 0, 10), [1, 15, 30])
   })
 })
+
+describe("the config of a run", () => {
+  it("is shown without nulls, and without groups of which nothing is left", () => {
+    const config =
+      "a: 1\nlimits:\n  budget:\n    calls: null\n  time: null\nkept:\n  x: null\n  y: 2\nlist:\n- 1\nlast: null\n"
+    const text = overviewText(about, config)
+    assert.include(text, "config (and 4 that are null)\n  a: 1\n  kept:\n    y: 2\n  list:\n  - 1\n")
+  })
+})

@@ -68,12 +68,17 @@ describe("a sweep is the same sweep", () => {
       const args = ["run", file, "--population", "num_envs=4,8", 'name="a b"', "--seeds", "1..2"]
       const [whole, stopped] = [join(folder, "whole"), join(folder, "stopped")]
       assert.strictEqual((await effect([...args, "--results-dir", whole])).code, 0)
-      const { child, ended } = start([...args, "--jobs", "3", "--results-dir", stopped])
+      const sweep = [...args, "--jobs", "3", "--results-dir", stopped]
+      const { child, ended } = start(sweep, undefined, { detached: true })
+      const signal = (name: NodeJS.Signals): boolean => child.pid !== undefined && process.kill(-child.pid, name)
       await until(() => runsIn(stopped).filter(isTraining).length === 3)
+      // Nothing is trained while the other process starts: no run may be finished before it is stopped.
+      signal("SIGSTOP")
       const other = await start([...args, "--results-dir", stopped, "--resume", "latest"]).ended
       assert.strictEqual(other.code, 1)
       assert.match(other.stderr, /sweep\.lock: process \d+ on .* is writing/)
       child.kill("SIGINT")
+      signal("SIGCONT")
       const { code, stderr } = await ended
       assert.strictEqual(code, 130, stderr)
       assert.lengthOf(stderr.match(/resume with: /g) ?? [], 1)

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import * as Checkpoint from "../src/checkpoint/Checkpoint.ts"
-import { RunStore } from "../src/experiment/RunStore.ts"
+import * as Checkpoint from "../src/run/Checkpoint.ts"
+import { RunStore } from "../src/run/store/RunStore.ts"
 
 const score = fc.option(fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constant(NaN)))
 const strategy: fc.Arbitrary<Checkpoint.RetentionStrategy> = fc.oneof(

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { interval, normalQuantile, wilson } from "../src/evaluate/intervals.ts"
 import { paired, permutationTest, signTest } from "../src/evaluate/paired.ts"
-import { bootstrap } from "../src/experiment/resampling.ts"
+import { bootstrap } from "../src/statistics/resampling.ts"
 import { bestOf, majority, mean, passAt, type Reducer, type Sample } from "../src/evaluate/reducers.ts"
 
 const value = fc.double({ min: -10, max: 10, noNaN: true })

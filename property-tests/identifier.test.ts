@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { fromFlatPath, fromPath, timeOf, toFlatPath, toPath } from "../src/experiment/identifier.ts"
+import { fromFlatPath, fromPath, timeOf, toFlatPath, toPath } from "../src/run/identifier.ts"
 
 /** Any text, and much of what means something in a path. */
 const text = fc.oneof(

@@ -3,7 +3,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { choicesOf, parsePopulation, populationOf, splitValues } from "../src/cli/sweep/population.ts"
 import { settingValue } from "../src/cli/settingValue.ts"
-import { fromPath, toPath } from "../src/experiment/identifier.ts"
+import { fromPath, toPath } from "../src/run/identifier.ts"
 
 const parse = (specs: ReadonlyArray<string>) => Effect.runSync(parsePopulation(specs))
 

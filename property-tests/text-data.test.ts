@@ -1,11 +1,11 @@
 import * as fc from "fast-check"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { fieldsOf } from "../src/env/text/data/csv.ts"
-import { RecordScanner } from "../src/env/text/data/RecordScanner.ts"
-import { template } from "../src/env/text/data/question.ts"
-import * as TaskSet from "../src/env/text/TaskSet.ts"
-import * as TextEnv from "../src/env/text/TextEnv.ts"
+import { fieldsOf } from "../src/formats/csv.ts"
+import { RecordScanner } from "../src/task/data/RecordScanner.ts"
+import { template } from "../src/task/data/question.ts"
+import * as TaskSet from "../src/task/TaskSet.ts"
+import * as TextEnv from "../src/task/TextEnv.ts"
 
 const text = fc.oneof(
   fc.string({ unit: "grapheme" }),

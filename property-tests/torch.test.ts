@@ -1,11 +1,11 @@
 import * as fc from "fast-check"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
-import { readPickle } from "../src/checkpoint/pickle.ts"
-import { decode, TorchError } from "../src/checkpoint/torch.ts"
-import { dict, pickle, tensor, torchFile, zip } from "../test/checkpoint/torchFile.ts"
+import { readPickle } from "../src/formats/torch/pickle.ts"
+import { decode, TorchError } from "../src/formats/torch/torch.ts"
+import { dict, pickle, tensor, torchFile, zip } from "../test/formats/torchFile.ts"
 
-const real = new Uint8Array(readFileSync(new URL("../test/checkpoint/data/state_dict.pt", import.meta.url)))
+const real = new Uint8Array(readFileSync(new URL("../test/formats/data/state_dict.pt", import.meta.url)))
 
 /** It is read, or refused with a TorchError. */
 const isHandled = (read: () => unknown): void => {

@@ -3,9 +3,9 @@ import { Effect, FileSystem, Layer, Path, Schema } from "effect"
 import * as Agents from "../src/agent/Agents.ts"
 import * as Memories from "../src/agent/memory/Memories.ts"
 import { isPlain, type Plain, toCamelCase } from "../src/config/Config.ts"
-import * as Datasets from "../src/env/text/Datasets.ts"
+import * as Datasets from "../src/task/Datasets.ts"
 import { LmConfig } from "../src/lm/LmConfig.ts"
-import { OutputSettings, RunSettings, RuntimeSettings } from "../src/train/runtime/RuntimeConfig.ts"
+import { OutputSettings, RunSettings, RuntimeSettings } from "../src/runtime/RuntimeConfig.ts"
 import { type Meanings, meaningsIn, meaningsOf, read, schemaIn } from "./meanings.ts"
 import { table } from "./table.ts"
 
@@ -90,7 +90,7 @@ const datasetFiles: Readonly<Record<string, string>> = {
 }
 
 const sharedByDatasets = ["data/fileSet.ts", "games/levels.ts", "DatasetKind.ts"].map((file) =>
-  read(`src/env/text/${file}`),
+  read(`src/task/${file}`),
 )
 
 export const datasets = (): ReadonlyArray<Part> =>
@@ -98,7 +98,7 @@ export const datasets = (): ReadonlyArray<Part> =>
     type,
     schema,
     defaults: without(plain(toCamelCase(Effect.runSync(Datasets.decode({ type })))), "type"),
-    meanings: meaningsIn([schemaIn(`src/env/text/${datasetFiles[type]}`, "Config"), ...sharedByDatasets]),
+    meanings: meaningsIn([schemaIn(`src/task/${datasetFiles[type]}`, "Config"), ...sharedByDatasets]),
   }))
 
 const lmFile = "src/lm/LmConfig.ts"
@@ -115,7 +115,7 @@ export const model = {
   },
 }
 
-const runtimeFile = "src/train/runtime/RuntimeConfig.ts"
+const runtimeFile = "src/runtime/RuntimeConfig.ts"
 
 export const run = {
   defaults: without(plain(Schema.decodeSync(RunSettings)({})), "runtime", "output"),

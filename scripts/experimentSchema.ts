@@ -1,7 +1,7 @@
 /** schemas/experiment.schema.json, by which editors complete an experiment's file. */
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
-import { RunSettings } from "../src/train/runtime/RuntimeConfig.ts"
+import { RunSettings } from "../src/runtime/RuntimeConfig.ts"
 import { closed } from "./closed.ts"
 import * as Experiment from "./experiment.ts"
 import { agents, definitions } from "./partSchemas.ts"

@@ -1,7 +1,7 @@
 /** schemas/files/: what is in the files of a run, each closed, so that a key which nobody expects is found. */
 import { Schema } from "effect"
 import { MemoryEntry } from "../src/agent/memory/Memory.ts"
-import { Manifest, Pointer } from "../src/checkpoint/Checkpoint.ts"
+import { Manifest, Pointer } from "../src/run/Checkpoint.ts"
 import type { Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { Rollout } from "../src/episode/Rollout.ts"
@@ -9,14 +9,14 @@ import { Sample } from "../src/episode/Sample.ts"
 import { EvaluationResult } from "../src/evaluate/execute.ts"
 import { Entry, Head } from "../src/evaluate/journal.ts"
 import { EpisodeRow, StepRow } from "../src/evaluate/rows.ts"
-import { ReturnFile } from "../src/experiment/evaluation.ts"
-import { Provenance } from "../src/experiment/RunStore.ts"
-import { CallFile } from "../src/record/callFiles.ts"
-import { StepScoreRecord } from "../src/record/stepScores.ts"
-import { SystemRecord } from "../src/record/system.ts"
-import { RunResult } from "../src/train/RunResult.ts"
-import { AgentJson, RuntimeJson } from "../src/train/runtime/checkpointing.ts"
-import { RuntimeResult } from "../src/train/runtime/RuntimeResult.ts"
+import { ReturnFile } from "../src/run/evaluation.ts"
+import { Provenance } from "../src/run/store/RunStore.ts"
+import { CallFile } from "../src/run/record/callFiles.ts"
+import { StepScoreRecord } from "../src/run/record/stepScores.ts"
+import { SystemRecord } from "../src/run/record/system.ts"
+import { RunResult } from "../src/run/RunResult.ts"
+import { AgentJson, RuntimeJson } from "../src/runtime/checkpointing.ts"
+import { RuntimeResult } from "../src/run/RuntimeResult.ts"
 import { closedAll } from "./closed.ts"
 import { type Meanings, meaningsIn, read, schemaIn } from "./meanings.ts"
 
@@ -44,7 +44,7 @@ const files: ReadonlyArray<File> = [
     name: "score",
     title: "A line of scores/train/scores.jsonl and of scores/val/ of an agent that talks",
     schema: StepScoreRecord,
-    from: ["src/record/stepScores.ts", "shortFields", "StepScoreRecord"],
+    from: ["src/run/record/stepScores.ts", "shortFields", "StepScoreRecord"],
   },
   {
     name: "memory",
@@ -56,37 +56,37 @@ const files: ReadonlyArray<File> = [
     name: "runtime",
     title: "checkpoints/{name}/runtime.json",
     schema: RuntimeJson,
-    from: ["src/train/runtime/checkpointing.ts", "RuntimeJson"],
+    from: ["src/runtime/checkpointing.ts", "RuntimeJson"],
   },
   {
     name: "agent",
     title: "checkpoints/{name}/agent.json",
     schema: AgentJson,
-    from: ["src/train/runtime/checkpointing.ts", "AgentJson"],
+    from: ["src/runtime/checkpointing.ts", "AgentJson"],
   },
   {
     name: "manifest",
     title: "checkpoints/{name}/manifest.json",
     schema: Manifest,
-    from: ["src/checkpoint/Checkpoint.ts", "Manifest"],
+    from: ["src/run/Checkpoint.ts", "Manifest"],
   },
   {
     name: "latest",
     title: "checkpoints/latest.json",
     schema: Pointer,
-    from: ["src/checkpoint/Checkpoint.ts", "Pointer"],
+    from: ["src/run/Checkpoint.ts", "Pointer"],
   },
   {
     name: "llm-call",
     title: "A file of llm_calls/",
     schema: CallFile,
-    from: ["src/record/callFiles.ts", "CallFile"],
+    from: ["src/run/record/callFiles.ts", "CallFile"],
   },
   {
     name: "metrics",
     title: "metrics.json: of an agent that talks, of a training, or of an evaluation with its report",
     schema: Schema.Union([RuntimeResult, RunResult, EvaluationResult]),
-    from: ["src/train/runtime/RuntimeResult.ts"],
+    from: ["src/run/RuntimeResult.ts"],
     also: [["src/evaluate/execute.ts", "EvaluationResult"], ["src/evaluate/Report.ts"], ["src/evaluate/paired.ts"]],
     renamed: true,
   },
@@ -94,7 +94,7 @@ const files: ReadonlyArray<File> = [
     name: "return",
     title: "return.json: all validations; it is written last",
     schema: ReturnFile,
-    from: ["src/experiment/evaluation.ts", "EvaluationRecord"],
+    from: ["src/run/evaluation.ts", "EvaluationRecord"],
   },
   {
     name: "rollout",
@@ -132,13 +132,13 @@ const files: ReadonlyArray<File> = [
     name: "git",
     title: "git.json: the code that a run was made by",
     schema: Provenance,
-    from: ["src/experiment/RunStore.ts", "Provenance"],
+    from: ["src/run/store/RunStore.ts", "Provenance"],
   },
   {
     name: "system",
     title: "A line of system.jsonl: what the run costs its machine",
     schema: SystemRecord,
-    from: ["src/record/system.ts", "SystemRecord"],
+    from: ["src/run/record/system.ts", "SystemRecord"],
   },
 ]
 

@@ -1,16 +1,16 @@
-// Writes what editors show of settings in code: an interface for each algorithm (src/algorithm/options/), for a training, for
+// Writes what editors show of settings in code: an interface for each algorithm (src/algorithms/options/), for a training, for
 // a run of agents that talk, and for a model, with the comments and defaults of the Schemas. A type that is made of a Schema
 // has no comments.
 //   npm run settings
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema, SchemaAST } from "effect"
-import { BcConfig } from "../src/algorithm/Bc.ts"
-import { byName, names } from "../src/algorithm/registry.ts"
+import { BcConfig } from "../src/algorithms/Bc.ts"
+import { byName, names } from "../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { LmConfig } from "../src/lm/LmConfig.ts"
 import { Settings, ValidationSettings } from "../src/train/Settings.ts"
-import { RunSettings } from "../src/train/runtime/RuntimeConfig.ts"
+import { RunSettings } from "../src/runtime/RuntimeConfig.ts"
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
 import { type Fields, fieldsOf, nestedFields } from "./fields.ts"
 
@@ -89,9 +89,12 @@ const header = "// Written by `npm run settings` from the Schema and the comment
 const algorithm = (name: string): readonly [path: string, text: string] => {
   const title = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
   const schema = name === "bc" ? BcConfig : Effect.runSync(byName(name, "")).schema
-  const fields = fieldsOf(`src/algorithm/${title}.ts`, `${title}Config`)
+  const fields = fieldsOf(`src/algorithms/${title}.ts`, `${title}Config`)
   const about = `The settings of \`${title}.make\`.`
-  return [`src/algorithm/options/${title}.ts`, header + interfaceOf({ name: `${title}Options`, about, schema, fields })]
+  return [
+    `src/algorithms/options/${title}.ts`,
+    header + interfaceOf({ name: `${title}Options`, about, schema, fields }),
+  ]
 }
 
 const training = (): readonly [path: string, text: string] => {
@@ -124,9 +127,9 @@ const runtime = (): readonly [path: string, text: string] => {
     name: "RuntimeOptions",
     about: "The settings of `Runtime.run` that are the same in code and in files.",
     schema: RunSettings,
-    fields: fieldsOf("src/train/runtime/RuntimeConfig.ts", "RunSettings"),
+    fields: fieldsOf("src/runtime/RuntimeConfig.ts", "RunSettings"),
   })
-  return ["src/train/runtime/RuntimeOptions.ts", header + text]
+  return ["src/runtime/RuntimeOptions.ts", header + text]
 }
 
 const model = (): readonly [path: string, text: string] => {
@@ -146,7 +149,7 @@ export const optionFiles = (): ReadonlyMap<string, string> =>
 
 const root = new URL("../", import.meta.url)
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  rmSync(new URL("src/algorithm/options", root), { recursive: true, force: true })
-  mkdirSync(new URL("src/algorithm/options", root))
+  rmSync(new URL("src/algorithms/options", root), { recursive: true, force: true })
+  mkdirSync(new URL("src/algorithms/options", root))
   for (const [path, text] of optionFiles()) writeFileSync(new URL(path, root), text)
 }

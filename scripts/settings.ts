@@ -3,8 +3,8 @@
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema } from "effect"
-import { BcConfig } from "../src/algorithm/Bc.ts"
-import { byName, names } from "../src/algorithm/registry.ts"
+import { BcConfig } from "../src/algorithms/Bc.ts"
+import { byName, names } from "../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"
 import {
@@ -27,7 +27,7 @@ export const settingMeanings = (name: string): ReadonlyMap<string, string> => me
 export const trainerMeanings = (): ReadonlyMap<string, string> => meaningsIn([read("src/train/TrainerConfig.ts")])
 
 export const algorithmMeanings = (name: string): ReadonlyMap<string, string> =>
-  meaningsOfFields(fieldsOf(`src/algorithm/${titleOf(name)}.ts`, `${titleOf(name)}Config`))
+  meaningsOfFields(fieldsOf(`src/algorithms/${titleOf(name)}.ts`, `${titleOf(name)}Config`))
 
 const block = (key: string, schema: string, defaults: Plain): string =>
   `### \`${key}\`\n\n${table(defaults, settingMeanings(schema))}`

@@ -17,7 +17,7 @@
  */
 import { Layer } from "effect"
 import * as wasm from "./backend/wasm.ts"
-import { RunStore } from "./experiment/RunStore.ts"
-import { Recorder } from "./record/Recorder.ts"
+import { RunStore } from "./run/store/RunStore.ts"
+import { Recorder } from "./run/record/Recorder.ts"
 
 export const layer = Layer.mergeAll(wasm.layer, RunStore.layerMemory, Recorder.layerSilent)

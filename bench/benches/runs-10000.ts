@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { timeOf, toPath } from "../../src/experiment/identifier.ts"
+import { timeOf, toPath } from "../../src/run/identifier.ts"
 import { defineBench } from "../Bench.ts"
 
 const algorithms = ["ppo", "a2c", "sac", "dqn"]

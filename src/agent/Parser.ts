@@ -13,7 +13,7 @@
 import { Result, Schema } from "effect"
 import { display } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
-import { boxed as lastBox } from "../env/text/answers/text.ts"
+import { boxed as lastBox } from "../task/answers/text.ts"
 
 export const ParseResult = Schema.Union([
   Schema.TaggedStruct("Parsed", {

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { ConfigError, isPlain } from "../config/Config.ts"
-import { isExperiment } from "../train/runtime/isExperiment.ts"
+import { isExperiment } from "../run/isExperiment.ts"
 import type { Training } from "./loadTraining.ts"
 
 /** How a command is given the program that defines an env or an algorithm. */

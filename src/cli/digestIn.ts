@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
-import { parseMetrics } from "../experiment/finishedResult.ts"
+import { parseMetrics } from "../run/finishedResult.ts"
 
 const Metrics = Schema.Struct({ digest: Schema.String })
 

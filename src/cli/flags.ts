@@ -1,7 +1,7 @@
 import { basename, extname } from "node:path"
 import { Option } from "effect"
 import { Argument, type Command, Flag } from "effect/cli"
-import { derivedName } from "../experiment/identifier.ts"
+import { derivedName } from "../run/identifier.ts"
 import { backendNames } from "../node.ts"
 
 export const defaultResultsDir = "results"

@@ -8,12 +8,12 @@ import { applyOverrides, camelCase, ConfigError, display, isPlain, toCamelCase }
 import { mostBytes, readText, shownPath } from "../config/files.ts"
 import { shownError } from "../config/text.ts"
 import { readYamlText, type YamlDocument } from "../config/yaml.ts"
-import { isEvaluation } from "../evaluate/isEvaluation.ts"
-import type { RunResult } from "../train/RunResult.ts"
-import { isExperiment } from "../train/runtime/isExperiment.ts"
-import { logsDir } from "../train/runtime/logsDir.ts"
-import type * as Runtime from "../train/runtime/Runtime.ts"
-import { toRunResult } from "../train/runtime/RuntimeResult.ts"
+import { isEvaluation } from "../run/isEvaluation.ts"
+import type { RunResult } from "../run/RunResult.ts"
+import { isExperiment } from "../run/isExperiment.ts"
+import { logsDir } from "../runtime/logsDir.ts"
+import type * as Runtime from "../runtime/Runtime.ts"
+import { toRunResult } from "../run/RuntimeResult.ts"
 import type { Run, TrainError } from "../train/Train.ts"
 import { type ProgramHint, withFragmentHint, withProgramHint } from "./codeHints.ts"
 import { UsageError } from "./UsageError.ts"
@@ -84,7 +84,7 @@ export const loadTraining = Effect.fnUntraced(function* (
 // Neither is loaded before it is asked for: help and the like are to be there at once.
 const talking = (config: unknown, where: Parameters<typeof Runtime.fromConfig>[1]): Effect.Effect<Training> =>
   Effect.map(
-    Effect.promise(() => import("../train/runtime/Runtime.ts")),
+    Effect.promise(() => import("../runtime/Runtime.ts")),
     ({ fromConfig }) => inTasks(Effect.map(fromConfig(config, where), toRunResult)),
   )
 

@@ -1,6 +1,6 @@
 import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Command } from "effect/cli"
-import { isExperiment } from "../train/runtime/isExperiment.ts"
+import { isExperiment } from "../run/isExperiment.ts"
 import { flags, type Given } from "./flags.ts"
 import { readYaml } from "./loadTraining.ts"
 import { sweep, type SweepError } from "./sweep/sweep.ts"

@@ -5,8 +5,8 @@
  * A thousand of them are read before the page shows anything, so files are looked at only as far as needed: no YAML
  * reader, no Schema.
  */
-import { fromFlatPath, fromPath } from "../experiment/identifier.ts"
-import { type ScoreLine, scoreLine } from "../record/scoreLine.ts"
+import { fromFlatPath, fromPath } from "../run/identifier.ts"
+import { type ScoreLine, scoreLine } from "../run/record/scoreLine.ts"
 
 /** Of what only keeps rollouts nothing says whether it goes on. */
 export type RunState = "finished" | "running" | "stopped" | "failed" | "unknown"

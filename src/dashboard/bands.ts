@@ -3,7 +3,7 @@
  *
  * The page of an exported site computes the band of a filtered group with this very file.
  */
-import { bootstrap, interquartileMean, meanOf } from "../experiment/resampling.ts"
+import { bootstrap, interquartileMean, meanOf } from "../statistics/resampling.ts"
 import type { Axis, Curve } from "./curve.ts"
 import { rounded } from "./rounded.ts"
 

@@ -8,7 +8,7 @@
  * downsample(points, 300) // { steps: [9], time: [0], episodes: [1], mean: [9], min: [9], max: [9] }
  * ```
  */
-import { episodesOf, scoreLine } from "../record/scoreLine.ts"
+import { episodesOf, scoreLine } from "../run/record/scoreLine.ts"
 import { rounded } from "./rounded.ts"
 
 /** What a curve can be drawn over. */

@@ -1,5 +1,5 @@
 import { behind, type Confined } from "./confined-node.ts"
-import { thinned } from "../experiment/resampling.ts"
+import { thinned } from "../statistics/resampling.ts"
 import { type Band, bandOf, mostRunsInABand } from "./bands.ts"
 import {
   addScores,

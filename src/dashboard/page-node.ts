@@ -25,7 +25,7 @@ const shared = [
   "dashboard/bands",
   "dashboard/rounded",
   "dashboard/transcripts/Episode",
-  "experiment/resampling",
+  "statistics/resampling",
   "rng/Rng",
   "rng/Philox",
   "rng/Elementary",

@@ -1,4 +1,4 @@
-import { scoresFolder } from "../train/runtime/files.ts"
+import { scoresFolder } from "../run/runtimeFiles.ts"
 
 /**
  * Where a run's scores are, from the text of its `config.yaml`: an experiment can say so. Of those that are elsewhere than

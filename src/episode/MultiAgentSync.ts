@@ -17,7 +17,7 @@
  */
 import { Effect, type Scope } from "effect"
 import type { Agent } from "../agent/Agent.ts"
-import type { MultiTextEnv, MultiTextStep } from "../env/text/MultiTextEnv.ts"
+import type { MultiTextEnv, MultiTextStep } from "../task/MultiTextEnv.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { SamplingSeed } from "../lm/sampling.ts"
 import { stream } from "../rng/Rng.ts"

@@ -8,7 +8,7 @@
  */
 import { Schema } from "effect"
 import { ModelCall, ToolResult } from "../agent/Agent.ts"
-import { Feedback } from "../env/text/TextEnv.ts"
+import { Feedback } from "../task/TextEnv.ts"
 
 export const TruncationReason = Schema.Literals(["max_steps", "env", "max_seq_len"])
 export type TruncationReason = typeof TruncationReason.Type

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Agent, ModelCall, ToolResult } from "../agent/Agent.ts"
-import type { TextEnv, TextStep } from "../env/text/TextEnv.ts"
+import type { TextEnv, TextStep } from "../task/TextEnv.ts"
 import type { Episode } from "./Protocol.ts"
 import { type AgentStep, type Ending, goesOn, type Rollout, type Step, terminated, truncatedBy } from "./Rollout.ts"
 

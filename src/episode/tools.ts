@@ -3,7 +3,7 @@ import { Cause, Duration, Effect } from "effect"
 import type { Shown, ToolResult } from "../agent/Agent.ts"
 import { messageOf } from "../config/text.ts"
 import type { EnvError } from "../env/EnvError.ts"
-import type { CallResult, TextEpisode } from "../env/text/TextEnv.ts"
+import type { CallResult, TextEpisode } from "../task/TextEnv.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { ProtocolError } from "./ProtocolError.ts"
 

@@ -13,8 +13,8 @@
  */
 import { Cause, Clock, Effect, Exit, Option } from "effect"
 import type { Agent } from "../agent/Agent.ts"
-import type { DatasetError } from "../env/text/TaskSet.ts"
-import type { TextEnv } from "../env/text/TextEnv.ts"
+import type { DatasetError } from "../task/TaskSet.ts"
+import type { TextEnv } from "../task/TextEnv.ts"
 import { inOrder } from "../episode/inOrder.ts"
 import { isFinal } from "../episode/isFinal.ts"
 import type { Episode, EpisodeFailure, Protocol } from "../episode/Protocol.ts"

@@ -15,9 +15,9 @@ import {
   type Override,
 } from "../config/Config.ts"
 import { atOnce, fraction, intBetween, positiveInt, runName, withDefault } from "../config/fields.ts"
-import { DatasetConfig } from "../env/text/Datasets.ts"
+import { DatasetConfig } from "../task/Datasets.ts"
 import { shownKey } from "../lm/LmConfig.ts"
-import { LogLevel } from "../record/logLevel.ts"
+import { LogLevel } from "../run/record/logLevel.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 

@@ -12,7 +12,7 @@
  * in no mean.
  */
 import { Schema } from "effect"
-import { type Cell, short, table } from "../record/table.ts"
+import { type Cell, short, table } from "../run/find/table.ts"
 import { Interval, interval } from "./intervals.ts"
 import { Paired, paired } from "./paired.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"

@@ -9,13 +9,13 @@
  * ```
  */
 import { Effect } from "effect"
-import { exact as sameText, f1 as sameWords, type Scorer as AnswerScorer } from "../env/text/answers/score.ts"
+import { exact as sameText, f1 as sameWords, type Scorer as AnswerScorer } from "../task/answers/score.ts"
 import { messageOf } from "../config/text.ts"
-import { normalise, unboxed } from "../env/text/answers/text.ts"
+import { normalise, unboxed } from "../task/answers/text.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type Played } from "./Played.ts"
 import { ScorerError } from "./ScorerError.ts"
-import { usageOf } from "./usage.ts"
+import { usageOf } from "../episode/usage.ts"
 
 export { judge } from "./judge.ts"
 

@@ -1,4 +1,4 @@
-import type { RunEvent, StepScored } from "../record/RunEvent.ts"
+import type { RunEvent, StepScored } from "../run/record/RunEvent.ts"
 import type { Played, TimedStep } from "./Played.ts"
 
 /** Who made a step. */

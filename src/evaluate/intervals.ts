@@ -9,7 +9,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { bootstrap, meanOf, type Resampling } from "../experiment/resampling.ts"
+import { bootstrap, meanOf, type Resampling } from "../statistics/resampling.ts"
 
 export const Interval = Schema.Struct({ mean: Schema.Finite, low: Schema.Finite, high: Schema.Finite })
 export type Interval = typeof Interval.Type

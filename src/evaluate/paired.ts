@@ -10,7 +10,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { meanOf, type Resampling } from "../experiment/resampling.ts"
+import { meanOf, type Resampling } from "../statistics/resampling.ts"
 import { stream } from "../rng/Rng.ts"
 import { intervalOfMean, manyValues, normalBelow } from "./intervals.ts"
 

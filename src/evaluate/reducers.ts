@@ -9,7 +9,7 @@
  * bestOf(2)(tries) // the same, as these are 0 and 1
  * ```
  */
-import { normalise, unboxed } from "../env/text/answers/text.ts"
+import { normalise, unboxed } from "../task/answers/text.ts"
 
 /** An episode of a task. */
 export interface Sample {

@@ -17,7 +17,7 @@ import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type Played } from "./Played.ts"
 import type { Scorer } from "./Scorer.ts"
 import type { ScorerError } from "./ScorerError.ts"
-import { usageOf } from "./usage.ts"
+import { usageOf } from "../episode/usage.ts"
 
 const about = {
   /** By its name in the evaluation. */

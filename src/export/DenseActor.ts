@@ -15,7 +15,7 @@
  * Numbers are float32 throughout, and sums are taken in one order, bias first: code that does the same gets the same
  * bits, up to how its library rounds `tanh` and `exp`.
  */
-import type { NamedTensors } from "../algorithm/Algorithm.ts"
+import type { NamedTensors } from "../learner/Algorithm.ts"
 import type { Activation as GraphActivation } from "../graph/layers.ts"
 import { complain } from "./ExportError.ts"
 

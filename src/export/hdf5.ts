@@ -19,10 +19,10 @@ import {
   precisionOf,
 } from "./DenseActor.ts"
 import { complain } from "./ExportError.ts"
-import { type Dataset, encode, type Group } from "./internal/hdf5File.ts"
+import { type Dataset, encode, type Group } from "./hdf5File.ts"
 
 export { ExportError } from "./ExportError.ts"
-export { type Attributes, type Dataset, encode, type Group, type Node } from "./internal/hdf5File.ts"
+export { type Attributes, type Dataset, encode, type Group, type Node } from "./hdf5File.ts"
 
 export interface Hdf5Options {
   readonly checkpointName: string

@@ -1,4 +1,5 @@
-import type { DensePolicy, NamedTensors } from "../algorithm/Algorithm.ts"
+import type { NamedTensors } from "../learner/Algorithm.ts"
+import type { DensePolicy } from "../model/DensePolicy.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
 import type { Space } from "../env/Space.ts"
 import { actorToHeader } from "./cheader.ts"

@@ -1,6 +1,6 @@
 import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../config/Config.ts"
-import type { RunIdentity } from "../experiment/RunStore.ts"
+import type { RunIdentity } from "../run/store/RunStore.ts"
 import type { ValidationOutcome } from "./validation/Validator.ts"
 
 /** What a launcher (the `effect` command, a sweep) says to a training that is already a value. */

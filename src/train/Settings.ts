@@ -1,9 +1,9 @@
 import { Schema } from "effect"
-import type { Algorithm } from "../algorithm/Algorithm.ts"
-import { RetentionStrategy } from "../checkpoint/Checkpoint.ts"
+import type { Algorithm } from "../learner/Algorithm.ts"
+import { RetentionStrategy } from "../run/Checkpoint.ts"
 import { intBetween, naturalInt, positiveInt, runName, threads, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
-import { LogLevel } from "../record/logLevel.ts"
+import { LogLevel } from "../run/record/logLevel.ts"
 import type { TrainerOptions, TrainOptions, ValidationOptions } from "./TrainOptions.ts"
 
 /** An env by its id, or by its name with options. */

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import type { Algorithm } from "../algorithm/Algorithm.ts"
+import type { Algorithm } from "../learner/Algorithm.ts"
 import { ConfigError, decode, isPlain, keysOf, type Plain, sourceOf, spelledIn } from "../config/Config.ts"
 import { fraction, intBetween, naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import * as Checkpoints from "../checkpoint/Checkpoint.ts"
-import type { Appended, Changed, RunFiles } from "../experiment/RunFiles.ts"
-import type { RunStoreError } from "../experiment/RunStoreError.ts"
-import { intactBytes } from "../record/tfevents.ts"
+import * as Checkpoints from "../run/Checkpoint.ts"
+import type { Appended, Changed, RunFiles } from "../run/store/RunFiles.ts"
+import type { RunStoreError } from "../run/store/RunStoreError.ts"
+import { intactBytes } from "../formats/tfevents.ts"
 
 /** A checkpoint that a run is to be cut back to. */
 export interface Target {

@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import type { NamedArrays, NamedTensors } from "../algorithm/Algorithm.ts"
+import type { NamedArrays, NamedTensors } from "../learner/Algorithm.ts"
 import { joined } from "../config/bytes.ts"
 import { sha256 } from "../config/sha256.ts"
 

@@ -1,6 +1,6 @@
 import { Effect, Equal, Option, Schema, Struct } from "effect"
-import type { Algorithm, ConfiguredAlgorithm } from "../algorithm/Algorithm.ts"
-import { byName as algorithmByName, find } from "../algorithm/registry.ts"
+import type { Algorithm, ConfiguredAlgorithm } from "../learner/Algorithm.ts"
+import { byName as algorithmByName, find } from "../algorithms/registry.ts"
 import {
   applyOverrides,
   checkAll,

@@ -4,13 +4,13 @@ import { Effect } from "effect"
 import type { Agent } from "../../src/agent/Agent.ts"
 import * as Agents from "../../src/agent/Agents.ts"
 import type { Plain } from "../../src/config/Config.ts"
-import type { TextEnv } from "../../src/env/text/TextEnv.ts"
+import type { TextEnv } from "../../src/task/TextEnv.ts"
 import * as SingleAgent from "../../src/episode/SingleAgent.ts"
 import type { LmRequest } from "../../src/lm/Chat.ts"
 import { reader } from "../../src/lm/reader.ts"
 import * as Scripted from "../../src/lm/scripted.ts"
 import { stream } from "../../src/rng/Rng.ts"
-import { tasks } from "../env/text/support.ts"
+import { tasks } from "../task/support.ts"
 
 /** An agent as a file asks for it. */
 const agentOf = (config: Plain, script: Scripted.Script = reader) =>

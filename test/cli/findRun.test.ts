@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { findRun, ofKind, runToResumeAt } from "../../src/cli/findRun.ts"
-import { toPath } from "../../src/experiment/identifier.ts"
+import { toPath } from "../../src/run/identifier.ts"
 import { effect as command, type Outcome, root } from "./effect.ts"
 
 /** The command over one folder of results. */

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { toPath } from "../../src/experiment/identifier.ts"
+import { toPath } from "../../src/run/identifier.ts"
 import { effect, type Outcome, program, root } from "./effect.ts"
 
 /** The real command, over trainings of a second each and folders as others leave them. */
@@ -379,6 +379,6 @@ describe.concurrent("used wrongly", () => {
       assert.include(stdout, `effect ${["runs", ...command].join(" ")}`)
     }
     assert.include((await effect(["--help"])).stdout, "runs")
-    assert.isAbove(readdirSync(join(root, "src/runs")).length, 5)
+    assert.isAbove(readdirSync(join(root, "src/run/find")).length, 5)
   })
 })

@@ -30,7 +30,7 @@ describe("what only says something about itself", () => {
         assert.isTrue(loaded.some((url) => url.endsWith("/src/cli/main.ts")))
         // An error of a model holds its usage, whose Schema is in Chat.ts: plain data, and light.
         const heavy =
-          /\/src\/(lm(?!\/(LmError|Chat)\.ts$)|agent|episode|algorithm|evaluate\/Evaluate|env\/text\/games)\b|effect\/(dist|src)\/(ai|rpc)\//
+          /\/src\/(lm(?!\/(LmError|Chat|usage)\.ts$)|agent|episode|algorithms|learner|evaluate\/Evaluate|task\/games)\b|effect\/(dist|src)\/(ai|rpc)\//
         assert.deepStrictEqual(
           loaded.filter((url) => heavy.test(url)),
           [],

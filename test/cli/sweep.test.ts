@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } fr
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
-import { fromPath } from "../../src/experiment/identifier.ts"
+import { fromPath } from "../../src/run/identifier.ts"
 import { inCamelCase } from "./crash.ts"
 import { effect, program, resultOf, withFolder, write } from "./effect.ts"
 import { digestsOf, finished, left, logOf } from "./sweeps.ts"

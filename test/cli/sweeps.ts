@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "vitest"
-import { fromPath } from "../../src/experiment/identifier.ts"
+import { fromPath } from "../../src/run/identifier.ts"
 import { runsIn } from "./crash.ts"
 
 /** What a sweep left, by what its runs are: in one folder of one time, every run once. */

@@ -8,7 +8,7 @@ import {
   validationCurve,
   validationsOf,
 } from "../../src/dashboard/curve.ts"
-import { interquartileMean } from "../../src/experiment/resampling.ts"
+import { interquartileMean } from "../../src/statistics/resampling.ts"
 import { scoreLine } from "./folder.ts"
 
 const pointsOf = (values: ReadonlyArray<number>): Points => ({

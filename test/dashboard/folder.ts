@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { type Identifier, toPath } from "../../src/experiment/identifier.ts"
+import { type Identifier, toPath } from "../../src/run/identifier.ts"
 
 /** In memory where that can be had: a disk takes seconds for thousands of files. */
 const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()

@@ -5,7 +5,7 @@ import { assert, describe, it } from "vitest"
 import { allGroups, groupKey, variablesOf } from "../../src/dashboard/grouping.ts"
 import { mostBytes } from "../../src/dashboard/confined-node.ts"
 import { openResults, type Results } from "../../src/dashboard/results-node.ts"
-import { owner } from "../../src/experiment/owner-node.ts"
+import { owner } from "../../src/run/store/owner-node.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
 
 const open = (folder: string): Promise<Results> => Effect.runPromise(openResults(folder))

@@ -2,14 +2,14 @@
 import { Effect, Layer } from "effect"
 import * as ReflexionAgent from "../../src/agent/ReflexionAgent.ts"
 import * as ToolAgent from "../../src/agent/ToolAgent.ts"
-import * as CalendarTask from "../../src/env/text/games/CalendarTask.ts"
-import { drawn } from "../../src/env/text/games/calendar.ts"
-import * as TaskSet from "../../src/env/text/TaskSet.ts"
+import * as CalendarTask from "../../src/task/games/CalendarTask.ts"
+import { drawn } from "../../src/task/games/calendar.ts"
+import * as TaskSet from "../../src/task/TaskSet.ts"
 import { Lm } from "../../src/lm/Lm.ts"
 import { logged } from "../../src/lm/logged.ts"
 import * as Scripted from "../../src/lm/scripted.ts"
 import { stream } from "../../src/rng/Rng.ts"
-import { type Input, type Place, runIn, tasks } from "../train/runtime/support.ts"
+import { type Input, type Place, runIn, tasks } from "../runtime/support.ts"
 import { write } from "./folder.ts"
 
 /** Plays it into the folder; the path of its run. */

@@ -1,7 +1,7 @@
 /** A batch to be played, stopped, and gone on with, by tests and by the process that they kill. */
 import { Effect, FileSystem } from "effect"
 import type { Agent } from "../../src/agent/Agent.ts"
-import * as TaskSet from "../../src/env/text/TaskSet.ts"
+import * as TaskSet from "../../src/task/TaskSet.ts"
 import type { EpisodeFailure, Protocol } from "../../src/episode/Protocol.ts"
 import { ProtocolError } from "../../src/episode/ProtocolError.ts"
 import * as RolloutEngine from "../../src/episode/RolloutEngine.ts"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Agent, ModelCall, Seen, Shown, Turn } from "../../src/agent/Agent.ts"
 import { AgentError } from "../../src/agent/AgentError.ts"
-import * as TextEnv from "../../src/env/text/TextEnv.ts"
+import * as TextEnv from "../../src/task/TextEnv.ts"
 import { type ChatMessage, type Completion, type FinishReason, type ToolCall } from "../../src/lm/Chat.ts"
 import type { Episode } from "../../src/episode/Protocol.ts"
 

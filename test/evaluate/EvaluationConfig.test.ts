@@ -5,8 +5,8 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { Override } from "../../src/config/Config.ts"
 import { namesOf, read } from "../../src/evaluate/EvaluationConfig.ts"
 import * as Evaluations from "../../src/evaluate/Evaluations.ts"
-import { RunStore } from "../../src/experiment/RunStore.ts"
-import { Recorder } from "../../src/record/Recorder.ts"
+import { RunStore } from "../../src/run/store/RunStore.ts"
+import { Recorder } from "../../src/run/record/Recorder.ts"
 
 const dataset = { items: [{ question: "What is the capital of France?", answer: "Paris" }] }
 const reader = { type: "memoryless_agent", lm_config: { model: "scripted:reader" } }

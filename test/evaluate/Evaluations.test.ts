@@ -6,9 +6,9 @@ import { type Contestant, EvaluationResult, execute, type Prepared } from "../..
 import { CallContext } from "../../src/lm/Lm.ts"
 import * as Scorer from "../../src/evaluate/Scorer.ts"
 import { EpisodeRow, StepRow } from "../../src/evaluate/rows.ts"
-import { type RunFiles, type RunIdentity, RunStore } from "../../src/experiment/RunStore.ts"
-import { Recorder } from "../../src/record/Recorder.ts"
-import type { RunEvent } from "../../src/record/RunEvent.ts"
+import { type RunFiles, type RunIdentity, RunStore } from "../../src/run/store/RunStore.ts"
+import { Recorder } from "../../src/run/record/Recorder.ts"
+import type { RunEvent } from "../../src/run/record/RunEvent.ts"
 import { toCamelCase } from "../../src/config/Config.ts"
 import { below, contestant, evaluated, linesOf, model, type Place, prepared, settings, words } from "./support.ts"
 

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Journal from "../../src/evaluate/journal.ts"
 import { episodeRow } from "../../src/evaluate/rows.ts"
-import { inMemory } from "../../src/experiment/memoryTree.ts"
-import { makeRunFiles } from "../../src/experiment/RunFiles.ts"
+import { inMemory } from "../../src/run/store/memoryTree.ts"
+import { makeRunFiles } from "../../src/run/store/RunFiles.ts"
 import { answered } from "./support.ts"
 
 const spentOf = (calls: number) => ({ calls, inputTokens: 0, outputTokens: 0, money: 0 })

@@ -28,9 +28,9 @@ describe("files", () => {
     assert.deepEqual(
       linesWith(/\.readFileString\(|\b(readFile|readFileSync)\(.*"utf8"/, [
         "config/files-node.ts",
-        "experiment/FileTree.ts",
+        "run/store/FileTree.ts",
         "dashboard/page-node.ts",
-        "env/text/code/runner-node.ts",
+        "task/code/runner-node.ts",
       ]),
       [],
     ))

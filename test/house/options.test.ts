@@ -13,8 +13,8 @@ const plain = (text: string): string => text.replace(/[\s;]+/g, " ").replace(/: 
 describe("the interfaces of settings", () => {
   it("are as the Schemas are, for each algorithm, for runs and for models", () => {
     const wanted = optionFiles()
-    const found = readdirSync(join(root, "src/algorithm/options")).map((name) => `src/algorithm/options/${name}`)
-    const others = ["src/train/TrainOptions.ts", "src/train/runtime/RuntimeOptions.ts", "src/lm/LmOptions.ts"]
+    const found = readdirSync(join(root, "src/algorithms/options")).map((name) => `src/algorithms/options/${name}`)
+    const others = ["src/train/TrainOptions.ts", "src/runtime/RuntimeOptions.ts", "src/lm/LmOptions.ts"]
     assert.sameMembers([...found, ...others], [...wanted.keys()], "npm run settings writes them")
     for (const [path, text] of wanted) {
       const isSame = plain(readFileSync(join(root, path), "utf8")) === plain(text)

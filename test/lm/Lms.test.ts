@@ -10,7 +10,7 @@ import * as Lms from "../../src/lm/Lms.ts"
 import { type CallRecord, CallSink } from "../../src/lm/logged.ts"
 import * as Ngram from "../../src/lm/ngram.ts"
 import { SamplingSeed } from "../../src/lm/sampling.ts"
-import { disk, temporaryDirectory } from "../experiment/disk.ts"
+import { disk, temporaryDirectory } from "../run/store/disk.ts"
 
 /** Nothing is on disk, and nobody answers. */
 const offline = Layer.mergeAll(

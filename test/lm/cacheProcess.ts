@@ -2,7 +2,7 @@
 // Its model never says what another process's says. Prints the answers in the requests' order.
 import { Effect } from "effect"
 import { cached } from "../../src/lm/cached.ts"
-import { disk } from "../experiment/disk.ts"
+import { disk } from "../run/store/disk.ts"
 import { answering, request } from "./support.ts"
 
 const [directory, name, order] = process.argv.slice(2)

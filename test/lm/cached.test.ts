@@ -6,7 +6,7 @@ import { Deferred, Effect, Fiber, FileSystem, Logger, type Path } from "effect"
 import { canonical } from "../../src/lm/canonical.ts"
 import { cached } from "../../src/lm/cached.ts"
 import { CallContext } from "../../src/lm/Lm.ts"
-import { disk, temporaryDirectory } from "../experiment/disk.ts"
+import { disk, temporaryDirectory } from "../run/store/disk.ts"
 import { answering, completion, failure, request } from "./support.ts"
 
 const at = (episode: number, step = 1): CallContext => ({

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as MemorylessAgent from "../../src/agent/MemorylessAgent.ts"
-import * as TextEnv from "../../src/env/text/TextEnv.ts"
+import * as TextEnv from "../../src/task/TextEnv.ts"
 import * as Samples from "../../src/episode/samples.ts"
 import * as SingleAgent from "../../src/episode/SingleAgent.ts"
 import type { LmRequest } from "../../src/lm/Chat.ts"

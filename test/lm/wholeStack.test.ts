@@ -7,7 +7,7 @@ import * as LmConfig from "../../src/lm/LmConfig.ts"
 import * as Lms from "../../src/lm/Lms.ts"
 import { type CallRecord, CallSink } from "../../src/lm/logged.ts"
 import * as Node from "../../src/node.ts"
-import { disk, temporaryDirectory } from "../experiment/disk.ts"
+import { disk, temporaryDirectory } from "../run/store/disk.ts"
 import { busy, serve } from "./server.ts"
 
 const asking = (config: LmConfig.LmConfig) => LmConfig.request(config, [{ role: "user", content: "Hello?" }])

@@ -1,11 +1,11 @@
 import { Effect, Layer } from "effect"
 import type { Backend, BackendUnavailable } from "../../src/backend/Backend.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
-import * as safetensors from "../../src/checkpoint/safetensors.ts"
-import { RunStore } from "../../src/experiment/RunStore.ts"
-import { Recorder, type Sink } from "../../src/record/Recorder.ts"
-import type { RunEvent } from "../../src/record/RunEvent.ts"
-import type { RunResult } from "../../src/train/RunResult.ts"
+import * as safetensors from "../../src/formats/safetensors.ts"
+import { RunStore } from "../../src/run/store/RunStore.ts"
+import { Recorder, type Sink } from "../../src/run/record/Recorder.ts"
+import type { RunEvent } from "../../src/run/record/RunEvent.ts"
+import type { RunResult } from "../../src/run/RunResult.ts"
 import * as Train from "../../src/train/Train.ts"
 
 export interface Kept {

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as Ppo from "../../src/algorithm/Ppo.ts"
+import * as Ppo from "../../src/algorithms/Ppo.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
-import { RunStore } from "../../src/experiment/RunStore.ts"
-import { Recorder } from "../../src/record/Recorder.ts"
+import { RunStore } from "../../src/run/store/RunStore.ts"
+import { Recorder } from "../../src/run/record/Recorder.ts"
 import * as Train from "../../src/train/Train.ts"
 import type { TrainInput } from "../../src/train/Settings.ts"
 

@@ -1,9 +1,9 @@
 import { Effect, Layer } from "effect"
 import type { Backend, BackendUnavailable } from "../../src/backend/Backend.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
-import { RunStore } from "../../src/experiment/RunStore.ts"
-import { Recorder } from "../../src/record/Recorder.ts"
-import type { RunResult } from "../../src/train/RunResult.ts"
+import { RunStore } from "../../src/run/store/RunStore.ts"
+import { Recorder } from "../../src/run/record/Recorder.ts"
+import type { RunResult } from "../../src/run/RunResult.ts"
 import * as Train from "../../src/train/Train.ts"
 
 type Input = Parameters<typeof Train.run>[0]

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
 import { Effect, Schema } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { BcConfig } from "../../src/algorithm/Bc.ts"
-import { byName, names } from "../../src/algorithm/registry.ts"
+import { BcConfig } from "../../src/algorithms/Bc.ts"
+import { byName, names } from "../../src/algorithms/registry.ts"
 import { isPlain } from "../../src/config/Config.ts"
 import { LmConfig } from "../../src/lm/LmConfig.ts"
-import { RunSettings } from "../../src/train/runtime/RuntimeConfig.ts"
+import { RunSettings } from "../../src/runtime/RuntimeConfig.ts"
 import { Settings } from "../../src/train/Settings.ts"
 import { fieldsOf } from "../../scripts/fields.ts"
 import { languageService, type LanguageService, root } from "./languageService.ts"
@@ -50,7 +50,7 @@ const others = [
     name: "Runtime",
     before: "Runtime.run({",
     keys: Object.keys(Schema.decodeSync(RunSettings)({})),
-    fields: fieldsOf("src/train/runtime/RuntimeConfig.ts", "RunSettings"),
+    fields: fieldsOf("src/runtime/RuntimeConfig.ts", "RunSettings"),
     nested: { "runtime.validationFreq": "The number of ended episodes between two validations" },
   },
   {
@@ -78,7 +78,7 @@ describe.each(entries)("an editor over %s", (_, from) => {
     async ({ title, before, defaults }) => {
       const start = `import { ${title} } from "${from.replace(/\.d\.ts$/, ".js")}"\n${before}\n`
       const text = `${start}${defaults.map(([key]) => `  ${key}: undefined!,\n`).join("")}})\n`
-      const fields = fieldsOf(`src/algorithm/${title}.ts`, `${title}Config`)
+      const fields = fieldsOf(`src/algorithms/${title}.ts`, `${title}Config`)
       const file = `test/hover-${title}-${from.includes("dist") ? "built" : "source"}.ts`
       assert.isAbove(defaults.length, 5)
       for (const [key, value] of defaults) {

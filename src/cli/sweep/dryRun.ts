@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { Effect } from "effect"
-import { toPath } from "../../experiment/identifier.ts"
+import { toPath } from "../../run/identifier.ts"
 import type { Given } from "../flags.ts"
 import { settingOf } from "./command.ts"
 import type { SweepFolder } from "./folder.ts"

@@ -1,5 +1,5 @@
-import { aggregate, aggregateCurves } from "../../experiment/statistics.ts"
-import type { RunResult } from "../../train/RunResult.ts"
+import { aggregate, aggregateCurves } from "../../statistics/statistics.ts"
+import type { RunResult } from "../../run/RunResult.ts"
 import type { Finished } from "./child.ts"
 import { type PlannedRun } from "./plan.ts"
 

@@ -1,5 +1,5 @@
 import { Clock, Context, Effect, Schema } from "effect"
-import type { Sink } from "../../record/Recorder.ts"
+import type { Sink } from "../../run/record/Recorder.ts"
 
 /**
  * What a sweep and the processes of its runs say to each other: what a run is part of goes down in a variable of the

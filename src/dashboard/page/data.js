@@ -25,7 +25,7 @@ export const mostInABand = async () => (await lib("dashboard/bands")).mostRunsIn
 
 /** The runs of a group of which the band is computed: all, unless they are more than anybody reads. */
 const sampleOf = async (paths) => {
-  const [{ mostRunsInABand }, { thinned }] = await Promise.all([lib("dashboard/bands"), lib("experiment/resampling")])
+  const [{ mostRunsInABand }, { thinned }] = await Promise.all([lib("dashboard/bands"), lib("statistics/resampling")])
   return thinned(paths.toSorted(), mostRunsInABand)
 }
 

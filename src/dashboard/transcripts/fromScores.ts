@@ -1,6 +1,6 @@
 /** The transcript of an episode of which there is no rollout: from the lines of its scores, and its calls' files. */
-import type { CallFile } from "../../record/callFiles.ts"
-import type { StepScoreRecord } from "../../record/stepScores.ts"
+import type { CallFile } from "../../run/record/callFiles.ts"
+import type { StepScoreRecord } from "../../run/record/stepScores.ts"
 import type { ChatMessage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
 import { addUsage, keptOf, nothingUsed } from "./fromRollouts.ts"

@@ -1,8 +1,8 @@
 import { Effect, type Scope } from "effect"
-import type { Learner, LearnerError, Policy } from "../../algorithm/Algorithm.ts"
-import { attempt, drive } from "../../algorithm/drive.ts"
+import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
+import { attempt, drive } from "../../learner/drive.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
-import { spreadOf } from "../../experiment/evaluation.ts"
+import { spreadOf } from "../../run/evaluation.ts"
 import { stream } from "../../rng/Rng.ts"
 
 export interface ValidationEpisode {

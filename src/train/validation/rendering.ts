@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
-import type { Learner, LearnerError } from "../../algorithm/Algorithm.ts"
-import { drive } from "../../algorithm/drive.ts"
+import type { Learner, LearnerError } from "../../learner/Algorithm.ts"
+import { drive } from "../../learner/drive.ts"
 import * as Batch from "../../env/Batch.ts"
 import type { Env } from "../../env/Env.ts"
 import * as Normalise from "../../env/Normalise.ts"

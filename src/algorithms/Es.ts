@@ -1,0 +1,234 @@
+import { Effect, Schema, type Scope } from "effect"
+import { Backend } from "../backend/Backend.ts"
+import { ConfigError } from "../config/Config.ts"
+import { layers, naturalInt, nonNegative, positive, withDefault } from "../config/fields.ts"
+import { type Space, sizeOf } from "../env/Space.ts"
+import { activations, mlp } from "../graph/layers.ts"
+import { add, argMax, input, matmul, reshape, slice, state } from "../graph/ops.ts"
+import { layout } from "../graph/Parameters.ts"
+import type { ProgramSpec } from "../graph/Program.ts"
+import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
+import { stream } from "../rng/Rng.ts"
+import { type Algorithm, define, type Learner, type SetupError, type Task } from "../learner/Algorithm.ts"
+import type { EsOptions } from "./options/Es.ts"
+import { Averages } from "../learner/Averages.ts"
+import { build } from "../learner/build.ts"
+import { drive } from "../learner/drive.ts"
+import { copyInto, learnerPolicy, namedVector, onnxPolicy, restoreState } from "../learner/learnerState.ts"
+import { outputsFor, toEnvAction } from "../model/actions.ts"
+
+/**
+ * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight variation
+ * of the weights, each variation beside its mirror image, and the weights move towards what did well. No gradient of
+ * anything is taken: the baseline that everything else should beat. The population is as large as there are envs.
+ */
+export const EsConfig = Schema.Struct({
+  /** The learning rate of Adam. */
+  learningRate: withDefault(positive, 0.03),
+  /** The standard deviation of the perturbations of the weights. */
+  deviation: withDefault(positive, 0.1),
+  /** The weight decay: weights shrink by this share of the learning rate in each generation. */
+  weightDecay: withDefault(nonNegative, 0.005),
+  /** The sizes of the hidden layers. */
+  hidden: withDefault(layers, [32]),
+  /** The activation function between layers. */
+  activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
+  /** The number of steps after which an episode counts with its return so far; 0 waits for the episode's end. */
+  maxEpisodeSteps: withDefault(naturalInt, 10_000),
+})
+export type EsConfig = typeof EsConfig.Type
+
+/** Fitness by rank, from −½ to ½: what counts is who did better, not by how much. Equals share a rank. */
+export const centredRanks = (scores: Float64Array): Float64Array => {
+  const order = Array.from(scores.keys()).sort((a, b) => scores[a] - scores[b])
+  const ranks = new Float64Array(scores.length)
+  for (let from = 0; from < order.length;) {
+    let to = from
+    while (to + 1 < order.length && scores[order[to + 1]] === scores[order[from]]) to++
+    for (let at = from; at <= to; at++) {
+      ranks[order[at]] = order.length < 2 ? 0 : (from + to) / 2 / (order.length - 1) - 0.5
+    }
+    from = to + 1
+  }
+  return ranks
+}
+
+/** One forward pass in which every row has weights of its own: population [members, size], observations [members, w]. */
+const forward = (
+  population: Tensor,
+  shapes: ReadonlyArray<ReadonlyArray<number>>,
+  observations: Tensor,
+  activation: EsConfig["activation"],
+): Tensor => {
+  const [members, width] = observations.shape
+  let value = reshape(observations, [members, 1, width])
+  let offset = 0
+  const take = (shape: ReadonlyArray<number>): Tensor => {
+    const part = slice(population, [0, offset], [members, elements(shape)])
+    offset += elements(shape)
+    return part
+  }
+  for (let layer = 0; layer < shapes.length; layer += 2) {
+    const [inputs, outputs] = shapes[layer]
+    const weight = reshape(take(shapes[layer]), [members, inputs, outputs])
+    const bias = reshape(take(shapes[layer + 1]), [members, 1, outputs])
+    const linearly = add(matmul(value, weight), bias)
+    value = layer + 2 < shapes.length ? activations[activation](linearly) : linearly
+  }
+  return reshape(value, [members, value.shape[2]])
+}
+
+const decide = (space: Space, outputs: Tensor): Tensor =>
+  space._tag === "Discrete" ? argMax(outputs) : toEnvAction(space, outputs)
+
+const setup = Effect.fnUntraced(function* (
+  config: EsConfig,
+  task: Task,
+): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
+  const { numEnvs, seed, observationSpace, actionSpace } = task
+  if (numEnvs % 2 !== 0) {
+    const message = `num_envs: es tries each variation and its mirror image, so it needs an even number, found ${numEnvs}`
+    return yield* new ConfigError({ source: "es", key: "num_envs", message })
+  }
+  const backend = yield* Backend
+  const inputs = sizeOf(observationSpace)
+  const outputs = outputsFor(actionSpace)
+  const network = yield* build(() =>
+    mlp("actor", { sizes: [inputs, ...config.hidden, outputs], activation: config.activation, outputGain: 0.01 }),
+  )
+  const parameters = layout(network.parameters)
+  const { size } = parameters
+  const shapes = parameters.names.map((name) => network.parameters[name].shape)
+  const act = yield* backend.compile(
+    yield* build(() => {
+      const population = state("population", [numEnvs, size])
+      const observations = input("observations", [numEnvs, inputs])
+      const actions = decide(actionSpace, forward(population, shapes, observations, config.activation))
+      return {
+        name: "es.act",
+        inputs: { observations },
+        state: { population: { tensor: population } },
+        outputs: { actions },
+      }
+    }),
+  )
+  const { actions } = act.results
+  if (actions instanceof Uint8Array) return yield* Effect.die(new TypeError("actions are numbers"))
+
+  const theta = parameters.initialise(stream(seed, "weights"))
+  const first = new Float64Array(size)
+  const second = new Float64Array(size)
+  const updates = new Float64Array(1)
+  const noise = new Float32Array((numEnvs / 2) * size)
+  const population = new Float32Array(numEnvs * size)
+  const scores = new Float64Array(numEnvs)
+  const everyone = new Uint8Array(numEnvs).fill(1)
+  const averages = new Averages()
+
+  const vary = (generation: number): void => {
+    stream(seed, "es", generation).fillNormal(noise)
+    for (let member = 0; member < numEnvs; member++) {
+      const sign = member % 2 === 0 ? config.deviation : -config.deviation
+      const from = (member >> 1) * size
+      for (let at = 0; at < size; at++) population[member * size + at] = theta[at] + sign * noise[from + at]
+    }
+  }
+
+  /** Adam towards the variations, weighted by the ranks of who had them. */
+  const learn = (): void => {
+    const ranks = centredRanks(scores)
+    updates[0]++
+    const correction = Math.sqrt(1 - 0.999 ** updates[0]) / (1 - 0.9 ** updates[0])
+    for (let at = 0; at < size; at++) {
+      let ascent = 0
+      for (let pair = 0; pair < numEnvs / 2; pair++) {
+        ascent += (ranks[2 * pair] - ranks[2 * pair + 1]) * noise[pair * size + at]
+      }
+      const slope = config.weightDecay * theta[at] - ascent / (numEnvs * config.deviation)
+      first[at] = 0.9 * first[at] + 0.1 * slope
+      second[at] = 0.999 * second[at] + 0.001 * slope * slope
+      theta[at] -= (config.learningRate * correction * first[at]) / (Math.sqrt(second[at]) + 1e-8)
+    }
+  }
+
+  const currentWeights = Effect.sync(() => theta)
+  const policySpec = (count: number, see: (observations: Tensor) => Tensor = (seen) => seen): ProgramSpec => {
+    const weights = state("theta", [size])
+    const observations = input("observations", [count, inputs])
+    const answers = network.apply(parameters.tensorsOf(weights), see(observations))
+    return {
+      name: "es.policy",
+      inputs: { observations },
+      state: { theta: { tensor: weights } },
+      outputs: { actions: decide(actionSpace, answers) },
+    }
+  }
+
+  return {
+    devices: { [act.name]: act.device },
+    plays: "one episode each",
+    rollout: Effect.fnUntraced(function* (envs, { iteration }) {
+      vary(iteration)
+      yield* act.write("population", population)
+      return yield* drive(function* () {
+        if (iteration > 0) envs.restart(everyone)
+        const running = new Uint8Array(numEnvs).fill(1)
+        scores.fill(0)
+        let left = numEnvs
+        let steps = 0
+        while (left > 0) {
+          act.feeds.observations.set(envs.observations)
+          yield act
+          envs.step(actions)
+          steps++
+          const enough = config.maxEpisodeSteps > 0 && steps >= config.maxEpisodeSteps
+          for (let env = 0; env < numEnvs; env++) {
+            if (running[env] === 0) continue
+            scores[env] += envs.rewards[env]
+            if ((envs.terminated[env] | envs.truncated[env]) === 0 && !enough) continue
+            running[env] = 0
+            left--
+          }
+        }
+        return steps * numEnvs
+      })
+    }),
+    update: () =>
+      Effect.sync(() => {
+        learn()
+        averages.add("losses/fitness", scores.reduce((sum, score) => sum + score, 0) / numEnvs)
+      }),
+    metrics: () => averages.take(),
+    policy: (count) => learnerPolicy(backend, () => policySpec(count), currentWeights),
+    exportPolicy: (see) => onnxPolicy(() => policySpec(1, see), currentWeights),
+    dense: {
+      layers: [...config.hidden, outputs].map((_, index) => ({
+        names: [`actor.${index}`],
+        activation: index < config.hidden.length ? config.activation : "identity",
+      })),
+    },
+    weights: Effect.sync(() => parameters.toNamed(theta)),
+    state: Effect.sync(() => ({
+      optimizer: { first: namedVector(first), second: namedVector(second), updates: namedVector(updates) },
+    })),
+    restore: (weights, saved) =>
+      restoreState(function* (files) {
+        theta.set(yield* files.weights(parameters, weights))
+        yield* files.use("optimizer", (arrays) => {
+          copyInto(arrays, "first", first)
+          copyInto(arrays, "second", second)
+          copyInto(arrays, "updates", updates)
+        })
+      }, saved),
+  }
+})
+
+/**
+ * Evolution strategies as a value, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: CartPole.env, numEnvs: 64, algorithm: Es.make({ deviation: 0.2 }), totalSteps: 500_000 })
+ * ```
+ */
+export const make: (options?: EsOptions) => Algorithm = define({ name: "es", config: EsConfig, setup }).make

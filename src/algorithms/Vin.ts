@@ -1,0 +1,37 @@
+import { Schema } from "effect"
+import { positive, withDefault } from "../config/fields.ts"
+import { type Algorithm, define } from "../learner/Algorithm.ts"
+import type { VinOptions } from "./options/Vin.ts"
+import { Planning } from "../model/valueIteration.ts"
+import { ppoFields, ppoLearner } from "./Ppo.ts"
+
+/**
+ * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO: for maps [planes, height, width] on
+ * which a way has to be found. (`Bc.make(shown, { planning: {} })` teaches the same network by demonstrations.)
+ */
+// The planner stands where those would.
+const { hidden: _hidden, activation: _activation, convolutions: _convolutions, ...fields } = ppoFields
+export const VinConfig = Schema.Struct({
+  ...fields,
+  /** The settings of the planner. */
+  planning: withDefault(Planning, {}),
+  /** The learning rate of Adam. */
+  learningRate: withDefault(positive, 1e-3),
+})
+export type VinConfig = typeof VinConfig.Type
+
+const noTrunk = { hidden: [], activation: "relu", convolutions: null } as const
+
+/**
+ * A planning PPO as a value, with any of its settings changed.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: GridWorld.env, numEnvs: 16, algorithm: Vin.make({ planning: { iterations: 20 } }), totalSteps: 500_000 })
+ * ```
+ */
+export const make: (options?: VinOptions) => Algorithm = define({
+  name: "vin",
+  config: VinConfig,
+  setup: (config, task) => ppoLearner("vin", { ...config, ...noTrunk }, task),
+}).make

@@ -1,0 +1,54 @@
+import { Effect } from "effect"
+import { closest } from "../config/closest.ts"
+import { ConfigError } from "../config/Config.ts"
+import * as A2c from "./A2c.ts"
+import type { Algorithm } from "../learner/Algorithm.ts"
+import * as Curiosity from "./Curiosity.ts"
+import * as Daac from "./Daac.ts"
+import * as Ddqn from "./Ddqn.ts"
+import * as Dqn from "./Dqn.ts"
+import * as Es from "./Es.ts"
+import * as Ppo from "./Ppo.ts"
+import * as Randal from "./Randal.ts"
+import * as Rnd from "./Rnd.ts"
+import * as Sac from "./Sac.ts"
+import * as Td3 from "./Td3.ts"
+import * as Unreal from "./Unreal.ts"
+import * as Vin from "./Vin.ts"
+
+const algorithms: Readonly<Record<string, () => Algorithm>> = {
+  a2c: () => A2c.make(),
+  curiosity: () => Curiosity.make(),
+  daac: () => Daac.make(),
+  ddqn: () => Ddqn.make(),
+  dqn: () => Dqn.make(),
+  es: () => Es.make(),
+  ppo: () => Ppo.make(),
+  randal: () => Randal.make(),
+  rnd: () => Rnd.make(),
+  sac: () => Sac.make(),
+  td3: () => Td3.make(),
+  unreal: () => Unreal.make(),
+  vin: () => Vin.make(),
+}
+
+/** What a config can name. */
+export const names: ReadonlyArray<string> = Object.keys(algorithms)
+
+/** A built-in algorithm, if there is one of the name. */
+export const find = (name: string): Algorithm | undefined =>
+  Object.hasOwn(algorithms, name) ? algorithms[name]() : undefined
+
+/** A built-in algorithm with its defaults, by the name it goes by in a config. */
+export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
+  if (Object.hasOwn(algorithms, name)) return Effect.sync(algorithms[name])
+  if (name === "bc") {
+    const message = `${source}: bc learns from demonstrations, which a config can't hold: make it in code, with Bc.make(shown)`
+    return Effect.fail(new ConfigError({ source, key: "algorithm", message }))
+  }
+  const suggestion = closest(name, names)
+  const hint = suggestion === undefined ? `known: ${names.join(", ")}` : `did you mean "${suggestion}"?`
+  return Effect.fail(
+    new ConfigError({ source, key: "algorithm", message: `${source}: unknown algorithm "${name}"; ${hint}` }),
+  )
+}

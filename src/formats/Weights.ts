@@ -1,0 +1,201 @@
+/**
+ * Weights by name, from whatever file they lie in: safetensors or PyTorch's own, in one file or in several with an index.
+ * The name says which: `model.safetensors`, `pytorch_model.bin` (or `.pt`, `.pth`), `….index.json`. Of a folder it is the
+ * first that there is of a safetensors index, a PyTorch index, one file of safetensors, one of PyTorch's.
+ *
+ * Written are safetensors only. `save` writes the index last, but over an older model of several files it is not atomic;
+ * in a run, put `encode`'s files into a checkpoint, which is.
+ *
+ * @example
+ * ```ts
+ * const weights = yield* Weights.load(run, "pretrained", { tied: { "lm_head.weight": "embed_tokens.weight" } })
+ * yield* Weights.save(run, "export/model.safetensors", weights, { maxShardBytes: 2e9 })
+ * yield* Checkpoint.save(run, { ...checkpoint, files: yield* Weights.encode(weights) })
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import * as safetensors from "./safetensors.ts"
+import { encodeSharded, readIndex, ShardIndexError, type ShardOptions } from "./shards.ts"
+import * as torch from "./torch/torch.ts"
+import { weightFileIn, WeightFilesError } from "./weightFiles.ts"
+
+export type { ShardOptions } from "./shards.ts"
+export type { Dtype, TensorArray, TensorEntry, Tensors } from "./safetensors.ts"
+
+/** Weights that cannot be read or written: which file, and what is wrong. */
+export class WeightsError extends Schema.TaggedError<WeightsError>()("WeightsError", {
+  path: Schema.String,
+  /** One line for people; it begins with the path. */
+  message: Schema.String,
+}) {}
+
+/** Where files are read from: a run's, any `FileTree`, or a function over HTTP. */
+export interface Readable {
+  readonly read: (path: string) => Effect.Effect<Uint8Array, { readonly message: string }>
+  /** The names in a folder; only needed to load one. */
+  readonly list?: (path: string) => Effect.Effect<ReadonlyArray<string>, { readonly message: string }>
+}
+
+export interface LoadOptions {
+  /** Parameters that share one tensor, of which a file may hold either alone: `{ "lm_head.weight": "embed.weight" }`. */
+  readonly tied?: Readonly<Record<string, string>> | undefined
+  /** The parameters of the model: what is missing once tied ones are filled in, and what it hasn't got, is an error. */
+  readonly names?: ReadonlyArray<string> | undefined
+}
+
+/** Where files are written to: a run's, or any `FileTree`. */
+export interface Writable {
+  readonly write: (path: string, contents: Uint8Array) => Effect.Effect<void, { readonly message: string }>
+  /** Nothing happens where there is none. */
+  readonly remove: (path: string) => Effect.Effect<void, { readonly message: string }>
+}
+
+/** Files that are in memory already, such as those of a checkpoint that was loaded. */
+export const inRecord = (files: Readonly<Record<string, Uint8Array>>): Readable => ({
+  read: (path) =>
+    Object.hasOwn(files, path) ? Effect.succeed(files[path]) : Effect.fail({ message: "it is missing" }),
+  list: (path) => {
+    const folder = folderPath(path)
+    const below = Object.keys(files).filter((file) => file.startsWith(folder))
+    return Effect.succeed(below.map((file) => file.slice(folder.length)).filter((name) => !name.includes("/")))
+  },
+})
+
+const wrong = (path: string, message: string): WeightsError =>
+  new WeightsError({ path, message: `${path}: ${message}` })
+
+const endings = ".safetensors, .bin, .pt, .pth, .safetensors.index.json and .bin.index.json"
+
+/** What comes before the names in a folder. */
+const folderPath = (path: string): string =>
+  (path === "" || path === "." || path.endsWith("/") ? path : `${path}/`).replace(/^\.\/?$/, "")
+
+const isIndex = (path: string): boolean => path.endsWith(".index.json")
+
+/** All tensors of a file, of all files that an index names, one file at a time, or of the file that a folder has. */
+export const load = Effect.fnUntraced(function* (
+  files: Readable,
+  path: string,
+  { tied = {}, names }: LoadOptions = {},
+): Effect.fn.Return<safetensors.Tensors, WeightsError> {
+  const file = isIndex(path) || decoderOf(path) !== undefined ? path : yield* fileIn(files, path)
+  const tensors = withTied(yield* isIndex(file) ? loadSharded(files, file) : loadOne(files, file), tied)
+  if (names === undefined) return tensors
+  const missing = names.filter((name) => !Object.hasOwn(tensors, name))
+  if (missing.length > 0) return yield* wrong(file, `it lacks ${listed(missing)}, and no tied parameter stands for it`)
+  const unexpected = Object.keys(tensors).filter((name) => !names.includes(name))
+  if (unexpected.length > 0) return yield* wrong(file, `the model has no ${listed(unexpected)}`)
+  return tensors
+})
+
+const listed = (names: ReadonlyArray<string>): string =>
+  `${names
+    .slice(0, 5)
+    .map((name) => `"${name}"`)
+    .join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`
+
+/** Gives a tied parameter that a file leaves out the tensor of the other one. */
+const withTied = (tensors: safetensors.Tensors, tied: Readonly<Record<string, string>>): safetensors.Tensors => {
+  const filled: Record<string, safetensors.TensorEntry> = { ...tensors }
+  for (const [name, other] of Object.entries(tied)) {
+    for (const [absent, present] of [
+      [name, other],
+      [other, name],
+    ]) {
+      if (!Object.hasOwn(filled, absent) && Object.hasOwn(tensors, present)) filled[absent] = tensors[present]
+    }
+  }
+  return filled
+}
+
+const fileIn = Effect.fnUntraced(function* (files: Readable, path: string): Effect.fn.Return<string, WeightsError> {
+  const folder = folderPath(path)
+  const list = files.list?.(folder === "" ? "." : folder.slice(0, -1)) ?? Effect.succeed([])
+  // What can't be listed is no folder.
+  const names = yield* Effect.orElseSucceed(list, () => [])
+  if (names.length > 0) return `${folder}${yield* attempt(path, () => weightFileIn(names))}`
+  return yield* wrong(path, `its name tells no format, and it is no folder with weights; known are ${endings}`)
+})
+
+const loadOne = Effect.fnUntraced(function* (
+  files: Readable,
+  path: string,
+): Effect.fn.Return<safetensors.Tensors, WeightsError> {
+  const decode = decoderOf(path)
+  if (decode === undefined) return yield* wrong(path, `its name tells no format; known are ${endings}`)
+  const bytes = yield* read(files, path)
+  return yield* attempt(path, () => decode(bytes))
+})
+
+const decoderOf = (path: string): ((bytes: Uint8Array) => safetensors.Tensors) | undefined => {
+  if (path.endsWith(".safetensors")) return safetensors.decode
+  return /\.(bin|pt|pth)$/.test(path) ? torch.decode : undefined
+}
+
+const loadSharded = Effect.fnUntraced(function* (
+  files: Readable,
+  path: string,
+): Effect.fn.Return<safetensors.Tensors, WeightsError> {
+  const folder = path.slice(0, path.lastIndexOf("/") + 1)
+  const bytes = yield* read(files, path)
+  const index = yield* attempt(path, () => readIndex(bytes))
+  const tensors: Array<readonly [string, safetensors.TensorEntry]> = []
+  for (const [file, names] of index) {
+    const shard = yield* loadOne(files, `${folder}${file}`)
+    for (const name of names) {
+      if (!Object.hasOwn(shard, name))
+        return yield* wrong(`${folder}${file}`, `it lacks "${name}", which ${path} says it has`)
+      tensors.push([name, shard[name]])
+    }
+  }
+  return Object.fromEntries(tensors)
+})
+
+const read = (files: Readable, path: string): Effect.Effect<Uint8Array, WeightsError> =>
+  Effect.mapError(files.read(path), (error) => wrong(path, error.message))
+
+/** The formats' own errors with the file's name; any other is a defect. */
+const attempt = <A>(path: string, decode: () => A): Effect.Effect<A, WeightsError> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(decode())
+    } catch (error) {
+      const known =
+        error instanceof safetensors.SafetensorsError ||
+        error instanceof torch.TorchError ||
+        error instanceof ShardIndexError ||
+        error instanceof WeightFilesError
+      return known ? Effect.fail(wrong(path, error.message)) : Effect.die(error)
+    }
+  })
+
+/** Safetensors files by name: one, or where they are larger than `maxShardBytes` several and their index. */
+export const encode = (
+  tensors: safetensors.Tensors,
+  options: ShardOptions = {},
+): Effect.Effect<Readonly<Record<string, Uint8Array>>, WeightsError> =>
+  attempt(`${options.name ?? "model"}.safetensors`, () => encodeSharded(tensors, options))
+
+/** Writes `….safetensors`, or its shards and its index beside it, and gives the path to load them by. */
+export const save = Effect.fnUntraced(function* (
+  files: Writable,
+  path: string,
+  tensors: safetensors.Tensors,
+  options: Omit<ShardOptions, "name"> = {},
+): Effect.fn.Return<string, WeightsError> {
+  if (!path.endsWith(".safetensors")) return yield* wrong(path, "weights are written to files named ….safetensors")
+  const folder = path.slice(0, path.lastIndexOf("/") + 1)
+  const name = path.slice(folder.length, -".safetensors".length)
+  const encoded = yield* attempt(path, () => encodeSharded(tensors, { ...options, name }))
+  for (const [file, contents] of Object.entries(encoded)) {
+    yield* Effect.mapError(files.write(`${folder}${file}`, contents), (error) =>
+      wrong(`${folder}${file}`, error.message),
+    )
+  }
+  const index = `${path}.index.json`
+  const isSharded = Object.keys(encoded).length > 1
+  // The other of the two would be an older model, and readers differ in which they take.
+  const other = isSharded ? path : index
+  yield* Effect.mapError(files.remove(other), (error) => wrong(other, error.message))
+  return isSharded ? index : path
+})

@@ -1,0 +1,349 @@
+/**
+ * The pickles of `torch.save`, read without running anything. A pickle is a program; this machine knows the few
+ * instructions that build lists, dicts, tuples, numbers, strings and tensors, and a fixed list of names. Every other
+ * instruction and name is refused before it has had any effect.
+ *
+ * @example
+ * ```ts
+ * const value = readPickle(bytes) // { _tag: "Dict", entries: Map { "weight" => { _tag: "Tensor", … } } }
+ * ```
+ */
+import type { Dtype } from "../dtypes.ts"
+import { refusedOpcodes } from "./pickleOpcodes.ts"
+import { refuse } from "./TorchError.ts"
+
+export type Value = null | boolean | number | bigint | string | List | Tuple | Dict | Global | Storage | TensorView
+export type Key = null | boolean | number | bigint | string
+
+export interface List {
+  readonly _tag: "List"
+  readonly items: Array<Value>
+}
+
+export interface Tuple {
+  readonly _tag: "Tuple"
+  readonly items: ReadonlyArray<Value>
+}
+
+/** A dict, or an OrderedDict: only that may be given attributes, which are left out. */
+export interface Dict {
+  readonly _tag: "Dict"
+  readonly ordered: boolean
+  readonly entries: Map<Key, Value>
+}
+
+interface Global {
+  readonly _tag: "Global"
+  readonly name: string
+}
+
+/** Numbers that lie in a file of their own in the archive. */
+export interface Storage {
+  readonly _tag: "Storage"
+  readonly dtype: Dtype
+  readonly key: string
+  readonly elements: number
+}
+
+/** Some of a storage's numbers, as a tensor. */
+export interface TensorView {
+  readonly _tag: "Tensor"
+  readonly storage: Storage
+  readonly offset: number
+  readonly shape: ReadonlyArray<number>
+  readonly stride: ReadonlyArray<number>
+}
+
+const storages: ReadonlyMap<string, Dtype> = new Map([
+  ["torch.DoubleStorage", "F64"],
+  ["torch.FloatStorage", "F32"],
+  ["torch.HalfStorage", "F16"],
+  ["torch.BFloat16Storage", "BF16"],
+  ["torch.LongStorage", "I64"],
+  ["torch.IntStorage", "I32"],
+  ["torch.ShortStorage", "I16"],
+  ["torch.CharStorage", "I8"],
+  ["torch.ByteStorage", "U8"],
+  ["torch.BoolStorage", "BOOL"],
+])
+const orderedDict = "collections.OrderedDict"
+const rebuildTensor = "torch._utils._rebuild_tensor_v2"
+const rebuildParameter = "torch._utils._rebuild_parameter"
+const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, rebuildTensor, rebuildParameter])
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** What a pickle holds. Throws a TorchError, whose offset is that of the instruction. */
+export const readPickle = (bytes: Uint8Array): Value => new Machine(bytes).run()
+
+class Machine {
+  readonly #bytes: Uint8Array
+  readonly #view: DataView
+  #at = 0
+  /** Where the instruction that is being carried out begins. */
+  #instruction = 0
+  #stack: Array<Value> = []
+  /** The stacks that wait below each mark. */
+  readonly #below: Array<Array<Value>> = []
+  readonly #memo = new Map<number, Value>()
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  }
+
+  run(): Value {
+    if (this.#u8() !== 0x80) this.#refuse("it does not begin as a pickle does")
+    const protocol = this.#u8()
+    if (protocol !== 2) this.#refuse(`it has protocol ${protocol}; torch.save writes protocol 2`)
+    while (true) {
+      this.#instruction = this.#at
+      const opcode = this.#u8()
+      if (opcode === 0x2e) return this.#stop()
+      this.#execute(opcode)
+    }
+  }
+
+  #execute(opcode: number): void {
+    switch (opcode) {
+      case 0x28: // MARK
+        this.#below.push(this.#stack)
+        this.#stack = []
+        return
+      case 0x4e: // NONE
+        return this.#push(null)
+      case 0x88: // NEWTRUE
+        return this.#push(true)
+      case 0x89: // NEWFALSE
+        return this.#push(false)
+      case 0x4a: // BININT
+        return this.#push(this.#view.getInt32(this.#take(4), true))
+      case 0x4b: // BININT1
+        return this.#push(this.#u8())
+      case 0x4d: // BININT2
+        return this.#push(this.#view.getUint16(this.#take(2), true))
+      case 0x8a: // LONG1
+        return this.#push(this.#long(this.#u8()))
+      case 0x47: // BINFLOAT
+        return this.#push(this.#view.getFloat64(this.#take(8)))
+      case 0x58: // BINUNICODE
+        return this.#push(this.#text(this.#u32()))
+      case 0x5d: // EMPTY_LIST
+        return this.#push({ _tag: "List", items: [] })
+      case 0x29: // EMPTY_TUPLE
+        return this.#push({ _tag: "Tuple", items: [] })
+      case 0x7d: // EMPTY_DICT
+        return this.#push({ _tag: "Dict", ordered: false, entries: new Map() })
+      case 0x61: // APPEND
+        return this.#append([this.#pop()])
+      case 0x65: // APPENDS
+        return this.#append(this.#popMark())
+      case 0x73: // SETITEM
+        return this.#set([this.#pop(), this.#pop()].reverse())
+      case 0x75: // SETITEMS
+        return this.#set(this.#popMark())
+      case 0x74: // TUPLE
+        return this.#push({ _tag: "Tuple", items: this.#popMark() })
+      case 0x85: // TUPLE1
+      case 0x86: // TUPLE2
+      case 0x87: // TUPLE3
+        return this.#push({ _tag: "Tuple", items: Array.from({ length: opcode - 0x84 }, () => this.#pop()).reverse() })
+      case 0x71: // BINPUT
+        return void this.#memo.set(this.#u8(), this.#top())
+      case 0x72: // LONG_BINPUT
+        return void this.#memo.set(this.#u32(), this.#top())
+      case 0x68: // BINGET
+        return this.#push(this.#remembered(this.#u8()))
+      case 0x6a: // LONG_BINGET
+        return this.#push(this.#remembered(this.#u32()))
+      case 0x63: // GLOBAL
+        return this.#push(this.#global())
+      case 0x51: // BINPERSID
+        return this.#push(this.#storage(this.#pop()))
+      case 0x52: // REDUCE
+        return this.#reduce()
+      case 0x62: // BUILD
+        return this.#build()
+      default: {
+        const code = `0x${opcode.toString(16).padStart(2, "0")}`
+        const name = refusedOpcodes.get(opcode)
+        return this.#refuse(name === undefined ? `${code} is no instruction` : `the instruction ${name} is not allowed`)
+      }
+    }
+  }
+
+  #refuse(what: string): never {
+    return refuse(`data.pkl, byte ${this.#instruction}: ${what}`, this.#instruction)
+  }
+
+  // Bytes
+
+  /** Passes over so many bytes and gives where they begin. */
+  #take(size: number): number {
+    if (this.#at + size > this.#bytes.length) this.#refuse("it is cut short")
+    this.#at += size
+    return this.#at - size
+  }
+
+  #u8(): number {
+    return this.#view.getUint8(this.#take(1))
+  }
+
+  #u32(): number {
+    return this.#view.getUint32(this.#take(4), true)
+  }
+
+  #text(size: number): string {
+    const at = this.#take(size)
+    try {
+      return utf8.decode(this.#bytes.subarray(at, at + size))
+    } catch {
+      return this.#refuse("a text is not UTF-8")
+    }
+  }
+
+  #line(): string {
+    const end = this.#bytes.indexOf(0x0a, this.#at)
+    if (end < 0) this.#refuse("it is cut short")
+    const line = this.#text(end - this.#at)
+    this.#at = end + 1
+    return line
+  }
+
+  /** Little-endian, in two's complement. */
+  #long(size: number): number | bigint {
+    const at = this.#take(size)
+    let value = 0n
+    for (let index = size - 1; index >= 0; index--) value = (value << 8n) | BigInt(this.#bytes[at + index])
+    const signed = BigInt.asIntN(8 * size, value)
+    return Number.isSafeInteger(Number(signed)) ? Number(signed) : signed
+  }
+
+  // The stack
+
+  #push(value: Value): void {
+    this.#stack.push(value)
+  }
+
+  #pop(): Value {
+    const value = this.#stack.pop()
+    return value === undefined ? this.#refuse("the stack is empty") : value
+  }
+
+  #top(): Value {
+    const value = this.#stack.at(-1)
+    return value === undefined ? this.#refuse("the stack is empty") : value
+  }
+
+  /** All above the last mark. */
+  #popMark(): Array<Value> {
+    const items = this.#stack
+    this.#stack = this.#below.pop() ?? this.#refuse("there is no mark")
+    return items
+  }
+
+  #remembered(index: number): Value {
+    const value = this.#memo.get(index)
+    return value === undefined ? this.#refuse(`nothing was remembered as ${index}`) : value
+  }
+
+  #stop(): Value {
+    const value = this.#pop()
+    if (this.#stack.length > 0 || this.#below.length > 0) this.#refuse("it ends with more than one value")
+    if (this.#at !== this.#bytes.length) this.#refuse("it goes on after its end")
+    return value
+  }
+
+  // What is built
+
+  #append(items: ReadonlyArray<Value>): void {
+    const list = this.#top()
+    if (!isList(list)) return this.#refuse(`a ${tagOf(list)} cannot be appended to`)
+    for (const item of items) list.items.push(item)
+  }
+
+  #set(items: ReadonlyArray<Value>): void {
+    const dict = this.#top()
+    if (!isDict(dict)) return this.#refuse(`a ${tagOf(dict)} has no entries`)
+    if (items.length % 2 !== 0) this.#refuse("a key has no value")
+    for (let index = 0; index < items.length; index += 2) {
+      const key = items[index]
+      if (typeof key === "object" && key !== null) return this.#refuse(`a ${tagOf(key)} cannot be a key here`)
+      dict.entries.set(key, items[index + 1])
+    }
+  }
+
+  #global(): Global {
+    const name = `${this.#line()}.${this.#line()}`
+    return allowed.has(name)
+      ? { _tag: "Global", name }
+      : this.#refuse(`the name ${JSON.stringify(name.slice(0, 200))} is not allowed`)
+  }
+
+  /** `("storage", torch.FloatStorage, "0", "cpu", 12)`; where it was does not matter. */
+  #storage(id: Value): Storage {
+    const [kind, type, key, , elements] = isTuple(id) && id.items.length === 5 ? id.items : []
+    const dtype = isGlobal(type) ? storages.get(type.name) : undefined
+    if (kind !== "storage" || dtype === undefined || typeof key !== "string" || !isSize(elements)) {
+      return this.#refuse("it refers to something outside that is no storage")
+    }
+    return { _tag: "Storage", dtype, key, elements }
+  }
+
+  #reduce(): void {
+    const args = this.#pop()
+    const callee = this.#pop()
+    if (!isGlobal(callee) || !isTuple(args)) return this.#refuse(`a ${tagOf(callee)} cannot be called`)
+    const wrong = () => this.#refuse(`${callee.name} is called with other arguments than torch.save writes`)
+    if (callee.name === orderedDict) {
+      return args.items.length === 0 ? this.#push({ _tag: "Dict", ordered: true, entries: new Map() }) : wrong()
+    }
+    if (callee.name === rebuildTensor) return this.#push(tensorOf(args.items) ?? wrong())
+    if (callee.name === rebuildParameter) {
+      const [tensor] = args.items
+      return args.items.length === 3 && isTensor(tensor) ? this.#push(tensor) : wrong()
+    }
+    return this.#refuse(`${callee.name} cannot be called`)
+  }
+
+  /** An OrderedDict's attributes, such as a state dict's `_metadata`: nobody here asks for them. */
+  #build(): void {
+    const state = this.#pop()
+    const built = this.#top()
+    if (!isDict(built) || !built.ordered)
+      return this.#refuse(`the instruction BUILD is not allowed on a ${tagOf(built)}`)
+    if (!isDict(state)) return this.#refuse(`the attributes are a ${tagOf(state)}`)
+  }
+}
+
+/** `(storage, offset, shape, stride, requires_grad, backward_hooks)`, and metadata from newer versions. */
+const tensorOf = (args: ReadonlyArray<Value>): TensorView | undefined => {
+  const [storage, offset, shape, stride] = args
+  if (args.length !== 6 && args.length !== 7) return undefined
+  if (!isStorage(storage) || !isSize(offset) || !isTuple(shape) || !isTuple(stride)) return undefined
+  if (shape.items.length > mostAxes) return undefined
+  const sizes = shape.items.filter(isSize)
+  const strides = stride.items.filter(isSize)
+  if (sizes.length !== shape.items.length || strides.length !== stride.items.length) return undefined
+  return sizes.length === strides.length
+    ? { _tag: "Tensor", storage, offset, shape: sizes, stride: strides }
+    : undefined
+}
+
+/** As in torch. */
+const mostAxes = 64
+
+const isSize = (value: Value | undefined): value is number => Number.isSafeInteger(value) && Number(value) >= 0
+
+/** What it is, for people. */
+export const tagOf = (value: Value): string =>
+  value === null ? "None" : typeof value === "object" ? value._tag : typeof value
+
+const has = (value: Value | undefined, tag: string): boolean =>
+  typeof value === "object" && value !== null && value._tag === tag
+const isList = (value: Value): value is List => has(value, "List")
+const isTuple = (value: Value): value is Tuple => has(value, "Tuple")
+export const isDict = (value: Value): value is Dict => has(value, "Dict")
+const isGlobal = (value: Value | undefined): value is Global => has(value, "Global")
+const isStorage = (value: Value): value is Storage => has(value, "Storage")
+export const isTensor = (value: Value): value is TensorView => has(value, "Tensor")

@@ -1,0 +1,136 @@
+/**
+ * The files of PyTorch's `torch.save` (`pytorch_model.bin`, `.pt`, `.pth`), read without Python and without running
+ * what they say: see `pickle.ts`. A file holds a state dict, whose tensors come by their names; in nested dicts, such as
+ * a training's `{"model": …, "optimizer": …}`, the names are joined with dots. Anything that is no tensor is left out.
+ *
+ * @example
+ * ```ts
+ * const weights = decode(yield* files.read("pytorch_model.bin"))
+ * weights["layer.weight"] // { shape: [64, 4], data: Float32Array }
+ * ```
+ */
+import { codecs, dtypeOf, elements } from "../dtypes.ts"
+import { type Dict, isDict, isTensor, readPickle, tagOf, type TensorView } from "./pickle.ts"
+import type { TensorEntry, Tensors } from "../safetensors.ts"
+import { refuse } from "./TorchError.ts"
+import { readStoredZip } from "./zip.ts"
+
+export { TorchError } from "./TorchError.ts"
+
+/** What such a file begins with before version 1.6: a pickled magic number, or the head of a tar archive. */
+const oldMagic = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19]
+const isOld = (bytes: Uint8Array): boolean =>
+  oldMagic.every((byte, index) => bytes[index] === byte) ||
+  new TextDecoder().decode(bytes.subarray(257, 262)) === "ustar"
+
+const deepest = 32
+const longestName = 1024
+/** Views may repeat a storage's numbers; so much beyond the file's own size is not meant well. */
+const largest = (file: Uint8Array): number => 16 * file.length + 2 ** 26
+
+/** The tensors by name, each with numbers of its own. Throws a TorchError. */
+export const decode = (bytes: Uint8Array): Tensors => {
+  if (isOld(bytes)) {
+    refuse("it is in the format from before torch 1.6; load it with torch and save it again", 0)
+  }
+  const entries = readStoredZip(bytes)
+  const folder = folderOf(entries)
+  const order = entries.get(`${folder}byteorder`)
+  if (order !== undefined && new TextDecoder().decode(order) !== "little") {
+    refuse("its numbers are big-endian, which cannot be read here")
+  }
+  const root = readPickle(entries.get(`${folder}data.pkl`) ?? refuse("the archive has no data.pkl"))
+  if (!isDict(root)) return refuse(`it holds a ${tagOf(root)}; a dict of tensors was expected`)
+
+  let room = largest(bytes)
+  const tensors = namedTensors(root).map(([name, view]): readonly [string, TensorEntry] => {
+    room -= elements(view.shape) * codecs[view.storage.dtype].width
+    if (!(room >= 0)) refuse(`tensor "${name}": the tensors have far more numbers than the file`)
+    const contents = entries.get(`${folder}data/${view.storage.key}`)
+    if (contents === undefined) return refuse(`tensor "${name}": the archive has no data/${view.storage.key}`)
+    return [name, tensorOf(name, view, contents)]
+  })
+  return Object.fromEntries(tensors)
+}
+
+/** The archive's one folder, which has the name that the file was saved by. */
+const folderOf = (entries: ReadonlyMap<string, Uint8Array>): string => {
+  const found = [...entries.keys()].filter((name) => /^[^/]+\/data\.pkl$/.test(name))
+  if (found.length !== 1) refuse(`the archive has ${found.length} files FOLDER/data.pkl; torch.save writes one`)
+  return found[0].slice(0, -"data.pkl".length)
+}
+
+const namedTensors = (root: Dict): ReadonlyArray<readonly [string, TensorView]> => {
+  const found = new Map<string, TensorView>()
+  // A dict that is met again would have no end, or no good one.
+  const met = new Set<Dict>()
+  const visit = (dict: Dict, prefix: string, depth: number): void => {
+    if (met.has(dict)) refuse(`the dict "${prefix}" is also elsewhere in the file`)
+    if (depth > deepest) refuse(`dicts are nested more than ${deepest} deep`)
+    met.add(dict)
+    for (const [key, value] of dict.entries) {
+      const name = `${prefix}${String(key)}`
+      if (name.length > longestName) refuse(`a name has ${name.length} characters; ${longestName} are allowed`)
+      if (isDict(value)) visit(value, `${name}.`, depth + 1)
+      if (!isTensor(value)) continue
+      if (found.has(name)) refuse(`there are two tensors "${name}"`)
+      found.set(name, value)
+    }
+  }
+  visit(root, "", 1)
+  return [...found]
+}
+
+const tensorOf = (name: string, view: TensorView, contents: Uint8Array): TensorEntry => {
+  const { storage, shape } = view
+  const codec = codecs[storage.dtype]
+  if (contents.length !== storage.elements * codec.width) {
+    const expected = storage.elements * codec.width
+    refuse(`tensor "${name}": data/${storage.key} has ${contents.length} bytes, expected ${expected}`)
+  }
+  const last = lastElement(view)
+  if (!(last < storage.elements)) {
+    refuse(`tensor "${name}": it goes to number ${last} of a storage that has ${storage.elements}`)
+  }
+  try {
+    const data = codec.decode(rowMajor(view, contents, codec.width))
+    return { shape, data, ...(storage.dtype === dtypeOf(data) ? {} : { dtype: storage.dtype }) }
+  } catch (error) {
+    if (error instanceof RangeError) return refuse(`tensor "${name}": ${error.message}`)
+    throw error
+  }
+}
+
+/** The number of the last element that a view has; -1 where it has none. */
+const lastElement = ({ offset, shape, stride }: TensorView): number =>
+  shape.includes(0) ? -1 : shape.reduce((last, size, axis) => last + (size - 1) * stride[axis], offset)
+
+/** A view's bytes one after another, the last axis fastest. */
+const rowMajor = (view: TensorView, contents: Uint8Array, width: number): Uint8Array => {
+  const { offset, shape, stride } = view
+  const count = elements(shape)
+  if (isContiguous(view)) return contents.subarray(offset * width, (offset + count) * width)
+  const bytes = new Uint8Array(count * width)
+  const index = shape.map(() => 0)
+  let from = offset
+  for (let to = 0; to < bytes.length; to += width) {
+    for (let byte = 0; byte < width; byte++) bytes[to + byte] = contents[from * width + byte]
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      index[axis]++
+      from += stride[axis]
+      if (index[axis] < shape[axis]) break
+      from -= index[axis] * stride[axis]
+      index[axis] = 0
+    }
+  }
+  return bytes
+}
+
+const isContiguous = ({ shape, stride }: TensorView): boolean => {
+  let expected = 1
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    if (shape[axis] !== 1 && stride[axis] !== expected) return false
+    expected *= shape[axis]
+  }
+  return true
+}

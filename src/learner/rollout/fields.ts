@@ -1,0 +1,49 @@
+import { Schema } from "effect"
+import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
+import { memoryFields, networkFields } from "../../model/trunk.ts"
+
+/** What the configs of rollout learners have in common; those of actor-critics on top of `learningFields`. */
+export const learningFields = {
+  /**
+   * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
+   * `TicTacToe.selfPlay`.
+   */
+  gamma: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: -1, maximum: 1 })), 0.99),
+  /** The global norm that gradients are scaled down to; 0 does not limit them. */
+  maxGradNorm: withDefault(nonNegative, 0.5),
+  /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. */
+  schedule: withDefault(Schema.Literals(["constant", "linear"]), "linear"),
+  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`. */
+  returns: withDefault(Schema.Literals(["GAE", "LAMBDA", "NSTEP"]), "GAE"),
+  /** The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says. */
+  trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
+  ...networkFields,
+}
+
+export const actorCriticFields = {
+  ...learningFields,
+  ...memoryFields,
+  /** The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon. */
+  entropyCoefficient: withDefault(nonNegative, 0.01),
+  /**
+   * The weight of the critic's error in the loss: in PPO of half the squared error, in A2C of all of it (without the
+   * ½).
+   */
+  valueCoefficient: withDefault(nonNegative, 0.5),
+  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
+  noiseRepeat: withDefault(positiveInt, 1),
+}
+
+interface Choices {
+  readonly nsteps: number
+  readonly lambda: number
+  readonly returns: "GAE" | "LAMBDA" | "NSTEP"
+  readonly trainMode: "nstep" | "onestep"
+}
+
+/** A config with `returns` and `trainMode` worked into λ and the number of steps. */
+export const resolved = <C extends Choices>(config: C): C => ({
+  ...config,
+  lambda: config.returns === "NSTEP" ? 1 : config.lambda,
+  nsteps: config.trainMode === "onestep" ? 1 : config.nsteps,
+})

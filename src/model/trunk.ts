@@ -1,0 +1,140 @@
+import { Schema } from "effect"
+import { intBetween, layers, naturalInt, units, withDefault } from "../config/fields.ts"
+import type { Box } from "../env/Space.ts"
+import { sizeOf } from "../env/Space.ts"
+import { orthogonal } from "../graph/initialisers.ts"
+import { type Activation, activations, conv, linear } from "../graph/layers.ts"
+import { relu, reshape } from "../graph/ops.ts"
+import type { Declaration } from "../graph/Parameters.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import type { DensePolicy } from "./DensePolicy.ts"
+
+/** The fields by which a config chooses its networks. */
+export const networkFields = {
+  /** The sizes of the hidden layers; for images, of those after the convolutions. */
+  hidden: withDefault(layers, [64, 64]),
+  /** The activation function between layers, for vectors; networks over images always use rectifiers. */
+  activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
+  /** The convolutions for image observations [channels, height, width]; null chooses them by the image's size. */
+  convolutions: withDefault(
+    Schema.NullOr(
+      Schema.Array(Schema.Struct({ filters: units, kernel: units, stride: units })).check(Schema.isMaxLength(100)),
+    ),
+    null,
+  ),
+}
+
+/** Fields of those that can also remember. */
+export const memoryFields = {
+  /** The number of units of an LSTM after the hidden layers; 0 makes a network without memory. */
+  lstm: withDefault(intBetween(0, 65_536), 0),
+  /**
+   * The number of steps that gradients flow back through the memory; it must divide `nsteps`. 0 is the whole rollout.
+   */
+  sequence: withDefault(naturalInt, 0),
+}
+
+export interface NetworkConfig {
+  readonly hidden: ReadonlyArray<number>
+  readonly activation: Activation
+  readonly convolutions: ReadonlyArray<Convolution> | null
+}
+
+export interface Convolution {
+  readonly filters: number
+  readonly kernel: number
+  readonly stride: number
+}
+
+export type Weights = Readonly<Record<string, Tensor>>
+export type Declarations = Readonly<Record<string, Declaration>>
+
+/** The part of a network below its heads: observations [rows, size] → features [rows, outputs]. */
+export interface Trunk {
+  readonly parameters: Declarations
+  readonly outputs: number
+  /** How many layers it has: a head that goes on counting is layer `depth`. */
+  readonly depth: number
+  readonly apply: (weights: Weights, observations: Tensor) => Tensor
+}
+
+export const isImage = (space: Box): boolean => space.shape.length === 3
+
+/** The layers of a trunk over vectors and of a head that goes on counting; of images there are others, too. */
+export const denseLayers = (
+  name: string,
+  space: Box,
+  { hidden, activation }: NetworkConfig,
+  last: Activation | "identity" = "identity",
+): DensePolicy | undefined =>
+  isImage(space)
+    ? undefined
+    : {
+        layers: Array.from({ length: hidden.length + 1 }, (_, index) => ({
+          names: [`${name}.${index}`],
+          activation: index < hidden.length ? activation : last,
+        })),
+      }
+
+/** Convolutions in the manner of MinAtar for its 10 × 10, of DQN's Nature paper for 84 × 84, and between the two. */
+const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
+  size <= 12
+    ? [{ filters: 16, kernel: 3, stride: 1 }]
+    : size < 36
+      ? [
+          { filters: 16, kernel: 4, stride: 2 },
+          { filters: 32, kernel: 3, stride: 1 },
+        ]
+      : [
+          { filters: 32, kernel: 8, stride: 4 },
+          { filters: 64, kernel: 4, stride: 2 },
+          { filters: 64, kernel: 3, stride: 1 },
+        ]
+
+/** Convolutions where the observation is an image, then hidden layers, each followed by its activation. */
+export const trunk = (name: string, space: Box, config: NetworkConfig): Trunk => {
+  const image = isImage(space) ? convolutionTrunk(name, space, config) : undefined
+  const layers: Array<ReturnType<typeof linear>> = []
+  let inputs = image?.outputs ?? sizeOf(space)
+  for (const outputs of config.hidden) {
+    layers.push(linear(`${name}.${layers.length}`, inputs, outputs, orthogonal(Math.SQRT2)))
+    inputs = outputs
+  }
+  // Images are learnt with rectifiers throughout, whatever a vector's activation is.
+  const activation = image === undefined ? activations[config.activation] : relu
+  return {
+    parameters: Object.assign({}, image?.parameters, ...layers.map((layer) => layer.parameters)),
+    outputs: inputs,
+    depth: layers.length,
+    apply: (weights, observations) =>
+      layers.reduce(
+        (value, layer) => activation(layer.apply(weights, value)),
+        image?.apply(weights, observations) ?? observations,
+      ),
+  }
+}
+
+const convolutionTrunk = (name: string, { shape }: Box, { convolutions }: NetworkConfig): Omit<Trunk, "depth"> => {
+  const [channels, height, width] = shape
+  let [inputs, high, wide] = [channels, height, width]
+  const layers = (convolutions ?? convolutionsFor(Math.min(height, width))).map(
+    ({ filters, kernel, stride }, index) => {
+      const layer = conv(`${name}.conv${index}`, inputs, filters, { kernel, strides: stride })
+      inputs = filters
+      high = Math.floor((high - kernel) / stride) + 1
+      wide = Math.floor((wide - kernel) / stride) + 1
+      return layer
+    },
+  )
+  const outputs = inputs * high * wide
+  return {
+    parameters: Object.assign({}, ...layers.map((layer) => layer.parameters)),
+    outputs,
+    apply: (weights, observations) => {
+      const [rows] = observations.shape
+      const image = reshape(observations, [rows, channels, height, width])
+      const filtered = layers.reduce((value, layer) => relu(layer.apply(weights, value)), image)
+      return reshape(filtered, [rows, outputs])
+    },
+  }
+}

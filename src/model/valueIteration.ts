@@ -1,0 +1,70 @@
+import { Schema } from "effect"
+import { intBetween, naturalInt, units, withDefault } from "../config/fields.ts"
+import type { Box } from "../env/Space.ts"
+import { orthogonal } from "../graph/initialisers.ts"
+import { conv } from "../graph/layers.ts"
+import { concat, conv2d, max, mul, reshape, slice, sum } from "../graph/ops.ts"
+import { fail } from "../graph/ops/core.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import { isImage, type Trunk } from "./trunk.ts"
+
+/** How a network plans by value iteration. */
+export const Planning = Schema.Struct({
+  /** The number of sweeps over the map, about as many as the longest path has steps. */
+  iterations: withDefault(intBetween(1, 1000), 12),
+  /** The number of filters of the layer that computes rewards from the observation. */
+  filters: withDefault(units, 32),
+  /** The number of channels of the planner's own actions. */
+  actions: withDefault(units, 10),
+  /** The index of the observation's plane that shows where the agent is. */
+  agentPlane: withDefault(naturalInt, 2),
+})
+export type Planning = typeof Planning.Type
+
+export const vinField = {
+  /** The settings of a planner below the heads, for maps as images: `{}` takes its defaults; null uses no planner. */
+  planning: withDefault(Schema.NullOr(Planning), null),
+}
+
+/**
+ * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867): what is seen becomes a reward for every place; values
+ * then spread from place to place, each sweep a convolution and a maximum; the agent looks at what its own place's
+ * actions are worth.
+ */
+export const planner = (name: string, space: Box, planning: Planning): Trunk => {
+  const { iterations, filters, actions, agentPlane } = planning
+  if (!isImage(space) || agentPlane >= space.shape[0]) {
+    return fail(
+      "planner",
+      `it needs a map [planes, height, width] that has a plane ${agentPlane}, found [${space.shape.join(", ")}]`,
+    )
+  }
+  const [planes, height, width] = space.shape
+  const look = conv(`${name}.look`, planes, filters, { kernel: 3, padding: "same" })
+  const reward = conv(`${name}.reward`, filters, 1, { kernel: 1 })
+  const sweepWeight = `${name}.sweep.weight`
+  return {
+    parameters: {
+      ...look.parameters,
+      ...reward.parameters,
+      // One plane of rewards and one of values.
+      [sweepWeight]: { shape: [actions, 2, 3, 3], init: orthogonal(1) },
+    },
+    outputs: actions,
+    depth: 0,
+    apply: (weights, observations) => {
+      const [rows] = observations.shape
+      const map = reshape(observations, [rows, planes, height, width])
+      const rewards = reward.apply(weights, look.apply(weights, map))
+      const kernel = weights[sweepWeight]
+      const onlyRewards = slice(kernel, [0, 0, 0, 0], [actions, 1, 3, 3])
+      let worth: Tensor = conv2d(rewards, onlyRewards, { padding: "same" })
+      for (let sweep = 0; sweep < iterations; sweep++) {
+        const values = max(worth, 1, { keepDims: true })
+        worth = conv2d(concat([rewards, values], 1), kernel, { padding: "same" })
+      }
+      const here = slice(map, [0, agentPlane, 0, 0], [rows, 1, height, width])
+      return sum(mul(worth, here), [2, 3])
+    },
+  }
+}

@@ -1,0 +1,309 @@
+/**
+ * Checkpoints: folders below `checkpoints/`, each whole or not there, each with a manifest of its files' digests; and
+ * `latest`, which always names one that is whole.
+ *
+ * @example
+ * ```ts
+ * yield* Checkpoint.save(run, {
+ *   name: "step_000000020480",
+ *   step: 20480,
+ *   score: 475,
+ *   strategy: { _tag: "LastN", keep: 3 },
+ *   files: { "weights.safetensors": Safetensors.encode(weights) },
+ * })
+ * const { name, files, skipped } = yield* Checkpoint.load(run, "latest")
+ * ```
+ *
+ * A file that is better not in memory as a whole may be given part by part, and is got back so by `open`:
+ *
+ * @example
+ * ```ts
+ * yield* Checkpoint.save(run, { ...checkpoint, files: { "replay.safetensors": Safetensors.encodeParts(replay) } })
+ * const { files } = yield* Checkpoint.open(run, "latest")
+ * yield* Stream.runForEach(files["replay.safetensors"].stream, (part) => take(part))
+ * ```
+ */
+import { Effect, Schema, Stream } from "effect"
+import { oneLine } from "../config/text.ts"
+import { naturalInt, positiveInt } from "../config/fields.ts"
+import type { Contents } from "./store/FileTree.ts"
+import type { RunFiles } from "./store/RunFiles.ts"
+import type { RunStoreError } from "./store/RunStoreError.ts"
+import { sha256, Sha256 } from "../config/sha256.ts"
+
+/** A checkpoint that cannot be used: which file, and what is wrong with it. */
+export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {
+  path: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** Which checkpoints stay. Whatever it says, the one that `latest` names is never deleted. */
+export const RetentionStrategy = Schema.Union([
+  /** The newest `keep`; 0 keeps all. */
+  Schema.TaggedStruct("LastN", { keep: naturalInt }),
+  /** The `keep` best by validation score; among equals the later; one without a score is the worst. */
+  Schema.TaggedStruct("TopKValidation", { keep: positiveInt }),
+])
+export type RetentionStrategy = typeof RetentionStrategy.Type
+
+/** `manifest.json` of a checkpoint: what is in it, by which damage is found. */
+export const Manifest = Schema.Struct({
+  step: Schema.Int,
+  /** Of the validation at that step, if there was one. */
+  score: Schema.NullOr(Schema.Finite),
+  files: Schema.Record(Schema.String, Schema.Struct({ sha256: Schema.String, bytes: Schema.Int })),
+})
+type Manifest = typeof Manifest.Type
+type Description = Manifest["files"][string]
+const decodeManifest = Schema.decodeUnknownEffect(Schema.fromJsonString(Manifest))
+
+export interface NewCheckpoint {
+  /** The folder's name: `step_000000020480`. */
+  readonly name: string
+  /** Orders checkpoints; names don't. */
+  readonly step: number
+  /** The validation score at this step, if there was one. */
+  readonly score: number | null
+  readonly strategy: RetentionStrategy
+  /** Bytes, or an iterable of parts, which is gone through once. */
+  readonly files: Readonly<Record<string, Contents>>
+}
+
+interface Found<File> {
+  readonly name: string
+  readonly files: Readonly<Record<string, File>>
+  /** Newer ones that were damaged. */
+  readonly skipped: ReadonlyArray<{ readonly name: string; readonly reason: string }>
+}
+
+export interface Loaded extends Found<Uint8Array> {}
+
+/** A file that was found intact, and is to be read in parts. */
+export interface OpenedFile {
+  readonly bytes: number
+  readonly stream: Stream.Stream<Uint8Array, RunStoreError>
+}
+
+export interface Opened extends Found<OpenedFile> {}
+
+const folder = "checkpoints"
+const manifestFile = "manifest.json"
+const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+/** Writes a checkpoint, lets `latest` name it, then deletes those that the strategy lets go of. */
+export const save = Effect.fnUntraced(function* (
+  run: RunFiles,
+  checkpoint: NewCheckpoint,
+): Effect.fn.Return<void, RunStoreError> {
+  const { name, step, strategy, files } = checkpoint
+  const described = new Map<string, Description>()
+  const contents: Record<string, Contents> = {}
+  for (const [file, given] of Object.entries(files)) {
+    if (given instanceof Uint8Array) described.set(file, { sha256: yield* sha256(given), bytes: given.length })
+    contents[file] = given instanceof Uint8Array ? given : describing(given, (found) => described.set(file, found))
+  }
+  const score = checkpoint.score !== null && Number.isFinite(checkpoint.score) ? checkpoint.score : null
+  const manifest = () => {
+    const inOrder = Object.keys(files).flatMap((file) => {
+      const found = described.get(file)
+      return found === undefined ? [] : [[file, found] as const]
+    })
+    const value: Manifest = { step, score, files: Object.fromEntries(inOrder) }
+    return { [manifestFile]: new TextEncoder().encode(jsonText(value)) }
+  }
+  // Where all is known, the manifest's flush is shared with the others'.
+  yield* described.size === Object.keys(files).length
+    ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
+    : run.writeDirectory(`${folder}/${name}`, contents, manifest)
+  yield* run.link(`${folder}/latest`, name)
+  yield* run.write(`${folder}/latest.json`, jsonText({ path: name }))
+  yield* prune(run, strategy, name)
+})
+
+/** The same parts, and what they were when the last has gone by. */
+function* describing(parts: Iterable<Uint8Array>, done: (found: Description) => void): Generator<Uint8Array> {
+  const hash = new Sha256()
+  for (const part of parts) {
+    hash.update(part)
+    yield part
+  }
+  const bytes = hash.size
+  done({ sha256: hash.hex(), bytes })
+}
+
+/** A checkpoint's name as far as `list` tells: neither a temporary one nor a pointer. */
+const isName = (name: string): boolean => !name.startsWith(".") && name !== "latest" && name !== "latest.json"
+
+const namesIn = (run: RunFiles): Effect.Effect<ReadonlyArray<string>, RunStoreError> =>
+  Effect.map(run.list(folder), (names) => names.filter(isName))
+
+/** Its manifest, if it has a good one. */
+const manifestOf = (run: RunFiles, name: string): Effect.Effect<Manifest | undefined, RunStoreError> =>
+  readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)))
+
+const prune = Effect.fnUntraced(function* (
+  run: RunFiles,
+  strategy: RetentionStrategy,
+  latest: string,
+): Effect.fn.Return<void, RunStoreError> {
+  if (strategy._tag === "LastN" && strategy.keep === 0) return
+  const ranked: Array<{ readonly name: string; readonly manifest: Manifest }> = []
+  for (const name of yield* namesIn(run)) {
+    const manifest = yield* manifestOf(run, name)
+    if (manifest !== undefined) ranked.push({ name, manifest })
+  }
+  for (const { name } of retire(ranked, strategy)) if (name !== latest) yield* run.remove(`${folder}/${name}`)
+})
+
+/** The checkpoints that a strategy lets go of. */
+export const retire = <A extends { readonly manifest: { readonly step: number; readonly score: number | null } }>(
+  checkpoints: ReadonlyArray<A>,
+  strategy: RetentionStrategy,
+): ReadonlyArray<A> => {
+  if (strategy._tag === "LastN" && strategy.keep === 0) return []
+  const score = ({ manifest }: A): number =>
+    strategy._tag === "LastN" || manifest.score === null || Number.isNaN(manifest.score) ? -Infinity : manifest.score
+  return [...checkpoints]
+    .sort((a, b) => (score(a) === score(b) ? b.manifest.step - a.manifest.step : score(b) - score(a)))
+    .slice(strategy.keep)
+}
+
+const damagedAt = (run: RunFiles, path: string, message: string): CheckpointError =>
+  new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
+
+const readManifest = Effect.fnUntraced(function* (
+  run: RunFiles,
+  name: string,
+): Effect.fn.Return<Manifest, CheckpointError | RunStoreError> {
+  const path = `${folder}/${name}/${manifestFile}`
+  if (!(yield* run.exists(path))) return yield* damagedAt(run, path, "it is missing")
+  return yield* Effect.mapError(decodeManifest(yield* run.readText(path)), (error) =>
+    damagedAt(run, path, `it is no manifest (${oneLine(error.message)})`),
+  )
+})
+
+/** How a file is read and checked against what the manifest says of it. */
+type ReadFile<File> = (
+  run: RunFiles,
+  path: string,
+  expected: Description,
+) => Effect.Effect<File, CheckpointError | RunStoreError>
+
+const differs = (run: RunFiles, path: string, expected: Description, bytes: number, digest: string) =>
+  bytes === expected.bytes
+    ? digest === expected.sha256
+      ? undefined
+      : damagedAt(run, path, "its contents do not match the manifest's digest")
+    : damagedAt(run, path, `expected ${expected.bytes} bytes, found ${bytes}`)
+
+const readWhole: ReadFile<Uint8Array> = Effect.fnUntraced(function* (run, path, expected) {
+  const bytes = yield* run.read(path)
+  const damage = differs(run, path, expected, bytes.length, yield* sha256(bytes))
+  return damage === undefined ? bytes : yield* damage
+})
+
+const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path, expected) {
+  const hash = new Sha256()
+  const stream = run.stream(path)
+  yield* Stream.runForEach(stream, (part) => Effect.sync(() => hash.update(part)))
+  const bytes = hash.size
+  const damage = differs(run, path, expected, bytes, hash.hex())
+  return damage === undefined ? { bytes, stream } : yield* damage
+})
+
+/** A checkpoint's files, every one checked against the manifest. */
+const readIntact = Effect.fnUntraced(function* <File>(
+  run: RunFiles,
+  name: string,
+  readFile: ReadFile<File>,
+): Effect.fn.Return<Readonly<Record<string, File>>, CheckpointError | RunStoreError> {
+  const manifest = yield* readManifest(run, name)
+  const found = yield* run.list(`${folder}/${name}`)
+  const extra = found.find((file) => file !== manifestFile && !Object.hasOwn(manifest.files, file))
+  if (extra !== undefined) {
+    return yield* damagedAt(run, `${folder}/${name}/${extra}`, "it is not in the checkpoint's manifest")
+  }
+  const files: Record<string, File> = {}
+  for (const [file, expected] of Object.entries(manifest.files)) {
+    const path = `${folder}/${name}/${file}`
+    // Also what keeps a manifest from naming a file elsewhere.
+    if (!found.includes(file)) return yield* damagedAt(run, path, "it is missing")
+    files[file] = yield* readFile(run, path, expected)
+  }
+  return files
+})
+
+/**
+ * The named checkpoint, which must be intact; or, for `latest`, the newest intact one, with the reasons why newer ones
+ * were passed over. Where all are damaged, the failure is that of the newest.
+ */
+export const load = (run: RunFiles, wanted: string): Effect.Effect<Loaded, CheckpointError | RunStoreError> =>
+  find(run, wanted, readWhole)
+
+/** The same, found intact in as much memory as a part takes; its files are then to be read in parts. */
+export const open = (run: RunFiles, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
+  find(run, wanted, readParts)
+
+const find = Effect.fnUntraced(function* <File>(
+  run: RunFiles,
+  wanted: string,
+  readFile: ReadFile<File>,
+): Effect.fn.Return<Found<File>, CheckpointError | RunStoreError> {
+  yield* run.repair(folder)
+  if (wanted !== "latest") {
+    const checkpointNames = yield* namesIn(run)
+    if (checkpointNames.includes(wanted))
+      return { name: wanted, files: yield* readIntact(run, wanted, readFile), skipped: [] }
+    const existing = checkpointNames.length === 0 ? "there are none" : `there are ${checkpointNames.join(", ")}`
+    return yield* damagedAt(run, `${folder}/${wanted}`, `there is no such checkpoint; ${existing}`)
+  }
+  const skipped: Array<{ readonly name: string; readonly reason: string }> = []
+  let first: CheckpointError | undefined
+  for (const name of yield* names(run)) {
+    const files = yield* readIntact(run, name, readFile).pipe(
+      Effect.catchTag("CheckpointError", (error) =>
+        Effect.sync(() => {
+          first ??= error
+          skipped.push({ name, reason: error.message })
+          return undefined
+        }),
+      ),
+    )
+    if (files !== undefined) return { name, files, skipped }
+  }
+  const none = new CheckpointError({ path: folder, message: `${run.directory} has no checkpoint to go on from` })
+  return yield* first ?? none
+})
+
+/** The checkpoints of a run: the one that `latest` names, then the others by their steps, as far as their manifests tell. */
+export const names = Effect.fnUntraced(function* (
+  run: RunFiles,
+): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
+  const latest = yield* latestName(run)
+  const checkpointNames = yield* namesIn(run)
+  const steps = new Map<string, number>()
+  for (const name of checkpointNames) {
+    // A damaged manifest still has a number in its name.
+    const step = (yield* manifestOf(run, name))?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)
+    steps.set(name, name === latest ? Infinity : step)
+  }
+  return [...checkpointNames].sort((a, b) => (steps.get(b) ?? 0) - (steps.get(a) ?? 0))
+})
+
+/** `latest.json`: the name of the newest checkpoint, beside it. */
+export const Pointer = Schema.Struct({ path: Schema.String })
+
+/** What `latest` names; `latest.json` says it where links cannot be had, or were lost in a copy. */
+export const latestName = Effect.fnUntraced(function* (
+  run: RunFiles,
+): Effect.fn.Return<string | undefined, RunStoreError> {
+  const target = yield* run.target(`${folder}/latest`)
+  if (target !== undefined) return target
+  if (!(yield* run.exists(`${folder}/latest.json`))) return undefined
+  return yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Pointer))(
+    yield* run.readText(`${folder}/latest.json`),
+  ).pipe(
+    Effect.map(({ path }): string | undefined => path),
+    Effect.catchTag("SchemaError", () => Effect.succeed(undefined)),
+  )
+})

@@ -1,0 +1,66 @@
+import { isPlain } from "../../config/Config.ts"
+import { parseYaml } from "../../config/yaml.ts"
+import { dataAt } from "./Value.ts"
+
+/**
+ * Single keys out of many configs that are nearly the same: only the block of a key's first part is parsed, and equal
+ * blocks (runs often differ in their seed alone) once.
+ */
+export interface ConfigReader {
+  /** Throws where the text is not YAML, or not keys and values. */
+  readonly at: (text: string, path: ReadonlyArray<string>) => unknown
+}
+
+/** Enough for a sweep; a folder of ten thousand runs that all differ stays small in memory too. */
+const most = 5000
+
+export const configReader = (): ConfigReader => {
+  const parsed = new Map<string, unknown>()
+  const parseOnce = (text: string): unknown => {
+    if (parsed.has(text)) return parsed.get(text)
+    if (parsed.size >= most) parsed.clear()
+    const value = valueIn(text)
+    parsed.set(text, value)
+    return value
+  }
+  return {
+    at: (text, path) => {
+      const found = blocks(text)
+      if (found === undefined) return dataAt(parseConfig(text), path)
+      const block = found.get(path[0])
+      return block === undefined ? undefined : dataAt(parseOnce(block), path)
+    },
+  }
+}
+
+const valueIn = (text: string): unknown => {
+  const found = parseYaml(text)
+  if ("problem" in found) throw new Error(found.problem)
+  return found.value
+}
+
+/** A whole config. */
+export const parseConfig = (text: string): unknown => {
+  const value = valueIn(text)
+  if (!isPlain(value)) throw new Error("expected keys and values")
+  return value
+}
+
+/** The text of each top-level key, where it can be told without parsing: as this library writes it. */
+const blocks = (text: string): ReadonlyMap<string, string> | undefined => {
+  // An alias may stand for what another block has.
+  if (/[&*]/.test(text)) return undefined
+  const found = new Map<string, string>()
+  let key: string | undefined
+  for (const line of text.split("\n")) {
+    const next = /^([A-Za-z_]\w*):(?: |$)/.exec(line)?.[1]
+    if (next !== undefined) {
+      if (found.has(next)) return undefined
+      key = next
+      found.set(next, line)
+    } else if (key !== undefined && (line === "" || line.startsWith(" "))) {
+      found.set(key, `${found.get(key) ?? ""}\n${line}`)
+    } else if (line !== "" && !line.startsWith("#")) return undefined
+  }
+  return found
+}

@@ -1,0 +1,140 @@
+/**
+ * A table of runs that is no wider than its terminal. What gives way first says least: a path becomes its end, a column
+ * with one value in all rows a line below the table, then details go, then the path, then long names are cut.
+ *
+ * @example
+ * ```ts
+ * const columns: ReadonlyArray<Column> = [
+ *   { heading: "name", role: "name", cells: ["tune", "tune"] },
+ *   { heading: "seed", role: "figure", cells: [1, 2] },
+ *   { heading: "path", role: "path", cells: ["results/2026-01-31_12-00-00/no-hash_tune/-/0001", "…"] },
+ * ]
+ * fitted(columns, { width: 30 })
+ * // name  seed  path
+ * // tune     1  …/-/0001
+ * ```
+ */
+import { type Cell, cell, type Paint, table } from "./table.ts"
+
+export interface Column {
+  readonly heading: string
+  readonly cells: ReadonlyArray<Cell | undefined>
+  /** A figure is always shown whole, a detail whole or not at all. */
+  readonly role: "figure" | "detail" | "name" | "path"
+}
+
+export interface FittedOptions {
+  /** Columns of the terminal; undefined where nobody counts them, as in a file. */
+  readonly width?: number | undefined
+  readonly paint?: Paint | undefined
+}
+
+/** Names are not cut to less than this. */
+const leastName = 6
+/** A path that has less room than this says nothing. */
+const leastPath = 12
+
+export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint }: FittedOptions): string => {
+  const rows = columns[0]?.cells.length ?? 0
+  const isSame = ({ role, cells }: Column): boolean =>
+    (role === "name" || role === "detail") && rows > 1 && cells.every((one) => one === cells[0])
+  const fits = (some: ReadonlyArray<Column>): boolean => widthOf(some) <= width
+
+  const written = (shown: ReadonlyArray<Column>): string => {
+    const lines = shown[0]?.cells.map((_, row) => shown.map(({ cells }) => cells[row])) ?? []
+    const headings = shown.map(({ heading }) => heading)
+    const has = ({ heading }: Column): boolean => headings.includes(heading)
+    const gone = columns.filter((column) => !has(column))
+    const same = gone.filter(isSame).map(({ heading, cells }) => `${heading} ${cell(cells[0])}`)
+    const others = gone.filter((column) => !isSame(column)).map(({ heading }) => heading)
+    const notes = [
+      ...(same.length === 0 ? [] : [`the same in all: ${same.join(", ")}`]),
+      ...(others.length === 0 ? [] : [`not shown: ${others.join(", ")}; a wider terminal or --json has all`]),
+    ]
+    return table(headings, lines, paint) + notes.flatMap((note) => wrapped(note, width)).join("")
+  }
+
+  if (fits(columns)) return written(columns)
+  const varied = columns.filter((column) => column.role === "detail" || !isSame(column))
+  const telling = varied.filter((column) => !isSame(column))
+  const least = telling.filter(({ role }) => role !== "detail")
+  for (const some of [columns, varied, telling, least]) {
+    const room = width - widthOf(some.filter((column) => !isPath(column))) - gap
+    const shown = some.map((column) => (isPath(column) ? shortPaths(column, room) : column))
+    if (room >= leastPath && (some.some(isPath) ? endsOf(some) <= room : fits(some))) return written(shown)
+  }
+  const pathless = [varied, telling, least].map((some) => some.filter((column) => !isPath(column)))
+  let shown = pathless.find(fits) ?? pathless[2]
+  while (!fits(shown)) {
+    const names = shown.filter(({ role }) => role === "name")
+    const longest = names.toSorted((a, b) => cellsWidth(b) - cellsWidth(a))[0]
+    if (longest !== undefined && cellsWidth(longest) > Math.max(leastName, longest.heading.length)) {
+      const shorter = shortened(longest, cellsWidth(longest) - 1)
+      shown = shown.map((column) => (column === longest ? shorter : column))
+    } else if (longest === undefined) break
+    else shown = shown.filter((column) => column !== names.at(-1))
+  }
+  return written(shown)
+}
+
+const gap = 2
+
+const cellsWidth = ({ cells }: Column): number => Math.max(0, ...cells.map((one) => cell(one).length))
+
+const widthOf = (columns: ReadonlyArray<Column>): number =>
+  columns.reduce((sum, column) => sum + Math.max(column.heading.length, cellsWidth(column)) + gap, -gap)
+
+/** How long the ends of all paths are that tell a run from the others. */
+const endsOf = (columns: ReadonlyArray<Column>): number => {
+  const paths = columns.find(isPath)?.cells.map(cell) ?? []
+  const least = leastFolders(paths)
+  return Math.max(0, ...paths.map((path, row) => endOf(path, least[row]).length))
+}
+
+/** How many folders the shortest end of each path has that no other has: `…/CONFIG/SEED` at least. */
+const leastFolders = (paths: ReadonlyArray<string>): ReadonlyArray<number> => {
+  const most = Math.max(2, ...paths.map((path) => path.split("/").length))
+  const folders = paths.map(() => most)
+  for (let count = most - 1; count >= 2; count--) {
+    const ends = paths.map((path) => path.split("/").slice(-count).join("/"))
+    const times = new Map<string, number>()
+    for (const end of ends) times.set(end, (times.get(end) ?? 0) + 1)
+    ends.forEach((end, row) => {
+      if (times.get(end) === 1) folders[row] = count
+    })
+  }
+  return folders
+}
+
+const isPath = ({ role }: Column): boolean => role === "path"
+
+const endOf = (path: string, folders: number): string => {
+  const parts = path.split("/")
+  return parts.length <= folders ? path : `…/${parts.slice(-folders).join("/")}`
+}
+
+/** Paths as long as there is room, without the folders that they begin with. */
+const shortPaths = (column: Column, room: number): Column => ({
+  ...column,
+  cells: column.cells.map((one) => {
+    const path = cell(one)
+    const folders = path.split("/").length
+    const ends = Array.from({ length: folders }, (_, index) => endOf(path, folders - index))
+    return ends.find(({ length }) => length <= room) ?? `…${path.slice(1 - room)}`
+  }),
+})
+
+const shortened = (column: Column, most: number): Column => ({
+  ...column,
+  cells: column.cells.map((one) => (typeof one === "string" && one.length > most ? `${one.slice(0, most - 1)}…` : one)),
+})
+
+const wrapped = (text: string, width: number): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines.map((line) => `${line}\n`)
+}

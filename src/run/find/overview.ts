@@ -1,0 +1,231 @@
+import { Effect } from "effect"
+import type { Plain } from "../../config/Config.ts"
+import { attempt } from "./attempt.ts"
+import { belowCheckpoints, checkpointFolder } from "./checkpointFolder.ts"
+import { leaves } from "./diff.ts"
+import { runLine, type RunLine } from "./query.ts"
+import type { RunFacts } from "./RunFacts.ts"
+import type { FileSize, RunSource } from "./RunSource.ts"
+import { bar, bytesText, cell, indented, short, table, thinned } from "./text.ts"
+import { dataAt, valueOfData } from "./Value.ts"
+import type { Validation } from "./validations.ts"
+
+/** All about one run. */
+export interface Overview extends RunLine {
+  /** Null where there is none, or only a damaged one. */
+  readonly config: unknown
+  readonly metrics: Plain | null
+  readonly validations: ReadonlyArray<Validation>
+  /** The step of the checkpoint that a resume starts from, 0 where there is none; null for a run that is finished. */
+  readonly resumesFrom: number | null
+  readonly checkpoints: ReadonlyArray<SavedCheckpoint>
+  readonly files: ReadonlyArray<FileSize>
+}
+
+export interface SavedCheckpoint {
+  /** Its folder in the run. */
+  readonly path: string
+  readonly step: number | null
+  /** Of the validation at its step, if there was one. */
+  readonly score: number | null
+  readonly bytes: number
+  /** The one that `latest` names. */
+  readonly latest: boolean
+}
+
+export const overview = Effect.fnUntraced(function* (facts: RunFacts, source: RunSource): Effect.fn.Return<Overview> {
+  const config = yield* facts.config
+  const files = yield* source.tree(facts.entry.path)
+  const folder = checkpointFolder(config)
+  const checkpoints = yield* checkpointsIn(facts.entry.path, folder, files, source)
+  const own = checkpoints.filter(({ path }) => belowCheckpoints(`${path}/`, folder) !== undefined)
+  // One of another library can't be gone on with.
+  const goesOn = !(yield* facts.isFinished) && (yield* facts.configText) !== undefined
+  return {
+    ...(yield* runLine(facts)),
+    config: config ?? null,
+    metrics: (yield* facts.metrics) ?? null,
+    validations: yield* facts.curve,
+    resumesFrom: goesOn ? (own.find(({ latest }) => latest)?.step ?? own.at(-1)?.step ?? 0) : null,
+    checkpoints,
+    files,
+  }
+})
+
+const checkpointsIn = Effect.fnUntraced(function* (
+  run: string,
+  folder: string,
+  files: ReadonlyArray<FileSize>,
+  source: RunSource,
+): Effect.fn.Return<ReadonlyArray<SavedCheckpoint>> {
+  const readJson = Effect.fnUntraced(function* (file: string): Effect.fn.Return<unknown> {
+    if (!files.some(({ path }) => path === file)) return undefined
+    const text = yield* source.text(`${run}/${file}`)
+    const data = attempt((): unknown => JSON.parse(text ?? ""))
+    if ("value" in data) return data.value
+    return yield* Effect.as(source.warn(`${run}/${file}: not valid JSON: ${data.problem}`), undefined)
+  })
+  const inRun = (name: string): string => (folder === "." ? name : `${folder}/${name}`)
+  const latest = dataAt(yield* readJson(inRun("latest.json")), ["path"])
+  const sizes = new Map<string, number>()
+  for (const { path, bytes } of files) {
+    const found = checkpointOf(path, folder)
+    if (found !== undefined) sizes.set(found, (sizes.get(found) ?? 0) + bytes)
+  }
+  const found: Array<SavedCheckpoint> = []
+  for (const [path, bytes] of sizes) {
+    const manifest = yield* readJson(`${path}/manifest.json`)
+    const name = path.slice(path.lastIndexOf("/") + 1)
+    const [step, score] = [dataAt(manifest, ["step"]), dataAt(manifest, ["score"])]
+    const digits = /(\d+)$/.exec(name)?.[1]
+    found.push({
+      path,
+      step: typeof step === "number" ? step : digits === undefined ? null : Number(digits),
+      score: typeof score === "number" ? score : null,
+      bytes,
+      latest: path === inRun(String(latest)),
+    })
+  }
+  return found.sort((a, b) => (a.step ?? -1) - (b.step ?? -1))
+})
+
+/** The checkpoint that a file belongs to: of ours, or of RLtools' (`steps/{STEP}/checkpoint.h5`). */
+const checkpointOf = (path: string, folder: string): string | undefined => {
+  const below = belowCheckpoints(path, folder)
+  if (below !== undefined) {
+    const [name, ...inside] = below.split("/")
+    // A checkpoint that is being written has a name that starts with a dot.
+    if (inside.length === 0 || name.startsWith(".")) return undefined
+    return folder === "." ? name : `${folder}/${name}`
+  }
+  return /^(steps\/\d+)\/checkpoint\.[^/]+$/.exec(path)?.[1]
+}
+
+const curveRows = 20
+const barWidth = 30
+
+/** A setting that nobody made use of. */
+const isUnset = /^ *\w+: null$/
+
+const indent = (line: string): number => line.length - line.trimStart().length
+
+/** The lines of a config without settings that are null, and without groups of which none is left. */
+const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const kept: Array<string> = []
+  let isAfterLeftOut = false
+  for (const line of written.toReversed()) {
+    const isEmptied: boolean = isAfterLeftOut && /^ *\w+:$/.test(line) && indent(kept.at(-1) ?? "") <= indent(line)
+    isAfterLeftOut = isEmptied || isUnset.test(line)
+    if (!isAfterLeftOut) kept.push(line)
+  }
+  return kept.reverse()
+}
+
+/** The same for people. `configText` is shown as it was written, but for what is null; `paint` colours the state. */
+export const overviewText = (
+  about: Overview,
+  configText: string | undefined,
+  paint: (state: string) => string = (state) => state,
+): string => {
+  const { validations, checkpoints, population } = about
+  const facts: ReadonlyArray<readonly [string, string | number | null]> = [
+    ["time", about.time],
+    ["name", about.name],
+    ["commit", about.commit],
+    ...Object.entries(population),
+    ["seed", about.seed],
+    ["state", about.state],
+    ["steps", about.steps],
+    ...(about.resumesFrom === null ? [] : [["resumes from", about.resumesFrom] as const]),
+  ]
+  const width = Math.max(
+    ...facts.map(([key]) => cell(key).length),
+    ...[...leaves(about.metrics).keys()].map((key) => key.length),
+  )
+  const lines = (pairs: ReadonlyArray<readonly [string, string]>): string =>
+    pairs.map(([key, value]) => `${cell(key).padEnd(width)}  ${value}`).join("\n")
+  const section = (title: string, body: string): ReadonlyArray<string> =>
+    body.trim() === "" ? [] : ["", title, indented(body)]
+
+  const written = (configText ?? "").split("\n")
+  const said = withoutUnset(written)
+  const unset = written.filter((line) => isUnset.test(line)).length
+
+  return [
+    about.path,
+    indented(lines(facts.map(([key, value]) => [key, key === "state" ? paint(cell(value)) : cell(value)]))),
+    ...section(unset === 0 ? "config" : `config (and ${unset} that are null)`, said.map(cell).join("\n")),
+    ...section("metrics", lines([...leaves(about.metrics)].map(([key, value]) => [key, metric(value)]))),
+    ...section(counted("validations", validations.length, curveRows), curveText(validations)),
+    ...section(
+      "checkpoints",
+      checkpoints.length === 0
+        ? ""
+        : table(
+            ["step", "score", "size", "path"],
+            checkpoints.map(({ step, score, bytes, path, latest }) => [
+              step,
+              score,
+              bytesText(bytes),
+              latest ? `${path} (latest)` : path,
+            ]),
+          ),
+    ),
+    ...section("files", filesText(about.files)),
+    "",
+  ].join("\n")
+}
+
+/** Digests fit; some texts don't. */
+const widest = 100
+
+/** Whole numbers and digests as they are; of all that was said in a run, how much it is. */
+const metric = (value: unknown): string => {
+  if (Array.isArray(value) && value.some((item) => typeof item === "object" && item !== null)) {
+    return `${value.length} in metrics.json`
+  }
+  const found = valueOfData(value)
+  if (typeof found === "number") return String(Number(found.toPrecision(10)))
+  const text = cell(found)
+  return text.length > widest ? `${text.slice(0, widest)}…` : text
+}
+
+const counted = (title: string, count: number, most: number): string =>
+  count > most ? `${title} (${most} of ${count})` : title
+
+const curveText = (validations: ReadonlyArray<Validation>): string => {
+  const shown = thinned(validations, curveRows)
+  // The bars begin at 0, unless a mean lies below it.
+  const lowest = Math.min(0, ...shown.map(({ mean }) => mean))
+  const highest = Math.max(...shown.map(({ mean }) => mean))
+  return shown.length === 0
+    ? ""
+    : table(
+        ["step", "mean", "std", ""],
+        shown.map(({ step, mean, std }) => [
+          step,
+          Number(short(mean)),
+          Number(short(std)),
+          bar(mean, lowest, highest, barWidth),
+        ]),
+      )
+}
+
+/** Folders by what is in them together. */
+const filesText = (files: ReadonlyArray<FileSize>): string => {
+  const groups = new Map<string, { count: number; bytes: number }>()
+  for (const { path, bytes } of files) {
+    const slash = path.indexOf("/")
+    const name = slash < 0 ? path : path.slice(0, slash + 1)
+    const { count, bytes: sum } = groups.get(name) ?? { count: 0, bytes: 0 }
+    groups.set(name, { count: count + 1, bytes: sum + bytes })
+  }
+  return table(
+    [],
+    [...groups].map(([name, { count, bytes }]) => [
+      name,
+      bytesText(bytes),
+      name.endsWith("/") ? `${count} ${count === 1 ? "file" : "files"}` : "",
+    ]),
+  )
+}

@@ -1,0 +1,58 @@
+import { Effect } from "effect"
+import { derivedName } from "../identifier.ts"
+import { newestFirst, type RunEntry } from "./RunEntry.ts"
+import { RunsError } from "./RunsError.ts"
+
+/** The runs that a command can use. */
+export interface Usable {
+  /** What they are called in messages, with its article: `a training`. */
+  readonly noun: string
+  readonly isUsable: (entry: RunEntry) => Effect.Effect<boolean>
+}
+
+export interface PickOptions {
+  /** Where the runs were looked for, as messages say it. */
+  readonly folder: string
+  /** All runs when left out. */
+  readonly usable?: Usable
+}
+
+/** Finds the run that is meant by `latest`, or by a part of its path that no other run has. Runs that the command can't use don't count. The message of an error doesn't repeat what was wanted. */
+export const pick = Effect.fnUntraced(function* (
+  wanted: string,
+  entries: ReadonlyArray<RunEntry>,
+  { folder, usable }: PickOptions,
+): Effect.fn.Return<RunEntry, RunsError> {
+  const fail = (problem: string): Effect.Effect<never, RunsError> => Effect.fail(new RunsError({ message: problem }))
+  const runs = newestFirst(entries)
+  if (runs.length === 0) return yield* fail(`there are no runs in ${folder}`)
+  const isUsable = usable === undefined ? () => Effect.succeed(true) : usable.isUsable
+  const noun = usable?.noun ?? "a run"
+
+  if (wanted === "latest") {
+    for (const run of runs) if (yield* isUsable(run)) return run
+    return yield* fail(`none of the runs in ${folder} is ${noun}`)
+  }
+
+  // A narrow table of runs shows the ends of their paths, after an ellipsis.
+  const part = wanted.replace(/^…\/?/, "").replace(/\/+$/, "")
+  const exact = runs.filter(({ path }) => path.includes(part))
+  const matching = exact.length > 0 ? exact : runs.filter(({ path }) => derivedName(path).includes(derivedName(part)))
+  if (matching.length === 0) {
+    return yield* fail(`no run in ${folder} has this in its path; \`effect runs\` lists them`)
+  }
+  const candidates = yield* Effect.filter(matching, isUsable)
+  if (candidates.length === 1) return candidates[0]
+  if (candidates.length === 0) {
+    return yield* fail(
+      matching.length === 1
+        ? `${matching[0].path} is not ${noun}`
+        : `none of the ${matching.length} runs with this in their paths is ${noun}`,
+    )
+  }
+  const some = candidates.slice(0, 3).map(({ path }) => path)
+  const more = candidates.length > some.length ? ` and ${candidates.length - some.length} more` : ""
+  return yield* fail(
+    `${candidates.length} runs have this in their paths: ${some.join(", ")}${more}; write more of one of these paths`,
+  )
+})

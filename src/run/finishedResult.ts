@@ -1,0 +1,33 @@
+import { Effect, Schema } from "effect"
+import { isPlain, toCamelCase } from "../config/Config.ts"
+import { messageOf } from "../config/text.ts"
+import type { RunFiles } from "./store/RunFiles.ts"
+import type { RunStoreError } from "./store/RunStoreError.ts"
+
+/** A text that isn't the `metrics.json` of a run. The message is one line. */
+export class MetricsError extends Schema.TaggedError<MetricsError>()("MetricsError", { message: Schema.String }) {}
+
+/** Parses the text of a run's `metrics.json`, or those of its keys that the schema has. */
+export const parseMetrics = <A>(text: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, MetricsError> =>
+  Effect.try({ try: (): unknown => JSON.parse(text), catch: (error) => error }).pipe(
+    Effect.map(inCamelCase),
+    Effect.flatMap(Schema.decodeUnknownEffect(schema)),
+    Effect.mapError((error) => new MetricsError({ message: messageOf(error) })),
+  )
+
+/** Reads the result of a finished run; undefined where the run isn't finished, or the file isn't what we write. */
+export const finishedResult = Effect.fnUntraced(function* <A>(
+  run: RunFiles,
+  schema: Schema.Codec<A, unknown>,
+): Effect.fn.Return<A | undefined, RunStoreError> {
+  if (!(yield* run.exists("return.json")) || !(yield* run.exists("metrics.json"))) return undefined
+  return yield* Effect.orElseSucceed(parseMetrics(yield* run.readText("metrics.json"), schema), () => undefined)
+})
+
+/** Episodes keep the keys of their env. */
+const inCamelCase = (metrics: unknown): unknown => {
+  if (!isPlain(metrics) || !("episodes" in metrics)) return toCamelCase(metrics)
+  const { episodes, ...others } = metrics
+  const renamed = toCamelCase(others)
+  return isPlain(renamed) ? { ...renamed, episodes } : renamed
+}

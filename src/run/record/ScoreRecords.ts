@@ -1,0 +1,104 @@
+/**
+ * Files of scores of agents that talk, read a line at a time: ours, and those of another program for the same, which has
+ * other keys for some of it.
+ *
+ * @example
+ * ```ts
+ * const failed = yield* ScoreRecords.read("results/…/scores/train/scores.jsonl").pipe(
+ *   Stream.filter(({ score }) => score === 0),
+ *   Stream.runCollect,
+ * )
+ * ```
+ */
+import { Effect, type FileSystem, Option, Schema, Stream } from "effect"
+import { isPlain } from "../../config/Config.ts"
+import { type Line, linesOf, valueOf } from "../../episode/jsonLines.ts"
+import { StepScoreRecord } from "./stepScores.ts"
+
+export { StepScoreRecord } from "./stepScores.ts"
+
+/** The message is one line, which names the file, the line, and what was found there. */
+export class ScoreRecordsError extends Schema.TaggedError<ScoreRecordsError>()("ScoreRecordsError", {
+  path: Schema.String,
+  /** Null where the file can't be read at all. */
+  line: Schema.NullOr(Schema.Int),
+  message: Schema.String,
+}) {}
+
+const orNone = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+/** What the other program says in other words. */
+const foreign = {
+  feedback_message: orNone(Schema.String),
+  target: Schema.optionalKey(Schema.Unknown),
+  feedback_extra: Schema.optionalKey(Schema.Unknown),
+  error_type: orNone(Schema.String),
+  env_info: orNone(Schema.Record(Schema.String, Schema.Unknown)),
+  timing: orNone(
+    Schema.Struct({
+      step_start: orNone(Schema.String),
+      step_end: orNone(Schema.String),
+      duration_ms: orNone(Schema.Finite),
+    }),
+  ),
+}
+
+const AnyRecord = Schema.Struct({
+  ...StepScoreRecord.fields,
+  // Left out, or null, where there was nothing more to see.
+  observation: orNone(Schema.String),
+  ...foreign,
+})
+
+const isForeign = (record: typeof AnyRecord.Type): boolean => Object.keys(foreign).some((key) => key in record)
+
+/** In our words. Its observation is what was seen after the step. */
+const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
+  const { observation, feedback_message, target, feedback_extra, error_type, env_info, timing, ...ours } = record
+  if (!isForeign(record)) return { ...ours, ...(typeof observation === "string" ? { observation } : {}) }
+  const isExtra = feedback_extra !== undefined && feedback_extra !== null
+  const extra = {
+    ...(isPlain(feedback_extra) ? feedback_extra : isExtra ? { value: feedback_extra } : {}),
+    ...(typeof error_type === "string" ? { error_type } : {}),
+  }
+  const { step_start, step_end, duration_ms } = timing ?? {}
+  return {
+    ...ours,
+    next_observation: observation ?? null,
+    feedback: {
+      score: ours.score,
+      ...(target === undefined ? {} : { target }),
+      ...(typeof feedback_message === "string" ? { message: feedback_message } : {}),
+      ...(Object.keys(extra).length === 0 ? {} : { extra }),
+    },
+    ...(isPlain(env_info) ? { info: env_info } : {}),
+    ...(typeof step_start === "string" ? { step_start } : {}),
+    ...(typeof step_end === "string" ? { step_end } : {}),
+    ...(typeof duration_ms === "number" ? { duration_ms } : {}),
+  }
+}
+
+const recordOf = valueOf(AnyRecord)
+const decodeAny = Schema.decodeUnknownOption(AnyRecord)
+
+/** The record that a parsed line holds, in our words; none where it isn't one. */
+export const decode = (value: unknown): Option.Option<StepScoreRecord> => Option.map(decodeAny(value), inOurs)
+
+/**
+ * The lines of a file, in order and in our words. Half a line at its end is left out: whoever wrote it was stopped there,
+ * or is writing it. Any other line that is none is an error, which names it and what is wrong with it.
+ */
+export const read = (path: string): Stream.Stream<StepScoreRecord, ScoreRecordsError, FileSystem.FileSystem> => {
+  const one = (line: Line): Effect.Effect<ReadonlyArray<StepScoreRecord>, ScoreRecordsError> =>
+    recordOf(path, line).pipe(
+      Effect.map((record) => [inOurs(record)]),
+      Effect.catchTag("RolloutsError", ({ message }) =>
+        line.whole ? Effect.fail(new ScoreRecordsError({ path, line: line.number, message })) : Effect.succeed([]),
+      ),
+    )
+  return linesOf(path).pipe(
+    Stream.mapError(({ line, message }) => new ScoreRecordsError({ path, line, message })),
+    Stream.mapEffect(one),
+    Stream.flattenIterable,
+  )
+}

@@ -1,0 +1,110 @@
+/**
+ * Every call of a model as a file: `llm_calls/train/actions/action_episode_000001_step_0001_call_00.json`, written when
+ * the call begins, and once more, with what came of it, when it ends.
+ *
+ * @example
+ * ```ts
+ * const sink = callFiles(run)
+ * yield* episode.pipe(Effect.provideService(CallSink, sink))
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import type { RunFiles } from "../store/RunFiles.ts"
+import { Completion, LmRequest, Usage } from "../../lm/Chat.ts"
+import { CallRecord, type CallSink } from "../../lm/logged.ts"
+import { timestamp } from "./timestamp.ts"
+
+/** One of these files. Request and response are as all of ours keep them; until the call ended, there is no response. */
+export const CallFile = Schema.Struct({
+  timestamp: Schema.String,
+  timestamp_end: Schema.NullOr(Schema.String),
+  model: Schema.String,
+  phase: Schema.Literals(["train", "validation", "default"]),
+  /** How many training episodes had ended, in validation. */
+  seen_episodes: Schema.NullOr(Schema.Int),
+  purpose: Schema.Literals(["action", "reflection", "judgement"]),
+  episode_index: Schema.Int,
+  step_index: Schema.Int,
+  /** Counted from 0 in a step. */
+  call_index: Schema.Int,
+  request: LmRequest,
+  response: Schema.NullOr(Completion),
+  error: CallRecord.fields.error,
+  usage: Schema.NullOr(Usage),
+  latency_ms: Schema.NullOr(Schema.Finite),
+  /** Null where nobody knows: the call hasn't ended. */
+  retries: Schema.NullOr(Schema.Int),
+})
+export type CallFile = typeof CallFile.Type
+
+const folderOf = ({ phase, purpose }: CallRecord["context"]): string => {
+  const kind = `${purpose}s`
+  switch (phase._tag) {
+    case "train":
+      return `llm_calls/train/${kind}`
+    case "validation":
+      return `llm_calls/validation/val_${phase.seenEpisodes}/${kind}`
+    case "default":
+      return `llm_calls/default/${kind}`
+  }
+}
+
+const padded = (number: number, width: number): string => String(number).padStart(width, "0")
+
+/** No clock in the name: a step that is played again, after a resume, writes the same file. */
+const stepName = (context: CallRecord["context"]): string =>
+  `${folderOf(context)}/${context.purpose}_episode_${padded(context.episode, 6)}_step_${padded(context.step, 4)}`
+
+const fileOf = (record: CallRecord, callIndex: number): CallFile => {
+  const { context, response, error, startedAtMillis, endedAtMillis } = record
+  const attempts = response?.attempts ?? error?.attempts
+  return {
+    timestamp: timestamp(startedAtMillis),
+    timestamp_end: endedAtMillis === null ? null : timestamp(endedAtMillis),
+    model: record.model,
+    phase: context.phase._tag,
+    seen_episodes: context.phase._tag === "validation" ? context.phase.seenEpisodes : null,
+    purpose: context.purpose,
+    episode_index: context.episode,
+    step_index: context.step,
+    call_index: callIndex,
+    request: record.request,
+    response,
+    error,
+    usage: response?.usage ?? null,
+    latency_ms: endedAtMillis === null ? null : Math.round((endedAtMillis - startedAtMillis) * 1000) / 1000,
+    retries: attempts === undefined ? null : Math.max(0, attempts - 1),
+  }
+}
+
+/** How many steps it is remembered of how many calls they had; more are never open at a time. */
+const rememberedSteps = 1 << 16
+
+/** The files of a run's calls. A file that can't be written is a defect, an `RunStoreError`: whoever runs the run ends it. */
+export const callFiles = (run: RunFiles): CallSink => {
+  const counts = new Map<string, number>()
+  const nextIn = (step: string): number => {
+    const count = counts.get(step) ?? 0
+    // The one that was asked for last is the last to be forgotten.
+    counts.delete(step)
+    counts.set(step, count + 1)
+    if (counts.size > rememberedSteps) {
+      for (const oldest of counts.keys()) {
+        counts.delete(oldest)
+        break
+      }
+    }
+    return count
+  }
+  return {
+    begin: (begun) =>
+      Effect.suspend(() => {
+        const step = stepName(begun.context)
+        const index = nextIn(step)
+        const path = `${step}_call_${padded(index, 2)}.json`
+        const write = (record: CallRecord): Effect.Effect<void> =>
+          Effect.orDie(run.write(path, `${JSON.stringify(fileOf(record, index), null, 2)}\n`, { durable: false }))
+        return Effect.as(write(begun), write)
+      }),
+  }
+}

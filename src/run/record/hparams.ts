@@ -1,0 +1,108 @@
+/**
+ * The records by which TensorBoard's HParams plugin tells runs apart: what the settings of a run were, and how it ended.
+ * They are summaries whose metadata hold a message of the plugin's own (`plugin_data.proto`). There is no record of the
+ * experiment: the plugin reads one for all runs, and without it finds the settings and metrics of each by itself.
+ */
+import { isPlain, snakeCase } from "../../config/Config.ts"
+import { ByteWriter } from "../../formats/ByteWriter.ts"
+import { writeSummary } from "../../formats/tfevents.ts"
+
+export type Setting = number | string | boolean
+
+const utf8 = new TextEncoder()
+const encoded = (write: (to: ByteWriter) => void): Uint8Array => {
+  const to = new ByteWriter(64)
+  write(to)
+  return to.written.slice()
+}
+
+/** The key of a protobuf field: its number and how it is encoded. */
+const varint = 0
+const double = 1
+const delimited = 2
+const key = (to: ByteWriter, field: number, kind: number): void => to.varint(8 * field + kind)
+
+const putBytes = (to: ByteWriter, field: number, bytes: Uint8Array): void => {
+  key(to, field, delimited)
+  to.varint(bytes.length)
+  to.piece(bytes)
+}
+
+const putText = (to: ByteWriter, field: number, text: string): void => putBytes(to, field, utf8.encode(text))
+
+const putDouble = (to: ByteWriter, field: number, value: number): void => {
+  key(to, field, double)
+  to.float64(value)
+}
+
+/** `google.protobuf.Value`: a number is field 2, a string 3, a boolean 4. */
+const valueOf = (setting: Setting): Uint8Array =>
+  encoded((to) => {
+    if (typeof setting === "number") return putDouble(to, 2, setting)
+    if (typeof setting === "string") return putText(to, 3, setting)
+    key(to, 4, varint)
+    to.byte(setting ? 1 : 0)
+  })
+
+/** `SessionStartInfo`: field 1 maps names to values, 5 is the time. */
+const startInfo = (settings: Readonly<Record<string, Setting>>, seconds: number): Uint8Array =>
+  encoded((to) => {
+    for (const name of Object.keys(settings).sort()) {
+      const entry = encoded((inner) => {
+        putText(inner, 1, name)
+        putBytes(inner, 2, valueOf(settings[name]))
+      })
+      putBytes(to, 1, entry)
+    }
+    putDouble(to, 5, seconds)
+  })
+
+const statuses = { success: 1, failure: 2 }
+
+/** `SessionEndInfo`: field 1 is the status, 2 the time. */
+const endInfo = (status: keyof typeof statuses, seconds: number): Uint8Array =>
+  encoded((to) => {
+    key(to, 1, varint)
+    to.byte(statuses[status])
+    putDouble(to, 2, seconds)
+  })
+
+/** `SummaryMetadata`: field 1 is the plugin's name and its content. */
+const metadataOf = (field: number, info: Uint8Array): Uint8Array =>
+  encoded((to) => {
+    // HParamsPluginData: 3 is the start of a session, 4 its end.
+    const content = encoded((inner) => putBytes(inner, field, info))
+    const plugin = encoded((inner) => {
+      putText(inner, 1, "hparams")
+      putBytes(inner, 2, content)
+    })
+    putBytes(to, 1, plugin)
+  })
+
+/** Writes what a run's settings are. */
+export const writeStart = (to: ByteWriter, seconds: number, settings: Readonly<Record<string, Setting>>): void =>
+  writeSummary(to, seconds, "_hparams_/session_start_info", metadataOf(3, startInfo(settings, seconds)))
+
+/** Writes how a run ended. */
+export const writeEnd = (to: ByteWriter, seconds: number, status: keyof typeof statuses): void =>
+  writeSummary(to, seconds, "_hparams_/session_end_info", metadataOf(4, endInfo(status, seconds)))
+
+/** Texts that are longer are data, and no setting. */
+const longestText = 100
+
+/**
+ * The settings of a config by their paths, as `--set` takes them. A list is one setting; a list of records in it is data,
+ * a key of a service a secret, and neither is told.
+ */
+export const settingsOf = (value: unknown, path: ReadonlyArray<string> = []): Readonly<Record<string, Setting>> => {
+  const name = path.map(snakeCase).join(".")
+  if (/^api_?key$/i.test(path.at(-1) ?? "")) return {}
+  if (typeof value === "number" || typeof value === "boolean") return { [name]: value }
+  if (typeof value === "string") return value.length > longestText ? {} : { [name]: value }
+  if (Array.isArray(value)) {
+    const isData = value.length === 0 || value.some((item) => typeof item === "object")
+    return isData || value.length > longestText ? {} : settingsOf(JSON.stringify(value), path)
+  }
+  if (!isPlain(value)) return {}
+  return Object.assign({}, ...Object.entries(value).map(([inner, item]) => settingsOf(item, [...path, inner])))
+}

@@ -1,0 +1,73 @@
+/**
+ * Makes what a run logs by `Effect.log…` events of the run, so that it is in `run.log` and in the terminal's progress and
+ * nowhere else: on standard output it would stand between the lines that another program reads.
+ *
+ * @example
+ * ```ts
+ * const recording = yield* (yield* Recorder).start(run, started)
+ * yield* withLogs(recording, "INFO", (recording) => trainLoop({ ...training, recording }))
+ * ```
+ */
+import { Cause, Effect, Latch, Logger, LogLevel as Levels, References } from "effect"
+import { display } from "../../config/Config.ts"
+import { oneLine } from "../../config/text.ts"
+import { inEffect, type LogLevel } from "./logLevel.ts"
+import type { Recording } from "./Recorder.ts"
+import type { RunEvent } from "./RunEvent.ts"
+
+const wordsOf = (message: unknown): string =>
+  typeof message === "string" ? message : message instanceof Error ? message.message : display(message)
+
+/** One line for people. */
+const lineOf = ({ message, cause }: Logger.Options<unknown>): string => {
+  const parts = Array.isArray(message) ? message.map(wordsOf) : [wordsOf(message)]
+  if (cause.reasons.length > 0) parts.push(Cause.pretty(cause))
+  return oneLine(parts.join(" "))
+}
+
+const eventOf = (logged: Logger.Options<unknown>): RunEvent => {
+  const message = lineOf(logged)
+  if (Levels.isLessThan(logged.logLevel, "Warn")) return { _tag: "Note", message }
+  const isError = Levels.isGreaterThanOrEqualTo(logged.logLevel, "Error")
+  return { _tag: "Warning", message, ...(isError ? { isError } : {}) }
+}
+
+/**
+ * Runs an effect with a recording that tells of what it logs, in order with the events around. Effect's default logger,
+ * which writes to standard output, is left out meanwhile; loggers that the caller provided stay.
+ */
+export const withLogs = <A, E, R>(
+  recording: Recording,
+  level: LogLevel,
+  use: (recording: Recording) => Effect.Effect<A, E, R>,
+): Effect.Effect<A, E, R> =>
+  Effect.gen(function* () {
+    let waiting: Array<RunEvent> = []
+    const hasWaiting = Latch.makeUnsafe(false)
+    const taken = (): ReadonlyArray<RunEvent> => {
+      const all = waiting
+      waiting = []
+      hasWaiting.closeUnsafe()
+      return all
+    }
+    const emitWaiting = Effect.suspend(() => (waiting.length === 0 ? Effect.void : recording.emit(taken()))).pipe(
+      Effect.uninterruptible,
+      // A disk that is full ends the run by the events of its own.
+      Effect.ignore,
+    )
+    const logger = Logger.make((logged) => {
+      waiting.push(eventOf(logged))
+      hasWaiting.openUnsafe()
+    })
+    const others = [...(yield* Logger.CurrentLoggers)].filter((one) => one !== Logger.defaultLogger)
+    yield* Effect.addFinalizer(() => emitWaiting)
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(hasWaiting.await, emitWaiting)))
+    const recordingWithLogs: Recording = {
+      emit: (events) => Effect.suspend(() => recording.emit(waiting.length === 0 ? events : [...taken(), ...events])),
+      flush: Effect.andThen(emitWaiting, recording.flush),
+    }
+    return yield* use(recordingWithLogs).pipe(
+      Effect.provideService(Logger.CurrentLoggers, new Set([...others, logger])),
+      Effect.provideService(References.MinimumLogLevel, inEffect[level]),
+    )
+  }).pipe(Effect.scoped)

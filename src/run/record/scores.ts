@@ -1,0 +1,109 @@
+import { Clock, Effect } from "effect"
+import { appender } from "./appender.ts"
+import type { ByteWriter } from "../../formats/ByteWriter.ts"
+import type { Sink } from "./Recorder.ts"
+import type { EpisodeEnded, RunStarted, ValidationEnded } from "./RunEvent.ts"
+import { stepScores } from "./stepScores.ts"
+import { timestamp } from "./timestamp.ts"
+
+/** The sink of scores: a line a step for agents that talk, else a line an episode. */
+export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepScores : episodeScores)(run, about)
+
+/**
+ * `scores/train/scores.jsonl` with a line an episode, and for each validation
+ * `scores/val/{N}_seen_episodes_scores.jsonl`, N being the training episodes seen by then.
+ *
+ * A line has the keys that the runtime for language-model agents writes a step (there an episode is a few steps, here it
+ * is thousands): `score` is the return, `step_index` the env steps of the run so far. Keys of our own follow them.
+ */
+const episodeScores: Sink = (run, about) =>
+  Effect.gen(function* () {
+    const train = yield* appender(run, "scores/train/scores.jsonl")
+    const write = lineWriter(about)
+    return {
+      emit: (events) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          const validations: Array<ValidationEnded> = []
+          for (const event of events) {
+            if (event._tag === "EpisodeEnded") write.episode(train.buffer, now, event)
+            else if (event._tag === "ValidationEnded") validations.push(event)
+          }
+          const rest = train.settle(now)
+          return validations.length === 0
+            ? rest
+            : Effect.andThen(
+                Effect.forEach(validations, (event) => writeValidation(now, event)),
+                rest,
+              )
+        }),
+      flush: train.flush,
+    }
+
+    // Two validations between two (long) episodes share a file name: each adds its own lines.
+    function writeValidation(now: number, event: ValidationEnded) {
+      const path = `scores/val/${event.seenEpisodes}_seen_episodes_scores.jsonl`
+      return run.append(path, validationLines(now, event, about))
+    }
+  })
+
+const json = (value: number): string => (Number.isFinite(value) ? String(value) : "null")
+
+const envKeys = ({ env }: RunStarted): string => `"env_id":${JSON.stringify(env)},"env_type":${JSON.stringify(env)}`
+
+const validationLines = (now: number, event: ValidationEnded, about: RunStarted): string => {
+  const start = `{"timestamp":"${timestamp(now)}","mode":"val","episode_index":`
+  const env = envKeys(about)
+  return event.episodes
+    .map(
+      (episode, index) =>
+        `${start}${index},"step_index":${event.step},"score":${json(episode.return)},` +
+        `"episode_cum_score":${json(episode.return)},${env},"episode_length":${episode.length},` +
+        `"terminated":${episode.terminated},"truncated":${episode.truncated}}\n`,
+    )
+    .join("")
+}
+
+/** Writes the lines of training episodes: what doesn't change between them is encoded once. */
+const lineWriter = (about: RunStarted) => {
+  const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
+  const step = encode(`,"step_index":`)
+  const score = encode(`,"score":`)
+  const total = encode(`,"episode_cum_score":`)
+  const env = encode(`,${envKeys(about)},"env_index":`)
+  const length = encode(`,"episode_length":`)
+  /** By the three values that end a line. */
+  const ends = new Map<number, Uint8Array>()
+  const endOf = ({ terminated, truncated, truncationReason: reason }: EpisodeEnded): Uint8Array => {
+    const key = (terminated ? 1 : 0) + (truncated ? 2 : 0) + (reason === null ? 0 : reason === "env" ? 4 : 8)
+    const known = ends.get(key)
+    if (known !== undefined) return known
+    const flags = `,"terminated":${terminated},"truncated":${truncated}`
+    const end = encode(`${flags},"truncation_reason":${JSON.stringify(reason)}}\n`)
+    ends.set(key, end)
+    return end
+  }
+  let startedAt = NaN
+  let start: Uint8Array = new Uint8Array(0)
+
+  return {
+    episode: (to: ByteWriter, now: number, event: EpisodeEnded): void => {
+      if (now !== startedAt) {
+        startedAt = now
+        start = encode(`{"timestamp":"${timestamp(now)}","mode":"train","episode_index":`)
+      }
+      to.piece(start)
+      to.json(event.episode)
+      to.piece(step)
+      to.json(event.step)
+      to.piece(score)
+      to.json(event.return)
+      to.piece(total)
+      to.json(event.return)
+      to.piece(env)
+      to.json(event.env)
+      to.piece(length)
+      to.json(event.length)
+      to.piece(endOf(event))
+    },
+  }
+}

@@ -1,0 +1,143 @@
+import { Clock, Effect, Schema } from "effect"
+import type { RunFiles } from "../store/RunFiles.ts"
+import type { RunStoreError } from "../store/RunStoreError.ts"
+import type { Sink } from "./Recorder.ts"
+import type { RunEvent, StepScored } from "./RunEvent.ts"
+import { timestamp } from "./timestamp.ts"
+
+/** What every line of scores has. */
+const shortFields = {
+  timestamp: Schema.String,
+  mode: Schema.Literals(["train", "val"]),
+  episode_index: Schema.Int,
+  step_index: Schema.Int,
+  /** The env's score; null where the episode failed here, which `error` then says. */
+  score: Schema.NullOr(Schema.Finite),
+  episode_cum_score: Schema.Finite,
+  env_id: Schema.String,
+  env_type: Schema.String,
+}
+
+/** A line of `scores.jsonl` of an agent that talks; from `observation` on, where verbose scores are wanted. */
+export const StepScoreRecord = Schema.Struct({
+  ...shortFields,
+  observation: Schema.optionalKey(Schema.String),
+  action: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  feedback: Schema.optionalKey(Schema.NullOr(Schema.Unknown)),
+  /** Ours: the score with what the parser gave or took, where it gave or took anything. */
+  reward: Schema.optionalKey(Schema.Finite),
+  info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+  lm_model: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  agent_type: Schema.optionalKey(Schema.String),
+  step_start: Schema.optionalKey(Schema.String),
+  step_end: Schema.optionalKey(Schema.String),
+  duration_ms: Schema.optionalKey(Schema.Finite),
+  /** Ours: what was seen after the step, and how the episode ended if it did. */
+  next_observation: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  terminated: Schema.optionalKey(Schema.Boolean),
+  truncated: Schema.optionalKey(Schema.Boolean),
+  truncation_reason: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  error: Schema.optionalKey(Schema.String),
+})
+export type StepScoreRecord = typeof StepScoreRecord.Type
+
+export const trainScores = "scores/train/scores.jsonl"
+export const validationScores = (seenEpisodes: number): string =>
+  `scores/val/${seenEpisodes}_seen_episodes_scores.jsonl`
+
+/**
+ * The sink of scores for agents that talk: a line a step, which is in the file when `emit` returns. Those of an episode
+ * that was abandoned are taken out again, so that it can be played once more.
+ */
+export const stepScores: Sink = (run) =>
+  Effect.gen(function* () {
+    const append = yield* run.appending(trainScores)
+    let written = (yield* run.exists(trainScores)) ? yield* run.size(trainScores) : 0
+    /** Where the last whole episode ends. */
+    let boundary = written
+
+    const take = Effect.fnUntraced(function* (
+      events: ReadonlyArray<RunEvent>,
+      now: number,
+    ): Effect.fn.Return<void, RunStoreError> {
+      let train = ""
+      const flush = Effect.suspend(() => {
+        if (train === "") return Effect.void
+        const bytes = utf8.encode(train)
+        train = ""
+        written += bytes.length
+        return append(bytes)
+      })
+      const validation = new Map<number, string>()
+      for (const event of events) {
+        switch (event._tag) {
+          case "StepScored":
+            if (event.mode === "train") train += lineOf(event, now)
+            else validation.set(event.seenEpisodes, (validation.get(event.seenEpisodes) ?? "") + lineOf(event, now))
+            break
+          case "EpisodeEnded":
+            yield* flush
+            boundary = written
+            break
+          case "Abandoned":
+            yield* flush
+            yield* event.mode === "validation" ? run.remove(validationScores(event.seenEpisodes)) : cutBack(run)
+        }
+      }
+      yield* flush
+      for (const [seen, lines] of validation) yield* run.append(validationScores(seen), lines)
+    })
+
+    const cutBack = Effect.fnUntraced(function* (files: RunFiles): Effect.fn.Return<void, RunStoreError> {
+      if (written === boundary) return
+      yield* files.truncate(trainScores, boundary)
+      written = boundary
+    })
+
+    return {
+      emit: (events) => {
+        if (!events.some(isScored)) return Effect.void
+        return Effect.flatMap(Clock.currentTimeMillis, (now) => take(events, now))
+      },
+      flush: Effect.void,
+    }
+  })
+
+const utf8 = new TextEncoder()
+
+const isScored = ({ _tag }: RunEvent): boolean =>
+  _tag === "StepScored" || _tag === "EpisodeEnded" || _tag === "Abandoned"
+
+const lineOf = (event: StepScored, now: number): string => {
+  const { details } = event
+  const record: typeof StepScoreRecord.Encoded = {
+    timestamp: timestamp(now),
+    mode: event.mode === "validation" ? "val" : event.mode,
+    episode_index: event.episode,
+    step_index: event.stepIndex,
+    score: event.score,
+    episode_cum_score: event.episodeScore,
+    env_id: event.envId,
+    env_type: event.envType,
+    ...(details === undefined
+      ? {}
+      : {
+          observation: details.observation,
+          action: details.action,
+          feedback: details.feedback,
+          ...(details.reward === undefined ? {} : { reward: details.reward }),
+          info: details.info,
+          lm_model: details.model,
+          agent_type: details.agent,
+          step_start: timestamp(details.startedAtMillis),
+          step_end: timestamp(details.endedAtMillis),
+          duration_ms: Math.round((details.endedAtMillis - details.startedAtMillis) * 1000) / 1000,
+          next_observation: details.nextObservation,
+          terminated: details.terminated,
+          truncated: details.truncated,
+          truncation_reason: details.truncationReason,
+        }),
+    ...(event.error === undefined ? {} : { error: event.error }),
+  }
+  return `${JSON.stringify(record)}\n`
+}

@@ -1,0 +1,37 @@
+import { Clock, Effect } from "effect"
+import { appender } from "./appender.ts"
+import type { Sink } from "./Recorder.ts"
+import { scalarsOf } from "./scalars.ts"
+import { settingsOf, writeEnd, writeStart } from "./hparams.ts"
+import { writeHeader, writeScalars } from "../../formats/tfevents.ts"
+
+/**
+ * The sink that TensorBoard reads: `logs.tfevents`, with the metrics of every update and the mean of every validation. The
+ * run's settings, and whether it finished, are there for the HParams page.
+ */
+export const tensorBoard: Sink = (run, about) =>
+  Effect.gen(function* () {
+    if (about.config.logScalars === false) return { emit: () => Effect.void, flush: Effect.void }
+    const path = "logs.tfevents"
+    const log = yield* appender(run, path)
+    if (!(yield* run.exists(path))) {
+      const now = (yield* Clock.currentTimeMillis) / 1000
+      writeHeader(log.buffer, now)
+      writeStart(log.buffer, now, settingsOf(about.config))
+    }
+    return {
+      emit: (events) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          for (const event of events) {
+            const scalars = scalarsOf(event)
+            if (scalars !== undefined) writeScalars(log.buffer, now / 1000, scalars.step, scalars.values)
+            if (event._tag !== "RunEnded") continue
+            // One that was interrupted may go on.
+            if (event.reason === "finished") writeEnd(log.buffer, now / 1000, "success")
+            if (event.reason === "failed") writeEnd(log.buffer, now / 1000, "failure")
+          }
+          return log.settle(now)
+        }),
+      flush: log.flush,
+    }
+  })

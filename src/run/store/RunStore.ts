@@ -1,0 +1,214 @@
+/**
+ * Where runs are kept: a service that opens a folder for a run, with Layers for the disk and for memory.
+ *
+ * @example
+ * ```ts
+ * const { layer, files } = RunStore.memory()
+ * const result = yield* training.pipe(Effect.provide(layer))
+ * new TextDecoder().decode(files.get(`${result.runDir}/metrics.json`))
+ * ```
+ */
+import { Context, Effect, FileSystem, Layer, Path, type PlatformError, Schema, type Scope } from "effect"
+import { type FileError, makeFolder } from "../../config/files.ts"
+import { onDisk } from "./FileTree.ts"
+import { timeOf, toFlatPath, toPath } from "../identifier.ts"
+import { indexRun } from "./indexFile.ts"
+import { holdLock, type Owner } from "./lock.ts"
+import { inMemory } from "./memoryTree.ts"
+import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
+import { RunStoreError, runStoreError } from "./RunStoreError.ts"
+
+export type { RunFiles } from "./RunFiles.ts"
+export { RunStoreError } from "./RunStoreError.ts"
+
+/** What a run is, as far as where it lives depends on it. */
+export interface RunIdentity {
+  readonly name: string
+  /** What varies between runs, and its value in this one. */
+  readonly population: Readonly<Record<string, string>>
+  readonly seed: number
+}
+
+export interface FileSystemOptions {
+  readonly resultsDir: string
+  /** When the run starts. */
+  readonly time: Date
+  /** Seven hex digits, or `no-hash`. */
+  readonly commit: string
+  /** `rltools` (see `identifier.ts`) unless given. */
+  readonly layout?: "rltools" | "flat"
+  /** The folder of a run to go on with, instead of a new one. */
+  readonly resume?: string
+  /** Who this process is. With it, a run that another one is writing is refused. */
+  readonly owner?: Owner
+  /** Keeps `index.txt` above the runs, for whoever finds them through a web server. */
+  readonly indexed?: boolean
+  /** Only looks at the run to `resume`: takes no lock, mends nothing. */
+  readonly readOnly?: boolean
+  /** Where the code comes from, for `git.json` and `git.diff`; nothing outside of git. */
+  readonly provenance?: Code | undefined
+  /** Whether runs that say themselves where they want to be are put there; they are unless this is false. */
+  readonly ownPlaces?: boolean
+  /** Told the run's folder as soon as it is known. */
+  readonly onOpen?: (directory: string) => Effect.Effect<void>
+}
+
+/** The code that a run was made by. */
+export const Provenance = Schema.Struct({
+  commit: Schema.String,
+  /** Whether it had been changed since. */
+  dirty: Schema.Boolean,
+  /** SHA-256 of what `git diff HEAD` says, where it had. */
+  diff_sha256: Schema.NullOr(Schema.String),
+})
+export type Provenance = typeof Provenance.Type
+
+/** Also what had been changed, as `git apply` takes it. */
+export interface Code extends Provenance {
+  readonly diff?: string | undefined
+}
+
+export interface MemoryOptions {
+  readonly resume?: string
+  /** Those of an earlier store; none unless given. */
+  readonly files?: Map<string, Uint8Array>
+}
+
+export interface MemoryStore {
+  readonly layer: Layer.Layer<RunStore>
+  readonly files: Map<string, Uint8Array>
+}
+
+const notARun = (directory: string): RunStoreError =>
+  new RunStoreError({
+    path: directory,
+    operation: "resume",
+    message: `${directory} is not a run: it has no config.yaml`,
+  })
+
+/** Where a run says itself that it wants to be: `{resultsDir}/{YYYYMMDD_HHMMSS}`. */
+export interface OwnPlace {
+  readonly resultsDir: string
+}
+
+const pathOf = (
+  options: Pick<FileSystemOptions, "time" | "commit" | "layout">,
+  identity: RunIdentity,
+  second: number,
+) => {
+  const time = timeOf(new Date(options.time.getTime() + second * 1000))
+  return options.layout === "flat" ? toFlatPath({ time }) : toPath({ ...identity, time, commit: options.commit })
+}
+
+const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+
+  /** Claims a new folder: another run that started in the same second has its own, so the next second is tried. */
+  const claim = Effect.fnUntraced(function* (
+    identity: RunIdentity,
+    options: FileSystemOptions,
+  ): Effect.fn.Return<string, RunStoreError> {
+    for (let second = 0; ; second++) {
+      const relative = pathOf(options, identity, second)
+      const directory = path.join(options.resultsDir, relative)
+      const failing = Effect.mapError((error: PlatformError.PlatformError | FileError) =>
+        runStoreError("create", directory, error),
+      )
+      yield* Effect.provideContext(makeFolder(path.dirname(directory)), context).pipe(failing)
+      const isNew = yield* fs.makeDirectory(directory).pipe(
+        Effect.as(true),
+        Effect.catchIf(
+          (error) => error.reason._tag === "AlreadyExists",
+          () => Effect.succeed(false),
+        ),
+        failing,
+      )
+      if (isNew) return directory
+    }
+  })
+
+  const known = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<string, RunStoreError> {
+    const isRun = fs.exists(path.join(directory, "config.yaml"))
+    if (yield* Effect.mapError(isRun, (error) => runStoreError("resume", directory, error))) return directory
+    return yield* notARun(directory)
+  })
+
+  return Effect.fnUntraced(function* (
+    identity: RunIdentity,
+    place?: OwnPlace,
+  ): Effect.fn.Return<RunFiles, RunStoreError, Scope.Scope> {
+    const options: FileSystemOptions =
+      place === undefined || unlessPlaced.ownPlaces === false
+        ? unlessPlaced
+        : { ...unlessPlaced, ...place, layout: "flat" }
+    const { resume, owner, onOpen, readOnly = false } = options
+    const directory = yield* resume === undefined ? claim(identity, options) : known(resume)
+    // However it ends, its files are in the index; that this can't be written is no reason to fail.
+    if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory, owner)))
+    if (readOnly) {
+      const tree = yield* Effect.provideContext(onDisk(directory), context)
+      return makeRunFiles({ ...tree, repair: () => Effect.void }, identity, true)
+    }
+    if (owner !== undefined) yield* holdLock(fs, path.join(directory, "run.lock"), owner)
+    const tree = yield* Effect.provideContext(onDisk(directory), context)
+    if (resume !== undefined) yield* tree.repair("")
+    if (onOpen !== undefined) yield* onOpen(directory)
+    // A run that is resumed keeps that of its beginning, or has none.
+    if (options.provenance !== undefined && resume === undefined) {
+      const { diff, ...provenance } = options.provenance
+      if (diff !== undefined) yield* tree.write("git.diff", diff)
+      yield* tree.write("git.json", `${JSON.stringify(provenance, null, 2)}\n`)
+    }
+    return makeRunFiles(tree, identity, resume !== undefined)
+  })
+})
+
+export class RunStore extends Context.Service<
+  RunStore,
+  {
+    /** A run is gone on with, and none begun. */
+    readonly resumes: boolean
+    readonly open: (identity: RunIdentity, place?: OwnPlace) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope>
+  }
+>()("effect-rl/run/RunStore") {
+  /** Folders on disk. A folder that cannot be made fails when the run is opened, before anything is computed. */
+  static readonly layerFileSystem = (
+    options: FileSystemOptions,
+  ): Layer.Layer<RunStore, never, FileSystem.FileSystem | Path.Path> =>
+    Layer.effect(
+      RunStore,
+      Effect.map(openOnDisk(options), (open) => RunStore.of({ open, resumes: options.resume !== undefined })),
+    )
+
+  /**
+   * Runs in memory, for tests and for programs that keep nothing: the layer, and every file by its run's directory and
+   * its path in it. With `resume`, the run of that directory in `files` is gone on with.
+   */
+  static readonly memory = (options: MemoryOptions = {}): MemoryStore => {
+    const { resume, files = new Map<string, Uint8Array>() } = options
+    const fresh = (identity: RunIdentity): string => {
+      for (let second = 0; ; second++) {
+        const directory = pathOf({ time: new Date(0), commit: "no-hash" }, identity, second)
+        if (![...files.keys()].some((file) => file.startsWith(`${directory}/`))) return directory
+      }
+    }
+    const open = (identity: RunIdentity): Effect.Effect<RunFiles, RunStoreError> => {
+      const directory = resume ?? fresh(identity)
+      const run = makeRunFiles(inMemory(directory, files), identity, resume !== undefined)
+      return resume === undefined || files.has(`${resume}/config.yaml`)
+        ? Effect.succeed(run)
+        : Effect.fail(notARun(resume))
+    }
+    return {
+      files,
+      layer: Layer.succeed(RunStore, {
+        resumes: resume !== undefined,
+        open: (identity) => Effect.suspend(() => open(identity)),
+      }),
+    }
+  }
+
+  static readonly layerMemory: Layer.Layer<RunStore> = Layer.suspend(() => RunStore.memory().layer)
+}

@@ -1,0 +1,44 @@
+import { Effect, type Scope } from "effect"
+import type { FileSystem } from "effect"
+import { mostBytes, readTextFrom } from "../../config/files.ts"
+import { RunStoreError, runStoreError } from "./RunStoreError.ts"
+
+/** Who writes a run. Whether somebody else still lives is the platform's knowledge: `kill -0` on one machine. */
+export interface Owner {
+  /** One line, for `run.lock` and for people: `process 4711 on host`. */
+  readonly name: string
+  /** Is whoever goes by that name still at work? A lock of somebody who isn't is taken over. */
+  readonly isAlive: (name: string) => Effect.Effect<boolean>
+}
+
+/** Holds a run's lock until the scope closes, so that two processes never write one run at once. */
+export const holdLock = Effect.fnUntraced(function* (
+  fs: FileSystem.FileSystem,
+  file: string,
+  owner: Owner,
+): Effect.fn.Return<void, RunStoreError, Scope.Scope> {
+  const claim = fs.writeFileString(file, owner.name, { flag: "wx" })
+  const readOwner = readTextFrom(fs, file, mostBytes.config)
+  const takeOver = Effect.gen(function* () {
+    const name = yield* readOwner
+    // A lock without a name is one whose writer was killed before it wrote it.
+    if (name !== owner.name && name !== "" && (yield* owner.isAlive(name))) return name
+    yield* fs.remove(file, { force: true })
+    yield* claim
+    return undefined
+  })
+  const acquire = claim.pipe(
+    Effect.as(undefined),
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "AlreadyExists",
+      () => takeOver,
+    ),
+    Effect.mapError((error) => runStoreError("lock", file, error)),
+    Effect.tap((holder) => {
+      if (holder === undefined) return Effect.void
+      const message = `${file}: ${holder} is writing this run`
+      return Effect.fail(new RunStoreError({ path: file, operation: "lock", message }))
+    }),
+  )
+  yield* Effect.acquireRelease(acquire, () => Effect.ignore(fs.remove(file, { force: true })))
+})

@@ -1,0 +1,71 @@
+/**
+ * The runtime of agents that talk: one task after another is played by an agent that asks a language model, learns from
+ * the feedback into its memory, is validated on other tasks in parallel, and is saved.
+ *
+ * @example
+ * ```ts
+ * import { HistoryAgent, Lm, Runtime, TaskSet } from "effect-rl"
+ *
+ * export default Runtime.run({
+ *   agent: HistoryAgent.make({ model: "gpt-4.1-mini" }),
+ *   train: TaskSet.of("digits", digits),
+ *   validation: TaskSet.of("others", others),
+ *   runtime: { validationFreq: 50, runValidationAtStart: true },
+ * }).pipe(Effect.provide(model))
+ * ```
+ */
+import { Effect } from "effect"
+import type { Agent } from "../agent/Agent.ts"
+import { applyOverrides, decode, type Plain } from "../config/Config.ts"
+import type { TaskSet } from "../task/TaskSet.ts"
+import { RunOptions } from "../train/RunOptions.ts"
+import { execute, type Needs, type RuntimeError } from "./execute.ts"
+import { RunSettings } from "./RuntimeConfig.ts"
+import type { RuntimeOptions } from "./RuntimeOptions.ts"
+import type { RuntimeResult } from "../run/RuntimeResult.ts"
+
+export { type Needs, type RuntimeError } from "./execute.ts"
+export { fromConfig } from "./fromConfig.ts"
+export { isExperiment } from "../run/isExperiment.ts"
+export { logsDir } from "./logsDir.ts"
+export { RunSettings, RuntimeSettings, OutputSettings } from "./RuntimeConfig.ts"
+export { AnyResult, RuntimeResult, toRunResult } from "../run/RuntimeResult.ts"
+
+/** What is played, by whom, and how; all but the agent has a default. */
+export interface RuntimeInput<E = never, R = never> extends RuntimeOptions {
+  readonly agent: Effect.Effect<Agent, E, R>
+  readonly train?: TaskSet | null
+  readonly validation?: TaskSet | null
+  /** What `config.yaml` shall say of the agent; its type unless given. A run is only gone on with by an equal one. */
+  readonly agentConfig?: Plain
+  /** Keep every call of the model as a file below `llm_calls/`; the model must tell of them (`Lm.around(logged)`). */
+  readonly logCalls?: boolean
+}
+
+/** A run as a value: give it Layers for the store, the recorder and the model, and it runs. */
+export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResult, RuntimeError | E, Needs | R> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { agent: making, train = null, validation = null, agentConfig, logCalls = false, ...config } = input
+      const options = yield* RunOptions
+      const { value, sources } = applyOverrides({ name: options.name, ...config }, options.overrides)
+      const from = { source: options.source, sources }
+      // A run's own config.yaml, laid over this one, describes what is a value here.
+      const { agent: _agent, trainDataset: _train, validationDataset: _validation, ...settable } = value
+      const settings = yield* decode(RunSettings, settable, from)
+      const agent = yield* making
+      const about: Plain = { type: agent.type, ...agentConfig }
+      return yield* execute({
+        settings,
+        agent,
+        train,
+        validation,
+        described: { agent: about, trainDataset: named(train), validationDataset: named(validation) },
+        agentIdentity: about,
+        logCalls,
+        from,
+      })
+    }),
+  )
+
+const named = (tasks: TaskSet | null): Plain | null => (tasks === null ? null : { name: tasks.name })

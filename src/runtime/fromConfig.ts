@@ -1,0 +1,143 @@
+import { Effect, Path, Schema, type Scope } from "effect"
+import * as Agents from "../agent/Agents.ts"
+import {
+  applyOverrides,
+  checkAll,
+  ConfigError,
+  decode,
+  type DecodeOptions,
+  isPlain,
+  overLines,
+  type Plain,
+  sourceOf,
+  toCamelCase,
+} from "../config/Config.ts"
+import { unplacedModel, withPlaces } from "../config/places.ts"
+import * as Datasets from "../task/Datasets.ts"
+import { Spent } from "../lm/budgeted.ts"
+import { isKeyItself } from "../lm/keys.ts"
+import { Lm } from "../lm/Lm.ts"
+import { type LmConfig, shownKey } from "../lm/LmConfig.ts"
+import * as Lms from "../lm/Lms.ts"
+import { RunOptions } from "../train/RunOptions.ts"
+import { execute, type Needs, type RuntimeError } from "./execute.ts"
+import { RunSettings } from "./RuntimeConfig.ts"
+import type { RuntimeResult } from "../run/RuntimeResult.ts"
+
+/** A whole experiment, as a file says it; what is in data sets and agents is for their kinds to read. */
+const Experiment = Schema.Struct({
+  ...RunSettings.fields,
+  trainDataset: Schema.optionalKey(Schema.Unknown),
+  validationDataset: Schema.optionalKey(Schema.Unknown),
+  agent: Schema.optionalKey(Schema.Unknown),
+})
+
+/** With what the built-in kinds know: for where a key belongs that stands in a wrong section. */
+const whole = Schema.Struct({
+  ...RunSettings.fields,
+  trainDataset: Datasets.DatasetConfig,
+  validationDataset: Datasets.DatasetConfig,
+  agent: Agents.AgentConfig,
+})
+
+export interface Where {
+  /** The folder that data sets and prompts are named from; the current one unless given. */
+  readonly baseDir?: string
+  /** Where each key stands, for messages: `agent.historyK` in `conf.yaml:7`. */
+  readonly lines?: ReadonlyMap<string, string>
+}
+
+/**
+ * A run of plain data, as a YAML file holds it: data sets, agent and model by what is said of them.
+ *
+ * @example
+ * ```ts
+ * const result = yield* Runtime.fromConfig({
+ *   train_dataset: { type: "codebook", num_tasks: 100 },
+ *   agent: { type: "history_agent", lm_config: { model: "scripted:reader" } },
+ * })
+ * ```
+ */
+export const fromConfig = (
+  config: unknown,
+  { baseDir = ".", lines = new Map() }: Where = {},
+): Effect.Effect<RuntimeResult, RuntimeError, Needs | Exclude<Lms.Needs, Scope.Scope>> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const options = yield* RunOptions
+      const tree = toCamelCase(config)
+      // What stands in a run's own config in the place of a key is none.
+      const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
+      const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
+      const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole }
+      const agentFrom = { ...from, prefix: ["agent"], baseDir }
+      const reading = decode(Experiment, { name: options.name, ...value }, from)
+      const given = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)
+      yield* checkAll([
+        reading,
+        ...given.map((key) => Datasets.decode(value[key], { ...from, prefix: [key] })),
+        Agents.decode(value.agent ?? {}, agentFrom),
+      ])
+      const { trainDataset, validationDataset, agent, ...settings } = yield* reading
+      const spent = new Spent()
+      const needs = yield* Effect.context<Lms.Needs>()
+      const paths = yield* Path.Path
+      const open = (lmConfig: LmConfig, key: string) =>
+        Lms.open(
+          { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
+          { spent, baseDir, source: `${sourceOf(from, `${key}.model`)}: ${key}` },
+        )
+      /** Some data sets ask a model, too: what it costs is the run's. */
+      const openLm = (key: string) => (lmConfig: LmConfig) =>
+        open(lmConfig, key).pipe(
+          Effect.provideContext(needs),
+          Effect.catchTag("LmError", ({ message }) =>
+            Effect.fail(
+              new ConfigError({ source: options.source, key, message: `${options.source}: ${key}: ${message}` }),
+            ),
+          ),
+        )
+      const dataset = (said: unknown, key: string, inFile: string) =>
+        said === undefined || said === null
+          ? Effect.succeed(null)
+          : Datasets.open(said, {
+              baseDir,
+              from: { ...from, prefix: [key] },
+              openLm: openLm(`${inFile}.feedback_lm_config`),
+            })
+      const train = yield* dataset(trainDataset, "trainDataset", "train_dataset")
+      const validation = yield* dataset(validationDataset, "validationDataset", "validation_dataset")
+      const decoded = yield* Agents.decode(agent ?? {}, agentFrom)
+      const { lmConfig } = decoded
+      const lm = yield* open(lmConfig, "agent.lm_config")
+      return yield* execute({
+        settings,
+        agent: yield* Effect.provideService(decoded.make, Lm, lm),
+        train: train?.tasks ?? null,
+        validation: validation?.tasks ?? null,
+        described: {
+          agent: yield* withPlaces(decoded.config, baseDir),
+          trainDataset: train === null ? null : yield* withPlaces(train.config, baseDir),
+          validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
+        },
+        agentIdentity: identityOf(decoded.config, lmConfig),
+        warnings: isKeyItself(lmConfig.apiKey) ? [keyItself(from)] : [],
+        logCalls: lmConfig.logCalls,
+        spent,
+        from,
+      })
+    }),
+  )
+
+const keyItself = (from: DecodeOptions): string =>
+  `${sourceOf(from, "agent.lmConfig.apiKey")}: agent.lm_config.api_key: the key itself stands there, where others may read it; ` +
+  "better is the name of a variable that holds it, as ${MY_KEY}"
+
+/** Retries, limits and budgets may be others when a run goes on; what the model is asked, and how, may not. */
+const identityOf = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
+  const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
+  return {
+    ...agent,
+    lmConfig: { model: unplacedModel(model), temperature, maxOutputTokens, stopSequences, thinkingBudget },
+  }
+}

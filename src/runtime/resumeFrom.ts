@@ -1,0 +1,57 @@
+import { Effect, FileSystem, Path } from "effect"
+import * as Checkpoints from "../run/Checkpoint.ts"
+import { onDisk } from "../run/store/FileTree.ts"
+import { makeRunFiles } from "../run/store/RunFiles.ts"
+import { type RunStoreError, runStoreError } from "../run/store/RunStoreError.ts"
+import type { CheckpointFiles } from "./checkpointing.ts"
+
+/**
+ * The checkpoint that a path names: its own folder, `latest`, or the folder that these are in. It may be of another
+ * program, which writes no digests: then it is taken as it is, and a warning says so.
+ */
+export const checkpointAt = Effect.fnUntraced(function* (
+  path: string,
+): Effect.fn.Return<CheckpointFiles, Checkpoints.CheckpointError | RunStoreError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const has = (...parts: ReadonlyArray<string>) =>
+    Effect.mapError(fs.exists(paths.join(path, ...parts)), (error) => runStoreError("look for", path, error))
+
+  const isOne = yield* has("runtime.json")
+  const isPointer = paths.basename(path) === "latest" && !isOne
+  const folder = isPointer || isOne ? paths.dirname(paths.resolve(path)) : paths.resolve(path)
+  const target = isOne
+    ? paths.basename(yield* Effect.mapError(fs.realPath(path), (error) => runStoreError("find", path, error)))
+    : "latest"
+  if (!isOne && !isPointer && !(yield* has("latest")) && !(yield* has("latest.json"))) {
+    const message = `resume_from: ${path} is no checkpoint: it has neither runtime.json nor latest in it`
+    return yield* new Checkpoints.CheckpointError({ path, message })
+  }
+  const tree = yield* onDisk(folder)
+  const nobody = { name: "", population: {}, seed: 0 }
+  // It is somebody else's run: nothing in it is mended.
+  const run = makeRunFiles({ ...tree, repair: () => Effect.void }, nobody, true).placed({ checkpoints: "." })
+  const name = target === "latest" ? yield* latestIn(run) : target
+  const at = paths.join(folder, name)
+  if (yield* run.exists(`checkpoints/${name}/manifest.json`)) {
+    const { files } = yield* Checkpoints.load(run, name)
+    return { path: at, files, warnings: [] }
+  }
+  const files: Record<string, Uint8Array> = {}
+  for (const file of yield* run.list(`checkpoints/${name}`)) {
+    files[file] = yield* run.read(`checkpoints/${name}/${file}`)
+  }
+  return { path: at, files, warnings: [`${at} has no manifest.json, so nothing tells whether it is whole`] }
+})
+
+const latestIn = (run: ReturnType<typeof makeRunFiles>) =>
+  Effect.flatMap(Checkpoints.latestName(run), (name) =>
+    name === undefined
+      ? Effect.fail(
+          new Checkpoints.CheckpointError({
+            path: run.directory,
+            message: `resume_from: ${run.directory} has no checkpoint that latest names`,
+          }),
+        )
+      : Effect.succeed(name),
+  )

@@ -1,0 +1,106 @@
+import { Effect } from "effect"
+import * as Rollouts from "../episode/Rollouts.ts"
+import * as Evaluate from "../evaluate/Evaluate.ts"
+import { eventsOf } from "../evaluate/events.ts"
+import { usageOf } from "../episode/usage.ts"
+import type { LmError } from "../lm/LmError.ts"
+import type { RunEvent } from "../run/record/RunEvent.ts"
+import { spreadOf } from "../run/evaluation.ts"
+import type { ValidationOutcome } from "../train/validation/Validator.ts"
+import { rolloutsFile } from "../run/runtimeFiles.ts"
+import type { LoopError, Running } from "./loop.ts"
+import type { Played } from "./RuntimeState.ts"
+
+/** Cores, as far as the machine tells. */
+const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
+
+export interface PlayedAll {
+  readonly played: ReadonlyArray<Played>
+  readonly outcome: ValidationOutcome & { readonly failed: number }
+}
+
+/** Episodes of a validation that the model answers none of, however often it is asked, are the same with any more of them. */
+const enough = 3
+
+/**
+ * Every task of the validation set, by clones of the agent that can't write its memory, as many at a time as may be. Where
+ * the first ones all end without an answer of the model, it is an error: nobody waits for hours on a server that is down.
+ */
+export const playAll = Effect.fnUntraced(function* <E>(
+  { settings, agent, validation, state }: Pick<Running, "settings" | "agent" | "validation" | "state">,
+  tell: (episode: Evaluate.Played) => Effect.Effect<void, E>,
+): Effect.fn.Return<PlayedAll, E | LmError> {
+  const { runtime, seed } = settings
+  const played: Array<Played> = []
+  let failed = 0
+  const unanswered = new Map<number, LmError>()
+  let someAnswered = false
+  if (validation !== null) {
+    const concurrency = runtime.validationNumWorkers ?? runtime.numParallelEpisodes ?? cores()
+    const atMost = Math.min(validation.size, Math.max(enough, concurrency))
+    yield* Evaluate.each(
+      {
+        tasks: validation,
+        protocol: Evaluate.frozen(agent, { maxSteps: runtime.maxStepsPerEpisode }),
+        seed,
+        concurrency,
+        phase: { _tag: "validation", seenEpisodes: state.seen },
+        onFailed: (index, error) => {
+          if (error._tag === "LmError" && error.reason === "exhausted") unanswered.set(index, error)
+        },
+      },
+      (episode): Effect.Effect<void, E | LmError> => {
+        if (episode.error === null) played.push({ scores: episode.steps.map(({ score }) => score), ...episode.ending })
+        else failed++
+        const down = unanswered.get(episode.index)
+        if (down === undefined) someAnswered = true
+        // Told in their order, so it doesn't depend on which was done first.
+        if (down !== undefined && !someAnswered && failed >= atMost) return Effect.fail(down)
+        return tell(episode)
+      },
+    )
+  }
+  const episodes = played.map(({ scores, terminated, truncated }) => ({
+    return: scores.reduce((total, score) => total + score, 0),
+    length: scores.length,
+    terminated,
+    truncated,
+  }))
+  return { played, outcome: { episodes, ...spreadOf(episodes.map((episode) => episode.return)), failed } }
+})
+
+/**
+ * A validation of a run: its score is the mean over episodes of what each scored in all, so long episodes count no more
+ * than short ones. Those that failed are recorded as such, and in no mean.
+ */
+export const validate = Effect.fn("effect-rl.validate")(function* (
+  running: Running,
+): Effect.fn.Return<void, LoopError> {
+  const { settings, agent, validation, state, run, recording, unfinished } = running
+  if (validation === null) return
+  const { seen } = state
+  unfinished.usage = state.usage
+  unfinished.doing = "validation"
+  const { played, outcome } = yield* playAll(
+    running,
+    Effect.fnUntraced(function* (episode: Evaluate.Played): Effect.fn.Return<void, LoopError> {
+      yield* recording.emit(
+        eventsOf(episode, { seenEpisodes: seen, agent, verbose: settings.runtime.verboseScoreLogging }),
+      )
+      state.addUsage(usageOf(episode.rollouts))
+      if (!settings.output.saveRollouts) return
+      for (const rollout of episode.rollouts) yield* run.append(rolloutsFile(seen), Rollouts.line(rollout))
+    }),
+  )
+  // From here on it counts, or not at all.
+  yield* Effect.uninterruptible(
+    Effect.suspend(() => {
+      const { failed } = outcome
+      state.addValidation(played, failed)
+      unfinished.doing = null
+      const ended: RunEvent = { _tag: "ValidationEnded", step: seen, seenEpisodes: seen, ...outcome }
+      const none: RunEvent = { _tag: "Warning", message: `validation after ${seen} episodes: all ${failed} failed` }
+      return recording.emit([played.length === 0 ? none : ended])
+    }),
+  )
+})

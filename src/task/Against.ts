@@ -1,0 +1,97 @@
+/**
+ * A game of several as one player's task: somebody else is played by a policy, which sees what it would see.
+ *
+ * @example
+ * ```ts
+ * const env = Against.make(TextTicTacToe.players, {
+ *   id: "t-1",
+ *   type: "tic_tac_toe",
+ *   player: "X",
+ *   others: TextTicTacToe.optimal,
+ * })
+ * ```
+ */
+import { Effect } from "effect"
+import type { Stream } from "../rng/Rng.ts"
+import { EnvError } from "../env/EnvError.ts"
+import type { MultiTextEnv, MultiTextEpisode, MultiTextStep, Scene } from "./MultiTextEnv.ts"
+import { make as makeText, type TextEnv } from "./TextEnv.ts"
+
+/** What plays by itself: from what is seen, with chance of its own. */
+export type Policy = (observation: string, random: Stream) => string
+
+export interface Seat {
+  readonly id: string
+  readonly type: string
+  readonly metadata?: Readonly<Record<string, unknown>>
+  /** Who is played from outside. */
+  readonly player: string
+  /** Plays all others. */
+  readonly others: Policy
+  readonly maxSteps?: number
+}
+
+/** Others who only mislead each other are stopped here. */
+const mostSteps = 1000
+
+interface Table {
+  readonly episode: MultiTextEpisode
+  readonly now: Scene
+}
+
+/** The game as an env for one, who has a seat in it; the others are played by their policies. */
+export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
+  const { id, type, metadata = game.metadata, player, others, maxSteps = game.maxSteps } = seat
+
+  /** Plays on, with `own` as one's next action, until one is to move again, or all is over. */
+  const playOn = Effect.fnUntraced(function* ({ episode, now: first }: Table, own: string | null, random: Stream) {
+    let now = first
+    let left = own
+    let last: MultiTextStep | null = null
+    let score = 0
+    let message = ""
+    for (let step = 0; left !== null || !now.toMove.includes(player); step++) {
+      if (step === mostSteps) {
+        return yield* new EnvError({ env: id, message: `env "${id}": the others moved ${step} times, to no end` })
+      }
+      const actions: Record<string, string> = {}
+      for (const who of now.toMove) {
+        actions[who] =
+          who === player ? (left ?? "") : others(now.observations[who] ?? "", random.child("others", step, who))
+      }
+      if (now.toMove.includes(player)) left = null
+      last = yield* episode.step(actions)
+      const feedback = last.feedback[player]
+      if (feedback !== undefined) {
+        score += feedback.score
+        message = feedback.message
+      }
+      now = last
+      if (last.terminated || last.truncated === true) break
+    }
+    return { table: { episode, now }, last, feedback: { score, target: null, message } }
+  })
+
+  return makeText<Table>({
+    id,
+    type,
+    metadata,
+    ...(maxSteps === undefined ? {} : { maxSteps }),
+    begin: Effect.fnUntraced(function* (random: Stream) {
+      const episode = yield* game.begin(random.child("game"))
+      const { table } = yield* playOn({ episode, now: episode }, null, random)
+      return { state: table, observation: table.now.observations[player] ?? "" }
+    }),
+    step: Effect.fnUntraced(function* (from: Table, action: string, random: Stream) {
+      const { table, last, feedback } = yield* playOn(from, action, random)
+      return {
+        state: table,
+        observation: table.now.observations[player] ?? null,
+        feedback,
+        terminated: last?.terminated ?? false,
+        ...(last?.truncated === undefined ? {} : { truncated: last.truncated }),
+        ...(last?.info === undefined ? {} : { info: last.info }),
+      }
+    }),
+  })
+}

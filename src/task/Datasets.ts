@@ -1,0 +1,147 @@
+/**
+ * Data sets from what a config says of them.
+ *
+ * @example
+ * ```ts
+ * const { tasks, config } = yield* Datasets.open({ dataset_path: "train.jsonl", max_samples: 100 }, { baseDir: "experiments" })
+ * const env = yield* tasks.at(0)
+ * ```
+ */
+import { Context, Effect, Schema } from "effect"
+import { closest } from "../config/closest.ts"
+import {
+  ConfigError,
+  type DecodeOptions,
+  display,
+  isPlain,
+  type Plain,
+  snakeCase,
+  toCamelCase,
+  toSnakeCase,
+} from "../config/Config.ts"
+import * as CodeTask from "./code/CodeTask.ts"
+import { type DatasetKind, type OpenContext, type Opening, wrongKey } from "./DatasetKind.ts"
+import * as CalendarTask from "./games/CalendarTask.ts"
+import * as Codebook from "./games/Codebook.ts"
+import * as KeyDoor from "./games/KeyDoor.ts"
+import * as Maze from "./games/Maze.ts"
+import * as TicTacToe from "./games/TicTacToe.ts"
+import * as TwentyQuestions from "./games/TwentyQuestions.ts"
+import * as WordGuess from "./games/WordGuess.ts"
+import * as Finer from "./Finer.ts"
+import * as OmegaMath from "./OmegaMath.ts"
+import * as Qa from "./Qa.ts"
+import type { TaskSet } from "./TaskSet.ts"
+
+/** The kinds that are known without doing anything. A new one is added here, and nowhere else. */
+export const builtIn: ReadonlyArray<DatasetKind> = [
+  Qa.kind,
+  CalendarTask.kind,
+  OmegaMath.kind,
+  Finer.kind,
+  Codebook.kind,
+  CodeTask.kind,
+  KeyDoor.kind,
+  Maze.kind,
+  TicTacToe.kind,
+  TwentyQuestions.kind,
+  WordGuess.kind,
+]
+
+/** The kinds that configs can name; provide a longer list to add one's own. */
+export const Kinds = Context.Reference<ReadonlyArray<DatasetKind>>("effect-rl/task/DatasetKinds", {
+  defaultValue: () => builtIn,
+})
+
+/** What a config can say of a data set of the built-in kinds: for the JSON Schema of whole files. */
+export const DatasetConfig = Schema.Union(builtIn.map(({ schema }) => schema))
+
+/** A data set, ready to be asked for its tasks. */
+export interface Dataset {
+  readonly type: string
+  readonly tasks: TaskSet
+  /** What the config came to, with every default in it, as it stands in a file: opening that again is opening the same. */
+  readonly config: Plain
+}
+
+const aliases = { questionField: "inputField", answerField: "targetField" } as const
+
+/** In the spelling of code, with one name for each thing and the kind named. */
+const spelled = (said: unknown, from: DecodeOptions) =>
+  Effect.suspend(() => {
+    if (!isPlain(said)) {
+      const key = (from.prefix ?? []).map(snakeCase).join(".")
+      const message = `${from.source}: ${key === "" ? "config" : key}: expected a data set, found ${display(said)}`
+      return Effect.fail(new ConfigError({ source: from.source, key, message }))
+    }
+    // Items are data: their keys stay as they are.
+    const { items, ...rest } = said
+    const camel = toCamelCase(rest)
+    const config: Record<string, unknown> = isPlain(camel) ? { ...camel } : {}
+    if (items !== undefined) config["items"] = items
+    for (const [alias, name] of Object.entries(aliases)) {
+      if (config[alias] === undefined) continue
+      if (config[name] !== undefined && config[name] !== config[alias]) {
+        const other = name === "inputField" ? "input_field" : "target_field"
+        return Effect.fail(
+          wrongKey(
+            from,
+            alias,
+            `expected one of it and ${other}, which are the same, found ${display(config[alias])} and ${display(config[name])}`,
+          ),
+        )
+      }
+      config[name] = config[alias]
+      delete config[alias]
+    }
+    const inferred = config["evalMode"] === undefined ? "qa" : "omega_math"
+    config["type"] ??= inferred
+    return Effect.succeed(config)
+  })
+
+const kindOf = (type: unknown, from: DecodeOptions) =>
+  Effect.flatMap(Kinds, (kinds) => {
+    // The last of a name holds, so that people can put their own in the place of a built-in one.
+    const kind = kinds.findLast((candidate) => candidate.type === type)
+    if (kind !== undefined) return Effect.succeed(kind)
+    if (type === "alfworld") {
+      const problem = `"alfworld" needs a simulator that isn't part of this; give a kind of one's own of that name, as Datasets.Kinds`
+      return Effect.fail(wrongKey(from, "type", problem))
+    }
+    const names = kinds.map((known) => known.type)
+    const near = typeof type === "string" ? closest(type, names) : undefined
+    const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
+    return Effect.fail(wrongKey(from, "type", `expected a known kind of data set, found ${display(type)}; ${hint}`))
+  })
+
+const inFile = (encoded: Plain): Plain => {
+  const { items, ...rest } = encoded
+  const snake = toSnakeCase(rest)
+  return { ...(isPlain(snake) ? snake : {}), ...(items === undefined ? {} : { items }) }
+}
+
+const fromUnknown: DecodeOptions = { source: "data set" }
+
+const decodedBy = (said: unknown, from: DecodeOptions) =>
+  Effect.gen(function* () {
+    const config = yield* spelled(said, from)
+    const kind = yield* kindOf(config["type"], from)
+    return { kind, config, effective: inFile(yield* kind.decode(config, from)) }
+  })
+
+/**
+ * What a config comes to, without opening anything: strictly read, every default in it, spelled as in a file. The keys
+ * of its `items` are data and stay as they are.
+ */
+export const decode = (said: unknown, from: DecodeOptions = fromUnknown): Effect.Effect<Plain, ConfigError> =>
+  Effect.map(decodedBy(said, from), ({ effective }) => effective)
+
+/** The data set of a config, in either spelling of its keys. Files are named from `baseDir`. */
+export const open = (
+  said: unknown,
+  { from = fromUnknown, ...context }: Pick<OpenContext, "baseDir"> & Partial<OpenContext>,
+): Opening<Dataset> =>
+  Effect.gen(function* () {
+    const { kind, config, effective } = yield* decodedBy(said, from)
+    return { type: kind.type, tasks: yield* kind.open(config, { from, ...context }), config: effective }
+  })

@@ -1,0 +1,64 @@
+/**
+ * What can be called in an env: a name, a description, parameters by a Schema, and a function from state to state. What
+ * is wrong with a call is its result, which the model sees and can act upon; the state is then as it was.
+ *
+ * @example
+ * ```ts
+ * const deposit = EnvTool.make({
+ *   name: "deposit",
+ *   description: "Puts money into the account.",
+ *   parameters: Schema.Struct({ amount: Schema.Int }),
+ *   run: (balance: number, { amount }) =>
+ *     amount > 0 ? { state: balance + amount, content: "done" } : { problem: "expected more than nothing" },
+ * })
+ * const env = TextEnv.make({ ...rules, ...EnvTool.all([deposit]) })
+ * ```
+ */
+import { Effect, type Schema } from "effect"
+import { jsonSchema } from "../config/jsonSchema.ts"
+import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
+import { toolArguments } from "../lm/toolArguments.ts"
+import type { CallResult, TextRules } from "./TextEnv.ts"
+
+/** What a call did, or why it did nothing. Content that is no text becomes JSON. */
+export type Done<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
+
+export interface EnvTool<State> {
+  readonly spec: ToolSpec
+  readonly call: (state: State, call: ToolCall) => Effect.Effect<CallResult & { readonly state: State }>
+}
+
+/** A function of the env over the Schema of its parameters, which are decoded before it runs. */
+export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(tool: {
+  readonly name: string
+  readonly description: string
+  /** Of an object. */
+  readonly parameters: Parameters
+  readonly run: (state: State, parameters: Parameters["Type"]) => Done<State>
+}): EnvTool<State> => {
+  const { name, description, parameters, run } = tool
+  return {
+    spec: { name, description, parameters: jsonSchema(parameters) },
+    call: (state, call) =>
+      Effect.gen(function* () {
+        const decoded = yield* toolArguments(parameters, call)
+        const done = run(state, decoded)
+        if ("problem" in done) return yield* Effect.fail(done.problem)
+        const { content } = done
+        return { state: done.state, content: typeof content === "string" ? content : JSON.stringify(content) }
+      }).pipe(Effect.catch((content) => Effect.succeed({ state, content, isError: true }))),
+  }
+}
+
+/** What the rules of an env say of its tools. */
+export const all = <State>(
+  tools: ReadonlyArray<EnvTool<State>>,
+): Required<Pick<TextRules<State>, "tools" | "call">> => {
+  const byName = new Map(tools.map((tool) => [tool.spec.name, tool]))
+  return {
+    tools: tools.map(({ spec }) => spec),
+    call: (state, call) =>
+      byName.get(call.name)?.call(state, call) ??
+      Effect.succeed({ state, content: `There is no tool "${call.name}".`, isError: true }),
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Which tag a number in a financial report has: `type: finer`.
+ *
+ * @example
+ * ```yaml
+ * train_dataset:
+ *   type: finer
+ *   dataset_path: data/finer.jsonl # {"context": "Which tag has 12.5 in …?", "target": "InterestExpense"} a line
+ *   prepend_options: true
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import type { Plain } from "../config/Config.ts"
+import { withDefault } from "../config/fields.ts"
+import { exact } from "./answers/score.ts"
+import { open, recordFields, templateOf } from "./data/fileSet.ts"
+import { asked } from "./data/question.ts"
+import { type DatasetKind, make as makeKind } from "./DatasetKind.ts"
+import { make as makeQuestion } from "./Question.ts"
+
+export const Config = Schema.Struct({
+  type: Schema.Literal("finer"),
+  ...recordFields({ input: "context", target: "target", split: "test" }),
+  /** Puts the tags before every question. */
+  prependOptions: withDefault(Schema.Boolean, false),
+  /** The tags to choose from; null takes all tags that are an answer in this data set. */
+  options: withDefault(Schema.NullOr(Schema.Array(Schema.String)), null),
+})
+export type Config = typeof Config.Type
+
+export const kind: DatasetKind = makeKind({
+  type: "finer",
+  schema: Config,
+  open: (config, context) =>
+    Effect.gen(function* () {
+      const put = yield* templateOf(config, context)
+      const answers = new Set<string>()
+      let known: string | undefined
+      // Asked of the first task: all records have been read by then.
+      const options = (): string => (known ??= (config.options ?? [...answers].toSorted()).join(", "))
+      const tags = config.prependOptions
+        ? (question: string) => `The tags to choose from: ${options()}.\n\n${question}`
+        : (question: string) => question
+      let reading = true
+      const task = (fields: Plain, index: number) => {
+        const question = asked(fields, config)
+        if (typeof question === "string") return question
+        if (reading && config.prependOptions) for (const target of question.key.targets) answers.add(target)
+        return makeQuestion({
+          id: question.id ?? `finer-${index + 1}`,
+          type: "finer",
+          metadata: question.metadata,
+          observation: reading ? "" : put(tags(question.question)),
+          key: question.key,
+          score: exact,
+        })
+      }
+      const tasks = yield* open(config, context, task)
+      reading = false
+      return tasks
+    }),
+})

@@ -1,0 +1,103 @@
+/**
+ * Questions with known answers, of a file or of the config itself: `type: qa`.
+ *
+ * @example
+ * ```yaml
+ * train_dataset:
+ *   type: qa
+ *   dataset_path: data/train.jsonl # {"question": "2 + 2?", "answer": 4} a line
+ *   task_type: numeric
+ * ```
+ */
+import { Context, Effect, Schema } from "effect"
+import { closest } from "../config/closest.ts"
+import { withDefault } from "../config/fields.ts"
+import { choiceOf, exact, f1, letterOf, mcq, numeric } from "./answers/score.ts"
+import { open, recordFields, templateOf } from "./data/fileSet.ts"
+import { asked, type Asked } from "./data/question.ts"
+import { make as makeKind, type DatasetKind, wrongKey } from "./DatasetKind.ts"
+import { type AnyScorer, make as makeQuestion } from "./Question.ts"
+
+export type { AnyScorer as Scorer } from "./Question.ts"
+
+/** Scorers of one's own, for `task_type: custom` with their name as `env_class`. */
+export const Scorers = Context.Reference<Readonly<Record<string, AnyScorer>>>("effect-rl/task/Scorers", {
+  defaultValue: () => ({}),
+})
+
+/** The names that other programs give to the same. */
+const classes = { QAEnv: "exact", MathQAEnv: "numeric", MCQEnv: "mcq" } as const
+
+const builtIn = { exact, f1, numeric, mcq } as const
+
+export const Config = Schema.Struct({
+  type: withDefault(Schema.Literal("qa"), "qa"),
+  ...recordFields({ input: "question", target: "answer" }),
+  /** How answers are compared: as texts, by common words, as numbers, as choices, or by `env_class`. */
+  taskType: withDefault(Schema.Literals(["exact", "f1", "numeric", "mcq", "custom"]), "exact"),
+  /** The name of a custom scorer, or of another program's class that does the same; null scores by `task_type`. */
+  envClass: withDefault(Schema.NullOr(Schema.String), null),
+})
+export type Config = typeof Config.Type
+
+/** The class's own name, of a dotted path as of Python's. */
+const lastPart = (path: string): string => path.replace(/^.*[.:]/s, "")
+
+type Named = { readonly name: string; readonly score: AnyScorer } | { readonly problem: string }
+
+const scorerOf = (config: Config, own: Readonly<Record<string, AnyScorer>>): Named => {
+  const { taskType, envClass } = config
+  if (envClass === null) {
+    return taskType === "custom"
+      ? { problem: "expected the name of a scorer for task_type: custom, found nothing" }
+      : { name: taskType, score: builtIn[taskType] }
+  }
+  const name = lastPart(envClass)
+  if (Object.hasOwn(own, name)) return { name, score: own[name] }
+  const known = Object.entries(classes).find(([other]) => other === name)?.[1]
+  if (known !== undefined) return { name: known, score: builtIn[known] }
+  const names = [...Object.keys(classes), ...Object.keys(own)]
+  const near = closest(name, names)
+  const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
+  return { problem: `unknown class "${envClass}"; ${hint}; those of one's own are given in code, as Qa.Scorers` }
+}
+
+/** What a record's answer can't be scored by, if anything. */
+const problemOf = (task: string, { key }: Asked): string | undefined => {
+  const { targets, choices } = key
+  if (task !== "mcq" || choices === undefined) return undefined
+  const odd = targets.find((target) => choiceOf(target, choices) === undefined)
+  return odd === undefined
+    ? undefined
+    : `expected the answer to be one of the choices, or its letter, found ${JSON.stringify(odd)}`
+}
+
+const withChoices = (question: string, choices: ReadonlyArray<string> | undefined): string =>
+  choices === undefined
+    ? question
+    : `${question}\n\n${choices.map((choice, index) => `${letterOf(index)}. ${choice}`).join("\n")}`
+
+export const kind: DatasetKind = makeKind({
+  type: "qa",
+  schema: Config,
+  open: (config, context) =>
+    Effect.gen(function* () {
+      const scorer = scorerOf(config, yield* Scorers)
+      if ("problem" in scorer) return yield* wrongKey(context.from, "envClass", scorer.problem)
+      const put = yield* templateOf(config, context)
+      return yield* open(config, context, (fields, index) => {
+        const question = asked(fields, config)
+        if (typeof question === "string") return question
+        const problem = problemOf(scorer.name, question)
+        if (problem !== undefined) return problem
+        return makeQuestion({
+          id: question.id ?? `qa-${index + 1}`,
+          type: "qa",
+          metadata: { task_type: scorer.name, ...question.metadata },
+          observation: put(withChoices(question.question, question.key.choices)),
+          key: question.key,
+          score: scorer.score,
+        })
+      })
+    }),
+})

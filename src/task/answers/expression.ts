@@ -1,0 +1,281 @@
+/**
+ * Expressions as people and models write them, in plain text or LaTeX, read into functions of their variables. Two are
+ * equivalent when they agree wherever they are tried: no algebra is needed for that, and none is here.
+ *
+ * @example
+ * ```ts
+ * equivalent("(x+1)^2", "x^2 + 2x + 1") // true
+ * constantOf("2\\sqrt{3}") // 3.464…
+ * ```
+ */
+import { stream } from "../../rng/Rng.ts"
+import { bare } from "./number.ts"
+
+type Variables = ReadonlyMap<string, number>
+type Expression = (variables: Variables) => number
+
+interface Parsed {
+  readonly names: ReadonlySet<string>
+  readonly value: Expression
+}
+
+/** An answer is a line; what is longer is no expression, and must not take a machine's time. */
+const mostCharacters = 2000
+const mostDepth = 100
+
+const functions: Readonly<Record<string, (value: number) => number>> = {
+  sin: Math.sin,
+  cos: Math.cos,
+  tan: Math.tan,
+  arcsin: Math.asin,
+  arccos: Math.acos,
+  arctan: Math.atan,
+  sinh: Math.sinh,
+  cosh: Math.cosh,
+  tanh: Math.tanh,
+  exp: Math.exp,
+  ln: Math.log,
+  log: Math.log,
+  sqrt: Math.sqrt,
+  abs: Math.abs,
+  floor: Math.floor,
+  ceil: Math.ceil,
+}
+const constants: Readonly<Record<string, number>> = { pi: Math.PI, e: Math.E }
+const greek = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|phi|psi|omega|rho|sigma|tau"
+const words = new RegExp(`^(?:${[...Object.keys(functions), "frac", "pi", greek].join("|")})`)
+
+const token =
+  /\s+|(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|\\?([A-Za-z]+)|(\*\*|[-+*/^(){}[\]!_])|([\s\S])/gy
+
+/** Numbers, names and signs, or undefined where there is something else. */
+const tokensOf = (text: string): ReadonlyArray<string> | undefined => {
+  // Powers as programs write them, before two stars mean bold.
+  const plain = bare(text.replace(/(?<=[\w)\]}])\s*\*\*\s*(?=[\w({\\-])/g, "^"))
+    .replace(/\\(?:cdot|times)|[×·]/g, "*")
+    .replace(/\\div|÷/g, "/")
+    .replace(/\\[dt]?frac/g, "\\frac")
+    // LaTeX takes one digit where no braces are: \frac12 is a half.
+    .replace(/\\frac\s*(\d)/g, "\\frac{$1}")
+    .replace(/(\\frac\s*\{[^{}]*\})\s*(\d)/g, "$1{$2}")
+    .replace(/π/g, "pi ")
+    .replace(/√/g, "sqrt ")
+    .replace(/\\operatorname\s*\{(\w+)\}/g, "$1")
+  const tokens: Array<string> = []
+  for (const [, number, letters, sign, other] of plain.matchAll(token)) {
+    if (other !== undefined) return undefined
+    if (number !== undefined) tokens.push(number)
+    else if (sign !== undefined) tokens.push(sign === "**" ? "^" : sign)
+    else if (letters !== undefined) {
+      // "2xy" is a product, "sinx" a function of x.
+      for (let rest = letters; rest !== "";) {
+        const word = words.exec(rest)?.[0] ?? rest[0]
+        tokens.push(word)
+        rest = rest.slice(word.length)
+      }
+    }
+  }
+  return tokens
+}
+
+const factorial = (value: number): number => {
+  if (!Number.isInteger(value) || value < 0 || value > 170) return Number.NaN
+  let product = 1
+  for (let factor = 2; factor <= value; factor++) product *= factor
+  return product
+}
+
+/** What can't be read; it never leaves this file. */
+class Unreadable extends Error {}
+
+const closing: Readonly<Record<string, string>> = { "(": ")", "{": "}", "[": "]" }
+
+/** Sums of products of powers, read from the left with one token of foresight. */
+class Reader {
+  readonly names = new Set<string>()
+  readonly #tokens: ReadonlyArray<string>
+  #at = 0
+  #depth = 0
+
+  constructor(tokens: ReadonlyArray<string>) {
+    this.#tokens = tokens
+  }
+
+  whole(): Expression {
+    const value = this.#sum()
+    if (this.#at < this.#tokens.length) throw new Unreadable()
+    return value
+  }
+
+  #peek(): string | undefined {
+    return this.#tokens[this.#at]
+  }
+
+  #take(wanted: string): boolean {
+    if (this.#peek() !== wanted) return false
+    this.#at++
+    return true
+  }
+
+  #sum(): Expression {
+    if (++this.#depth > mostDepth) throw new Unreadable()
+    let value = this.#product()
+    for (;;) {
+      const left = value
+      if (this.#take("+")) {
+        const right = this.#product()
+        value = (at) => left(at) + right(at)
+      } else if (this.#take("-")) {
+        const right = this.#product()
+        value = (at) => left(at) - right(at)
+      } else break
+    }
+    this.#depth--
+    return value
+  }
+
+  #product(): Expression {
+    let value = this.#signed()
+    for (;;) {
+      const left = value
+      if (this.#take("*")) {
+        const right = this.#signed()
+        value = (at) => left(at) * right(at)
+      } else if (this.#take("/")) {
+        const right = this.#signed()
+        value = (at) => left(at) / right(at)
+      } else if (this.#begins()) {
+        const right = this.#power()
+        value = (at) => left(at) * right(at)
+      } else return value
+    }
+  }
+
+  /** Whether what follows is a factor, though no sign stands before it. */
+  #begins(): boolean {
+    const next = this.#peek()
+    return next !== undefined && (/^[\w.]/.test(next) || next === "(" || next === "{") && next !== "_"
+  }
+
+  #signed(): Expression {
+    if (++this.#depth > mostDepth) throw new Unreadable()
+    const negative = this.#take("-")
+    const value = negative || this.#take("+") ? this.#signed() : this.#power()
+    this.#depth--
+    return negative ? (at) => -value(at) : value
+  }
+
+  #power(): Expression {
+    let base = this.#atom()
+    while (this.#take("!")) {
+      const inner = base
+      base = (at) => factorial(inner(at))
+    }
+    if (!this.#take("^")) return base
+    const exponent = this.#signed()
+    return (at) => base(at) ** exponent(at)
+  }
+
+  #group(): Expression {
+    const open = this.#peek()
+    if (open === undefined || !Object.hasOwn(closing, open)) throw new Unreadable()
+    this.#at++
+    const value = this.#sum()
+    if (!this.#take(closing[open])) throw new Unreadable()
+    return value
+  }
+
+  #atom(): Expression {
+    const next = this.#peek()
+    if (next === undefined) throw new Unreadable()
+    if (Object.hasOwn(closing, next)) return this.#group()
+    this.#at++
+    if (/^[\d.]/.test(next)) {
+      const number = Number(next)
+      return () => number
+    }
+    if (!/^[A-Za-z]/.test(next)) throw new Unreadable()
+    if (next === "frac") {
+      const above = this.#atom()
+      const below = this.#atom()
+      return (at) => above(at) / below(at)
+    }
+    if (Object.hasOwn(functions, next)) return this.#applied(next)
+    if (Object.hasOwn(constants, next)) {
+      const constant = constants[next]
+      return () => constant
+    }
+    const name = this.#take("_") ? `${next}_${this.#subscript()}` : next
+    this.names.add(name)
+    return (at) => at.get(name) ?? Number.NaN
+  }
+
+  #subscript(): string {
+    const braced = this.#take("{")
+    const name = this.#peek()
+    if (name === undefined || !/^\w+$/.test(name)) throw new Unreadable()
+    this.#at++
+    if (braced && !this.#take("}")) throw new Unreadable()
+    return name
+  }
+
+  #applied(name: string): Expression {
+    const apply = functions[name]
+    if (name === "sqrt" && this.#peek() === "[") {
+      const degree = this.#group()
+      const of = this.#atom()
+      return (at) => of(at) ** (1 / degree(at))
+    }
+    let base: Expression | undefined
+    if (name === "log" && this.#take("_")) base = this.#atom()
+    // sin^2 x is (sin x)^2.
+    const exponent = this.#take("^") ? this.#atom() : undefined
+    const bracketed = this.#peek() === "(" || this.#peek() === "{"
+    const of = bracketed || name === "sqrt" ? this.#atom() : this.#power()
+    const value: Expression = base === undefined ? (at) => apply(of(at)) : (at) => Math.log(of(at)) / Math.log(base(at))
+    return exponent === undefined ? value : (at) => value(at) ** exponent(at)
+  }
+}
+
+/** What stands after "y =" or "f(x) =". */
+const rightSide = (text: string): string => text.replace(/^\s*\\?[A-Za-z]+\s*(?:\([A-Za-z, ]*\))?\s*=(?!=)/, "")
+
+const parse = (text: string): Parsed | undefined => {
+  if (text.length > mostCharacters) return undefined
+  const tokens = tokensOf(rightSide(text))
+  if (tokens === undefined || tokens.length === 0) return undefined
+  const reader = new Reader(tokens)
+  try {
+    return { value: reader.whole(), names: reader.names }
+  } catch (error) {
+    if (error instanceof Unreadable) return undefined
+    throw error
+  }
+}
+
+/** The value of an expression without variables; undefined where it is something else, or not finite. */
+export const constantOf = (text: string): number | undefined => {
+  const parsed = parse(text)
+  if (parsed === undefined || parsed.names.size > 0) return undefined
+  const value = parsed.value(new Map())
+  return Number.isFinite(value) ? value : undefined
+}
+
+/** Whether both can be read and agree wherever they are tried. */
+export const equivalent = (left: string, right: string): boolean => {
+  const [a, b] = [parse(left), parse(right)]
+  if (a === undefined || b === undefined) return false
+  const names = [...new Set([...a.names, ...b.names])].toSorted()
+  const tries = names.length === 0 ? 1 : 24
+  let compared = 0
+  for (let index = 0; index < tries; index++) {
+    // Roots and logarithms are defined on one side of zero, and signs show on the other: both are tried.
+    const low = index % 2 === 0 ? 0.1 : -3
+    const at = new Map(names.map((name) => [name, low + (3 - low) * stream(0, "expression", index, name).uniform()]))
+    const [x, y] = [a.value(at), b.value(at)]
+    if (!Number.isFinite(x) && !Number.isFinite(y)) continue
+    if (!(Math.abs(x - y) <= 1e-8 * Math.max(1, Math.abs(x), Math.abs(y)))) return false
+    compared++
+  }
+  return compared > 0
+}

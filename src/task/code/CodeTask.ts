@@ -1,0 +1,158 @@
+/**
+ * Functions to write in JavaScript, proven by tests that are run where they can do no harm: `type: code`. A point if all
+ * tests pass, or, with `partial: true`, the part of them that does. With more than one attempt one is told which test
+ * failed first and what came of it, though not what was expected.
+ *
+ * @example
+ * ```yaml
+ * train_dataset:
+ *   type: code
+ *   dataset_path: data/tasks.jsonl # {"prompt": "Write add(a, b).", "tests": [{"run": "add(1, 2)", "expected": 3}]} a line
+ *   attempts: 3
+ * ```
+ */
+import { Effect, Option, Schema } from "effect"
+import { display } from "../../config/Config.ts"
+import { positiveInt, withDefault } from "../../config/fields.ts"
+import { EnvError } from "../../env/EnvError.ts"
+import { open, recordFields, templateOf } from "../data/fileSet.ts"
+import { fieldOf } from "../data/question.ts"
+import { type DatasetKind, make as makeKind, wrongKey } from "../DatasetKind.ts"
+import { ends, game, goesOn } from "../games/aloud.ts"
+import type { TextEnv } from "../TextEnv.ts"
+import { type CodeRunnerService, CodeRunner, CodeTest, type Outcome } from "./CodeRunner.ts"
+
+/** The program in what a model wrote: what stands between fences, or all of it; `export` means nothing here. */
+export const programOf = (action: string): string => {
+  const fenced = Array.from(action.matchAll(/^[ \t]*```[^\n]*\n([\s\S]*?)^[ \t]*```/gm), ([, code]) => code)
+  const code = fenced.length === 0 ? action : fenced.join("\n")
+  return code.replace(/^([ \t]*)export\s+(?:default\s+)?(?=(?:async\s+)?(?:function|class|const|let|var)\b)/gm, "$1")
+}
+
+const wordsOf = (outcome: Outcome): string => {
+  switch (outcome._tag) {
+    case "Passed":
+      return "passed"
+    case "Failed":
+      return `gave ${outcome.got.length > 200 ? `${outcome.got.slice(0, 200)}…` : outcome.got}, which is wrong`
+    case "Threw":
+      return `threw ${outcome.message}`
+    case "TimedOut":
+      return "took too long"
+    case "OutOfMemory":
+      return "took too much memory"
+    case "Crashed":
+      return `crashed: ${outcome.message}`
+  }
+}
+
+/** What is said of a try. */
+const report = (tests: ReadonlyArray<CodeTest>, outcomes: ReadonlyArray<Outcome>): string => {
+  const passed = outcomes.filter(({ _tag }) => _tag === "Passed").length
+  const at = outcomes.findIndex(({ _tag }) => _tag !== "Passed")
+  if (at < 0) return tests.length === 1 ? "The test passed." : `All ${tests.length} tests passed.`
+  return `${passed} of ${tests.length} tests passed. ${tests[at].run} ${wordsOf(outcomes[at])}.`
+}
+
+export interface Task {
+  readonly id: string
+  readonly prompt: string
+  readonly tests: ReadonlyArray<CodeTest>
+  readonly runner: CodeRunnerService
+  /** 1 unless given. */
+  readonly attempts?: number
+  readonly partial?: boolean
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+interface State {
+  readonly tried: number
+}
+
+export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false, metadata = {} }: Task): TextEnv =>
+  game<State>({
+    id,
+    type: "code",
+    metadata,
+    // Room for thinking aloud, where there is more than one step anyway.
+    maxSteps: attempts === 1 ? 1 : 2 * attempts,
+    begin: () => ({ state: { tried: 0 }, observation: prompt }),
+    step: ({ tried }, action) =>
+      runner.run({ program: programOf(action), tests }).pipe(
+        Effect.mapError(({ message }) => new EnvError({ env: id, message: `env "${id}": ${message}` })),
+        Effect.map((outcomes) => {
+          const next: State = { tried: tried + 1 }
+          const passed = outcomes.filter(({ _tag }) => _tag === "Passed").length
+          const message = report(tests, outcomes)
+          const isOver = passed === tests.length || next.tried === attempts
+          const score = passed === tests.length ? 1 : partial ? passed / tests.length : 0
+          const led = isOver
+            ? ends(next, { score, message })
+            : goesOn(
+                next,
+                `${message} ${attempts - next.tried === 1 ? "1 attempt is" : `${attempts - next.tried} attempts are`} left.`,
+              )
+          return { ...led, feedback: { ...led.feedback, extra: { passed, tests: tests.length } }, info: { outcomes } }
+        }),
+      ),
+  })
+
+export const Config = Schema.Struct({
+  type: withDefault(Schema.Literal("code"), "code"),
+  ...recordFields({ input: "prompt", target: "tests" }),
+  /** The number of attempts at each task. */
+  attempts: withDefault(positiveInt, 1),
+  /** Scores the share of tests that pass, instead of all or nothing. */
+  partial: withDefault(Schema.Boolean, false),
+})
+export type Config = typeof Config.Type
+
+const decodeTests = Schema.decodeUnknownOption(Schema.NonEmptyArray(CodeTest))
+
+/** A list of tests; in CSV, as JSON. */
+const testsOf = (value: unknown): ReadonlyArray<CodeTest> | undefined => {
+  if (typeof value === "string") {
+    try {
+      const parsed: unknown = JSON.parse(value)
+      return typeof parsed === "string" ? undefined : testsOf(parsed)
+    } catch {
+      return undefined
+    }
+  }
+  return Option.getOrUndefined(decodeTests(value))
+}
+
+export const kind: DatasetKind = makeKind({
+  type: "code",
+  schema: Config,
+  open: (config, context) =>
+    Effect.gen(function* () {
+      const runner = Option.getOrUndefined(yield* Effect.serviceOption(CodeRunner))
+      if (runner === undefined) {
+        const message = 'programs can\'t be run here: a CodeRunner is needed, such as that of "effect-rl/node"'
+        return yield* wrongKey(context.from, "type", message)
+      }
+      const put = yield* templateOf(config, context)
+      const { inputField, targetField, idField, metaFields, attempts, partial } = config
+      return yield* open(config, context, (fields, index) => {
+        const prompt = fieldOf(fields, inputField)
+        if (typeof prompt !== "string" || prompt.trim() === "") {
+          return `"${inputField}": expected text, found ${display(prompt)}`
+        }
+        const tests = testsOf(fieldOf(fields, targetField))
+        if (tests === undefined) {
+          return `"${targetField}": expected a list of { run, expected }, found ${display(fieldOf(fields, targetField))}`
+        }
+        const id = idField === null ? undefined : fieldOf(fields, idField)
+        return make({
+          id: typeof id === "string" || typeof id === "number" ? String(id) : `code-${index + 1}`,
+          prompt: put(prompt),
+          tests,
+          runner,
+          attempts,
+          partial,
+          metadata: Object.fromEntries(metaFields.map((name) => [name, fieldOf(fields, name) ?? null])),
+        })
+      })
+    }),
+})

@@ -1,0 +1,165 @@
+/**
+ * Programs in a process of their own, which may do nothing but compute: no files, no network, no other processes, no
+ * environment, a limit of memory and one of time.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { availableParallelism } from "node:os"
+import { Effect, Layer, Schema, Semaphore } from "effect"
+import { messageOf } from "../../config/text.ts"
+import { Answer, CodeRunner, CodeRunnerError, judge, type Outcome, type Work } from "./CodeRunner.ts"
+import { guest, lockDown } from "./guest-node.ts"
+
+export interface Options {
+  /** For all tests of a program together, from when it is ready; 5000 unless given. */
+  readonly timeoutMs?: number
+  /** What a program may have beside what Node itself needs; 128 unless given. */
+  readonly memoryMb?: number
+  /** How many programs run at a time; as many as there are processors unless given. */
+  readonly concurrency?: number
+}
+
+/** Some tools name functions by a helper of theirs, which isn't where the text is run. */
+const guestText = `const __name = (value) => value; (${guest.toString()})(${lockDown.toString()})`
+
+/** How Node runs a text that may do nothing. */
+export const flags = (memoryMb: number, text = guestText): ReadonlyArray<string> => [
+  "--permission",
+  "--disallow-code-generation-from-strings",
+  "--frozen-intrinsics",
+  "--no-addons",
+  "--no-warnings",
+  "--v8-pool-size=1",
+  `--max-old-space-size=${memoryMb}`,
+  "--max-semi-space-size=4",
+  "--eval",
+  text,
+]
+
+/** What Node takes for itself, in MiB: resident, and (much of it never touched) as data. */
+const residentOfNode = 96
+const dataOfNode = 1024
+
+/** Node can't bound buffers outside of its heap, the system can: no more data, no files written, no core dumped. */
+const started = (memoryMb: number): ChildProcess => {
+  const options = { env: {}, cwd: "/", stdio: ["pipe", "pipe", "pipe"] as ["pipe", "pipe", "pipe"] }
+  if (process.platform === "win32") return spawn(process.execPath, flags(memoryMb), { ...options, cwd: undefined })
+  const limits = `ulimit -d ${(memoryMb + dataOfNode) * 1024}; ulimit -c 0; ulimit -f 0`
+  return spawn(
+    "/bin/sh",
+    ["-c", `{ ${limits}; } 2>/dev/null; exec "$0" "$@"`, process.execPath, ...flags(memoryMb)],
+    options,
+  )
+}
+
+/** The memory of a process, in MiB; undefined where the system doesn't say. */
+const residentOf = (pid: number | undefined): number | undefined => {
+  try {
+    const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]
+    return kib === undefined ? undefined : Number(kib) / 1024
+  } catch {
+    return undefined
+  }
+}
+
+/** Much more than all answers that are none too long. */
+const mostOutput = 2 ** 26
+const startMs = 30_000
+const lookEveryMs = 20
+
+const readAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
+
+interface Ended {
+  readonly answers: ReadonlyMap<number, Answer>
+  /** Of the tests that have no answer. */
+  readonly because: Outcome
+}
+
+const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Effect.Effect<Ended, CodeRunnerError> =>
+  Effect.callback<Ended, CodeRunnerError>((resume) => {
+    const answers = new Map<number, Answer>()
+    let because: Outcome | undefined
+    let ready = false
+    let rest = ""
+    let output = 0
+    let complaint = ""
+    const child = started(memoryMb)
+
+    const stop = (why: Outcome): void => {
+      because ??= why
+      child.kill("SIGKILL")
+    }
+    let timer = setTimeout(() => stop({ _tag: "Crashed", message: "it did not begin" }), startMs)
+    const watch = setInterval(() => {
+      if ((residentOf(child.pid) ?? 0) > memoryMb + residentOfNode) stop({ _tag: "OutOfMemory" })
+    }, lookEveryMs)
+    const finish = (result: Effect.Effect<Ended, CodeRunnerError>): void => {
+      clearTimeout(timer)
+      clearInterval(watch)
+      resume(result)
+    }
+
+    const line = (text: string): void => {
+      if (!ready) {
+        ready = text === "ready"
+        clearTimeout(timer)
+        timer = setTimeout(() => stop({ _tag: "TimedOut" }), timeoutMs)
+        return
+      }
+      const answer = readAnswer(text)
+      // The first answer counts.
+      if (answer._tag === "Some" && !answers.has(answer.value.index)) answers.set(answer.value.index, answer.value)
+    }
+
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      output += text.length
+      if (output > mostOutput) return stop({ _tag: "Crashed", message: "it wrote too much" })
+      const lines = (rest + text).split("\n")
+      rest = lines.pop() ?? ""
+      for (const each of lines) line(each)
+    })
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      if (complaint.length < 10_000) complaint += text
+    })
+    // A process that is gone before it read all is told of when it closes.
+    child.stdin?.on("error", () => {})
+    child.on("error", (error) =>
+      finish(Effect.fail(new CodeRunnerError({ message: `programs can't be run: ${messageOf(error)}` }))),
+    )
+    child.on("close", (code, signal) => {
+      if (!ready && because === undefined) {
+        const message = `programs can't be run: their process ended by ${signal ?? code}: ${complaint.trim().split("\n")[0]}`
+        return finish(Effect.fail(new CodeRunnerError({ message })))
+      }
+      const isFull = /out of memory|allocation failed/i.test(complaint)
+      const crashed: Outcome = { _tag: "Crashed", message: `its process ended by ${signal ?? `exit code ${code}`}` }
+      finish(Effect.succeed({ answers, because: because ?? (isFull ? { _tag: "OutOfMemory" } : crashed) }))
+    })
+    child.stdin?.end(JSON.stringify({ program, runs: tests.map(({ run }) => run) }))
+
+    return Effect.sync(() => {
+      clearTimeout(timer)
+      clearInterval(watch)
+      child.kill("SIGKILL")
+    })
+  })
+
+/** @example `Effect.provide(program, Node.codeRunner({ timeoutMs: 2000, memoryMb: 64 }))` */
+export const layer = ({ timeoutMs = 5000, memoryMb = 128, concurrency }: Options = {}): Layer.Layer<CodeRunner> =>
+  Layer.effect(
+    CodeRunner,
+    Effect.gen(function* () {
+      const slots = yield* Semaphore.make(concurrency ?? availableParallelism())
+      return {
+        run: (work) =>
+          work.tests.length === 0
+            ? Effect.succeed([])
+            : Effect.map(slots.withPermits(1)(play(work, timeoutMs, memoryMb)), ({ answers, because }) =>
+                work.tests.map((test, index): Outcome => {
+                  const answer = answers.get(index)
+                  return answer === undefined ? because : judge(test, answer)
+                }),
+              ),
+      }
+    }),
+  )

@@ -1,0 +1,228 @@
+/**
+ * Records by their places: of a JSONL or CSV file, which is read where it is asked, or of a list.
+ *
+ * Opening a file reads it once from end to end: every record is checked, so that what is wrong is said before a run has
+ * begun; then only the places of records are kept, 12 bytes each.
+ */
+import { Effect, FileSystem, type Path, type PlatformError, Stream } from "effect"
+import { isPlain, type Plain } from "../../config/Config.ts"
+import { checkFile } from "../../config/files.ts"
+import { locate } from "../../config/places.ts"
+import { Sha256, sha256 } from "../../config/sha256.ts"
+import { DatasetError } from "../TaskSet.ts"
+import { fieldsOf } from "../../formats/csv.ts"
+import { pages } from "./pages.ts"
+import { RecordScanner } from "./RecordScanner.ts"
+
+export interface Records {
+  /** The file as it was named. */
+  readonly name: string
+  readonly size: number
+  /** SHA-256 of the contents. */
+  readonly digest: string
+  /** The record, and its place in words, as `tasks.jsonl:17`. */
+  readonly at: (index: number) => Effect.Effect<{ readonly fields: Plain; readonly place: string }, DatasetError>
+}
+
+/** What is wrong with a record, if anything is. */
+export type Check = (fields: Plain, index: number) => string | undefined
+
+type Form = { readonly _tag: "Jsonl" } | { readonly _tag: "Csv"; readonly separator: string }
+
+const formOf = (path: string): Form | undefined => {
+  const extension = path.toLowerCase().replace(/^.*\./s, ".")
+  if ([".jsonl", ".ndjson", ".json"].includes(extension)) return { _tag: "Jsonl" }
+  if (extension === ".csv") return { _tag: "Csv", separator: "," }
+  if (extension === ".tsv") return { _tag: "Csv", separator: "\t" }
+  return undefined
+}
+
+type Parsed = { readonly fields: Plain } | { readonly line: number; readonly problem: string }
+
+const shown = (text: string): string => {
+  const trimmed = text.trim()
+  return JSON.stringify(trimmed.length > 60 ? `${trimmed.slice(0, 57)}…` : trimmed)
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+const textOf = (bytes: Uint8Array): string | undefined => {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const fromJson = (text: string, line: number): Parsed => {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return { line, problem: `expected a JSON object on one line, found ${shown(text)}` }
+  }
+  if (isPlain(value)) return { fields: value }
+  const hint = Array.isArray(value) ? `; of one array, "jq -c '.[]'" makes a line for each item` : ""
+  return { line, problem: `expected a JSON object on one line, found ${shown(text)}${hint}` }
+}
+
+const fromCsv = (text: string, line: number, separator: string, names: ReadonlyArray<string>): Parsed => {
+  const values = fieldsOf(text, separator, line)
+  if ("problem" in values) return values
+  if (values.length !== names.length) {
+    return { line, problem: `expected ${names.length} fields as in the header, found ${values.length}` }
+  }
+  return { fields: Object.fromEntries(names.map((name, at) => [name, values[at]])) }
+}
+
+const headerProblem = (names: ReadonlyArray<string>): string | undefined => {
+  const twice = names.find((name, at) => names.indexOf(name) !== at)
+  if (twice !== undefined) return `expected a header of different names, found ${shown(twice)} twice`
+  return names.some((name) => name.trim() === "") ? "expected a header of names, found an empty one" : undefined
+}
+
+/** The places of records: offsets and lines in arrays that double. */
+class Places {
+  offsets = new Float64Array(1024)
+  lines = new Uint32Array(1024)
+  size = 0
+
+  add(offset: number, line: number): void {
+    if (this.size === this.offsets.length) {
+      const offsets = new Float64Array(2 * this.size)
+      const lines = new Uint32Array(2 * this.size)
+      offsets.set(this.offsets)
+      lines.set(this.lines)
+      this.offsets = offsets
+      this.lines = lines
+    }
+    this.offsets[this.size] = offset
+    this.lines[this.size++] = line
+  }
+}
+
+/** A record without what follows it up to the next one: its line end, and empty lines. */
+const withoutLineEnds = (text: string): string => {
+  let end = text.length
+  while (end > 0 && " \t\r\n".includes(text[end - 1])) end--
+  const lineEnd = text.indexOf("\n", end)
+  return (lineEnd < 0 ? text : text.slice(0, lineEnd)).replace(/\r$/, "")
+}
+
+/** The records of a file; `said` is how it was named. */
+export const ofFile = (
+  said: string,
+  baseDir: string,
+  check: Check,
+): Effect.Effect<Records, DatasetError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const { path, tried } = yield* locate(said, baseDir)
+    const failed = (problem: string): DatasetError => new DatasetError({ path, message: `${said}${problem}` })
+    const form = formOf(path)
+    if (form === undefined) {
+      return yield* failed(": expected a file named .jsonl (a JSON object a line), .csv or .tsv")
+    }
+
+    const places = new Places()
+    const hash = new Sha256()
+    let names: ReadonlyArray<string> | undefined
+    let skipped = 0
+
+    const parse = (text: string, line: number): Parsed =>
+      form._tag === "Jsonl" ? fromJson(text, line) : fromCsv(text, line, form.separator, names ?? [])
+
+    const scanner = new RecordScanner(form._tag === "Csv", (bytes, offset, line) => {
+      const text = textOf(bytes)
+      if (text === undefined) return `:${line}: expected UTF-8, found other bytes`
+      if (form._tag === "Csv" && names === undefined) {
+        const header = fieldsOf(text, form.separator, line)
+        const problem = "problem" in header ? header.problem : headerProblem(header)
+        if (problem !== undefined) return `:${line}: ${problem}`
+        if (!("problem" in header)) names = header
+        return undefined
+      }
+      const parsed = parse(text, line)
+      if ("problem" in parsed) return `:${parsed.line}: ${parsed.problem}`
+      const problem = check(parsed.fields, places.size)
+      if (problem !== undefined) return `:${line}: ${problem}`
+      places.add(offset + skipped, line)
+      return undefined
+    })
+
+    const unreadable = (error: PlatformError.PlatformError): DatasetError =>
+      failed(
+        error.reason._tag === "NotFound"
+          ? `: there is no such file; expected ${tried.join(" or ")}`
+          : `: can't be read: ${error.message.split("\n")[0]}`,
+      )
+
+    yield* Effect.mapError(checkFile(path, Infinity), (error) =>
+      failed(
+        error.missing ? `: there is no such file; expected ${tried.join(" or ")}` : `: can't be read: ${error.message}`,
+      ),
+    )
+    yield* fs.stream(path, { chunkSize: 256 * 1024 }).pipe(
+      Stream.mapError(unreadable),
+      Stream.runForEach((chunk) => {
+        const atStart = hash.size === 0
+        hash.update(chunk)
+        // The mark that some editors put before a file's text.
+        if (atStart && chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf) skipped = 3
+        const problem = scanner.push(atStart ? chunk.subarray(skipped) : chunk)
+        return problem === undefined ? Effect.void : Effect.fail(failed(problem))
+      }),
+    )
+    const problem = scanner.end()
+    if (problem !== undefined) return yield* failed(problem)
+    if (places.size === 0) return yield* failed(": expected at least one record, found none")
+
+    const { offsets, lines, size } = places
+    const fileBytes = hash.size
+    const range = pages(fs, path)
+    return {
+      name: said,
+      size,
+      digest: hash.hex(),
+      at: (index) =>
+        Effect.suspend(() => {
+          if (!(index >= 0 && index < size)) return Effect.fail(failed(`: there is no record ${index} of ${size}`))
+          const end = index + 1 < size ? offsets[index + 1] : fileBytes
+          return Effect.flatMap(Effect.mapError(range(offsets[index], end), unreadable), (bytes) => {
+            const place = `${said}:${lines[index]}`
+            const text = bytes.length === end - offsets[index] ? textOf(bytes) : undefined
+            const parsed = text === undefined ? undefined : parse(withoutLineEnds(text), lines[index])
+            if (parsed === undefined || "problem" in parsed) {
+              return Effect.fail(failed(`:${lines[index]}: the file has changed since it was opened`))
+            }
+            return Effect.succeed({ fields: parsed.fields, place })
+          })
+        }),
+    } satisfies Records
+  })
+
+/** The records of a list that stands in the config itself; `place` is where, for messages. */
+export const ofItems = (
+  place: string,
+  items: ReadonlyArray<Plain>,
+  check: Check,
+): Effect.Effect<Records, DatasetError> =>
+  Effect.gen(function* () {
+    const failed = (problem: string): DatasetError => new DatasetError({ path: place, message: `${place}${problem}` })
+    if (items.length === 0) return yield* failed(": expected at least one item, found none")
+    for (const [index, item] of items.entries()) {
+      const problem = check(item, index)
+      if (problem !== undefined) return yield* failed(`[${index}]: ${problem}`)
+    }
+    return {
+      name: "items",
+      size: items.length,
+      digest: yield* sha256(new TextEncoder().encode(JSON.stringify(items))),
+      at: (index) => {
+        const fields = items[index]
+        return fields === undefined
+          ? Effect.fail(failed(`: there is no item ${index} of ${items.length}`))
+          : Effect.succeed({ fields, place: `${place}[${index}]` })
+      },
+    } satisfies Records
+  })

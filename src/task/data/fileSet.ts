@@ -1,0 +1,122 @@
+/** Data sets of records: the keys that their configs have in common, and from records to tasks. */
+import { Effect, Schema } from "effect"
+import type { Plain } from "../../config/Config.ts"
+import { orDefault, withDefault } from "../../config/fields.ts"
+import { sha256 } from "../../config/sha256.ts"
+import { type OpenContext, type Opening, orderFields, orderOf, placeOf, wrongKey } from "../DatasetKind.ts"
+import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
+import type { TextEnv } from "../TextEnv.ts"
+import { template, type FieldNames, type Template } from "./question.ts"
+import { ofFile, ofItems } from "./Records.ts"
+
+const optionalText = withDefault(Schema.NullOr(Schema.String), null)
+
+/** The keys of a data set of records; `input`, `target` and `split` as they are when nothing is said. */
+export const recordFields = (defaults: {
+  readonly input: string
+  readonly target: string
+  readonly split?: string
+}) => ({
+  /** The file of the records, as JSON lines or CSV; a relative path starts at the config's folder. */
+  datasetPath: optionalText,
+  /** The records, in the config itself. */
+  items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
+  /** The name of a data set on a hub. Hubs are not read: the error asks for the same data as a local file. */
+  hfDataset: optionalText,
+  /** The subset of the hub's data set. */
+  hfSubset: optionalText,
+  /** The split of the hub's data set. */
+  split: orDefault(Schema.String, defaults.split ?? "train"),
+  /** The record's key of the question. */
+  inputField: withDefault(Schema.String, defaults.input),
+  /** The record's key of the answer, or of a list of answers. */
+  targetField: withDefault(Schema.String, defaults.target),
+  /** Another name of `input_field`. */
+  questionField: Schema.optionalKey(Schema.String),
+  /** Another name of `target_field`. */
+  answerField: Schema.optionalKey(Schema.String),
+  /** The record's key of the choices. */
+  choicesField: optionalText,
+  /** The record's key of its id; null takes the record's position. */
+  idField: optionalText,
+  /** The record's keys that become the env's metadata. */
+  metaFields: withDefault(Schema.Array(Schema.String), []),
+  /**
+   * The text that is shown instead of the question alone; `{question}` stands for the question. null shows the
+   * question.
+   */
+  instructionTemplate: optionalText,
+  ...orderFields,
+})
+
+export interface RecordConfig extends FieldNames {
+  readonly type: string
+  readonly datasetPath: string | null
+  readonly items: ReadonlyArray<Plain> | null
+  readonly hfDataset: string | null
+  readonly hfSubset: string | null
+  readonly split: string
+  readonly instructionTemplate: string | null
+  readonly maxSamples: number | null
+  readonly shuffle: boolean
+  readonly seed: number
+  readonly verbose: boolean
+}
+
+/** The task of a record, or what is wrong with it. It is made once for every record when the set is opened, in order. */
+export type TaskOf = (fields: Plain, index: number) => TextEnv | string
+
+/** The template that a config gives; without one, the question itself. */
+export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
+  const made =
+    config.instructionTemplate === null ? (question: string) => question : template(config.instructionTemplate)
+  return typeof made === "function"
+    ? Effect.succeed<Template>(made)
+    : Effect.fail(wrongKey(from, "instructionTemplate", made.problem))
+}
+
+/** What runs call the set of a file: its name without folder and ending, so that it is the same from wherever it is read. */
+const nameOf = (said: string): string => said.replace(/^.*[\\/]/s, "").replace(/(?<=.)\.[^.]*$/s, "")
+
+/** The data set of a config. `pick` chooses among its records, by their places in the file, when all have been read. */
+export const open = (
+  config: RecordConfig,
+  context: OpenContext,
+  task: TaskOf,
+  pick?: (place: number) => boolean,
+): Opening<TaskSet> =>
+  Effect.gen(function* () {
+    const { datasetPath, items, hfDataset, verbose: _, ...settings } = config
+    const { from, baseDir } = context
+    if (datasetPath !== null && items !== null) {
+      return yield* wrongKey(from, "items", "expected dataset_path or items, found both")
+    }
+    const check = (fields: Plain, index: number): string | undefined => {
+      const made = task(fields, index)
+      return typeof made === "string" ? made : undefined
+    }
+    if (datasetPath === null && items === null) {
+      if (hfDataset === null) return yield* wrongKey(from, "datasetPath", "expected a file, or items, found neither")
+      const name = [hfDataset, config.hfSubset, config.split].filter((part) => part !== null).join("-")
+      const file = `${name.replace(/[^\w.-]+/g, "-")}.jsonl`
+      const fields = `"${config.inputField}" and "${config.targetField}"`
+      return yield* wrongKey(
+        from,
+        "hfDataset",
+        `"${hfDataset}" is on a hub, which is not read from here; save it as a file with a JSON object a line with ${fields}, and give that: dataset_path: ${file}`,
+      )
+    }
+    const records =
+      items !== null
+        ? yield* ofItems(placeOf(from, "items"), items, check)
+        : yield* ofFile(datasetPath ?? "", baseDir, check)
+    const digest = yield* sha256(new TextEncoder().encode(JSON.stringify([records.digest, settings])))
+    const at = (index: number) =>
+      Effect.flatMap(records.at(index), ({ fields, place }) => {
+        const made = task(fields, index)
+        return typeof made === "string"
+          ? Effect.fail(new DatasetError({ path: records.name, message: `${place}: ${made}` }))
+          : Effect.succeed(made)
+      })
+    return ordered({ name: nameOf(records.name), size: records.size, digest, at }, orderOf(config), pick)
+  })

@@ -1,0 +1,64 @@
+/** Reads parts of a file by their places, and keeps the pages that were read last: small files are read once. */
+import { Effect, type FileSystem, type PlatformError } from "effect"
+import { joined } from "../../config/bytes.ts"
+
+const pageBytes = 16 * 1024
+/** 8 MiB of a file are kept at most. */
+const mostPages = 512
+
+export type ReadRange = (start: number, end: number) => Effect.Effect<Uint8Array, PlatformError.PlatformError>
+
+/** Gives fewer bytes than asked for where the file ends. */
+export const pages = (fs: FileSystem.FileSystem, path: string): ReadRange => {
+  const kept = new Map<number, Uint8Array>()
+
+  const keep = (page: number, bytes: Uint8Array): void => {
+    // A map remembers its order: the first key is that of the page that was wanted longest ago.
+    kept.delete(page)
+    kept.set(page, bytes)
+    for (const oldest of kept.keys()) {
+      if (kept.size <= mostPages) break
+      kept.delete(oldest)
+    }
+  }
+
+  const load = (first: number, last: number) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const file = yield* fs.open(path)
+        const loaded: Array<Uint8Array> = []
+        for (let page = first; page <= last; page++) {
+          const bytes = new Uint8Array(pageBytes)
+          let filled = 0
+          while (filled < pageBytes) {
+            const position = BigInt(page * pageBytes + filled)
+            const read = yield* file.read(bytes.subarray(filled), { position })
+            if (read === 0) break
+            filled += read
+          }
+          const whole = bytes.subarray(0, filled)
+          keep(page, whole)
+          loaded.push(whole)
+        }
+        return loaded
+      }),
+    )
+
+  return (start, end) =>
+    Effect.suspend(() => {
+      const first = Math.floor(start / pageBytes)
+      const last = Math.max(first, Math.ceil(end / pageBytes) - 1)
+      const cut = (all: ReadonlyArray<Uint8Array>): Uint8Array => {
+        const whole = all.length === 1 ? all[0] : joined(all)
+        return whole.subarray(start - first * pageBytes, end - first * pageBytes)
+      }
+      const there: Array<Uint8Array> = []
+      for (let page = first; page <= last; page++) {
+        const bytes = kept.get(page)
+        if (bytes === undefined) return Effect.map(load(first, last), cut)
+        keep(page, bytes)
+        there.push(bytes)
+      }
+      return Effect.succeed(cut(there))
+    })
+}

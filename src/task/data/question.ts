@@ -1,0 +1,140 @@
+/** From a record of a data set to a question: which of its fields means what. */
+import { camelCase, display, isPlain, type Plain, snakeCase } from "../../config/Config.ts"
+import { closest } from "../../config/closest.ts"
+import type { Key } from "../answers/score.ts"
+
+export interface FieldNames {
+  readonly inputField: string
+  readonly targetField: string
+  readonly choicesField: string | null
+  readonly idField: string | null
+  readonly metaFields: ReadonlyArray<string>
+}
+
+export interface Asked {
+  readonly question: string
+  readonly key: Key
+  readonly id: string | null
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+
+/** A field by its name; items that stand in a config may have been brought into the other spelling with it. */
+export const fieldOf = (fields: Plain, name: string): unknown =>
+  [name, camelCase(name), snakeCase(name)]
+    .map((key) => (Object.hasOwn(fields, key) ? fields[key] : undefined))
+    .find((value) => value !== undefined)
+
+const missing = (fields: Plain, name: string, setting: string): string => {
+  const there = Object.keys(fields)
+  const near = closest(name, there)
+  const hint = near === undefined ? "" : `; is it "${near}"?`
+  return `expected a field "${name}", found ${there.map((key) => `"${key}"`).join(", ") || "none"}${hint} (${setting} says which)`
+}
+
+/**
+ * The text of a conversation, up to what was last asked in it: what was answered then is no part of the question. Of
+ * several messages, each stands after its role.
+ */
+const textOfMessages = (messages: ReadonlyArray<unknown>): string | undefined => {
+  const turns = messages.map((message) =>
+    isPlain(message) && typeof message["role"] === "string" && typeof message["content"] === "string"
+      ? { role: message["role"], content: message["content"] }
+      : undefined,
+  )
+  const known = turns.filter((turn) => turn !== undefined)
+  const asked = known.slice(0, known.findLastIndex(({ role }) => role === "user") + 1)
+  if (asked.length === 0 || known.length < turns.length) return undefined
+  return asked.length === 1 ? asked[0].content : asked.map(({ role, content }) => `${role}: ${content}`).join("\n\n")
+}
+
+const questionOf = (value: unknown): string | undefined => {
+  if (typeof value === "string") return value
+  if (typeof value === "number") return String(value)
+  return Array.isArray(value) ? textOfMessages(value) : undefined
+}
+
+const scalar = (value: unknown): string | undefined =>
+  typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined
+
+/** One right answer, or a list of such. */
+const targetsOf = (value: unknown): ReadonlyArray<string> | undefined => {
+  if (!Array.isArray(value)) {
+    const target = scalar(value)
+    return target === undefined ? undefined : [target]
+  }
+  const all = value.map(scalar).filter((target) => target !== undefined)
+  return all.length > 0 && all.length === value.length ? all : undefined
+}
+
+/** A list, an object of letters, a list with its labels beside it, or (in CSV) either as JSON, or texts parted by `|`. */
+const choicesOf = (value: unknown): ReadonlyArray<string> | undefined => {
+  if (typeof value === "string") {
+    if (!/^\s*[[{]/.test(value)) return value.split("|").map((choice) => choice.trim())
+    try {
+      return choicesOf(JSON.parse(value))
+    } catch {
+      return undefined
+    }
+  }
+  if (isPlain(value)) return choicesOf(value["text"] ?? Object.values(value))
+  if (!Array.isArray(value)) return undefined
+  const all = value.map(scalar).filter((choice) => choice !== undefined)
+  return all.length === value.length ? all : undefined
+}
+
+/** The question that a record holds, or what is wrong with it. */
+export const asked = (fields: Plain, names: FieldNames): Asked | string => {
+  const input = fieldOf(fields, names.inputField)
+  if (input === undefined) return missing(fields, names.inputField, "input_field")
+  const question = questionOf(input)
+  if (question === undefined) {
+    return `"${names.inputField}": expected text or a list of { role, content } with one of the user, found ${display(input)}`
+  }
+  if (question.trim() === "") return `"${names.inputField}": expected text, found an empty one`
+
+  const target = fieldOf(fields, names.targetField)
+  if (target === undefined) return missing(fields, names.targetField, "target_field")
+  const targets = targetsOf(target)
+  if (targets === undefined) {
+    return `"${names.targetField}": expected text, a number or a list of such, found ${display(target)}`
+  }
+
+  let choices: ReadonlyArray<string> | undefined
+  if (names.choicesField !== null) {
+    const listed = fieldOf(fields, names.choicesField)
+    if (listed === undefined) return missing(fields, names.choicesField, "choices_field")
+    choices = choicesOf(listed)
+    if (choices === undefined || choices.length < 2 || choices.length > 26) {
+      return `"${names.choicesField}": expected a list of 2 to 26 texts, found ${display(listed)}`
+    }
+  }
+
+  const id = names.idField === null ? undefined : fieldOf(fields, names.idField)
+  if (names.idField !== null && scalar(id) === undefined) return missing(fields, names.idField, "id_field")
+  return {
+    question,
+    key: { targets, ...(choices === undefined ? {} : { choices }), question, fields },
+    id: scalar(id) ?? null,
+    metadata: Object.fromEntries(names.metaFields.map((name) => [name, fieldOf(fields, name) ?? null])),
+  }
+}
+
+/** How a question is put: text with `{question}` in it, where `{{` and `}}` are braces. */
+export type Template = (question: string) => string
+
+/** The template, or what is wrong with it. */
+export const template = (text: string): Template | { readonly problem: string } => {
+  const parts: Array<string | null> = []
+  const token = /\{\{|\}\}|\{question\}|\{[^{}]*\}?|\}/g
+  let from = 0
+  for (const match of text.matchAll(token)) {
+    parts.push(text.slice(from, match.index))
+    from = match.index + match[0].length
+    if (match[0] === "{question}") parts.push(null)
+    else if (match[0] === "{{" || match[0] === "}}") parts.push(match[0][0])
+    else return { problem: `expected {question}, or {{ and }} for braces, found ${match[0]}` }
+  }
+  parts.push(text.slice(from))
+  if (!parts.includes(null)) return { problem: "expected {question} somewhere in it" }
+  return (question) => parts.map((part) => part ?? question).join("")
+}

@@ -1,0 +1,142 @@
+/**
+ * A calendar to be kept by calling functions: some things are asked, and at the end the calendar must be as it would be
+ * if they were done, however that was brought about. Needs an agent that calls tools.
+ *
+ * @example
+ * ```yaml
+ * train_dataset: { type: calendar, num_tasks: 1000, seed: 1, requests: 3 }
+ * ```
+ */
+import { Schema } from "effect"
+import { withDefault } from "../../config/fields.ts"
+import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
+import * as EnvTool from "../EnvTool.ts"
+import type { TextEnv } from "../TextEnv.ts"
+import { ends, game, goesOn } from "./aloud.ts"
+import {
+  type Calendar,
+  closes,
+  days,
+  differences,
+  drawn,
+  type Event,
+  hindrance,
+  mostEvents,
+  mostRequests,
+  nextId,
+  opens,
+  type Plan,
+} from "./calendar.ts"
+import { levelFields, levels } from "./levels.ts"
+
+const day = Schema.Literals(days)
+const hour = Schema.Int.check(Schema.isBetween({ minimum: opens, maximum: closes - 1 }))
+const hours = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: closes - opens }))
+
+const unknown = (id: number) => ({ problem: `There is no event with the id ${id}; list_events says which there are.` })
+
+const tools = [
+  EnvTool.make({
+    name: "list_events",
+    description: "The events of a day, in their order.",
+    parameters: Schema.Struct({ day }),
+    run: (calendar: Calendar, about) => ({
+      state: calendar,
+      content: calendar
+        .filter((event) => event.day === about.day)
+        .toSorted((a, b) => a.start - b.start)
+        .map(({ id, title, start, hours: length }) => ({ id, title, start, end: start + length })),
+    }),
+  }),
+  EnvTool.make({
+    name: "add_event",
+    description: `Adds an event; days go from ${opens} to ${closes}, and no two events are at the same time.`,
+    parameters: Schema.Struct({ title: Schema.NonEmptyString, day, start: hour, hours }),
+    run: (calendar: Calendar, added) => {
+      const why = hindrance(calendar, added)
+      if (why !== undefined) return { problem: `It can't be added: ${why}.` }
+      const id = nextId(calendar)
+      return { state: [...calendar, { id, ...added }], content: { id } }
+    },
+  }),
+  EnvTool.make({
+    name: "move_event",
+    description: "Moves an event to another time; it stays as long as it is.",
+    parameters: Schema.Struct({ id: Schema.Int, day, start: hour }),
+    run: (calendar: Calendar, { id, ...to }) => {
+      const event = calendar.find((one) => one.id === id)
+      if (event === undefined) return unknown(id)
+      const moved: Event = { ...event, ...to }
+      const why = hindrance(calendar, moved, id)
+      if (why !== undefined) return { problem: `It can't be moved: ${why}.` }
+      return { state: calendar.map((one) => (one.id === id ? moved : one)), content: "Moved." }
+    },
+  }),
+  EnvTool.make({
+    name: "cancel_event",
+    description: "Takes an event out of the calendar.",
+    parameters: Schema.Struct({ id: Schema.Int }),
+    run: (calendar: Calendar, { id }) =>
+      calendar.some((one) => one.id === id)
+        ? { state: calendar.filter((one) => one.id !== id), content: "Cancelled." }
+        : unknown(id),
+  }),
+]
+
+export interface Task {
+  readonly id: string
+  readonly plan: Plan
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+export const make = ({ id, plan, metadata = {} }: Task): TextEnv =>
+  game<Calendar>({
+    id,
+    type: "calendar",
+    metadata,
+    maxSteps: 10,
+    ...EnvTool.all(tools),
+    begin: () => ({
+      state: plan.before,
+      observation: [
+        `Keep a calendar from Monday to Friday, from ${opens} to ${closes} each day, by calling functions. Do this, in this order:`,
+        ...plan.requests.map((request, at) => `${at + 1}. ${request}`),
+        "Then answer: done",
+      ].join("\n"),
+    }),
+    step: (calendar, action) => {
+      if (!/\bdone\b/i.test(action)) {
+        const names = tools.map(({ spec }) => spec.name).join(", ")
+        return goesOn(calendar, `Call functions (${names}), and answer "done" when all is done.`)
+      }
+      const wrong = differences(calendar, plan.after)
+      return ends(calendar, {
+        score: wrong.length === 0 ? 1 : 0,
+        message:
+          wrong.length === 0 ? "The calendar is as it should be." : `The calendar is wrong; ${wrong.join("; ")}.`,
+      })
+    },
+  })
+
+export const Config = Schema.Struct({
+  type: withDefault(Schema.Literal("calendar"), "calendar"),
+  ...levelFields,
+  /** The number of events in the calendar at the start. */
+  events: withDefault(
+    Schema.Int.check(Schema.isBetween({ minimum: mostRequests + 1, maximum: mostEvents })),
+    mostEvents,
+  ),
+  /** The number of requests in each task. */
+  requests: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mostRequests })), 2),
+})
+export type Config = typeof Config.Type
+
+export const kind: DatasetKind = makeKind({
+  type: "calendar",
+  schema: Config,
+  open: (config) =>
+    levels(config, (index, id, random) => {
+      const { events, requests } = config
+      return make({ id, plan: drawn(events, requests, random), metadata: { level: index + 1, requests } })
+    }),
+})

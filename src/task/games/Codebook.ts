@@ -1,0 +1,91 @@
+/**
+ * Words in a secret code, asked again and again: nobody can guess the first answer, the feedback tells it, and whoever
+ * remembers it is right the next time. So memory is worth something here that can be measured. The same word is asked
+ * for in several wordings: who looks for the same question again finds it late, who noted what the word means finds it
+ * at once.
+ *
+ * With `rule: shift` a general rule is behind it all, the same for every word (each letter is moved by so many places in
+ * the alphabet): whoever finds and keeps it is right about words never asked before. With `rule: none` every code word
+ * is drawn by itself, and only what was told can be known.
+ *
+ * @example
+ * ```yaml
+ * train_dataset: { type: codebook, num_tasks: 200, words: 12, seed: 1 }
+ * validation_dataset: { type: codebook, num_tasks: 50, words: 12, seed: 2 } # the same code, asked in another order
+ * ```
+ */
+import { Schema } from "effect"
+import { withDefault } from "../../config/fields.ts"
+import { stream } from "../../rng/Rng.ts"
+import { exact } from "../answers/score.ts"
+import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
+import { make as makeQuestion } from "../Question.ts"
+import { levelFields, levels, oneOf, shuffled } from "./levels.ts"
+
+const birds = [
+  ["kestrel", "heron", "magpie", "swallow", "plover", "raven", "osprey", "linnet", "curlew", "thrush", "wigeon"],
+  ["avocet", "bittern", "dunlin", "eider", "fulmar", "goshawk", "hoopoe", "jackdaw", "lapwing", "merlin", "nightjar"],
+  ["oriole", "pintail", "quail", "redwing", "siskin", "tern", "whinchat", "wren", "pipit", "martin", "puffin"],
+  ["robin", "starling", "sparrow", "dunnock", "gannet", "petrel", "shrike"],
+].flat()
+
+const wordings: ReadonlyArray<(word: string) => string> = [
+  (word) => `What is the code word for [${word}]? Answer with the code word alone.`,
+  (word) => `How is [${word}] written in our code? Answer with the code word alone.`,
+  (word) => `Put [${word}] into code. Answer with the code word alone.`,
+  (word) => `Our friends say something else instead of [${word}]. Answer with that code word alone.`,
+]
+
+export const Config = Schema.Struct({
+  type: withDefault(Schema.Literal("codebook"), "codebook"),
+  ...levelFields,
+  /** The number of different words that are asked. */
+  words: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: birds.length })), 12),
+  /** The number of wordings in which the same question is asked. */
+  wordings: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: wordings.length })), 4),
+  /**
+   * How the code is made: `shift` moves every letter by the same number of places in the alphabet, `none` draws each
+   * code word by itself.
+   */
+  rule: withDefault(Schema.Literals(["shift", "none"]), "shift"),
+  /** The seed of the code, which data sets of different `seed` have in common. */
+  codeSeed: withDefault(Schema.Int, 42),
+})
+export type Config = typeof Config.Type
+
+const alphabet = "abcdefghijklmnopqrstuvwxyz"
+
+const shiftedBy = (places: number, word: string): string =>
+  Array.from(word, (letter) => alphabet[(alphabet.indexOf(letter) + places) % 26]).join("")
+
+/** Every word that is asked, with its code. */
+const codeOf = ({ words, rule, codeSeed }: Config): ReadonlyArray<readonly [string, string]> => {
+  const random = stream(codeSeed, "codebook")
+  const places = 1 + random.child("shift").integer(25)
+  return shuffled(birds, random.child("words"))
+    .slice(0, words)
+    .map((word) => {
+      const letters = random.child("code", word)
+      const drawn = Array.from({ length: word.length }, () => oneOf(Array.from(alphabet), letters)).join("")
+      return [word, rule === "shift" ? shiftedBy(places, word) : drawn]
+    })
+}
+
+export const kind: DatasetKind = makeKind({
+  type: "codebook",
+  schema: Config,
+  open: (config) => {
+    const code = codeOf(config)
+    return levels(config, (_, id, random) => {
+      const [word, target] = oneOf(code, random)
+      return makeQuestion({
+        id,
+        type: "codebook",
+        metadata: { word },
+        observation: oneOf(wordings.slice(0, config.wordings), random)(word),
+        key: { targets: [target] },
+        score: exact,
+      })
+    })
+  },
+})

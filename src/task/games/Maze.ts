@@ -1,0 +1,124 @@
+/**
+ * A maze in words: one sees the ways that lead on from where one stands, and nothing beyond. A point at the exit.
+ *
+ * @example
+ * ```yaml
+ * train_dataset: { type: text_maze, num_tasks: 1000, seed: 1, size: 5 }
+ * ```
+ */
+import { Schema } from "effect"
+import { withDefault } from "../../config/fields.ts"
+import type { Stream } from "../../rng/Rng.ts"
+import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
+import type { TextEnv } from "../TextEnv.ts"
+import { ends, game, goesOn } from "./aloud.ts"
+import { beside, type Direction, directionOf, directions, listed, opposite } from "./directions.ts"
+import { levelFields, levels, shuffled } from "./levels.ts"
+
+/** Between any two places of a maze there is just one way. */
+export interface Maze {
+  readonly size: number
+  readonly start: number
+  readonly exit: number
+  /** Of each place. */
+  readonly ways: ReadonlyArray<ReadonlyArray<Direction>>
+}
+
+/** Walks into whatever is new, and goes back where there is nothing new; the exit is the place farthest from the start. */
+export const drawn = (size: number, random: Stream): Maze => {
+  const ways: Array<Array<Direction>> = Array.from({ length: size * size }, () => [])
+  const start = random.integer(size * size)
+  const far = new Map([[start, 0]])
+  const path = [start]
+  let exit = start
+  while (path.length > 0) {
+    const here = path[path.length - 1]
+    const on = shuffled(directions, random).find((direction) => {
+      const there = beside(here, direction, size, size)
+      return there !== undefined && !far.has(there)
+    })
+    const there = on === undefined ? undefined : beside(here, on, size, size)
+    if (on === undefined || there === undefined) {
+      path.pop()
+      continue
+    }
+    ways[here].push(on)
+    ways[there].push(opposite[on])
+    far.set(there, path.length)
+    if (path.length > (far.get(exit) ?? 0)) exit = there
+    path.push(there)
+  }
+  return { size, start, exit, ways: ways.map((some) => directions.filter((direction) => some.includes(direction))) }
+}
+
+/** The shortest way from a place to the exit. */
+export const wayOut = ({ size, ways, exit }: Maze, from: number): ReadonlyArray<Direction> => {
+  const search = (place: number, came: Direction | null): ReadonlyArray<Direction> | undefined => {
+    if (place === exit) return []
+    for (const direction of ways[place]) {
+      const there = beside(place, direction, size, size)
+      if (direction === came || there === undefined) continue
+      const rest = search(there, opposite[direction])
+      if (rest !== undefined) return [direction, ...rest]
+    }
+    return undefined
+  }
+  return search(from, null) ?? []
+}
+
+export interface Task {
+  readonly id: string
+  readonly maze: Maze
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+interface State {
+  readonly place: number
+}
+
+export const make = ({ id, maze, metadata = {} }: Task): TextEnv => {
+  const { size, ways, start, exit } = maze
+  const seen = ({ place }: State): string => {
+    const [row, column] = [Math.floor(place / size) + 1, (place % size) + 1]
+    return `You are at row ${row}, column ${column}. Ways lead ${listed(ways[place])}.`
+  }
+  return game<State>({
+    id,
+    type: "text_maze",
+    metadata,
+    maxSteps: 4 * size * size,
+    begin: () => ({
+      state: { place: start },
+      observation: `Find the way out of a maze of ${size} rows and ${size} columns; row 1 is in the north, column 1 in the west. Go north, east, south or west.\n${seen({ place: start })}`,
+    }),
+    step: (state, action) => {
+      const direction = directionOf(action)
+      if (direction === undefined) {
+        return goesOn(state, `That is no way to go. Answer with ${directions.join(", ")}.\n${seen(state)}`)
+      }
+      const there = beside(state.place, direction, size, size)
+      if (there === undefined || !ways[state.place].includes(direction)) {
+        return goesOn(state, `There is a wall in the ${direction}.\n${seen(state)}`)
+      }
+      const next: State = { place: there }
+      return there === exit ? ends(next, { score: 1, message: "You are out." }) : goesOn(next, seen(next))
+    },
+  })
+}
+
+export const Config = Schema.Struct({
+  type: withDefault(Schema.Literal("text_maze"), "text_maze"),
+  ...levelFields,
+  /** The number of rows, and of columns. */
+  size: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: 50 })), 5),
+})
+export type Config = typeof Config.Type
+
+export const kind: DatasetKind = makeKind({
+  type: "text_maze",
+  schema: Config,
+  open: (config) =>
+    levels(config, (index, id, random) =>
+      make({ id, maze: drawn(config.size, random), metadata: { level: index + 1, size: config.size } }),
+    ),
+})

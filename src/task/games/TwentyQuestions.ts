@@ -1,0 +1,168 @@
+/**
+ * One of some things is thought of: questions that are answered with yes or no tell which, and naming it ends the game. A
+ * point for the right one; a wrong name is a question spent.
+ *
+ * @example
+ * ```yaml
+ * train_dataset: { type: twenty_questions, num_tasks: 1000, seed: 1, questions: 20 }
+ * ```
+ */
+import { Schema } from "effect"
+import { positiveInt, withDefault } from "../../config/fields.ts"
+import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
+import type { TextEnv } from "../TextEnv.ts"
+import { ends, game, goesOn } from "./aloud.ts"
+import { levelFields, levels, oneOf } from "./levels.ts"
+
+/** What can be asked about. */
+export const attributes = [
+  "alive",
+  "animal",
+  "plant",
+  "flies",
+  "swims",
+  "legs",
+  "fur",
+  "eaten",
+  "wood",
+  "metal",
+  "wheels",
+  "electric",
+  "heavy",
+  "round",
+  "music",
+  "pet",
+  "red",
+  "yellow",
+] as const
+export type Attribute = (typeof attributes)[number]
+
+/** Everything that holds of each thing; no two have the same. */
+export const things: Readonly<Record<string, ReadonlyArray<Attribute>>> = {
+  dog: ["alive", "animal", "legs", "fur", "swims", "pet"],
+  cat: ["alive", "animal", "legs", "fur", "pet"],
+  bear: ["alive", "animal", "legs", "fur", "swims", "heavy"],
+  sheep: ["alive", "animal", "legs", "fur", "eaten"],
+  bat: ["alive", "animal", "legs", "fur", "flies"],
+  parrot: ["alive", "animal", "legs", "flies", "pet", "red"],
+  canary: ["alive", "animal", "legs", "flies", "pet", "yellow"],
+  bee: ["alive", "animal", "legs", "flies", "yellow"],
+  duck: ["alive", "animal", "legs", "flies", "swims", "eaten"],
+  elephant: ["alive", "animal", "legs", "swims", "heavy"],
+  whale: ["alive", "animal", "swims", "heavy"],
+  goldfish: ["alive", "animal", "swims", "pet", "red"],
+  salmon: ["alive", "animal", "swims", "eaten"],
+  lobster: ["alive", "animal", "swims", "eaten", "legs", "red"],
+  oak: ["alive", "plant", "wood", "heavy"],
+  rose: ["alive", "plant", "red"],
+  sunflower: ["alive", "plant", "yellow", "round"],
+  apple: ["plant", "eaten", "round", "red"],
+  banana: ["plant", "eaten", "yellow"],
+  lemon: ["plant", "eaten", "yellow", "round"],
+  bread: ["eaten"],
+  cheese: ["eaten", "yellow", "round"],
+  table: ["wood", "legs", "heavy"],
+  pencil: ["wood", "yellow"],
+  violin: ["wood", "music"],
+  piano: ["wood", "music", "heavy", "legs"],
+  trumpet: ["metal", "music", "yellow"],
+  drum: ["round", "music"],
+  radio: ["electric", "music"],
+  bicycle: ["metal", "wheels"],
+  train: ["metal", "wheels", "electric", "heavy"],
+  cart: ["wood", "wheels"],
+  aeroplane: ["metal", "wheels", "flies", "heavy"],
+  ship: ["metal", "swims", "heavy"],
+  coin: ["metal", "round"],
+  lamp: ["electric", "round"],
+  kettle: ["metal", "electric"],
+  balloon: ["round", "flies", "red"],
+}
+
+const names = Object.keys(things)
+
+const wordsOf = (action: string): ReadonlyArray<string> =>
+  Array.from(action.toLowerCase().matchAll(/\p{L}+/gu), ([word]) => word)
+
+/** The words, in any of the forms in which people ask: "Does it fly?" is about "flies". */
+const forms: Readonly<Record<string, Attribute>> = {
+  ...Object.fromEntries(attributes.map((attribute) => [attribute, attribute])),
+  living: "alive",
+  animals: "animal",
+  plants: "plant",
+  fly: "flies",
+  swim: "swims",
+  leg: "legs",
+  furry: "fur",
+  eat: "eaten",
+  wooden: "wood",
+  wheel: "wheels",
+  electricity: "electric",
+  musical: "music",
+}
+
+const only = <A>(found: ReadonlyArray<A>): A | undefined => (new Set(found).size === 1 ? found[0] : undefined)
+
+export interface Task {
+  readonly id: string
+  /** One of `things`. */
+  readonly thing: string
+  /** 20 unless given. */
+  readonly questions?: number
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+interface State {
+  readonly asked: number
+}
+
+const howTo = `Ask about one of: ${attributes.join(", ")}; or say what it is, such as "is it a ${names[0]}?".`
+
+export const make = ({ id, thing, questions = 20, metadata = {} }: Task): TextEnv => {
+  const left = ({ asked }: State): string => {
+    const count = questions - asked
+    return count === 1 ? "1 question is left." : `${count} questions are left.`
+  }
+  const spent = (state: State, said: string) => {
+    const next: State = { asked: state.asked + 1 }
+    return next.asked === questions
+      ? ends(next, { score: 0, target: thing, message: `${said} No question is left. It was: ${thing}.` })
+      : goesOn(next, `${said}\n${left(next)}`)
+  }
+  return game<State>({
+    id,
+    type: "twenty_questions",
+    metadata,
+    maxSteps: 2 * questions,
+    begin: () => ({
+      state: { asked: 0 },
+      observation: `I think of one of these: ${names.join(", ")}.\n${howTo} I answer with yes or no. ${left({ asked: 0 })}`,
+    }),
+    step: (state, action) => {
+      const words = wordsOf(action)
+      const named = only(words.filter((word) => Object.hasOwn(things, word)))
+      if (named === thing) return ends(state, { score: 1, target: thing, message: `Yes, it is: ${thing}.` })
+      if (named !== undefined) return spent(state, `No, it is not: ${named}.`)
+      const about = only(words.filter((word) => Object.hasOwn(forms, word)).map((word) => forms[word]))
+      if (about === undefined) return goesOn(state, `${howTo} ${left(state)}`)
+      return spent(state, `${about}: ${things[thing].includes(about) ? "yes" : "no"}.`)
+    },
+  })
+}
+
+export const Config = Schema.Struct({
+  type: withDefault(Schema.Literal("twenty_questions"), "twenty_questions"),
+  ...levelFields,
+  /** The number of questions that may be asked. */
+  questions: withDefault(positiveInt, 20),
+})
+export type Config = typeof Config.Type
+
+export const kind: DatasetKind = makeKind({
+  type: "twenty_questions",
+  schema: Config,
+  open: (config) =>
+    levels(config, (index, id, random) =>
+      make({ id, thing: oneOf(names, random), questions: config.questions, metadata: { level: index + 1 } }),
+    ),
+})

@@ -1,0 +1,99 @@
+/**
+ * A hidden word of five letters, and six guesses: after each one is told which letters stand right, and which are in the
+ * word at another place. A point for the word.
+ *
+ * @example
+ * ```yaml
+ * train_dataset: { type: word_guess, num_tasks: 1000, seed: 1, guesses: 6 }
+ * ```
+ */
+import { Schema } from "effect"
+import { positiveInt, withDefault } from "../../config/fields.ts"
+import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
+import type { TextEnv } from "../TextEnv.ts"
+import { ends, game, goesOn } from "./aloud.ts"
+import { levelFields, levels, oneOf } from "./levels.ts"
+import { fiveLetters } from "./words.ts"
+
+/** A mark for each letter of a guess: `+` stands right, `?` stands elsewhere in the word, `-` is not in it (any more). */
+export const marksOf = (guess: string, word: string): string => {
+  const left = Array.from(word).filter((letter, at) => guess[at] !== letter)
+  return Array.from(guess, (letter, at) => {
+    if (word[at] === letter) return "+"
+    const there = left.indexOf(letter)
+    if (there < 0) return "-"
+    left.splice(there, 1)
+    return "?"
+  }).join("")
+}
+
+/** The word that an action guesses: all of it, or the only one of five letters in it. */
+const guessOf = (action: string): string | undefined => {
+  const words = Array.from(action.toLowerCase().matchAll(/\p{L}+/gu), ([word]) => word)
+  const fitting = words.filter((word) => /^[a-z]{5}$/.test(word))
+  if (words.length === 1) return fitting[0]
+  // "guess: crane" is one guess.
+  const named = fitting.filter((word) => word !== "guess")
+  return named.length === 1 ? named[0] : undefined
+}
+
+export interface Task {
+  readonly id: string
+  readonly word: string
+  /** 6 unless given. */
+  readonly guesses?: number
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+interface State {
+  readonly guessed: number
+}
+
+const legend = "+ means right, ? in the word at another place, - not in the word."
+
+export const make = ({ id, word, guesses = 6, metadata = {} }: Task): TextEnv => {
+  const left = ({ guessed }: State): string => {
+    const count = guesses - guessed
+    return count === 1 ? "1 guess is left." : `${count} guesses are left.`
+  }
+  return game<State>({
+    id,
+    type: "word_guess",
+    metadata,
+    // Room for thinking aloud, and for guesses that are none.
+    maxSteps: 3 * guesses,
+    begin: () => ({
+      state: { guessed: 0 },
+      observation: `Guess the hidden word of five letters. After each guess you see a mark for each letter: ${legend} ${left({ guessed: 0 })}`,
+    }),
+    step: (state, action) => {
+      const guess = guessOf(action)
+      if (guess === undefined) {
+        return goesOn(state, `Answer with one word of five letters, a to z, such as "crane". ${left(state)}`)
+      }
+      const next: State = { guessed: state.guessed + 1 }
+      if (guess === word) return ends(next, { score: 1, target: word, message: `${word} is the word.` })
+      if (next.guessed === guesses) {
+        return ends(next, { score: 0, target: word, message: `No guess is left. The word was ${word}.` })
+      }
+      return goesOn(next, `${guess} ${marksOf(guess, word)}\n${left(next)}`)
+    },
+  })
+}
+
+export const Config = Schema.Struct({
+  type: withDefault(Schema.Literal("word_guess"), "word_guess"),
+  ...levelFields,
+  /** The number of guesses that may be made. */
+  guesses: withDefault(positiveInt, 6),
+})
+export type Config = typeof Config.Type
+
+export const kind: DatasetKind = makeKind({
+  type: "word_guess",
+  schema: Config,
+  open: (config) =>
+    levels(config, (index, id, random) =>
+      make({ id, word: oneOf(fiveLetters, random), guesses: config.guesses, metadata: { level: index + 1 } }),
+    ),
+})

@@ -1,0 +1,160 @@
+/** A week's calendar, and what can be asked of who keeps it. */
+import type { Stream } from "../../rng/Rng.ts"
+import { oneOf, shuffled } from "./levels.ts"
+
+export const days = ["monday", "tuesday", "wednesday", "thursday", "friday"] as const
+export type Day = (typeof days)[number]
+
+/** The first and the last hour; nothing begins before the one, or ends after the other. */
+export const opens = 9
+export const closes = 17
+
+export interface Event {
+  readonly id: number
+  readonly title: string
+  readonly day: Day
+  /** An hour of the day. */
+  readonly start: number
+  readonly hours: number
+}
+
+export type Calendar = ReadonlyArray<Event>
+
+type Slot = Pick<Event, "day" | "start" | "hours">
+
+/** Why something can't be at a time; undefined where it can. An event is not in its own way. */
+export const hindrance = (calendar: Calendar, { day, start, hours }: Slot, id?: number): string | undefined => {
+  if (start < opens || start + hours > closes) return `events are between ${opens} and ${closes}`
+  const other = calendar.find(
+    (event) => event.id !== id && event.day === day && event.start < start + hours && start < event.start + event.hours,
+  )
+  return other === undefined
+    ? undefined
+    : `"${other.title}" (id ${other.id}) is there from ${other.start} to ${other.start + other.hours}`
+}
+
+/** The first hour of a day at which so many hours are free. */
+export const earliest = (calendar: Calendar, day: Day, hours: number, id?: number): number | undefined => {
+  for (let start = opens; start + hours <= closes; start++) {
+    if (hindrance(calendar, { day, start, hours }, id) === undefined) return start
+  }
+  return undefined
+}
+
+export const nextId = (calendar: Calendar): number => Math.max(0, ...calendar.map(({ id }) => id)) + 1
+
+const titles = ["dentist", "review", "lunch with Mia", "haircut", "choir", "interview", "planning", "call with Omar"]
+const newTitles = ["piano lesson", "workshop", "check-up", "walk with Lea", "reading hour", "rehearsal"]
+
+/** A call that is part of doing what is asked. */
+export interface Deed {
+  readonly name: "add_event" | "move_event" | "cancel_event"
+  readonly arguments: Readonly<Record<string, string | number>>
+}
+
+/** Something asked, what does it, and the calendar after that. */
+interface Asked {
+  readonly request: string
+  readonly deed: Deed
+  readonly after: Calendar
+}
+
+const named = (day: string): string => `${day[0].toUpperCase()}${day.slice(1)}`
+
+const hoursOf = (hours: number): string => (hours === 1 ? "one hour" : `${hours} hours`)
+
+/** One thing that can be asked of a calendar; undefined where what was drawn can't be done. */
+const drawnRequest = (calendar: Calendar, random: Stream): Asked | undefined => {
+  const event = oneOf(calendar, random)
+  const day = oneOf(days, random)
+  switch (random.integer(3)) {
+    case 0: {
+      const { id } = event
+      return {
+        request: `Cancel "${event.title}".`,
+        deed: { name: "cancel_event", arguments: { id } },
+        after: calendar.filter((other) => other.id !== id),
+      }
+    }
+    case 1: {
+      const { id, title, hours } = event
+      const start = earliest(calendar, day, hours, id)
+      if (start === undefined || day === event.day) return undefined
+      return {
+        request: `Move "${title}" to ${named(day)}, as early as it fits.`,
+        deed: { name: "move_event", arguments: { id, day, start } },
+        after: calendar.map((other) => (other.id === id ? { ...other, day, start } : other)),
+      }
+    }
+    default: {
+      const hours = 1 + random.integer(3)
+      const start = earliest(calendar, day, hours)
+      const title = newTitles.find((one) => calendar.every((other) => other.title !== one))
+      if (start === undefined || title === undefined) return undefined
+      return {
+        request: `Add "${title}" of ${hoursOf(hours)} on ${named(day)}, as early as it fits.`,
+        deed: { name: "add_event", arguments: { title, day, start, hours } },
+        after: [...calendar, { id: nextId(calendar), title, day, start, hours }],
+      }
+    }
+  }
+}
+
+/** A calendar, what is asked, and what does it, in order. */
+export interface Plan {
+  readonly before: Calendar
+  readonly requests: ReadonlyArray<string>
+  readonly deeds: ReadonlyArray<Deed>
+  readonly after: Calendar
+}
+
+export const drawn = (events: number, requests: number, random: Stream): Plan => {
+  const before: Array<Event> = []
+  for (const title of shuffled(titles, random).slice(0, events)) {
+    for (;;) {
+      const slot = {
+        day: oneOf(days, random),
+        start: opens + random.integer(closes - opens),
+        hours: 1 + random.integer(2),
+      }
+      if (hindrance(before, slot) !== undefined) continue
+      before.push({ id: before.length + 1, title, ...slot })
+      break
+    }
+  }
+  let asked: Array<Asked> = []
+  let calendar: Calendar = before
+  // What takes back all that was asked before would be done by doing nothing.
+  while (differences(before, calendar).length === 0) {
+    asked = []
+    calendar = before
+    while (asked.length < requests) {
+      const next = drawnRequest(calendar, random)
+      if (next === undefined) continue
+      asked.push(next)
+      calendar = next.after
+    }
+  }
+  return {
+    before,
+    requests: asked.map(({ request }) => request),
+    deeds: asked.map(({ deed }) => deed),
+    after: calendar,
+  }
+}
+
+/** How many titles there are. */
+export const mostEvents = titles.length
+/** More can't be added, and an event must be left to ask about. */
+export const mostRequests = 5
+
+/** The lines in which two calendars differ: what should be there and isn't, and the other way round. */
+export const differences = (is: Calendar, should: Calendar): ReadonlyArray<string> => {
+  const line = ({ title, day, start, hours }: Event): string =>
+    `"${title}" on ${named(day)} from ${start} to ${start + hours}`
+  const [there, wanted] = [is.map(line), should.map(line)]
+  return [
+    ...wanted.filter((one) => !there.includes(one)).map((one) => `missing: ${one}`),
+    ...there.filter((one, at) => !wanted.includes(one) || there.indexOf(one) !== at).map((one) => `too much: ${one}`),
+  ]
+}

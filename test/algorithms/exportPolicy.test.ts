@@ -1,0 +1,138 @@
+import { execFileSync } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as A2c from "../../src/algorithms/A2c.ts"
+import type { Algorithm } from "../../src/learner/Algorithm.ts"
+import * as Dqn from "../../src/algorithms/Dqn.ts"
+import * as Es from "../../src/algorithms/Es.ts"
+import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Sac from "../../src/algorithms/Sac.ts"
+import * as Td3 from "../../src/algorithms/Td3.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Pendulum from "../../src/env/classic/Pendulum.ts"
+import type { Env } from "../../src/env/Env.ts"
+import * as Catch from "../../src/env/pixel/Catch.ts"
+import { make as moments } from "../../src/env/RunningMoments.ts"
+import * as Normalise from "../../src/env/Normalise.ts"
+import { sizeOf } from "../../src/env/Space.ts"
+import { evaluate } from "../../src/export/DenseActor.ts"
+import { boundsOf, denseActor } from "../../src/export/policyFiles.ts"
+import { stream } from "../../src/rng/Rng.ts"
+import { withFolder } from "../cli/effect.ts"
+
+/** A program that knows ONNX Runtime and nothing else: observations in, actions out, the memory carried along. */
+const bare = `
+import { readFileSync } from "node:fs"
+import * as ort from "onnxruntime-node"
+const [model, given] = process.argv.slice(2)
+const session = await ort.InferenceSession.create(model)
+const actions = []
+let memory
+for (const observation of JSON.parse(readFileSync(given, "utf8"))) {
+  const feeds = { observations: new ort.Tensor("float32", Float32Array.from(observation), [1, observation.length]) }
+  if (session.inputNames.includes("memory")) {
+    const size = session.inputMetadata.find(({ name }) => name === "memory").shape[1]
+    feeds.memory = memory ?? new ort.Tensor("float32", new Float32Array(size), [1, size])
+  }
+  const results = await session.run(feeds)
+  memory = results.nextMemory
+  actions.push(Array.from(results.actions.data, Number))
+}
+console.log(JSON.stringify(actions))
+`
+
+const hidden = [24]
+const cases: Readonly<Record<string, readonly [Env, Algorithm]>> = {
+  "of PPO": [CartPole.env, Ppo.make({ hidden })],
+  "of PPO with real actions": [Pendulum.env, Ppo.make({ hidden })],
+  "of A2C with a memory": [CartPole.env, A2c.make({ hidden, lstm: 8 })],
+  "of DQN on images": [Catch.env, Dqn.make({ hidden, dueling: true })],
+  "of SAC": [Pendulum.env, Sac.make({ hidden })],
+  "of TD3": [Pendulum.env, Td3.make({ hidden })],
+  "of evolution strategies": [CartPole.env, Es.make({ hidden })],
+}
+
+describe("the ONNX model of a policy, in a program that imports nothing of ours, acts as the policy does", () => {
+  for (const [name, [env, algorithm]] of Object.entries(cases)) {
+    it.effect(name, () =>
+      Effect.gen(function* () {
+        const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+        const { observationSpace, actionSpace } = env
+        const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5 })
+        const size = sizeOf(observationSpace)
+        const random = stream(8)
+        const observations = Array.from({ length: 40 }, () =>
+          Array.from({ length: size }, () => Math.fround(random.normal())),
+        )
+        const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
+        yield* policy.refresh
+        const expected = observations.map((observation) => {
+          policy.observations.set(observation)
+          policy.program.runSync?.()
+          return Array.from(policy.actions)
+        })
+        const model = yield* learner.exportPolicy?.() ?? Effect.die("no export")
+        const found = yield* Effect.promise(() => runBare(model, observations))
+        for (const [index, actions] of found.entries()) {
+          for (const [at, action] of actions.entries()) assert.closeTo(action, expected[index][at], 1e-4)
+        }
+        assert.isAbove(new Set(found.map(String)).size, 1)
+        if (learner.dense === undefined) return assert.isTrue(/memory|images/.test(name))
+        // And as plain numbers, for the files that need no runtime at all.
+        const actor = {
+          ...denseActor(learner.dense, yield* learner.weights, size),
+          bounds: boundsOf(actionSpace, learner.dense),
+        }
+        for (const [index, observation] of observations.entries()) {
+          const outputs = Array.from(evaluate(actor, Float32Array.from(observation)))
+          const action = actionSpace._tag === "Discrete" ? [outputs.indexOf(Math.max(...outputs))] : outputs
+          for (const [at, value] of action.entries()) assert.closeTo(value, expected[index][at], 1e-4)
+        }
+      }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+    )
+  }
+
+  it.effect("that sees through statistics, given what the env gives", () =>
+    Effect.gen(function* () {
+      const algorithm = Ppo.make({ hidden })
+      const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+      const { observationSpace, actionSpace } = Pendulum.env
+      const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 1, totalSteps: 100, seed: 5 })
+      const statistics = moments(3)
+      statistics.update(Float32Array.of(1, 5, -20, 3, 6, 20, 2, 9, 60))
+      const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
+      yield* policy.refresh
+      const given = [
+        [2, 6, 20],
+        [1, 9, -40],
+      ]
+      const expected = given.map((observation) => {
+        const seen = observation.map((value, at) => {
+          const away = (value - statistics.mean[at]) / Math.sqrt(statistics.variance[at] + 1e-8)
+          return Math.min(Math.max(away, -10), 10)
+        })
+        policy.observations.set(seen)
+        policy.program.runSync?.()
+        return policy.actions[0]
+      })
+      const model = yield* learner.exportPolicy?.(Normalise.asGraph(statistics)) ?? Effect.die("no export")
+      const found = yield* Effect.promise(() => runBare(model, given))
+      for (const [index, [action]] of found.entries()) assert.closeTo(action, expected[index], 1e-5)
+    }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+  )
+})
+
+const runBare = (
+  model: Uint8Array,
+  observations: ReadonlyArray<ReadonlyArray<number>>,
+): Promise<ReadonlyArray<ReadonlyArray<number>>> =>
+  withFolder(async (folder) => {
+    const [program, file, given] = ["bare.mjs", "policy.onnx", "observations.json"].map((name) => join(folder, name))
+    writeFileSync(program, bare)
+    writeFileSync(file, model)
+    writeFileSync(given, JSON.stringify(observations))
+    return JSON.parse(execFileSync(process.execPath, [program, file, given], { encoding: "utf8" }))
+  })

@@ -1,0 +1,74 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Algorithm, NamedArrays } from "../../src/learner/Algorithm.ts"
+import { copyInto } from "../../src/learner/learnerState.ts"
+import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Rnd from "../../src/algorithms/Rnd.ts"
+import * as Sac from "../../src/algorithms/Sac.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Pendulum from "../../src/env/classic/Pendulum.ts"
+import type { Env } from "../../src/env/Env.ts"
+
+const learnerOf = Effect.fnUntraced(function* (algorithm: Algorithm, env: Env) {
+  const { observationSpace, actionSpace } = env
+  const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+  return yield* configured.setup({ observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 1 })
+}, Effect.provide(Wasm.layer))
+
+const refusal = Effect.fnUntraced(function* (
+  algorithm: Algorithm,
+  env: Env,
+  change: (state: Readonly<Record<string, NamedArrays>>) => Readonly<Record<string, NamedArrays>>,
+) {
+  const learner = yield* learnerOf(algorithm, env)
+  const error = yield* Effect.flip(learner.restore(yield* learner.weights, change(yield* learner.state)))
+  return error.message
+}, Effect.scoped)
+
+const sac = Sac.make({ hidden: [4] })
+
+describe("what a learner can't be restored from", () => {
+  it.effect("names the file that is missing", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* refusal(sac, Pendulum.env, () => ({})), "optimizer: it is missing")
+      const withoutReplay = yield* refusal(sac, Pendulum.env, ({ optimizer }) => ({ optimizer }))
+      assert.strictEqual(withoutReplay, "replay: it is missing")
+      assert.strictEqual(
+        yield* refusal(Ppo.make({ hidden: [4] }), CartPole.env, () => ({})),
+        "optimizer: it is missing",
+      )
+    }),
+  )
+
+  it.effect("names the array that is missing", () =>
+    Effect.gen(function* () {
+      const noMoments = yield* refusal(sac, Pendulum.env, (state) => ({ ...state, optimizer: {} }))
+      assert.match(noMoments, /^optimizer: "[^"]+" is missing$/)
+      const noRing = yield* refusal(sac, Pendulum.env, (state) => ({ ...state, replay: {} }))
+      assert.strictEqual(noRing, 'replay: "position" is missing')
+      const noBonus = yield* refusal(Rnd.make({ hidden: [4] }), CartPole.env, (state) => ({ ...state, learner: {} }))
+      assert.match(noBonus, /^learner: "[^"]+" is missing$/)
+    }),
+  )
+
+  it.effect("says what was expected and what was found of an array of another shape", () =>
+    Effect.gen(function* () {
+      const message = yield* refusal(sac, Pendulum.env, ({ optimizer, ...rest }) => {
+        const changed = Object.entries(optimizer).map(
+          ([name]) => [name, { shape: [3], data: new Float32Array(3) }] as const,
+        )
+        return { ...rest, optimizer: Object.fromEntries(changed) }
+      })
+      assert.match(
+        message,
+        /^optimizer: ".+": expected a Float32Array of shape \[.*\], found a Float32Array of shape \[3\]$/,
+      )
+      const arrays = { a: { shape: [2], data: Int32Array.of(1, 2) } }
+      assert.throws(
+        () => copyInto(arrays, "a", new Float32Array(3)),
+        '"a": expected 3 × Float32Array, found 2 × Int32Array',
+      )
+    }),
+  )
+})

@@ -1,0 +1,128 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { A2cConfig, a2cLoss } from "../../src/algorithms/A2c.ts"
+import { explainedVariance } from "../../src/learner/rollout/RolloutLearner.ts"
+import { PpoConfig, ppoLoss } from "../../src/algorithms/Ppo.ts"
+import * as Reference from "../../src/backend/reference.ts"
+import { decode } from "../../src/config/Config.ts"
+import { categorical } from "../../src/graph/distributions.ts"
+import * as G from "../../src/graph/ops.ts"
+import type { Tensor } from "../../src/graph/Tensor.ts"
+import { compileWith } from "../../property-tests/support/agreement.ts"
+
+/** Three rows, two actions, numbers chosen so that every clip bites somewhere. */
+const rows = {
+  logits: [0.2, -0.3, 1, 0, -0.5, 0.5],
+  value: [0.5, 1.2, -0.4],
+  actions: [0, 1, 1],
+  logProbs: [-0.9, -1.0, -0.3],
+  values: [0.1, 1.1, 0.3],
+  advantages: [1, -2, 0.5],
+  targets: [1, 1, -1],
+}
+
+const columns: Readonly<Record<string, Tensor>> = {
+  actions: G.constant(Int32Array.from(rows.actions)),
+  logProbs: G.constant(rows.logProbs),
+  values: G.constant(rows.values),
+  advantages: G.constant(rows.advantages),
+  targets: G.constant(rows.targets),
+}
+const batch = { column: (name: string) => columns[name] }
+const said = { distribution: categorical(G.constant(rows.logits, [3, 2])), value: G.constant(rows.value) }
+
+const evaluated = (outputs: Readonly<Record<string, Tensor>>): Readonly<Record<string, number>> => {
+  const program = compileWith(Reference.layer, { name: "loss", inputs: {}, state: {}, outputs })
+  program.runSync?.()
+  return Object.fromEntries(Object.keys(outputs).map((name) => [name, program.results[name][0]]))
+}
+
+const mean = (values: ReadonlyArray<number>): number => values.reduce((a, b) => a + b, 0) / values.length
+const clip = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
+const rowLogProbabilities = [0, 1, 2].map((row) => {
+  const [a, b] = rows.logits.slice(2 * row, 2 * row + 2)
+  const total = Math.log(Math.exp(a) + Math.exp(b))
+  return [a - total, b - total]
+})
+const logProbabilities = rows.actions.map((action, row) => rowLogProbabilities[row][action])
+const entropies = rowLogProbabilities.map(([a, b]) => -(Math.exp(a) * a + Math.exp(b) * b))
+
+describe("the loss of PPO", () => {
+  const advantageMean = mean(rows.advantages)
+  const deviation = Math.sqrt(rows.advantages.reduce((sum, a) => sum + (a - advantageMean) ** 2, 0) / 2)
+  const normal = rows.advantages.map((a) => (a - advantageMean) / (deviation + 1e-8))
+  const ratios = logProbabilities.map((now, row) => Math.exp(now - rows.logProbs[row]))
+  const expected = {
+    policy: -mean(ratios.map((ratio, row) => Math.min(ratio * normal[row], clip(ratio, 0.8, 1.2) * normal[row]))),
+    value:
+      0.5 *
+      mean(
+        rows.value.map((value, row) => {
+          const clipped = rows.values[row] + clip(value - rows.values[row], -0.2, 0.2)
+          return Math.max((value - rows.targets[row]) ** 2, (clipped - rows.targets[row]) ** 2)
+        }),
+      ),
+    entropy: mean(entropies),
+    kl: mean(ratios.map((ratio) => ratio - 1 - Math.log(ratio))),
+    clipped: mean(ratios.map((ratio) => (Math.abs(ratio - 1) > 0.2 ? 1 : 0))),
+  }
+
+  it.effect("is the paper's, written out row by row", () =>
+    Effect.gen(function* () {
+      const config = yield* decode(PpoConfig, {}, { source: "test" })
+      const { loss, metrics } = ppoLoss(config, batch, said)
+      const found = evaluated({ loss, ...metrics })
+      assert.closeTo(found["losses/policy_loss"], expected.policy, 1e-6)
+      assert.closeTo(found["losses/value_loss"], expected.value, 1e-6)
+      assert.closeTo(found["losses/entropy"], expected.entropy, 1e-6)
+      assert.closeTo(found["losses/approx_kl"], expected.kl, 1e-6)
+      assert.closeTo(found["losses/clipfrac"], expected.clipped, 1e-6)
+      assert.closeTo(found.loss, expected.policy + 0.5 * expected.value - 0.01 * expected.entropy, 1e-6)
+      // The numbers do exercise what they are for.
+      assert.isTrue(expected.clipped > 0 && expected.clipped < 1)
+    }),
+  )
+
+  it.effect("without normalised advantages and value clipping is the plain one", () =>
+    Effect.gen(function* () {
+      const config = yield* decode(PpoConfig, { normalizeAdvantages: false, clipValue: false }, { source: "test" })
+      const found = evaluated(ppoLoss(config, batch, said).metrics)
+      const policy = -mean(
+        ratios.map((ratio, row) =>
+          Math.min(ratio * rows.advantages[row], clip(ratio, 0.8, 1.2) * rows.advantages[row]),
+        ),
+      )
+      assert.closeTo(found["losses/policy_loss"], policy, 1e-6)
+      assert.closeTo(
+        found["losses/value_loss"],
+        0.5 * mean(rows.value.map((v, row) => (v - rows.targets[row]) ** 2)),
+        1e-6,
+      )
+    }),
+  )
+})
+
+describe("the loss of A2C", () => {
+  it.effect("is −E[A log π] + c_v E[(V − target)²] − c_e H", () =>
+    Effect.gen(function* () {
+      const config = yield* decode(A2cConfig, {}, { source: "test" })
+      const { loss, metrics } = a2cLoss(config, batch, said)
+      const found = evaluated({ loss, ...metrics })
+      const policy = -mean(logProbabilities.map((log, row) => log * rows.advantages[row]))
+      const value = mean(rows.value.map((v, row) => (v - rows.targets[row]) ** 2))
+      assert.closeTo(found["losses/policy_loss"], policy, 1e-6)
+      assert.closeTo(found["losses/value_loss"], value, 1e-6)
+      assert.closeTo(found.loss, policy + 0.5 * value - 0.01 * mean(entropies), 1e-6)
+    }),
+  )
+})
+
+describe("explained variance", () => {
+  it("is 1 for a critic that knows, 0 for one that says the mean, negative for one that misleads", () => {
+    const targets = Float32Array.of(1, 2, 3, 6)
+    assert.closeTo(explainedVariance(targets, targets), 1, 1e-12)
+    assert.closeTo(explainedVariance(new Float32Array(4).fill(3), targets), 0, 1e-12)
+    assert.isBelow(explainedVariance(Float32Array.of(-1, -2, -3, -6), targets), 0)
+    assert.strictEqual(explainedVariance(new Float32Array(2), new Float32Array(2)), 0)
+  })
+})

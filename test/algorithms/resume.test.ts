@@ -1,0 +1,102 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Algorithm } from "../../src/learner/Algorithm.ts"
+import * as A2c from "../../src/algorithms/A2c.ts"
+import * as Bc from "../../src/algorithms/Bc.ts"
+import * as Curiosity from "../../src/algorithms/Curiosity.ts"
+import * as Daac from "../../src/algorithms/Daac.ts"
+import * as Ddqn from "../../src/algorithms/Ddqn.ts"
+import * as Demonstrations from "../../src/learner/Demonstrations.ts"
+import * as Dqn from "../../src/algorithms/Dqn.ts"
+import * as Es from "../../src/algorithms/Es.ts"
+import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Randal from "../../src/algorithms/Randal.ts"
+import * as Rnd from "../../src/algorithms/Rnd.ts"
+import * as Sac from "../../src/algorithms/Sac.ts"
+import * as Td3 from "../../src/algorithms/Td3.ts"
+import * as Unreal from "../../src/algorithms/Unreal.ts"
+import * as Vin from "../../src/algorithms/Vin.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Pendulum from "../../src/env/classic/Pendulum.ts"
+import type { Env } from "../../src/env/Env.ts"
+import * as GridWorld from "../../src/env/grid/GridWorld.ts"
+import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
+import * as Wrapper from "../../src/env/Wrapper.ts"
+import { resumable } from "../train/resumable.ts"
+
+const shown = Demonstrations.record(CartPole.env, {
+  episodes: 2,
+  policy: ([, , angle, spin]) => (angle + spin > 0 ? 1 : 0),
+})
+const hidden = [16]
+const blind = Wrapper.keepObservations(CartPole.env, [0, 2])
+/** Short episodes, so that both endings are met. */
+const pendulum = Wrapper.timeLimit(Pendulum.env, 30)
+const maze = KeyDoor.make({ size: 6, maxSteps: 40 })
+
+/** Every algorithm, small, on an env that it can be on. */
+const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
+  A2C: [CartPole.env, A2c.make({ hidden }), 400],
+  "A2C with a memory": [blind, A2c.make({ hidden, lstm: 8, nsteps: 8, sequence: 4 }), 512],
+  PPO: [CartPole.env, Ppo.make({ hidden, nsteps: 16 }), 512],
+  "PPO with a memory": [blind, Ppo.make({ hidden, lstm: 8, nsteps: 16, sequence: 8 }), 512],
+  "PPO with a memory, on images": [maze, Ppo.make({ hidden, lstm: 8, nsteps: 16, sequence: 8 }), 512],
+  "double DQN": [CartPole.env, Ddqn.make({ hidden, dueling: true, updateTargetFreq: 100 }), 400],
+  DQN: [CartPole.env, Dqn.make({ hidden, learningStarts: 50, updateTargetFreq: 100, bufferSize: 200 }), 400],
+  "DQN with everything, on images": [
+    maze,
+    Dqn.make({
+      hidden,
+      learningStarts: 50,
+      bufferSize: 200,
+      batchSize: 8,
+      dueling: true,
+      prioritised: {},
+      nsteps: 3,
+      gradientSteps: 2,
+    }),
+    400,
+  ],
+  SAC: [pendulum, Sac.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
+  "SAC with a memory that isn't full": [pendulum, Sac.make({ hidden, batchSize: 16, learningStarts: 40 }), 300],
+  "DQN by priorities with a memory that isn't full, on images": [
+    maze,
+    Dqn.make({ hidden, learningStarts: 50, bufferSize: 2000, batchSize: 8, prioritised: {}, nsteps: 3 }),
+    400,
+  ],
+  "UNREAL with a memory that isn't full": [
+    maze,
+    Unreal.make({ hidden, nsteps: 8, replaySize: 400, replaySteps: 8, cell: 2 }),
+    512,
+  ],
+  TD3: [pendulum, Td3.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
+  RND: [CartPole.env, Rnd.make({ hidden, nsteps: 16, initObsSteps: 20 }), 512],
+  curiosity: [CartPole.env, Curiosity.make({ hidden }), 400],
+  "curiosity with real actions": [pendulum, Curiosity.make({ hidden }), 200],
+  DAAC: [CartPole.env, Daac.make({ hidden, nsteps: 16 }), 512],
+  UNREAL: [maze, Unreal.make({ hidden, nsteps: 8, replaySize: 40, replaySteps: 8, cell: 2 }), 512],
+  "UNREAL with a memory": [
+    maze,
+    Unreal.make({ hidden, lstm: 8, nsteps: 8, replaySize: 40, replaySteps: 8, cell: 2 }),
+    512,
+  ],
+  RANDAL: [maze, Randal.make({ hidden, nsteps: 16, initObsSteps: 10, replaySize: 40, replaySteps: 8, cell: 2 }), 512],
+  VIN: [GridWorld.make({ size: 6 }), Vin.make({ nsteps: 16, planning: { iterations: 3, filters: 4 } }), 512],
+  "behaviour cloning": [CartPole.env, Bc.make(shown, { hidden }), 1280],
+  "evolution strategies": [CartPole.env, Es.make({ hidden }), 800],
+}
+
+describe("a run that was stopped and resumed ends with the digest of one that never was", () => {
+  for (const [name, [env, algorithm, totalSteps]] of Object.entries(cases)) {
+    it.effect(name, () =>
+      Effect.gen(function* () {
+        const input = { env, algorithm, numEnvs: 4, totalSteps }
+        const { whole, resumed, stoppedAt } = yield* resumable(input, totalSteps / 2)
+        assert.isAtLeast(stoppedAt, totalSteps / 2)
+        assert.isBelow(stoppedAt, whole.steps)
+        assert.strictEqual(resumed.digest, whole.digest)
+        assert.strictEqual(resumed.steps, whole.steps)
+      }),
+    )
+  }
+})

@@ -1,0 +1,132 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Rnd from "../../src/algorithms/Rnd.ts"
+import { makeRollout } from "../../src/learner/rollout/Rollout.ts"
+import type { Program } from "../../src/backend/Backend.ts"
+import * as Batch from "../../src/env/Batch.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Env from "../../src/env/Env.ts"
+import { box, discrete } from "../../src/env/Space.ts"
+import * as Wrapper from "../../src/env/Wrapper.ts"
+import { keep } from "../train/inMemory.ts"
+
+/** Counts; is cut off after 3 steps, or over after 5, whichever its reset says. */
+const counter = Env.make({
+  id: "counter",
+  observationSpace: box(0, 100),
+  actionSpace: discrete(2),
+  reset: (random) => ({ at: 0, cut: random.integer(2) === 1 }),
+  observe: ({ at }) => [at],
+  step: ({ at, cut }) => ({
+    state: { at: at + 1, cut },
+    reward: at,
+    terminated: !cut && at === 4,
+    truncated: cut && at === 2,
+  }),
+})
+
+const numEnvs = 5
+const steps = 12
+
+/** Its value is 100 × what it remembers + what it sees, and it remembers how many steps its episode has had. */
+const remembering = (): Program => {
+  const feeds = {
+    observations: new Float32Array(numEnvs),
+    noise: new Float32Array(numEnvs),
+    memory: new Float32Array(numEnvs),
+    fresh: new Float32Array(numEnvs),
+  }
+  const results = {
+    actions: new Int32Array(numEnvs),
+    envActions: new Int32Array(numEnvs),
+    values: new Float32Array(numEnvs),
+    bonusValues: new Float32Array(numEnvs),
+    nextMemory: new Float32Array(numEnvs),
+  }
+  const runSync = (): void => {
+    for (let env = 0; env < numEnvs; env++) {
+      const memory = feeds.fresh[env] === 1 ? 0 : feeds.memory[env]
+      results.values[env] = 100 * memory + feeds.observations[env]
+      results.bonusValues[env] = -results.values[env]
+      results.nextMemory[env] = memory + 1
+    }
+  }
+  const none = Effect.die("not needed here")
+  return {
+    name: "counting",
+    device: "none",
+    feeds,
+    results,
+    runSync,
+    iterations: () => 1,
+    run: none,
+    read: () => none,
+    write: () => none,
+  }
+}
+
+describe("a rollout", () => {
+  it("values the final observation of an episode that was cut off by what was remembered until then", () => {
+    const envs = Batch.make(counter, numEnvs)
+    envs.reset(3)
+    const act = remembering()
+    const rollout = makeRollout({
+      task: { ...counter, numEnvs, seed: 1, totalSteps: 1000 },
+      steps,
+      noiseSize: 1,
+      noiseRepeat: 1,
+      memorySize: 1,
+      sequence: 4,
+      act,
+      columns: {},
+      feeds: {},
+    })
+    let cuts = 0
+    for (let iteration = 0; iteration < 3; iteration++) {
+      for (const program of rollout.collect(envs, iteration)) program.runSync?.()
+      const { values } = rollout.columns
+      for (let row = 0; row < steps * numEnvs; row++) {
+        // What is remembered and what is seen count the same steps.
+        assert.strictEqual(values[row] % 101, 0)
+        if (rollout.truncated[row] === 0) continue
+        cuts++
+        assert.strictEqual(rollout.atCuts.values[row], 303)
+        assert.strictEqual(rollout.atCuts.bonusValues[row], -303)
+      }
+      for (const last of rollout.last.values) assert.strictEqual(last % 101, 0)
+    }
+    assert.isAbove(cuts, numEnvs)
+    assert.isAbove(rollout.terminated.indexOf(1), -1)
+  })
+})
+
+describe("RND", () => {
+  const digestOf = (settings: Parameters<typeof Rnd.make>[0]) =>
+    Effect.map(
+      keep({
+        env: Wrapper.timeLimit(CartPole.env, 10),
+        numEnvs: 4,
+        totalSteps: 256,
+        algorithm: Rnd.make({ hidden: [8], nsteps: 16, initObsSteps: 4, ...settings }),
+      }),
+      ({ result }) => result.digest,
+    )
+
+  it.effect("follows each of its settings", () =>
+    Effect.gen(function* () {
+      const settings = [
+        {},
+        { episodic: true },
+        { predictionShare: 0.3 },
+        { predictionPace: 0.5 },
+        { predictionSize: 8 },
+        { intrinsicCoefficient: 0.5 },
+        { extrinsicCoefficient: 1 },
+        { gammaIntrinsic: 0.9 },
+        { initObsSteps: 5 },
+      ]
+      const digests = yield* Effect.forEach(settings, digestOf)
+      assert.strictEqual(new Set(digests).size, settings.length)
+    }),
+  )
+})

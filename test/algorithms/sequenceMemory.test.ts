@@ -1,0 +1,70 @@
+import { assert, describe, it } from "@effect/vitest"
+import { makeSequenceMemory } from "../../src/learner/unreal/SequenceMemory.ts"
+import { stream } from "../../src/rng/Rng.ts"
+
+const steps = 4
+
+/** A rollout of one env whose step t sees t, is paid t, and ends as `ends` says. */
+const remembered = (ends: string) => {
+  const memory = makeSequenceMemory({ numEnvs: 1, observationSize: 1, actionSize: 1, capacity: ends.length })
+  const numbers = Float32Array.from(ends, (_, t) => t)
+  const marks = (mark: string): Uint8Array => Uint8Array.from(ends, (end) => (mark.includes(end) ? 1 : 0))
+  memory.remember({
+    steps: ends.length,
+    numEnvs: 1,
+    observationSize: 1,
+    columns: { observations: numbers, actions: new Int32Array(ends.length) },
+    rewards: numbers,
+    terminated: marks("TB"),
+    truncated: marks("cB"),
+    atCuts: {},
+    cuts: () => 0,
+    last: {},
+    remembered: undefined,
+    collect: function* () {},
+  })
+  return memory
+}
+
+const drawn = (ends: string, draws: number) => {
+  const memory = remembered(ends)
+  const into = {
+    count: draws,
+    steps,
+    observations: new Float32Array(draws * (steps + 1)),
+    actions: new Int32Array(draws * steps),
+    rewards: new Float32Array(draws * steps),
+    continues: new Float32Array(draws * steps),
+    known: new Float32Array(draws * steps),
+    fresh: new Float32Array(draws * (steps + 1)),
+  }
+  memory.drawSequences(stream(1), into)
+  return Array.from({ length: draws }, (_, sequence) => {
+    const part = (column: Float32Array, each: number) => [...column.subarray(sequence * each, (sequence + 1) * each)]
+    return {
+      first: into.observations[sequence * (steps + 1)],
+      continues: part(into.continues, steps),
+      known: part(into.known, steps),
+      fresh: part(into.fresh, steps + 1),
+    }
+  })
+}
+
+describe("a sequence that is replayed", () => {
+  it("knows what a step was worth where its episode goes on or has come to its end, not where it was cut off", () => {
+    // T: terminal, c: cut off, B: both, which counts as terminal.
+    const ends = "...T..c..B..."
+    const sequences = drawn(ends, 60)
+    assert.isAbove(new Set(sequences.map(({ first }) => first)).size, 6)
+    for (const { first, continues, known, fresh } of sequences) {
+      for (let step = 0; step < steps; step++) {
+        const following = ends.slice(first + step, first + steps)
+        const end = /[TcB]/.exec(following)?.[0]
+        assert.strictEqual(known[step], end === "c" ? 0 : 1, `${ends} from ${first}, step ${step}`)
+        assert.strictEqual(continues[step], ends[first + step] === "." ? 1 : 0)
+        assert.strictEqual(fresh[step + 1], 1 - continues[step])
+      }
+      assert.strictEqual(fresh[0], 1)
+    }
+  })
+})

@@ -1,0 +1,107 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Bc from "../../src/algorithms/Bc.ts"
+import * as Demonstrations from "../../src/learner/Demonstrations.ts"
+import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Randal from "../../src/algorithms/Randal.ts"
+import * as Sac from "../../src/algorithms/Sac.ts"
+import * as Unreal from "../../src/algorithms/Unreal.ts"
+import * as Vin from "../../src/algorithms/Vin.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Pendulum from "../../src/env/classic/Pendulum.ts"
+import * as PixelMaze from "../../src/env/grid/PixelMaze.ts"
+import { keep } from "../train/inMemory.ts"
+
+/** What can't be done is said before the first step, and never left out silently. */
+
+const messageOf = (input: Parameters<typeof keep>[0]) =>
+  Effect.map(Effect.flip(keep({ totalSteps: 64, numEnvs: 2, ...input })), ({ message }) => message)
+
+const shown = Demonstrations.record(CartPole.env, { episodes: 2, policy: () => 1 })
+
+describe("settings that can't be followed", () => {
+  it.effect("a planner where there is no map", () =>
+    Effect.gen(function* () {
+      const expected = /a planner is one trunk below both heads, over maps .*, found \[4\]/
+      assert.match(yield* messageOf({ env: CartPole.env, algorithm: Vin.make() }), expected)
+      assert.match(yield* messageOf({ env: CartPole.env, algorithm: Bc.make(shown, { planning: {} }) }), expected)
+    }),
+  )
+
+  it.effect("a memory too small for a sequence", () =>
+    Effect.gen(function* () {
+      for (const algorithm of [Unreal, Randal]) {
+        const message = yield* messageOf({
+          env: PixelMaze.env,
+          algorithm: algorithm.make({ replaySize: 20, replaySteps: 20 }),
+        })
+        assert.strictEqual(
+          message,
+          "Train.run: algorithm.replay_size: expected at least 21, for sequences of 20 steps, found 20",
+        )
+      }
+    }),
+  )
+
+  it.effect("a replay memory that no machine's memory holds", () =>
+    Effect.gen(function* () {
+      const algorithm = Sac.make({ bufferSize: 1_000_000_000 })
+      assert.strictEqual(
+        yield* messageOf({ env: Pendulum.env, algorithm }),
+        "Train.run: algorithm.buffer_size: 1000000000 transitions need 23 GiB of memory; make it smaller, so that at most 16 GiB are needed",
+      )
+    }),
+  )
+
+  it.effect("a memory of sequences that no machine's memory holds", () =>
+    Effect.gen(function* () {
+      for (const algorithm of [Unreal, Randal]) {
+        const message = yield* messageOf({ env: PixelMaze.env, algorithm: algorithm.make({ replaySize: 2 ** 32 }) })
+        assert.match(
+          message,
+          /^Train\.run: algorithm\.replay_size: 4294967296 steps of 2 envs need \d+ GiB of memory; make it smaller/,
+        )
+      }
+    }),
+  )
+
+  it.effect("a goal that no validation measures", () =>
+    Effect.gen(function* () {
+      const message = yield* messageOf({ env: CartPole.env, algorithm: Ppo.make(), stopAtReturn: 100 })
+      assert.match(message, /stop_at_return: only validations tell whether 100 is reached; set validation\.every_steps/)
+    }),
+  )
+
+  it.effect("behaviour cloning that diverges", () =>
+    Effect.gen(function* () {
+      const algorithm = Bc.make(shown, { learningRate: 3e38 })
+      assert.match(yield* messageOf({ env: CartPole.env, algorithm, totalSteps: 6400 }), /the training has diverged/)
+    }),
+  )
+})
+
+describe("demonstrations", () => {
+  const step = (action: unknown, observation: ReadonlyArray<number> = [0, 0, 0, 0]) =>
+    Effect.map(
+      Effect.flip(Demonstrations.fromJson(CartPole.env, JSON.stringify([{ trajectory: [{ observation, action }] }]))),
+      ({ message }) => message,
+    )
+
+  it.effect("hold only what is an action of the env", () =>
+    Effect.gen(function* () {
+      const expected = "demonstrations: step 0: an action of CartPole-v1 is a whole number from 0 to 1, found"
+      assert.strictEqual(yield* step(0.5), `${expected} 0.5`)
+      assert.strictEqual(yield* step(2), `${expected} 2`)
+      assert.match(yield* step([0, 1]), /an action of CartPole-v1 has 1 numbers, found \[0,1\]/)
+      assert.match(yield* step(0, [1]), /an observation of CartPole-v1 has 4 numbers, found 1/)
+    }),
+  )
+
+  it("are not recorded of a policy that gives something else", () => {
+    const record = (env: Parameters<typeof Demonstrations.record>[0], action: number | ReadonlyArray<number>) => () =>
+      Demonstrations.record(env, { episodes: 1, policy: () => action })
+    assert.throws(record(CartPole.env, -1), /demonstrations: episode 0, step 1: an action of CartPole-v1 is a whole/)
+    assert.throws(record(Pendulum.env, []), /an action of Pendulum-v1 has 1 numbers, found \[\]/)
+    assert.throws(record(Pendulum.env, NaN), /an action of Pendulum-v1 is of finite numbers, found \[NaN\]/)
+  })
+})

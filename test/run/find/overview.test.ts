@@ -1,0 +1,42 @@
+import { assert, describe, it } from "vitest"
+import { type Overview, overviewText } from "../../../src/run/find/overview.ts"
+
+const about: Overview = {
+  path: "results/run",
+  time: "2026-01-01_00-00-00",
+  commit: null,
+  name: "run",
+  population: {},
+  seed: 0,
+  state: "finished",
+  steps: 20,
+  validation: null,
+  config: null,
+  metrics: null,
+  validations: [],
+  resumesFrom: null,
+  checkpoints: [],
+  files: [],
+}
+
+/** How long the bars of validations with these means are. */
+const barsOf = (...means: ReadonlyArray<number>): ReadonlyArray<number> => {
+  const validations = means.map((mean, at) => ({ step: at + 1, mean, std: 0, episodes: 1 }))
+  return [...overviewText({ ...about, validations }, undefined).matchAll(/[█▏▎▍▌▋▊▉]+$/gm)].map(([bar]) => bar.length)
+}
+
+describe("the bars of validations", () => {
+  it("begin at 0, and at the lowest mean where that is below 0", () => {
+    assert.deepStrictEqual(barsOf(250, 500), [15, 30])
+    assert.deepStrictEqual(barsOf(-10, 0, 10), [1, 15, 30])
+  })
+})
+
+describe("the config of a run", () => {
+  it("is shown without nulls, and without groups of which nothing is left", () => {
+    const config =
+      "a: 1\nlimits:\n  budget:\n    calls: null\n  time: null\nkept:\n  x: null\n  y: 2\nlist:\n- 1\nlast: null\n"
+    const text = overviewText(about, config)
+    assert.include(text, "config (and 4 that are null)\n  a: 1\n  kept:\n    y: 2\n  list:\n  - 1\n")
+  })
+})

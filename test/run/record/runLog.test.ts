@@ -1,0 +1,64 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { runLog } from "../../../src/run/record/runLog.ts"
+import type { LogLevel } from "../../../src/run/record/logLevel.ts"
+import { episode, recorded, started, update, validation } from "./events.ts"
+
+it.effect("the log has a line for everything but episodes and updates, as soon as it happens", () =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(Date.UTC(2026, 0, 31, 12))
+    const { run, emit } = yield* recorded(runLog)
+    yield* emit([started, episode(), update(512)])
+    yield* TestClock.adjust("1 second")
+    yield* emit([validation, { _tag: "CheckpointSaved", step: 512, path: "checkpoints/step_512" }])
+    yield* emit([{ ...started, resumedFromStep: 512 }])
+    yield* emit([
+      { _tag: "Note", message: "act runs on wasm: 2.9 µs" },
+      { _tag: "Warning", message: "no validation" },
+      { _tag: "RunEnded", step: 600, episodes: 14, reason: "interrupted", message: null },
+      { _tag: "RunEnded", step: 600, episodes: 14, reason: "failed", message: "EnvError: broken" },
+    ])
+    assert.deepEqual((yield* run.readText("run.log")).split("\n"), [
+      "2026-01-31T12:00:00.000Z started: ppo on CartPole-v1, 4 envs, 20000 steps, seed 7",
+      "2026-01-31T12:00:00.000Z devices: act on wasm, update on cpu",
+      "2026-01-31T12:00:01.000Z validation at step 512: mean return 2.00 ± 1.00 over 2 episodes",
+      "2026-01-31T12:00:01.000Z saved checkpoints/step_512",
+      "2026-01-31T12:00:01.000Z resumed at step 512: ppo on CartPole-v1, 4 envs, 20000 steps, seed 7",
+      "2026-01-31T12:00:01.000Z devices: act on wasm, update on cpu",
+      "2026-01-31T12:00:01.000Z act runs on wasm: 2.9 µs",
+      "2026-01-31T12:00:01.000Z warning: no validation",
+      "2026-01-31T12:00:01.000Z interrupted at step 600 after 14 episodes",
+      "2026-01-31T12:00:01.000Z failed at step 600 after 14 episodes: EnvError: broken",
+      "",
+    ])
+  }),
+)
+
+it.effect.each([
+  ["ERROR", ["started", "error: a tool broke", "failed"]],
+  ["WARN", ["started", "warning: no validation", "error: a tool broke", "stopped", "failed"]],
+  ["INFO", ["started", "devices", "validation", "saved", "a note", "warning: no validation", "error: a tool broke", "finished", "stopped", "failed"]], // prettier-ignore
+  ["DEBUG", ["started", "devices", "episode 0 ended at step 128: return 21.5, 21 steps, terminated", "update 1 at step 512: losses/policy_loss 0.5", "validation", "saved", "a note", "warning: no validation", "error: a tool broke", "finished", "stopped", "failed"]], // prettier-ignore
+] satisfies ReadonlyArray<readonly [LogLevel, ReadonlyArray<string>]>)("the log at %s", ([logLevel, expected]) =>
+  Effect.gen(function* () {
+    const { run, emit } = yield* recorded(runLog, { ...started, logLevel })
+    const ended = { _tag: "RunEnded", step: 600, episodes: 14, message: null } as const
+    yield* emit([{ ...started, logLevel }, episode(), update(512, { "losses/policy_loss": 0.5 }), validation])
+    yield* emit([
+      { _tag: "CheckpointSaved", step: 512, path: "checkpoints/step_512" },
+      { _tag: "Note", message: "a note" },
+      { _tag: "Warning", message: "no validation" },
+      { _tag: "Warning", message: "a tool broke", isError: true },
+      { ...ended, reason: "finished" },
+      { ...ended, reason: "stopped" },
+      { ...ended, reason: "failed", message: "EnvError: broken" },
+    ])
+    const lines = (yield* run.readText("run.log"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.replace(/^\S+ /, ""))
+    assert.lengthOf(lines, expected.length)
+    for (const [at, line] of lines.entries()) assert.isTrue(line.startsWith(expected[at]), line)
+  }),
+)

@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import * as EnvTool from "../../src/task/EnvTool.ts"
+import * as TextEnv from "../../src/task/TextEnv.ts"
+import { stream } from "../../src/rng/Rng.ts"
+
+const deposit = EnvTool.make({
+  name: "deposit",
+  description: "Puts money into the account.",
+  parameters: Schema.Struct({ amount: Schema.Int }),
+  run: (balance: number, { amount }) =>
+    amount > 0 ? { state: balance + amount, content: { balance: balance + amount } } : { problem: "too little" },
+})
+
+const bank = TextEnv.make<number>({
+  id: "bank",
+  type: "bank",
+  begin: () => ({ state: 1, observation: "" }),
+  step: (state) => ({
+    state,
+    observation: String(state),
+    feedback: { score: 0, target: null, message: "" },
+    terminated: false,
+  }),
+  ...EnvTool.all([deposit]),
+})
+
+describe("a tool of an env", () => {
+  it("is told of by a JSON Schema", () => {
+    const [spec] = bank.tools ?? []
+    assert.strictEqual(spec.name, "deposit")
+    assert.strictEqual(spec.parameters["type"], "object")
+    assert.deepStrictEqual(spec.parameters["required"], ["amount"])
+  })
+
+  it.effect("changes the state if the call is one, and says why if it isn't", () =>
+    Effect.gen(function* () {
+      const { call, step } = yield* bank.begin(stream(1))
+      const calls: ReadonlyArray<[args: string, content: string, isError?: boolean]> = [
+        ['{"amount": 5}', '{"balance":6}'],
+        ['{"amount": -5}', "too little", true],
+        ['{"amount": 1.5}', "The arguments won't do: deposit: amount: expected", true],
+        ["{}", "The arguments won't do: deposit: amount: ", true],
+        ["", "The arguments won't do: deposit: amount: ", true],
+        ['{"amount": 5', "The arguments of deposit are no JSON", true],
+        ['{"amount": 5, "currency": "EUR"}', "The arguments won't do: deposit: ", true],
+      ]
+      for (const [args, content, isError] of calls) {
+        const result = yield* call({ id: "1", name: "deposit", arguments: args })
+        assert.isTrue(result.content.startsWith(content), `${args}: ${result.content}`)
+        assert.strictEqual(result.isError, isError, args)
+        assert.notProperty(result, "state")
+      }
+      assert.strictEqual((yield* step("")).observation, "6")
+      const other = yield* call({ id: "1", name: "withdraw", arguments: "{}" })
+      assert.deepStrictEqual(other, { content: 'There is no tool "withdraw"; there are deposit.', isError: true })
+    }),
+  )
+})

@@ -1,0 +1,128 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Against from "../../../src/task/Against.ts"
+import * as TicTacToe from "../../../src/task/games/TicTacToe.ts"
+import { stream } from "../../../src/rng/Rng.ts"
+import { play, saying } from "../support.ts"
+
+const against = (others: Against.Policy, player = "X") =>
+  Against.make(TicTacToe.players, { id: "t", type: "tic_tac_toe", player, others })
+
+/** Plays by a policy, as the opponents do. */
+const by = (policy: Against.Policy) => (observation: string, step: number) => policy(observation, stream(7, step))
+
+describe("tic-tac-toe of two", () => {
+  it.effect("shows both the board, and who wins gets the point", () =>
+    Effect.gen(function* () {
+      const episode = yield* TicTacToe.players.begin(stream(1))
+      assert.deepStrictEqual(episode.toMove, ["X"])
+      assert.strictEqual(
+        episode.observations["X"],
+        "Tic-tac-toe. You are X. Three in a row win: across, down or diagonally. Answer with a free place, such as b2.\n" +
+          "3 . . .\n2 . . .\n1 . . .\n  a b c\nYour move. Free: a3, b3, c3, a2, b2, c2, a1, b1, c1",
+      )
+      const first = yield* episode.step({ X: "a1" })
+      assert.deepStrictEqual(first.toMove, ["O"])
+      assert.include(first.observations["O"], "3 . . .\n2 . . .\n1 X . .\n  a b c\nYour move. Free: a3")
+      assert.include(first.observations["X"], "O is to move.")
+      yield* episode.step({ O: "a2" })
+      yield* episode.step({ X: "I play B1." })
+      yield* episode.step({ O: "b2" })
+      const last = yield* episode.step({ X: "c1" })
+      assert.isTrue(last.terminated)
+      assert.deepStrictEqual(last.toMove, [])
+      assert.deepStrictEqual(last.feedback, {
+        X: { score: 1, target: null, message: "X takes c1. You win." },
+        O: { score: 0, target: null, message: "X takes c1. You lose." },
+      })
+      assert.strictEqual(last.observations["O"], "Tic-tac-toe. You are O.\n3 . . .\n2 O O .\n1 X X X\n  a b c")
+    }),
+  )
+
+  it.effect("shares the point of a draw", () =>
+    Effect.gen(function* () {
+      const episode = yield* TicTacToe.players.begin(stream(1))
+      const moves = ["b2", "a1", "a3", "c1", "b1", "b3", "a2", "c2", "c3"]
+      for (const [at, move] of moves.entries()) {
+        const step = yield* episode.step({ [at % 2 === 0 ? "X" : "O"]: move })
+        assert.strictEqual(step.terminated, at === 8)
+        assert.strictEqual(step.feedback["O"].score, at === 8 ? 0.5 : 0)
+      }
+    }),
+  )
+
+  it.effect("says what was wrong with a move, and lets the same player move again", () =>
+    Effect.gen(function* () {
+      const episode = yield* TicTacToe.players.begin(stream(1))
+      yield* episode.step({ X: "b2" })
+      const bad: ReadonlyArray<[action: string, said: string]> = [
+        ["b2", "b2 is taken. Free: a3, b3, c3, a2, c2, a1, b1, c1"],
+        ["d4", "That names no place. Free: a3, b3"],
+        ["a1 or c3", "That names no place."],
+        ["", "That names no place."],
+        ["think: a1 is a corner", "OK."],
+      ]
+      for (const [action, said] of bad) {
+        const step = yield* episode.step({ O: action })
+        assert.deepStrictEqual(step.toMove, ["O"], action)
+        assert.isTrue(step.observations["O"]?.startsWith(said), action)
+        assert.notInclude(step.observations["X"], said)
+        assert.include(step.observations["O"], "2 . X .")
+      }
+    }),
+  )
+})
+
+describe("tic-tac-toe against an opponent", () => {
+  it.effect("is never lost by optimal play, and never won against it", () =>
+    Effect.gen(function* () {
+      for (const player of ["X", "O"]) {
+        for (let seed = 0; seed < 20; seed++) {
+          const { score } = yield* play(against(TicTacToe.random, player), by(TicTacToe.optimal), seed)
+          assert.isAtLeast(score, 0.5)
+          const other = yield* play(against(TicTacToe.optimal, player), by(TicTacToe.random), seed)
+          assert.isAtMost(other.score, 0.5)
+          assert.isTrue(other.terminated)
+        }
+        const even = yield* play(against(TicTacToe.optimal, player), by(TicTacToe.optimal))
+        assert.strictEqual(even.score, 0.5)
+      }
+    }),
+  )
+
+  it.effect("is the same game for the same seed, and another for another", () =>
+    Effect.gen(function* () {
+      const game = (seed: number) => play(against(TicTacToe.random, "O"), by(TicTacToe.optimal), seed)
+      assert.deepStrictEqual((yield* game(3)).observations, (yield* game(3)).observations)
+      const firsts = yield* Effect.forEach([1, 2, 3, 4, 5, 6], (seed) =>
+        Effect.map(game(seed), ({ observations }) => observations[0]),
+      )
+      assert.isAbove(new Set(firsts).size, 1)
+    }),
+  )
+
+  it.effect("is cut off when nobody ever makes a move", () =>
+    Effect.gen(function* () {
+      const { steps, terminated, score } = yield* play(against(TicTacToe.random), saying("z9"))
+      assert.strictEqual(steps.length, 30)
+      assert.isFalse(terminated)
+      assert.strictEqual(score, 0)
+    }),
+  )
+
+  it.effect("ends with the last look at the board", () =>
+    Effect.gen(function* () {
+      const { observations } = yield* play(against(TicTacToe.optimal), by(TicTacToe.optimal))
+      assert.notInclude(observations.at(-1), ".\n.")
+      assert.notInclude(observations.at(-1), "Your move")
+    }),
+  )
+
+  it.effect("stops others that move for ever", () =>
+    Effect.gen(function* () {
+      const stubborn = against(() => "nowhere", "O")
+      const error = yield* Effect.flip(stubborn.begin(stream(1)))
+      assert.include(error.message, "the others moved 1000 times, to no end")
+    }),
+  )
+})

@@ -140,8 +140,9 @@ export interface ConfiguredAlgorithm {
  *
  * @example
  * ```ts
- * export const { make } = Algorithm.define({ name: "ppo", config: PpoConfig, setup: (config, task) => … })
- * const algorithm = make({ learningRate: 1e-3 })
+ * const config = Schema.Struct({ learningRate: Schema.Finite.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1e-3))) })
+ * const { make } = Algorithm.define({ name: "mine", config, setup: (config, task) => myLearner(config, task) })
+ * const algorithm = make({ learningRate: 1e-4 })
  * ```
  */
 export const define = <S extends Schema.Codec<Plain, Plain>>(definition: {

@@ -13,7 +13,29 @@ export interface Example {
 }
 
 /** Folders whose examples are programs, but for what they are given. */
-const folders = ["rng", "returns", "lm", "env", "agent", "episode", "evaluate", "train", "runs"]
+const folders = [
+  "rng",
+  "statistics",
+  "config",
+  "formats",
+  "returns",
+  "graph",
+  "backend",
+  "model",
+  "losses",
+  "lm",
+  "env",
+  "task",
+  "agent",
+  "episode",
+  "learner",
+  "algorithms",
+  "run",
+  "export",
+  "evaluate",
+  "train",
+  "runtime",
+]
 
 const fenced = (text: string): ReadonlyArray<string> =>
   Array.from(text.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code)

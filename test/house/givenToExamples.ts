@@ -14,8 +14,14 @@ import type { Rollout } from "../../src/episode/Rollout.ts"
 import type { RolloutRequest } from "../../src/episode/RolloutRequest.ts"
 import type { Played } from "../../src/evaluate/Played.ts"
 import type { EpisodeRow } from "../../src/evaluate/rows.ts"
+import type { ConfiguredAlgorithm, Task } from "../../src/learner/Algorithm.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
 import type { Lm, LmService } from "../../src/lm/Lm.ts"
+
+export declare const myLearner: (
+  config: { readonly learningRate: number },
+  task: Task,
+) => ReturnType<ConfiguredAlgorithm["setup"]>
 
 export declare const lm: LmService
 export declare const request: LmRequest

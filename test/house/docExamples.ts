@@ -13,29 +13,7 @@ export interface Example {
 }
 
 /** Folders whose examples are programs, but for what they are given. */
-const folders = [
-  "rng",
-  "statistics",
-  "config",
-  "formats",
-  "returns",
-  "graph",
-  "backend",
-  "model",
-  "losses",
-  "lm",
-  "env",
-  "task",
-  "agent",
-  "episode",
-  "learner",
-  "algorithms",
-  "run",
-  "export",
-  "evaluate",
-  "train",
-  "runtime",
-]
+const folders = ["rng", "returns", "lm", "env", "task", "agent", "episode", "evaluate", "train", "runtime", "run/find"]
 
 const fenced = (text: string): ReadonlyArray<string> =>
   Array.from(text.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code)

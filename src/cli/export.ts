@@ -6,7 +6,7 @@ import { mostBytes } from "../config/files.ts"
 import { readFileWithin, readTextWithin } from "../config/files-node.ts"
 import { Argument, Command, Flag } from "effect/cli"
 import { messageOf } from "../config/text.ts"
-import { type Curve, curveCsv, curvePng, curveSvg } from "../export/curveFiles.ts"
+import { type Curve, curveCsv, curveSvg } from "../export/curveFiles.ts"
 import { isEvaluation } from "../run/isEvaluation.ts"
 import { decodeReturnFile } from "../run/evaluation.ts"
 import { fromPath } from "../run/identifier.ts"
@@ -23,7 +23,7 @@ import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
-const curveFormats = ["csv", "svg", "png"] as const
+const curveFormats = ["csv", "svg"] as const
 
 const flags = {
   runs: Argument.String("run").pipe(
@@ -33,7 +33,7 @@ const flags = {
   resultsDir: lookupDir,
   to: Flag.Literals("to", [...policyFormats, ...curveFormats]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; csv, svg or png for the learning curve",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG)",
     ),
   ),
   out: Flag.String("out").pipe(
@@ -178,7 +178,6 @@ const curveFile = Effect.fnUntraced(function* (
     return yield* new UsageError({ message: `${given.join(", ")}: the runs have no validation at the same step` })
   }
   const title = nameFor(given[0])
-  if (format === "png") return yield* curvePng(title, curve)
   return new TextEncoder().encode(format === "csv" ? curveCsv(curve) : curveSvg(title, curve))
 })
 

@@ -1,104 +1,109 @@
-import type { Effect } from "effect"
-import { strokesOf } from "../formats/picture/letters.ts"
-import type { Line, Picture, Point, Text } from "../formats/picture/Picture.ts"
-import { pngOf } from "../formats/picture/png.ts"
-import { svgOf } from "../formats/picture/svg.ts"
+/** Learning curves, as `aggregateCurves` joins them, written as CSV for spreadsheets and as SVG for people. */
 import type { CurvePoint } from "../statistics/statistics.ts"
 
-/** Learning curves, as `aggregateCurves` joins them, as files for people and for spreadsheets. */
 export type Curve = ReadonlyArray<typeof CurvePoint.Type>
 
 const columns = ["step", "runs", "mean", "std", "median", "iqm", "low", "high"] as const
 
-/** A heading and a line a step. */
+/** Writes a curve as CSV: a header, then one line per step. */
 export const curveCsv = (curve: Curve): string =>
   [columns.join(","), ...curve.map((point) => columns.map((key) => String(point[key])).join(","))]
     .join("\n")
     .concat("\n")
 
-const wide = 720
-const high = 420
-const [left, right, top, bottom] = [72, 24, 72, 54]
-const margin = 24
-const ink = { words: "#2b2d42", quiet: "#6b6e80", grid: "#e3e0d9", axis: "#b9b5ac", curve: "#3d5a80" }
-/** With so many validations each one has a dot, without which a single one could not be seen. */
-const fewEnough = 40
+interface Point {
+  readonly x: number
+  readonly y: number
+}
 
-/** A picture of it: the IQM as a line, its interval as a band. */
-export const curvePicture = (title: string, curve: Curve): Picture => {
+const width = 720
+const height = 420
+const plot = { left: 72, right: width - 24, top: 72, bottom: height - 54 }
+const margin = 24
+const colours = {
+  paper: "#fbfaf7",
+  title: "#2b2d42",
+  text: "#6b6e80",
+  grid: "#e3e0d9",
+  axis: "#b9b5ac",
+  curve: "#3d5a80",
+}
+/** Up to this many validations each get a dot: a curve of one point has no line to see. */
+const mostDots = 40
+
+/** Draws a curve as SVG: the IQM as a line, its interval as a band. */
+export const curveSvg = (title: string, curve: Curve): string => {
   const steps = curve.map(({ step }) => step)
   const [first, last] = [Math.min(0, ...steps), Math.max(1, ...steps)]
   const ticks = ticksOf(Math.min(...curve.map(({ low }) => low)), Math.max(...curve.map(({ high }) => high)))
-  const [floor, ceiling] = [ticks[0], ticks[ticks.length - 1]]
-  const x = (step: number): number => left + ((step - first) / (last - first)) * (wide - left - right)
-  const y = (value: number): number => high - bottom - ((value - floor) / (ceiling - floor)) * (high - top - bottom)
-  const at = (step: number, value: number): Point => ({ x: x(step), y: y(value) })
-  const band = [
-    ...curve.map(({ step, high: value }) => at(step, value)),
-    ...[...curve].reverse().map(({ step, low }) => at(step, low)),
-  ]
+  const [lowest, highest] = [ticks[0], ticks[ticks.length - 1]]
+  const at = (step: number, value: number): Point => ({
+    x: plot.left + ((step - first) / (last - first)) * (plot.right - plot.left),
+    y: plot.bottom - ((value - lowest) / (highest - lowest)) * (plot.bottom - plot.top),
+  })
+  const upper = curve.map(({ step, high }) => at(step, high))
+  const lower = curve.map(({ step, low }) => at(step, low))
   const line = curve.map(({ step, iqm }) => at(step, iqm))
-  const text = (
-    px: number,
-    py: number,
-    words: string,
-    anchor: Text["anchor"],
-    size = 13,
-    colour = ink.quiet,
-  ): Text => ({
-    _tag: "Text",
-    x: px,
-    y: py,
-    words,
-    anchor,
-    size,
-    colour,
-  })
-  // Between two pixels a line of one would be two that are pale.
-  const crisp = (value: number): number => Math.round(value) + 0.5
-  const straight = (from: Point, to: Point, colour: string): Line => ({
-    _tag: "Line",
-    points: [from, to].map((point) => ({ x: crisp(point.x), y: crisp(point.y) })),
-    width: 1,
-    colour,
-  })
-  const across = ticksOf(first, last).filter((step) => step >= first && step <= last)
   const runs = Math.max(...curve.map((point) => point.runs))
-  const what = runs > 1 ? `IQM of ${runs} runs, with its 95 % interval` : "mean return of the validation episodes"
-  return {
-    wide,
-    high,
-    paper: "#fbfaf7",
-    shapes: [
-      text(margin, 31, title, "start", fitting(title, 17), ink.words),
-      text(margin, 52, what, "start"),
-      ...ticks.flatMap((value, index) => [
-        straight(at(first, value), at(last, value), index === 0 ? ink.axis : ink.grid),
-        text(left - 10, y(value) + 5, short(value), "end"),
-      ]),
-      ...across.flatMap((step) => [
-        straight({ x: x(step), y: high - bottom }, { x: x(step), y: high - bottom + 5 }, ink.axis),
-        text(x(step), high - bottom + 22, short(step), "middle"),
-      ]),
-      text((left + wide - right) / 2, high - 12, "env steps", "middle"),
-      { _tag: "Area", points: band, colour: ink.curve, opacity: 0.18 },
-      { _tag: "Line", points: line, width: 2.5, colour: ink.curve },
-      { _tag: "Dots", points: line.length > fewEnough ? [] : line, radius: 3, colour: ink.curve },
-    ],
-  }
+  const caption = runs > 1 ? `IQM of ${runs} runs, with its 95 % interval` : "mean return of the validation episodes"
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="system-ui, sans-serif" font-size="13" fill="${colours.text}">`,
+    `<rect width="${width}" height="${height}" fill="${colours.paper}"/>`,
+    text({ x: margin, y: 31 }, title, "start", ` font-size="${titleSize(title)}" fill="${colours.title}"`),
+    text({ x: margin, y: 52 }, caption, "start"),
+    ...ticks.flatMap((value, index) => {
+      const from = at(first, value)
+      return [
+        thinLine(from, at(last, value), index === 0 ? colours.axis : colours.grid),
+        text({ x: plot.left - 10, y: from.y + 5 }, short(value), "end"),
+      ]
+    }),
+    ...ticksOf(first, last)
+      .filter((step) => step >= first && step <= last)
+      .flatMap((step) => {
+        const { x } = at(step, lowest)
+        return [
+          thinLine({ x, y: plot.bottom }, { x, y: plot.bottom + 5 }, colours.axis),
+          text({ x, y: plot.bottom + 22 }, short(step), "middle"),
+        ]
+      }),
+    text({ x: (plot.left + plot.right) / 2, y: height - 12 }, "env steps", "middle"),
+    `<polygon points="${list([...upper, ...lower.reverse()])}" fill="${colours.curve}" opacity="0.18"/>`,
+    polyline(line, 2.5, colours.curve),
+    ...(line.length > mostDots
+      ? []
+      : [
+          `<g fill="${colours.curve}">${line.map(({ x, y }) => `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="3"/>`).join("")}</g>`,
+        ]),
+    "</svg>",
+    "",
+  ].join("\n")
 }
 
-/** The size of a text that goes from margin to margin at most. */
-const fitting = (words: string, size: number): number =>
-  Math.min(size, (size * (wide - 2 * margin)) / strokesOf(words, size).width)
+const text = ({ x, y }: Point, content: string, anchor: "start" | "middle" | "end", attributes = ""): string =>
+  `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}"${attributes}>${escape(content)}</text>`
 
-/** The picture as text. */
-export const curveSvg = (title: string, curve: Curve): string => svgOf(curvePicture(title, curve))
+/** A letter is about 0.6 of the font's size wide: a long title gets a smaller font. */
+const titleSize = (title: string): string =>
+  Math.min(17, (width - 2 * margin) / (0.6 * Math.max(1, title.length))).toFixed(1)
 
-/** The picture as pixels, two for one of a screen's. */
-export const curvePng = (title: string, curve: Curve): Effect.Effect<Uint8Array> => pngOf(curvePicture(title, curve))
+/** Centred on whole pixels: between two of them a line of one pixel would be drawn as two pale ones. */
+const thinLine = (from: Point, to: Point, colour: string): string =>
+  polyline(
+    [from, to].map(({ x, y }) => ({ x: Math.round(x) + 0.5, y: Math.round(y) + 0.5 })),
+    1,
+    colour,
+  )
 
-/** Round numbers, four to eight of them, of which the outermost hold everything. */
+const polyline = (points: ReadonlyArray<Point>, strokeWidth: number, colour: string): string =>
+  `<polyline points="${list(points)}" fill="none" stroke="${colour}" stroke-width="${strokeWidth}" stroke-linejoin="round"/>`
+
+const list = (points: ReadonlyArray<Point>): string =>
+  points.map(({ x, y }) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ")
+
+const escape = (content: string): string => content.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
+
+/** Returns four to eight round numbers, the first at most `low` and the last at least `high`. */
 export const ticksOf = (low: number, high: number): ReadonlyArray<number> => {
   const span = high - low || Math.max(1, Math.abs(high))
   const rough = span / 5

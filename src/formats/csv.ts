@@ -1,6 +1,7 @@
 /**
- * A record of comma-separated values (RFC 4180): a field may be quoted, and then hold separators, line ends and doubled
- * quotes.
+ * Reads records of comma-separated values (RFC 4180): a field may be quoted, and then hold separators, line ends and
+ * doubled quotes. It is ours because the places of records come from one scanner for JSONL and CSV (`RecordScanner`), which
+ * keeps their byte offsets; a library would read the whole file again, and say less about where it is wrong.
  *
  * @example
  * ```ts
@@ -9,7 +10,7 @@
  */
 const quote = '"'
 
-/** The fields of one record without its line end, or what is wrong with it; `line` is that of its start. */
+/** Returns the fields of one record, whose line end is cut off, or the problem with it. The record begins at `line`. */
 export const fieldsOf = (
   text: string,
   separator: string,

@@ -93,12 +93,7 @@ agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
         "this is an evaluation, not a training",
         `effect eval ${runDir}/config.yaml`,
       )
-      says(
-        await effect(["export", runDir, "--to", "h"]),
-        2,
-        "language-model agent, which has no policy",
-        "csv, svg, png",
-      )
+      says(await effect(["export", runDir, "--to", "h"]), 2, "language-model agent, which has no policy", "csv, svg")
     }))
 
   it("an agent that talks has no policy, no env steps to train for, and no backend", () =>
@@ -106,12 +101,7 @@ agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
       const file = write(folder, "talks.yaml", talking)
       const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
       const { runDir } = resultOf(await effect(args))
-      says(
-        await effect(["export", runDir, "--to", "h"]),
-        2,
-        "language-model agent, which has no policy",
-        "csv, svg, png",
-      )
+      says(await effect(["export", runDir, "--to", "h"]), 2, "language-model agent, which has no policy", "csv, svg")
       for (const more of [[], ["--seeds", "1..2"]]) {
         const steps = [...args, ...more, "--total-steps", "9"]
         says(await effect(steps), 2, "--total-steps", "--set runtime.max_envs_to_visit=N")

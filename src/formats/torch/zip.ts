@@ -1,6 +1,8 @@
 /**
- * The zip archives that `torch.save` writes, read: entries that are stored as they are, small ones and zip64. What is
- * compressed or encrypted is refused; nothing is unpacked, so that no file is larger here than it is on disk.
+ * Reads the zip archives that `torch.save` writes: entries stored without compression, small archives and zip64. It refuses
+ * compressed and encrypted entries, so that no file takes more memory here than on disk.
+ *
+ * It is ours because fflate copies every entry and checks no CRC-32: it accepted an archive with a flipped byte.
  *
  * @example
  * ```ts

@@ -2,13 +2,13 @@ import { Clock, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { budgeted, Spent } from "../src/lm/budgeted.ts"
+import { budgeted, Spent } from "../src/lm/middleware/budgeted.ts"
 import { canonical } from "../src/lm/canonical.ts"
 import { type Completion, LmRequest } from "../src/lm/Chat.ts"
-import { limited } from "../src/lm/limited.ts"
+import { limited } from "../src/lm/middleware/limited.ts"
 import type { LmService } from "../src/lm/Lm.ts"
 import { LmError } from "../src/lm/LmError.ts"
-import { delayOf, longestRetryAfter, retrying } from "../src/lm/retrying.ts"
+import { delayOf, longestRetryAfter, retrying } from "../src/lm/middleware/retrying.ts"
 
 const request = (content: string): LmRequest => ({
   ...LmRequest.defaults,

@@ -5,7 +5,7 @@ import { Manifest, Pointer } from "../src/run/Checkpoint.ts"
 import type { Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { Rollout } from "../src/episode/Rollout.ts"
-import { Sample } from "../src/episode/Sample.ts"
+import { Sample } from "../src/episode/samples/Sample.ts"
 import { EvaluationResult } from "../src/evaluate/execute.ts"
 import { Entry, Head } from "../src/evaluate/journal.ts"
 import { EpisodeRow, StepRow } from "../src/evaluate/rows.ts"
@@ -106,7 +106,7 @@ const files: ReadonlyArray<File> = [
     name: "sample",
     title: "A line of training samples: the tokens of a turn",
     schema: Sample,
-    from: ["src/episode/Sample.ts", "Fields"],
+    from: ["src/episode/samples/Sample.ts", "Fields"],
   },
   {
     name: "evaluation-episode",

@@ -4,7 +4,7 @@ import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
 import { toCamelCase } from "../config/Config.ts"
 import { messageOf, oneLine } from "../config/text.ts"
-import type { RolloutsError } from "../episode/RolloutsError.ts"
+import type { RolloutsError } from "../episode/rollouts/RolloutsError.ts"
 import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 

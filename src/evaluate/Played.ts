@@ -1,6 +1,6 @@
 /** How one episode of an evaluation went, as plain data: what scorers look at, and what is kept to go on from. */
 import { Schema } from "effect"
-import { Failure } from "../episode/Outcome.ts"
+import { Failure } from "../episode/rollouts/Outcome.ts"
 import { Ending, Rollout } from "../episode/Rollout.ts"
 import { ScoredStep } from "./scored.ts"
 

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { LmService } from "../lm/Lm.ts"
 import { type LmConfig, request } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
-import { isFinal } from "../episode/isFinal.ts"
+import { isFinal } from "../episode/rollouts/isFinal.ts"
 import { lastOf, type Played } from "./Played.ts"
 import type { Scorer } from "./Scorer.ts"
 

@@ -10,7 +10,7 @@
  */
 import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
-import { Failure } from "../episode/Outcome.ts"
+import { Failure } from "../episode/rollouts/Outcome.ts"
 import { TruncationReason } from "../episode/Rollout.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"

@@ -5,7 +5,7 @@
 import { Context, Effect, Layer } from "effect"
 import { LanguageModel } from "effect/ai"
 import type { Completion, LmRequest } from "./Chat.ts"
-import { toLm } from "./languageModel.ts"
+import { toLm } from "./providers/languageModel.ts"
 import type { LmError } from "./LmError.ts"
 
 export interface LmService {

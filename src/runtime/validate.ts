@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import * as Rollouts from "../episode/Rollouts.ts"
+import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import * as Evaluate from "../evaluate/Evaluate.ts"
 import { eventsOf } from "../evaluate/events.ts"
 import { usageOf } from "../episode/usage.ts"

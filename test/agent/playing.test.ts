@@ -5,7 +5,7 @@ import * as Tool from "../../src/agent/Tool.ts"
 import * as ToolAgent from "../../src/agent/ToolAgent.ts"
 import * as Parser from "../../src/agent/Parser.ts"
 import * as TextEnv from "../../src/task/TextEnv.ts"
-import * as SingleAgent from "../../src/episode/SingleAgent.ts"
+import * as SingleAgent from "../../src/episode/protocols/SingleAgent.ts"
 import type { Rollout } from "../../src/episode/Rollout.ts"
 import { calls, inTurn, type Script } from "./support.ts"
 

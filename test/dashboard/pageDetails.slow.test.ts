@@ -1,6 +1,6 @@
 /** What somebody sees who looks closely, in a real browser: layout, numbers, what is drawn and opened, and contrast. */
 import { assert, it } from "vitest"
-import * as Rollouts from "../../src/episode/Rollouts.ts"
+import * as Rollouts from "../../src/episode/rollouts/Rollouts.ts"
 import { effect } from "../cli/effect.ts"
 import { lowContrasts } from "./contrast.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"

@@ -7,8 +7,8 @@ import { NodeFileSystem } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import type { Rollout } from "../../src/episode/Rollout.ts"
-import * as Rollouts from "../../src/episode/Rollouts.ts"
-import * as Samples from "../../src/episode/samples.ts"
+import * as Rollouts from "../../src/episode/rollouts/Rollouts.ts"
+import * as Samples from "../../src/episode/samples/samples.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 

@@ -3,11 +3,11 @@ import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
 import * as MultiTextEnv from "../../src/task/MultiTextEnv.ts"
-import * as MultiAgentSync from "../../src/episode/MultiAgentSync.ts"
+import * as MultiAgentSync from "../../src/episode/protocols/MultiAgentSync.ts"
 import * as Evaluate from "../../src/evaluate/Evaluate.ts"
 import type { Played } from "../../src/evaluate/Played.ts"
 import { LmError } from "../../src/lm/LmError.ts"
-import * as Scripted from "../../src/lm/scripted.ts"
+import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { contestant, model, tasks, words } from "./support.ts"
 
 /** To its end, however long it sleeps on the test's clock. */

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { budgeted, Spent } from "../../src/lm/budgeted.ts"
+import { budgeted, Spent } from "../../src/lm/middleware/budgeted.ts"
 import { type Contestant, EvaluationResult, execute, type Prepared } from "../../src/evaluate/execute.ts"
 import { CallContext } from "../../src/lm/Lm.ts"
 import * as Scorer from "../../src/evaluate/Scorer.ts"

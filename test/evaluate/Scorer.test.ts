@@ -8,7 +8,7 @@ import * as Scorer from "../../src/evaluate/Scorer.ts"
 import * as Scorers from "../../src/evaluate/Scorers.ts"
 import * as LmConfig from "../../src/lm/LmConfig.ts"
 import { LmError } from "../../src/lm/LmError.ts"
-import * as Scripted from "../../src/lm/scripted.ts"
+import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { answered } from "./support.ts"
 
 const valueOf = (scorer: Scorer.Scorer, played: Played) => scorer.score(played)

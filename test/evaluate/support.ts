@@ -8,10 +8,10 @@ import { type Contestant, execute, type Prepared } from "../../src/evaluate/exec
 import type { Played } from "../../src/evaluate/Played.ts"
 import * as Scorer from "../../src/evaluate/Scorer.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
-import { Spent } from "../../src/lm/budgeted.ts"
+import { Spent } from "../../src/lm/middleware/budgeted.ts"
 import { Lm } from "../../src/lm/Lm.ts"
 import { LmError } from "../../src/lm/LmError.ts"
-import * as Scripted from "../../src/lm/scripted.ts"
+import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { scores } from "../../src/run/record/scores.ts"
 

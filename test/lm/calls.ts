@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
 import { type ChatMessage, LmRequest } from "../../src/lm/Chat.ts"
-import * as OpenAi from "../../src/lm/openAi.ts"
+import * as OpenAi from "../../src/lm/providers/openAi.ts"
 import { type Fault, type Options, serve, type Server } from "./server.ts"
 
 export const user = (content: string): ChatMessage => ({ role: "user", content })

@@ -5,10 +5,10 @@ import { FetchHttpClient } from "effect/http"
 import * as MemorylessAgent from "../../src/agent/MemorylessAgent.ts"
 import * as TextEnv from "../../src/task/TextEnv.ts"
 import type { Rollout } from "../../src/episode/Rollout.ts"
-import * as SingleAgent from "../../src/episode/SingleAgent.ts"
+import * as SingleAgent from "../../src/episode/protocols/SingleAgent.ts"
 import { Lm } from "../../src/lm/Lm.ts"
-import * as OpenAi from "../../src/lm/openAi.ts"
-import { retrying } from "../../src/lm/retrying.ts"
+import * as OpenAi from "../../src/lm/providers/openAi.ts"
+import { retrying } from "../../src/lm/middleware/retrying.ts"
 import { type Body, faults, overloaded, serve, type Fault } from "./server.ts"
 
 /** Two numbers to double, one after the other. */

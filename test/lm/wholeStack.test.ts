@@ -5,7 +5,7 @@ import { Cause, ConfigProvider, Effect, Fiber, FileSystem, Layer, Logger, Schema
 import { TestClock } from "effect/testing"
 import * as LmConfig from "../../src/lm/LmConfig.ts"
 import * as Lms from "../../src/lm/Lms.ts"
-import { type CallRecord, CallSink } from "../../src/lm/logged.ts"
+import { type CallRecord, CallSink } from "../../src/lm/middleware/logged.ts"
 import * as Node from "../../src/node.ts"
 import { disk, temporaryDirectory } from "../run/store/disk.ts"
 import { busy, serve } from "./server.ts"

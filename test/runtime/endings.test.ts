@@ -6,9 +6,9 @@ import * as TaskSet from "../../src/task/TaskSet.ts"
 import * as TextEnv from "../../src/task/TextEnv.ts"
 import { Lm } from "../../src/lm/Lm.ts"
 import { LmError } from "../../src/lm/LmError.ts"
-import { reader } from "../../src/lm/reader.ts"
-import { retrying } from "../../src/lm/retrying.ts"
-import * as Scripted from "../../src/lm/scripted.ts"
+import { reader } from "../../src/lm/providers/reader.ts"
+import { retrying } from "../../src/lm/middleware/retrying.ts"
+import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { below, folderOf, history, type Input, keep, lasting, naming, runIn, tasks, withoutTimes } from "./support.ts"
 
 const input: Input = {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
-import * as Scripted from "../../src/lm/scripted.ts"
+import * as Scripted from "../../src/lm/providers/scripted.ts"
 import type { LogLevel } from "../../src/run/record/logLevel.ts"
 import { RunOptions } from "../../src/train/RunOptions.ts"
 import { folderOf, keep, tasks } from "./support.ts"

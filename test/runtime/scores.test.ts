@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
 import * as Parser from "../../src/agent/Parser.ts"
-import * as Scripted from "../../src/lm/scripted.ts"
+import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { keep, tasks, withoutTimes } from "./support.ts"
 
 /** Mumbles at first, then answers in the form that is asked for, which is worth something by itself. */

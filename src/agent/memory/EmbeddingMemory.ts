@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { together } from "../../lm/together.ts"
+import { together } from "../../lm/middleware/together.ts"
 import { AgentError } from "../AgentError.ts"
 import { cosine, type EmbeddingsService, hashing } from "./Embeddings.ts"
 import type { Memory } from "./Memory.ts"

@@ -1,4 +1,4 @@
-import * as Credit from "../../episode/credit.ts"
+import * as Credit from "../../episode/samples/credit.ts"
 import {
   type AgentStep,
   type EnvironmentStep,
@@ -7,7 +7,7 @@ import {
   type Rollout,
   type Step,
 } from "../../episode/Rollout.ts"
-import type { Sample } from "../../episode/Sample.ts"
+import type { Sample } from "../../episode/samples/Sample.ts"
 import type { ChatMessage, Usage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
 import { tokensOf } from "./tokens.ts"

@@ -1,5 +1,5 @@
 import type { AgentStep } from "../../episode/Rollout.ts"
-import type { Sample } from "../../episode/Sample.ts"
+import type { Sample } from "../../episode/samples/Sample.ts"
 import { asMessage, type Completion } from "../../lm/Chat.ts"
 import { bytes, completionIds } from "../../lm/ChatTokens.ts"
 import type { TokenRun } from "./Transcript.ts"

@@ -4,9 +4,9 @@
  */
 import { Exit, Option, Schema } from "effect"
 import { isPlain } from "../../config/Config.ts"
-import { Outcome } from "../../episode/Outcome.ts"
+import { Outcome } from "../../episode/rollouts/Outcome.ts"
 import { Rollout } from "../../episode/Rollout.ts"
-import { beside, Sample } from "../../episode/samples.ts"
+import { beside, Sample } from "../../episode/samples/samples.ts"
 import { CallFile } from "../../run/record/callFiles.ts"
 import { isEvaluation } from "../../run/isEvaluation.ts"
 import * as ScoreRecords from "../../run/record/ScoreRecords.ts"

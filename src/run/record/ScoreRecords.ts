@@ -12,7 +12,7 @@
  */
 import { Effect, type FileSystem, Option, Schema, Stream } from "effect"
 import { isPlain } from "../../config/Config.ts"
-import { type Line, linesOf, valueOf } from "../../episode/jsonLines.ts"
+import { type Line, linesOf, valueOf } from "../../episode/rollouts/jsonLines.ts"
 import { StepScoreRecord } from "./stepScores.ts"
 
 export { StepScoreRecord } from "./stepScores.ts"

@@ -11,7 +11,7 @@
 import { Effect, Schema } from "effect"
 import type { RunFiles } from "../store/RunFiles.ts"
 import { Completion, LmRequest, Usage } from "../../lm/Chat.ts"
-import { CallRecord, type CallSink } from "../../lm/logged.ts"
+import { CallRecord, type CallSink } from "../../lm/middleware/logged.ts"
 import { timestamp } from "./timestamp.ts"
 
 /** One of these files. Request and response are as all of ours keep them; until the call ended, there is no response. */

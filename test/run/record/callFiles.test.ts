@@ -5,8 +5,8 @@ import { type RunFiles, RunStoreError } from "../../../src/run/store/RunStore.ts
 import { CallContext, type LmService } from "../../../src/lm/Lm.ts"
 import * as LmConfig from "../../../src/lm/LmConfig.ts"
 import { LmError } from "../../../src/lm/LmError.ts"
-import { CallSink, logged } from "../../../src/lm/logged.ts"
-import * as Scripted from "../../../src/lm/scripted.ts"
+import { CallSink, logged } from "../../../src/lm/middleware/logged.ts"
+import * as Scripted from "../../../src/lm/providers/scripted.ts"
 import { CallFile, callFiles } from "../../../src/run/record/callFiles.ts"
 import { memoryRun } from "../store/disk.ts"
 

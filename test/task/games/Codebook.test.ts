@@ -4,10 +4,10 @@ import type { Agent } from "../../../src/agent/Agent.ts"
 import * as HistoryAgent from "../../../src/agent/HistoryAgent.ts"
 import * as MemorylessAgent from "../../../src/agent/MemorylessAgent.ts"
 import * as ReflexionAgent from "../../../src/agent/ReflexionAgent.ts"
-import * as SingleAgent from "../../../src/episode/SingleAgent.ts"
+import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
 import { stream } from "../../../src/rng/Rng.ts"
-import * as Scripted from "../../../src/lm/scripted.ts"
-import { reader } from "../../../src/lm/reader.ts"
+import * as Scripted from "../../../src/lm/providers/scripted.ts"
+import { reader } from "../../../src/lm/providers/reader.ts"
 import { play, saying, tasks } from "../support.ts"
 
 const code = { type: "codebook", num_tasks: 150, seed: 1 }

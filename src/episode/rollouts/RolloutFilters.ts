@@ -1,0 +1,118 @@
+/**
+ * Which rollouts are worth something: plain functions for `Array.filter` and `Stream.filter`.
+ *
+ * @example
+ * ```ts
+ * const good = Rollouts.read("rollouts.jsonl").pipe(
+ *   Stream.filter(RolloutFilters.all(RolloutFilters.rewardAtLeast(0.5), RolloutFilters.notTruncated)),
+ *   Stream.filter(RolloutFilters.distinct()),
+ * )
+ * ```
+ */
+import { Sha256 } from "../../config/sha256.ts"
+import { parseFailureOf, type Rollout, type TruncationReason } from "../Rollout.ts"
+
+export type Filter = (rollout: Rollout) => boolean
+
+/** Keeps the rollouts that every one of the filters keeps. */
+export const all =
+  (...filters: ReadonlyArray<Filter>): Filter =>
+  (rollout) =>
+    filters.every((filter) => filter(rollout))
+
+/** Keeps the rollouts that at least one of the filters keeps. */
+export const any =
+  (...filters: ReadonlyArray<Filter>): Filter =>
+  (rollout) =>
+    filters.some((filter) => filter(rollout))
+
+/** Keeps the rollouts that the filter leaves out. */
+export const not =
+  (filter: Filter): Filter =>
+  (rollout) =>
+    !filter(rollout)
+
+/** Keeps rollouts of at least this total reward. */
+export const rewardAtLeast =
+  (least: number): Filter =>
+  ({ totalReward }) =>
+    totalReward >= least
+
+/** Keeps rollouts of at most this total reward. */
+export const rewardAtMost =
+  (most: number): Filter =>
+  ({ totalReward }) =>
+    totalReward <= most
+
+/** Keeps rollouts that were truncated; if a reason is given, only those truncated for it. */
+export const truncated =
+  (reason?: TruncationReason): Filter =>
+  ({ ending }) =>
+    ending.truncated && (reason === undefined || ending.truncationReason === reason)
+
+/** Keeps rollouts that were not truncated. */
+export const notTruncated: Filter = ({ ending }) => !ending.truncated
+
+/** Counts the completions that held no action. */
+export const parseFailures = ({ steps }: Pick<Rollout, "steps">): number =>
+  steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && parseFailureOf(step) !== null ? 1 : 0), 0)
+
+/** Keeps rollouts with at most this many completions that held no action. */
+export const parseFailuresAtMost =
+  (most: number): Filter =>
+  (rollout) =>
+    parseFailures(rollout) <= most
+
+/** Counts the completions that were cut off at the model's limit of tokens, whether or not they were acted upon. */
+export const incompleteCompletions = ({ steps }: Pick<Rollout, "steps">): number =>
+  steps.reduce(
+    (sum, step) => sum + (step._tag === "AgentStep" && step.call.completion.finishReason === "length" ? 1 : 0),
+    0,
+  )
+
+/** Keeps rollouts with at most this many completions that were cut off; with 0, every one is whole. */
+export const incompleteCompletionsAtMost =
+  (most: number): Filter =>
+  (rollout) =>
+    incompleteCompletions(rollout) <= most
+
+/** What was seen and said: the same for two rollouts in which the same happened, whatever their ids and seeds. */
+export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): string =>
+  JSON.stringify([
+    meta.envType,
+    meta.envId,
+    meta.player,
+    ...steps.map((step) =>
+      step._tag === "AgentStep"
+        ? [
+            step.call.completion.content,
+            step.call.completion.toolCalls.map(({ name, arguments: said }) => [name, said]),
+          ]
+        : [step.observation, step.action, step.nextObservation],
+    ),
+  ])
+
+/**
+ * The first of those that are the same; it remembers 64 letters of each, and begins anew wherever `distinct()` is called.
+ * Rollouts are the same by their transcripts, unless something else is said.
+ */
+export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filter => {
+  const seen = new Set<string>()
+  const encoder = new TextEncoder()
+  return (rollout) => {
+    const hash = new Sha256()
+    hash.update(encoder.encode(keyOf(rollout)))
+    const before = seen.size
+    return seen.add(hash.hex()).size > before
+  }
+}
+
+/** Those of groups in which not all did equally well: others say nothing about what is better. */
+export const groupsThatDiffer = (rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
+  const rewards = new Map<string | null, Set<number>>()
+  for (const { meta, totalReward } of rollouts) {
+    const group = rewards.get(meta.groupId) ?? new Set()
+    rewards.set(meta.groupId, group.add(totalReward))
+  }
+  return rollouts.filter(({ meta }) => meta.groupId !== null && (rewards.get(meta.groupId)?.size ?? 0) > 1)
+}

@@ -1,0 +1,119 @@
+/** Files with a value of JSON a line, read as streams: a line is in memory only while it is looked at. */
+import { Effect, FileSystem, type PlatformError, Schema, SchemaIssue, Stream } from "effect"
+import { joined } from "../../config/bytes.ts"
+import { display } from "../../config/Config.ts"
+import { checkFile, type FileError } from "../../config/files.ts"
+import { oneLine } from "../../config/text.ts"
+import { RolloutsError } from "./RolloutsError.ts"
+
+const lineFeed = 10
+
+/** A line of a file, without its end. */
+export interface Line {
+  readonly bytes: Uint8Array
+  /** From 1. */
+  readonly number: number
+  /** The byte behind it and its end. */
+  readonly end: number
+  /** False of what stands behind the last line end: most likely somebody was stopped while writing it. */
+  readonly whole: boolean
+}
+
+interface Scan {
+  readonly parts: ReadonlyArray<Uint8Array>
+  readonly number: number
+  readonly end: number
+}
+
+/** All lines but empty ones. */
+export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Line, E, R> =>
+  Stream.mapAccumArray(
+    bytes,
+    (): Scan => ({ parts: [], number: 1, end: 0 }),
+    (scan, chunks) => {
+      const found: Array<Line> = []
+      let { parts, number, end } = scan
+      for (const chunk of chunks) {
+        let from = 0
+        for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, from)) {
+          const rest = chunk.subarray(from, at)
+          const line = parts.length === 0 ? rest : joined([...parts, rest])
+          end += line.length + 1
+          if (line.length > 0) found.push({ bytes: line, number, end, whole: true })
+          number++
+          parts = []
+          from = at + 1
+        }
+        if (from < chunk.length) parts = [...parts, chunk.slice(from)]
+      }
+      return [{ parts, number, end }, found]
+    },
+    {
+      onHalt: ({ parts, number, end }) => {
+        const line = joined(parts)
+        return line.length === 0 ? [] : [{ bytes: line, number, end: end + line.length, whole: false }]
+      },
+    },
+  )
+
+const unreadable = (path: string, error: PlatformError.PlatformError | FileError): RolloutsError => {
+  const missing = "missing" in error ? error.missing : error.reason._tag === "NotFound"
+  const problem = missing ? "there is no such file" : `can't be read: ${oneLine(error.message)}`
+  return new RolloutsError({ path, line: null, message: `${path}: ${problem}` })
+}
+
+/** The lines of a file. */
+export const linesOf = (path: string): Stream.Stream<Line, RolloutsError, FileSystem.FileSystem> =>
+  Stream.unwrap(
+    Effect.map(FileSystem.FileSystem, (fs) =>
+      Stream.fromEffectDrain(checkFile(path, Infinity)).pipe(
+        Stream.concat(lines(fs.stream(path, { chunkSize: 256 * 1024 }))),
+        Stream.mapError((error) => unreadable(path, error)),
+      ),
+    ),
+  )
+
+const decoder = new TextDecoder("utf-8", { fatal: true })
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const valueAt = (input: unknown, keys: ReadonlyArray<PropertyKey>): unknown =>
+  keys.reduce<unknown>(
+    (value, key) => (typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined),
+    input,
+  )
+
+const jsonOf = (bytes: Uint8Array): { readonly value: unknown } | { readonly problem: string } => {
+  let text: string
+  try {
+    text = decoder.decode(bytes)
+  } catch {
+    return { problem: "expected UTF-8, found other bytes" }
+  }
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return { problem: `expected JSON, found ${display(text)}` }
+  }
+}
+
+/** What a line holds, by a Schema. */
+export const valueOf = <S extends Schema.Codec<unknown, unknown>>(
+  schema: S,
+): ((path: string, line: Line) => Effect.Effect<S["Type"], RolloutsError>) => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  return (path, { bytes, number, whole }) => {
+    const wrong = (problem: string) => {
+      const cut = whole ? "" : "; the file ends within this line"
+      return new RolloutsError({ path, line: number, message: `${path}:${number}: ${problem}${cut}` })
+    }
+    const json = jsonOf(bytes)
+    if ("problem" in json) return Effect.fail(wrong(json.problem))
+    return Effect.mapError(decode(json.value), ({ issue }) => {
+      const [first] = issuesOf(issue).issues
+      const keys = (first.path ?? []).map((part) => (typeof part === "object" ? part.key : part))
+      const where = keys.length === 0 ? "" : `${keys.map(String).join(".")}: `
+      const expected = oneLine(first.message.charAt(0).toLowerCase() + first.message.slice(1))
+      return wrong(`${where}${expected}, found ${display(valueAt(json.value, keys))}`)
+    })
+  }
+}

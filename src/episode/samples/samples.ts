@@ -1,0 +1,251 @@
+/**
+ * Rollouts as training samples: one for each turn, in which the model's calls are put together to one sequence of tokens.
+ * It begins with the first prompt; what the model said is marked by the mask; what came between two calls is what the
+ * later prompt has behind the earlier one and its completion.
+ *
+ * Tokens are those that the server gave, else they are made by a tokenizer.
+ *
+ * @example
+ * ```ts
+ * const samples = yield* Samples.of(rollouts, { maxSeqLen: 4096, credit: Credit.episodic(Credit.parents) })
+ * yield* fs.writeFileString("samples.jsonl", samples.map(Samples.line).join(""))
+ * const read = yield* Stream.runCollect(Samples.read("samples.jsonl"))
+ * ```
+ */
+import { Effect, type FileSystem, Schema, Stream } from "effect"
+import { asMessage } from "../../lm/Chat.ts"
+import { completionIds, promptIds, type Tokenizer } from "../../lm/ChatTokens.ts"
+import { episodic, type StepCredit, turnsOf } from "./credit.ts"
+import { linesOf, valueOf } from "../rollouts/jsonLines.ts"
+import { type AgentStep, parseFailureOf, type Rollout, type Step } from "../Rollout.ts"
+import type { RolloutsError } from "../rollouts/RolloutsError.ts"
+import { Sample, SampleError } from "./Sample.ts"
+
+export { Sample, SampleError } from "./Sample.ts"
+
+export interface Options {
+  /** For calls whose tokens the server didn't give. */
+  readonly tokenizer?: Tokenizer
+  /** Longer samples are cut at the end, and marked; null: none is. */
+  readonly maxSeqLen?: number | null
+  /** Every step gets its rollout's own reward unless given. */
+  readonly credit?: StepCredit
+  /** Of the turn's last step; 1 unless given. */
+  readonly weight?: (step: Step, rollout: Rollout) => number
+  /** Where a prompt doesn't begin with what came before it: fail, which is the default, or begin another sample. */
+  readonly onBreak?: "fail" | "split"
+  /** Fail where there are none; else they are null, unless all calls of a turn have them. */
+  readonly requireLogprobs?: boolean
+}
+
+interface Tokens {
+  readonly step: AgentStep
+  readonly prompt: ReadonlyArray<number>
+  readonly completion: ReadonlyArray<number>
+  readonly logprobs: ReadonlyArray<number> | null
+}
+
+/** A sequence in the making. */
+interface Part {
+  readonly ids: Array<number>
+  readonly mask: Array<0 | 1>
+  readonly logprobs: Array<number> | null
+  readonly steps: Array<AgentStep>
+}
+
+type Reason = SampleError["reason"]
+
+const wrong = (rollout: Rollout, step: Step, reason: Reason, problem: string): SampleError =>
+  new SampleError({
+    rollout: rollout.id,
+    turn: step.turnId,
+    step: step.id,
+    reason,
+    message: `${step.turnId}: step ${step.id}: ${problem}`,
+  })
+
+const tokensOf = (
+  rollout: Rollout,
+  step: AgentStep,
+  { tokenizer, requireLogprobs = false }: Options,
+): Effect.Effect<Tokens, SampleError> => {
+  const { messages, tools = [], completion } = step.call
+  const { tokens } = completion
+  if (requireLogprobs && (tokens === null || tokens.logprobs === null)) {
+    return Effect.fail(wrong(rollout, step, "logprobs", "expected log-probabilities, found none"))
+  }
+  if (tokens !== null) {
+    const { promptIds: prompt, completionIds: said, logprobs } = tokens
+    if (logprobs !== null && logprobs.length !== said.length) {
+      const problem = `expected as many log-probabilities as tokens, ${said.length}, found ${logprobs.length}`
+      return Effect.fail(wrong(rollout, step, "logprobs", problem))
+    }
+    return Effect.succeed({ step, prompt, completion: said, logprobs })
+  }
+  if (tokenizer === undefined) {
+    const problem = "the server gave no tokens; ask for them by traceTokens, or give a tokenizer"
+    return Effect.fail(wrong(rollout, step, "no_tokens", problem))
+  }
+  return Effect.succeed({
+    step,
+    prompt: promptIds(tokenizer, { messages, tools }),
+    completion: completionIds(tokenizer, asMessage(completion), completion.finishReason !== "length"),
+    logprobs: null,
+  })
+}
+
+/** What keeps a prompt from going on with the tokens so far, if anything. */
+const breakOf = (ids: ReadonlyArray<number>, prompt: ReadonlyArray<number>): string | undefined => {
+  const at = ids.findIndex((id, index) => index < prompt.length && id !== prompt[index])
+  if (at >= 0) return `its prompt differs at token ${at} from what came before in the turn`
+  return prompt.length < ids.length
+    ? `its prompt has ${prompt.length} tokens, fewer than the ${ids.length} that came before in the turn`
+    : undefined
+}
+
+const added = <A>(all: Array<A>, more: Iterable<A>): void => {
+  for (const item of more) all.push(item)
+}
+
+/** The calls of a turn as one sequence, or as several where it breaks and that is allowed. */
+const partsOf = (
+  rollout: Rollout,
+  calls: ReadonlyArray<Tokens>,
+  { onBreak = "fail" }: Options,
+): Effect.Effect<ReadonlyArray<Part>, SampleError> => {
+  const parts: Array<Part> = []
+  const withLogprobs = calls.filter(({ logprobs }) => logprobs !== null)
+  if (withLogprobs.length > 0 && withLogprobs.length < calls.length) {
+    const step = calls.find(({ logprobs }) => logprobs === null)?.step ?? calls[0].step
+    const problem = `it has no log-probabilities, but ${withLogprobs.length} of the turn's ${calls.length} calls have`
+    return Effect.fail(wrong(rollout, step, "logprobs", problem))
+  }
+  for (const { step, prompt, completion, logprobs } of calls) {
+    let part = parts.at(-1)
+    const problem = part === undefined ? undefined : breakOf(part.ids, prompt)
+    if (problem !== undefined && onBreak === "fail") {
+      return Effect.fail(wrong(rollout, step, "not_append_only", problem))
+    }
+    if (part === undefined || problem !== undefined) {
+      part = { ids: [], mask: [], logprobs: logprobs === null ? null : [], steps: [] }
+      parts.push(part)
+    }
+    const suffix = prompt.slice(part.ids.length)
+    added(part.ids, suffix)
+    added(part.ids, completion)
+    for (const _ of suffix) part.mask.push(0)
+    for (const _ of completion) part.mask.push(1)
+    if (part.logprobs !== null) {
+      for (const _ of suffix) part.logprobs.push(0)
+      added(part.logprobs, logprobs ?? [])
+    }
+    part.steps.push(step)
+  }
+  return Effect.succeed(parts)
+}
+
+const finite = (
+  rollout: Rollout,
+  step: Step,
+  name: string,
+  value: number | undefined,
+): Effect.Effect<number, SampleError> =>
+  value !== undefined && Number.isFinite(value)
+    ? Effect.succeed(value)
+    : Effect.fail(wrong(rollout, step, "not_finite", `${name}: expected a finite number, found ${value ?? "none"}`))
+
+const sampleOf = (
+  rollout: Rollout,
+  turn: ReadonlyArray<Step>,
+  part: Part,
+  name: string,
+  { maxSeqLen = null }: Options,
+): Omit<Sample, "credit" | "weight"> => {
+  const { id, meta, ending } = rollout
+  const last = turn[turn.length - 1]
+  const lastCall = part.steps[part.steps.length - 1]
+  const length = part.ids.length
+  const retained = maxSeqLen === null ? length : Math.min(length, maxSeqLen)
+  const isCut = retained < length
+  return {
+    id: name,
+    rolloutId: id,
+    turnId: last.turnId,
+    groupId: meta.groupId,
+    parentRolloutId: meta.parentRolloutId,
+    depth: meta.depth,
+    player: meta.player,
+    purpose: lastCall.call.purpose,
+    inputIds: part.ids.slice(0, retained),
+    actionMask: part.mask.slice(0, retained),
+    logprobs: part.logprobs?.slice(0, retained) ?? null,
+    stepIndices: part.steps.map(({ index }) => index),
+    stepIds: part.steps.map(({ id }) => id),
+    actionTargets: part.steps.map(({ call }) => call.target),
+    hasEnvStep: last._tag === "EnvironmentStep",
+    parseFailed: parseFailureOf(lastCall) !== null,
+    incomplete: part.steps.some(({ call }) => call.completion.finishReason === "length"),
+    reward: last.reward,
+    terminated: last.terminated,
+    truncated: last.truncated || isCut,
+    episodeTerminated: ending.terminated,
+    episodeTruncated: ending.truncated,
+    truncationReason: ending.truncationReason ?? (isCut ? "max_seq_len" : null),
+    seqLenTruncated: isCut,
+    seqLenOriginal: length,
+    seqLenRetained: retained,
+    tags: meta.tags,
+  }
+}
+
+/** The samples of all turns in which the model was asked, in the order of the rollouts and their turns. */
+export const of = Effect.fnUntraced(function* (
+  rollouts: ReadonlyArray<Rollout>,
+  options: Options = {},
+): Effect.fn.Return<ReadonlyArray<Sample>, SampleError> {
+  const { maxSeqLen = null } = options
+  if (maxSeqLen !== null && !(Number.isInteger(maxSeqLen) && maxSeqLen >= 1)) {
+    return yield* Effect.die(new RangeError(`maxSeqLen: expected a whole number of at least 1, found ${maxSeqLen}`))
+  }
+  const credits = (options.credit ?? episodic())(rollouts)
+  const samples: Array<Sample> = []
+  for (const rollout of rollouts) {
+    for (const turn of turnsOf(rollout)) {
+      const steps = turn.filter((step) => step._tag === "AgentStep")
+      if (steps.length === 0) continue
+      const last = turn[turn.length - 1]
+      const credit = yield* finite(rollout, last, "credit", credits.get(last.id))
+      const weight = yield* finite(rollout, last, "weight", options.weight?.(last, rollout) ?? 1)
+      const calls = yield* Effect.forEach(steps, (step) => tokensOf(rollout, step, options))
+      const parts = yield* partsOf(rollout, calls, options)
+      for (const [at, part] of parts.entries()) {
+        const name = parts.length === 1 ? last.turnId : `${last.turnId}#${at + 1}`
+        samples.push({ ...sampleOf(rollout, turn, part, name, options), credit, weight })
+      }
+    }
+  }
+  return samples
+})
+
+/**
+ * Where the samples of a file of rollouts belong: beside it, by the same name but for that word. The page of a run finds
+ * them there, and colours what was said by what it was worth.
+ *
+ * @example
+ * ```ts
+ * Samples.beside("rollouts/train/rollouts.jsonl") // "rollouts/train/samples.jsonl"
+ * Samples.beside("rollouts/val/50_seen_episodes_rollouts.jsonl") // "rollouts/val/50_seen_episodes_samples.jsonl"
+ * ```
+ */
+export const beside = (rollouts: string): string => rollouts.replace(/(?:rollouts|outcomes)(?=\.jsonl$)/, "samples")
+
+const encode = Schema.encodeSync(Sample)
+
+/** A line of a file, with its end. */
+export const line = (sample: Sample): string => `${JSON.stringify(encode(sample))}\n`
+
+const decode = valueOf(Sample)
+
+/** The samples of a file, in order. A line that isn't one is an error which names it, and what is wrong with it. */
+export const read = (path: string): Stream.Stream<Sample, RolloutsError, FileSystem.FileSystem> =>
+  Stream.mapEffect(linesOf(path), (found) => decode(path, found))

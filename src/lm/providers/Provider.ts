@@ -1,0 +1,185 @@
+/**
+ * Whoever answers in our words, as Effect's `LanguageModel`: our providers over HTTP, scripted and built-in models.
+ */
+import { Effect, Layer, Stream } from "effect"
+import { AiError, LanguageModel, type Prompt, type Response, Tool } from "effect/ai"
+import { type ChatMessage, type Completion, LmRequest, type ToolSpec } from "../Chat.ts"
+import { toAiError } from "./aiError.ts"
+import { argumentsOf, CallSettings, effectFinishReasons, jsonOrText, ours } from "./languageModel.ts"
+import type { LmError } from "../LmError.ts"
+
+/** An answer that is to be JSON of this form. */
+export interface JsonFormat {
+  readonly name: string
+  readonly schema: Readonly<Record<string, unknown>>
+}
+
+export interface Provider {
+  /** What is asked for where a call doesn't name its model. */
+  readonly model: string
+  readonly complete: (request: LmRequest, format?: JsonFormat) => Effect.Effect<Completion, LmError>
+  /** The answer as it is said; where it is left out, all of it comes at once. */
+  readonly stream?: (request: LmRequest) => Stream.Stream<Response.StreamPartEncoded, LmError>
+}
+
+/**
+ * A provider as Effect's service.
+ *
+ * @example
+ * ```ts
+ * const model = languageModel({ model: "echo", complete: (request) => Effect.succeed(answerTo(request)) })
+ * LanguageModel.generateText({ prompt: "Hello" }).pipe(Effect.provide(model))
+ * ```
+ */
+export const languageModel = (provider: Provider): Layer.Layer<LanguageModel.LanguageModel> =>
+  Layer.effect(LanguageModel.LanguageModel, make(provider))
+
+export const make = (provider: Provider): Effect.Effect<LanguageModel.LanguageModel> =>
+  LanguageModel.make({
+    generateText: (options) =>
+      requestOf(provider.model, options).pipe(
+        Effect.flatMap((request) => provider.complete(request, formatOf(options))),
+        Effect.map(partsOf),
+        Effect.mapError((error) => (AiError.isAiError(error) ? error : toAiError("generateText", error))),
+      ),
+    streamText: (options) =>
+      Stream.unwrap(
+        Effect.map(requestOf(provider.model, options), (request) =>
+          provider.stream === undefined
+            ? Stream.fromIterableEffect(Effect.map(provider.complete(request), streamPartsOf))
+            : provider.stream(request),
+        ),
+      ).pipe(Stream.mapError((error) => (AiError.isAiError(error) ? error : toAiError("streamText", error)))),
+  })
+
+const formatOf = ({ responseFormat }: LanguageModel.ProviderOptions): JsonFormat | undefined =>
+  responseFormat.type === "text"
+    ? undefined
+    : { name: responseFormat.objectName, schema: Tool.getJsonSchemaFromSchema(responseFormat.schema) }
+
+const unsupported = (what: string): AiError.AiError =>
+  AiError.make({
+    module: "effect-rl",
+    method: "prompt",
+    reason: new AiError.InvalidUserInputError({ description: `a prompt of text was expected, found ${what}` }),
+  })
+
+const textOf = (
+  parts: ReadonlyArray<Prompt.UserMessagePart | Prompt.AssistantMessagePart>,
+): Effect.Effect<string, AiError.AiError> => {
+  const file = parts.find((part) => part.type === "file")
+  if (file !== undefined) return Effect.fail(unsupported(`a file of type ${file.mediaType}`))
+  return Effect.succeed(parts.map((part) => (part.type === "text" ? part.text : "")).join(""))
+}
+
+const messagesOf = (message: Prompt.Message): Effect.Effect<ReadonlyArray<ChatMessage>, AiError.AiError> => {
+  switch (message.role) {
+    case "system":
+      return Effect.succeed([{ role: "system", content: message.content }])
+    case "user":
+      return Effect.map(textOf(message.content), (content) => [{ role: "user", content }])
+    case "assistant":
+      return Effect.map(textOf(message.content), (content) => {
+        const toolCalls = message.content.flatMap((part) =>
+          part.type === "tool-call"
+            ? [{ id: part.id, name: part.name, arguments: argumentsOf(part, part.options[ours]) }]
+            : [],
+        )
+        return [toolCalls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls }]
+      })
+    case "tool":
+      return Effect.succeed(
+        message.content.flatMap((part) =>
+          part.type === "tool-result"
+            ? [
+                {
+                  role: "tool",
+                  toolCallId: part.id,
+                  toolName: part.name,
+                  content: typeof part.result === "string" ? part.result : JSON.stringify(part.result),
+                  ...(part.isFailure ? { isError: true } : {}),
+                } as const,
+              ]
+            : [],
+        ),
+      )
+  }
+}
+
+const toolsOf = (tools: ReadonlyArray<Tool.Any>): ReadonlyArray<ToolSpec> =>
+  tools.map((tool) => ({
+    name: tool.name,
+    description: Tool.getDescription(tool) ?? "",
+    parameters: Tool.getJsonSchema(tool),
+  }))
+
+const choiceOf = (choice: LanguageModel.ToolChoice<string>): LmRequest["toolChoice"] => {
+  if (typeof choice === "string") return choice
+  // Effect has left only the tools that may be called, where it is one of some.
+  return "tool" in choice || choice.mode === "required" ? "required" : "auto"
+}
+
+const requestOf = Effect.fnUntraced(function* (
+  model: string,
+  options: LanguageModel.ProviderOptions,
+): Effect.fn.Return<LmRequest, AiError.AiError> {
+  const settings = yield* CallSettings
+  const messages: Array<ChatMessage> = []
+  for (const message of options.prompt.content) messages.push(...(yield* messagesOf(message)))
+  const { toolChoice } = options
+  const only = typeof toolChoice === "object" && "tool" in toolChoice ? toolChoice.tool : undefined
+  const tools = toolsOf(only === undefined ? options.tools : options.tools.filter((tool) => tool.name === only))
+  return {
+    ...LmRequest.defaults,
+    model,
+    ...settings,
+    messages,
+    tools,
+    toolChoice: tools.length === 0 ? "auto" : choiceOf(toolChoice),
+  }
+})
+
+export const finishPart = (completion: Omit<Completion, "content" | "toolCalls">): Response.FinishPartEncoded => ({
+  type: "finish",
+  reason: effectFinishReasons[completion.finishReason],
+  usage: {
+    inputTokens: {
+      total: completion.usage.inputTokens,
+      uncached: undefined,
+      cacheRead: undefined,
+      cacheWrite: undefined,
+    },
+    outputTokens: {
+      total: completion.usage.outputTokens,
+      text: undefined,
+      reasoning: completion.usage.reasoningTokens,
+    },
+  },
+  metadata: { [ours]: { model: completion.model, tokens: completion.tokens } },
+})
+
+export const toolCallPart = (call: Completion["toolCalls"][number]): Response.ToolCallPartEncoded => ({
+  type: "tool-call",
+  id: call.id,
+  name: call.name,
+  params: jsonOrText(call.arguments),
+  metadata: { [ours]: { arguments: call.arguments } },
+})
+
+const partsOf = (completion: Completion): Array<Response.PartEncoded> => [
+  ...(completion.content === "" ? [] : [{ type: "text", text: completion.content } as const]),
+  ...completion.toolCalls.map(toolCallPart),
+  finishPart(completion),
+]
+
+const streamPartsOf = (completion: Completion): Array<Response.StreamPartEncoded> => [
+  ...(completion.content === ""
+    ? []
+    : ([
+        { type: "text-start", id: "0" },
+        { type: "text-delta", id: "0", delta: completion.content },
+        { type: "text-end", id: "0" },
+      ] as const)),
+  ...completion.toolCalls.map(toolCallPart),
+  finishPart(completion),
+]

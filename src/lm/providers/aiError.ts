@@ -1,0 +1,66 @@
+import { Duration } from "effect"
+import { AiError } from "effect/ai"
+import { oneLine } from "../../config/text.ts"
+import { LmError } from "../LmError.ts"
+
+/** What went wrong in a call to a provider, in our words. */
+export const fromAiError = (model: string, { reason }: AiError.AiError): LmError => {
+  const said = "description" in reason && reason.description !== undefined ? reason.description : reason.message
+  const error = (kind: LmError["reason"], retryAfter?: number): LmError =>
+    new LmError({
+      model,
+      reason: kind,
+      attempts: 1,
+      message: said.startsWith(`${model}: `) ? oneLine(said) : `${model}: ${oneLine(said)}`,
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+    })
+  switch (reason._tag) {
+    case "RateLimitError":
+      return error("unavailable", reason.retryAfter === undefined ? undefined : Duration.toSeconds(reason.retryAfter))
+    case "InternalProviderError":
+      return error("unavailable", retryAfterOf(reason.metadata))
+    case "NetworkError":
+      return error(reason.reason === "TransportError" ? "unavailable" : "rejected")
+    case "AuthenticationError":
+      return error("unauthorised")
+    case "InvalidResponseError":
+    case "InvalidOutputError":
+    case "StructuredOutputError":
+      return error("malformed")
+    case "ContentPolicyError":
+      return error("refused")
+    default:
+      return error("rejected")
+  }
+}
+
+const retryAfterOf = (metadata: AiError.ProviderMetadata): number | undefined => {
+  const said = metadata.retryAfter
+  return typeof said === "number" ? said : undefined
+}
+
+const reasonOf = (error: LmError): AiError.AiErrorReason => {
+  const description = error.message
+  switch (error.reason) {
+    case "unauthorised":
+      return new AiError.AuthenticationError({ kind: "InvalidKey", description })
+    case "unavailable":
+    case "exhausted":
+      return new AiError.InternalProviderError({
+        description,
+        metadata: error.retryAfter === undefined ? {} : { retryAfter: error.retryAfter },
+      })
+    case "malformed":
+      return new AiError.InvalidResponseError({ description })
+    case "refused":
+      return new AiError.ContentPolicyError({ description })
+    case "budget":
+      return new AiError.QuotaExhaustedError({})
+    default:
+      return new AiError.InvalidRequestError({ description })
+  }
+}
+
+/** The same in Effect's words, for our models as a `LanguageModel`. */
+export const toAiError = (method: string, error: LmError): AiError.AiError =>
+  AiError.make({ module: "effect-rl", method, reason: reasonOf(error) })

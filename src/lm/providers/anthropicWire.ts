@@ -1,0 +1,244 @@
+/** Anthropic's messages as they go over the wire: what is sent, and what comes back, whole or piece by piece. */
+import { Schema } from "effect"
+import { isPlain, type Plain } from "../../config/Config.ts"
+import type { ChatMessage, Completion, FinishReason, LmRequest } from "../Chat.ts"
+import { jsonOrText } from "./languageModel.ts"
+import type { JsonFormat } from "./Provider.ts"
+
+/** This protocol wants a limit in every request. */
+const defaultMaxTokens = 4096
+
+type Block = Readonly<Record<string, unknown>>
+interface Turn {
+  readonly role: "user" | "assistant"
+  readonly content: Array<Block>
+}
+
+/** A call's arguments have to be an object, whatever a model wrote. */
+const inputOf = (said: string): Plain => {
+  const input = jsonOrText(said)
+  return isPlain(input) ? input : { arguments: said }
+}
+
+const blocksOf = (message: ChatMessage): ReadonlyArray<Block> => {
+  // A text without a character is refused.
+  const text = message.content === "" ? [] : [{ type: "text", text: message.content }]
+  if (message.role === "assistant") {
+    const calls = message.toolCalls ?? []
+    return [
+      ...text,
+      ...calls.map(({ id, name, arguments: said }) => ({ type: "tool_use", id, name, input: inputOf(said) })),
+    ]
+  }
+  if (message.role !== "tool") return text
+  const { toolCallId, content, isError } = message
+  return [{ type: "tool_result", tool_use_id: toolCallId, content, ...(isError === true ? { is_error: true } : {}) }]
+}
+
+/** Turns alternate, and results of tools are what a user says; who said nothing has no turn. */
+const turnsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<Turn> => {
+  const turns: Array<Turn> = []
+  for (const message of messages) {
+    const content = blocksOf(message)
+    const role = message.role === "assistant" ? "assistant" : "user"
+    const last = turns.at(-1)
+    if (last?.role === role) last.content.push(...content)
+    else if (content.length > 0) turns.push({ role, content: [...content] })
+  }
+  return turns
+}
+
+const choices = { auto: { type: "auto" }, none: { type: "none" }, required: { type: "any" } } as const
+
+/** What is sent for a request; what it leaves open is left out. */
+export const requestBody = (
+  request: LmRequest,
+  thinkingBudget: number | null,
+  how: { readonly format?: JsonFormat | undefined; readonly stream: boolean },
+): Readonly<Record<string, unknown>> => {
+  const { format, stream } = how
+  const begin = request.messages.findIndex(({ role }) => role !== "system")
+  const system = request.messages.slice(0, begin < 0 ? undefined : begin).map(({ content }) => content)
+  // Between calls of tools, thoughts could only go on if they were sent along, and nobody keeps them.
+  const budget = request.messages.at(-1)?.role === "tool" || format !== undefined ? null : thinkingBudget
+  const tools = request.tools.map(({ name, description, parameters }) => ({
+    name,
+    description,
+    input_schema: parameters,
+  }))
+  const limit = request.maxOutputTokens ?? defaultMaxTokens
+  return {
+    model: request.model,
+    max_tokens: limit + (budget ?? 0),
+    ...(system.length === 0 ? {} : { system: system.join("\n\n") }),
+    messages: turnsOf(begin < 0 ? [] : request.messages.slice(begin)),
+    ...(tools.length === 0 ? {} : { tools, tool_choice: choices[request.toolChoice] }),
+    // JSON of a form is the arguments of a tool that has to be called.
+    ...(format === undefined
+      ? {}
+      : {
+          tools: [...tools, { name: format.name, input_schema: format.schema }],
+          tool_choice: { type: "tool", name: format.name },
+        }),
+    // Who thinks takes neither.
+    ...(request.temperature === null || budget !== null ? {} : { temperature: request.temperature }),
+    ...(request.topP === null || budget !== null ? {} : { top_p: request.topP }),
+    ...(request.stop.length === 0 ? {} : { stop_sequences: request.stop }),
+    ...(budget === null ? {} : { thinking: { type: "enabled", budget_tokens: budget } }),
+    ...(stream ? { stream: true } : {}),
+  }
+}
+
+const count = Schema.optionalKey(Schema.NullOr(Schema.Int))
+const Counted = Schema.Struct({
+  input_tokens: count,
+  cache_creation_input_tokens: count,
+  cache_read_input_tokens: count,
+  output_tokens: count,
+})
+/** Thoughts, and what is yet to come. */
+const besides = (...known: ReadonlyArray<string>) =>
+  Schema.Struct({ type: Schema.String.check(Schema.makeFilter((type) => !known.includes(type))) })
+
+const Part = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("tool_use"), id: Schema.String, name: Schema.String, input: Schema.Unknown }),
+  besides("text", "tool_use"),
+])
+const Message = Schema.Struct({
+  model: Schema.optionalKey(Schema.String),
+  content: Schema.Array(Part),
+  stop_reason: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  usage: Schema.optionalKey(Counted),
+})
+
+/** A failure, as it comes in the place of an answer or in the middle of one. */
+const Failed = Schema.Struct({ type: Schema.Literal("error"), error: Schema.Unknown })
+export const isFailed = Schema.is(Failed)
+
+export const Whole = Schema.Union([Failed, Message])
+
+export const Piece = Schema.Union([
+  Failed,
+  Schema.Struct({ type: Schema.Literal("message_start"), message: Message }),
+  Schema.Struct({ type: Schema.Literal("content_block_start"), content_block: Part }),
+  Schema.Struct({
+    type: Schema.Literal("content_block_delta"),
+    delta: Schema.Union([
+      Schema.Struct({ type: Schema.Literal("text_delta"), text: Schema.String }),
+      Schema.Struct({ type: Schema.Literal("input_json_delta"), partial_json: Schema.String }),
+      besides("text_delta", "input_json_delta"),
+    ]),
+  }),
+  Schema.Struct({
+    type: Schema.Literal("message_delta"),
+    delta: Schema.Struct({ stop_reason: Schema.optionalKey(Schema.NullOr(Schema.String)) }),
+    usage: Schema.optionalKey(Counted),
+  }),
+  besides("error", "message_start", "content_block_start", "content_block_delta", "message_delta"),
+])
+export type Piece = Exclude<typeof Piece.Type, typeof Failed.Type>
+
+/** An answer as far as it has come. */
+export interface Gathered {
+  content: string
+  /** Whether there was any text at all, if only an empty one. */
+  hasContent: boolean
+  readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }>
+  finish: string | null
+  model: string | null
+  usage: typeof Counted.Type
+  /** It said that it is over. */
+  ended: boolean
+}
+
+export const gathered = (): Gathered => ({
+  content: "",
+  hasContent: false,
+  calls: [],
+  finish: null,
+  model: null,
+  usage: {},
+  ended: false,
+})
+
+/** Counts go on from those before; what isn't counted again stays. */
+const counted = (before: typeof Counted.Type, now: typeof Counted.Type): typeof Counted.Type => ({
+  input_tokens: now.input_tokens ?? before.input_tokens ?? null,
+  cache_creation_input_tokens: now.cache_creation_input_tokens ?? before.cache_creation_input_tokens ?? null,
+  cache_read_input_tokens: now.cache_read_input_tokens ?? before.cache_read_input_tokens ?? null,
+  output_tokens: now.output_tokens ?? before.output_tokens ?? null,
+})
+
+const gatherPart = (into: Gathered, part: typeof Part.Type, whole: boolean): string => {
+  if ("text" in part) {
+    into.hasContent = true
+    into.content += part.text
+    return part.text
+  }
+  if ("input" in part) {
+    const { id, name, input } = part
+    // In a stream, the arguments come behind an empty object.
+    into.calls.push({ id, name, arguments: whole ? JSON.stringify(input ?? {}) : "" })
+  }
+  return ""
+}
+
+export const gatherWhole = (into: Gathered, message: typeof Message.Type): void => {
+  for (const part of message.content) gatherPart(into, part, true)
+  into.finish = message.stop_reason ?? null
+  into.model = message.model ?? null
+  into.usage = message.usage ?? {}
+}
+
+/** Adds a piece, and says what text it adds. The parts of an answer come one after another. */
+export const gather = (into: Gathered, piece: Piece): string => {
+  if ("message" in piece) {
+    into.model = piece.message.model ?? null
+    into.usage = piece.message.usage ?? {}
+  } else if ("content_block" in piece) return gatherPart(into, piece.content_block, false)
+  else if ("delta" in piece) {
+    const { delta } = piece
+    if ("text" in delta) {
+      into.content += delta.text
+      return delta.text
+    }
+    const call = into.calls.at(-1)
+    if ("partial_json" in delta && call !== undefined) call.arguments += delta.partial_json
+    if ("stop_reason" in delta) into.finish = delta.stop_reason ?? null
+    if ("usage" in piece) into.usage = counted(into.usage, piece.usage ?? {})
+  } else if (piece.type === "message_stop") into.ended = true
+  return ""
+}
+
+const finishReasons: Readonly<Record<string, FinishReason>> = {
+  end_turn: "stop",
+  stop_sequence: "stop",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  tool_use: "tool_calls",
+  refusal: "content_filter",
+}
+
+/** What was gathered, as the answer to its request. */
+export const completionOf = (request: LmRequest, from: Gathered, format?: JsonFormat): Completion => {
+  const said = from.calls.map((call) => ({ ...call, arguments: call.arguments || "{}" }))
+  const form = format === undefined ? undefined : said.find(({ name }) => name === format.name)
+  const toolCalls = said.filter((call) => call !== form)
+  const finish = finishReasons[from.finish ?? ""] ?? "unknown"
+  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } = from.usage
+  return {
+    content: form?.arguments ?? from.content,
+    toolCalls,
+    finishReason: finish === "tool_calls" && toolCalls.length === 0 ? "stop" : finish,
+    usage: {
+      inputTokens: (input_tokens ?? 0) + (cache_creation_input_tokens ?? 0) + (cache_read_input_tokens ?? 0),
+      outputTokens: output_tokens ?? 0,
+      // Counted with the output, and not told apart.
+      reasoningTokens: 0,
+    },
+    tokens: null,
+    model: from.model ?? request.model,
+    attempts: 1,
+  }
+}

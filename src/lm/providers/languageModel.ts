@@ -1,0 +1,163 @@
+/** Effect's `LanguageModel` asked in our words. The other direction is in `Provider.ts`. */
+import { Context, Effect, Option, Result, Schema } from "effect"
+import { type AiError, type LanguageModel, Prompt, type Response, Tool, Toolkit } from "effect/ai"
+import {
+  type ChatMessage,
+  type Completion,
+  type FinishReason,
+  type LmRequest,
+  TokenTrace,
+  type ToolSpec,
+} from "../Chat.ts"
+import type { LmService } from "../Lm.ts"
+import { fromAiError } from "./aiError.ts"
+import { withheld } from "../LmError.ts"
+
+/** What a call of ours says beyond what `LanguageModel` has words for. */
+export type CallSettings = Omit<LmRequest, "messages" | "tools" | "toolChoice">
+
+/**
+ * Set around each call, for providers that look for it; ours do. A `LanguageModel` of somebody else has its own way to
+ * be told of a temperature, and goes by that.
+ */
+export const CallSettings = Context.Reference<CallSettings | undefined>("effect-rl/lm/CallSettings", {
+  defaultValue: () => undefined,
+})
+
+/** Under this name our providers say more than a response part has room for. */
+export const ours = "effect-rl"
+
+const FinishMetadata = Schema.Struct({ model: Schema.String, tokens: Schema.NullOr(TokenTrace) })
+const CallMetadata = Schema.Struct({ arguments: Schema.String })
+const readFinish = Schema.decodeUnknownOption(FinishMetadata)
+const readCall = Schema.decodeUnknownOption(CallMetadata)
+
+/** Text as JSON, or as it is where it is none. */
+export const jsonOrText = (text: string): unknown =>
+  Result.getOrElse(
+    Result.try(() => Tool.unsafeSecureJsonParse(text)),
+    () => text,
+  )
+
+export const argumentsOf = (part: { readonly params: unknown }, said: unknown): string =>
+  Option.match(readCall(said), {
+    onSome: (metadata) => metadata.arguments,
+    onNone: () => (typeof part.params === "string" ? part.params : JSON.stringify(part.params ?? {})),
+  })
+
+const promptMessage = (message: ChatMessage): Prompt.Message => {
+  switch (message.role) {
+    case "system":
+      return Prompt.makeMessage("system", { content: message.content })
+    case "user":
+      return Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: message.content })] })
+    case "assistant":
+      return Prompt.makeMessage("assistant", {
+        content: [
+          ...(message.content === "" ? [] : [Prompt.makePart("text", { text: message.content })]),
+          ...(message.toolCalls ?? []).map((call) =>
+            Prompt.makePart("tool-call", {
+              id: call.id,
+              name: call.name,
+              params: jsonOrText(call.arguments),
+              providerExecuted: false,
+              options: { [ours]: { arguments: call.arguments } },
+            }),
+          ),
+        ],
+      })
+    case "tool":
+      return Prompt.makeMessage("tool", {
+        content: [
+          Prompt.makePart("tool-result", {
+            id: message.toolCallId,
+            name: message.toolName,
+            isFailure: message.isError ?? false,
+            result: message.content,
+            providerExecuted: false,
+          }),
+        ],
+      })
+  }
+}
+
+const toolkits = new WeakMap<ReadonlyArray<ToolSpec>, ReturnType<typeof makeToolkit>>()
+const makeToolkit = (tools: ReadonlyArray<ToolSpec>) =>
+  Toolkit.make(
+    ...tools.map((tool) => Tool.dynamic(tool.name, { description: tool.description, parameters: tool.parameters })),
+  )
+/** Effect remembers decoders by toolkit, so the same tools should be the same toolkit. */
+const toolkitOf = (tools: ReadonlyArray<ToolSpec>) => {
+  const known = toolkits.get(tools)
+  if (known !== undefined) return known
+  const toolkit = makeToolkit(tools)
+  toolkits.set(tools, toolkit)
+  return toolkit
+}
+
+const finishReasons: Readonly<Record<Response.FinishReason, FinishReason>> = {
+  stop: "stop",
+  length: "length",
+  "tool-calls": "tool_calls",
+  "content-filter": "content_filter",
+  error: "unknown",
+  pause: "unknown",
+  other: "unknown",
+  unknown: "unknown",
+}
+
+export const effectFinishReasons = {
+  stop: "stop",
+  length: "length",
+  tool_calls: "tool-calls",
+  content_filter: "content-filter",
+  unknown: "unknown",
+} as const satisfies Record<FinishReason, Response.FinishReason>
+
+const completionOf = (model: string, parts: ReadonlyArray<Response.AnyPart>): Completion => {
+  let content = ""
+  const toolCalls: Array<Completion["toolCalls"][number]> = []
+  let finish: Response.FinishPart | undefined
+  for (const part of parts) {
+    if (part.type === "text") content += part.text
+    else if (part.type === "tool-call")
+      toolCalls.push({ id: part.id, name: part.name, arguments: argumentsOf(part, part.metadata[ours]) })
+    else if (part.type === "finish") finish = part
+  }
+  const said = Option.getOrUndefined(readFinish(finish?.metadata[ours]))
+  return {
+    content,
+    toolCalls,
+    finishReason: finish === undefined ? "unknown" : finishReasons[finish.reason],
+    usage: {
+      inputTokens: finish?.usage.inputTokens.total ?? 0,
+      outputTokens: finish?.usage.outputTokens.total ?? 0,
+      reasoningTokens: finish?.usage.outputTokens.reasoning ?? 0,
+    },
+    tokens: said?.tokens ?? null,
+    model: said?.model ?? model,
+    attempts: 1,
+  }
+}
+
+/** A language model of Effect's, asked in our words. */
+export const toLm = (languageModel: LanguageModel.LanguageModel): LmService => ({
+  complete: (request) => {
+    const { messages, tools, toolChoice, ...settings } = request
+    const prompt = Prompt.fromMessages(messages.map(promptMessage))
+    const deferred = { disableToolCallResolution: true, toolCallValidation: "deferred" } as const
+    const response: Effect.Effect<{ readonly content: ReadonlyArray<Response.AnyPart> }, AiError.AiError> =
+      tools.length === 0
+        ? languageModel.generateText({ prompt, ...deferred })
+        : languageModel.generateText({ prompt, toolkit: toolkitOf(tools), toolChoice, ...deferred })
+    return response.pipe(
+      Effect.provideService(CallSettings, settings),
+      Effect.mapError((error) => fromAiError(request.model, error)),
+      Effect.map(({ content }) => completionOf(request.model, content)),
+      Effect.filterOrFail(
+        ({ finishReason }) => finishReason !== "content_filter",
+        ({ model }) => withheld(model),
+      ),
+    )
+  },
+})

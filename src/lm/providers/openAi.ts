@@ -1,0 +1,147 @@
+/**
+ * Models behind OpenAI's chat completions: OpenAI itself, and whoever else speaks as it does (vLLM, llama.cpp, Ollama,
+ * Gemini, gateways). A call is one try; `retrying` makes more of them.
+ *
+ * @example
+ * ```ts
+ * const lm = yield* OpenAi.make({ model: "qwen3", baseUrl: "http://127.0.0.1:8000/v1" })
+ * const { content } = yield* lm.complete({
+ *   ...Chat.LmRequest.defaults,
+ *   model: "qwen3",
+ *   messages: [{ role: "user", content: "Hello" }],
+ * })
+ * ```
+ */
+import { Effect, Layer, Schema, Stream } from "effect"
+import { LanguageModel } from "effect/ai"
+import type { HttpClient } from "effect/http"
+import type { Completion, LmRequest } from "../Chat.ts"
+import { providerOf } from "./gathering.ts"
+import { answered, broken, events, read, refusedInBody, whole } from "./http.ts"
+import type { LmError } from "../LmError.ts"
+import {
+  completionIdsOf,
+  completionOf,
+  type Dialect,
+  type Gathered,
+  gather,
+  gathered,
+  isFailed,
+  Piece,
+  requestBody,
+  Whole,
+} from "./openAiWire.ts"
+import { type JsonFormat, make as makeLanguageModel, type Provider } from "./Provider.ts"
+import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
+
+export const openAiUrl = "https://api.openai.com/v1"
+export const geminiUrl = "https://generativelanguage.googleapis.com/v1beta/openai"
+
+export interface Options extends ServerOptions {
+  /** Asks for whole answers as streams, too: some gateways end a connection on which nothing comes for a minute. */
+  readonly streaming?: boolean
+  /** How many tokens Gemini may think; others have no such number. */
+  readonly thinkingBudget?: number | null
+  /** Goes into every request as it is. */
+  readonly extra?: Readonly<Record<string, unknown>>
+}
+
+const variables: Readonly<Record<string, string>> = { [openAiUrl]: "OPENAI_API_KEY", [geminiUrl]: "GOOGLE_API_KEY" }
+
+/** How OpenAI and its likes are asked. */
+export const protocol: Protocol = {
+  at: openAiUrl,
+  variableOf: ({ href }) => variables[href] ?? null,
+  keyHeader: "authorization",
+  headers: {},
+}
+
+const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<string, unknown>> =>
+  url.href === geminiUrl && typeof budget === "number"
+    ? { extra_body: { google: { thinking_config: { thinking_budget: budget } } } }
+    : {}
+
+/** The models at an address, which are asked there by their names. */
+export const make = Effect.fnUntraced(function* (
+  options: Options,
+): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
+  const { model } = options
+  const server = yield* serverOf(options, protocol)
+  const { baseUrl } = server
+  // Those two refuse what they don't know; of the others, those that know token ids give them.
+  const dialect: Dialect = {
+    tokenIds: protocol.variableOf(baseUrl) === null,
+    extra: { ...thinking(baseUrl, options.thinkingBudget), ...options.extra },
+  }
+  const path = "chat/completions"
+  const readWhole = read(server, Whole)
+  const readPiece = read(server, Piece)
+  const readPrompt = read(server, Schema.Struct({ prompt: Schema.String }))
+  const readTokens = read(server, Schema.Struct({ tokens: Schema.Array(Schema.Int) }))
+
+  const gatherWhole = (request: LmRequest, into: Gathered, format?: JsonFormat): Effect.Effect<void, LmError> =>
+    whole(server, path, requestBody(request, dialect, { format, stream: false })).pipe(
+      Effect.flatMap(readWhole),
+      Effect.flatMap((body) =>
+        isFailed(body) ? Effect.fail(refusedInBody(server, body)) : Effect.sync(() => void gather(into, body)),
+      ),
+    )
+
+  /** The texts of an answer as they come; at its end `into` holds all of it. */
+  const texts = (request: LmRequest, into: Gathered, format?: JsonFormat): Stream.Stream<string, LmError> => {
+    let ended = false
+    return events(server, path, requestBody(request, dialect, { format, stream: true })).pipe(
+      Stream.takeUntil((data) => (ended = data === "[DONE]")),
+      Stream.filter((data) => data !== "[DONE]"),
+      Stream.mapEffect(readPiece),
+      Stream.mapEffect((piece) =>
+        isFailed(piece) ? Effect.fail(refusedInBody(server, piece)) : Effect.succeed(gather(into, piece)),
+      ),
+      Stream.concat(
+        Stream.suspend(() =>
+          ended || into.finish !== null ? Stream.empty : Stream.fail(broken(server, "it didn't say that it ended")),
+        ),
+      ),
+    )
+  }
+
+  /** llama.cpp gives the ids of what was said; those of the prompt it tells apart from it. */
+  const promptIds = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<ReadonlyArray<number>, LmError> {
+    const at = (name: string): string => `${baseUrl.pathname.replace(/\/v1$/, "")}/${name}`
+    const body = requestBody(request, dialect, { stream: false })
+    const { prompt } = yield* Effect.flatMap(whole(server, at("apply-template"), body), readPrompt)
+    const content = { content: prompt, add_special: true, parse_special: true }
+    return (yield* Effect.flatMap(whole(server, at("tokenize"), content), readTokens)).tokens
+  })
+
+  const completed = (request: LmRequest, from: Gathered): Effect.Effect<Completion, LmError> =>
+    Effect.flatMap(traced(request, from), (completion) => answered(server, completion, from))
+
+  const traced = (request: LmRequest, from: Gathered): Effect.Effect<Completion> => {
+    const lacksPrompt = request.traceTokens && dialect.tokenIds && from.promptIds === null
+    if (!lacksPrompt || completionIdsOf(from).length === 0) return Effect.succeed(completionOf(request, from))
+    return promptIds(request).pipe(
+      // Others than llama.cpp don't know of this. An answer without a trace is one, too.
+      Effect.orElseSucceed(() => null),
+      Effect.map((ids) => {
+        const counted = from.usage?.inputTokens ?? 0
+        // A template may be filled in otherwise than it was for the call.
+        from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
+        return completionOf(request, from)
+      }),
+    )
+  }
+
+  return providerOf<Gathered>({
+    model,
+    streaming: options.streaming ?? false,
+    empty: gathered,
+    whole: gatherWhole,
+    texts,
+    completed,
+  })
+})
+
+/** The same as Effect's own service. */
+export const layer = (options: Options): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>
+  Layer.effect(LanguageModel.LanguageModel, Effect.flatMap(make(options), makeLanguageModel))

@@ -1,0 +1,77 @@
+/**
+ * Texts as vectors, by a model behind OpenAI's protocol: OpenAI itself, vLLM, llama.cpp, Ollama.
+ *
+ * @example
+ * ```ts
+ * const embeddings = yield* OpenAiEmbeddings.make({ model: "bge-small", baseUrl: "http://127.0.0.1:8000/v1" })
+ * const memory = EmbeddingMemory.make({ embeddings })
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import type { HttpClient } from "effect/http"
+import { stream } from "../../rng/Rng.ts"
+import { failure, read, whole } from "./http.ts"
+import type { LmError } from "../LmError.ts"
+import { protocol } from "./openAi.ts"
+import { persistently, type Retries } from "../middleware/retrying.ts"
+import { serverOf, type ServerOptions } from "./Server.ts"
+
+export interface Options extends ServerOptions, Partial<Retries> {
+  /** How many texts go into one call; 256 unless given. */
+  readonly batch?: number
+}
+
+export interface OpenAiEmbeddings {
+  /** A vector a text, in their order. */
+  readonly embed: (texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Float32Array>, LmError>
+}
+
+const Answer = Schema.Struct({
+  data: Schema.Array(Schema.Struct({ index: Schema.Int, embedding: Schema.Array(Schema.Finite) })),
+})
+
+const retriesOf = ({
+  maxRetries = 5,
+  startingDelay = 1,
+  backoffFactor = 2,
+  maxDelay = 10,
+  jitter = 0.25,
+}: Partial<Retries>): Retries => ({ maxRetries, startingDelay, backoffFactor, maxDelay, jitter })
+
+export const make = Effect.fnUntraced(function* (
+  options: Options,
+): Effect.fn.Return<OpenAiEmbeddings, LmError, HttpClient.HttpClient> {
+  const { model, batch = 256 } = options
+  const retries = retriesOf(options)
+  const server = yield* serverOf(options, protocol)
+  const readAnswer = read(server, Answer)
+
+  const once = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
+    whole(server, "embeddings", { model, input }).pipe(
+      Effect.flatMap(readAnswer),
+      Effect.flatMap(({ data }) => {
+        const vectors = data.toSorted((a, b) => a.index - b.index).map(({ embedding }) => Float32Array.from(embedding))
+        const isWhole = data.length === input.length && new Set(data.map(({ index }) => index)).size === input.length
+        return isWhole
+          ? Effect.succeed(vectors)
+          : Effect.fail(failure(server, "malformed", `it gave ${data.length} embeddings for ${input.length} texts`))
+      }),
+    )
+
+  const patiently = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
+    Effect.map(
+      persistently(retries, model, once(input), (retry) =>
+        Effect.sync(() => stream(0, "retry", "embeddings", input[0]).uniformAt(retry)),
+      ),
+      ([vectors]) => vectors,
+    )
+
+  return {
+    embed: (texts) => {
+      const batches = Array.from({ length: Math.ceil(texts.length / batch) }, (_, at) =>
+        texts.slice(at * batch, (at + 1) * batch),
+      )
+      return Effect.map(Effect.forEach(batches, patiently), (all) => all.flat())
+    },
+  }
+})

@@ -1,0 +1,108 @@
+/**
+ * `scripted:reader`: a model whose answers depend on what its prompt holds, and on nothing else. It knows nothing by
+ * itself; what it can read about a question in the lines before it, it uses:
+ *
+ * - a rule in a reflection, `RULE: [subject] -> answer`, for every question with that `[subject]`; without brackets the
+ *   subject is the whole question
+ * - the same question as an earlier observation, whose feedback names its target, or says that the action was right
+ *
+ * Asked to reflect, it states the rule that the episode shows. So an agent that remembers does better than one that does
+ * not, and one that reflects does best.
+ */
+import type { LmRequest } from "../Chat.ts"
+
+interface Entry {
+  readonly type: string
+  readonly content: string
+}
+
+const plain = (text: string): string => text.trim().replace(/\s+/g, " ")
+
+/** The lines of a prompt that say what they are, each with those that follow; what isn't labelled has no type. */
+const entriesOf = (text: string): ReadonlyArray<Entry> => {
+  const entries: Array<{ type: string; lines: Array<string> }> = []
+  for (const line of text.split("\n")) {
+    const labelled = /^\s*(OBSERVATION|ACTION|FEEDBACK|REFLECTION|Q):(.*)$/.exec(line)
+    const last = entries.at(-1)
+    if (labelled !== null) {
+      entries.push({ type: labelled[1] === "Q" ? "OBSERVATION" : labelled[1], lines: [labelled[2]] })
+    } else if (line.trim() === "") {
+      // What comes after an empty line belongs to nobody, unless it says so.
+      if (last !== undefined && last.type !== "") entries.push({ type: "", lines: [] })
+    } else if (last === undefined) entries.push({ type: "", lines: [line] })
+    else last.lines.push(line)
+  }
+  return entries
+    .map(({ type, lines }) => ({ type, content: plain(lines.join(" ")) }))
+    .filter(({ content }) => content !== "")
+}
+
+/** What a question is about, as a rule names it. */
+const subjectOf = (question: string): string => {
+  const bracketed = /\[[^\]]+\]/.exec(question)
+  return bracketed === null ? `[${question}]` : bracketed[0]
+}
+
+/** What a feedback says that should have been answered. */
+export const targetOf = (feedback: string): string | undefined => {
+  const json = /"target"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}]+)/.exec(feedback)
+  if (json !== null) return json[1].startsWith('"') ? String(JSON.parse(json[1])) : json[1]
+  // The last thing said: "Your answer was: 3. The answer is: 4".
+  const said =
+    /^.*\b(?:target|answer|expected)(?:\s+(?:is|was|answer is|answer was))?\s*[:=]?\s+["'`“]?(.+?)["'`”]?\s*[.!]?$/i
+  return said.exec(feedback)?.[1]
+}
+
+const praised = (feedback: string): boolean =>
+  /^(correct|right|yes)\b/i.test(feedback) || /"score"\s*:\s*1\b/.test(feedback)
+
+/** What was learnt from an observation: its target, or the action that was praised. */
+const learntFrom = (entries: ReadonlyArray<Entry>, at: number): string | undefined => {
+  let action: string | undefined
+  for (const entry of entries.slice(at + 1)) {
+    if (entry.type === "OBSERVATION") return undefined
+    if (entry.type === "ACTION") action = entry.content
+    if (entry.type === "FEEDBACK")
+      return praised(entry.content) && action !== undefined ? action : targetOf(entry.content)
+  }
+  return undefined
+}
+
+const rules = (entries: ReadonlyArray<Entry>): ReadonlyMap<string, string> =>
+  new Map(
+    entries.flatMap(({ content }) =>
+      [...content.matchAll(/RULE: (\[[^\]]+\]) -> ([^;]+)/g)].map(([, subject, answer]) => [subject, answer.trim()]),
+    ),
+  )
+
+const reflection = (entries: ReadonlyArray<Entry>): string => {
+  const shown = entries.flatMap(({ type, content }, at) => {
+    const answer = type === "OBSERVATION" ? learntFrom(entries, at) : undefined
+    return answer === undefined ? [] : [`RULE: ${subjectOf(content)} -> ${answer}`]
+  })
+  return shown.length === 0 ? "Nothing to learn." : [...new Set(shown)].join("; ")
+}
+
+/** What it answers, or what it has learnt where it is asked to reflect. */
+export const reader = (request: LmRequest): string => {
+  const text = request.messages
+    .filter(({ role }) => role !== "assistant")
+    .map(({ content }) => content)
+    .join("\n\n")
+  const entries = entriesOf(text)
+  const open = entries.findLastIndex(({ type }) => type === "OBSERVATION")
+  const answered = entries.slice(open + 1).some(({ type }) => type === "FEEDBACK" || type === "ACTION")
+  const trailing = entries.at(-1)
+  const asked = open >= 0 && !answered ? entries[open].content : trailing?.type === "" ? trailing.content : undefined
+  const toReflect = request.messages.some(({ content }) => /\breflect\b/i.test(content))
+  if (toReflect && (open < 0 || answered)) return reflection(entries)
+  if (asked === undefined) return "I don't know."
+  const rule = rules(entries).get(subjectOf(asked))
+  if (rule !== undefined) return rule
+  for (let at = entries.length - 1; at >= 0; at--) {
+    if (entries[at].type !== "OBSERVATION" || entries[at].content !== asked) continue
+    const learnt = learntFrom(entries, at)
+    if (learnt !== undefined) return learnt
+  }
+  return "I don't know."
+}

@@ -1,0 +1,249 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as Delegating from "../../../src/episode/protocols/Delegating.ts"
+import type { Episode } from "../../../src/episode/Protocol.ts"
+import type { Rollout, Step } from "../../../src/episode/Rollout.ts"
+import { counting, episodeOf, scripted, type Said, type Told } from "../support.ts"
+
+const asking = (agent: string, task: string): readonly [string, string] => ["delegate", JSON.stringify({ agent, task })]
+const says = (...all: ReadonlyArray<Said>) => scripted((index) => all[Math.min(index, all.length - 1)])
+
+/** Its clones tell of what they were shown, too. */
+const watched = (
+  script: (index: number) => Said,
+  clones: Array<Told>,
+  before?: Effect.Effect<unknown>,
+): ReturnType<typeof scripted> => ({
+  ...scripted(script),
+  cloneForEpisode: () =>
+    Effect.sync(() => {
+      const clone = scripted(script, before === undefined ? {} : { before })
+      clones.push(clone)
+      return clone
+    }),
+})
+const resultsOf = (told: Told, at: number) => {
+  const shown = told.shown[at]
+  return shown._tag === "ToolResults" ? shown.results.map(({ content, isError }) => [content, isError]) : []
+}
+
+const worker = { agent: says({ act: "42" }), description: "Counts." }
+const play = (lead: ReturnType<typeof scripted>, options: Delegating.Options, about: Partial<Episode> = {}) =>
+  Effect.scoped(Delegating.make(lead, options).play(episodeOf(counting(1), about)))
+
+describe("delegating", () => {
+  it.effect("plays a sub-agent's episode for a call, and gives its rollout with the parent's", () =>
+    Effect.gen(function* () {
+      const leads: Array<Told> = []
+      const workers: Array<Told> = []
+      const lead = watched((index) => (index === 0 ? { tools: [asking("worker", "6 x 7")] } : { act: "go" }), leads)
+      const agents = { worker: { ...worker, agent: watched(() => ({ act: "42" }), workers) } }
+      const [parent, child, ...others] = yield* play(lead, { agents }, { tags: { split: "train" }, groupId: "g" })
+      assert.deepStrictEqual(others, [])
+      // The child sees the task, and nothing of the parent's.
+      assert.deepStrictEqual(workers[0].shown, [{ _tag: "Observation", text: "6 x 7" }])
+      assert.deepStrictEqual(resultsOf(leads[0], 1), [["42", false]])
+      assert.deepInclude(child.meta, {
+        parentRolloutId: "e",
+        depth: 1,
+        groupId: null,
+        tags: { split: "train", delegate: "worker" },
+      })
+      assert.deepInclude(parent.meta, { parentRolloutId: null, depth: 0 })
+      assert.strictEqual(child.id, "e/sub/0")
+      assert.deepInclude(child.steps[0], { _tag: "AgentStep", id: "e/sub/0/0", parentId: "e/0" })
+      assert.deepInclude(parent.steps[0], { _tag: "AgentStep", id: "e/0", parentId: null })
+      assert.notStrictEqual(child.meta.envSeed, parent.meta.envSeed)
+    }),
+  )
+
+  it.effect("tells its model of the tool, and sub-agents only where they may delegate, too", () =>
+    Effect.gen(function* () {
+      const toolsAt = function* (maxDepth: number) {
+        const leads: Array<Told> = []
+        const workers: Array<Told> = []
+        const lead = watched((index) => (index === 0 ? { tools: [asking("worker", "a")] } : { act: "go" }), leads)
+        const agents = { worker: { ...worker, agent: watched(() => ({ act: "42" }), workers) } }
+        yield* play(lead, { agents, maxDepth })
+        return [leads, workers].map(([{ shown }]) =>
+          shown[0]._tag === "Observation" ? (shown[0].tools ?? []).map(({ name }) => name) : [],
+        )
+      }
+      assert.deepStrictEqual(yield* Effect.gen(() => toolsAt(1)), [["delegate"], []])
+      assert.deepStrictEqual(yield* Effect.gen(() => toolsAt(2)), [["delegate"], ["delegate"]])
+      const { parameters, description } = Delegating.specOf({ worker })
+      assert.include(description, "worker: Counts.")
+      assert.deepNestedInclude(parameters, { "properties.agent.enum": ["worker"], required: ["agent", "task"] })
+    }),
+  )
+
+  it.effect("goes down to its depth, and no further", () =>
+    Effect.gen(function* () {
+      const told: Array<Told> = []
+      const lead = watched((index) => (index === 0 ? { tools: [asking("same", "deeper")] } : { act: "go" }), told)
+      const rollouts = yield* play(lead, { agents: { same: { agent: lead, description: "" } }, maxDepth: 3 })
+      assert.deepStrictEqual(
+        rollouts.map(({ id, meta }) => [id, meta.depth, meta.parentRolloutId]),
+        [
+          ["e", 0, null],
+          ["e/sub/0", 1, "e"],
+          ["e/sub/0/sub/0", 2, "e/sub/0"],
+          ["e/sub/0/sub/0/sub/0", 3, "e/sub/0/sub/0"],
+        ],
+      )
+      assert.deepStrictEqual(resultsOf(told[3], 1), [
+        ["No more delegation: this is 3 deep, as deep as it may be.", true],
+      ])
+    }),
+  )
+
+  const failures: ReadonlyArray<
+    [what: string, call: readonly [string, string], sub: Partial<Delegating.SubAgent>, said: string, rollouts: number]
+  > = [
+    ["somebody unknown", asking("nobody", "a"), {}, `There is no agent "nobody"; there are worker.`, 1],
+    ["no JSON", ["delegate", "please"], {}, "The arguments of delegate are no JSON", 1],
+    ["a task that is missing", ["delegate", `{"agent":"worker"}`], {}, "task", 1],
+    [
+      "a child whose model breaks",
+      asking("worker", "a"),
+      { agent: says({ broken: "no model today" }) },
+      "worker failed: no model today",
+      1,
+    ],
+    [
+      "a child that never answers rightly",
+      asking("worker", "a"),
+      { agent: says({ fail: "no" }), maxSteps: 3 },
+      "worker gave no answer and was cut off (max_steps).",
+      2,
+    ],
+    [
+      "a child that has spent its calls",
+      asking("worker", "a"),
+      { agent: says({ fail: "no" }), maxCalls: 2 },
+      "worker gave no answer and was cut off (max_steps).",
+      2,
+    ],
+  ]
+  for (const [what, call, sub, said, count] of failures) {
+    it.effect(`shows its model what went wrong: ${what}`, () =>
+      Effect.gen(function* () {
+        const leads: Array<Told> = []
+        const lead = watched((index) => (index === 0 ? { tools: [call] } : { act: "go" }), leads)
+        const rollouts = yield* play(lead, { agents: { worker: { ...worker, ...sub } } })
+        const [[content, isError]] = resultsOf(leads[0], 1)
+        assert.include(content, said)
+        assert.isTrue(isError)
+        assert.strictEqual(rollouts.length, count)
+        assert.isTrue(rollouts[0].ending.terminated)
+        if (count > 1) {
+          const { ending, steps } = rollouts[1]
+          assert.deepStrictEqual(ending, { terminated: false, truncated: true, truncationReason: "max_steps" })
+          assert.strictEqual(steps.length, sub.maxCalls ?? sub.maxSteps)
+        }
+      }),
+    )
+  }
+
+  it.effect("stops a child that takes too long, and goes on", () =>
+    Effect.gen(function* () {
+      const leads: Array<Told> = []
+      const workers: Array<Told> = []
+      const lead = watched((index) => (index === 0 ? { tools: [asking("worker", "a")] } : { act: "go" }), leads)
+      const agent = watched(() => ({ act: "42" }), workers, Effect.sleep("1 minute"))
+      const playing = yield* Effect.forkChild(
+        play(lead, { agents: { worker: { ...worker, agent } }, toolTimeout: "30 seconds" }),
+      )
+      yield* TestClock.adjust("2 minutes")
+      const rollouts = yield* Fiber.join(playing)
+      assert.strictEqual(rollouts.length, 1)
+      assert.deepStrictEqual(resultsOf(leads[0], 1), [[`The tool "delegate" gave no answer within 30s.`, true]])
+      assert.deepStrictEqual(workers[0].log, ["reset"])
+    }),
+  )
+
+  it.effect("is interrupted with its children", () =>
+    Effect.gen(function* () {
+      const workers: Array<Told> = []
+      const agent = watched(() => ({ act: "42" }), workers, Effect.sleep("1 minute"))
+      const playing = yield* Effect.forkChild(
+        play(says({ tools: [asking("worker", "a")] }), { agents: { worker: { ...worker, agent } } }),
+      )
+      yield* TestClock.adjust("30 seconds")
+      yield* Fiber.interrupt(playing)
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(workers[0].log, ["reset"])
+    }),
+  )
+
+  it.effect("numbers children in the order of the calls, whoever is done first, and tells of all their steps", () =>
+    Effect.gen(function* () {
+      const told: Array<Step> = []
+      const slow = scripted(() => ({ act: "slow" }), { before: Effect.sleep("2 seconds") })
+      const quick = scripted(() => ({ act: "quick" }), { before: Effect.sleep("1 second") })
+      const leads: Array<Told> = []
+      const lead = watched(
+        (index) => (index === 0 ? { tools: [asking("slow", "a"), asking("quick", "b")] } : { act: "go" }),
+        leads,
+      )
+      const playing = yield* Effect.forkChild(
+        play(
+          lead,
+          {
+            agents: { slow: { agent: slow, description: "" }, quick: { agent: quick, description: "" } },
+            toolConcurrency: 2,
+          },
+          { onStep: (step) => Effect.sync(() => void told.push(step)) },
+        ),
+      )
+      yield* TestClock.adjust("2 seconds")
+      const rollouts: ReadonlyArray<Rollout> = yield* Fiber.join(playing)
+      assert.deepStrictEqual(
+        rollouts.map(({ id, meta }) => [id, meta.tags["delegate"]]),
+        [
+          ["e", undefined],
+          ["e/sub/0", "slow"],
+          ["e/sub/1", "quick"],
+        ],
+      )
+      assert.deepStrictEqual(
+        told.map(({ id }) => id),
+        ["e/sub/1/0", "e/sub/1/1", "e/sub/0/0", "e/sub/0/1", "e/0", "e/1", "e/2"],
+      )
+      assert.deepStrictEqual(resultsOf(leads[0], 1), [
+        ["slow", false],
+        ["quick", false],
+      ])
+    }),
+  )
+
+  it.effect("gives a child an env where it has one, and answers as asked", () =>
+    Effect.gen(function* () {
+      const leads: Array<Told> = []
+      const lead = watched((index) => (index === 0 ? { tools: [asking("worker", "3")] } : { act: "go" }), leads)
+      const sub: Delegating.SubAgent = {
+        ...worker,
+        env: (task) => counting(Number(task)),
+        result: ({ length, totalReward }) => `${length} steps, ${totalReward.toFixed(1)}`,
+      }
+      const [parent, child] = yield* play(lead, { agents: { worker: sub } })
+      assert.strictEqual(child.meta.envId, "count-3")
+      assert.deepStrictEqual(resultsOf(leads[0], 1), [["3 steps, 0.6", false]])
+      assert.strictEqual(parent.meta.envId, "count-1")
+    }),
+  )
+
+  it.effect("is done only so often", () =>
+    Effect.gen(function* () {
+      const leads: Array<Told> = []
+      const lead = watched(
+        (index) => (index === 0 ? { tools: [asking("worker", "a"), asking("worker", "b")] } : { act: "go" }),
+        leads,
+      )
+      const rollouts = yield* play(lead, { agents: { worker }, maxDelegations: 1 })
+      assert.strictEqual(rollouts.length, 2)
+      assert.deepStrictEqual(resultsOf(leads[0], 1)[1], ["No more delegation: the limit of 1 is reached.", true])
+    }),
+  )
+})

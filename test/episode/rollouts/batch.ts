@@ -1,0 +1,77 @@
+/** A batch to be played, stopped, and gone on with, by tests and by the process that they kill. */
+import { Effect, FileSystem } from "effect"
+import type { Agent } from "../../../src/agent/Agent.ts"
+import * as TaskSet from "../../../src/task/TaskSet.ts"
+import type { EpisodeFailure, Protocol } from "../../../src/episode/Protocol.ts"
+import { ProtocolError } from "../../../src/episode/ProtocolError.ts"
+import * as RolloutEngine from "../../../src/episode/rollouts/RolloutEngine.ts"
+import * as RolloutRequest from "../../../src/episode/rollouts/RolloutRequest.ts"
+import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
+import { CallContext } from "../../../src/lm/Lm.ts"
+import { counting, scripted } from "../support.ts"
+
+/** Envs whose chance is seen, of one to three steps. */
+export const tasksOf = (size: number): TaskSet.TaskSet =>
+  TaskSet.of(
+    "counts",
+    Array.from({ length: size }, (_, at) =>
+      counting(1 + (at % 3), {
+        id: `count-${at}`,
+        begin: (random) => ({ state: 0, observation: `count from ${random.integer(1_000_000)}` }),
+      }),
+    ),
+  )
+
+/** Says what it sees, after a wait that depends on the episode. */
+export const parrot = (wait: (episode: number) => Effect.Effect<unknown> = () => Effect.void): Agent =>
+  scripted((_, shown) => ({ act: shown._tag === "Observation" ? shown.text : "" }), {
+    before: Effect.flatMap(CallContext, ({ episode }) => wait(episode)),
+  })
+
+/** A protocol whose episodes fail where it is said, each so many times. */
+export const failing = (
+  inner: Protocol,
+  times: (episode: number) => number,
+  error: (rollout: string) => EpisodeFailure = (rollout) =>
+    new ProtocolError({ protocol: "SingleAgent", rollout, message: `${rollout} can't be played` }),
+): Protocol => {
+  const failed = new Map<string, number>()
+  return {
+    name: inner.name,
+    play: (episode) =>
+      Effect.flatMap(CallContext, (context) => {
+        const before = failed.get(episode.id) ?? 0
+        if (before >= times(context.episode)) return inner.play(episode)
+        failed.set(episode.id, before + 1)
+        return Effect.fail(error(episode.id))
+      }),
+  }
+}
+
+export const batchOf = (size: number, about: Partial<RolloutEngine.Batch> = {}): RolloutEngine.Batch => {
+  const tasks = tasksOf(size)
+  return {
+    tasks,
+    requests: RolloutRequest.expand(RolloutRequest.forTasks(tasks, { seed: 1, tags: { split: "train" } }), 2),
+    protocol: SingleAgent.make(parrot()),
+    concurrency: 4,
+    ...about,
+  }
+}
+
+export const newPath = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  return `${yield* fs.makeTempDirectoryScoped()}/outcomes.jsonl`
+})
+export const textOf = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path))
+
+/** What a batch writes when nothing happens to it. */
+export const written = (batch: RolloutEngine.Batch) =>
+  Effect.gen(function* () {
+    const path = yield* newPath
+    yield* RolloutEngine.write(batch, path)
+    return yield* textOf(path)
+  }).pipe(Effect.scoped)
+
+/** Lets others go first, so many times. */
+export const yields = (times: number) => Effect.repeat(Effect.yieldNow, { times })

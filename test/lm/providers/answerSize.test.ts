@@ -1,0 +1,100 @@
+import { gzipSync } from "node:zlib"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { FetchHttpClient, type HttpClient } from "effect/http"
+import * as Anthropic from "../../../src/lm/providers/anthropic.ts"
+import type { LmError } from "../../../src/lm/LmError.ts"
+import * as OpenAi from "../../../src/lm/providers/openAi.ts"
+import * as OpenAiEmbeddings from "../../../src/lm/providers/openAiEmbeddings.ts"
+import { ask } from "../calls.ts"
+import { type Fault, serve } from "../server.ts"
+
+/** Of 0.1 MB at most. */
+const options = { model: "m", maxAnswerMb: 0.1 }
+
+const protocols: Readonly<Record<string, (url: string) => Effect.Effect<unknown, LmError, HttpClient.HttpClient>>> = {
+  "OpenAI's, whole": (baseUrl) => Effect.flatMap(OpenAi.make({ ...options, baseUrl }), (lm) => lm.complete(ask())),
+  "OpenAI's, streamed": (baseUrl) =>
+    Effect.flatMap(OpenAi.make({ ...options, baseUrl, streaming: true }), (lm) => lm.complete(ask())),
+  "Anthropic's, whole": (baseUrl) =>
+    Effect.flatMap(Anthropic.make({ ...options, baseUrl }), (lm) => lm.complete(ask())),
+  "Anthropic's, streamed": (baseUrl) =>
+    Effect.flatMap(Anthropic.make({ ...options, baseUrl, streaming: true }), (lm) => lm.complete(ask())),
+  "of embeddings": (baseUrl) =>
+    Effect.flatMap(OpenAiEmbeddings.make({ ...options, baseUrl, maxRetries: 0 }), (embeddings) =>
+      embeddings.embed(["a"]),
+    ),
+}
+
+const clients = { fetch: FetchHttpClient.layer, undici: NodeHttpClient.layerUndici }
+
+const failing = (name: string, fault: Fault, client: keyof typeof clients = "undici") =>
+  Effect.gen(function* () {
+    const server = yield* serve({ fault: () => fault })
+    const context = yield* Layer.build(clients[client])
+    const error = yield* Effect.flip(Effect.provideContext(protocols[name](server.url), context))
+    return { server, error }
+  }).pipe(Effect.tap(({ error }) => Effect.sync(() => assert.isBelow(error.message.length, 600))))
+
+describe.each(Object.keys(protocols))("an answer %s", (name) => {
+  // What is read as events is read a line at a time; what isn't looks as if it could become JSON.
+  const chunk = `data: {"type":"ping","choices":[]}\n\n`.repeat(100)
+
+  for (const client of ["fetch", "undici"] as const) {
+    it.effect(`that never ends is not read to the end, by ${client}`, () =>
+      Effect.gen(function* () {
+        const { server, error } = yield* failing(name, { kind: "endless", status: 200, chunk }, client)
+        assert.match(error.reason, /^(?:malformed|exhausted)$/)
+        assert.match(error.message, /sent more than 0\.1 MB \(max_answer_mb\); the rest was not read$/)
+        // Nobody goes on sending.
+        yield* server.until(() => server.left() === 1)
+      }),
+    )
+  }
+
+  it.effect("that fails is read as far as it may be shown", () =>
+    Effect.gen(function* () {
+      const { server, error } = yield* failing(name, { kind: "endless", status: 400, chunk: "Too much. ".repeat(100) })
+      assert.strictEqual(error.reason, "rejected")
+      assert.match(error.message, /answered 400: Too much\. /)
+      yield* server.until(() => server.left() === 1)
+    }),
+  )
+
+  it.effect("that is small only as long as it is packed is too long", () =>
+    Effect.gen(function* () {
+      const body = gzipSync(chunk.repeat(1000))
+      assert.isBelow(body.length, 50_000)
+      const packed: Fault = { kind: "body", body, headers: { "content-encoding": "gzip" } }
+      const { error } = yield* failing(name, packed, "fetch")
+      assert.match(error.message, /sent more than 0\.1 MB/)
+      // Undici unpacks nothing, and says so to servers.
+      const { error: unread } = yield* failing(name, packed, "undici")
+      assert.match(unread.message, /expected text in UTF-8/)
+    }),
+  )
+
+  it.effect("that is no UTF-8 is not made to look like text", () =>
+    Effect.gen(function* () {
+      const begins = `data: {"type":"message_start","choices":[{"delta":{"content":"`
+      const body = Uint8Array.from([...new TextEncoder().encode(begins), 0xc3, 0x28, 0x22])
+      const { error } = yield* failing(name, { kind: "body", body })
+      assert.match(error.message, /the answer can't be read: expected text in UTF-8, found "/)
+    }),
+  )
+
+  it.effect("that is lists in lists is refused, as answer and as failure", () =>
+    Effect.gen(function* () {
+      const lists = "[".repeat(30_000)
+      const body = `${lists}${"]".repeat(30_000)}`
+      const { error } = yield* failing(name, {
+        kind: "body",
+        body: name.endsWith("streamed") ? `data: ${body}\n\n` : body,
+      })
+      assert.match(error.message, /can't be read/)
+      const { error: failed } = yield* failing(name, { kind: "status", status: 400, body })
+      assert.match(failed.message, /answered 400/)
+    }),
+  )
+})

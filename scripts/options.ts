@@ -104,7 +104,7 @@ const training = (): readonly [path: string, text: string] => {
     schema: Settings,
     fields: fieldsOf("src/train/Settings.ts", "Settings"),
     base: { env: "", algorithm: {}, totalSteps: 1 },
-    without: ["env", "algorithm", "totalSteps", "validation"],
+    without: ["kind", "env", "algorithm", "totalSteps", "validation"],
   })
   const validation = interfaceOf({
     name: "ValidationOptions",
@@ -128,6 +128,7 @@ const runtime = (): readonly [path: string, text: string] => {
     about: "The settings of `Runtime.run` that are the same in code and in files.",
     schema: RunSettings,
     fields: fieldsOf("src/runtime/RuntimeConfig.ts", "RunSettings"),
+    without: ["kind"],
   })
   return ["src/runtime/RuntimeOptions.ts", header + text]
 }

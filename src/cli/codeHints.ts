@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { ConfigError, isPlain } from "../config/Config.ts"
-import { isExperiment } from "../run/isExperiment.ts"
+import { kindOf } from "../run/RunSpec.ts"
 import type { Training } from "./loadTraining.ts"
 
 /** How a command is given the program that defines an env or an algorithm. */
@@ -24,7 +24,7 @@ const withoutNames = (message: string): string => message.replace(/; (?:known(?:
 
 /** Adds what a file with only some settings is for, when a config lacks what every training needs. */
 export const withFragmentHint = (training: Training, config: unknown, file: string): Training => {
-  const needed = isExperiment(config) ? ["agent"] : ["env", "algorithm"]
+  const needed = kindOf(config) === "agents" ? ["agent"] : ["env", "algorithm"]
   if (isPlain(config) && needed.every((key) => key in config)) return training
   return Effect.catchTag(training, "ConfigError", (error) => {
     const hint = `a file with only some settings goes with a program: effect run FILE.ts --config ${file}`

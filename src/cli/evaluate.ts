@@ -2,7 +2,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { isEvaluation } from "../run/isEvaluation.ts"
+import { kindOf } from "../run/RunSpec.ts"
 import { backendNames } from "../node.ts"
 import { compareEvaluations, type CompareError, showEvaluation } from "./compareEvaluations.ts"
 import { evaluateFile, type EvaluateFileError } from "./evaluateFile.ts"
@@ -133,13 +133,13 @@ const execute = Effect.fnUntraced(function* (
   }
   // An evaluation shows its tables again: these flags have no effect there.
   const usable = ofRuns.some((flag) => isGiven(given[flag]))
-    ? ofKind("a training", "training", "experiment")
-    : ofKind("a run with a config.yaml", "training", "experiment", "evaluation")
+    ? ofKind("a training", "training", "agents")
+    : ofKind("a run with a config.yaml", "training", "agents", "evaluation")
   const run = yield* runFolder(target, { folders: [given.resultsDir], usable, quiet: given.quiet })
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   yield* refuse(given, ["name", "resume"], "a file: effect eval tasks.yaml")
-  if (!isEvaluation(yield* readYaml(config))) return yield* evaluateRun({ ...given, run })
+  if (kindOf(yield* readYaml(config)) !== "evaluation") return yield* evaluateRun({ ...given, run })
   yield* refuse(given, ofRuns, "the run of a training")
   yield* showEvaluation({ folder: run, json })
 })

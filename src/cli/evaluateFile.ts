@@ -6,12 +6,11 @@ import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
 import type { EvaluationError, EvaluationResult } from "../evaluate/Evaluations.ts"
 import { journalFile } from "../evaluate/journalFile.ts"
-import { isEvaluation } from "../run/isEvaluation.ts"
 import { LmError } from "../lm/LmError.ts"
 import { platform, recorder, runStore, terminalProgress } from "../node.ts"
 import { newestFirst } from "../run/find/RunEntry.ts"
 import { findRuns, silentSource } from "../run/find/source-node.ts"
-import { isExperiment } from "../run/isExperiment.ts"
+import { kindOf } from "../run/RunSpec.ts"
 import { logsDir } from "../runtime/logsDir.ts"
 import { defaultResultsDir, quoted } from "./flags.ts"
 import { finishedAt, type Opened, unlessFinished } from "./finishedMeanwhile.ts"
@@ -39,7 +38,7 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
   const { file, json, quiet } = given
   const { value: config, lines } = yield* yamlLines(file)
   if (!isPlain(config)) return yield* notKeys(file, config)
-  if (!isEvaluation(config) && isExperiment(config)) {
+  if (kindOf(config) === "agents") {
     const hint = `train it with effect run ${file}, then evaluate the run with effect eval RUN`
     return yield* new UsageError({
       message: `${file}: this is a training, not an evaluation (it has no dataset); ${hint}`,

@@ -7,7 +7,7 @@ import { backend, type BackendName, envPool, platform, runStore } from "../node.
 import { Recorder } from "../run/record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../run/RunResult.ts"
-import { isExperiment } from "../run/isExperiment.ts"
+import { kindOf } from "../run/RunSpec.ts"
 import type { ValidationOutcome } from "../train/validation/Validator.ts"
 import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
@@ -33,7 +33,7 @@ export const evaluateRun = Effect.fnUntraced(function* (given: GivenRun): Effect
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   const training = yield* loadTrainingOf(run, given.file)
-  const talks = isExperiment(yield* readYaml(config))
+  const talks = kindOf(yield* readYaml(config)) === "agents"
   if (talks && given.render) {
     return yield* new UsageError({
       message: `--render only works with reinforcement learning; effect ui ${run} shows the episodes of this run`,
@@ -113,9 +113,10 @@ export const checkpointOf = Effect.fnUntraced(function* ({
 }: Pick<GivenRun, "run" | "step">): Effect.fn.Return<string, UsageError> {
   if (Option.isNone(step)) return "latest"
   const config = yield* readYaml(join(run, "config.yaml"))
-  const [kind, digits, dir] = isExperiment(config)
-    ? ["ep", 6, textAt(config, "runtime", "checkpoint_dir")]
-    : ["step", 15, textAt(config, "checkpoint", "dir")]
+  const [kind, digits, dir] =
+    kindOf(config) === "agents"
+      ? ["ep", 6, textAt(config, "runtime", "checkpoint_dir")]
+      : ["step", 15, textAt(config, "checkpoint", "dir")]
   const name = `${kind}_${String(step.value).padStart(digits, "0")}`
   // A folder may be named from the root on.
   const folder = resolve(run, dir ?? "checkpoints")

@@ -7,7 +7,6 @@ import { readFileWithin, readTextWithin } from "../config/files-node.ts"
 import { Argument, Command, Flag } from "effect/cli"
 import { messageOf } from "../config/text.ts"
 import { type Curve, curveCsv, curveSvg } from "../export/curveFiles.ts"
-import { isEvaluation } from "../run/isEvaluation.ts"
 import { decodeReturnFile } from "../run/evaluation.ts"
 import { fromPath } from "../run/identifier.ts"
 import { RunStore } from "../run/store/RunStore.ts"
@@ -15,7 +14,7 @@ import { aggregateCurves } from "../statistics/statistics.ts"
 import { backend, envPool, platform } from "../node.ts"
 import { Recorder } from "../run/record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
-import { isExperiment } from "../run/isExperiment.ts"
+import { kindOf } from "../run/RunSpec.ts"
 import { checkpointOf } from "./evaluateRun.ts"
 import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
 import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
@@ -68,7 +67,7 @@ export const exporting = Command.make("export", flags, (given) => execute(given)
 
 type Given = Command.Command.Config.Infer<typeof flags>
 const withPolicy = ofKind("a training with a policy", "training")
-const trainings = ofKind("a training", "training", "experiment")
+const trainings = ofKind("a training", "training", "agents")
 
 type ExportError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
 
@@ -112,7 +111,7 @@ const policyFile = Effect.fnUntraced(function* (
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   const said = yield* readYaml(config)
-  if (isEvaluation(said) || isExperiment(said)) {
+  if (kindOf(said) !== "training") {
     const hint = `--to ${curveFormats.join(", ")} export its learning curve`
     return yield* new UsageError({
       message: `--to ${format}: ${run} is of a language-model agent, which has no policy; ${hint}`,

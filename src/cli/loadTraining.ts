@@ -8,9 +8,8 @@ import { applyOverrides, camelCase, ConfigError, display, isPlain, toCamelCase }
 import { mostBytes, readText, shownPath } from "../config/files.ts"
 import { shownError } from "../config/text.ts"
 import { readYamlText, type YamlDocument } from "../config/yaml.ts"
-import { isEvaluation } from "../run/isEvaluation.ts"
+import { kindOf } from "../run/RunSpec.ts"
 import type { RunResult } from "../run/RunResult.ts"
-import { isExperiment } from "../run/isExperiment.ts"
 import { logsDir } from "../runtime/logsDir.ts"
 import type * as Runtime from "../runtime/Runtime.ts"
 import { toRunResult } from "../run/RuntimeResult.ts"
@@ -48,10 +47,11 @@ export const loadTraining = Effect.fnUntraced(function* (
   if (extension === ".yaml" || extension === ".yml") {
     const { value: config, lines } = yield* yamlLines(file)
     if (!isPlain(config)) return yield* notKeys(file, config)
-    if (isEvaluation(config) && !isExperiment(config)) {
+    const kind = kindOf(config)
+    if (kind === "evaluation") {
       return yield* new UsageError({ message: `${file}: this is an evaluation; run it with effect eval ${file}` })
     }
-    const loaded = yield* isExperiment(config)
+    const loaded = yield* kind === "agents"
       ? talking(config, { baseDir: dirname(path), lines })
       : training(config, lines)
     return withFragmentHint(withProgramHint(loaded, programHint), config, file)

@@ -5,7 +5,7 @@ import { Deferred, Effect, Layer, Option, Schema } from "effect"
 import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
 import { Argument, Command, Flag } from "effect/cli"
-import { isEvaluation } from "../run/isEvaluation.ts"
+import { kindOf } from "../run/RunSpec.ts"
 import { backend, backendNames, envPool, platform, terminalProgress } from "../node.ts"
 import { RunStore } from "../run/store/RunStore.ts"
 import { Recorder, type Sink } from "../run/record/Recorder.ts"
@@ -61,7 +61,7 @@ export const replay = Command.make("replay", flags, (given) => execute(given)).p
   ]),
 )
 
-const trainings = ofKind("a training", "training", "experiment")
+const trainings = ofKind("a training", "training", "agents")
 
 type Files = ReadonlyMap<string, string>
 type Given = Command.Command.Config.Infer<typeof flags>
@@ -76,7 +76,7 @@ const execute = Effect.fnUntraced(function* (typed: Given): Effect.fn.Return<voi
   const given = { ...typed, run }
   const config = join(run, "config.yaml")
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
-  if (isEvaluation(yield* readYaml(config))) {
+  if (kindOf(yield* readYaml(config)) === "evaluation") {
     const how = `effect eval ${config} plays it again, and an equal result has the same digest`
     return yield* new UsageError({ message: `${run}: this is an evaluation, not a training; ${how}` })
   }

@@ -1,6 +1,6 @@
 import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Command } from "effect/cli"
-import { isExperiment } from "../run/isExperiment.ts"
+import { kindOf } from "../run/RunSpec.ts"
 import { flags, type Given } from "./flags.ts"
 import { readYaml } from "./loadTraining.ts"
 import { sweep, type SweepError } from "./sweep/sweep.ts"
@@ -51,7 +51,7 @@ const execute = Effect.fnUntraced(function* (
   if (given.dryRun && !isSweep && Option.isSome(given.resume)) {
     return yield* new UsageError({ message: "--dry-run with --resume only works for sweeps (--seeds or --population)" })
   }
-  if (given.backend !== "auto" && /\.ya?ml$/.test(given.file) && isExperiment(yield* readYaml(given.file))) {
+  if (given.backend !== "auto" && /\.ya?ml$/.test(given.file) && kindOf(yield* readYaml(given.file)) === "agents") {
     const message = `--backend ${given.backend} only works with reinforcement learning; this agent asks a language model`
     return yield* new UsageError({ message })
   }

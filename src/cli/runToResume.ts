@@ -16,7 +16,7 @@ import { ownPlace, readYaml, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
 import { UsageError } from "./UsageError.ts"
 
-const trainings = ofKind("a training", "training", "experiment")
+const trainings = ofKind("a training", "training", "agents")
 
 /**
  * The folder of the run to resume. `latest` is the newest unfinished run of this name; where all of them are finished, it

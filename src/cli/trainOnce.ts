@@ -7,7 +7,7 @@ import { csv } from "../run/record/csv.ts"
 import { telemetry } from "../run/record/telemetry.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import type { RunResult } from "../run/RunResult.ts"
-import { isExperiment } from "../run/isExperiment.ts"
+import { kindOf } from "../run/RunSpec.ts"
 import { digestIn } from "./digestIn.ts"
 import { defaultResultsDir, flagWords, type Given, nameOf, quoted } from "./flags.ts"
 import { tellRun } from "./findRun.ts"
@@ -110,9 +110,10 @@ export const trainOnce = Effect.fnUntraced(function* (
 const furtherHint = (run: string): Effect.Effect<string> =>
   readYaml(join(run, "config.yaml")).pipe(
     Effect.orElseSucceed(() => undefined),
-    Effect.map(isExperiment),
+    Effect.map(kindOf),
     Effect.map(
-      (talks) => `train it further with a larger ${talks ? "--set runtime.max_envs_to_visit=N" : "--total-steps"}`,
+      (kind) =>
+        `train it further with a larger ${kind === "agents" ? "--set runtime.max_envs_to_visit=N" : "--total-steps"}`,
     ),
   )
 

@@ -18,6 +18,7 @@ import { atOnce, fraction, intBetween, positiveInt, runName, withDefault } from 
 import { DatasetConfig } from "../task/Datasets.ts"
 import { shownKey } from "../lm/LmConfig.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
+import { kindField } from "../run/RunSpec.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 
@@ -36,6 +37,8 @@ export const OutputSettings = Schema.Struct({
 
 /** All about an evaluation but what is played, by whom, and by what it is scored. */
 export const EvaluationSettings = Schema.Struct({
+  /** The kind of run: an evaluation of agents. */
+  kind: kindField("evaluation"),
   /** The name of the run, which is shown in lists and is a part of its folder's name. */
   name: withDefault(runName, "evaluation"),
   /** A line that describes the evaluation, for people; null for none. */

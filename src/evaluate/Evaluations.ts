@@ -46,7 +46,6 @@ import { EpisodeRow } from "./rows.ts"
 import * as Scorers from "./Scorers.ts"
 
 export { EvaluationSettings } from "./EvaluationConfig.ts"
-export { isEvaluation } from "../run/isEvaluation.ts"
 export { type Contestant, EvaluationResult, execute, type Prepared } from "./execute.ts"
 
 export type EvaluationError = ExecuteError | AgentError | DatasetError

@@ -26,7 +26,6 @@ import type { RuntimeResult } from "../run/RuntimeResult.ts"
 
 export { type Needs, type RuntimeError } from "./execute.ts"
 export { fromConfig } from "./fromConfig.ts"
-export { isExperiment } from "../run/isExperiment.ts"
 export { logsDir } from "./logsDir.ts"
 export { RunSettings, RuntimeSettings, OutputSettings } from "./RuntimeConfig.ts"
 export { AnyResult, RuntimeResult, toRunResult } from "../run/RuntimeResult.ts"

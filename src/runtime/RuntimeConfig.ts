@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import type { RetentionStrategy } from "../run/Checkpoint.ts"
 import { atOnce, naturalInt, orDefault, positiveInt, runName, withDefault } from "../config/fields.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
+import { kindField } from "../run/RunSpec.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 
@@ -82,6 +83,8 @@ export type OutputSettings = typeof OutputSettings.Type
 
 /** All about a run but what is played, and by whom. */
 export const RunSettings = Schema.Struct({
+  /** The kind of run: a training of agents that ask a language model. */
+  kind: kindField("agents"),
   /** The name of the run, which is shown in lists and is a part of its folder's name. */
   name: withDefault(runName, "run"),
   /** A line that describes the run, for people; null for none. */

@@ -4,6 +4,7 @@ import { RetentionStrategy } from "../run/Checkpoint.ts"
 import { intBetween, naturalInt, positiveInt, runName, threads, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
+import { kindField } from "../run/RunSpec.ts"
 import type { TrainerOptions, TrainOptions, ValidationOptions } from "./TrainOptions.ts"
 
 /** An env by its id, or by its name with options. */
@@ -69,6 +70,8 @@ export const NormalizeSettings = Schema.Struct({
 
 /** Everything about a training but the env and the algorithm themselves. */
 export const Settings = Schema.Struct({
+  /** The kind of run: a training by reinforcement learning. */
+  kind: kindField("training"),
   /** The id of an env, or its name with options. */
   env: EnvSetting,
   /** The number of envs that are stepped together. */

@@ -47,7 +47,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe("findRun", async () => {
-  const trainings = ofKind("a training", "training", "experiment")
+  const trainings = ofKind("a training", "training", "agents")
   const found = (wanted: string, usable = trainings): Promise<string> =>
     Effect.runPromise(Effect.map(findRun(wanted, { folders: [results], usable }), ({ path }) => path))
   const refused = (wanted: string, usable = trainings): Promise<string> =>
@@ -68,7 +68,7 @@ describe("findRun", async () => {
     assert.include(await found("latest", ofKind("an evaluation", "evaluation")), "judged")
     assert.include(await found("0", ofKind("an evaluation", "evaluation")), "judged")
     assert.strictEqual(
-      await refused("latest", ofKind("an experiment", "experiment")),
+      await refused("latest", ofKind("an experiment", "agents")),
       `latest: none of the runs in ${results} is an experiment`,
     )
     assert.match(await refused("judged"), /^judged: .*no-hash_judged.* is not a training$/)

@@ -73,6 +73,7 @@ export const contestant = (name: string, { lm }: { readonly lm: Lm["Service"] })
   )
 
 export const settings: EvaluationSettings = {
+  kind: "evaluation",
   name: "test",
   description: null,
   seed: 3,

@@ -10,7 +10,7 @@ import * as Agents from "../../src/agent/Agents.ts"
 import { decode, isPlain, toCamelCase } from "../../src/config/Config.ts"
 import * as Datasets from "../../src/task/Datasets.ts"
 import * as EvaluationConfig from "../../src/evaluate/EvaluationConfig.ts"
-import { isEvaluation } from "../../src/run/isEvaluation.ts"
+import { kindOf } from "../../src/run/RunSpec.ts"
 import * as Scorers from "../../src/evaluate/Scorers.ts"
 import { RunSettings } from "../../src/runtime/RuntimeConfig.ts"
 import { schemaAt, validator } from "./validators.ts"
@@ -374,8 +374,8 @@ describe("schemas/", () => {
       name,
       parse(readFileSync(join(root, "examples", name), "utf8")),
     ])
-    const evaluations = parsed.filter(([, file]) => isEvaluation(file))
-    const experiments = parsed.filter(([, file]) => !isEvaluation(file) && isPlain(file) && "agent" in file)
+    const evaluations = parsed.filter(([, file]) => kindOf(file) === "evaluation")
+    const experiments = parsed.filter(([, file]) => kindOf(file) === "agents")
     for (const [schema, some] of [
       ["experiment.schema.json", experiments],
       ["evaluation.schema.json", evaluations],

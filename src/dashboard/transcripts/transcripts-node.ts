@@ -8,7 +8,7 @@ import { Outcome } from "../../episode/rollouts/Outcome.ts"
 import { Rollout } from "../../episode/Rollout.ts"
 import { beside, Sample } from "../../episode/samples/samples.ts"
 import { CallFile } from "../../run/record/callFiles.ts"
-import { isEvaluation } from "../../run/isEvaluation.ts"
+import { kindOf } from "../../run/RunSpec.ts"
 import * as ScoreRecords from "../../run/record/ScoreRecords.ts"
 import { scoreLine } from "../../run/record/scoreLine.ts"
 import type { Confined } from "../confined-node.ts"
@@ -218,7 +218,7 @@ const batches = ["rollouts", "outcomes"]
 /** The names of an evaluation's agents, by their places, from the text of its `config.json`; none of any other run. */
 const contestantsIn = (config: string | undefined): ReadonlyArray<string | null> => {
   const parsedConfig = config === undefined ? undefined : parsed(config)
-  if (!isPlain(parsedConfig) || !isEvaluation(parsedConfig) || !Array.isArray(parsedConfig.agents)) return []
+  if (!isPlain(parsedConfig) || kindOf(parsedConfig) !== "evaluation" || !Array.isArray(parsedConfig.agents)) return []
   return parsedConfig.agents.map((agent: unknown) =>
     isPlain(agent) && typeof agent.name === "string" ? agent.name : null,
   )

@@ -8,7 +8,7 @@ import { type Layout, layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { stream } from "../rng/Rng.ts"
 import {
-  AgentError,
+  LearningError,
   type Algorithm,
   define,
   type Learner,
@@ -112,10 +112,10 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
     const actionSize = sizeOf(task.actionSpace)
     const isDiscrete = task.actionSpace._tag === "Discrete"
     const fits = observations.length === rows * width && actions.length === rows * actionSize
-    if (rows === 0) return yield* new AgentError({ message: "bc: there are no demonstrated steps to learn from" })
+    if (rows === 0) return yield* new LearningError({ message: "bc: there are no demonstrated steps to learn from" })
     if (!fits || isDiscrete !== actions instanceof Int32Array) {
       const message = `bc: ${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`
-      return yield* new AgentError({ message })
+      return yield* new LearningError({ message })
     }
     const backend = yield* Backend
     const network = yield* build(() => actorCritic({ ...task, ...config, lstm: 0 }))

@@ -18,10 +18,10 @@ export interface Task {
 }
 
 /** A learner that cannot go on: its numbers are no longer finite, or what it is to resume from does not fit. */
-export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", { message: Schema.String }) {}
+export class LearningError extends Schema.TaggedError<LearningError>()("LearningError", { message: Schema.String }) {}
 
-export type LearnerError = AgentError | BackendError | EnvError
-export type SetupError = AgentError | ConfigError | GraphError | BackendUnavailable | BackendError
+export type LearnerError = LearningError | BackendError | EnvError
+export type SetupError = LearningError | ConfigError | GraphError | BackendUnavailable | BackendError
 
 /** Means over one update, by the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
 export type Metrics = Readonly<Record<string, number>>
@@ -113,7 +113,7 @@ export interface Learner {
   readonly weights: Effect.Effect<NamedTensors, BackendError>
   /** All else that learning needs to go on bit for bit. */
   readonly state: Effect.Effect<LearnerState, BackendError>
-  readonly restore: (weights: NamedTensors, state: LearnerState) => Effect.Effect<void, AgentError | BackendError>
+  readonly restore: (weights: NamedTensors, state: LearnerState) => Effect.Effect<void, LearningError | BackendError>
 }
 
 /** An algorithm as a value: a name and a config that has not been checked yet. */

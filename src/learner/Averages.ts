@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Program } from "../backend/Backend.ts"
-import { AgentError, type Metrics } from "./Algorithm.ts"
+import { LearningError, type Metrics } from "./Algorithm.ts"
 
 /** Means of an update's metrics, over as many updates as there were since they were last taken. */
 export class Averages {
@@ -35,11 +35,11 @@ export class Averages {
   }
 
   /** Fails once anything that was added is no finite number; `when` is for the message. */
-  checkFinite(when: string): Effect.Effect<void, AgentError> {
+  checkFinite(when: string): Effect.Effect<void, LearningError> {
     if (this.broken === undefined) return Effect.void
     const { name, value } = this.broken
     const message = `${when}: ${name} is ${value}: the training has diverged; a lower learning_rate may help`
-    return Effect.fail(new AgentError({ message }))
+    return Effect.fail(new LearningError({ message }))
   }
 
   take(): Metrics {

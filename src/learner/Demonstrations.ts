@@ -17,7 +17,7 @@ import type { Env } from "../env/Env.ts"
 import { EnvError } from "../env/EnvError.ts"
 import { describe } from "../env/internal/describe.ts"
 import { sizeOf } from "../env/Space.ts"
-import { AgentError } from "./Algorithm.ts"
+import { LearningError } from "./Algorithm.ts"
 
 export interface Demonstrations {
   readonly rows: number
@@ -105,9 +105,9 @@ const Trajectories = Schema.Array(
 export const fromJson = Effect.fnUntraced(function* (
   env: Env,
   text: string,
-): Effect.fn.Return<Demonstrations, AgentError> {
+): Effect.fn.Return<Demonstrations, LearningError> {
   const trajectories = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Trajectories))(text).pipe(
-    Effect.mapError((error) => new AgentError({ message: `demonstrations: ${oneLine(error.message)}` })),
+    Effect.mapError((error) => new LearningError({ message: `demonstrations: ${oneLine(error.message)}` })),
   )
   const wide = sizeOf(env.observationSpace)
   const steps = trajectories.flatMap(({ trajectory }) => trajectory)
@@ -116,7 +116,7 @@ export const fromJson = Effect.fnUntraced(function* (
       observation.length === wide
         ? problemOf(env, typeof action === "number" ? [action] : action)
         : `an observation of ${env.id} has ${wide} numbers, found ${observation.length}`
-    if (problem !== undefined) return yield* new AgentError({ message: `demonstrations: step ${row}: ${problem}` })
+    if (problem !== undefined) return yield* new LearningError({ message: `demonstrations: step ${row}: ${problem}` })
   }
   const actions = steps.flatMap(({ action }) => action)
   return {

@@ -6,7 +6,7 @@ import { toOnnx } from "../graph/onnx/export.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf } from "../graph/Tensor.ts"
-import { AgentError, type LearnerState, type NamedArrays, type NamedTensors, type Policy } from "./Algorithm.ts"
+import { LearningError, type LearnerState, type NamedArrays, type NamedTensors, type Policy } from "./Algorithm.ts"
 import { build } from "./build.ts"
 
 /** What learners share: their policy as a program of its own, and how their state becomes files and comes back. */
@@ -77,20 +77,24 @@ export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: Readonl
 
 /** A checkpoint's arrays as a learner asks for them: by file, name and shape. */
 export interface SavedState {
-  readonly weights: (layout: Layout, named: NamedTensors) => Effect.Effect<Float32Array, AgentError>
-  readonly floats: (file: string, name: string, shape: ReadonlyArray<number>) => Effect.Effect<Float32Array, AgentError>
+  readonly weights: (layout: Layout, named: NamedTensors) => Effect.Effect<Float32Array, LearningError>
+  readonly floats: (
+    file: string,
+    name: string,
+    shape: ReadonlyArray<number>,
+  ) => Effect.Effect<Float32Array, LearningError>
   /** For whatever restores itself from a whole file, and throws where it does not fit. */
-  readonly use: (file: string, restore: (arrays: NamedArrays) => void) => Effect.Effect<void, AgentError>
+  readonly use: (file: string, restore: (arrays: NamedArrays) => void) => Effect.Effect<void, LearningError>
 }
 
 /** An array of a checkpoint that isn't what it should be. */
 export class Misfit extends Error {}
 
 export const restoreState = (
-  body: (files: SavedState) => Generator<Effect.Effect<unknown, AgentError | BackendError>, void, never>,
+  body: (files: SavedState) => Generator<Effect.Effect<unknown, LearningError | BackendError>, void, never>,
   saved: LearnerState,
-): Effect.Effect<void, AgentError | BackendError> => {
-  const misfit = (message: string): AgentError => new AgentError({ message })
+): Effect.Effect<void, LearningError | BackendError> => {
+  const misfit = (message: string): LearningError => new LearningError({ message })
   const missingFile = (file: string): string => `${file}: it is missing`
   return Effect.gen(() =>
     body({

@@ -125,7 +125,7 @@ const render = Effect.fn("effect-rl.render")(function* (training: Training): Eff
   if (writeStepFolder === undefined) return
   const told = writeStepFolder.pipe(
     Effect.map((path) => ({ _tag: "Note" as const, message: `step ${state.step} to look at: ${path}` })),
-    Effect.catchTag(["EnvError", "AgentError", "BackendError"], (error) =>
+    Effect.catchTag(["EnvError", "LearningError", "BackendError"], (error) =>
       Effect.succeed({ _tag: "Warning" as const, message: `rendering at step ${state.step} failed: ${error.message}` }),
     ),
   )

@@ -197,7 +197,7 @@ export const restore = Effect.fnUntraced(function* (
   const arrays: Record<string, safetensors.Tensors> = {}
   for (const stem of stems) arrays[stem] = yield* tensors(`${stem}.safetensors`)
   const { weights = {}, envs: savedEnvs = {}, ...state } = arrays
-  yield* Effect.catchTag(learner.restore(floats(weights), state), "AgentError", (error) =>
+  yield* Effect.catchTag(learner.restore(floats(weights), state), "LearningError", (error) =>
     Effect.fail(damaged(run, path, error.message)),
   )
   const snapshot = Object.fromEntries(Object.entries(savedEnvs).map(([key, { data }]) => [key, data]))

@@ -38,7 +38,7 @@ describe("a training that is interrupted in an iteration that then fails", () =>
             update: () =>
               Deferred.succeed(updating, undefined).pipe(
                 Effect.andThen(Deferred.await(goOn)),
-                Effect.andThen(Effect.fail(new Algorithm.AgentError({ message: "diverged" }))),
+                Effect.andThen(Effect.fail(new Algorithm.LearningError({ message: "diverged" }))),
               ),
             metrics: () => ({}),
             weights: Effect.succeed({}),

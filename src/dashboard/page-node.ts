@@ -1,13 +1,20 @@
-import { readdir, readFile } from "node:fs/promises"
+/**
+ * Gives the files of the web page: its own in `page/`, the chart library `uplot`, and the modules of this package that the
+ * page computes with. The server serves these files as they are, and an exported site has copies of them.
+ */
 import * as module from "node:module"
-import { extname, join } from "node:path"
+import { posix } from "node:path"
 import { fileURLToPath } from "node:url"
-import { Effect } from "effect"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Effect, FileSystem, type PlatformError } from "effect"
+import { framePolicy, pagePolicy } from "./guard.ts"
 
-/** The page's own files, which are served and exported as they are. */
 export interface PageFile {
+  /** Its address below the page's own. */
   readonly name: string
   readonly type: string
+  /** The Content-Security-Policy that the server sends with the file. */
+  readonly policy: string
   readonly bytes: Uint8Array
 }
 
@@ -20,41 +27,58 @@ const types: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 }
 
-/** What the page computes with the server's own code: modules below `src/`, and all that they import. */
-const shared = [
-  "dashboard/bands",
-  "dashboard/rounded",
-  "dashboard/transcripts/Episode",
-  "statistics/resampling",
-  "rng/Rng",
-  "rng/Philox",
-  "rng/Elementary",
-]
+/** Modules below `src/` that the page imports from `lib/`. What these import is served too. */
+const sharedModules = ["dashboard/bands", "dashboard/transcripts/Episode", "statistics/resampling"]
 
-export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.promise(async () => {
-  const names = (await readdir(folder)).filter((name) => extname(name) in types)
-  const own = names.map(async (name) => ({
-    name,
-    type: types[extname(name)],
-    bytes: await readFile(join(folder, name)),
-  }))
-  const lib = shared.map(async (name) => ({
-    name: `lib/${name}.js`,
-    type: types[".js"],
-    bytes: new TextEncoder().encode(await script(name)),
-  }))
-  return Promise.all([...own, ...lib])
+const pageFile = (name: string, bytes: Uint8Array): PageFile => ({
+  name,
+  type: types[posix.extname(name)],
+  policy: name === "player/frame.html" ? framePolicy : pagePolicy,
+  bytes,
 })
 
-/** Once built they are scripts; in the repository they are TypeScript, of which the types are taken away. */
-const script = async (name: string): Promise<string> => {
-  const isSource = extname(import.meta.url) === ".ts"
-  const text = await readFile(new URL(`../${name}${isSource ? ".ts" : ".js"}`, import.meta.url), "utf8")
-  if (!isSource) return text
-  return withoutTypes(text).replace(/(from "\.[^"]*)\.ts"/g, '$1.js"')
+const utf8 = new TextEncoder()
+
+/** Reads all files of the page. They are part of this package, so a missing one is a defect. */
+export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const names = (yield* fs.readDirectory(folder, { recursive: true }))
+    .map((name) => name.replaceAll("\\", "/"))
+    .filter((name) => posix.extname(name) in types)
+  const own = yield* Effect.forEach(
+    names,
+    (name) => Effect.map(fs.readFile(folder + name), (bytes) => pageFile(name, bytes)),
+    { concurrency: "unbounded" },
+  )
+  return [...own, ...(yield* sharedFiles), ...(yield* uplotFiles)]
+}).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
+
+/** The shared modules and everything that they import, each once. */
+const sharedFiles = Effect.gen(function* () {
+  const files = new Map<string, PageFile>()
+  const open = [...sharedModules]
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    if (files.has(name)) continue
+    const text = yield* script(name)
+    files.set(name, pageFile(`lib/${name}.js`, utf8.encode(text)))
+    for (const [, target] of text.matchAll(/ from "(\.[^"]+)\.js"/g)) {
+      open.push(posix.join(posix.dirname(name), target))
+    }
+  }
+  return [...files.values()]
+})
+
+/** Reads a module as a script. A built package has scripts; the repository has TypeScript, whose types are removed. */
+const script = (name: string): Effect.Effect<string, PlatformError.PlatformError, FileSystem.FileSystem> => {
+  const isSource = posix.extname(import.meta.url) === ".ts"
+  const file = fileURLToPath(new URL(`../${name}${isSource ? ".ts" : ".js"}`, import.meta.url))
+  return Effect.map(
+    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(file)),
+    (text) => (isSource ? withoutTypes(text).replace(/(from "\.[^"]*)\.ts"/g, '$1.js"') : text),
+  )
 }
 
-/** Node warns each user that this may change, who can do nothing about it; the tests see whether it has. */
+/** Removes types without Node's warning that the function is experimental: users can't act on it, and tests run this. */
 const withoutTypes = (text: string): string => {
   const { emitWarning } = process
   process.emitWarning = () => {}
@@ -64,3 +88,13 @@ const withoutTypes = (text: string): string => {
     process.emitWarning = emitWarning
   }
 }
+
+const { resolve } = module.createRequire(import.meta.url)
+
+/** The package has its minified build only as a classic script, which defines `uPlot`: an export makes it a module. */
+const uplotFiles = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const code = yield* fs.readFileString(resolve("uplot/dist/uPlot.iife.min.js"))
+  const style = yield* fs.readFile(resolve("uplot/dist/uPlot.min.css"))
+  return [pageFile("lib/uplot.js", utf8.encode(`${code}\nexport default uPlot\n`)), pageFile("lib/uplot.css", style)]
+})

@@ -8,7 +8,7 @@ import { HttpIncomingMessage, HttpServer, HttpServerRequest, HttpServerResponse 
 import { axes } from "./curve.ts"
 import { measures } from "./curves-node.ts"
 import { detailOf } from "./detail-node.ts"
-import { contentType, filePolicy, framePolicy, type Guard, hostAllowed, pagePolicy, sameToken } from "./guard.ts"
+import { contentType, filePolicy, type Guard, hostAllowed, sameToken } from "./guard.ts"
 import { pageFiles } from "./page-node.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
 import { DashboardError, openResults, type Results } from "./results-node.ts"
@@ -60,10 +60,9 @@ export const serve = Effect.fnUntraced(function* (
     const reads = request.method === "GET" || request.method === "HEAD"
     const file = reads ? page.get(path === "" ? "index.html" : path) : undefined
     if (file !== undefined) {
-      const policy = file.name === "frame.html" ? framePolicy : pagePolicy
       return HttpServerResponse.uint8Array(file.bytes, {
         contentType: file.type,
-        headers: { "content-security-policy": policy, "cache-control": "no-cache" },
+        headers: { "content-security-policy": file.policy, "cache-control": "no-cache" },
       })
     }
     if (guard.token !== undefined) {

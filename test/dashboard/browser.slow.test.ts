@@ -150,14 +150,14 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
         await page.evaluate("document.querySelectorAll('.boxes input')[2].click()")
         await drawn(1, 5)
         const smoothed =
-          "import('/curves.js').then(({ smooth }) => smooth([1, 3, 2], 0.5).map((one) => one.toFixed(3)).join())"
+          "import('/runs/curves.js').then(({ smooth }) => smooth([1, 3, 2], 0.5).map((one) => one.toFixed(3)).join())"
         assert.strictEqual(await page.evaluate(smoothed), "1.000,2.333,2.143")
         const found = (filter: string) =>
           page.evaluate(
-            `import('/groups.js').then(({ matches }) => matches({ name: 'Tune', state: 'running', seed: 12, env: 'e', algorithm: 'x', commit: 'c', time: 't', population: { Rate: '0.1' } }, ${JSON.stringify(filter)}))`,
+            `import('/runs/groups.js').then(({ matches }) => matches({ name: 'Tune', state: 'running', seed: 12, env: 'e', algorithm: 'x', commit: 'c', time: 't', population: { Rate: '0.1' } }, ${JSON.stringify(filter)}))`,
           )
         const labels = (items: string) =>
-          page.evaluate(`import('/groups.js').then(({ shortLabels }) => shortLabels(${items}).join('; '))`)
+          page.evaluate(`import('/runs/groups.js').then(({ shortLabels }) => shortLabels(${items}).join('; '))`)
         const item = "{ name: 'a', population: { env: 'e', rate: '1' }, seed: 1 }"
         assert.strictEqual(await labels(`[${item}]`), "a")
         assert.strictEqual(await labels(`[${item}, { ...${item}, seed: 2 }]`), "seed 1; seed 2")

@@ -77,7 +77,7 @@ inBrowser("an exported site", ({ page, served, text, count, drawn, click, set })
         assert.include(await text("article"), "This export has no checkpoints (1 file)")
         assert.deepStrictEqual(page.complaints(), [])
         // Framed by somebody else's page it runs nothing: here there is no server whose headers would forbid that.
-        await page.goto(`${server.url}frame.html`)
+        await page.goto(`${server.url}player/frame.html`)
         await page.evaluate("postMessage({ type: 'start', code: 'globalThis.stolen = true' }, '*')")
         await new Promise((resolve) => setTimeout(resolve, 200))
         assert.isUndefined(await page.evaluate("globalThis.stolen"))

@@ -1,7 +1,7 @@
 /** How the page writes numbers. The page's modules are plain scripts, and these need no browser. */
 import { assert, describe, it } from "vitest"
 
-const format = new URL("../../src/dashboard/page/format.js", import.meta.url).href
+const format = new URL("../../src/dashboard/page/parts/format.js", import.meta.url).href
 const { bytes, counted, duration, number, tickTexts, time } = await import(/* @vite-ignore */ format)
 
 describe("the page writes", () => {

@@ -2,7 +2,7 @@
 import { assert, it } from "vitest"
 
 const { bandLabel, matches } = await import(
-  /* @vite-ignore */ new URL("../../src/dashboard/page/groups.js", import.meta.url).href
+  /* @vite-ignore */ new URL("../../src/dashboard/page/runs/groups.js", import.meta.url).href
 )
 
 const run = {

@@ -193,7 +193,7 @@ describe("the server", () => {
       assert.include(page, "default-src 'none'; script-src 'self';")
       assert.notInclude(page, "unsafe")
       assert.include(page, "frame-ancestors 'none'")
-      const frame = String((await ask("/frame.html")).headers["content-security-policy"])
+      const frame = String((await ask("/player/frame.html")).headers["content-security-policy"])
       assert.match(frame, /sandbox allow-scripts$/)
       assert.notInclude(frame, "connect-src")
       const svg = await ask(`/files/${run}/steps/1/episode.svg`)

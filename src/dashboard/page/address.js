@@ -3,7 +3,7 @@
  * `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean` and
  * `#/run/{PATH}?x=steps&episode=train-12&turn=3`. What is as it is at first is left out.
  */
-import { columns } from "./groups.js"
+import { columns } from "./runs/groups.js"
 
 const axes = ["steps", "time", "episodes"]
 const middles = ["iqm", "mean"]

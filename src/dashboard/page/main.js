@@ -10,9 +10,9 @@ import {
   runAddress,
 } from "./address.js"
 import { fetchRuns, follow } from "./data.js"
-import { el } from "./dom.js"
-import { makeOverview } from "./overview.js"
-import { makeRunPage } from "./runPage.js"
+import { el } from "./parts/dom.js"
+import { makeOverview } from "./runs/overview.js"
+import { makeRunPage } from "./run/runPage.js"
 
 const state = {
   runs: new Map(),

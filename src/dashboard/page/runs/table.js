@@ -1,7 +1,7 @@
 /** The table of runs: groups that open, columns that sort, boxes that say what is drawn. */
-import { runAddress } from "./address.js"
-import { el } from "./dom.js"
-import { counted, duration, number, time } from "./format.js"
+import { runAddress } from "../address.js"
+import { el } from "../parts/dom.js"
+import { counted, duration, number, time } from "../parts/format.js"
 
 const headings = [
   ["name", "run", "name"],

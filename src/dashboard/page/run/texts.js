@@ -1,5 +1,5 @@
 /** The sections of a run's page that are text: its log, which is followed, and its config. */
-import { card, el } from "./dom.js"
+import { card, el } from "../parts/dom.js"
 
 export const makeLog = () => {
   const lines = el("pre", { class: "log", tabindex: "0", "aria-label": "The log's last lines, times in UTC" })

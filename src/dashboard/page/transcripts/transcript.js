@@ -1,8 +1,8 @@
 /** One episode: its turns, with what was seen, asked, said, called and earned. All of it is text, whoever wrote it. */
-import { el } from "./dom.js"
-import { counted, number } from "./format.js"
-import { endingText } from "./transcriptList.js"
-import { haveWords, makeLegend, tokensOf } from "./transcriptTokens.js"
+import { el } from "../parts/dom.js"
+import { counted, number } from "../parts/format.js"
+import { endingText } from "./list.js"
+import { haveWords, makeLegend, tokensOf } from "./tokens.js"
 
 /** Longer texts are folded. */
 const longest = 3000

@@ -2,12 +2,12 @@
  * The section of a run's page with what its agents said: the list of episodes at the left, one of them at the right. What
  * is listed and read stands in the address.
  */
-import { runAddress } from "./address.js"
-import { fetchEpisodes, fetchTranscript } from "./data.js"
-import { card, choice, el, toggle } from "./dom.js"
-import { counted, number } from "./format.js"
+import { runAddress } from "../address.js"
+import { fetchEpisodes, fetchTranscript } from "../data.js"
+import { card, choice, el, toggle } from "../parts/dom.js"
+import { counted, number } from "../parts/format.js"
 import { makeTranscript } from "./transcript.js"
-import { makeEpisodeList } from "./transcriptList.js"
+import { makeEpisodeList } from "./list.js"
 
 const pageSize = 100
 

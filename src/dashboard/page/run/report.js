@@ -1,6 +1,6 @@
 /** The section of an evaluation's page: how each agent did by every scorer, what it took, and who is better. */
-import { card, el } from "./dom.js"
-import { number } from "./format.js"
+import { card, el } from "../parts/dom.js"
+import { number } from "../parts/format.js"
 
 const figure = (value) => {
   const size = Math.abs(value)

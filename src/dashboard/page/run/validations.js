@@ -1,6 +1,6 @@
 /** The section of a run's page with the table of its validations, the newest first. */
-import { card, el } from "./dom.js"
-import { number } from "./format.js"
+import { card, el } from "../parts/dom.js"
+import { number } from "../parts/format.js"
 
 const headings = ["step", "mean return", "±", "episodes", "length", "terminated"]
 

@@ -2,8 +2,8 @@
  * Plays trajectories, `[{ parameters, trajectory: [{ state, action, dt, reward, terminated }] }]`: by the run's own
  * `ui.esm.js` in a sandboxed frame where there is one, as numbers where there is none.
  */
-import { choice, el } from "./dom.js"
-import { number } from "./format.js"
+import { choice, el } from "../parts/dom.js"
+import { number } from "../parts/format.js"
 
 const usualStep = 1 / 30
 
@@ -160,7 +160,7 @@ export const makePlayer = () => {
     const { promise, resolve, reject } = Promise.withResolvers()
     const frame = el("iframe", {
       sandbox: "allow-scripts",
-      src: "frame.html",
+      src: "player/frame.html",
       title: "The episode, drawn by the run's own code",
     })
     const heard = ({ source, data }) => {

@@ -1,7 +1,7 @@
 /** The section of a run's page with its files, folders of many folded. */
-import { fileAddress } from "./data.js"
-import { card, el } from "./dom.js"
-import { bytes, counted } from "./format.js"
+import { fileAddress } from "../data.js"
+import { card, el } from "../parts/dom.js"
+import { bytes, counted } from "../parts/format.js"
 
 /** Each checkpoint and each step has a folder of its own. */
 const folderOf = ({ path }) => /^((?:checkpoints|steps)\/[^/]+)\//.exec(path)?.[1] ?? /^([^/]+)\//.exec(path)?.[1] ?? ""

@@ -1,7 +1,7 @@
 /** The learning curves of what is selected: bands of groups, lines of runs, and how to look at them. */
-import { makeChart } from "./chart.js"
-import { choice, el, toggle } from "./dom.js"
-import { fetchBand, fetchCurves, mostInABand } from "./data.js"
+import { makeChart } from "../parts/chart.js"
+import { choice, el, toggle } from "../parts/dom.js"
+import { fetchBand, fetchCurves, mostInABand } from "../data.js"
 import { bandLabel } from "./groups.js"
 
 const measures = [

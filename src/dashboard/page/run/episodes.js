@@ -1,8 +1,8 @@
 /** The section of a run's page with its episodes, kept below `steps/`: the picture that moves, or the player. */
-import { fileAddress } from "./data.js"
-import { card, choice, el } from "./dom.js"
-import { number } from "./format.js"
-import { makePlayer } from "./player.js"
+import { fileAddress } from "../data.js"
+import { card, choice, el } from "../parts/dom.js"
+import { number } from "../parts/format.js"
+import { makePlayer } from "../player/player.js"
 
 export const makeEpisodes = (run) => {
   const stage = el("div")

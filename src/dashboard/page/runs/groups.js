@@ -1,5 +1,5 @@
 /** Which runs the table shows, in which order, and which of them belong together. */
-import { deviation, mean, number } from "./format.js"
+import { deviation, mean, number } from "../parts/format.js"
 
 /** As the server's own grouping for exports has it. */
 export const plainGroupings = [

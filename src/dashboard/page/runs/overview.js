@@ -1,7 +1,7 @@
 /** The first page: what to show, its curves, and the table. */
 import { makeCurves, viewControls } from "./curves.js"
-import { choice, el, seriesColor } from "./dom.js"
-import { counted, number } from "./format.js"
+import { choice, el, seriesColor } from "../parts/dom.js"
+import { counted, number } from "../parts/format.js"
 import { groupRuns, matches, plainGroupings, shortLabels, sortRuns, stateHint, variablesOf } from "./groups.js"
 import { makeTable } from "./table.js"
 

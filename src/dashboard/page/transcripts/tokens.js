@@ -2,8 +2,8 @@
  * What a model said, token by token, coloured by what each was worth. Colour alone says nothing: what is worth less than
  * nothing is underlined by dashes, and every part has its numbers as its title.
  */
-import { el } from "./dom.js"
-import { counted, number } from "./format.js"
+import { el } from "../parts/dom.js"
+import { counted, number } from "../parts/format.js"
 
 const levels = 4
 

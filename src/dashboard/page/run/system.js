@@ -1,7 +1,7 @@
 /** The section of a run's page with what it costs its machine: small charts over time. */
-import { makeChart } from "./chart.js"
-import { card, el, seriesColor } from "./dom.js"
-import { bytes, number } from "./format.js"
+import { makeChart } from "../parts/chart.js"
+import { card, el, seriesColor } from "../parts/dom.js"
+import { bytes, number } from "../parts/format.js"
 
 const figures = [
   {

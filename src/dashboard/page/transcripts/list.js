@@ -1,6 +1,6 @@
 /** The list of episodes: a part of all, which grows when somebody comes to its end. */
-import { el } from "./dom.js"
-import { counted, number } from "./format.js"
+import { el } from "../parts/dom.js"
+import { counted, number } from "../parts/format.js"
 
 export const endingText = ({ ending, reason, failed = null }) =>
   failed ? "failed" : ending === null ? "goes on" : reason ? `${ending} (${reason})` : ending

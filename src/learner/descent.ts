@@ -1,16 +1,24 @@
 import { gradients } from "../graph/gradients.ts"
+import { state } from "../graph/ops.ts"
 import { clipGlobalNorm, type Optimiser, type Updated } from "../graph/optimisers.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
+import type { Weights } from "../model/trunk.ts"
 
-/** A network as its flat vector of parameters, and those by name. */
+/** A network in a program: its flat vector of parameters, and each parameter by its name. */
 export interface Net {
   readonly layout: Layout
   readonly theta: Tensor
-  readonly weights: Readonly<Record<string, Tensor>>
+  readonly weights: Weights
 }
 
-/** The next parameters by a loss: its gradients, scaled down to a global norm where there is one, to the optimiser. */
+/** Declares a network whose parameters are the program's state of this name. */
+export const netOf = (layout: Layout, name: string): Net => {
+  const theta = state(name, [layout.size])
+  return { layout, theta, weights: layout.tensorsOf(theta) }
+}
+
+/** One gradient step: the gradient of the loss, scaled down to `maxGradNorm` unless that is 0, through the optimiser. */
 export const descend = (
   { layout, theta, weights }: Net,
   loss: Tensor,

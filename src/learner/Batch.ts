@@ -1,0 +1,123 @@
+import { sizeOf as sizeOfSpace, type Space } from "../env/Space.ts"
+import { input, reshape } from "../graph/ops.ts"
+import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
+
+/**
+ * Describes one column of a batch: the shape of a row, and whether its numbers are real or whole.
+ *
+ * A learner declares its columns once. From that declaration come the arrays that a rollout fills (`Arrays`), the inputs
+ * of the graphs that read them (`Batch`), and their types: a misspelt column does not compile.
+ *
+ * @example
+ * ```ts
+ * const columns = { observations: f32(4), actions: actionColumn(Space.discrete(2)), advantages: f32() }
+ * type Rows = Batch<typeof columns> // { observations: Tensor, actions: Tensor, advantages: Tensor }
+ * ```
+ */
+export interface Column {
+  readonly shape: Shape
+  readonly dtype: "f32" | "i32"
+  /** What has one entry in the column: each row if absent, else each sequence of rows, or the whole update. */
+  readonly per?: "sequence" | "update"
+}
+
+/** A column of real numbers, in a Float32Array. */
+export interface F32 extends Column {
+  readonly dtype: "f32"
+}
+
+/** A column of whole numbers, in an Int32Array. */
+export interface I32 extends Column {
+  readonly dtype: "i32"
+}
+
+/** A column of actions: whole numbers where the action space is discrete, else vectors of real numbers. */
+export type Action = Column
+
+/** The columns of a batch by their names. */
+export type Columns = Readonly<Record<string, Column>>
+
+/** The columns of a batch as tensors of a graph. */
+export type Batch<C> = { readonly [Name in keyof C]: Tensor }
+
+/** The columns of a batch as arrays, row after row. */
+export type Arrays<C> = {
+  readonly [Name in keyof C]: C[Name] extends F32
+    ? Float32Array
+    : C[Name] extends I32
+      ? Int32Array
+      : Float32Array | Int32Array
+}
+
+/** Declares a column of real numbers, whose rows have this shape: `f32()` is one number a row. */
+export const f32 = (...shape: Shape): F32 => ({ shape, dtype: "f32" })
+
+/** Declares the column for the actions of a space. */
+export const actionColumn = (space: Space): Action =>
+  space._tag === "Discrete" ? { shape: [], dtype: "i32" } : { shape: [sizeOfSpace(space)], dtype: "f32" }
+
+/** The batch of a graph, and those of its columns that became inputs of the graph because something read them. */
+export interface BatchInputs<C> {
+  readonly batch: Batch<C>
+  readonly inputs: Readonly<Record<string, Tensor>>
+  /** The names of the inputs that differ from minibatch to minibatch. */
+  readonly gathered: () => ReadonlyArray<string>
+}
+
+/**
+ * Makes the columns of `sequences` sequences of `steps` rows each into inputs of a graph. A column becomes an input when
+ * it is first read, so a program is fed nothing that it does not use. Without sequences, `steps` is 1.
+ */
+export function batchInputs<C extends Columns>(columns: C, sequences: number, steps?: number): BatchInputs<C>
+export function batchInputs(columns: Columns, sequences: number, steps = 1): BatchInputs<Columns> {
+  const inputs: Record<string, Tensor> = {}
+  const read = new Map<string, Tensor>()
+  const tensorOf = (name: string, { shape, dtype, per }: Column): Tensor => {
+    if (per === "update") return (inputs[name] = input(name, shape, dtype))
+    if (per === "sequence" || steps === 1) return (inputs[name] = input(name, [sequences, ...shape], dtype))
+    inputs[name] = input(name, [sequences, steps * sizeOf(shape)], dtype)
+    return reshape(inputs[name], [sequences * steps, ...shape])
+  }
+  const batch: Record<string, Tensor> = {}
+  for (const [name, column] of Object.entries(columns)) {
+    const get = (): Tensor => {
+      const tensor = read.get(name) ?? tensorOf(name, column)
+      read.set(name, tensor)
+      return tensor
+    }
+    Object.defineProperty(batch, name, { enumerable: true, get })
+  }
+  const gathered = () => Object.keys(inputs).filter((name) => columns[name].per !== "update")
+  return { batch, inputs, gathered }
+}
+
+/**
+ * Makes the arrays of columns of `rows` rows. An array of `shared` that fits is used as it is: a program's own feed, so
+ * that the rows written there need no copy.
+ */
+export function arraysOf<C extends Columns>(
+  columns: C,
+  rows: number,
+  shared?: Readonly<Record<string, unknown>>,
+): Arrays<C>
+export function arraysOf(columns: Columns, rows: number, shared: Readonly<Record<string, unknown>> = {}) {
+  const arrayOf = (name: string, { shape, dtype }: Column): Float32Array | Int32Array => {
+    const length = rows * sizeOf(shape)
+    const feed = shared[name]
+    if (dtype === "i32") return feed instanceof Int32Array && feed.length === length ? feed : new Int32Array(length)
+    return feed instanceof Float32Array && feed.length === length ? feed : new Float32Array(length)
+  }
+  return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, arrayOf(name, column)]))
+}
+
+/** A compiled program's feeds for columns that it reads, with their types. Throws if it does not read one of them. */
+export function feedsOf<C extends Columns>(columns: C, feeds: Readonly<Record<string, unknown>>): Arrays<C>
+export function feedsOf(columns: Columns, feeds: Readonly<Record<string, unknown>>) {
+  const entries = Object.entries(columns).map(([name, { dtype }]) => {
+    const feed = feeds[name]
+    const fits = dtype === "i32" ? feed instanceof Int32Array : feed instanceof Float32Array
+    if (!fits) throw new TypeError(`feedsOf: the program has no ${dtype} input "${name}"`)
+    return [name, feed]
+  })
+  return Object.fromEntries(entries)
+}

@@ -1,0 +1,48 @@
+import type { Tensor } from "../graph/Tensor.ts"
+import type { DensePolicy } from "./DensePolicy.ts"
+import type { Recall } from "./memory.ts"
+import type { Declarations, Weights } from "./trunk.ts"
+
+/**
+ * A way to act: graphs from observations to actions, `act` with exploration and `greedy` without. Learners compile them
+ * into the programs that play rollouts, validate and are exported.
+ *
+ * `Kept` names the numbers that `act` computes of each observation and that learning needs later, such as `values` and
+ * `logProbs`.
+ */
+export interface Actor<Kept extends string = never> {
+  readonly parameters: Declarations
+  /** The layers of the greedy policy, where it consists of dense layers alone: they can be exported as C. */
+  readonly dense?: DensePolicy | undefined
+  /** How many uniform numbers in [0, 1) `act` needs for each env. */
+  readonly noiseSize: number
+  /** How many numbers a memory holds for each env; 0 if the actor has no memory. */
+  readonly memorySize: number
+  readonly keeps: ReadonlyArray<Kept>
+  readonly act: (at: Acting) => Acted<Kept>
+  /** Chooses the action that is best by the current weights. */
+  readonly greedy: (at: Observing) => { readonly actions: Tensor; readonly memory?: Tensor }
+}
+
+export interface Observing {
+  readonly weights: Weights
+  readonly observations: Tensor
+  /** The memory before the observations, for an actor that has one. */
+  readonly recall?: Recall
+}
+
+export interface Acting extends Observing {
+  readonly noise: Tensor
+  /** A scalar that the learner's schedule of exploration sets: the ε of an ε-greedy actor. */
+  readonly exploration: Tensor
+  /** The weights of the target network; the online weights if the learner has no target network. */
+  readonly target: Weights
+}
+
+export interface Acted<Kept extends string = never> {
+  readonly actions: Tensor
+  /** One number a row, by name. */
+  readonly kept: Readonly<Record<Kept, Tensor>>
+  /** The memory after the observations. */
+  readonly memory?: Tensor
+}

@@ -1,6 +1,6 @@
 /**
- * A policy that is nothing but dense layers, as plain numbers: what files for other programs are made of. `hdf5.ts` makes
- * one that RLtools loads, `cheader.ts` one that any C++ compiler takes.
+ * A policy of dense layers alone, as plain numbers. Files for other programs are written from it: `rltools.ts` writes one
+ * that RLtools loads, `cheader.ts` one for any C++ compiler.
  *
  * @example
  * ```ts
@@ -9,30 +9,28 @@
  *   inputs: 4,
  *   layers: [layer(weights, ["actor.0"], "tanh"), layer(weights, ["actor.1"], "tanh"), layer(weights, ["actor.2"], "identity")],
  * }
- * evaluate(actor, Float32Array.of(0, 0.1, 0, -0.1)) // what the policy prefers
+ * evaluate(actor, Float32Array.of(0, 0.1, 0, -0.1)) // the preferences of the policy
  * ```
  *
- * Numbers are float32 throughout, and sums are taken in one order, bias first: code that does the same gets the same
- * bits, up to how its library rounds `tanh` and `exp`.
+ * All numbers are float32, and sums are taken in one order, bias first: code that does the same gets the same bits, except
+ * for the rounding of `tanh` and `exp` in its library.
  */
 import type { NamedTensors } from "../learner/Algorithm.ts"
 import type { Activation as GraphActivation } from "../graph/layers.ts"
-import { complain } from "./ExportError.ts"
+import { refuse } from "./ExportError.ts"
 
-export { ExportError } from "./ExportError.ts"
-
-/** Those of the networks here; GELU is its tanh form. */
+/** The activations of our networks. GELU is the tanh approximation. */
 export type Activation = "identity" | GraphActivation
 
 export interface DenseLayer {
-  /** [outputs, inputs], row by row: the transpose of what a graph's `linear` keeps. */
+  /** Shape [outputs, inputs], row by row: the transpose of the weight in a graph's `linear`. */
   readonly weights: Float32Array
-  /** As many as the layer has outputs. */
+  /** One per output. */
   readonly biases: Float32Array
   readonly activation: Activation
 }
 
-/** What inputs go through first: (x − mean) / deviation, cut off at ± clip where there is one. */
+/** Normalises inputs first: (x − mean) / deviation, clipped to ± clip if it is set. */
 export interface Normalisation {
   readonly mean: Float32Array
   readonly deviation: Float32Array
@@ -40,12 +38,13 @@ export interface Normalisation {
 }
 
 /**
- * What the last layer's outputs mean. `sample_and_squash`: a mean and as many deviations, side by side, of which the
- * best action is tanh of the mean. The largest of some preferences is for the caller to find.
+ * Says how to read the outputs of the last layer. `sample_and_squash`: the means, then as many deviations; the best action
+ * is tanh of the mean. `identity`: the outputs are the action or, for discrete actions, preferences, of which the caller
+ * takes the largest.
  */
 export type Head = "identity" | "sample_and_squash"
 
-/** How outputs become actions as the env takes them: stretched from −1 … 1 onto its bounds, or cut off at them. */
+/** The bounds of actions. If `scaled`, outputs from −1 to 1 are scaled to the bounds, otherwise they are clipped. */
 export interface Bounds {
   readonly low: Float32Array
   readonly high: Float32Array
@@ -56,25 +55,25 @@ export interface DenseActor {
   readonly inputs: number
   readonly normalisation?: Normalisation | undefined
   readonly layers: ReadonlyArray<DenseLayer>
-  /** `identity` when left out. */
+  /** Default: `identity`. */
   readonly head?: Head | undefined
-  /** Outputs are what they are when left out. */
+  /** Default: outputs are neither scaled nor clipped. */
   readonly bounds?: Bounds | undefined
 }
 
-/** Inputs and what the policy made of them, one row after another: for whoever loads a file to check himself by. */
+/** Inputs of the policy and its outputs, row by row, by which a program that loads the file can check itself. */
 export interface Example {
   readonly input: Float32Array
   readonly output: Float32Array
 }
 
-/** Numbers that come out of a row. */
+/** Returns the number of outputs per row. */
 export const outputSize = ({ layers, head }: DenseActor): number => {
   const last = layers.at(-1)?.biases.length ?? 0
   return head === "sample_and_squash" ? last / 2 : last
 }
 
-/** As `Normalisation` is applied everywhere: a factor, not a divisor. */
+/** Returns 1 / deviation: everywhere we multiply by it instead of dividing, so that all programs round alike. */
 export const precisionOf = ({ deviation }: Normalisation): Float32Array => deviation.map((value) => 1 / value)
 
 const { fround, tanh, exp, log1p } = Math
@@ -89,19 +88,19 @@ const activate: Readonly<Record<Activation, (x: number) => number>> = {
   gelu: (x) => 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
 }
 
-/** Rows of inputs → rows of outputs. Throws an ExportError where sizes do not fit. */
+/** Computes the outputs for rows of inputs. Throws an `ExportError` if sizes do not match. */
 export const evaluate = (actor: DenseActor, input: Float32Array): Float32Array => {
   checkSizes(actor)
   const rows = rowsOf(actor, input)
   const outputs = outputSize(actor)
-  const within = bounding(actor.bounds)
+  const withinBounds = bounding(actor.bounds)
   const result = new Float32Array(rows * outputs)
   for (let row = 0; row < rows; row++) {
     const own = input.subarray(row * actor.inputs, (row + 1) * actor.inputs)
     const last = actor.layers.reduce(dense, normalised(actor, own))
     for (let index = 0; index < outputs; index++) {
       const value = actor.head === "sample_and_squash" ? fround(tanh(last[index])) : last[index]
-      result[row * outputs + index] = within(value, index)
+      result[row * outputs + index] = withinBounds(value, index)
     }
   }
   return result
@@ -115,7 +114,7 @@ const bounding = (bounds: Bounds | undefined): ((value: number, index: number) =
   return (value, index) => fround(value * half[index]) + middle[index]
 }
 
-/** What `scaled` multiplies by and adds. */
+/** Returns the factor and the offset that scale an output from −1 to 1 to the bounds. */
 export const stretchOf = ({ low, high }: Bounds): { readonly half: Float32Array; readonly middle: Float32Array } => ({
   half: high.map((bound, index) => (bound - low[index]) / 2),
   middle: high.map((bound, index) => (bound + low[index]) / 2),
@@ -142,27 +141,29 @@ const dense = (input: Float32Array, { weights, biases, activation }: DenseLayer)
   return result
 }
 
-/** What the policy makes of these rows, as an example. */
+/** Computes the outputs for these rows and returns both as an example. */
 export const exampleOf = (actor: DenseActor, input: Float32Array): Example => ({
   input,
   output: evaluate(actor, input),
 })
 
 /**
- * A layer from a learner's weights, where `linear` keeps `NAME.weight` [inputs, outputs] and `NAME.bias`. Several names
- * are layers side by side on the same inputs: `["actor.mean", "actor.logStd"]` is what `sample_and_squash` takes.
+ * Takes a layer out of a learner's weights, in which `linear` stores `NAME.weight` of shape [inputs, outputs] and
+ * `NAME.bias`. Several names give one layer with the outputs of all, such as `["actor.mean", "actor.logStd"]` for
+ * `sample_and_squash`.
  */
 export const layer = (weights: NamedTensors, names: ReadonlyArray<string>, activation: Activation): DenseLayer => {
   const parts = names.map((name) => {
     const weight = weights[`${name}.weight`]
     const bias = weights[`${name}.bias`]
-    if (weight === undefined || bias === undefined) return complain(`there is no layer "${name}" among the weights`)
+    if (weight === undefined || bias === undefined) return refuse(`the weights have no layer "${name}"`)
     const [inputs, outputs] = weight.shape
-    if (weight.shape.length !== 2 || bias.data.length !== outputs) return complain(`"${name}" is no dense layer`)
+    if (weight.shape.length !== 2 || bias.data.length !== outputs)
+      return refuse(`"${name}" is not a dense layer; expected a weight [inputs, outputs] and a bias [outputs]`)
     return { inputs, weights: transposed(weight.data, inputs, outputs), biases: bias.data }
   })
   const sizes = new Set(parts.map(({ inputs }) => inputs))
-  if (sizes.size !== 1) complain(`layers side by side need the same inputs: ${names.join(", ")}`)
+  if (sizes.size !== 1) refuse(`${names.join(", ")}: expected layers with the same number of inputs`)
   return {
     weights: joined(parts.map((part) => part.weights)),
     biases: joined(parts.map((part) => part.biases)),
@@ -187,70 +188,74 @@ const isSize = (value: number): boolean => Number.isSafeInteger(value) && value 
 
 const checkSizes = (actor: DenseActor): void => {
   const { inputs, normalisation, layers, head, bounds } = actor
-  if (!isSize(inputs)) complain(`a policy cannot have ${inputs} inputs`)
-  if (layers.length === 0) complain("a policy needs at least one layer")
+  if (!isSize(inputs)) refuse(`inputs: expected a positive whole number, found ${inputs}`)
+  if (layers.length === 0) refuse("layers: expected at least one layer, found none")
   if (normalisation !== undefined) {
     const { mean, deviation } = normalisation
     if (mean.length !== inputs || deviation.length !== inputs) {
-      complain(`the normalisation is of ${mean.length} and ${deviation.length} numbers, the input has ${inputs}`)
+      refuse(
+        `normalisation: expected ${inputs} means and deviations, one per input, found ${mean.length} and ${deviation.length}`,
+      )
     }
   }
   let below = inputs
   for (const [index, { weights, biases }] of layers.entries()) {
-    if (biases.length === 0) complain(`layer ${index} has no outputs`)
+    if (biases.length === 0) refuse(`layer ${index}: expected at least one output, found none`)
     if (weights.length !== below * biases.length) {
-      complain(
-        `layer ${index} has ${weights.length} weights, [${biases.length}, ${below}] needs ${below * biases.length}`,
+      refuse(
+        `layer ${index}: expected ${below * biases.length} weights for [${biases.length}, ${below}], found ${weights.length}`,
       )
     }
     below = biases.length
   }
   if (head === "sample_and_squash" && below % 2 !== 0) {
-    complain(`sample_and_squash takes a mean and a deviation for each action, found ${below} outputs`)
+    refuse(`sample_and_squash: expected a mean and a deviation for each action, found ${below} outputs`)
   }
   if (bounds !== undefined && [bounds.low, bounds.high].some(({ length }) => length !== outputSize(actor))) {
-    complain(`the bounds are of ${bounds.low.length} and ${bounds.high.length} actions, found ${outputSize(actor)}`)
+    refuse(
+      `bounds: expected ${outputSize(actor)} low and high ones, one per output, found ${bounds.low.length} and ${bounds.high.length}`,
+    )
   }
 }
 
 const rowsOf = ({ inputs }: DenseActor, input: Float32Array): number => {
-  if (input.length % inputs !== 0) complain(`${input.length} numbers are no rows of ${inputs} inputs`)
+  if (input.length % inputs !== 0) refuse(`input: expected rows of ${inputs} numbers, found ${input.length} numbers`)
   return input.length / inputs
 }
 
-const checkFinite = (what: string, numbers: Float32Array): void => {
-  const found = numbers.find((value) => !Number.isFinite(value))
-  if (found !== undefined) complain(`${what} have the number ${found}`)
+const checkFinite = (where: string, numbers: Float32Array): void => {
+  const wrong = numbers.find((value) => !Number.isFinite(value))
+  if (wrong !== undefined) refuse(`${where}: expected finite numbers, found ${wrong}`)
 }
 
-/** What every file needs of a policy and its example; how many rows the example has. Throws an ExportError. */
+/** Checks a policy and its example for every format; returns the number of rows. Throws an `ExportError`. */
 export const checkExport = (actor: DenseActor, { input, output }: Example): number => {
   checkSizes(actor)
   for (const [index, { weights, biases }] of actor.layers.entries()) {
-    checkFinite(`layer ${index}'s weights`, weights)
-    checkFinite(`layer ${index}'s biases`, biases)
+    checkFinite(`layer ${index}: weights`, weights)
+    checkFinite(`layer ${index}: biases`, biases)
   }
   if (actor.normalisation !== undefined) {
     const { mean, deviation, clip } = actor.normalisation
-    checkFinite("the normalisation's means", mean)
-    checkFinite("the normalisation's deviations", deviation)
-    checkFinite("the normalisation's factors", precisionOf(actor.normalisation))
-    if (deviation.some((value) => value <= 0)) complain("a deviation of the normalisation is not above 0")
+    checkFinite("normalisation: means", mean)
+    checkFinite("normalisation: deviations", deviation)
+    checkFinite("normalisation: 1 / deviation", precisionOf(actor.normalisation))
+    if (deviation.some((value) => value <= 0)) refuse("normalisation: expected deviations above 0")
     if (clip !== undefined && !(fround(clip) > 0 && Number.isFinite(fround(clip)))) {
-      complain(`inputs cannot be cut off at ± ${clip}`)
+      refuse(`normalisation: expected a positive finite clip, found ${clip}`)
     }
   }
   const rows = rowsOf(actor, input)
   if (rows === 0 || output.length !== rows * outputSize(actor)) {
-    complain(
-      `the example has ${input.length} numbers in and ${output.length} out, ${rows} rows of it need ${rows * outputSize(actor)}`,
+    refuse(
+      `example: expected at least one row and ${outputSize(actor)} outputs per row, found ${rows} rows and ${output.length} outputs`,
     )
   }
   if (actor.bounds !== undefined) {
-    checkFinite("the lower bounds", actor.bounds.low)
-    checkFinite("the upper bounds", actor.bounds.high)
+    checkFinite("bounds: low", actor.bounds.low)
+    checkFinite("bounds: high", actor.bounds.high)
   }
-  checkFinite("the example's inputs", input)
-  checkFinite("the example's outputs", output)
+  checkFinite("example: inputs", input)
+  checkFinite("example: outputs", output)
   return rows
 }

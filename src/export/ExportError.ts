@@ -1,8 +1,9 @@
 import { Schema } from "effect"
 
-/** A policy that cannot be written in the format asked for: why not. */
+/** A policy that cannot be written in a format; the message says why. */
 export class ExportError extends Schema.TaggedError<ExportError>()("ExportError", { message: Schema.String }) {}
 
-export const complain = (message: string): never => {
+/** Throws an `ExportError`. */
+export const refuse = (message: string): never => {
   throw new ExportError({ message })
 }

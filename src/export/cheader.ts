@@ -1,6 +1,6 @@
 /**
- * A policy as a C++17 header that needs nothing but `<cmath>` and `<cstddef>`: for microcontrollers, simulators, and
- * whatever else acts without a runtime. The weights are constants, so they may stay in flash.
+ * Writes a policy as a C++17 header that needs only `<cmath>` and `<cstddef>`: for microcontrollers, simulators and other
+ * programs without a runtime for networks. The weights are constants, so they can stay in flash.
  *
  * @example
  * ```ts
@@ -10,7 +10,7 @@
  * #include "pendulum.h"
  * float action[policy_pendulum::outputs];
  * policy_pendulum::evaluate(observation, action);
- * policy_pendulum::test(); // how far this machine is from the example inside: nearly 0
+ * policy_pendulum::test(); // the largest difference from the example in the file: nearly 0
  * ```
  */
 import {
@@ -26,21 +26,19 @@ import {
   stretchOf,
 } from "./DenseActor.ts"
 
-export { ExportError } from "./ExportError.ts"
-
 export interface HeaderOptions {
-  /** What the policy is called: its namespace is `policy_NAME`, all that is no letter or digit being `_`. */
+  /** The name of the policy. Its namespace is `policy_NAME`, with `_` for all but letters and digits. */
   readonly name: string
-  /** The commit that it was trained at. */
+  /** The commit of the code that trained it. */
   readonly commit: string
-  /** What `test` compares with. */
+  /** The example with which `test` compares. */
   readonly example: Example
 }
 
-/** The namespace of a policy of this name. C++ keeps names with two `_` in a row to itself. */
+/** Returns the namespace of a policy. C++ reserves names with two `_` in a row. */
 export const namespaceOf = (name: string): string => `policy_${name}`.replace(/[^A-Za-z0-9]+/g, "_").replace(/_$/, "")
 
-/** The text of the header. Throws an ExportError where the policy does not hold together. */
+/** Returns the text of the header. Throws an `ExportError` if the parts of the policy do not fit together. */
 export const actorToHeader = (actor: DenseActor, { name, commit, example }: HeaderOptions): string => {
   const rows = checkExport(actor, example)
   const space = namespaceOf(name)
@@ -67,14 +65,14 @@ export const actorToHeader = (actor: DenseActor, { name, commit, example }: Head
   return `${parts.join("\n\n")}\n`
 }
 
-/** Bytes that are no plain character as three octal digits, which end by themselves; `?` too, for there were trigraphs. */
+/** Writes special bytes as three octal digits, an escape of fixed length; `?` too, because of trigraphs. */
 const quoted = (text: string): string => {
   const plain = (byte: number): boolean => byte >= 0x20 && byte < 0x7f && !'"\\?'.includes(String.fromCharCode(byte))
   const bytes = [...new TextEncoder().encode(text)]
   return `"${bytes.map((byte) => (plain(byte) ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`)).join("")}"`
 }
 
-/** Nine digits tell every float32 from its neighbours. */
+/** Nine digits distinguish all float32 numbers. */
 const literal = (value: number): string => {
   const digits = Object.is(value, -0) ? "-0" : String(Number(value.toPrecision(9)))
   return /[.e]/.test(digits) ? `${digits}f` : `${digits}.0f`
@@ -114,7 +112,7 @@ const boundsCode = (bounds: Bounds): string => {
   const arrays = bounds.scaled
     ? [array("half", half), array("middle", middle)]
     : [array("low", bounds.low), array("high", bounds.high)]
-  return ["namespace bounds {  // of an action, as the env takes it", ...arrays, "}  // namespace bounds"].join("\n")
+  return ["namespace bounds {  // of the actions that the env takes", ...arrays, "}  // namespace bounds"].join("\n")
 }
 
 const exampleCode = ({ input, output }: Example, rows: number): string =>
@@ -172,7 +170,7 @@ const boundLines = ({ scaled }: Bounds): ReadonlyArray<string> => [
   "    }",
 ]
 
-/** One buffer a layer; the compiler sees how long each is needed. */
+/** Gives each layer a buffer of its own; the compiler reuses their memory. */
 const evaluateCode = ({ normalisation, layers, head, bounds }: DenseActor): string => {
   const start = normalisation === undefined ? "input" : "value_in"
   const squashes = head === "sample_and_squash"
@@ -185,7 +183,7 @@ const evaluateCode = ({ normalisation, layers, head, bounds }: DenseActor): stri
   })
   const squash = `    for (std::size_t index = 0; index < outputs; index++) output[index] = std::tanh(value_${layers.length - 1}[index]);`
   return [
-    `// ${squashes ? "The best action: tanh of the mean, which the first half of the last layer is" : "What the last layer says"}${bounds === undefined ? "" : bounds.scaled ? ", stretched onto the bounds" : ", cut off at the bounds"}.`,
+    `// ${squashes ? "The best action: tanh of the mean, which is the first half of the last layer" : "The outputs of the last layer"}${bounds === undefined ? "" : bounds.scaled ? ", scaled to the bounds" : ", clipped at the bounds"}.`,
     "inline void evaluate(const float* input, float* output) {",
     ...(normalisation === undefined ? [] : normaliseLines(normalisation)),
     ...lines,
@@ -195,7 +193,7 @@ const evaluateCode = ({ normalisation, layers, head, bounds }: DenseActor): stri
   ].join("\n")
 }
 
-const testCode = `// The largest absolute difference to the example's outputs; not a number where one of them is none.
+const testCode = `// Returns the largest absolute difference from the outputs of the example; NaN if any output is NaN.
 inline float test() {
     float largest = 0.0f;
     for (std::size_t row = 0; row < example::rows; row++) {

@@ -3,21 +3,23 @@ import type { DensePolicy } from "../model/DensePolicy.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
 import type { Space } from "../env/Space.ts"
 import { actorToHeader } from "./cheader.ts"
-import { type Bounds, type DenseActor, exampleOf, ExportError, layer, type Normalisation } from "./DenseActor.ts"
-import { actorToHdf5 } from "./hdf5.ts"
+import { type Bounds, type DenseActor, exampleOf, layer, type Normalisation } from "./DenseActor.ts"
+import { Hdf5Error } from "../formats/hdf5/Hdf5.ts"
+import { ExportError } from "./ExportError.ts"
+import { actorToHdf5 } from "./rltools.ts"
 
-export interface PolicyFilesOptions {
+interface PolicyFilesOptions {
   readonly name: string
   readonly environment: string
   readonly commit: string
-  /** What observations are normalised by. */
+  /** The statistics by which observations are normalised. */
   readonly moments: RunningMoments | undefined
   readonly actionSpace: Space
-  /** An observation, for the files' own test. */
+  /** An observation for the example in the files. */
   readonly example: Float32Array
 }
 
-/** A dense policy as plain numbers. */
+/** Takes the numbers of a dense policy out of its weights. */
 export const denseActor = (
   { layers, head }: DensePolicy,
   weights: NamedTensors,
@@ -30,15 +32,15 @@ export const denseActor = (
   ...(normalisation === undefined ? {} : { normalisation }),
 })
 
-const largest = 3.4028234663852886e38
+const largestFloat32 = 3.4028234663852886e38
 
-/** Of real numbers; a choice is for the caller to find among preferences. */
+/** Returns the bounds of actions that are numbers. A discrete action has none: the caller takes the largest output. */
 export const boundsOf = (space: Space, { scaled = false }: DensePolicy): Bounds | undefined =>
   space._tag === "Discrete"
     ? undefined
     : {
-        low: Float32Array.from(space.low, (bound) => Math.max(bound, -largest)),
-        high: Float32Array.from(space.high, (bound) => Math.min(bound, largest)),
+        low: Float32Array.from(space.low, (bound) => Math.max(bound, -largestFloat32)),
+        high: Float32Array.from(space.high, (bound) => Math.min(bound, largestFloat32)),
         scaled,
       }
 
@@ -48,7 +50,7 @@ const normalisationOf = ({ mean, variance }: RunningMoments, clip?: number): Nor
   ...(clip === undefined ? {} : { clip }),
 })
 
-/** `checkpoint.h` and `checkpoint.h5` of a policy that is nothing but dense layers; none of any other. */
+/** Writes `checkpoint.h` and `checkpoint.h5` of a policy of dense layers alone; returns no file for any other policy. */
 export const policyFiles = (
   dense: DensePolicy | undefined,
   weights: NamedTensors,
@@ -59,8 +61,7 @@ export const policyFiles = (
   const actorWith = (clip?: number): DenseActor =>
     denseActor(dense, weights, inputs, moments === undefined ? undefined : normalisationOf(moments, clip))
   const header = { ...actorWith(10), bounds: boundsOf(actionSpace, dense) }
-  // RLtools' own normalisation has no limit, so its file is without: the same wherever observations stay within it. And
-  // its envs take actions from −1 to 1, so there are no bounds either.
+  // RLtools' normalisation does not clip, and its envs take actions from −1 to 1: its file has neither clip nor bounds.
   const plain = actorWith()
   return {
     ...unlessRefused("checkpoint.h", () =>
@@ -76,12 +77,12 @@ export const policyFiles = (
   }
 }
 
-/** Where a format has no word for something (RLtools lacks some activations) there is no file, and nothing stops. */
+/** Leaves the file out if its format cannot hold the policy: RLtools lacks some activations. */
 const unlessRefused = (file: string, make: () => Uint8Array): Readonly<Record<string, Uint8Array>> => {
   try {
     return { [file]: make() }
   } catch (error) {
-    if (error instanceof ExportError) return {}
+    if (error instanceof ExportError || error instanceof Hdf5Error) return {}
     throw error
   }
 }

@@ -10,15 +10,8 @@ import type { Env } from "../../src/env/Env.ts"
 import * as Normalise from "../../src/env/Normalise.ts"
 import { make as moments } from "../../src/env/RunningMoments.ts"
 import { sizeOf } from "../../src/env/Space.ts"
-import {
-  checkExport,
-  type DenseActor,
-  evaluate,
-  exampleOf,
-  ExportError,
-  layer,
-  outputSize,
-} from "../../src/export/DenseActor.ts"
+import { checkExport, type DenseActor, evaluate, exampleOf, layer, outputSize } from "../../src/export/DenseActor.ts"
+import { ExportError } from "../../src/export/ExportError.ts"
 import { evaluate as evaluateGraph } from "../../src/graph/evaluate.ts"
 import { mlp } from "../../src/graph/layers.ts"
 import { constant } from "../../src/graph/ops.ts"
@@ -124,49 +117,55 @@ const refused = (make: () => unknown): string => {
   return assert.fail("it was taken")
 }
 
-describe("what is no dense policy is refused in words", () => {
+describe("a policy whose parts do not fit is refused", () => {
   const example = exampleOf(small, Float32Array.of(1, 1))
   const [first, last] = small.layers
   const [mean, deviation] = [Float32Array.of(0, 0), Float32Array.of(1, 1)]
   const cases: ReadonlyArray<readonly [string, DenseActor]> = [
-    ["a policy cannot have 0 inputs", { ...small, inputs: 0 }],
-    ["a policy needs at least one layer", { ...small, layers: [] }],
-    ["layer 1 has no outputs", { ...small, layers: [first, { ...last, biases: new Float32Array(0) }] }],
-    ["layer 0 has 4 weights, [2, 3] needs 6", { ...small, inputs: 3 }],
-    ["layer 1 has 2 weights, [1, 1] needs 1", { inputs: 2, layers: [{ ...last }, last] }],
+    ["inputs: expected a positive whole number, found 0", { ...small, inputs: 0 }],
+    ["layers: expected at least one layer, found none", { ...small, layers: [] }],
     [
-      "layer 0's weights have the number NaN",
+      "layer 1: expected at least one output, found none",
+      { ...small, layers: [first, { ...last, biases: new Float32Array(0) }] },
+    ],
+    ["layer 0: expected 6 weights for [2, 3], found 4", { ...small, inputs: 3 }],
+    ["layer 1: expected 1 weights for [1, 1], found 2", { inputs: 2, layers: [{ ...last }, last] }],
+    [
+      "layer 0: weights: expected finite numbers, found NaN",
       { ...small, layers: [{ ...first, weights: Float32Array.of(1, NaN, 3, 4) }, last] },
     ],
     [
-      "layer 1's biases have the number Infinity",
+      "layer 1: biases: expected finite numbers, found Infinity",
       { ...small, layers: [first, { ...last, biases: Float32Array.of(Infinity) }] },
     ],
     [
-      "sample_and_squash takes a mean and a deviation for each action, found 1 outputs",
+      "sample_and_squash: expected a mean and a deviation for each action, found 1 outputs",
       { ...small, head: "sample_and_squash" },
     ],
     [
-      "the normalisation is of 1 and 2 numbers, the input has 2",
+      "normalisation: expected 2 means and deviations, one per input, found 1 and 2",
       { ...small, normalisation: { mean: Float32Array.of(0), deviation } },
     ],
     [
-      "the normalisation's factors have the number Infinity",
+      "normalisation: 1 / deviation: expected finite numbers, found Infinity",
       { ...small, normalisation: { mean, deviation: Float32Array.of(1, 0) } },
     ],
     [
-      "a deviation of the normalisation is not above 0",
+      "normalisation: expected deviations above 0",
       { ...small, normalisation: { mean, deviation: Float32Array.of(1, -1) } },
     ],
     [
-      "the bounds are of 1 and 2 actions, found 1",
+      "bounds: expected 1 low and high ones, one per output, found 1 and 2",
       { ...small, bounds: { low: Float32Array.of(0), high: Float32Array.of(1, 1), scaled: true } },
     ],
     [
-      "the upper bounds have the number Infinity",
+      "bounds: high: expected finite numbers, found Infinity",
       { ...small, bounds: { low: Float32Array.of(0), high: Float32Array.of(Infinity), scaled: false } },
     ],
-    ["inputs cannot be cut off at ± 0", { ...small, normalisation: { mean, deviation, clip: 0 } }],
+    [
+      "normalisation: expected a positive finite clip, found 0",
+      { ...small, normalisation: { mean, deviation, clip: 0 } },
+    ],
   ]
   for (const [message, actor] of cases) {
     it(message, () =>
@@ -177,8 +176,8 @@ describe("what is no dense policy is refused in words", () => {
     )
   }
 
-  it("and so is an example that does not fit, or rows that are none", () => {
-    const message = "the example has 2 numbers in and 2 out, 1 rows of it need 1"
+  it("also if its example does not fit or has no rows", () => {
+    const message = "example: expected at least one row and 1 outputs per row, found 1 rows and 2 outputs"
     assert.strictEqual(
       refused(() => checkExport(small, { ...example, output: new Float32Array(2) })),
       message,
@@ -189,12 +188,12 @@ describe("what is no dense policy is refused in words", () => {
     )
     assert.strictEqual(
       refused(() => evaluate(small, new Float32Array(3))),
-      "3 numbers are no rows of 2 inputs",
+      "input: expected rows of 2 numbers, found 3 numbers",
     )
     assert.strictEqual(checkExport(squashed, exampleOf(squashed, drawn(6))), 2)
   })
 
-  it("and so are layers that are not there, or do not stand side by side", () => {
+  it("also if a layer is missing or has other inputs than the one next to it", () => {
     const named: NamedTensors = {
       "a.weight": { shape: [2, 1], data: new Float32Array(2) },
       "a.bias": { shape: [1], data: new Float32Array(1) },
@@ -205,15 +204,15 @@ describe("what is no dense policy is refused in words", () => {
     }
     assert.strictEqual(
       refused(() => layer(named, ["c"], "relu")),
-      `there is no layer "c" among the weights`,
+      `the weights have no layer "c"`,
     )
     assert.strictEqual(
       refused(() => layer(named, ["image"], "relu")),
-      `"image" is no dense layer`,
+      `"image" is not a dense layer; expected a weight [inputs, outputs] and a bias [outputs]`,
     )
     assert.strictEqual(
       refused(() => layer(named, ["a", "b"], "relu")),
-      "layers side by side need the same inputs: a, b",
+      "a, b: expected layers with the same number of inputs",
     )
   })
 })

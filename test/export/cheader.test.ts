@@ -2,7 +2,8 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { actorToHeader, namespaceOf } from "../../src/export/cheader.ts"
-import { type DenseActor, evaluate, ExportError } from "../../src/export/DenseActor.ts"
+import { type DenseActor, evaluate } from "../../src/export/DenseActor.ts"
+import { ExportError } from "../../src/export/ExportError.ts"
 import { activations, drawn, drawnLayer, rowsFor, squashed, uneven } from "./actors.ts"
 import { inFolder, isInstalled, output } from "./programs.ts"
 
@@ -152,7 +153,11 @@ describe("a policy as a C++ header", () => {
 
   it("is refused for what is no policy", () => {
     const infinite = { ...constant, layers: [{ ...constant.layers[0], biases: extremes.map(() => Infinity) }] }
-    assert.throws(() => headerOf("x", infinite), ExportError, "layer 0's biases have the number Infinity")
+    assert.throws(
+      () => headerOf("x", infinite),
+      ExportError,
+      "layer 0: biases: expected finite numbers, found Infinity",
+    )
   })
 })
 

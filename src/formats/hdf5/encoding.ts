@@ -1,18 +1,9 @@
 /**
- * The pieces of an HDF5 file as bytes, after the HDF Group's "HDF5 File Format Specification" (version 3.0); the
- * sections named below are its. All numbers are little-endian, addresses and lengths have 8 bytes.
+ * Encodes the pieces of an HDF5 file, after the HDF Group's "HDF5 File Format Specification" (version 3.0). Comments name
+ * its sections. All numbers are little-endian; addresses and lengths take 8 bytes.
  */
+import { joined as join } from "../../config/bytes.ts"
 import { lookup3 } from "./lookup3.ts"
-
-export const join = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const bytes = new Uint8Array(parts.reduce((size, part) => size + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    bytes.set(part, at)
-    at += part.length
-  }
-  return bytes
-}
 
 const integer =
   (width: number) =>
@@ -31,10 +22,10 @@ const u64 = integer(8)
 const bytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(values)
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 
-/** An address of nothing. */
+/** The address that HDF5 calls undefined. */
 const nowhere = new Uint8Array(8).fill(0xff)
 
-/** Filled up to a multiple of eight bytes. */
+/** Appends zeros up to a multiple of eight bytes. */
 const padded = (data: Uint8Array): Uint8Array => {
   const missing = -data.length & 7
   return missing === 0 ? data : join([data, new Uint8Array(missing)])
@@ -47,21 +38,21 @@ const sealed = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
 
 export const superblockSize = 48
 
-/** II.A, version 2: what HDF5 1.8 and later read. */
+/** Section II.A, version 2, which HDF5 1.8 and later read. */
 export const superblock = (end: number, root: number): Uint8Array =>
   sealed(bytes(0x89), text("HDF\r\n"), bytes(0x1a, 0x0a), bytes(2, 8, 8, 0), u64(0), nowhere, u64(end), u64(root))
 
-/** A header message: its type, its flags and what it says. */
+/** A header message: its type, its flags and its data. */
 export interface Message {
   readonly type: number
   readonly flags?: number
   readonly data: Uint8Array
 }
 
-/** The longest that a message can be. */
+/** The length of a message is written in 16 bits. */
 export const longestMessage = 0xffff
 
-/** IV.A.1.b, version 2, in one chunk whose size takes 4 bytes, without times: equal trees are equal bytes. */
+/** Section IV.A.1.b, version 2: one chunk, its size in 4 bytes. Without times, so that equal trees give equal bytes. */
 export const objectHeader = (messages: ReadonlyArray<Message>): Uint8Array => {
   const written = join(
     messages.map(({ type, flags = 0, data }) => join([bytes(type), u16(data.length), bytes(flags), data])),
@@ -69,7 +60,7 @@ export const objectHeader = (messages: ReadonlyArray<Message>): Uint8Array => {
   return sealed(text("OHDR"), bytes(2, 0b10), u32(written.length), written)
 }
 
-/** III.E: texts in one collection, numbered from 1. Readers expect no collection of less than 4096 bytes. */
+/** Section III.E: texts in one collection, numbered from 1. Readers expect a collection to have at least 4096 bytes. */
 export const heapCollection = (texts: ReadonlyArray<Uint8Array>): Uint8Array => {
   const objects = join(
     texts.map((data, index) => join([u16(index + 1), u16(1), new Uint8Array(4), u64(data.length), padded(data)])),
@@ -82,17 +73,17 @@ export const heapCollection = (texts: ReadonlyArray<Uint8Array>): Uint8Array => 
   return join([text("GCOL"), bytes(1, 0, 0, 0), u64(size), objects, rest])
 }
 
-/** IV.A.2.b, version 2. */
+/** Section IV.A.2.b, version 2. */
 const dataspace = (shape: ReadonlyArray<number>): Uint8Array =>
   join([bytes(2, shape.length, 0, shape.length === 0 ? 0 : 1), ...shape.map(u64)])
 
-/** IV.A.2.d: IEEE 754 single precision; the sign is bit 31, then 8 bits from 23 on, biased by 127, then 23 bits. */
+/** Section IV.A.2.d: IEEE 754 single precision, with the sign in bit 31, 8 bits of exponent (bias 127) and 23 of fraction. */
 const float32 = join([bytes(0x11, 0x20, 31, 0), u32(4), u16(0), u16(32), bytes(23, 8, 0, 23), u32(127)])
 
-/** IV.A.2.d: text of any length in UTF-8, which is a sequence of unsigned bytes; a value is a place in a heap. */
+/** Section IV.A.2.d: UTF-8 text of any length, as a sequence of unsigned bytes; a value refers to a place in the heap. */
 const anyText = join([bytes(0x19, 0x01, 0x01, 0x00), u32(16), bytes(0x10, 0, 0, 0), u32(1), u16(0), u16(8)])
 
-/** Where a text is: in which collection and under which number. */
+/** The place of a text in the heap: its collection, and its number in it. */
 export interface TextPlace {
   readonly length: number
   readonly collection: number
@@ -104,10 +95,10 @@ const reference = ({ length, collection, index }: TextPlace): Uint8Array =>
 
 const utf8Name = 1
 
-/** IV.A.2.v: that an object keeps its attributes in its own header. Without it, HDF5's library counts none. */
+/** Section IV.A.2.v: the object keeps its attributes in its header. Without this message HDF5's library finds none. */
 export const attributeInfo: Message = { type: 0x15, flags: 4, data: join([bytes(0, 0), nowhere, nowhere]) }
 
-/** IV.A.2.m, version 3: an attribute that is one text. */
+/** Section IV.A.2.m, version 3: an attribute whose value is one text. */
 export const attribute = (name: string, place: TextPlace): Message => {
   const ended = join([text(name), bytes(0)])
   const scalar = dataspace([])
@@ -115,21 +106,21 @@ export const attribute = (name: string, place: TextPlace): Message => {
   return { type: 0x0c, data: join([bytes(3, 0), sizes, bytes(utf8Name), ended, anyText, scalar, reference(place)]) }
 }
 
-/** IV.A.2.c and k: a group that keeps its links in its own header. */
+/** Sections IV.A.2.c and k: a group that keeps its links in its header. */
 export const groupMessages: ReadonlyArray<Message> = [
   { type: 0x02, data: join([bytes(0, 0), nowhere, nowhere]) },
   { type: 0x0a, flags: 1, data: bytes(0, 0) },
 ]
 
-/** IV.A.2.g: a hard link, whose name's length takes 2 bytes. */
+/** Section IV.A.2.g: a hard link; the length of its name takes 2 bytes. */
 export const link = (name: string, address: number): Message => {
   const named = text(name)
   return { type: 0x06, data: join([bytes(1, 0b10001, utf8Name), u16(named.length), named, u64(address)]) }
 }
 
 /**
- * A dataset's shape, kind, fill value (allotted late, written where set, and there is none of one's own) and place,
- * IV.A.2.b, d, f and i.
+ * Sections IV.A.2.b, d, f and i: the shape, the number type, the fill value (space allocated late, written if set, none
+ * defined) and the place of a dataset.
  */
 export const datasetMessages = (
   shape: ReadonlyArray<number>,

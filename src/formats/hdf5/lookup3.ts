@@ -1,16 +1,16 @@
-/**
- * Bob Jenkins' lookup3 hash of bytes, starting from 0: the checksum of HDF5's metadata.
- * Public domain, https://burtleburtle.net/bob/c/lookup3.c; written anew from its description.
- */
 const rotate = (value: number, by: number): number => (value << by) | (value >>> (32 - by))
 
+/**
+ * Computes Bob Jenkins' lookup3 hash with initial value 0, which is the checksum of HDF5's metadata. It is in the public
+ * domain: https://burtleburtle.net/bob/c/lookup3.c; this code was written from its description.
+ */
 export const lookup3 = (bytes: Uint8Array): number => {
   const { length } = bytes
   let a = (0xdeadbeef + length) | 0
   let b = a
   let c = a
   let at = 0
-  /** Four bytes, those after the end being 0. */
+  /** Reads four bytes as an integer; bytes after the end count as 0. */
   const word = (offset: number): number =>
     (bytes[at + offset] ?? 0) |
     ((bytes[at + offset + 1] ?? 0) << 8) |
@@ -36,7 +36,7 @@ export const lookup3 = (bytes: Uint8Array): number => {
     c = (c - b) ^ rotate(b, 4)
     b = (b + a) | 0
   }
-  // No bytes are left only where there were none.
+  // The loop leaves 1 to 12 bytes, unless the input is empty.
   if (length === 0) return c >>> 0
   take()
   c = (c ^ b) - rotate(b, 14)

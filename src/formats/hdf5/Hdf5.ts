@@ -1,4 +1,12 @@
-import { complain } from "./ExportError.ts"
+/**
+ * Writes HDF5 files of groups, float32 datasets and text attributes. Equal trees give equal bytes.
+ *
+ * @example
+ * ```ts
+ * encode({ attributes: { unit: "m" }, children: { lengths: { shape: [2], data: Float32Array.of(1, 2) } } })
+ * ```
+ */
+import { Schema } from "effect"
 import {
   attribute,
   attributeInfo,
@@ -12,17 +20,24 @@ import {
   superblock,
   superblockSize,
   type TextPlace,
-} from "../formats/hdf5/encoding.ts"
+} from "./encoding.ts"
+
+/** A tree that cannot be written as HDF5. The message begins with the path of the node. */
+export class Hdf5Error extends Schema.TaggedError<Hdf5Error>()("Hdf5Error", { message: Schema.String }) {}
+
+const refuse = (message: string): never => {
+  throw new Hdf5Error({ message })
+}
 
 export type Attributes = Readonly<Record<string, string>>
 
-/** A folder of an HDF5 file. */
+/** A group: the folder of an HDF5 file. */
 export interface Group {
   readonly attributes?: Attributes | undefined
   readonly children: Readonly<Record<string, Node>>
 }
 
-/** Numbers with a shape: [] is one number alone. */
+/** An array of numbers with its shape; the shape of a single number is `[]`. */
 export interface Dataset {
   readonly attributes?: Attributes | undefined
   readonly shape: ReadonlyArray<number>
@@ -31,11 +46,11 @@ export interface Dataset {
 
 export type Node = Group | Dataset
 
-/** A collection numbers its texts by 16 bits; this many are written before the next one begins. */
-const textsOfCollection = 4096
+/** A heap collection numbers its texts with 16 bits; we start a new one after this many. */
+const textsPerCollection = 4096
 const mostDimensions = 32
 
-/** A node whose attributes' values have their numbers among all texts of the file. */
+/** A node in which each attribute refers to its value by an index into the texts of the whole file. */
 interface Planned {
   readonly path: string
   readonly attributes: ReadonlyArray<{ readonly name: string; readonly text: number }>
@@ -44,10 +59,7 @@ interface Planned {
     | { readonly kind: "group"; readonly children: ReadonlyArray<{ readonly name: string; readonly node: Planned }> }
 }
 
-/**
- * A tree as the bytes of an HDF5 file. Equal trees give equal bytes. Throws an ExportError where a name, a text or a
- * shape cannot be.
- */
+/** Returns the bytes of an HDF5 file. Throws an `Hdf5Error` if a name, a text or a shape cannot be written. */
 export const encode = (root: Group): Uint8Array => {
   const texts: Array<Uint8Array> = []
   const plan = planned(root, "/", texts)
@@ -59,7 +71,7 @@ export const encode = (root: Group): Uint8Array => {
 
 type Append = (data: Uint8Array) => number
 
-/** What is appended begins at a multiple of eight bytes; the start is written last, when all else is known. */
+/** Aligns each part to eight bytes. The head of the file is written last: it holds the address of the root. */
 const appender = (start: number) => {
   const parts: Array<{ readonly at: number; readonly data: Uint8Array }> = []
   let end = start
@@ -80,10 +92,9 @@ const appender = (start: number) => {
 
 const planned = (node: Node, path: string, texts: Array<Uint8Array>): Planned => {
   const attributes = Object.entries(node.attributes ?? {}).map(([name, value]) => {
-    const what = `${path}: the attribute "${name}"`
-    if (name === "") complain(`${path}: an attribute needs a name`)
-    checkText(`${what}'s name`, name)
-    checkText(what, value)
+    if (name === "") refuse(`${path}: an attribute has an empty name; expected a name`)
+    checkText(`${path}: the name of the attribute "${name}"`, name)
+    checkText(`${path}: the value of the attribute "${name}"`, value)
     return { name, text: texts.push(new TextEncoder().encode(value)) - 1 }
   })
   if ("data" in node) {
@@ -91,34 +102,41 @@ const planned = (node: Node, path: string, texts: Array<Uint8Array>): Planned =>
     return { path, attributes, content: { kind: "dataset", dataset: node } }
   }
   const children = Object.entries(node.children).map(([name, child]) => {
-    if (name === "" || name === "." || name.includes("/")) complain(`${path}: nothing can be named "${name}"`)
+    if (name === "" || name === "." || name.includes("/")) {
+      refuse(`${path}: found a child named "${name}"; expected a name other than "" and ".", without "/"`)
+    }
     checkText(`${path}: the name "${name}"`, name)
     return { name, node: planned(child, path === "/" ? `/${name}` : `${path}/${name}`, texts) }
   })
   return { path, attributes, content: { kind: "group", children } }
 }
 
-/** Texts end at their first zero, and a half of a pair is no character. */
-const checkText = (what: string, value: string): void => {
-  if (value.includes("\0") || !value.isWellFormed()) complain(`${what} cannot be written as text`)
+/** HDF5 ends a text at its first zero byte, and UTF-8 has no lone surrogates. */
+const checkText = (where: string, value: string): void => {
+  if (value.includes("\0") || !value.isWellFormed()) {
+    refuse(`${where} has a zero character or half of a surrogate pair; expected text that UTF-8 can hold`)
+  }
 }
 
 const checkShape = (path: string, { shape, data }: Dataset): void => {
   const fits = shape.length <= mostDimensions && shape.every((size) => Number.isSafeInteger(size) && size >= 0)
-  if (!fits) complain(`${path}: [${shape.join(", ")}] is no shape`)
+  if (!fits) {
+    refuse(`${path}: expected a shape of at most ${mostDimensions} whole numbers from 0, found [${shape.join(", ")}]`)
+  }
   const needed = shape.reduce((product, size) => product * size, 1)
-  if (needed !== data.length)
-    complain(`${path} has ${data.length} numbers, its shape [${shape.join(", ")}] needs ${needed}`)
+  if (needed !== data.length) {
+    refuse(`${path}: expected ${needed} numbers for the shape [${shape.join(", ")}], found ${data.length}`)
+  }
 }
 
-/** An empty text is in no heap, as HDF5's own library has it. */
+/** An empty text has no place in the heap; HDF5's own library does the same. */
 const noPlace: TextPlace = { length: 0, collection: 0, index: 0 }
 
 const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyArray<TextPlace> => {
   const places = texts.map(() => noPlace)
   const kept = texts.map((data, text) => ({ data, text })).filter(({ data }) => data.length > 0)
-  for (let start = 0; start < kept.length; start += textsOfCollection) {
-    const some = kept.slice(start, start + textsOfCollection)
+  for (let start = 0; start < kept.length; start += textsPerCollection) {
+    const some = kept.slice(start, start + textsPerCollection)
     const collection = append(heapCollection(some.map(({ data }) => data)))
     for (const [index, { data, text }] of some.entries()) {
       places[text] = { length: data.length, collection, index: index + 1 }
@@ -127,12 +145,14 @@ const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyA
   return places
 }
 
-/** What a node holds comes before it: its header needs to know where. */
+/** Writes the contents of a node before its header, because the header holds their addresses. */
 const writeNode = (node: Planned, places: ReadonlyArray<TextPlace>, append: Append): number => {
   const attributes = node.attributes.map(({ name, text }) => attribute(name, places[text]))
   const info = attributes.length === 0 ? [] : [attributeInfo]
   const messages = [...contentOf(node, places, append), ...info, ...attributes]
-  if (messages.some(({ data }) => data.length > longestMessage)) complain(`${node.path}: a name in it is too long`)
+  if (messages.some(({ data }) => data.length > longestMessage)) {
+    refuse(`${node.path}: a name in it is too long; expected less than ${longestMessage} bytes`)
+  }
   return append(objectHeader(messages))
 }
 

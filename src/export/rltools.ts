@@ -1,10 +1,8 @@
 /**
- * HDF5 files: groups, float32 datasets and attributes that are texts, and a policy laid out in them as RLtools does, so
- * that its loaders take it.
+ * Writes a policy as an HDF5 file in the layout of RLtools, so that its loaders read it.
  *
  * @example
  * ```ts
- * encode({ attributes: { unit: "m" }, children: { lengths: { shape: [2], data: Float32Array.of(1, 2) } } })
  * actorToHdf5(actor, { checkpointName: "pendulum", meta: { environment: { name: "pendulum" } }, example })
  * ```
  */
@@ -18,33 +16,31 @@ import {
   outputSize,
   precisionOf,
 } from "./DenseActor.ts"
-import { complain } from "./ExportError.ts"
-import { type Dataset, encode, type Group } from "./hdf5File.ts"
-
-export { ExportError } from "./ExportError.ts"
-export { type Attributes, type Dataset, encode, type Group, type Node } from "./hdf5File.ts"
+import { refuse } from "./ExportError.ts"
+import { type Dataset, encode, type Group } from "../formats/hdf5/Hdf5.ts"
 
 export interface Hdf5Options {
   readonly checkpointName: string
-  /** Kept as JSON. RLtools writes `{ environment: … }`. */
+  /** Saved as JSON. RLtools writes `{ environment: … }`. */
   readonly meta: Schema.Json
-  /** What whoever loads the file can check himself by. */
+  /** An input and its output, by which a loader can check itself. */
   readonly example: Example
 }
 
 /**
- * A policy as RLtools' `checkpoint.h5`: `actor` is a sequence of layers, `example` an input and its output, each
- * [1, rows, numbers]. Throws an ExportError where RLtools has no such layer.
+ * Writes a policy as RLtools' `checkpoint.h5`: `actor` is a sequence of layers; `example` holds an input and its output,
+ * each of shape [1, rows, size]. Throws an `ExportError` if RLtools lacks a layer, and an `Hdf5Error` if HDF5 cannot hold
+ * the name.
  *
- * RLtools' `mlp` has hidden layers that are all alike. Where the policy's are not, its layers stand in the sequence one
- * by one. Of the loaders, the one for browsers does not know GELU.
+ * All hidden layers of RLtools' `mlp` have the same size and activation. If those of the policy differ, each layer becomes
+ * one item of the sequence. RLtools' loader for browsers does not know GELU.
  */
 export const actorToHdf5 = (actor: DenseActor, { checkpointName, meta, example }: Hdf5Options): Uint8Array => {
   const rows = checkExport(actor, example)
-  // HDF5 gives back an empty text as no text at all, which RLtools' loader trips over.
-  if (checkpointName === "") complain("a checkpoint needs a name")
-  // There the env stretches or cuts off what a policy says.
-  if (actor.bounds !== undefined) complain("RLtools has no layer for bounds of actions")
+  // HDF5 reads an empty text as a missing one, at which RLtools' loader fails.
+  if (checkpointName === "") refuse("checkpointName: expected a name, found an empty text")
+  // In RLtools, the env scales or clips the actions of a policy.
+  if (actor.bounds !== undefined) refuse("bounds: RLtools has no layer for bounds of actions; leave them out")
   const layers = [...standardize(actor), ...dense(actor), ...squash(actor)]
   return encode({
     children: {
@@ -83,7 +79,7 @@ const parameters = (shape: ReadonlyArray<number>, data: Float32Array): Group => 
 const standardize = ({ inputs, normalisation }: DenseActor): ReadonlyArray<Group> => {
   if (normalisation === undefined) return []
   if (normalisation.clip !== undefined) {
-    complain("RLtools' standardize has no limit: leave out the normalisation's clip where inputs stay within it")
+    refuse("normalisation.clip: RLtools' standardize does not clip; leave clip out if inputs stay within it")
   }
   const mean = parameters([inputs], normalisation.mean)
   const precision = parameters([inputs], precisionOf(normalisation))
@@ -102,7 +98,7 @@ const activationNames: Readonly<Record<Activation, string | undefined>> = {
 
 const denseGroup = ({ weights, biases, activation }: DenseLayer): Group => {
   const outputs = biases.length
-  const named = activationNames[activation] ?? complain(`RLtools has no activation ${activation}`)
+  const named = activationNames[activation] ?? refuse(`activation: RLtools has no ${activation}`)
   return {
     attributes: { activation_function: named, type: "dense" },
     children: {

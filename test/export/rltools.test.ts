@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { type DenseActor, ExportError } from "../../src/export/DenseActor.ts"
-import { actorToHdf5, encode, type Group, type Hdf5Options } from "../../src/export/hdf5.ts"
-import { lookup3 } from "../../src/formats/hdf5/lookup3.ts"
+import type { DenseActor } from "../../src/export/DenseActor.ts"
+import { ExportError } from "../../src/export/ExportError.ts"
+import { actorToHdf5, type Hdf5Options } from "../../src/export/rltools.ts"
 import { drawnLayer, rowsFor, squashed, uneven } from "./actors.ts"
-import { checksum, type Found, read } from "./hdf5Reader.ts"
+import { type Found, read } from "../formats/hdf5/hdf5Reader.ts"
 import { inFolder, isInstalled, output } from "./programs.ts"
 
 const options = (actor: DenseActor): Hdf5Options => ({
@@ -30,79 +30,8 @@ const refused = (make: () => unknown): string => {
   return assert.fail("it was written")
 }
 
-describe("the checksum", () => {
-  it("is its author's, for the texts that he gives", () => {
-    const text = new TextEncoder().encode("Four score and seven years ago")
-    for (const sum of [lookup3, checksum]) {
-      assert.strictEqual(sum(new Uint8Array(0)), 0xdeadbeef)
-      assert.strictEqual(sum(text), 0x17770551)
-    }
-  })
-})
-
-describe("an HDF5 file", () => {
-  const data = Float32Array.of(1, -0, 3.5, Infinity, NaN, 1e-45)
-  const tree: Group = {
-    attributes: { "": "x" },
-    children: { numbers: { shape: [2, 3], data } },
-  }
-
-  it("begins with its signature, a superblock of version 2 and its length", () => {
-    const bytes = encode({ children: {} })
-    const start = [0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a, 2, 8, 8, 0]
-    assert.deepStrictEqual([...bytes.subarray(0, 12)], start)
-    assert.strictEqual(new DataView(bytes.buffer).getBigUint64(28, true), BigInt(bytes.length))
-    assert.deepEqual(read(bytes), { attributes: {}, children: {} })
-  })
-
-  it("holds groups, numbers and texts, also none of them and very many", () => {
-    const many = Object.fromEntries(
-      Array.from({ length: 5000 }, (_, index) => [`text ${index}`, `${index} ü`.repeat(index % 7)]),
-    )
-    const given: Group = {
-      attributes: { long: "x".repeat(200_000), empty: "" },
-      children: {
-        "a b": { attributes: many, children: {} },
-        "ü 漢": { shape: [2, 3], data, attributes: { unit: "m" } },
-        one: { shape: [], data: Float32Array.of(7) },
-        none: { shape: [2, 0], data: new Float32Array(0) },
-        // A part of a larger array.
-        part: { shape: [2], data: data.subarray(2, 4) },
-      },
-    }
-    const found = read(encode(given))
-    assert.deepEqual(found.attributes, given.attributes)
-    assert.deepEqual(at(found, "a b").attributes, many)
-    assert.deepEqual(at(found, "ü 漢"), { attributes: { unit: "m" }, shape: [2, 3], data })
-    assert.deepEqual(at(found, "one"), { attributes: {}, shape: [], data: Float32Array.of(7) })
-    assert.deepEqual(at(found, "none"), { attributes: {}, shape: [2, 0], data: new Float32Array(0) })
-    assert.deepEqual(at(found, "part").data, Float32Array.of(3.5, Infinity))
-    assert.deepEqual(encode(given), encode(given))
-  })
-
-  it("refuses names, texts and shapes that cannot be", () => {
-    const numbers = { shape: [2], data: new Float32Array(2) }
-    const cases: ReadonlyArray<readonly [string, Group]> = [
-      ["/: an attribute needs a name", tree],
-      [`/: nothing can be named ""`, { children: { "": numbers } }],
-      [`/a: nothing can be named "b/c"`, { children: { a: { children: { "b/c": numbers } } } }],
-      [`/a: nothing can be named "."`, { children: { a: { children: { ".": numbers } } } }],
-      [`/: the attribute "a" cannot be written as text`, { attributes: { a: "x\0y" }, children: {} }],
-      [`/: the attribute "a" cannot be written as text`, { attributes: { a: "\ud800" }, children: {} }],
-      ["/a has 2 numbers, its shape [3] needs 3", { children: { a: { ...numbers, shape: [3] } } }],
-      ["/a: [2, 0.5, 2] is no shape", { children: { a: { ...numbers, shape: [2, 0.5, 2] } } }],
-      ["/: a name in it is too long", { children: { ["x".repeat(70_000)]: numbers } }],
-    ]
-    for (const [message, group] of cases)
-      assert.strictEqual(
-        refused(() => encode(group)),
-        message,
-      )
-  })
-})
-
 describe("a policy as RLtools' checkpoint.h5", () => {
-  it("is a sequence: inputs standardised, a network, an action squashed; and an example", () => {
+  it("is a sequence of standardize, mlp and sample_and_squash, with an example", () => {
     const given = options(squashed)
     const file = read(actorToHdf5(squashed, given))
     assert.deepStrictEqual(Object.keys(file.children ?? {}), ["actor", "example"])
@@ -149,7 +78,7 @@ describe("a policy as RLtools' checkpoint.h5", () => {
     })
   })
 
-  it("has its dense layers one by one where RLtools' network could not hold them", () => {
+  it("lists its dense layers one by one if RLtools' mlp cannot hold them", () => {
     const types = (actor: DenseActor) =>
       Object.values(at(read(actorToHdf5(actor, options(actor))), "actor/layers").children ?? {}).map(
         ({ attributes }) => attributes["activation_function"] ?? attributes["type"],
@@ -161,22 +90,25 @@ describe("a policy as RLtools' checkpoint.h5", () => {
     assert.deepStrictEqual(types({ inputs: 2, layers: [drawnLayer(2, 3, "relu"), drawnLayer(3, 1, "tanh")] }), ["mlp"])
   })
 
-  it("is refused where RLtools has no such layer", () => {
+  it("is refused if RLtools lacks a layer", () => {
     const written = (actor: DenseActor) => refused(() => actorToHdf5(actor, options(actor)))
-    assert.strictEqual(written({ inputs: 2, layers: [drawnLayer(2, 1, "silu")] }), "RLtools has no activation silu")
+    assert.strictEqual(written({ inputs: 2, layers: [drawnLayer(2, 1, "silu")] }), "activation: RLtools has no silu")
     const normalisation = { mean: new Float32Array(3), deviation: Float32Array.of(1, 1, 1), clip: 5 }
-    assert.include(written({ ...squashed, normalisation }), "RLtools' standardize has no limit")
+    assert.include(written({ ...squashed, normalisation }), "RLtools' standardize does not clip")
     const bounds = { low: Float32Array.of(0, 0), high: Float32Array.of(1, 1), scaled: true }
-    assert.strictEqual(written({ ...squashed, bounds }), "RLtools has no layer for bounds of actions")
+    assert.strictEqual(
+      written({ ...squashed, bounds }),
+      "bounds: RLtools has no layer for bounds of actions; leave them out",
+    )
     const nameless = { ...options(uneven), checkpointName: "" }
     assert.strictEqual(
       refused(() => actorToHdf5(uneven, nameless)),
-      "a checkpoint needs a name",
+      "checkpointName: expected a name, found an empty text",
     )
     const short = { ...options(uneven), example: { input: new Float32Array(4), output: new Float32Array(1) } }
     assert.include(
       refused(() => actorToHdf5(uneven, short)),
-      "the example has 4 numbers in and 1 out",
+      "example: expected at least one row",
     )
   })
 

@@ -23,7 +23,7 @@ const games = 20
 const player = Scripted.layer(({ messages, seed }) =>
   TextTicTacToe.random(messages.at(-1)?.content ?? "", Rng.stream(seed ?? 0)),
 )
-const models = Lm.around(seeded).pipe(Layer.provide(player))
+const models = Lm.middleware(seeded).pipe(Layer.provide(player))
 
 const example = Effect.gen(function* () {
   const agent = yield* MemorylessAgent.make({ model: "player", traceTokens: true })

@@ -38,7 +38,7 @@ const agentWith = (wait: Effect.Effect<void> | null): Promise<Agent> =>
     Effect.runPromise,
   )
 
-const batchOf = (agent: Agent, size: number, concurrency: number): RolloutEngine.Batch => {
+const batchOf = (agent: Agent, size: number, concurrency: number): RolloutEngine.RolloutBatch => {
   const tasks = { size, digest: "sums", at: () => Effect.succeed(question) }
   return {
     tasks,
@@ -48,7 +48,7 @@ const batchOf = (agent: Agent, size: number, concurrency: number): RolloutEngine
   }
 }
 
-const counted = (batch: RolloutEngine.Batch, episodes: number): Promise<void> => {
+const counted = (batch: RolloutEngine.RolloutBatch, episodes: number): Promise<void> => {
   let good = 0
   const tell = ({ rollouts: [rollout] }: { readonly rollouts: ReadonlyArray<{ readonly totalReward: number }> }) =>
     Effect.sync(() => void (good += rollout.totalReward))

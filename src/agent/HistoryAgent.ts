@@ -8,7 +8,7 @@ import { make as recollection, promptOf } from "./internal/Recollection.ts"
 import * as HistoryList from "./memory/HistoryList.ts"
 import type { Memory } from "./memory/Memory.ts"
 
-export interface Config extends Conversation.AgentSettings {
+export interface HistoryAgentConfig extends Conversation.AgentSettings {
   /** Where experience is kept, and how it is found again; the last 100 entries unless given. */
   readonly memory?: Memory | null
   /** How many entries a prompt holds; null: all, 0: none. */
@@ -31,13 +31,13 @@ export const type = "history_agent"
  * })
  * ```
  */
-export const make = (config: Config): Effect.Effect<Agent, ConfigError, Lm> =>
+export const make = (config: HistoryAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
   Effect.gen(function* () {
     yield* checkCount(type, "history_k", config.historyK)
     return build(config, yield* Lm, config.memory ?? HistoryList.make(), true)
   })
 
-const build = (config: Config, lm: LmService, memory: Memory, training: boolean): Agent => {
+const build = (config: HistoryAgentConfig, lm: LmService, memory: Memory, training: boolean): Agent => {
   const { historyK = null } = config
   const own = training ? memory : memory.readOnly
   const conversation = Conversation.make({ agent: type, settings: config, lm })

@@ -4,7 +4,7 @@ import type { Agent } from "./Agent.ts"
 import * as Conversation from "./Conversation.ts"
 import { withoutTools } from "./internal/agents.ts"
 
-export type Config = Conversation.AgentSettings
+export type MemorylessAgentConfig = Conversation.AgentSettings
 
 export const type = "memoryless_agent"
 
@@ -16,9 +16,10 @@ export const type = "memoryless_agent"
  * const agent = yield* MemorylessAgent.make({ model: "gpt-4.1-mini", systemPrompt: "Answer with a number." })
  * ```
  */
-export const make = (config: Config): Effect.Effect<Agent, never, Lm> => Effect.map(Lm, (lm) => build(config, lm, true))
+export const make = (config: MemorylessAgentConfig): Effect.Effect<Agent, never, Lm> =>
+  Effect.map(Lm, (lm) => build(config, lm, true))
 
-const build = (config: Config, lm: LmService, training: boolean): Agent => {
+const build = (config: MemorylessAgentConfig, lm: LmService, training: boolean): Agent => {
   const conversation = Conversation.make({ agent: type, settings: config, lm })
   return {
     type,

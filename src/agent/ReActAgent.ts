@@ -12,7 +12,7 @@ import type { Memory } from "./memory/Memory.ts"
 import { map, type Parser, parsed, type ParserOptions, refused } from "./Parser.ts"
 import type { Tool } from "./Tool.ts"
 
-export interface Config extends Omit<AgentSettings, "parser"> {
+export interface ReActAgentConfig extends Omit<AgentSettings, "parser"> {
   /** Called by an action line: `Action: add[{"a": 1, "b": 2}]`. */
   readonly tools?: ReadonlyArray<Tool>
   /** How often the model is asked for one action; 8 unless given. */
@@ -123,7 +123,7 @@ const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
  * const agent = yield* ReActAgent.make({ model: "vllm:small", tools: [lookup] })
  * ```
  */
-export const make = (config: Config): Effect.Effect<Agent, ConfigError, Lm> =>
+export const make = (config: ReActAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
   Effect.gen(function* () {
     const { tools = [], maxCalls = 8, memory = null, historyK = null, parser } = config
     yield* checkCount(type, "max_calls", maxCalls, 1)

@@ -10,7 +10,7 @@ import { entry } from "./memory/entries.ts"
 import type { Memory, MemoryEntry } from "./memory/Memory.ts"
 import * as Reflections from "./memory/Reflections.ts"
 
-export interface Config extends Conversation.AgentSettings {
+export interface ReflexionAgentConfig extends Conversation.AgentSettings {
   /** The last 200 entries and as many reflections, unless given. */
   readonly memory?: Memory | null
   /** How many entries a prompt holds besides reflections; null: all, 0: none. */
@@ -45,14 +45,14 @@ const isReflection = (type: string): boolean => type === "Reflection"
  * const agent = yield* ReflexionAgent.make({ model: "gpt-4.1-mini", reflectOnFailureOnly: true })
  * ```
  */
-export const make = (config: Config): Effect.Effect<Agent, ConfigError, Lm> =>
+export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
   Effect.gen(function* () {
     yield* checkCount(type, "history_k", config.historyK)
     yield* checkCount(type, "max_reflections_in_prompt", config.maxReflectionsInPrompt)
     return build(config, yield* Lm, config.memory ?? Reflections.make(), true)
   })
 
-const build = (config: Config, lm: LmService, memory: Memory, training: boolean): Agent => {
+const build = (config: ReflexionAgentConfig, lm: LmService, memory: Memory, training: boolean): Agent => {
   const { historyK = null, maxReflectionsInPrompt = 10 } = config
   const own = training ? memory : memory.readOnly
   const settings = { ...config, systemPrompt: config.agentSystemPrompt ?? config.systemPrompt ?? null }
@@ -132,7 +132,7 @@ const build = (config: Config, lm: LmService, memory: Memory, training: boolean)
 }
 
 const reflectionMessages = (
-  { reflectionSystemPrompt, reflectionFewShotExamples }: Config,
+  { reflectionSystemPrompt, reflectionFewShotExamples }: ReflexionAgentConfig,
   trail: ReadonlyArray<MemoryEntry>,
   score: number,
 ): ReadonlyArray<ChatMessage> => {

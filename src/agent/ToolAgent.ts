@@ -8,7 +8,7 @@ import { talking } from "./internal/talking.ts"
 import type { Memory } from "./memory/Memory.ts"
 import type { Tool } from "./Tool.ts"
 
-export interface Config extends AgentSettings {
+export interface ToolAgentConfig extends AgentSettings {
   /** The agent runs these itself, and the model goes on with their results. */
   readonly tools?: ReadonlyArray<Tool>
   /** How often the model is asked for one action; 8 unless given. */
@@ -33,7 +33,7 @@ export const type = "tool_agent"
  * const agent = yield* ToolAgent.make({ model: "gpt-4.1-mini", tools: [add], maxCalls: 5 })
  * ```
  */
-export const make = (config: Config): Effect.Effect<Agent, ConfigError, Lm> =>
+export const make = (config: ToolAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
   Effect.gen(function* () {
     const { tools = [], maxCalls = 8, shotClock = true, memory = null, historyK = null } = config
     yield* checkCount(type, "max_calls", maxCalls, 1)

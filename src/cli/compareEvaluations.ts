@@ -4,11 +4,11 @@ import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
 import { toCamelCase } from "../config/Config.ts"
 import { messageOf, oneLine } from "../config/text.ts"
-import type { RolloutsError } from "../episode/rollouts/RolloutsError.ts"
+import type { JsonLinesError } from "../formats/jsonLines.ts"
 import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 
-export type CompareError = RolloutsError | UsageError
+export type CompareError = JsonLinesError | UsageError
 
 // Loaded when they are asked for, as all that needs models is.
 const evaluations = Effect.promise(() => import("../evaluate/Evaluations.ts"))

@@ -8,6 +8,7 @@
  */
 import { Schema } from "effect"
 import { ModelCall, ToolResult } from "../agent/Agent.ts"
+import { type LmUsage, noUsage } from "../lm/Chat.ts"
 import { Feedback } from "../task/TextEnv.ts"
 
 export const TruncationReason = Schema.Literals(["max_steps", "env", "max_seq_len"])
@@ -120,3 +121,19 @@ export type Rollout = typeof Rollout.Type
 
 /** The rewards of all steps: each counts once. */
 export const totalReward = (steps: ReadonlyArray<Step>): number => steps.reduce((sum, { reward }) => sum + reward, 0)
+
+/** Adds up the calls to the language model in these rollouts. */
+export const usageOf = (rollouts: Iterable<Rollout>): LmUsage => {
+  let { calls, retries, inputTokens, outputTokens } = noUsage
+  for (const { steps } of rollouts) {
+    for (const step of steps) {
+      if (step._tag !== "AgentStep") continue
+      const { usage, attempts } = step.call.completion
+      calls++
+      retries += attempts - 1
+      inputTokens += usage.inputTokens
+      outputTokens += usage.outputTokens
+    }
+  }
+  return { calls, retries, inputTokens, outputTokens }
+}

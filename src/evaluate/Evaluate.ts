@@ -16,13 +16,12 @@ import type { Agent } from "../agent/Agent.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
 import type { TextEnv } from "../task/TextEnv.ts"
 import { inOrder } from "../episode/rollouts/inOrder.ts"
-import { isFinal } from "../episode/rollouts/isFinal.ts"
 import type { Episode, EpisodeFailure, Protocol } from "../episode/Protocol.ts"
 import { goesOn, type Step } from "../episode/Rollout.ts"
 import type { Tasks } from "../episode/rollouts/RolloutEngine.ts"
 import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
 import { CallContext } from "../lm/Lm.ts"
-import type { LmError } from "../lm/LmError.ts"
+import { type LmError, isFinal } from "../lm/LmError.ts"
 import { stream } from "../rng/Rng.ts"
 import type { About, Played, TimedStep } from "./Played.ts"
 import { scored } from "./scored.ts"
@@ -46,7 +45,7 @@ export interface Evaluation<Env extends About = TextEnv> {
 }
 
 /** A protocol by which an agent is played as it is: its memory is read, and can't be written. */
-export const frozen = (agent: Agent, options: SingleAgent.Options = {}): Protocol => ({
+export const frozen = (agent: Agent, options: SingleAgent.SingleAgentOptions = {}): Protocol => ({
   name: "SingleAgent",
   play: Effect.fnUntraced(function* (episode: Episode) {
     const player = yield* agent.cloneForEpisode({ training: false, shareMemory: true })

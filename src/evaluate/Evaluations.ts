@@ -30,8 +30,7 @@ import { locate, unplacedModel, withPlaces } from "../config/places.ts"
 import { sha256 } from "../config/sha256.ts"
 import * as Datasets from "../task/Datasets.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
-import { linesOf, valueOf } from "../episode/rollouts/jsonLines.ts"
-import { RolloutsError } from "../episode/rollouts/RolloutsError.ts"
+import { JsonLinesError, linesOf, valueOf } from "../formats/jsonLines.ts"
 import type { OwnPlace, RunStore } from "../run/store/RunStore.ts"
 import { priceOf, Spent } from "../lm/middleware/budgeted.ts"
 import { Lm } from "../lm/Lm.ts"
@@ -217,14 +216,14 @@ const rowOf = valueOf(EpisodeRow)
 /** The episodes of a finished evaluation, from its folder. */
 export const readRows = Effect.fnUntraced(function* (
   folder: string,
-): Effect.fn.Return<ReadonlyArray<EpisodeRow>, RolloutsError, FileSystem.FileSystem> {
+): Effect.fn.Return<ReadonlyArray<EpisodeRow>, JsonLinesError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const has = (file: string) => Effect.orElseSucceed(fs.exists(`${folder}/${file}`), () => false)
   if (!(yield* has(episodesFile)) || !(yield* has("return.json"))) {
     const why = (yield* has(episodesFile))
       ? "it has no return.json, so it goes on or was stopped"
       : `it has no ${episodesFile}`
-    return yield* new RolloutsError({
+    return yield* new JsonLinesError({
       path: folder,
       line: null,
       message: `${folder}: expected the folder of a finished evaluation; ${why}`,
@@ -242,13 +241,13 @@ export const compare = Effect.fnUntraced(function* (
   left: string,
   right: string,
   options: Pick<Report.Options, "confidence" | "seed"> = {},
-): Effect.fn.Return<ReadonlyArray<Report.ComparisonReport>, RolloutsError, FileSystem.FileSystem> {
+): Effect.fn.Return<ReadonlyArray<Report.ComparisonReport>, JsonLinesError, FileSystem.FileSystem> {
   const [before, after] = [yield* readRows(left), yield* readRows(right)]
   const scorers = scorersOf(before).filter((name) => scorersOf(after).includes(name))
   const found = Report.against(before, after, { ...options, scorers })
   if (found.length > 0) return found
   const why = scorers.length === 0 ? "no scorer" : "no task that was scored"
-  return yield* new RolloutsError({
+  return yield* new JsonLinesError({
     path: right,
     line: null,
     message: `${left} and ${right} have ${why} in common, so there is nothing to compare`,

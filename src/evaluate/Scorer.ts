@@ -15,7 +15,7 @@ import { normalise, unboxed } from "../task/answers/text.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type Played } from "./Played.ts"
 import { ScorerError } from "./ScorerError.ts"
-import { usageOf } from "../episode/usage.ts"
+import { usageOf } from "../episode/Rollout.ts"
 
 export { judge } from "./judge.ts"
 

@@ -7,7 +7,7 @@ import type { TaskSet } from "../task/TaskSet.ts"
 import { inOrder } from "../episode/rollouts/inOrder.ts"
 import type { Protocol } from "../episode/Protocol.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
-import type { RolloutsError } from "../episode/rollouts/RolloutsError.ts"
+import type { JsonLinesError } from "../formats/jsonLines.ts"
 import { encodeReturnFile, spreadOf } from "../run/evaluation.ts"
 import { finishedResult } from "../run/finishedResult.ts"
 import { derivedName } from "../run/identifier.ts"
@@ -88,7 +88,7 @@ export const EvaluationResult = Schema.Struct({
 })
 export type EvaluationResult = typeof EvaluationResult.Type
 
-export type ExecuteError = ConfigError | LmError | RunStoreError | RolloutsError | ScorerError
+export type ExecuteError = ConfigError | LmError | RunStoreError | JsonLinesError | ScorerError
 
 /** The tables in a run's folder. */
 export const episodesFile = "episodes.jsonl"

@@ -5,8 +5,7 @@
  */
 import { Effect, Schema, type Scope, Semaphore, Stream } from "effect"
 import { Sha256 } from "../config/sha256.ts"
-import { type Line, lines, valueOf } from "../episode/rollouts/jsonLines.ts"
-import { RolloutsError } from "../episode/rollouts/RolloutsError.ts"
+import { JsonLinesError, type Line, lines, valueOf } from "../formats/jsonLines.ts"
 import type { Part } from "../run/store/FileTree.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
@@ -51,7 +50,7 @@ const entryOf = valueOf(Entry)
 const isEntry = Schema.is(Entry)
 
 /** As it stands there, with its keys in their order: what is written of it again is the same text. */
-const asWritten = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Entry, RolloutsError> {
+const asWritten = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Entry, JsonLinesError> {
   const found = yield* jsonOf(path, line)
   return isEntry(found) ? found : yield* entryOf(path, line)
 })
@@ -73,7 +72,7 @@ const sealed = (value: unknown): string => {
 }
 
 /** Removes the digest from a line; fails where there is none, or the line is not what was written. */
-const unsealed = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Line, RolloutsError> {
+const unsealed = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Line, JsonLinesError> {
   const [, digest] = seal.exec(new TextDecoder().decode(line.bytes.subarray(-sealLength))) ?? []
   const bytes = line.bytes.slice(0, 1 - sealLength)
   bytes[bytes.length - 1] = closingBrace
@@ -83,8 +82,8 @@ const unsealed = Effect.fnUntraced(function* (path: string, line: Line): Effect.
 const closingBrace = "}".charCodeAt(0)
 const utf8 = new TextEncoder()
 
-const wasChanged = (path: string, { number }: Line): RolloutsError =>
-  new RolloutsError({
+const wasChanged = (path: string, { number }: Line): JsonLinesError =>
+  new JsonLinesError({
     path,
     line: number,
     message:
@@ -96,7 +95,7 @@ const wasChanged = (path: string, { number }: Line): RolloutsError =>
 /** What an earlier process left; a line that it was stopped within is cut off. */
 export const readEarlier = Effect.fnUntraced(function* (
   run: RunFiles,
-): Effect.fn.Return<Earlier, RunStoreError | RolloutsError> {
+): Effect.fn.Return<Earlier, RunStoreError | JsonLinesError> {
   if (!(yield* run.exists(journalFile))) return nothing
   const path = `${run.directory}/${journalFile}`
   let { evaluation, spent, seconds } = nothing
@@ -123,14 +122,14 @@ export const readEarlier = Effect.fnUntraced(function* (
 })
 
 /** An episode of an earlier process. */
-export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | RolloutsError> => {
+export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | JsonLinesError> => {
   const path = `${run.directory}/${journalFile}`
   return lines(run.stream(journalFile, kept)).pipe(
     Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => asWritten(path, content))),
     Stream.runHead,
     Effect.flatMap((found) =>
       Effect.fromOption(found).pipe(
-        Effect.mapError(() => new RolloutsError({ path, line: null, message: `${path}: it was changed meanwhile` })),
+        Effect.mapError(() => new JsonLinesError({ path, line: null, message: `${path}: it was changed meanwhile` })),
       ),
     ),
   )

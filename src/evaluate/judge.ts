@@ -1,8 +1,7 @@
 import { Effect } from "effect"
 import type { LmService } from "../lm/Lm.ts"
 import { type LmConfig, request } from "../lm/LmConfig.ts"
-import type { LmError } from "../lm/LmError.ts"
-import { isFinal } from "../episode/rollouts/isFinal.ts"
+import { type LmError, isFinal } from "../lm/LmError.ts"
 import { lastOf, type Played } from "./Played.ts"
 import type { Scorer } from "./Scorer.ts"
 

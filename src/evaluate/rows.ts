@@ -11,13 +11,12 @@
 import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
 import { Failure } from "../episode/rollouts/Outcome.ts"
-import { TruncationReason } from "../episode/Rollout.ts"
+import { TruncationReason, usageOf } from "../episode/Rollout.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type Played } from "./Played.ts"
 import type { Scorer } from "./Scorer.ts"
 import type { ScorerError } from "./ScorerError.ts"
-import { usageOf } from "../episode/usage.ts"
 
 const about = {
   /** By its name in the evaluation. */

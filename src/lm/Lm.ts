@@ -3,30 +3,22 @@
  * log) are functions from one such service to another, so they compose in any order.
  */
 import { Context, Effect, Layer } from "effect"
-import { LanguageModel } from "effect/ai"
 import type { Completion, LmRequest } from "./Chat.ts"
-import { toLm } from "./providers/languageModel.ts"
 import type { LmError } from "./LmError.ts"
 
 export interface LmService {
   readonly complete: (request: LmRequest) => Effect.Effect<Completion, LmError>
 }
 
-/** Around every call: `cached(store)`, `limited({ concurrency: 8 })` … */
-export type Around = (lm: LmService) => LmService
+/** Middleware every call: `cached(store)`, `limited({ concurrency: 8 })` … */
+export type Middleware = (lm: LmService) => LmService
 
 export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
   static readonly complete = (request: LmRequest): Effect.Effect<Completion, LmError, Lm> =>
     Effect.flatMap(Lm, (lm) => lm.complete(request))
 
-  /** Effect's own language model, whoever provides it. */
-  static readonly layer: Layer.Layer<Lm, never, LanguageModel.LanguageModel> = Layer.effect(
-    Lm,
-    Effect.map(LanguageModel.LanguageModel, toLm),
-  )
-
   /** The first function is the innermost. */
-  static readonly around = (...all: ReadonlyArray<Around>): Layer.Layer<Lm, never, Lm> =>
+  static readonly middleware = (...all: ReadonlyArray<Middleware>): Layer.Layer<Lm, never, Lm> =>
     Layer.effect(
       Lm,
       Effect.map(Lm, (lm) => all.reduce((inner, around) => around(inner), lm)),

@@ -39,3 +39,7 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
 /** What a filter withheld, or broke off, is no answer, whoever gave it: half of it could be scored as if it were whole. */
 export const withheld = (model: string): LmError =>
   new LmError({ model, reason: "refused", attempts: 1, message: `${model}: the answer was withheld by a filter` })
+
+/** Says whether every later call would fail in the same way: the key is wrong, or the budget is spent. */
+export const isFinal = (error: { readonly _tag: string }): error is LmError =>
+  error._tag === "LmError" && "reason" in error && (error.reason === "unauthorised" || error.reason === "budget")

@@ -9,6 +9,7 @@
  * ```
  */
 import { Effect, type FileSystem, Layer, type Path } from "effect"
+import { LanguageModel } from "effect/ai"
 import type { HttpClient } from "effect/http"
 import { closest } from "../config/closest.ts"
 import { ConfigError } from "../config/Config.ts"
@@ -23,6 +24,7 @@ import { Lm, type LmService } from "./Lm.ts"
 import type { LmConfig } from "./LmConfig.ts"
 import type { LmError } from "./LmError.ts"
 import { logged } from "./middleware/logged.ts"
+import { toLm } from "./providers/languageModel.ts"
 import * as Ngram from "./providers/ngram.ts"
 import * as OpenAi from "./providers/openAi.ts"
 import { retrying } from "./middleware/retrying.ts"
@@ -78,6 +80,12 @@ export const open = Effect.fnUntraced(function* (
 /** The same for what asks for an `Lm`. */
 export const layer = (config: LmConfig, how: OpenOptions = {}): Layer.Layer<Lm, ConfigError | LmError, Needs> =>
   Layer.effect(Lm, open(config, how))
+
+/** Provides `Lm` from Effect's own `LanguageModel`, whichever layer provides that. */
+export const fromLanguageModel: Layer.Layer<Lm, never, LanguageModel.LanguageModel> = Layer.effect(
+  Lm,
+  Effect.map(LanguageModel.LanguageModel, toLm),
+)
 
 /** What stands behind a cache that is only replayed. */
 const unasked: LmService = {

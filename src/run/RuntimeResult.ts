@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
-import { LmUsage } from "../lm/usage.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 import { trainScores } from "./record/stepScores.ts"
 import { RunResult, ValidationSummary } from "./RunResult.ts"
+import { LmUsage } from "../lm/Chat.ts"
 
 /** A step of a training episode. */
 export const Moment = Schema.Struct({

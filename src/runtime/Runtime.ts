@@ -37,7 +37,7 @@ export interface RuntimeInput<E = never, R = never> extends RuntimeOptions {
   readonly validation?: TaskSet | null
   /** What `config.yaml` shall say of the agent; its type unless given. A run is only gone on with by an equal one. */
   readonly agentConfig?: Plain
-  /** Keep every call of the model as a file below `llm_calls/`; the model must tell of them (`Lm.around(logged)`). */
+  /** Keep every call of the model as a file below `llm_calls/`; the model must tell of them (`Lm.middleware(logged)`). */
   readonly logCalls?: boolean
 }
 

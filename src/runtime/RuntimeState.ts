@@ -1,7 +1,7 @@
 import { Schema } from "effect"
-import { LmUsage, noUsage } from "../lm/usage.ts"
 import { ScoreHash } from "../train/ScoreHash.ts"
 import { Evaluation } from "../train/RunState.ts"
+import { LmUsage, noUsage } from "../lm/Chat.ts"
 
 /** How many episodes the mean that people watch is taken over. */
 const recentEpisodes = 100

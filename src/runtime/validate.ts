@@ -2,7 +2,6 @@ import { Effect } from "effect"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import * as Evaluate from "../evaluate/Evaluate.ts"
 import { eventsOf } from "../evaluate/events.ts"
-import { usageOf } from "../episode/usage.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
 import { spreadOf } from "../run/evaluation.ts"
@@ -10,6 +9,7 @@ import type { ValidationOutcome } from "../train/validation/Validator.ts"
 import { rolloutsFile } from "../run/runtimeFiles.ts"
 import type { LoopError, Running } from "./loop.ts"
 import type { Played } from "./RuntimeState.ts"
+import { usageOf } from "../episode/Rollout.ts"
 
 /** Cores, as far as the machine tells. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1

@@ -7,7 +7,10 @@ import * as Parser from "../../src/agent/Parser.ts"
 import type { ChatMessage, Completion } from "../../src/lm/Chat.ts"
 import { broken, inTurn, lastOf, linesOf, look, play, said, scripted, told } from "./support.ts"
 
-const made = (config: Omit<HistoryAgent.Config, "model">, ...answers: ReadonlyArray<Completion | string | null>) => {
+const made = (
+  config: Omit<HistoryAgent.HistoryAgentConfig, "model">,
+  ...answers: ReadonlyArray<Completion | string | null>
+) => {
   const script = inTurn(...answers)
   return Effect.map(Effect.provide(HistoryAgent.make({ model: "m", ...config }), script.layer), (agent) => ({
     agent,

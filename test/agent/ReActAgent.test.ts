@@ -20,7 +20,10 @@ const double = Tool.make({
   run: ({ of }) => Effect.succeed(2 * of),
 })
 
-const made = (config: Omit<ReActAgent.Config, "model">, ...answers: ReadonlyArray<Completion | string | null>) => {
+const made = (
+  config: Omit<ReActAgent.ReActAgentConfig, "model">,
+  ...answers: ReadonlyArray<Completion | string | null>
+) => {
   const script = inTurn(...answers)
   return Effect.map(Effect.provide(ReActAgent.make({ model: "m", ...config }), script.layer), (agent) => ({
     agent,

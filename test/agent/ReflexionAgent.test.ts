@@ -7,7 +7,7 @@ import { broken, lastOf, linesOf, look, play, said, scripted, told } from "./sup
 
 /** Its model answers `x`, and reflects `learnt 1`, `learnt 2` … */
 const made = (
-  config: Omit<ReflexionAgent.Config, "model"> = {},
+  config: Omit<ReflexionAgent.ReflexionAgentConfig, "model"> = {},
   reflection: (n: number) => ReturnType<typeof said> | string | null = (n) => `learnt ${n}`,
 ) => {
   let reflections = 0
@@ -83,7 +83,7 @@ describe("an agent that reflects", () => {
 
   it.effect("reflects exactly when it is to", () =>
     Effect.gen(function* () {
-      type Row = readonly [Omit<ReflexionAgent.Config, "model">, ReadonlyArray<number>, boolean]
+      type Row = readonly [Omit<ReflexionAgent.ReflexionAgentConfig, "model">, ReadonlyArray<number>, boolean]
       const table: ReadonlyArray<Row> = [
         [{}, [0], true],
         [{}, [1], true],

@@ -24,7 +24,10 @@ const add = Tool.make({
 
 const weather: ToolSpec = { name: "weather", description: "Outside.", parameters: { type: "object" } }
 
-const made = (config: Omit<ToolAgent.Config, "model">, ...answers: ReadonlyArray<Completion | string | null>) => {
+const made = (
+  config: Omit<ToolAgent.ToolAgentConfig, "model">,
+  ...answers: ReadonlyArray<Completion | string | null>
+) => {
   const script = inTurn(...answers)
   return Effect.map(Effect.provide(ToolAgent.make({ model: "m", ...config }), script.layer), (agent) => ({
     agent,
@@ -319,7 +322,7 @@ describe("an agent with tools", () => {
 
   it.effect("refuses what it can't be made of", () =>
     Effect.gen(function* () {
-      const message = (config: Omit<ToolAgent.Config, "model">) =>
+      const message = (config: Omit<ToolAgent.ToolAgentConfig, "model">) =>
         Effect.map(Effect.flip(made(config)), (error) => error.message)
       assert.strictEqual(
         yield* message({ tools: [add, add] }),

@@ -33,7 +33,11 @@ const double = Tool.make({
 
 const episode = { id: "e", env: box, envSeed: 1, samplingSeed: 1 }
 
-const played = (made: ReturnType<typeof ToolAgent.make>, script: Script, options: SingleAgent.Options = {}) =>
+const played = (
+  made: ReturnType<typeof ToolAgent.make>,
+  script: Script,
+  options: SingleAgent.SingleAgentOptions = {},
+) =>
   Effect.gen(function* () {
     const agent = yield* Effect.provide(made, script.layer)
     return yield* SingleAgent.play(agent, episode, options)

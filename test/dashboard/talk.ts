@@ -37,7 +37,7 @@ export const namingRun = (
       output: { saveRollouts },
     },
     {
-      model: Layer.provide(Lm.around(logged), Scripted.layer(Scripted.named["reader"])),
+      model: Layer.provide(Lm.middleware(logged), Scripted.layer(Scripted.named["reader"])),
     },
   )
 

@@ -33,7 +33,7 @@ export declare const lead: Agent
 export declare const searcher: Agent
 export declare const opponent: Agent
 export declare const Shouting: {
-  readonly make: (config: HistoryAgent.Config & { loud: boolean }) => Effect.Effect<Agent>
+  readonly make: (config: HistoryAgent.HistoryAgentConfig & { loud: boolean }) => Effect.Effect<Agent>
 }
 export declare const dreamsOf: (depth: number) => Memory
 export declare const add: Tool

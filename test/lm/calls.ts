@@ -16,7 +16,7 @@ export const ask = (more: Partial<LmRequest> = {}): LmRequest => ({
 
 export const opened = (
   server: Server,
-  more: Partial<OpenAi.Options> = {},
+  more: Partial<OpenAi.OpenAiOptions> = {},
   client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer,
 ) =>
   Effect.gen(function* () {
@@ -26,14 +26,14 @@ export const opened = (
   })
 
 /** A call to a server that does so. */
-export const call = (how: Options, request: LmRequest = ask(), more: Partial<OpenAi.Options> = {}) =>
+export const call = (how: Options, request: LmRequest = ask(), more: Partial<OpenAi.OpenAiOptions> = {}) =>
   Effect.gen(function* () {
     const server = yield* serve(how)
     const lm = yield* opened(server, more)
     return { completion: yield* lm.complete(request), asked: server.asked }
   }).pipe(Effect.scoped)
 
-export const failing = (fault: Fault, more: Partial<OpenAi.Options> = {}) =>
+export const failing = (fault: Fault, more: Partial<OpenAi.OpenAiOptions> = {}) =>
   Effect.flip(call({ fault: () => fault }, ask(), more)).pipe(
     Effect.tap((error) =>
       Effect.sync(() => {

@@ -1,14 +1,14 @@
 import { Effect } from "effect"
-import { together } from "../../lm/middleware/together.ts"
+import { singleFlight } from "../../lm/middleware/singleFlight.ts"
 import { AgentError } from "../AgentError.ts"
 import { cosine, type EmbeddingsService, hashing } from "./Embeddings.ts"
 import type { Memory } from "./Memory.ts"
 import { fromStore } from "./MemoryStore.ts"
-import { type Moment, momentStore, type Ranking, textOf } from "./moments.ts"
+import { type Experience, experienceStore, type Ranking, textOf } from "./experiences.ts"
 
 export const type = "embeddings"
 
-export interface Options {
+export interface EmbeddingMemoryOptions {
   /** Of entries; past it the oldest is forgotten. 1000 unless given, null: unbounded. */
   readonly maxLength?: number | null
   /** Words are hashed unless given. */
@@ -24,21 +24,21 @@ export interface Options {
  * const memory = EmbeddingMemory.make({ embeddings: yield* Embeddings.Embeddings })
  * ```
  */
-export const make = ({ maxLength = 1000, embeddings = hashing() }: Options = {}): Memory =>
+export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemoryOptions = {}): Memory =>
   fromStore(
     type,
     "similar",
-    momentStore(maxLength, () => ranking(embeddings)),
+    experienceStore(maxLength, () => ranking(embeddings)),
   )
 
-/** Queries are what is seen, so they are compared with what was seen: what a moment begins with. */
-const contentOf = ({ entries }: Moment): string => textOf(entries[0])
+/** Queries are what is seen, so they are compared with what was seen: what a experience begins with. */
+const contentOf = ({ entries }: Experience): string => textOf(entries[0])
 
 const failed = (what: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${what}` })
 
 const ranking = (embeddings: EmbeddingsService): Ranking => {
-  const vectors = new Map<Moment, Float32Array>()
-  const isNew = (moment: Moment): boolean => !vectors.has(moment)
+  const vectors = new Map<Experience, Float32Array>()
+  const isNew = (experience: Experience): boolean => !vectors.has(experience)
 
   const embed = Effect.fnUntraced(function* (
     texts: ReadonlyArray<string>,
@@ -50,23 +50,23 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
   })
 
   /** Along with what is new. */
-  const embedAll = Effect.fnUntraced(function* (query: string, moments: ReadonlyArray<Moment>) {
-    const added = moments.filter(isNew)
+  const embedAll = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
+    const added = experiences.filter(isNew)
     const texts = added.map(contentOf)
     const [vector, ...others] = yield* embed([query, ...texts])
-    for (const [at, moment] of added.entries()) {
+    for (const [at, experience] of added.entries()) {
       // It may be forgotten by now, or begin with something else.
-      if (moment.entries.length > 0 && contentOf(moment) === texts[at]) vectors.set(moment, others[at])
+      if (experience.entries.length > 0 && contentOf(experience) === texts[at]) vectors.set(experience, others[at])
     }
     return { query, vector }
   })
 
   /** Many may look at the same time: one of them has what is new embedded for all. */
-  const once = together<{ readonly query: string; readonly vector: Float32Array }, AgentError>()
+  const once = singleFlight<{ readonly query: string; readonly vector: Float32Array }, AgentError>()
 
-  const embedded = Effect.fnUntraced(function* (query: string, moments: ReadonlyArray<Moment>) {
+  const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
     let made: { readonly query: string; readonly vector: Float32Array } | undefined
-    while (moments.some(isNew)) made = yield* once("", embedAll(query, moments))
+    while (experiences.some(isNew)) made = yield* once("", embedAll(query, experiences))
     if (made?.query === query) return made.vector
     const [vector] = yield* embed([query])
     return vector
@@ -74,16 +74,16 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
 
   return {
     added: () => {},
-    forgotten: (moment) => {
-      vectors.delete(moment)
+    forgotten: (experience) => {
+      vectors.delete(experience)
     },
-    scores: (query, moments) =>
-      Effect.map(embedded(query, moments), (asked) => {
-        const scores = new Map<Moment, number>()
-        for (const moment of moments) {
-          const vector = vectors.get(moment)
+    scores: (query, experiences) =>
+      Effect.map(embedded(query, experiences), (asked) => {
+        const scores = new Map<Experience, number>()
+        for (const experience of experiences) {
+          const vector = vectors.get(experience)
           const score = vector === undefined ? 0 : cosine(asked, vector)
-          if (score > 0) scores.set(moment, score)
+          if (score > 0) scores.set(experience, score)
         }
         return scores
       }),

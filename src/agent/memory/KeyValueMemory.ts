@@ -6,7 +6,7 @@ import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 
 export const type = "key_value"
 
-export interface Options {
+export interface KeyValueOptions {
   /** Of notes; past it the one that was written longest ago is forgotten. 100 unless given, null: unbounded. */
   readonly maxLength?: number | null
 }
@@ -21,7 +21,7 @@ export interface Options {
  * yield* memory.add(KeyValueMemory.note("red door", "needs the brass key"))
  * ```
  */
-export const make = ({ maxLength = 100 }: Options = {}): Memory => fromStore(type, "similar", store(maxLength))
+export const make = ({ maxLength = 100 }: KeyValueOptions = {}): Memory => fromStore(type, "similar", store(maxLength))
 
 /** A note; without a value it takes the one of its name away. */
 export const note = (key: string, value: string | null): MemoryEntry => entry("Note", { key, value })

@@ -6,7 +6,7 @@ import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 
 export const type = "reflections"
 
-export interface Bounds {
+export interface ReflectionsOptions {
   /** Of entries that are no reflections; 200 unless given, null: unbounded. */
   readonly maxLength?: number | null
   /** Of reflections; 200 unless given, null: unbounded. */
@@ -22,12 +22,12 @@ export interface Bounds {
  * const memory = Reflections.make({ maxLength: 60, maxReflections: 20 })
  * ```
  */
-export const make = ({ maxLength = 200, maxReflections = 200 }: Bounds = {}): Memory =>
+export const make = ({ maxLength = 200, maxReflections = 200 }: ReflectionsOptions = {}): Memory =>
   fromStore(type, "recent", store({ maxLength, maxReflections }))
 
 const isReflection = (type: string): boolean => type === "Reflection"
 
-const store = (bounds: Required<Bounds>): MemoryStore => {
+const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
   const reflections = entryList(bounds.maxReflections)
   const others = entryList(bounds.maxLength)
   /** When each entry came, so that the two lists can be told as one. */

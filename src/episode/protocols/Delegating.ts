@@ -29,7 +29,7 @@ import * as SingleAgent from "./SingleAgent.ts"
 import type { CallSite, ToolHandler } from "./tools.ts"
 
 /** Somebody to delegate to. Its limits are those of one delegation. */
-export interface SubAgent extends SingleAgent.Options {
+export interface SubAgent extends SingleAgent.SingleAgentOptions {
   /** Every delegation is done by a clone, with a context of its own. */
   readonly agent: Agent
   /** What it is good for, as the delegating model is told. */
@@ -40,7 +40,7 @@ export interface SubAgent extends SingleAgent.Options {
   readonly result?: (rollout: Rollout) => string | null
 }
 
-export interface Options extends SingleAgent.Options {
+export interface DelegatingOptions extends SingleAgent.SingleAgentOptions {
   /** By the names that a model calls them by. */
   readonly agents: Readonly<Record<string, SubAgent>>
   /** How far below the first agent there may be others; 1 unless given: sub-agents don't delegate. */
@@ -56,7 +56,7 @@ export const toolName = "delegate"
 const Asked = Schema.Struct({ agent: Schema.String, task: Schema.String })
 
 /** As a model is told of it. */
-export const specOf = (agents: Options["agents"]): ToolSpec => ({
+export const specOf = (agents: DelegatingOptions["agents"]): ToolSpec => ({
   name: toolName,
   description: `Has a task done by another agent, who knows nothing but what you write. ${Object.entries(agents)
     .map(([name, { description }]) => `${name}: ${description}`)
@@ -99,8 +99,8 @@ class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema
 const family = Effect.fnUntraced(function* (
   agent: Agent,
   episode: Episode,
-  own: SingleAgent.Options,
-  options: Options,
+  own: SingleAgent.SingleAgentOptions,
+  options: DelegatingOptions,
 ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure> {
   const { agents, maxDepth = 1, maxDelegations = 16 } = options
   const depth = episode.parent?.depth ?? 0
@@ -162,7 +162,7 @@ const family = Effect.fnUntraced(function* (
 })
 
 /** A protocol whose episodes are played by clones of the agent and of its sub-agents: any number at a time. */
-export const make = (agent: Agent, options: Options): Protocol => ({
+export const make = (agent: Agent, options: DelegatingOptions): Protocol => ({
   name: "Delegating",
   play: Effect.fnUntraced(function* (
     episode: Episode,

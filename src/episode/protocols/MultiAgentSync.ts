@@ -30,7 +30,7 @@ import { limitOf } from "./SingleAgent.ts"
 import { offered, type ToolOptions } from "./tools.ts"
 import { turn } from "./turn.ts"
 
-export interface Options extends ToolOptions {
+export interface MultiAgentOptions extends ToolOptions {
   /** Rounds. The env's own limit counts, too. */
   readonly maxSteps?: number | null
   /** A parse that fails is the end for all; else that player may try again. */
@@ -68,7 +68,7 @@ const hear = (player: Player, { observations, feedback, info }: MultiTextStep): 
 const playing = Effect.fnUntraced(function* (
   agents: Readonly<Record<string, Agent>>,
   episode: Episode<MultiTextEnv>,
-  options: Options,
+  options: MultiAgentOptions,
 ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure> {
   const { env } = episode
   const { stopOnParseError = false } = options
@@ -152,14 +152,14 @@ const notDone: Told["feedback"][number] = {
 export const play = (
   agents: Readonly<Record<string, Agent>>,
   episode: Episode<MultiTextEnv>,
-  options: Options = {},
+  options: MultiAgentOptions = {},
 ): Effect.Effect<ReadonlyArray<Rollout>, EpisodeFailure> => playing(agents, episode, options)
 
 /**
  * A protocol whose episodes are played by clones, which share the memory of what they are clones of: any number at a
  * time. One agent alone plays all players, against itself.
  */
-export const make = (agents: Agents, options: Options = {}): Protocol<MultiTextEnv> => ({
+export const make = (agents: Agents, options: MultiAgentOptions = {}): Protocol<MultiTextEnv> => ({
   name: protocol,
   play: Effect.fnUntraced(function* (
     episode: Episode<MultiTextEnv>,

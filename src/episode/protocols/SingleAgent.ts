@@ -24,7 +24,7 @@ import { type Ending, goesOn, type Rollout } from "../Rollout.ts"
 import { offered, opening, type ToolOptions } from "./tools.ts"
 import { lookBack, type Settled, turn } from "./turn.ts"
 
-export interface Options extends ToolOptions {
+export interface SingleAgentOptions extends ToolOptions {
   /** The env's own limit counts, too. */
   readonly maxSteps?: number | null
   /**
@@ -60,7 +60,7 @@ const protocol = "SingleAgent"
 const playing = Effect.fnUntraced(function* (
   agent: Agent,
   episode: Episode,
-  options: Options,
+  options: SingleAgentOptions,
 ): Effect.fn.Return<Rollout, EpisodeFailure> {
   const { env } = episode
   const { stopOnParseError = false } = options
@@ -108,11 +108,15 @@ const playing = Effect.fnUntraced(function* (
  * and it is told how good its actions were only then. Calls of the model run in the `CallContext` around this, with the
  * step in it.
  */
-export const play = (agent: Agent, episode: Episode, options: Options = {}): Effect.Effect<Rollout, EpisodeFailure> =>
+export const play = (
+  agent: Agent,
+  episode: Episode,
+  options: SingleAgentOptions = {},
+): Effect.Effect<Rollout, EpisodeFailure> =>
   Effect.provideService(playing(agent, episode, options), SamplingSeed, episode.samplingSeed)
 
 /** A protocol whose episodes are played by clones of the agent, which share its memory: any number at a time. */
-export const make = (agent: Agent, options: Options = {}): Protocol => ({
+export const make = (agent: Agent, options: SingleAgentOptions = {}): Protocol => ({
   name: protocol,
   play: Effect.fnUntraced(function* (
     episode: Episode,

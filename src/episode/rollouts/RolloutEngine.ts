@@ -21,17 +21,15 @@ import { sha256 } from "../../config/sha256.ts"
 import type { DatasetError } from "../../task/TaskSet.ts"
 import type { TextEnv } from "../../task/TextEnv.ts"
 import { CallContext } from "../../lm/Lm.ts"
-import type { LmError } from "../../lm/LmError.ts"
+import { type LmError, isFinal } from "../../lm/LmError.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import { inOrder } from "./inOrder.ts"
-import { isFinal } from "./isFinal.ts"
-import { linesOf, valueOf } from "./jsonLines.ts"
+import { type JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
 import { type Failure, Outcome } from "./Outcome.ts"
 import * as outcomeFile from "./outcomeFile.ts"
 import type { EpisodeFailure, Protocol } from "../Protocol.ts"
 import type { Rollout } from "../Rollout.ts"
 import type { RolloutRequest } from "./RolloutRequest.ts"
-import type { RolloutsError } from "./RolloutsError.ts"
 
 /** Tasks by their places; a `TaskSet` is such a set. */
 export interface Tasks<Env = TextEnv> {
@@ -41,7 +39,7 @@ export interface Tasks<Env = TextEnv> {
 }
 
 /** What is told while a batch is played, as it happens: requests by their places in the batch. */
-export type Event =
+export type BatchEvent =
   /** An earlier run's part, where there is one. */
   | { readonly _tag: "Resumed"; readonly done: number; readonly failed: number }
   | { readonly _tag: "Started"; readonly index: number; readonly id: string }
@@ -55,7 +53,7 @@ export type Event =
       readonly attempts: number
     }
 
-export interface Batch<Env = TextEnv> {
+export interface RolloutBatch<Env = TextEnv> {
   readonly requests: Iterable<RolloutRequest>
   readonly tasks: Tasks<Env>
   readonly protocol: Protocol<Env> | ((request: RolloutRequest) => Protocol<Env>)
@@ -70,10 +68,10 @@ export interface Batch<Env = TextEnv> {
   readonly retries?: number
   /** For the log of calls. */
   readonly phase?: CallContext["phase"]
-  readonly onEvent?: (event: Event) => Effect.Effect<void>
+  readonly onEvent?: (event: BatchEvent) => Effect.Effect<void>
 }
 
-export interface Summary {
+export interface BatchSummary {
   /** Of this run and of those that it went on with; so are the others. */
   readonly requests: number
   readonly rollouts: number
@@ -84,7 +82,7 @@ export interface Summary {
   readonly resumed: number
 }
 
-const protocolOf = <Env>({ protocol }: Batch<Env>, request: RolloutRequest): Protocol<Env> =>
+const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutRequest): Protocol<Env> =>
   typeof protocol === "function" ? guarded(protocol, request) : protocol
 
 /** The protocol of a request; where the user's function throws, one whose episodes fail with what it threw. */
@@ -110,7 +108,7 @@ const silent = (): Effect.Effect<void> => Effect.void
 
 /** One request, as often as it takes. */
 const playing = Effect.fnUntraced(function* <Env>(
-  batch: Batch<Env>,
+  batch: RolloutBatch<Env>,
   tasks: string,
   request: RolloutRequest,
   index: number,
@@ -152,12 +150,12 @@ const shortDigest = (tasks: Pick<Tasks, "digest">): Effect.Effect<string> =>
   Effect.map(sha256(new TextEncoder().encode(tasks.digest)), (digest) => digest.slice(0, 16))
 
 const going = Effect.fnUntraced(function* <Env, E>(
-  batch: Batch<Env>,
+  batch: RolloutBatch<Env>,
   tasks: string,
   requests: Iterable<RolloutRequest>,
   done: outcomeFile.Done,
   tell: (outcome: Outcome) => Effect.Effect<void, E>,
-): Effect.fn.Return<Summary, E | LmError> {
+): Effect.fn.Return<BatchSummary, E | LmError> {
   const { onFailure, onEvent = silent, concurrency } = batch
   let { outcomes, rollouts, failed, dropped } = done
   const resumed = outcomes + dropped
@@ -181,14 +179,14 @@ const going = Effect.fnUntraced(function* <Env, E>(
 
 /** Plays all, and tells of each in the requests' order. */
 export const each = Effect.fnUntraced(function* <Env, E>(
-  batch: Batch<Env>,
+  batch: RolloutBatch<Env>,
   tell: (outcome: Outcome) => Effect.Effect<void, E>,
-): Effect.fn.Return<Summary, E | LmError> {
+): Effect.fn.Return<BatchSummary, E | LmError> {
   return yield* going(batch, yield* shortDigest(batch.tasks), batch.requests, outcomeFile.nothingDone, tell)
 })
 
 /** The same as a stream: what isn't taken yet isn't played much ahead of. */
-export const stream = <Env>(batch: Batch<Env>): Stream.Stream<Outcome, LmError> =>
+export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<Outcome, LmError> =>
   Stream.callback((queue) =>
     Effect.matchCauseEffect(
       each(batch, (outcome) => Queue.offer(queue, outcome)),
@@ -201,9 +199,9 @@ export const stream = <Env>(batch: Batch<Env>): Stream.Stream<Outcome, LmError> 
  * an error.
  */
 export const write = <Env>(
-  batch: Batch<Env>,
+  batch: RolloutBatch<Env>,
   path: string,
-): Effect.Effect<Summary, LmError | RolloutsError, FileSystem.FileSystem | Path.Path> =>
+): Effect.Effect<BatchSummary, LmError | JsonLinesError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const tasks = yield* shortDigest(batch.tasks)
     const requests = batch.requests[Symbol.iterator]()
@@ -225,9 +223,9 @@ export const write = <Env>(
 const outcomeOf = valueOf(Outcome)
 
 /** What a file holds, in order; a last line that somebody was stopped within is an error. */
-export const read = (path: string): Stream.Stream<Outcome, RolloutsError, FileSystem.FileSystem> =>
+export const read = (path: string): Stream.Stream<Outcome, JsonLinesError, FileSystem.FileSystem> =>
   Stream.mapEffect(linesOf(path), (found) => outcomeOf(path, found))
 
 /** The rollouts alone. */
-export const rollouts = (path: string): Stream.Stream<Rollout, RolloutsError, FileSystem.FileSystem> =>
+export const rollouts = (path: string): Stream.Stream<Rollout, JsonLinesError, FileSystem.FileSystem> =>
   Stream.flatMap(read(path), ({ rollouts }) => Stream.fromIterable(rollouts))

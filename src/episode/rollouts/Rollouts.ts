@@ -12,9 +12,8 @@
  * ```
  */
 import { type FileSystem, Stream } from "effect"
-import { linesOf, valueOf } from "./jsonLines.ts"
+import { type JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
 import { Rollout } from "../Rollout.ts"
-import type { RolloutsError } from "./RolloutsError.ts"
 
 /** With its end. */
 export const line = (rollout: Rollout): string => `${JSON.stringify(rollout)}\n`
@@ -22,5 +21,5 @@ export const line = (rollout: Rollout): string => `${JSON.stringify(rollout)}\n`
 const rolloutOf = valueOf(Rollout)
 
 /** The rollouts of a file, in order. A line that isn't one is an error which names it, and what is wrong with it. */
-export const read = (path: string): Stream.Stream<Rollout, RolloutsError, FileSystem.FileSystem> =>
+export const read = (path: string): Stream.Stream<Rollout, JsonLinesError, FileSystem.FileSystem> =>
   Stream.mapEffect(linesOf(path), (found) => rolloutOf(path, found))

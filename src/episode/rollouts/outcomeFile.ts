@@ -2,10 +2,9 @@
 import { Effect, FileSystem, Path, type PlatformError, Schema, type Scope, Semaphore, Stream } from "effect"
 import { type FileError, makeFolder } from "../../config/files.ts"
 import { oneLine } from "../../config/text.ts"
-import { linesOf, valueOf } from "./jsonLines.ts"
+import { JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
 import { line, type Outcome } from "./Outcome.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
-import { RolloutsError } from "./RolloutsError.ts"
 
 /** A line for each of these would cost more than what is in it. */
 const fullAt = 256 * 1024
@@ -41,14 +40,14 @@ export interface Expected {
   readonly gaps: boolean
 }
 
-const failedTo = (operation: string, path: string, error: PlatformError.PlatformError | FileError): RolloutsError =>
-  new RolloutsError({ path, line: null, message: `${path}: can't ${operation}: ${oneLine(error.message)}` })
+const failedTo = (operation: string, path: string, error: PlatformError.PlatformError | FileError): JsonLinesError =>
+  new JsonLinesError({ path, line: null, message: `${path}: can't ${operation}: ${oneLine(error.message)}` })
 
 /** Goes through the lines of a file beside the requests, and cuts off what somebody was stopped within. */
 export const goOn = Effect.fnUntraced(function* (
   path: string,
   { requests, protocolOf, tasks, gaps }: Expected,
-): Effect.fn.Return<Done, RolloutsError, FileSystem.FileSystem> {
+): Effect.fn.Return<Done, JsonLinesError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const exists = yield* Effect.mapError(fs.exists(path), (error) => failedTo("look for it", path, error))
   if (!exists) return nothingDone
@@ -62,7 +61,7 @@ export const goOn = Effect.fnUntraced(function* (
       if (torn) return
       const head = yield* headOf(path, found)
       const wrong = (problem: string) =>
-        new RolloutsError({ path, line: found.number, message: `${path}:${found.number}: ${problem}` })
+        new JsonLinesError({ path, line: found.number, message: `${path}:${found.number}: ${problem}` })
       if (head.tasks !== tasks) {
         return yield* wrong(
           `expected an outcome of the tasks ${tasks}, found one of ${head.tasks}; it is another batch's`,
@@ -96,14 +95,14 @@ export const goOn = Effect.fnUntraced(function* (
 
 export interface OutcomeFile {
   /** Adds one; it is in the file some time later, or when `flush` is done. */
-  readonly add: (outcome: Outcome) => Effect.Effect<void, RolloutsError>
-  readonly flush: Effect.Effect<void, RolloutsError>
+  readonly add: (outcome: Outcome) => Effect.Effect<void, JsonLinesError>
+  readonly flush: Effect.Effect<void, JsonLinesError>
 }
 
 /** To write at the end of a file, which is made where there is none. Many small lines are written together. */
 export const appending = Effect.fnUntraced(function* (
   path: string,
-): Effect.fn.Return<OutcomeFile, RolloutsError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+): Effect.fn.Return<OutcomeFile, JsonLinesError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
   const { dirname } = yield* Path.Path
   const file = yield* makeFolder(dirname(path)).pipe(
@@ -114,7 +113,7 @@ export const appending = Effect.fnUntraced(function* (
   const one = Semaphore.makeUnsafe(1)
   let texts: Array<string> = []
   let size = 0
-  let broken: RolloutsError | undefined
+  let broken: JsonLinesError | undefined
   // A refused write may have left half a line, which must stay the last one: nothing more is written.
   const write = Effect.suspend(() => {
     if (broken !== undefined) return Effect.fail(broken)

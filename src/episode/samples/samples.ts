@@ -16,14 +16,13 @@ import { Effect, type FileSystem, Schema, Stream } from "effect"
 import { asMessage } from "../../lm/Chat.ts"
 import { completionIds, promptIds, type Tokenizer } from "../../lm/ChatTokens.ts"
 import { episodic, type StepCredit, turnsOf } from "./credit.ts"
-import { linesOf, valueOf } from "../rollouts/jsonLines.ts"
+import { type JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
 import { type AgentStep, parseFailureOf, type Rollout, type Step } from "../Rollout.ts"
-import type { RolloutsError } from "../rollouts/RolloutsError.ts"
 import { Sample, SampleError } from "./Sample.ts"
 
 export { Sample, SampleError } from "./Sample.ts"
 
-export interface Options {
+export interface SampleOptions {
   /** For calls whose tokens the server didn't give. */
   readonly tokenizer?: Tokenizer
   /** Longer samples are cut at the end, and marked; null: none is. */
@@ -67,7 +66,7 @@ const wrong = (rollout: Rollout, step: Step, reason: Reason, problem: string): S
 const tokensOf = (
   rollout: Rollout,
   step: AgentStep,
-  { tokenizer, requireLogprobs = false }: Options,
+  { tokenizer, requireLogprobs = false }: SampleOptions,
 ): Effect.Effect<Tokens, SampleError> => {
   const { messages, tools = [], completion } = step.call
   const { tokens } = completion
@@ -111,7 +110,7 @@ const added = <A>(all: Array<A>, more: Iterable<A>): void => {
 const partsOf = (
   rollout: Rollout,
   calls: ReadonlyArray<Tokens>,
-  { onBreak = "fail" }: Options,
+  { onBreak = "fail" }: SampleOptions,
 ): Effect.Effect<ReadonlyArray<Part>, SampleError> => {
   const parts: Array<Part> = []
   const withLogprobs = calls.filter(({ logprobs }) => logprobs !== null)
@@ -159,7 +158,7 @@ const sampleOf = (
   turn: ReadonlyArray<Step>,
   part: Part,
   name: string,
-  { maxSeqLen = null }: Options,
+  { maxSeqLen = null }: SampleOptions,
 ): Omit<Sample, "credit" | "weight"> => {
   const { id, meta, ending } = rollout
   const last = turn[turn.length - 1]
@@ -201,7 +200,7 @@ const sampleOf = (
 /** The samples of all turns in which the model was asked, in the order of the rollouts and their turns. */
 export const of = Effect.fnUntraced(function* (
   rollouts: ReadonlyArray<Rollout>,
-  options: Options = {},
+  options: SampleOptions = {},
 ): Effect.fn.Return<ReadonlyArray<Sample>, SampleError> {
   const { maxSeqLen = null } = options
   if (maxSeqLen !== null && !(Number.isInteger(maxSeqLen) && maxSeqLen >= 1)) {
@@ -247,5 +246,5 @@ export const line = (sample: Sample): string => `${JSON.stringify(encode(sample)
 const decode = valueOf(Sample)
 
 /** The samples of a file, in order. A line that isn't one is an error which names it, and what is wrong with it. */
-export const read = (path: string): Stream.Stream<Sample, RolloutsError, FileSystem.FileSystem> =>
+export const read = (path: string): Stream.Stream<Sample, JsonLinesError, FileSystem.FileSystem> =>
   Stream.mapEffect(linesOf(path), (found) => decode(path, found))

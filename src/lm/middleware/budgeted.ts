@@ -11,7 +11,7 @@
  */
 import { Effect, Schema } from "effect"
 import type { Usage } from "../Chat.ts"
-import type { Around } from "../Lm.ts"
+import type { Middleware } from "../Lm.ts"
 import type { Budget, Price } from "../LmConfig.ts"
 import { LmError } from "../LmError.ts"
 
@@ -65,7 +65,7 @@ export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | un
 const kinds = ["calls", "tokens", "money"] as const
 
 /** A call that finds nothing left isn't made. Calls that are under way at that moment still count, and end. */
-export const budgeted = (budget: Budget, prices: ReadonlyArray<Price>, spent: Spent): Around => {
+export const budgeted = (budget: Budget, prices: ReadonlyArray<Price>, spent: Spent): Middleware => {
   const known = new Map<string, Price | undefined>()
   const priceNow = (model: string): Price | undefined => {
     if (!known.has(model)) known.set(model, priceOf(model, prices))

@@ -19,9 +19,9 @@ import { messageOf } from "../../config/text.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { canonical } from "../canonical.ts"
 import { Completion, LmRequest } from "../Chat.ts"
-import { type Around, CallContext } from "../Lm.ts"
+import { type Middleware, CallContext } from "../Lm.ts"
 import { LmError } from "../LmError.ts"
-import { together } from "./together.ts"
+import { singleFlight } from "./singleFlight.ts"
 
 export interface CacheOptions {
   /** `record` asks for what isn't there; `replay` never asks. */
@@ -72,10 +72,10 @@ export const cached = Effect.fnUntraced(function* ({
   mode,
   directory,
   also = {},
-}: CacheOptions): Effect.fn.Return<Around, never, FileSystem.FileSystem | Path.Path> {
+}: CacheOptions): Effect.fn.Return<Middleware, never, FileSystem.FileSystem | Path.Path> {
   const files = yield* cacheFiles(directory)
   return (lm) => {
-    const once = together<Completion, LmError>()
+    const once = singleFlight<Completion, LmError>()
     /** Which calls were made in a context: by the context itself, so that they are forgotten with it. */
     const before = new WeakMap<CallContext, Map<string, number>>()
 

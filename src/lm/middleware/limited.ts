@@ -8,7 +8,7 @@
  */
 import { Cause, Clock, Deferred, Effect, Exit, Option, Semaphore } from "effect"
 import type { LmRequest } from "../Chat.ts"
-import type { Around } from "../Lm.ts"
+import type { Middleware } from "../Lm.ts"
 import type { Limits } from "../LmConfig.ts"
 
 const minute = 60_000
@@ -30,7 +30,7 @@ export const expectedTokens = ({ messages, tools, maxOutputTokens }: LmRequest):
 
 /** Lets calls wait for their turn. */
 export const limited =
-  ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Around =>
+  ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Middleware =>
   (lm) => {
     if (concurrency === null && requestsPerMinute === null && tokensPerMinute === null) return lm
     const requests = requestsPerMinute ?? Infinity

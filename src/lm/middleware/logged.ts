@@ -10,7 +10,7 @@
  */
 import { Cause, Clock, Context, Effect, Exit, Option, Schema } from "effect"
 import { Completion, LmRequest } from "../Chat.ts"
-import { type Around, CallContext } from "../Lm.ts"
+import { type Middleware, CallContext } from "../Lm.ts"
 import type { LmError } from "../LmError.ts"
 
 /** A call that began, or one that ended: then there is a response or an error, and never both. */
@@ -74,7 +74,7 @@ const errorOf = (cause: Cause.Cause<LmError>): NonNullable<CallRecord["error"]> 
 }
 
 /** Tells the `CallSink` of every call, with its `CallContext`. */
-export const logged: Around = (lm) => ({
+export const logged: Middleware = (lm) => ({
   complete: (request) =>
     Effect.gen(function* () {
       const sink = yield* CallSink

@@ -10,7 +10,7 @@ import { Context, Effect } from "effect"
 import { stream } from "../../rng/Rng.ts"
 import { canonical } from "../canonical.ts"
 import type { LmRequest } from "../Chat.ts"
-import { type Around, CallContext } from "../Lm.ts"
+import { type Middleware, CallContext } from "../Lm.ts"
 import type { LmConfig } from "../LmConfig.ts"
 import { LmError } from "../LmError.ts"
 
@@ -89,7 +89,7 @@ export const persistently = <A>(
 
 /** Calls that are tried again. */
 export const retrying =
-  (config: Retries): Around =>
+  (config: Retries): Middleware =>
   (lm) => ({
     complete: (request) =>
       Effect.map(

@@ -4,7 +4,7 @@
  */
 import { Context, Effect } from "effect"
 import { stream } from "../../rng/Rng.ts"
-import { type Around, CallContext } from "../Lm.ts"
+import { type Middleware, CallContext } from "../Lm.ts"
 
 /** Of an episode; null outside of any. */
 export const SamplingSeed = Context.Reference<number | null>("effect-rl/lm/SamplingSeed", {
@@ -14,9 +14,9 @@ export const SamplingSeed = Context.Reference<number | null>("effect-rl/lm/Sampl
 /**
  * A request without a seed gets one, by the episode's seed, the step and how long the prompt is.
  *
- * @example `Lm.around(seeded)`
+ * @example `Lm.middleware(seeded)`
  */
-export const seeded: Around = (lm) => ({
+export const seeded: Middleware = (lm) => ({
   complete: (request) =>
     Effect.gen(function* () {
       const samplingSeed = yield* SamplingSeed

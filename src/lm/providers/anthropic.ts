@@ -40,7 +40,7 @@ const protocol: Protocol = {
   headers: { "anthropic-version": "2023-06-01" },
 }
 
-export interface Options extends ServerOptions {
+export interface AnthropicOptions extends ServerOptions {
   /** Asks for whole answers as streams, too: a long one would leave the connection silent for too long. */
   readonly streaming?: boolean
   /** How many tokens may be thought before the answer, in addition to `maxOutputTokens`; null: none. */
@@ -49,7 +49,7 @@ export interface Options extends ServerOptions {
 
 /** The models at an address, which are asked there by their names. */
 export const make = Effect.fnUntraced(function* (
-  options: Options,
+  options: AnthropicOptions,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
   const { model, thinkingBudget = null } = options
   const server = yield* serverOf(options, protocol)
@@ -90,5 +90,7 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /** The same as Effect's own service. */
-export const layer = (options: Options): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>
+export const layer = (
+  options: AnthropicOptions,
+): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>
   Layer.effect(LanguageModel.LanguageModel, Effect.flatMap(make(options), makeLanguageModel))

@@ -20,7 +20,7 @@ import type { Completion, LmRequest, TokenTrace } from "../Chat.ts"
 import { bytes, end, firstWord, promptIds, roles, type Tokenizer, words } from "../ChatTokens.ts"
 import type { LmService } from "../Lm.ts"
 
-export interface Options {
+export interface NgramOptions {
   /** All that it can say is one of these. */
   readonly answers?: ReadonlyArray<string>
   /** All that it can say is made of these words, with a space between them. Without either it says any ASCII text. */
@@ -33,7 +33,7 @@ export interface Options {
  * Something to learn from: a whole conversation as tokens, which of them were said by the model, and how good that was.
  * The samples of rollouts are such.
  */
-export interface Sample {
+export interface NgramSample {
   readonly inputIds: ReadonlyArray<number>
   /** 1 where the model said it. */
   readonly actionMask: ReadonlyArray<number>
@@ -42,7 +42,7 @@ export interface Sample {
 }
 
 /** One call as a sample. */
-export const sample = ({ promptIds, completionIds }: TokenTrace, weight: number): Sample => ({
+export const sample = ({ promptIds, completionIds }: TokenTrace, weight: number): NgramSample => ({
   inputIds: [...promptIds, ...completionIds],
   actionMask: [...promptIds.map(() => 0), ...completionIds.map(() => 1)],
   weight,
@@ -51,7 +51,7 @@ export const sample = ({ promptIds, completionIds }: TokenTrace, weight: number)
 const Table = Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Finite))
 
 /** What a model is, and what it has learnt. */
-export const Snapshot = Schema.Struct({
+export const NgramSnapshot = Schema.Struct({
   kind: Schema.Literal("effect-rl/ngram"),
   answers: Schema.NullOr(Schema.Array(Schema.String)),
   vocabulary: Schema.NullOr(Schema.Array(Schema.String)),
@@ -59,7 +59,7 @@ export const Snapshot = Schema.Struct({
   /** Of what is seen, and of what may be said then: a logit's part. */
   table: Table,
 })
-export type Snapshot = typeof Snapshot.Type
+export type NgramSnapshot = typeof NgramSnapshot.Type
 
 /** Which tokens may follow what was said. */
 type Grammar = (said: ReadonlyArray<number>) => ReadonlyArray<number>
@@ -103,7 +103,7 @@ export class Ngram {
   private readonly grammar: Grammar
   private readonly table = new Map<string, Map<number, number>>()
 
-  constructor({ answers, vocabulary, order = 3 }: Options) {
+  constructor({ answers, vocabulary, order = 3 }: NgramOptions) {
     this.answers = answers ?? null
     this.vocabulary = vocabulary ?? null
     this.order = order
@@ -129,7 +129,7 @@ export class Ngram {
    * advantages it is REINFORCE, if the samples were drawn at temperature 1. Gives the mean log-probability of what was
    * said, as it was before.
    */
-  learn(samples: Iterable<Sample>, { learningRate = 1 }: { readonly learningRate?: number } = {}): number {
+  learn(samples: Iterable<NgramSample>, { learningRate = 1 }: { readonly learningRate?: number } = {}): number {
     let total = 0
     let count = 0
     for (const { inputIds, actionMask, weight } of samples) {
@@ -159,14 +159,14 @@ export class Ngram {
     return count === 0 ? 0 : total / count
   }
 
-  snapshot(): Snapshot {
+  snapshot(): NgramSnapshot {
     const { answers, vocabulary, order } = this
     const rows = [...this.table].map(([key, row]) => [key, Object.fromEntries(row)])
     return { kind: "effect-rl/ngram", answers, vocabulary, order, table: Object.fromEntries(rows) }
   }
 
   /** Forgets what it knows, and knows this. */
-  restore(table: Snapshot["table"]): void {
+  restore(table: NgramSnapshot["table"]): void {
     this.table.clear()
     for (const [key, row] of Object.entries(table)) {
       this.table.set(key, new Map(Object.entries(row).map(([id, logit]) => [Number(id), logit])))
@@ -298,14 +298,14 @@ const toldBy = (text: string): ReadonlyArray<string> => {
 }
 
 /** A model that knows nothing yet. */
-export const make = (options: Options = {}): Ngram => new Ngram(options)
+export const make = (options: NgramOptions = {}): Ngram => new Ngram(options)
 
 /** A model as a file says it: the text of a snapshot as JSON. */
 export const read = Effect.fnUntraced(function* (text: string, source: string): Effect.fn.Return<Ngram, ConfigError> {
   const failed = (error: unknown) =>
     new ConfigError({ source, key: "", message: `${source}: expected the JSON of a model: ${messageOf(error)}` })
   const json = yield* Effect.try({ try: (): unknown => JSON.parse(text), catch: failed })
-  const { answers, vocabulary, order, table } = yield* decode(Snapshot, json, { source })
+  const { answers, vocabulary, order, table } = yield* decode(NgramSnapshot, json, { source })
   return yield* Effect.try({
     try: () => {
       const model = make({

@@ -37,7 +37,7 @@ import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
 export const openAiUrl = "https://api.openai.com/v1"
 export const geminiUrl = "https://generativelanguage.googleapis.com/v1beta/openai"
 
-export interface Options extends ServerOptions {
+export interface OpenAiOptions extends ServerOptions {
   /** Asks for whole answers as streams, too: some gateways end a connection on which nothing comes for a minute. */
   readonly streaming?: boolean
   /** How many tokens Gemini may think; others have no such number. */
@@ -63,7 +63,7 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
 
 /** The models at an address, which are asked there by their names. */
 export const make = Effect.fnUntraced(function* (
-  options: Options,
+  options: OpenAiOptions,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
   const { model } = options
   const server = yield* serverOf(options, protocol)
@@ -143,5 +143,7 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /** The same as Effect's own service. */
-export const layer = (options: Options): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>
+export const layer = (
+  options: OpenAiOptions,
+): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>
   Layer.effect(LanguageModel.LanguageModel, Effect.flatMap(make(options), makeLanguageModel))

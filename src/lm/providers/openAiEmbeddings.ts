@@ -16,7 +16,7 @@ import { protocol } from "./openAi.ts"
 import { persistently, type Retries } from "../middleware/retrying.ts"
 import { serverOf, type ServerOptions } from "./Server.ts"
 
-export interface Options extends ServerOptions, Partial<Retries> {
+export interface OpenAiEmbeddingsOptions extends ServerOptions, Partial<Retries> {
   /** How many texts go into one call; 256 unless given. */
   readonly batch?: number
 }
@@ -39,7 +39,7 @@ const retriesOf = ({
 }: Partial<Retries>): Retries => ({ maxRetries, startingDelay, backoffFactor, maxDelay, jitter })
 
 export const make = Effect.fnUntraced(function* (
-  options: Options,
+  options: OpenAiEmbeddingsOptions,
 ): Effect.fn.Return<OpenAiEmbeddings, LmError, HttpClient.HttpClient> {
   const { model, batch = 256 } = options
   const retries = retriesOf(options)

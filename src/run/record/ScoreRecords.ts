@@ -12,7 +12,7 @@
  */
 import { Effect, type FileSystem, Option, Schema, Stream } from "effect"
 import { isPlain } from "../../config/Config.ts"
-import { type Line, linesOf, valueOf } from "../../episode/rollouts/jsonLines.ts"
+import { type Line, linesOf, valueOf } from "../../formats/jsonLines.ts"
 import { StepScoreRecord } from "./stepScores.ts"
 
 export { StepScoreRecord } from "./stepScores.ts"
@@ -92,7 +92,7 @@ export const read = (path: string): Stream.Stream<StepScoreRecord, ScoreRecordsE
   const one = (line: Line): Effect.Effect<ReadonlyArray<StepScoreRecord>, ScoreRecordsError> =>
     recordOf(path, line).pipe(
       Effect.map((record) => [inOurs(record)]),
-      Effect.catchTag("RolloutsError", ({ message }) =>
+      Effect.catchTag("JsonLinesError", ({ message }) =>
         line.whole ? Effect.fail(new ScoreRecordsError({ path, line: line.number, message })) : Effect.succeed([]),
       ),
     )

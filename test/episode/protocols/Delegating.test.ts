@@ -29,7 +29,7 @@ const resultsOf = (told: Told, at: number) => {
 }
 
 const worker = { agent: says({ act: "42" }), description: "Counts." }
-const play = (lead: ReturnType<typeof scripted>, options: Delegating.Options, about: Partial<Episode> = {}) =>
+const play = (lead: ReturnType<typeof scripted>, options: Delegating.DelegatingOptions, about: Partial<Episode> = {}) =>
   Effect.scoped(Delegating.make(lead, options).play(episodeOf(counting(1), about)))
 
 describe("delegating", () => {

@@ -154,7 +154,13 @@ describe("players in turn", () => {
   )
 
   const endings: ReadonlyArray<
-    [what: string, o: Said, options: MultiAgentSync.Options, ending: Rollout["ending"], kinds: [string, string]]
+    [
+      what: string,
+      o: Said,
+      options: MultiAgentSync.MultiAgentOptions,
+      ending: Rollout["ending"],
+      kinds: [string, string],
+    ]
   > = [
     [
       "the limit, after a move",

@@ -427,7 +427,7 @@ describe("sampling seeds", () => {
             }
           }),
       }
-      const lm = Lm.around(seeded).pipe(Layer.provide(Layer.succeed(Lm, counter)))
+      const lm = Lm.middleware(seeded).pipe(Layer.provide(Layer.succeed(Lm, counter)))
       const service = yield* Effect.provide(Lm, lm)
       const inner = scripted(go)
       const request = { ...LmRequest.defaults, model: "m", messages: [] }

@@ -13,7 +13,7 @@ import * as Scripted from "../../../src/lm/providers/scripted.ts"
 import { batchOf, tasksOf } from "../rollouts/batch.ts"
 import { scripted } from "../support.ts"
 
-const collected = Effect.fnUntraced(function* (batch: RolloutEngine.Batch) {
+const collected = Effect.fnUntraced(function* (batch: RolloutEngine.RolloutBatch) {
   const outcomes: Array<Outcome> = []
   yield* RolloutEngine.each(batch, (outcome) => Effect.sync(() => void outcomes.push(outcome)))
   return outcomes.map(({ rollouts, failure }) => failure ?? rollouts.length)

@@ -16,7 +16,7 @@ import { counting } from "../support.ts"
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
-const collected = Effect.fnUntraced(function* (batch: RolloutEngine.Batch) {
+const collected = Effect.fnUntraced(function* (batch: RolloutEngine.RolloutBatch) {
   const outcomes: Array<Outcome> = []
   const summary = yield* RolloutEngine.each(batch, (outcome) => Effect.sync(() => void outcomes.push(outcome)))
   return { outcomes, summary }
@@ -267,7 +267,7 @@ describe("the file of a batch", () => {
         begin: () => ({ state: null, toMove: ["X", "O"], observations: { X: "go", O: "go" } }),
         step: () => ({ state: null, toMove: [], observations: {}, feedback: {}, terminated: true }),
       })
-      const batch: RolloutEngine.Batch<MultiTextEnv.MultiTextEnv> = {
+      const batch: RolloutEngine.RolloutBatch<MultiTextEnv.MultiTextEnv> = {
         tasks: { size: 3, digest: "once", at: () => Effect.succeed(once) },
         requests: RolloutRequest.forTasks({ size: 3 }, { seed: 1 }),
         protocol: MultiAgentSync.make(parrot()),
@@ -289,7 +289,7 @@ describe("the file of a batch", () => {
     }).pipe(Effect.scoped, Effect.provide(files)),
   )
 
-  const refusing = (text: string, batch: RolloutEngine.Batch) =>
+  const refusing = (text: string, batch: RolloutEngine.RolloutBatch) =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const path = yield* newPath

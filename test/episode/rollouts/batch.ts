@@ -48,7 +48,7 @@ export const failing = (
   }
 }
 
-export const batchOf = (size: number, about: Partial<RolloutEngine.Batch> = {}): RolloutEngine.Batch => {
+export const batchOf = (size: number, about: Partial<RolloutEngine.RolloutBatch> = {}): RolloutEngine.RolloutBatch => {
   const tasks = tasksOf(size)
   return {
     tasks,
@@ -66,7 +66,7 @@ export const newPath = Effect.gen(function* () {
 export const textOf = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path))
 
 /** What a batch writes when nothing happens to it. */
-export const written = (batch: RolloutEngine.Batch) =>
+export const written = (batch: RolloutEngine.RolloutBatch) =>
   Effect.gen(function* () {
     const path = yield* newPath
     yield* RolloutEngine.write(batch, path)

@@ -6,7 +6,7 @@ import * as RolloutEngine from "../../../src/episode/rollouts/RolloutEngine.ts"
 import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
 import { batchOf, failing, parrot } from "./batch.ts"
 
-export const killedBatch = (stay: number): RolloutEngine.Batch => {
+export const killedBatch = (stay: number): RolloutEngine.RolloutBatch => {
   const wait = (episode: number) => (episode === stay ? Effect.never : Effect.sleep((episode * 7) % 11))
   const protocol = failing(SingleAgent.make(parrot(wait)), (episode) => (episode % 9 === 0 ? Infinity : 0))
   return batchOf(200, { concurrency: 8, protocol })

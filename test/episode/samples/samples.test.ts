@@ -206,7 +206,7 @@ describe("tokens that the server didn't give", () => {
 })
 
 describe("what no samples can be made of", () => {
-  const failing = (change: (rollout: Rollout) => Rollout, options: Samples.Options = {}) =>
+  const failing = (change: (rollout: Rollout) => Rollout, options: Samples.SampleOptions = {}) =>
     Effect.gen(function* () {
       const rollout = yield* SingleAgent.play(says([lookup, go]), episodeOf(withTools(1)))
       return yield* Effect.flip(Samples.of([change(rollout)], options))
@@ -219,7 +219,7 @@ describe("what no samples can be made of", () => {
     [
       what: string,
       change: (rollout: Rollout) => Rollout,
-      options: Samples.Options,
+      options: Samples.SampleOptions,
       reason: Samples.SampleError["reason"],
       said: string,
     ]
@@ -335,7 +335,7 @@ describe("files of samples", () => {
       })
       yield* fs.writeFileString(path, `${line}\n${line.replace(`"truncated":true`, `"truncated":"no"`)}\n`)
       const error = yield* Effect.flip(Stream.runDrain(Samples.read(path)))
-      assert.deepInclude(error, { _tag: "RolloutsError", line: 2 })
+      assert.deepInclude(error, { _tag: "JsonLinesError", line: 2 })
       assert.include(error.message, `${path}:2: truncated: expected boolean`)
     }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer)),
   )

@@ -8,10 +8,10 @@ import type { LmRequest } from "../../../src/lm/Chat.ts"
 import { ask, user } from "../calls.ts"
 import { type Answer, busy, type Fault, type Options, overloaded, serve, type Server } from "../server.ts"
 
-const opened = (server: Server, more: Partial<Anthropic.Options> = {}) =>
+const opened = (server: Server, more: Partial<Anthropic.AnthropicOptions> = {}) =>
   Anthropic.make({ model: "m", baseUrl: server.url, ...more })
 
-const call = (how: Options, request: LmRequest = ask(), more: Partial<Anthropic.Options> = {}) =>
+const call = (how: Options, request: LmRequest = ask(), more: Partial<Anthropic.AnthropicOptions> = {}) =>
   Effect.gen(function* () {
     const server = yield* serve(how)
     const lm = yield* opened(server, more)

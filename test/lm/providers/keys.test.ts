@@ -35,7 +35,7 @@ describe("keys", () => {
 
   it.effect("are asked for at once, each by its name, where a server wants one", () =>
     Effect.gen(function* () {
-      const missing = (options: Partial<OpenAi.Options>) =>
+      const missing = (options: Partial<OpenAi.OpenAiOptions>) =>
         OpenAi.make({ model: "m", ...options }).pipe(
           Effect.flip,
           Effect.provide(FetchHttpClient.layer),

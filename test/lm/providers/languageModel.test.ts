@@ -5,10 +5,12 @@ import { type Completion, LmRequest } from "../../../src/lm/Chat.ts"
 import { CallSettings } from "../../../src/lm/providers/languageModel.ts"
 import { Lm } from "../../../src/lm/Lm.ts"
 import { LmError } from "../../../src/lm/LmError.ts"
+import * as Lms from "../../../src/lm/Lms.ts"
 import * as Scripted from "../../../src/lm/providers/scripted.ts"
 
 /** Asked in our words, through Effect's, by a model in our words. */
-const through = (script: Scripted.Script) => Lm.layer.pipe(Layer.provide(Scripted.layerLanguageModel(script)))
+const through = (script: Scripted.Script) =>
+  Lms.fromLanguageModel.pipe(Layer.provide(Scripted.layerLanguageModel(script)))
 
 const request: LmRequest = {
   ...LmRequest.defaults,
@@ -47,7 +49,7 @@ const completion: Completion = {
   attempts: 1,
 }
 
-describe("Lm.layer", () => {
+describe("Lms.fromLanguageModel", () => {
   it.effect("loses nothing of a request nor of a completion on the way through Effect's words", () =>
     Effect.gen(function* () {
       const seen: Array<LmRequest> = []
@@ -133,7 +135,7 @@ describe("Lm.layer", () => {
       assert.strictEqual(error.reason, "unavailable")
       assert.match(error.message, /^m: /)
       assert.isUndefined(yield* CallSettings)
-    }).pipe(Effect.provide(Lm.layer.pipe(Layer.provide(theirs))))
+    }).pipe(Effect.provide(Lms.fromLanguageModel.pipe(Layer.provide(theirs))))
   })
 
   it.effect("streams what comes at once in the parts that Effect knows", () =>

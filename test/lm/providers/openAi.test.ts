@@ -360,7 +360,7 @@ describe("OpenAi", () => {
         const answer = { choices: [{ message: { content: "Hi" }, logprobs: { content: [{ logprob: -1, id: 1 }] } }] }
         return Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer)))
       })
-      const asking = (options: Partial<OpenAi.Options>) =>
+      const asking = (options: Partial<OpenAi.OpenAiOptions>) =>
         Effect.flatMap(OpenAi.make({ model: "m", thinkingBudget: 99, ...options }), (lm) =>
           lm.complete(ask({ traceTokens: true })),
         ).pipe(

@@ -17,7 +17,7 @@ const vectors = ({ input }: Sent["body"]): Response =>
 const asking = (
   answer: (body: Sent["body"], call: number) => Response,
   texts: ReadonlyArray<string>,
-  options: Partial<OpenAiEmbeddings.Options> = {},
+  options: Partial<OpenAiEmbeddings.OpenAiEmbeddingsOptions> = {},
 ) => {
   const sent: Array<Sent> = []
   const client = HttpClient.make((request, url) => {

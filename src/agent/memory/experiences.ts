@@ -6,23 +6,23 @@ import type { MemoryStore } from "./MemoryStore.ts"
 
 /**
  * What was seen, and what was done and told about it: entries that only together say something, so they are found and
- * shown together. A reflection is a moment of its own.
+ * shown together. A reflection is a experience of its own.
  */
-export interface Moment {
+export interface Experience {
   /** How many came before it. */
   readonly number: number
   readonly entries: ReadonlyArray<MemoryEntry>
 }
 
-/** How moments are found: told of all that comes and goes, and asked how near each is to a query. */
+/** How experiences are found: told of all that comes and goes, and asked how near each is to a query. */
 export interface Ranking {
-  readonly added: (moment: Moment, entry: MemoryEntry) => void
-  readonly forgotten: (moment: Moment, entry: MemoryEntry) => void
+  readonly added: (experience: Experience, entry: MemoryEntry) => void
+  readonly forgotten: (experience: Experience, entry: MemoryEntry) => void
   /** Only those that have something to do with the query; more is nearer. */
   readonly scores: (
     query: string,
-    moments: ReadonlyArray<Moment>,
-  ) => Effect.Effect<ReadonlyMap<Moment, number>, AgentError>
+    experiences: ReadonlyArray<Experience>,
+  ) => Effect.Effect<ReadonlyMap<Experience, number>, AgentError>
 }
 
 /** What an entry says, for comparing it with others. */
@@ -33,28 +33,28 @@ const wordsOf = (value: unknown): string => (typeof value === "string" ? value :
 
 const belongsToTheLast = (type: string): boolean => type === "Action" || type === "Feedback"
 
-/** A store that recalls moments by how near they are to what is asked; past `maxLength` the oldest entry is forgotten. */
-export const momentStore = (maxLength: number | null, ranking: () => Ranking): MemoryStore => {
+/** A store that recalls experiences by how near they are to what is asked; past `maxLength` the oldest entry is forgotten. */
+export const experienceStore = (maxLength: number | null, ranking: () => Ranking): MemoryStore => {
   const list = entryList(maxLength)
   const ranked = ranking()
-  let moments: Array<Moment & { readonly entries: Array<MemoryEntry> }> = []
+  let experiences: Array<Experience & { readonly entries: Array<MemoryEntry> }> = []
   let began = 0
 
   const forget = (): void => {
-    const [oldest] = moments
+    const [oldest] = experiences
     const entry = oldest.entries.shift()
     if (entry !== undefined) ranked.forgotten(oldest, entry)
-    if (oldest.entries.length === 0) moments.shift()
+    if (oldest.entries.length === 0) experiences.shift()
   }
 
   const add = (entry: MemoryEntry): void => {
-    let moment = moments.at(-1)
-    if (moment === undefined || !belongsToTheLast(entry.type)) {
-      moment = { number: began++, entries: [] }
-      moments.push(moment)
+    let experience = experiences.at(-1)
+    if (experience === undefined || !belongsToTheLast(entry.type)) {
+      experience = { number: began++, entries: [] }
+      experiences.push(experience)
     }
-    moment.entries.push(entry)
-    ranked.added(moment, entry)
+    experience.entries.push(entry)
+    ranked.added(experience, entry)
     if (list.add(entry) !== undefined) forget()
   }
 
@@ -64,7 +64,7 @@ export const momentStore = (maxLength: number | null, ranking: () => Ranking): M
         (where === undefined || where(entry.type)) && except?.has(entry) !== true
       if (limit === null) return list.last(null).filter(counts)
       if (limit === 0) return []
-      const scores = yield* ranked.scores(query, moments)
+      const scores = yield* ranked.scores(query, experiences)
       const best = [...scores].sort(([a, one], [b, other]) => other - one || b.number - a.number)
       const chosen: Array<{ readonly number: number; readonly entries: ReadonlyArray<MemoryEntry> }> = []
       let left = limit
@@ -87,10 +87,10 @@ export const momentStore = (maxLength: number | null, ranking: () => Ranking): M
     recall,
     entries: () => list.last(null),
     clear: () => {
-      while (moments.length > 0) forget()
-      moments = []
+      while (experiences.length > 0) forget()
+      experiences = []
       list.clear()
     },
-    another: () => momentStore(maxLength, ranking),
+    another: () => experienceStore(maxLength, ranking),
   }
 }

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { together } from "../../../src/lm/middleware/together.ts"
+import { singleFlight } from "../../../src/lm/middleware/singleFlight.ts"
 
 /** What takes a second, and says which one it was; those whose numbers are in `failing` fail. */
 const counting = (failing: ReadonlyArray<number> = []) => {
@@ -16,13 +16,13 @@ const counting = (failing: ReadonlyArray<number> = []) => {
 
 const fork = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
-describe("together", () => {
+describe("singleFlight", () => {
   it.effect(
     "runs once what is asked for by several at a time, and anew what is asked for later or by another name",
     () =>
       Effect.gen(function* () {
         const { slow } = counting([3])
-        const once = together<number, string>()
+        const once = singleFlight<number, string>()
         const asked = ["a", "a", "b", "a"]
         const fibers = yield* Effect.forEach(asked, (key) => fork(once(key, slow)))
         yield* TestClock.adjust("1 second")
@@ -36,7 +36,7 @@ describe("together", () => {
   it.effect("is begun anew by the next one where the first was interrupted; who only waits ends nothing", () =>
     Effect.gen(function* () {
       const { state, slow } = counting()
-      const once = together<number, string>()
+      const once = singleFlight<number, string>()
       const [first, second, third, fourth] = yield* Effect.forEach([1, 2, 3, 4], () => fork(once("a", slow)))
       yield* Fiber.interrupt(second)
       assert.strictEqual(state.begun, 1)

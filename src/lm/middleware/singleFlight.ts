@@ -6,11 +6,11 @@ import { Cause, Deferred, Effect, Exit, Option } from "effect"
  *
  * @example
  * ```ts
- * const once = together<string, never>()
+ * const once = singleFlight<string, never>()
  * yield* Effect.all([once("a", slow), once("a", slow)], { concurrency: 2 }) // runs `slow` once
  * ```
  */
-export const together = <A, E>(): ((key: string, ask: Effect.Effect<A, E>) => Effect.Effect<A, E>) => {
+export const singleFlight = <A, E>(): ((key: string, ask: Effect.Effect<A, E>) => Effect.Effect<A, E>) => {
   const asking = new Map<string, Deferred.Deferred<Option.Option<A>, E>>()
   const once = (key: string, ask: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.uninterruptibleMask((restore) => {

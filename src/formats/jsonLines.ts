@@ -1,10 +1,17 @@
 /** Files with a value of JSON a line, read as streams: a line is in memory only while it is looked at. */
 import { Effect, FileSystem, type PlatformError, Schema, SchemaIssue, Stream } from "effect"
-import { joined } from "../../config/bytes.ts"
-import { display } from "../../config/Config.ts"
-import { checkFile, type FileError } from "../../config/files.ts"
-import { oneLine } from "../../config/text.ts"
-import { RolloutsError } from "./RolloutsError.ts"
+import { joined } from "../config/bytes.ts"
+import { display } from "../config/Config.ts"
+import { checkFile, type FileError } from "../config/files.ts"
+import { oneLine } from "../config/text.ts"
+
+/** A file of JSON lines cannot be read, written or continued; the message is one line that names the file and the line. */
+export class JsonLinesError extends Schema.TaggedError<JsonLinesError>()("JsonLinesError", {
+  path: Schema.String,
+  /** Counted from 1; null if the problem is with the file as a whole. */
+  line: Schema.NullOr(Schema.Int),
+  message: Schema.String,
+}) {}
 
 const lineFeed = 10
 
@@ -56,14 +63,14 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
     },
   )
 
-const unreadable = (path: string, error: PlatformError.PlatformError | FileError): RolloutsError => {
+const unreadable = (path: string, error: PlatformError.PlatformError | FileError): JsonLinesError => {
   const missing = "missing" in error ? error.missing : error.reason._tag === "NotFound"
   const problem = missing ? "there is no such file" : `can't be read: ${oneLine(error.message)}`
-  return new RolloutsError({ path, line: null, message: `${path}: ${problem}` })
+  return new JsonLinesError({ path, line: null, message: `${path}: ${problem}` })
 }
 
 /** The lines of a file. */
-export const linesOf = (path: string): Stream.Stream<Line, RolloutsError, FileSystem.FileSystem> =>
+export const linesOf = (path: string): Stream.Stream<Line, JsonLinesError, FileSystem.FileSystem> =>
   Stream.unwrap(
     Effect.map(FileSystem.FileSystem, (fs) =>
       Stream.fromEffectDrain(checkFile(path, Infinity)).pipe(
@@ -99,12 +106,12 @@ const jsonOf = (bytes: Uint8Array): { readonly value: unknown } | { readonly pro
 /** What a line holds, by a Schema. */
 export const valueOf = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
-): ((path: string, line: Line) => Effect.Effect<S["Type"], RolloutsError>) => {
+): ((path: string, line: Line) => Effect.Effect<S["Type"], JsonLinesError>) => {
   const decode = Schema.decodeUnknownEffect(schema)
   return (path, { bytes, number, whole }) => {
     const wrong = (problem: string) => {
       const cut = whole ? "" : "; the file ends within this line"
-      return new RolloutsError({ path, line: number, message: `${path}:${number}: ${problem}${cut}` })
+      return new JsonLinesError({ path, line: number, message: `${path}:${number}: ${problem}${cut}` })
     }
     const json = jsonOf(bytes)
     if ("problem" in json) return Effect.fail(wrong(json.problem))

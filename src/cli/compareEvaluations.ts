@@ -7,6 +7,7 @@ import { messageOf, oneLine } from "../config/text.ts"
 import type { JsonLinesError } from "../formats/jsonLines.ts"
 import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 export type CompareError = JsonLinesError | UsageError
 
@@ -39,7 +40,7 @@ export const showEvaluation = Effect.fnUntraced(function* (given: {
   const { folder, json } = given
   const { EvaluationResult } = yield* evaluations
   const { text } = yield* reports
-  const file = join(folder, "metrics.json")
+  const file = join(folder, Layout.metrics)
   const found = yield* Effect.tryPromise({
     try: () => readTextWithin(file, mostBytes.text),
     catch: (error) =>

@@ -1,3 +1,5 @@
+import { trainScores } from "../run/Layout.ts"
+
 /** Two runs' score files, line by line; when something happened is no part of what happened. */
 export interface ScoreDifference {
   readonly file: string
@@ -17,15 +19,13 @@ interface Line {
   readonly text: string
 }
 
-export const trainingScores = "scores/train/scores.jsonl"
-
 /** The lines of a training episode, by the number that it has there. */
 export const linesOfEpisode = (files: Files, episode: number): ReadonlyArray<Line> =>
-  linesOf(files.get(trainingScores)).filter(({ text }) => read(text)?.episode_index === episode)
+  linesOf(files.get(trainScores)).filter(({ text }) => read(text)?.episode_index === episode)
 
 /** The first difference in that episode alone, wherever else its lines stand. */
 export const differenceInEpisode = (then: Files, now: Files, episode: number): ScoreDifference | undefined =>
-  differenceIn(trainingScores, linesOfEpisode(then, episode), linesOfEpisode(now, episode), false)[0]
+  differenceIn(trainScores, linesOfEpisode(then, episode), linesOfEpisode(now, episode), false)[0]
 
 /**
  * The first difference by env steps; undefined where there is none. Of an unfinished run (`isPrefix`) only what it got to

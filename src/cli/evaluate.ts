@@ -11,6 +11,7 @@ import { ofKind, runArgument, runFolder } from "./findRun.ts"
 import { defaultResultsDir } from "./flags.ts"
 import { readYaml } from "./loadTraining.ts"
 import { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 const flags = {
   target: Argument.String("run|tasks.yaml").pipe(
@@ -136,7 +137,7 @@ const execute = Effect.fnUntraced(function* (
     ? ofKind("a training", "training", "agents")
     : ofKind("a run with a config.yaml", "training", "agents", "evaluation")
   const run = yield* runFolder(target, { folders: [given.resultsDir], usable, quiet: given.quiet })
-  const config = join(run, "config.yaml")
+  const config = join(run, Layout.config)
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   yield* refuse(given, ["name", "resume"], "a file: effect eval tasks.yaml")
   if (kindOf(yield* readYaml(config)) !== "evaluation") return yield* evaluateRun({ ...given, run })

@@ -5,7 +5,6 @@ import { isPlain, toCamelCase } from "../config/Config.ts"
 import { mostBytes } from "../config/files.ts"
 import { readTextWithin } from "../config/files-node.ts"
 import type { EvaluationError, EvaluationResult } from "../evaluate/Evaluations.ts"
-import { journalFile } from "../evaluate/journalFile.ts"
 import { LmError } from "../lm/LmError.ts"
 import { platform, recorder, runStore, terminalProgress } from "../node.ts"
 import { newestFirst } from "../run/find/RunEntry.ts"
@@ -20,6 +19,7 @@ import { setting } from "./overrides.ts"
 import { derivedName, isSameName } from "../run/identifier.ts"
 import { writeError, writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 export interface GivenFile {
   readonly file: string
@@ -104,7 +104,7 @@ export const evaluateFile = Effect.fnUntraced(function* (given: GivenFile): Effe
 /** Reads the result of a finished evaluation. */
 const readEvaluation = Effect.fnUntraced(function* (directory: string) {
   const { EvaluationResult } = yield* Effect.promise(() => import("../evaluate/Evaluations.ts"))
-  const text = yield* Effect.tryPromise(() => readTextWithin(join(directory, "metrics.json"), mostBytes.text))
+  const text = yield* Effect.tryPromise(() => readTextWithin(join(directory, Layout.metrics), mostBytes.text))
   const metrics = toCamelCase(yield* Effect.try((): unknown => JSON.parse(text)))
   return yield* Schema.decodeUnknownEffect(EvaluationResult)(metrics)
 })
@@ -124,14 +124,14 @@ const resumeCommand = ({ file, set, name, resultsDir }: GivenFile, directory: st
 }
 
 const isUnfinished = (path: string): boolean =>
-  existsSync(join(path, journalFile)) && !existsSync(join(path, "return.json"))
+  existsSync(join(path, Layout.evaluation.journal)) && !existsSync(join(path, Layout.returns))
 
 const evaluations = ofKind("an evaluation", "evaluation")
 
 const runToResume = Effect.fnUntraced(function* (given: GivenFile): Effect.fn.Return<string | undefined, UsageError> {
   const [wanted] = Option.toArray(given.resume)
   if (wanted === undefined) return undefined
-  if (existsSync(join(wanted, "config.yaml"))) return wanted
+  if (existsSync(join(wanted, Layout.config))) return wanted
   const { resultsDir: own, name = derivedName(basename(given.file, extname(given.file))) } = yield* ownPlace(given.file)
   const places = own === undefined ? [given.resultsDir] : [given.resultsDir, own]
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders: places, usable: evaluations })

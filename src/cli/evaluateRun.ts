@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises"
 import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect, Layer, Option } from "effect"
-import { isPlain, type Override } from "../config/Config.ts"
+import type { Override } from "../config/Config.ts"
 import { backend, type BackendName, envPool, platform, runStore } from "../node.ts"
 import { Recorder } from "../run/record/Recorder.ts"
 import { RunOptions } from "../train/RunOptions.ts"
@@ -13,6 +13,7 @@ import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { setting } from "./overrides.ts"
 import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 export interface GivenRun {
   readonly run: string
@@ -30,7 +31,7 @@ export type EvaluateRunError = UsageError | Effect.Error<Effect.Success<ReturnTy
 /** Plays what a run has learnt. */
 export const evaluateRun = Effect.fnUntraced(function* (given: GivenRun): Effect.fn.Return<void, EvaluateRunError> {
   const { run } = given
-  const config = join(run, "config.yaml")
+  const config = join(run, Layout.config)
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   const training = yield* loadTrainingOf(run, given.file)
   const talks = kindOf(yield* readYaml(config)) === "agents"
@@ -112,22 +113,17 @@ export const checkpointOf = Effect.fnUntraced(function* ({
   step,
 }: Pick<GivenRun, "run" | "step">): Effect.fn.Return<string, UsageError> {
   if (Option.isNone(step)) return "latest"
-  const config = yield* readYaml(join(run, "config.yaml"))
-  const [kind, digits, dir] =
-    kindOf(config) === "agents"
-      ? ["ep", 6, textAt(config, "runtime", "checkpoint_dir")]
-      : ["step", 15, textAt(config, "checkpoint", "dir")]
-  const name = `${kind}_${String(step.value).padStart(digits, "0")}`
-  // A folder may be named from the root on.
-  const folder = resolve(run, dir ?? "checkpoints")
+  const config = yield* readYaml(join(run, Layout.config))
+  const unit = kindOf(config) === "agents" ? "ep" : "step"
+  const name = Layout.checkpointName(unit, step.value)
+  // The config can name an absolute folder.
+  const folder = resolve(run, Layout.locate(Layout.placesIn(config), Layout.checkpoints))
   if (existsSync(join(folder, name))) return name
   const names = yield* Effect.promise(() => readdir(folder).catch(() => []))
-  const steps = names.flatMap((one) => new RegExp(`^${kind}_0*(\\d+)$`).exec(one)?.slice(1) ?? [])
+  const steps = names.flatMap((one) => {
+    const checkpoint = Layout.checkpointOf(one)
+    return checkpoint?.unit === unit ? checkpoint.count : []
+  })
   const known = steps.length === 0 ? "it has no checkpoints" : `expected one of ${steps.join(", ")}`
   return yield* new UsageError({ message: `--step ${step.value}: ${run} has no checkpoint of this step; ${known}` })
 })
-
-const textAt = (config: unknown, ...path: ReadonlyArray<string>): string | undefined => {
-  const found = path.reduce<unknown>((tree, key) => (isPlain(tree) ? tree[key] : undefined), config)
-  return typeof found === "string" ? found : undefined
-}

@@ -20,6 +20,7 @@ import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
 import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
 const curveFormats = ["csv", "svg"] as const
@@ -108,7 +109,7 @@ const policyFile = Effect.fnUntraced(function* (
   format: (typeof policyFormats)[number],
 ): Effect.fn.Return<Uint8Array, ExportError> {
   const run = resolve(place)
-  const config = join(run, "config.yaml")
+  const config = join(run, Layout.config)
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   const said = yield* readYaml(config)
   if (kindOf(said) !== "training") {
@@ -143,14 +144,23 @@ const policyFile = Effect.fnUntraced(function* (
   })
 })
 
+/** What a training is restored from, apart from the arrays of its learner. */
+const toLoad: ReadonlySet<string> = new Set([
+  Layout.config,
+  Layout.latestPointer,
+  Layout.inCheckpoint.manifest,
+  Layout.inCheckpoint.runtime,
+  Layout.inCheckpoint.policy,
+])
+
 /** The run's config and checkpoints, by their paths. */
 const filesToLoad = async (run: string): Promise<Map<string, Uint8Array>> => {
   const files = new Map<string, Uint8Array>()
   const names = (await readdir(run, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
   for (const entry of names) {
     const path = join(entry.parentPath, entry.name)
-    if (path.includes(`${sep}steps${sep}`)) continue
-    if (/config\.yaml$|\/(manifest|runtime|latest)\.json$|\.safetensors$|policy\.onnx$/.test(path)) {
+    if (path.includes(`${sep}${Layout.steps}${sep}`)) continue
+    if (toLoad.has(entry.name) || Layout.arraysOf(entry.name) !== undefined) {
       files.set(path, await readFileWithin(path, mostBytes.binary))
     }
   }
@@ -166,7 +176,7 @@ const curveFile = Effect.fnUntraced(function* (
     return yield* new UsageError({ message: `${given.join(", ")}: expected a finished run, found no return.json` })
   }
   const curves = yield* Effect.forEach(runs, (run) =>
-    Effect.tryPromise(() => readTextWithin(join(run, "return.json"), mostBytes.text)).pipe(
+    Effect.tryPromise(() => readTextWithin(join(run, Layout.returns), mostBytes.text)).pipe(
       Effect.flatMap(decodeReturnFile),
       Effect.map((records) => records.map(({ step, returns_mean: value }) => ({ step, value }))),
       Effect.mapError((error) => new UsageError({ message: `${run}/return.json: ${messageOf(error)}` })),
@@ -182,10 +192,10 @@ const curveFile = Effect.fnUntraced(function* (
 
 /** The folder itself, or the runs in it. */
 const runsIn = async (folder: string): Promise<ReadonlyArray<string>> => {
-  if (existsSync(join(folder, "return.json"))) return [folder]
+  if (existsSync(join(folder, Layout.returns))) return [folder]
   const names = await readdir(folder).catch(() => [])
   return names
     .sort()
     .map((name) => join(folder, name))
-    .filter((path) => existsSync(join(path, "return.json")))
+    .filter((path) => existsSync(join(path, Layout.returns)))
 }

@@ -13,6 +13,7 @@ import { findRuns, silentSource } from "../run/find/source-node.ts"
 import { defaultResultsDir } from "./flags.ts"
 import { writeError } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** How an argument that names a run is described in help. */
 export const runArgument = "A run's folder, latest for the newest run, or a part of its path that no other run has"
@@ -74,7 +75,7 @@ export const runToResumeAt = Effect.fnUntraced(function* (
     ({ message }) => new UsageError({ message: `--resume ${message}` }),
   )
   const { path } = yield* found
-  if (existsSync(join(path, "config.yaml"))) return path
+  if (existsSync(join(path, Layout.config))) return path
   return yield* new UsageError({ message: `--resume ${path}: it is not a run (it has no config.yaml)` })
 })
 
@@ -90,6 +91,6 @@ export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable =
 const entryAt = (wanted: string): RunEntry | undefined => {
   if (!existsSync(wanted)) return undefined
   const folder = statSync(wanted).isDirectory() ? join(wanted, ".") : dirname(wanted)
-  const isRun = ["config.yaml", "return.json"].some((file) => existsSync(join(folder, file)))
+  const isRun = [Layout.config, Layout.returns].some((file) => existsSync(join(folder, file)))
   return entryOf(folder, resolve(folder).replaceAll("\\", "/")) ?? (isRun ? unplacedEntry(folder) : undefined)
 }

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs"
 import { join } from "node:path"
 import { Cause, Effect, Option } from "effect"
+import * as Layout from "../run/Layout.ts"
 
 /** A run whose folder was opened, and when it was finished before that. */
 export interface Opened {
@@ -10,7 +11,7 @@ export interface Opened {
 
 /** When `return.json` was written, which says that a run is finished. */
 export const finishedAt = (directory: string): number | undefined =>
-  statSync(join(directory, "return.json"), { throwIfNoEntry: false })?.mtimeMs
+  statSync(join(directory, Layout.returns), { throwIfNoEntry: false })?.mtimeMs
 
 /** How the end of a run is reported, and how its result is read from its folder. */
 export interface Ending<A> {

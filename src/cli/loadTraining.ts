@@ -17,6 +17,7 @@ import type { Run, TrainError } from "../train/Train.ts"
 import { type ProgramHint, withFragmentHint, withProgramHint } from "./codeHints.ts"
 import { UsageError } from "./UsageError.ts"
 import { guarded, notATraining, placeIn, shownThrown, type UserCodeError, UserProcess } from "./userCode.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** Of a trainer, or of the runtime of agents that talk: it says the same of itself. */
 export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeError | UserCodeError, Needs>
@@ -26,7 +27,7 @@ type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fr
 /** Loads the training that a run was made by: from the program that is given, or else from the run's own config. */
 export const loadTrainingOf = (run: string, program: Option.Option<string>): Effect.Effect<Training, UsageError> =>
   loadTraining(
-    Option.getOrElse(program, () => join(run, "config.yaml")),
+    Option.getOrElse(program, () => join(run, Layout.config)),
     { text: "if your own program defines it, name that program: --file FILE.ts", ofRun: true },
   )
 
@@ -57,7 +58,7 @@ export const loadTraining = Effect.fnUntraced(function* (
     return withFragmentHint(withProgramHint(loaded, programHint), config, file)
   }
   if (![".ts", ".mts", ".js", ".mjs"].includes(extension)) {
-    const isRun = existsSync(resolve(path, "config.yaml"))
+    const isRun = existsSync(resolve(path, Layout.config))
     const hint = isRun
       ? `; this is a run: effect run ${file}/config.yaml repeats it, effect run FILE --resume ${file} resumes it`
       : ""

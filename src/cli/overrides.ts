@@ -6,6 +6,7 @@ import type { Given } from "./flags.ts"
 import { yamlOverrides } from "./loadTraining.ts"
 import { settingValue } from "./settingValue.ts"
 import { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** What a sweep sets in one of its runs. */
 export interface Swept {
@@ -22,7 +23,7 @@ export const overridesOf = Effect.fnUntraced(function* (
   resume: string | undefined,
   swept: Swept = { naming: [], others: [] },
 ): Effect.fn.Return<ReadonlyArray<Override>, UsageError> {
-  const files = [resume === undefined ? undefined : join(resume, "config.yaml"), Option.getOrUndefined(given.config)]
+  const files = [resume === undefined ? undefined : join(resume, Layout.config), Option.getOrUndefined(given.config)]
   const fromFiles: Array<Override> = []
   for (const file of files) if (file !== undefined) fromFiles.push(...(yield* yamlOverrides(file)))
   const flag = (path: string, source: string, value: Option.Option<unknown>): ReadonlyArray<Override> =>

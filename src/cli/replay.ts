@@ -12,18 +12,13 @@ import { Recorder, type Sink } from "../run/record/Recorder.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
 import { scores } from "../run/record/scores.ts"
 import { RunOptions } from "../train/RunOptions.ts"
-import {
-  differenceInEpisode,
-  firstDifference,
-  linesOfEpisode,
-  type ScoreDifference,
-  trainingScores,
-} from "./compareScores.ts"
+import { differenceInEpisode, firstDifference, linesOfEpisode, type ScoreDifference } from "./compareScores.ts"
 import { digestIn } from "./digestIn.ts"
 import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
 import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 const flags = {
   run: Argument.String("run").pipe(Argument.withDescription(runArgument)),
@@ -74,7 +69,7 @@ const execute = Effect.fnUntraced(function* (typed: Given): Effect.fn.Return<voi
   const { resultsDir, quiet } = typed
   const run = yield* runFolder(typed.run, { folders: [resultsDir], usable: trainings, quiet })
   const given = { ...typed, run }
-  const config = join(run, "config.yaml")
+  const config = join(run, Layout.config)
   if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
   if (kindOf(yield* readYaml(config)) === "evaluation") {
     const how = `effect eval ${config} plays it again, and an equal result has the same digest`
@@ -88,7 +83,7 @@ const execute = Effect.fnUntraced(function* (typed: Given): Effect.fn.Return<voi
 const replayAll = Effect.fnUntraced(function* (given: Given, before: Files): Effect.fn.Return<void, ReplayError> {
   const { run } = given
   const digest = yield* digestIn(run)
-  if (digest === undefined && (before.size === 0 || existsSync(join(run, "return.json")))) {
+  if (digest === undefined && (before.size === 0 || existsSync(join(run, Layout.returns)))) {
     const message = `${run}: there is nothing to compare with: ${before.size === 0 ? "no scores" : "no digest in metrics.json"}`
     return yield* new ReplayDiffers({ message })
   }
@@ -113,7 +108,7 @@ const replayEpisode = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, ReplayError> {
   const lines = linesOfEpisode(before, episode).length
   if (lines === 0) {
-    const message = `--episode ${episode}: ${given.run}/${trainingScores} has no such episode`
+    const message = `--episode ${episode}: ${given.run}/${Layout.trainScores} has no such episode`
     return yield* new UsageError({ message })
   }
   const { scores: now } = yield* played(given, episode)
@@ -137,7 +132,7 @@ const tell = (
 
 /** The run again, in memory: its scores, and the digest of one that was not stopped behind some episode. */
 const played = Effect.fnUntraced(function* (given: Given, episode?: number) {
-  const config = join(given.run, "config.yaml")
+  const config = join(given.run, Layout.config)
   const training = yield* loadTrainingOf(given.run, given.file)
   const store = RunStore.memory()
   const over = yield* Deferred.make<undefined>()
@@ -169,8 +164,8 @@ const played = Effect.fnUntraced(function* (given: Given, episode?: number) {
     Effect.raceFirst(Deferred.await(over)),
   )
   const found = [...store.files].flatMap(([path, bytes]) => {
-    const [, file] = /\/(scores\/.+)$/.exec(path) ?? []
-    return file === undefined ? [] : [[file, new TextDecoder().decode(bytes)] as const]
+    const start = path.indexOf(`/${Layout.scores}/`) + 1
+    return start === 0 ? [] : [[path.slice(start), new TextDecoder().decode(bytes)] as const]
   })
   return { scores: new Map(found), digest: result?.digest }
 })
@@ -188,7 +183,7 @@ const explain = (difference: ScoreDifference | undefined, then?: string, now?: s
 
 const scoresIn = async (run: string): Promise<Files> => {
   const found = new Map<string, string>()
-  for (const folder of ["scores/train", "scores/val"]) {
+  for (const folder of [Layout.trainScoresFolder, Layout.validationScoresFolder]) {
     for (const name of (await readdir(join(run, folder)).catch(() => [])).sort()) {
       if (name.endsWith(".jsonl"))
         found.set(`${folder}/${name}`, await readTextWithin(join(run, folder, name), mostBytes.text))

@@ -15,6 +15,7 @@ import { type Given, nameOf } from "./flags.ts"
 import { ownPlace, readYaml, type Training } from "./loadTraining.ts"
 import { overridesOf } from "./overrides.ts"
 import { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 const trainings = ofKind("a training", "training", "agents")
 
@@ -28,7 +29,7 @@ export const runToResume = Effect.fnUntraced(function* (
 ): Effect.fn.Return<string | undefined, UsageError> {
   if (Option.isNone(given.resume)) return undefined
   const wanted = given.resume.value
-  if (existsSync(join(wanted, "config.yaml"))) return wanted
+  if (existsSync(join(wanted, Layout.config))) return wanted
   const own = yield* ownPlace(given.file, yield* overridesOf(given, undefined))
   const { name = nameOfFile } = own
   const places = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
@@ -71,11 +72,11 @@ const nameIn = (config: unknown): string | undefined =>
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
   const entries = yield* findRuns(resultsDir, silentSource)
   return yield* Effect.forEach(
-    entries.filter(({ path }) => existsSync(join(path, "config.yaml"))),
+    entries.filter(({ path }) => existsSync(join(path, Layout.config))),
     (entry) => {
-      const isFinished = existsSync(join(entry.path, "return.json"))
+      const isFinished = existsSync(join(entry.path, Layout.returns))
       if (entry.name !== undefined) return Effect.succeed({ ...entry, isFinished })
-      return Effect.match(readYaml(join(entry.path, "config.yaml")), {
+      return Effect.match(readYaml(join(entry.path, Layout.config)), {
         onFailure: () => ({ ...entry, isFinished, name: undefined }),
         onSuccess: (config) => ({ ...entry, isFinished, name: nameIn(config) }),
       })
@@ -107,7 +108,7 @@ export const refuseOtherFile = Effect.fnUntraced(function* (
   training: Training,
   run: string,
 ): Effect.fn.Return<void, UsageError> {
-  const then = yield* readYaml(join(run, "config.yaml"))
+  const then = yield* readYaml(join(run, Layout.config))
   const name = nameIn(then)
   if (name === undefined || Option.exists(given.name, (wanted) => isSameName(name, wanted))) return
   const { plannedOf } = yield* Effect.promise(() => import("./sweep/plan.ts"))

@@ -20,6 +20,7 @@ import { stepSignalled } from "./stepSignal.ts"
 import { PartOfSweep, sweepProgress } from "./sweep/part.ts"
 import { writeError, writeOut } from "./output.ts"
 import type { UsageError } from "./UsageError.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** One training, in this process. */
 export const trainOnce = Effect.fnUntraced(function* (
@@ -108,7 +109,7 @@ export const trainOnce = Effect.fnUntraced(function* (
 
 /** Says how a finished run of this kind is trained further. */
 const furtherHint = (run: string): Effect.Effect<string> =>
-  readYaml(join(run, "config.yaml")).pipe(
+  readYaml(join(run, Layout.config)).pipe(
     Effect.orElseSucceed(() => undefined),
     Effect.map(kindOf),
     Effect.map(

@@ -14,6 +14,7 @@ import {
 } from "./curve.ts"
 import { fields, finite, parsed } from "./RunSummary.ts"
 import { scoresIn } from "./scoresFolder.ts"
+import * as Layout from "../run/Layout.ts"
 
 export interface RunCurves {
   readonly validation: Curve
@@ -55,8 +56,8 @@ export const makeCurves = (files: Confined): Curves => {
   const turns = new Map<string, ReturnType<typeof read>>()
 
   const read = async (run: string): Promise<NonNullable<Kept["curves"]>> => {
-    const folder = `${run}/${scoresIn(await files.text(`${run}/config.yaml`))}`
-    const train = `${folder}/train/scores.jsonl`
+    const places = scoresIn(await files.text(`${run}/${Layout.config}`))
+    const train = `${run}/${Layout.locate(places, Layout.trainScores)}`
     const size = (await files.size(train)) ?? 0
     const before = kept.get(run)
     // A resumed run has cut its scores back.
@@ -74,7 +75,11 @@ export const makeCurves = (files: Confined): Curves => {
       one.read += Buffer.byteLength(whole)
       one.behind = await behind(files, train, one.read)
     }
-    const validations = await readValidations(run, `${folder}/val`, one)
+    const validations = await readValidations(
+      run,
+      `${run}/${Layout.locate(places, Layout.validationScoresFolder)}`,
+      one,
+    )
     kept.delete(run)
     kept.set(run, one)
     forget()
@@ -90,17 +95,17 @@ export const makeCurves = (files: Confined): Curves => {
   const readValidations = async (run: string, folder: string, one: Kept): Promise<ReadonlyArray<Validation>> => {
     const found: Array<Validation> = []
     for (const name of (await files.list(folder)).files) {
-      const seen = /^(\d+)_seen_episodes_scores\.jsonl$/.exec(name)?.[1]
+      const seen = Layout.seenEpisodesOf(name)
       if (seen === undefined) continue
       const size = (await files.size(`${folder}/${name}`)) ?? 0
       if (one.validations.get(name)?.size !== size) {
         const text = (await files.text(`${folder}/${name}`)) ?? ""
-        one.validations.set(name, { size, found: validationsOf(text, Number(seen), one.points) })
+        one.validations.set(name, { size, found: validationsOf(text, seen, one.points) })
       }
       found.push(...(one.validations.get(name)?.found ?? []))
     }
     if (found.length > 0) return found.sort((a, b) => a.step - b.step)
-    return fromReturns(await files.text(`${run}/return.json`))
+    return fromReturns(await files.text(`${run}/${Layout.returns}`))
   }
 
   const forget = (): void => {

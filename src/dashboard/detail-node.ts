@@ -3,6 +3,7 @@ import type { Validation } from "./curve.ts"
 import type { Results } from "./results-node.ts"
 import { fields, finite, parsed, type RunSummary } from "./RunSummary.ts"
 import { type SystemCurves, systemCurves } from "./systemCurves.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** A run's page. */
 export interface RunDetail {
@@ -37,18 +38,18 @@ const mostFiles = 5000
 export const detailOf = async ({ files, curves }: Results, summary: RunSummary): Promise<RunDetail> => {
   const { path } = summary
   const [config, metrics, returns, system, log] = await Promise.all([
-    files.text(`${path}/config.yaml`),
-    files.text(`${path}/metrics.json`),
-    files.text(`${path}/return.json`),
-    files.text(`${path}/system.jsonl`),
-    files.text(`${path}/run.log`, -64 * 1024),
+    files.text(`${path}/${Layout.config}`),
+    files.text(`${path}/${Layout.metrics}`),
+    files.text(`${path}/${Layout.returns}`),
+    files.text(`${path}/${Layout.system}`),
+    files.text(`${path}/${Layout.log}`, -64 * 1024),
   ])
   // What was said in every episode is in the scores and the rollouts, too.
   const { episodes, ...figures } = fields(parsed(metrics))
   const isTalk = figures.train_episodes !== undefined
   return {
     summary,
-    config: config ?? (await files.text(`${path}/config.json`)) ?? null,
+    config: config ?? (await files.text(`${path}/${Layout.configJson}`)) ?? null,
     metrics: Array.isArray(episodes) ? figures : (parsed(metrics) ?? null),
     // A run that goes on has no `return.json` yet, and that of a runtime counts in episodes.
     validations: returns === undefined || isTalk ? fromScores(await curves.validations(path)) : fromReturns(returns),

@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { makeFolder } from "../config/files.ts"
 import { messageOf } from "../config/text.ts"
 import { attempt } from "../run/find/attempt.ts"
-import { belowCheckpoints, checkpointFolder } from "../run/find/checkpointFolder.ts"
+import * as Layout from "../run/Layout.ts"
 import { parseConfig } from "../run/find/configText.ts"
 import { axes } from "./curve.ts"
 import { measures } from "./curves-node.ts"
@@ -125,10 +125,10 @@ const checkpointsOf = async (
   configText: string | null,
 ): Promise<(path: string) => boolean> => {
   const config = attempt(() => parseConfig(configText ?? ""))
-  const named = checkpointFolder("value" in config ? config.value : undefined)
+  const named = Layout.locate(Layout.placesIn("value" in config ? config.value : undefined), Layout.checkpoints)
   // An absolute folder may lie in the run's own.
   const folder = isAbsolute(named) ? relative(join(files.root, run), named) : named
-  return (path) => belowCheckpoints(path, folder) !== undefined || /^steps\/[^/]+\/checkpoint\./.test(path)
+  return (path) => Layout.belowCheckpoints(path, folder) !== undefined || Layout.stepOfPolicy(path) !== undefined
 }
 
 const exportRun = async (

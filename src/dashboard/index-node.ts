@@ -6,6 +6,7 @@ import { isAlive } from "../run/store/owner-node.ts"
 import { behind, type Confined } from "./confined-node.ts"
 import { newestLine, type Evidence, type RunSummary, summarise } from "./RunSummary.ts"
 import { scoresIn } from "./scoresFolder.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** All runs of a results folder, kept up to date by looking again: that works on every file system, network ones too. */
 export interface RunIndex {
@@ -24,8 +25,7 @@ export interface Changes {
 interface Known {
   readonly summary: RunSummary
   readonly signature: string
-  /** Where its scores are, from its own folder on. */
-  readonly folder: string
+  readonly places: Layout.Places
 }
 
 /** Folders above a run: time, heading, config. */
@@ -45,8 +45,8 @@ const concurrency = 32
 
 /** Whether a folder is a run, and not one that runs lie in. */
 export const isRunFolder = ({ files, folders }: Awaited<ReturnType<Confined["list"]>>): boolean =>
-  ["config.yaml", "return.json", "rollouts.jsonl", "outcomes.jsonl"].some((name) => files.includes(name)) ||
-  folders.includes("scores")
+  [Layout.config, Layout.returns, Layout.batchRollouts, Layout.batchOutcomes].some((name) => files.includes(name)) ||
+  folders.includes(Layout.scores)
 
 export const makeIndex = (files: Confined): RunIndex => {
   let known = new Map<string, Known>()
@@ -60,16 +60,16 @@ export const makeIndex = (files: Confined): RunIndex => {
     const has = (name: string): boolean => found.files.includes(name)
     const read = (name: string, from?: number) =>
       has(name) ? files.text(`${path}/${name}`, from) : Promise.resolve(undefined)
-    const finished = has("return.json")
-    const lock = await read("run.lock")
+    const finished = has(Layout.returns)
+    const lock = await read(Layout.lock)
     const [config, metrics, returns, log] = await Promise.all([
-      read("config.yaml"),
-      read("metrics.json"),
-      read("return.json"),
-      finished ? undefined : read("run.log", -64 * 1024),
+      read(Layout.config),
+      read(Layout.metrics),
+      read(Layout.returns),
+      finished ? undefined : read(Layout.log, -64 * 1024),
     ])
-    const folder = scoresIn(config)
-    const scored = finished ? undefined : await newest(`${path}/${folder}/train/scores.jsonl`)
+    const places = scoresIn(config)
+    const scored = finished ? undefined : await newest(`${path}/${Layout.locate(places, Layout.trainScores)}`)
     const owned = lock !== undefined && lock !== "" && isAlive(lock)
     const absolutePath = join(files.root, path)
     const summary = summarise({
@@ -77,7 +77,7 @@ export const makeIndex = (files: Confined): RunIndex => {
       absolutePath,
       config,
       configDigest: digestOf(config ?? ""),
-      onlyRollouts: !["config.yaml", "return.json", "run.log"].some(has) && !found.folders.includes("scores"),
+      onlyRollouts: ![Layout.config, Layout.returns, Layout.log].some(has) && !found.folders.includes(Layout.scores),
       metrics,
       returns,
       log,
@@ -85,7 +85,7 @@ export const makeIndex = (files: Confined): RunIndex => {
       scores: scored?.scores,
       owned,
     })
-    return { summary, folder, signature: await signatureOf(path, { summary, folder }) }
+    return { summary, places, signature: await signatureOf(path, { summary, places }) }
   }
 
   /** The end of a run's training scores, and how many lines they have where one is a step. */
@@ -116,23 +116,23 @@ export const makeIndex = (files: Confined): RunIndex => {
   /** What differs when something has changed: of a finished run its folder's time, of others also what grows. */
   const signatureOf = async (
     path: string,
-    { summary: { state }, folder: scores }: Omit<Known, "signature">,
+    { summary: { state }, places }: Omit<Known, "signature">,
   ): Promise<string> => {
     const folder = join(files.root, path)
     const growing =
       state === "finished"
         ? []
         : [
-            `${scores}/train/scores.jsonl`,
-            `${scores}/val`,
-            "run.log",
-            "steps",
-            "system.jsonl",
-            "rollouts/train/rollouts.jsonl",
-            "rollouts/val",
-            "rollouts.jsonl",
-            "outcomes.jsonl",
-            "samples.jsonl",
+            Layout.locate(places, Layout.trainScores),
+            Layout.locate(places, Layout.validationScoresFolder),
+            Layout.log,
+            Layout.steps,
+            Layout.system,
+            Layout.trainRollouts,
+            Layout.validationRolloutsFolder,
+            Layout.batchRollouts,
+            Layout.batchOutcomes,
+            Layout.samples,
           ]
     const parts = await Promise.all(
       [folder, ...growing.map((name) => join(folder, name))].map(async (file) => {
@@ -141,7 +141,7 @@ export const makeIndex = (files: Confined): RunIndex => {
       }),
     )
     // Whether a writer still lives shows in no file.
-    const alive = state === "running" ? isAlive((await files.text(`${path}/run.lock`)) ?? "") : ""
+    const alive = state === "running" ? isAlive((await files.text(`${path}/${Layout.lock}`)) ?? "") : ""
     return `${parts.join(" ")} ${alive}`
   }
 

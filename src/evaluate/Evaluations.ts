@@ -39,10 +39,11 @@ import * as Lms from "../lm/Lms.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Evaluate from "./Evaluate.ts"
 import { described, namesOf, read, type SaidAgent } from "./EvaluationConfig.ts"
-import { episodesFile, type EvaluationResult, execute, type ExecuteError } from "./execute.ts"
+import { type EvaluationResult, execute, type ExecuteError } from "./execute.ts"
 import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
 import * as Scorers from "./Scorers.ts"
+import * as Layout from "../run/Layout.ts"
 
 export { EvaluationSettings } from "./EvaluationConfig.ts"
 export { type Contestant, EvaluationResult, execute, type Prepared } from "./execute.ts"
@@ -219,17 +220,17 @@ export const readRows = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<EpisodeRow>, JsonLinesError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const has = (file: string) => Effect.orElseSucceed(fs.exists(`${folder}/${file}`), () => false)
-  if (!(yield* has(episodesFile)) || !(yield* has("return.json"))) {
-    const why = (yield* has(episodesFile))
+  if (!(yield* has(Layout.evaluation.episodes)) || !(yield* has(Layout.returns))) {
+    const why = (yield* has(Layout.evaluation.episodes))
       ? "it has no return.json, so it goes on or was stopped"
-      : `it has no ${episodesFile}`
+      : `it has no ${Layout.evaluation.episodes}`
     return yield* new JsonLinesError({
       path: folder,
       line: null,
       message: `${folder}: expected the folder of a finished evaluation; ${why}`,
     })
   }
-  const path = `${folder}/${episodesFile}`
+  const path = `${folder}/${Layout.evaluation.episodes}`
   return yield* linesOf(path).pipe(
     Stream.mapEffect((line) => rowOf(path, line)),
     Stream.runCollect,

@@ -27,11 +27,11 @@ import * as Evaluate from "./Evaluate.ts"
 import type { EvaluationSettings } from "./EvaluationConfig.ts"
 import { eventsOf } from "./events.ts"
 import * as Journal from "./journal.ts"
-import { journalFile } from "./journalFile.ts"
 import * as Report from "./Report.ts"
 import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { Scorer } from "./Scorer.ts"
 import type { ScorerError } from "./ScorerError.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** Who is evaluated. */
 export interface Contestant {
@@ -91,9 +91,6 @@ export type EvaluationResult = typeof EvaluationResult.Type
 export type ExecuteError = ConfigError | LmError | RunStoreError | JsonLinesError | ScorerError
 
 /** The tables in a run's folder. */
-export const episodesFile = "episodes.jsonl"
-const stepsFile = "steps.jsonl"
-const tableFile = "table.csv"
 
 /** Cores, as far as the machine tells. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
@@ -114,18 +111,19 @@ export const execute = Effect.fnUntraced(function* (
     seed: settings.seed,
   }
   const run = yield* (yield* RunStore).open(identity, prepared.place)
-  if (run.resumed && !(yield* run.exists(journalFile))) return yield* finishedBefore(prepared, run)
+  if (run.resumed && !(yield* run.exists(Layout.evaluation.journal))) return yield* finishedBefore(prepared, run)
   const earlier = yield* Journal.readEarlier(run)
   if (earlier.evaluation !== undefined) yield* refuseOther(prepared, earlier.evaluation)
   // All but the journal is told once more, so that it is as if nobody had stopped.
   yield* run.cutBack({ sizes: {} })
-  for (const stale of ["return.json", "metrics.json", episodesFile, stepsFile, tableFile]) yield* run.remove(stale)
+  for (const stale of [...Layout.results, Layout.evaluation.episodes, Layout.evaluation.steps, Layout.evaluation.table])
+    yield* run.remove(stale)
   Object.assign(spent, earlier.spent)
-  yield* run.write("config.yaml", stringify(toSnakeCase(effective)))
-  yield* run.write("config.json", json(toSnakeCase(effective)))
+  yield* run.write(Layout.config, stringify(toSnakeCase(effective)))
+  yield* run.write(Layout.configJson, json(toSnakeCase(effective)))
   const total = contestants.length * tasks.size * settings.repeats
   const line = `evaluation of ${contestants.map(({ name }) => name).join(", ")} on ${tasks.name}, ${total} episodes, seed ${settings.seed}`
-  yield* run.write("description.txt", `${settings.description ?? line}\n`)
+  yield* run.write(Layout.description, `${settings.description ?? line}\n`)
 
   const known = earlier.entries.length
   const started: RunStarted = {
@@ -209,9 +207,9 @@ const played = Effect.fnUntraced(function* ({
   }
   const before = told.length
   const append = {
-    rollouts: yield* run.appending(`rollouts/val/${place}_seen_episodes_rollouts.jsonl`),
-    episodes: yield* run.appending(episodesFile),
-    steps: yield* run.appending(stepsFile),
+    rollouts: yield* run.appending(Layout.validationRollouts(place)),
+    episodes: yield* run.appending(Layout.evaluation.episodes),
+    steps: yield* run.appending(Layout.evaluation.steps),
   }
   const work = Effect.fnUntraced(function* (index: number): Effect.fn.Return<Journal.Entry, ExecuteError> {
     const key = keyOf(name, index)
@@ -296,11 +294,11 @@ const finishedBefore = Effect.fnUntraced(function* (
 ): Effect.fn.Return<EvaluationResult, ConfigError | RunStoreError> {
   const path = run.directory
   const result = yield* finishedResult(run, EvaluationResult)
-  if (result === undefined || !(yield* run.exists("config.json"))) {
+  if (result === undefined || !(yield* run.exists(Layout.configJson))) {
     const message = `${path}: this is not an evaluation that was stopped, so there is nothing to resume; start a new one without --resume`
     return yield* new RunStoreError({ path, operation: "resume", message })
   }
-  const difference = firstDifference(lasting(effective), lasting(parsed(yield* run.readText("config.json"))))
+  const difference = firstDifference(lasting(effective), lasting(parsed(yield* run.readText(Layout.configJson))))
   if (difference === undefined) return { ...result, runDir: path }
   const { key, now, then } = difference
   const message = `${source}: ${key}: ${path} was finished with ${display(then)}, found ${display(now)}; start a new evaluation without --resume`
@@ -385,11 +383,11 @@ const finish = Effect.fnUntraced(function* (
     digest: yield* sha256(utf8.encode(rows.map((row) => timeless(row, timed)).join("\n"))),
     wallSeconds,
   }
-  yield* run.write(tableFile, csv(rows))
-  yield* run.write("metrics.json", json(toSnakeCase(result)))
+  yield* run.write(Layout.evaluation.table, csv(rows))
+  yield* run.write(Layout.metrics, json(toSnakeCase(result)))
   yield* recording.flush
   // Last: its existence says that the run is finished.
-  yield* run.write("return.json", encodeReturnFile(evaluations))
-  yield* run.remove(journalFile)
+  yield* run.write(Layout.returns, encodeReturnFile(evaluations))
+  yield* run.remove(Layout.evaluation.journal)
   return result
 })

@@ -10,7 +10,7 @@ import type { Part } from "../run/store/FileTree.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { Spending } from "../lm/middleware/budgeted.ts"
-import { journalFile } from "./journalFile.ts"
+import { evaluation as files } from "../run/Layout.ts"
 import { Played } from "./Played.ts"
 import { EpisodeRow } from "./rows.ts"
 
@@ -96,12 +96,12 @@ const wasChanged = (path: string, { number }: Line): JsonLinesError =>
 export const readEarlier = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<Earlier, RunStoreError | JsonLinesError> {
-  if (!(yield* run.exists(journalFile))) return nothing
-  const path = `${run.directory}/${journalFile}`
+  if (!(yield* run.exists(files.journal))) return nothing
+  const path = `${run.directory}/${files.journal}`
   let { evaluation, spent, seconds } = nothing
   let end = 0
   const entries: Array<Kept> = []
-  yield* Stream.runForEach(lines(run.stream(journalFile)), (line) =>
+  yield* Stream.runForEach(lines(run.stream(files.journal)), (line) =>
     Effect.gen(function* () {
       if (!line.whole) return
       end = line.end
@@ -117,14 +117,14 @@ export const readEarlier = Effect.fnUntraced(function* (
       seconds = Math.max(seconds, then.seconds)
     }),
   )
-  if (end < (yield* run.size(journalFile))) yield* run.truncate(journalFile, end)
+  if (end < (yield* run.size(files.journal))) yield* run.truncate(files.journal, end)
   return { evaluation, entries, spent, seconds }
 })
 
 /** An episode of an earlier process. */
 export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | JsonLinesError> => {
-  const path = `${run.directory}/${journalFile}`
-  return lines(run.stream(journalFile, kept)).pipe(
+  const path = `${run.directory}/${files.journal}`
+  return lines(run.stream(files.journal, kept)).pipe(
     Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => asWritten(path, content))),
     Stream.runHead,
     Effect.flatMap((found) =>
@@ -139,7 +139,7 @@ export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunSt
 export const journal = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<(value: Entry | typeof Head.Type) => Effect.Effect<void, RunStoreError>, never, Scope.Scope> {
-  const append = yield* run.appending(journalFile)
+  const append = yield* run.appending(files.journal)
   const one = Semaphore.makeUnsafe(1)
   return (value) => Effect.uninterruptible(one.withPermit(append(`${sealed(value)}\n`)))
 })

@@ -7,6 +7,7 @@ import { type Bounds, type DenseActor, exampleOf, layer, type Normalisation } fr
 import { Hdf5Error } from "../formats/hdf5/Hdf5.ts"
 import { ExportError } from "./ExportError.ts"
 import { actorToHdf5 } from "./rltools.ts"
+import * as Layout from "../run/Layout.ts"
 
 interface PolicyFilesOptions {
   readonly name: string
@@ -64,10 +65,10 @@ export const policyFiles = (
   // RLtools' normalisation does not clip, and its envs take actions from −1 to 1: its file has neither clip nor bounds.
   const plain = actorWith()
   return {
-    ...unlessRefused("checkpoint.h", () =>
+    ...unlessRefused(Layout.inStep.header, () =>
       new TextEncoder().encode(actorToHeader(header, { name, commit, example: exampleOf(header, example) })),
     ),
-    ...unlessRefused("checkpoint.h5", () =>
+    ...unlessRefused(Layout.inStep.hdf5, () =>
       actorToHdf5(plain, {
         checkpointName: name,
         meta: { environment: { name: environment } },

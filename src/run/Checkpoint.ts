@@ -30,6 +30,7 @@ import type { Contents } from "./store/FileTree.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 import { sha256, Sha256 } from "../config/sha256.ts"
+import * as Layout from "./Layout.ts"
 
 /** A checkpoint that cannot be used: which file, and what is wrong with it. */
 export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {
@@ -86,8 +87,8 @@ export interface OpenedFile {
 
 export interface Opened extends Found<OpenedFile> {}
 
-const folder = "checkpoints"
-const manifestFile = "manifest.json"
+const folder = Layout.checkpoints
+const manifestFile = Layout.inCheckpoint.manifest
 const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 /** Writes a checkpoint, lets `latest` name it, then deletes those that the strategy lets go of. */
@@ -115,8 +116,8 @@ export const save = Effect.fnUntraced(function* (
   yield* described.size === Object.keys(files).length
     ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
     : run.writeDirectory(`${folder}/${name}`, contents, manifest)
-  yield* run.link(`${folder}/latest`, name)
-  yield* run.write(`${folder}/latest.json`, jsonText({ path: name }))
+  yield* run.link(`${folder}/${Layout.latest}`, name)
+  yield* run.write(`${folder}/${Layout.latestPointer}`, jsonText({ path: name }))
   yield* prune(run, strategy, name)
 })
 
@@ -132,7 +133,8 @@ function* describing(parts: Iterable<Uint8Array>, done: (found: Description) => 
 }
 
 /** A checkpoint's name as far as `list` tells: neither a temporary one nor a pointer. */
-const isName = (name: string): boolean => !name.startsWith(".") && name !== "latest" && name !== "latest.json"
+const isName = (name: string): boolean =>
+  !name.startsWith(".") && name !== Layout.latest && name !== Layout.latestPointer
 
 const namesIn = (run: RunFiles): Effect.Effect<ReadonlyArray<string>, RunStoreError> =>
   Effect.map(run.list(folder), (names) => names.filter(isName))
@@ -297,11 +299,11 @@ export const Pointer = Schema.Struct({ path: Schema.String })
 export const latestName = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<string | undefined, RunStoreError> {
-  const target = yield* run.target(`${folder}/latest`)
+  const target = yield* run.target(`${folder}/${Layout.latest}`)
   if (target !== undefined) return target
-  if (!(yield* run.exists(`${folder}/latest.json`))) return undefined
+  if (!(yield* run.exists(`${folder}/${Layout.latestPointer}`))) return undefined
   return yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Pointer))(
-    yield* run.readText(`${folder}/latest.json`),
+    yield* run.readText(`${folder}/${Layout.latestPointer}`),
   ).pipe(
     Effect.map(({ path }): string | undefined => path),
     Effect.catchTag("SchemaError", () => Effect.succeed(undefined)),

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
-import { trainScores } from "./record/stepScores.ts"
+import { trainScores } from "./Layout.ts"
 import { RunResult, ValidationSummary } from "./RunResult.ts"
 import { LmUsage } from "../lm/Chat.ts"
 

@@ -3,6 +3,7 @@ import { isPlain, toCamelCase } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
+import * as Layout from "./Layout.ts"
 
 /** A text that isn't the `metrics.json` of a run. The message is one line. */
 export class MetricsError extends Schema.TaggedError<MetricsError>()("MetricsError", { message: Schema.String }) {}
@@ -20,8 +21,8 @@ export const finishedResult = Effect.fnUntraced(function* <A>(
   run: RunFiles,
   schema: Schema.Codec<A, unknown>,
 ): Effect.fn.Return<A | undefined, RunStoreError> {
-  if (!(yield* run.exists("return.json")) || !(yield* run.exists("metrics.json"))) return undefined
-  return yield* Effect.orElseSucceed(parseMetrics(yield* run.readText("metrics.json"), schema), () => undefined)
+  if (!(yield* run.exists(Layout.returns)) || !(yield* run.exists(Layout.metrics))) return undefined
+  return yield* Effect.orElseSucceed(parseMetrics(yield* run.readText(Layout.metrics), schema), () => undefined)
 })
 
 /** Episodes keep the keys of their env. */

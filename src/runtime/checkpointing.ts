@@ -10,6 +10,7 @@ import { Spending, type Spent } from "../lm/middleware/budgeted.ts"
 import { timestamp } from "../run/record/timestamp.ts"
 import { firstDifference } from "../config/difference.ts"
 import { RuntimeState, SavedProgress } from "./RuntimeState.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** `runtime.json` of a checkpoint. Other programs' have the keys before `effect_rl` only. */
 export const RuntimeJson = Schema.Struct({
@@ -55,14 +56,12 @@ export interface Saving {
 const utf8 = new TextEncoder()
 const json = (value: unknown): Uint8Array => utf8.encode(`${JSON.stringify(value, null, 2)}\n`)
 
-export const checkpointName = (episode: number): string => `ep_${String(episode).padStart(6, "0")}`
-
 /** Writes a checkpoint of this moment, which is between two episodes, and gives its name. */
 export const save = Effect.fnUntraced(function* (saving: Saving): Effect.fn.Return<string, RunStoreError> {
   const { run, agent, state, strategy } = saving
   const { memory, type } = agent
   const { seen } = state
-  const snapshot = memory === null ? null : `memory_${seen}.jsonl`
+  const snapshot = memory === null ? null : Layout.inCheckpoint.memory(seen)
   state.lastCheckpoint = seen
   state.lastCheckpointScore = state.scoreHere
   const { sizes, digests } = yield* run.appended
@@ -87,15 +86,15 @@ export const save = Effect.fnUntraced(function* (saving: Saving): Effect.fn.Retu
     memory_type: memory?.type ?? null,
     memory_snapshot_path: snapshot,
   }
-  const name = checkpointName(seen)
+  const name = Layout.checkpointName("ep", seen)
   yield* Checkpoints.save(run, {
     name,
     step: seen,
     score: state.scoreHere,
     strategy,
     files: {
-      "runtime.json": json(runtime),
-      "agent.json": json(about),
+      [Layout.inCheckpoint.runtime]: json(runtime),
+      [Layout.inCheckpoint.agent]: json(about),
       ...(memory === null || snapshot === null ? {} : { [snapshot]: utf8.encode(yield* memory.snapshot) }),
     },
   })
@@ -135,27 +134,28 @@ export const restore = Effect.fnUntraced(function* (
     new Checkpoints.CheckpointError({ path: `${path}/${file}`, message: `${path}/${file}: ${message}` })
   const text = (file: string) => new TextDecoder().decode(files[file])
 
-  if (files["runtime.json"] === undefined) return yield* refuse("runtime.json", "it is missing")
-  const runtime = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(RuntimeJson))(text("runtime.json")).pipe(
-    Effect.mapError((error) => refuse("runtime.json", oneLine(error.message))),
-  )
+  if (files[Layout.inCheckpoint.runtime] === undefined)
+    return yield* refuse(Layout.inCheckpoint.runtime, "it is missing")
+  const runtime = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(RuntimeJson))(
+    text(Layout.inCheckpoint.runtime),
+  ).pipe(Effect.mapError((error) => refuse(Layout.inCheckpoint.runtime, oneLine(error.message))))
   if (runtime.agent_type !== agent.type) {
     const found = `it was saved by a ${runtime.agent_type}, and would go on with a ${agent.type}`
-    return yield* refuse("runtime.json", found)
+    return yield* refuse(Layout.inCheckpoint.runtime, found)
   }
   const { effect_rl: ours } = runtime
   const difference = ours === undefined ? undefined : firstDifference(settings, ours.settings)
   if (difference !== undefined) {
     const { key, now, then } = difference
     return yield* refuse(
-      "runtime.json",
+      Layout.inCheckpoint.runtime,
       `it was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`,
     )
   }
   const { memory } = agent
   if (memory !== null) {
     // Only the name counts: other programs write whole paths.
-    const file = runtime.memory_snapshot_path?.split("/").at(-1) ?? `memory_${runtime.episode_index}.jsonl`
+    const file = runtime.memory_snapshot_path?.split("/").at(-1) ?? Layout.inCheckpoint.memory(runtime.episode_index)
     if (files[file] === undefined) return yield* refuse(file, "it is missing; the agent would go on without its memory")
     yield* memory.restore(text(file), `${path}/${file}`)
   }

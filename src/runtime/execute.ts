@@ -29,12 +29,12 @@ import * as checkpointing from "./checkpointing.ts"
 import { owesValidation, type Running, supervise } from "./loop.ts"
 import { logsDir } from "./logsDir.ts"
 import { checkpointAt } from "./resumeFrom.ts"
-import { scoresFolder } from "../run/runtimeFiles.ts"
 import { type RunSettings, strategyOf } from "./RuntimeConfig.ts"
 import { episodesOf, RuntimeResult } from "../run/RuntimeResult.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 import { checked, refuseTaken } from "./settings.ts"
 import { playAll } from "./validate.ts"
+import * as Layout from "../run/Layout.ts"
 
 export type RuntimeError =
   | EpisodeFailure
@@ -104,11 +104,7 @@ export const execute = Effect.fnUntraced(function* (
     identity,
     resultsDir === null ? undefined : { resultsDir: yield* logsDir(resultsDir) },
   )
-  const folder = scoresFolder(runtime.scoresPath)
-  const run = opened.placed({
-    checkpoints: runtime.checkpointDir ?? "checkpoints",
-    ...(folder === "." ? {} : { scores: `${folder}/scores` }),
-  })
+  const run = opened.placed(Layout.places({ checkpoints: runtime.checkpointDir, scores: runtime.scoresPath }))
   const ready: Ready = {
     prepared,
     run,
@@ -169,11 +165,11 @@ const trained = Effect.fnUntraced(function* (
   const logWarnings = resumed === undefined ? [] : yield* cutBack(run, resumed)
   if (!goesOn) state.beginFolder()
   if (spent !== undefined) Object.assign(spent, restored?.spent)
-  for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
-  yield* run.write("config.yaml", stringify(toSnakeCase(effective)))
-  yield* run.write("config.json", json(toSnakeCase(effective)))
+  for (const stale of Layout.results) yield* run.remove(stale)
+  yield* run.write(Layout.config, stringify(toSnakeCase(effective)))
+  yield* run.write(Layout.configJson, json(toSnakeCase(effective)))
   const line = `${agent.type} on ${environment}, ${totalEpisodes} episodes, seed ${settings.seed}`
-  yield* run.write("description.txt", `${settings.description ?? line}\n`)
+  yield* run.write(Layout.description, `${settings.description ?? line}\n`)
 
   const started: RunStarted = {
     _tag: "RunStarted",
@@ -252,10 +248,10 @@ const trained = Effect.fnUntraced(function* (
     const { episodes, ...rest } = result
     const metrics = toSnakeCase(rest)
     // What is in episodes is the envs' own, as it was said.
-    yield* run.write("metrics.json", json(isPlain(metrics) ? { ...metrics, episodes } : metrics))
+    yield* run.write(Layout.metrics, json(isPlain(metrics) ? { ...metrics, episodes } : metrics))
     yield* recording.flush
     // Last: its existence says that the run is finished.
-    yield* run.write("return.json", encodeReturnFile(state.evaluations))
+    yield* run.write(Layout.returns, encodeReturnFile(state.evaluations))
     return result
   })
   // A run that has done its work is finished, also when a signal comes now.
@@ -273,11 +269,11 @@ const latest = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Latest, checkpointing.RestoreError> {
   const { name, files, skipped } = yield* Checkpoints.load(run, wanted)
   const warnings = skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`)
-  const path = `${run.directory}/checkpoints/${name}`
+  const path = `${run.directory}/${Layout.checkpoint(name)}`
   const restored = yield* checkpointing.restore(prepared.agent, shared, { path, files, warnings })
   const { checkpointDir } = prepared.settings.runtime
   const folder =
-    checkpointDir?.startsWith("/") === true ? checkpointDir : `${run.directory}/${checkpointDir ?? "checkpoints"}`
+    checkpointDir?.startsWith("/") === true ? checkpointDir : `${run.directory}/${checkpointDir ?? Layout.checkpoints}`
   return {
     restored,
     name,

@@ -15,7 +15,7 @@ import { CallContext } from "../lm/Lm.ts"
 import type { Recording } from "../run/record/Recorder.ts"
 import type { RunEnded, RunEvent } from "../run/record/RunEvent.ts"
 import { stream } from "../rng/Rng.ts"
-import { memoryFile, rolloutsFile } from "../run/runtimeFiles.ts"
+import * as Layout from "../run/Layout.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeState } from "./RuntimeState.ts"
 import { validate } from "./validate.ts"
@@ -103,7 +103,7 @@ const validated = Effect.fnUntraced(function* (running: Running): Effect.fn.Retu
 const keepMemory = Effect.fnUntraced(function* ({ agent, run, state }: Running): Effect.fn.Return<void, RunStoreError> {
   const { memory } = agent
   if (memory === null || state.lastMemory >= state.seen) return
-  yield* run.write(memoryFile(state.seen), yield* memory.snapshot)
+  yield* run.write(Layout.memory(state.seen), yield* memory.snapshot)
   state.lastMemory = state.seen
 })
 
@@ -162,7 +162,7 @@ const playNext = Effect.fnUntraced(function* (running: Running): Effect.fn.Retur
       state.addEpisode({ scores, ...ending })
       state.addUsage(usageOf([rollout]))
       unfinished.doing = null
-      if (settings.output.saveRollouts) yield* run.append(rolloutsFile("train"), Rollouts.line(rollout))
+      if (settings.output.saveRollouts) yield* run.append(Layout.rollouts("train"), Rollouts.line(rollout))
       const events: Array<RunEvent> = [
         {
           _tag: "EpisodeEnded",
@@ -255,7 +255,7 @@ const takeBack = Effect.fnUntraced(function* ({
   const { doing, entries, usage } = unfinished
   if (doing === null) return
   state.usage = usage
-  if (doing === "validation") yield* run.remove(rolloutsFile(state.seen))
+  if (doing === "validation") yield* run.remove(Layout.rollouts(state.seen))
   if (doing === "train" && agent.memory !== null && entries !== null) {
     const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")
     yield* Effect.orDie(agent.memory.restore(lines, "the memory before the episode"))

@@ -4,6 +4,7 @@ import { onDisk } from "../run/store/FileTree.ts"
 import { makeRunFiles } from "../run/store/RunFiles.ts"
 import { type RunStoreError, runStoreError } from "../run/store/RunStoreError.ts"
 import type { CheckpointFiles } from "./checkpointing.ts"
+import * as Layout from "../run/Layout.ts"
 
 /**
  * The checkpoint that a path names: its own folder, `latest`, or the folder that these are in. It may be of another
@@ -17,29 +18,31 @@ export const checkpointAt = Effect.fnUntraced(function* (
   const has = (...parts: ReadonlyArray<string>) =>
     Effect.mapError(fs.exists(paths.join(path, ...parts)), (error) => runStoreError("look for", path, error))
 
-  const isOne = yield* has("runtime.json")
-  const isPointer = paths.basename(path) === "latest" && !isOne
+  const isOne = yield* has(Layout.inCheckpoint.runtime)
+  const isPointer = paths.basename(path) === Layout.latest && !isOne
   const folder = isPointer || isOne ? paths.dirname(paths.resolve(path)) : paths.resolve(path)
   const target = isOne
     ? paths.basename(yield* Effect.mapError(fs.realPath(path), (error) => runStoreError("find", path, error)))
     : "latest"
-  if (!isOne && !isPointer && !(yield* has("latest")) && !(yield* has("latest.json"))) {
+  if (!isOne && !isPointer && !(yield* has(Layout.latest)) && !(yield* has(Layout.latestPointer))) {
     const message = `resume_from: ${path} is no checkpoint: it has neither runtime.json nor latest in it`
     return yield* new Checkpoints.CheckpointError({ path, message })
   }
   const tree = yield* onDisk(folder)
   const nobody = { name: "", population: {}, seed: 0 }
   // It is somebody else's run: nothing in it is mended.
-  const run = makeRunFiles({ ...tree, repair: () => Effect.void }, nobody, true).placed({ checkpoints: "." })
+  const run = makeRunFiles({ ...tree, repair: () => Effect.void }, nobody, true).placed(
+    Layout.places({ checkpoints: "." }),
+  )
   const name = target === "latest" ? yield* latestIn(run) : target
   const at = paths.join(folder, name)
-  if (yield* run.exists(`checkpoints/${name}/manifest.json`)) {
+  if (yield* run.exists(Layout.checkpointFile(name, Layout.inCheckpoint.manifest))) {
     const { files } = yield* Checkpoints.load(run, name)
     return { path: at, files, warnings: [] }
   }
   const files: Record<string, Uint8Array> = {}
-  for (const file of yield* run.list(`checkpoints/${name}`)) {
-    files[file] = yield* run.read(`checkpoints/${name}/${file}`)
+  for (const file of yield* run.list(Layout.checkpoint(name))) {
+    files[file] = yield* run.read(Layout.checkpointFile(name, file))
   }
   return { path: at, files, warnings: [`${at} has no manifest.json, so nothing tells whether it is whole`] }
 })

@@ -1,8 +1,7 @@
 import { Effect, FileSystem, Path } from "effect"
-import { trainScores } from "../run/record/stepScores.ts"
 import { ConfigError, type DecodeOptions, sourceOf } from "../config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
-import { scoresFolder } from "../run/runtimeFiles.ts"
+import * as Layout from "../run/Layout.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
 
 const wrong = (from: DecodeOptions, key: string, problem: string): ConfigError => {
@@ -58,7 +57,7 @@ export const refuseTaken = Effect.fnUntraced(function* (
   const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
   const namesIn = (folder: string) => Effect.orElseSucceed(fs.readDirectory(folder), () => [])
   const within = {
-    scoresPath: paths.dirname(paths.join(scoresFolder(runtime.scoresPath), trainScores)),
+    scoresPath: paths.dirname(paths.join(Layout.scoresRoot(runtime.scoresPath), Layout.trainScores)),
     checkpointDir: runtime.checkpointDir ?? ".",
   }
   for (const key of ["scoresPath", "checkpointDir"] as const) {

@@ -6,7 +6,7 @@ import type { LmError } from "../lm/LmError.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
 import { spreadOf } from "../run/evaluation.ts"
 import type { ValidationOutcome } from "../train/validation/Validator.ts"
-import { rolloutsFile } from "../run/runtimeFiles.ts"
+import * as Layout from "../run/Layout.ts"
 import type { LoopError, Running } from "./loop.ts"
 import type { Played } from "./RuntimeState.ts"
 import { usageOf } from "../episode/Rollout.ts"
@@ -89,7 +89,7 @@ export const validate = Effect.fn("effect-rl.validate")(function* (
       )
       state.addUsage(usageOf(episode.rollouts))
       if (!settings.output.saveRollouts) return
-      for (const rollout of episode.rollouts) yield* run.append(rolloutsFile(seen), Rollouts.line(rollout))
+      for (const rollout of episode.rollouts) yield* run.append(Layout.rollouts(seen), Rollouts.line(rollout))
     }),
   )
   // From here on it counts, or not at all.

@@ -6,6 +6,7 @@ import type { Env } from "../env/Env.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
 import { kindField } from "../run/RunSpec.ts"
 import type { TrainerOptions, TrainOptions, ValidationOptions } from "./TrainOptions.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** An env by its id, or by its name with options. */
 const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]).annotate({
@@ -38,7 +39,7 @@ const folderInRun = Schema.NonEmptyString.check(
 
 export const CheckpointSettings = Schema.Struct({
   /** The folder of the checkpoints, inside the run's folder. */
-  dir: withDefault(folderInRun, "checkpoints"),
+  dir: withDefault(folderInRun, Layout.checkpoints),
   /** The number of env steps between two checkpoints; 0 saves at the end only, null saves ten times in a run. */
   everySteps: withDefault(Schema.NullOr(naturalInt), null),
   /** The number of ended episodes between two checkpoints, in addition to `everySteps`; 0 does not count episodes. */

@@ -19,6 +19,7 @@ import { type Evaluation, RunState } from "./RunState.ts"
 import { type Ready, setUp } from "./setUp.ts"
 import type { TrainInput } from "./Settings.ts"
 import { isOver, type LoopError, supervise, type Training } from "./Trainer.ts"
+import * as Layout from "../run/Layout.ts"
 
 export type TrainError = SetupError | LoopError
 
@@ -79,10 +80,10 @@ const train = Effect.fnUntraced(function* (
       envs.snapshot()
     })
   }
-  for (const stale of ["return.json", "metrics.json"]) yield* run.remove(stale)
-  yield* run.write("config.yaml", bytesOf(stringify(toSnakeCase(effective))))
-  yield* run.write("config.json", bytesOf(`${JSON.stringify(toSnakeCase(effective), null, 2)}\n`))
-  yield* run.write("description.txt", bytesOf(`${settings.description ?? descriptionOf(planned)}\n`))
+  for (const stale of Layout.results) yield* run.remove(stale)
+  yield* run.write(Layout.config, bytesOf(stringify(toSnakeCase(effective))))
+  yield* run.write(Layout.configJson, bytesOf(`${JSON.stringify(toSnakeCase(effective), null, 2)}\n`))
+  yield* run.write(Layout.description, bytesOf(`${settings.description ?? descriptionOf(planned)}\n`))
 
   const about = {
     _tag: "RunStarted" as const,
@@ -130,10 +131,10 @@ const train = Effect.fnUntraced(function* (
       wallSeconds: yield* wallSeconds,
       stepsPerSecond: seconds > 0 ? (state.step - training.startedAtStep) / seconds : 0,
     })
-    yield* run.write("metrics.json", bytesOf(`${JSON.stringify(toSnakeCase(result), null, 2)}\n`))
+    yield* run.write(Layout.metrics, bytesOf(`${JSON.stringify(toSnakeCase(result), null, 2)}\n`))
     yield* recording.flush
     // Last: its existence says that the run is finished.
-    yield* run.write("return.json", encodeReturnFile(state.evaluations))
+    yield* run.write(Layout.returns, encodeReturnFile(state.evaluations))
     return result
   })
   // A run that has done its work is finished, also when a signal comes now.

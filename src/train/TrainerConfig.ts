@@ -2,6 +2,7 @@ import { Effect, Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { ConfigError, decode, isPlain, keysOf, type Plain, sourceOf, spelledIn } from "../config/Config.ts"
 import { fraction, intBetween, naturalInt, positiveInt, withDefault } from "../config/fields.ts"
+import * as Layout from "../run/Layout.ts"
 
 /**
  * A synchronous multi-env trainer's settings in one flat block, by the names that people coming from other libraries
@@ -46,7 +47,7 @@ export const TrainerConfig = Schema.Struct({
   /** The folder of the logs, inside the run's folder. */
   logDir: withDefault(Schema.NonEmptyString, "."),
   /** The folder of the checkpoints, inside the run's folder. */
-  modelDir: withDefault(Schema.NonEmptyString, "checkpoints"),
+  modelDir: withDefault(Schema.NonEmptyString, Layout.checkpoints),
   /**
    * The number of env steps between two updates of the target network; 0 never updates it. Leave it out to use the
    * algorithm's own value.

@@ -16,6 +16,7 @@ import type { TrainingEnvs } from "./envs.ts"
 import { digestOfArrays } from "./digest.ts"
 import { RunState, SavedProgress } from "./RunState.ts"
 import type { Plan } from "./plan.ts"
+import * as Layout from "../run/Layout.ts"
 
 /**
  * A training as files, and back. A checkpoint holds the weights, the optimiser's state, every env in the middle of its
@@ -75,20 +76,23 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     settings: yield* sharedSettings(saving),
     devices: learner.devices,
   }
-  const name = `step_${String(state.step).padStart(15, "0")}`
+  const name = Layout.checkpointName("step", state.step)
   yield* Checkpoints.save(run, {
     name,
     step: state.step,
     score: state.scoreHere,
     strategy: plan.settings.checkpoint.strategy,
     files: {
-      "weights.safetensors": safetensors.encode(yield* learner.weights),
+      [Layout.inCheckpoint.weights]: safetensors.encode(yield* learner.weights),
       ...Object.fromEntries(
-        Object.entries(yield* learner.state).map(([stem, arrays]) => [`${stem}.safetensors`, contentsOf(arrays)]),
+        Object.entries(yield* learner.state).map(([stem, arrays]) => [
+          Layout.inCheckpoint.arrays(stem),
+          contentsOf(arrays),
+        ]),
       ),
-      "envs.safetensors": safetensors.encode(flat(envs.snapshot())),
+      [Layout.inCheckpoint.envs]: safetensors.encode(flat(envs.snapshot())),
       ...(yield* exported(learner, envs)),
-      "runtime.json": new TextEncoder().encode(JSON.stringify(runtime, null, 2)),
+      [Layout.inCheckpoint.runtime]: new TextEncoder().encode(JSON.stringify(runtime, null, 2)),
     },
   })
   return `${plan.settings.checkpoint.dir}/${name}`
@@ -110,7 +114,7 @@ const exported = (
   exportPolicy === undefined
     ? Effect.succeed({})
     : exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments)).pipe(
-        Effect.map((model) => ({ "policy.onnx": model })),
+        Effect.map((model) => ({ [Layout.inCheckpoint.policy]: model })),
         Effect.catchTag("GraphError", (error) => Effect.die(error)),
       )
 
@@ -128,8 +132,8 @@ export interface Restored extends Target {
 /** A run that was stopped before it had saved anything: what little it left is cut away, and it starts over. */
 export const startOver = (run: RunFiles): Effect.Effect<boolean, RunStoreError> =>
   Effect.gen(function* () {
-    yield* run.repair("checkpoints")
-    if ((yield* run.list("checkpoints")).length > 0) return false
+    yield* run.repair(Layout.checkpoints)
+    if ((yield* run.list(Layout.checkpoints)).length > 0) return false
     yield* run.cutBack({ sizes: {} })
     return true
   })
@@ -163,8 +167,8 @@ const appendedIn = (runtimeJson: string): Appended | undefined =>
 
 /** What a run's `config.yaml` says, as it was last left there. */
 export const savedConfig = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Return<Plain, RunStoreError> {
-  if (!(yield* run.exists("config.yaml"))) return {}
-  const text = yield* run.readText("config.yaml")
+  if (!(yield* run.exists(Layout.config))) return {}
+  const text = yield* run.readText(Layout.config)
   const found = parseYaml(text)
   return "value" in found && isPlain(found.value) ? found.value : {}
 })
@@ -177,15 +181,15 @@ export const restore = Effect.fnUntraced(function* (
   wanted: string,
 ): Effect.fn.Return<Restored, Checkpoints.CheckpointError | RunStoreError | LearnerError | ConfigError> {
   const { name, files, skipped } = yield* Checkpoints.load(run, wanted)
-  const path = `checkpoints/${name}`
+  const path = Layout.checkpoint(name)
   const tensors = (file: string): Effect.Effect<safetensors.Tensors, Checkpoints.CheckpointError> =>
     Effect.try({
       try: () => safetensors.decode(files[file]),
       catch: (error) => damaged(run, `${path}/${file}`, messageOf(error)),
     })
 
-  const runtime = yield* decodeRuntime(new TextDecoder().decode(files["runtime.json"])).pipe(
-    Effect.mapError((error) => damaged(run, `${path}/runtime.json`, oneLine(error.message))),
+  const runtime = yield* decodeRuntime(new TextDecoder().decode(files[Layout.inCheckpoint.runtime])).pipe(
+    Effect.mapError((error) => damaged(run, `${path}/${Layout.inCheckpoint.runtime}`, oneLine(error.message))),
   )
   const difference = firstDifference(yield* sharedSettings({ plan, learner }), runtime.settings)
   if (difference !== undefined) {
@@ -193,9 +197,9 @@ export const restore = Effect.fnUntraced(function* (
     const message = `${run.directory}: the run was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`
     return yield* new Checkpoints.CheckpointError({ path: run.directory, message })
   }
-  const stems = Object.keys(files).flatMap((file) => /^(.*)\.safetensors$/.exec(file)?.slice(1) ?? [])
+  const stems = Object.keys(files).flatMap((file) => Layout.arraysOf(file) ?? [])
   const arrays: Record<string, safetensors.Tensors> = {}
-  for (const stem of stems) arrays[stem] = yield* tensors(`${stem}.safetensors`)
+  for (const stem of stems) arrays[stem] = yield* tensors(Layout.inCheckpoint.arrays(stem))
   const { weights = {}, envs: savedEnvs = {}, ...state } = arrays
   yield* Effect.catchTag(learner.restore(floats(weights), state), "LearningError", (error) =>
     Effect.fail(damaged(run, path, error.message)),

@@ -3,6 +3,7 @@ import * as Checkpoints from "../run/Checkpoint.ts"
 import type { Appended, Changed, RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { intactBytes } from "../formats/tfevents.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** A checkpoint that a run is to be cut back to. */
 export interface Target {
@@ -16,8 +17,8 @@ export interface Target {
 
 /** Files that a resume cuts back as far as it can: damage to them must not stop a training from being resumed. */
 const logs: Readonly<Record<string, (bytes: Uint8Array) => number>> = {
-  "logs.tfevents": intactBytes,
-  "progress.csv": (bytes) => bytes.lastIndexOf(0x0a) + 1,
+  [Layout.tensorBoard]: intactBytes,
+  [Layout.progressCsv]: (bytes) => bytes.lastIndexOf(0x0a) + 1,
 }
 
 /** Fails where scores, rollouts or memories of the run differ from those at the time of the checkpoint. */
@@ -85,7 +86,7 @@ const wayOut = Effect.fnUntraced(function* (
 const fits = (run: RunFiles, name: string, appendedIn: Target["appendedIn"]): Effect.Effect<boolean, RunStoreError> =>
   Effect.gen(function* () {
     yield* Checkpoints.open(run, name)
-    const appended = appendedIn(yield* run.readText(`checkpoints/${name}/runtime.json`))
+    const appended = appendedIn(yield* run.readText(Layout.checkpointFile(name, Layout.inCheckpoint.runtime)))
     if (appended === undefined) return false
     return (yield* run.changedSince(appended)).every(({ file }) => Object.hasOwn(logs, file))
   }).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(false)))

@@ -16,6 +16,7 @@ import { RunOptions } from "./RunOptions.ts"
 import { evaluationOf, type RunState } from "./RunState.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { makeValidator, type Validator } from "./validation/Validator.ts"
+import * as Layout from "../run/Layout.ts"
 
 /** Everything that a training or an evaluation works with, compiled and opened. */
 export interface Ready {
@@ -93,11 +94,7 @@ export const setUp = Effect.fnUntraced(function* (
   const opened = yield* (yield* RunStore).open(identity)
   const moved = yield* movedCheckpoints(planned, opened)
   if (moved !== undefined) return yield* blamed(moved, planned.from)
-  const { logDir } = settings
-  const logs = Object.fromEntries(
-    ["run.log", "logs.tfevents", "progress.csv"].map((file) => [file, join(logDir, file)]),
-  )
-  const run = opened.placed({ checkpoints: settings.checkpoint.dir, ...logs })
+  const run = opened.placed(Layout.places({ checkpoints: settings.checkpoint.dir, logs: settings.logDir }))
   return { planned, envs, learner, validator, stepFolder, wantedStep, run, startedAtMillis }
 })
 
@@ -132,9 +129,9 @@ const movedCheckpoints = Effect.fnUntraced(function* (
   { settings }: Plan,
   run: RunFiles,
 ): Effect.fn.Return<ConfigError | undefined, RunStoreError> {
-  if (!run.resumed || !(yield* run.exists("config.yaml"))) return undefined
+  if (!run.resumed || !(yield* run.exists(Layout.config))) return undefined
   const { checkpoint } = yield* savedConfig(run)
-  const { dir = "checkpoints" } = isPlain(checkpoint) ? checkpoint : {}
+  const { dir = Layout.checkpoints } = isPlain(checkpoint) ? checkpoint : {}
   if (typeof dir === "string" && tidyFolder(dir) === settings.checkpoint.dir) return undefined
   const key = "checkpoint.dir"
   const message = `${key}: the run keeps its checkpoints in ${String(dir)}, not in ${settings.checkpoint.dir}`
@@ -156,5 +153,3 @@ const misfit = ({ settings }: Plan, { policy, plays }: Learner): ConfigError | u
   if (plays !== "nothing" || normalized === undefined) return undefined
   return wrong(`normalize.${normalized}`, `algorithm "${name}" plays no env, so there is nothing to normalise by`)
 }
-
-const join = (folder: string, file: string): string => (folder === "." ? file : `${folder}/${file}`)

@@ -14,6 +14,7 @@ import type { TrainingEnvs } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { Evaluation, RunState } from "./RunState.ts"
 import { animate, makePlayer } from "./validation/rendering.ts"
+import * as Layout from "../run/Layout.ts"
 
 /**
  * `steps/{STEP}/`: what there is to look at and to take away at some step of a run, in the names that RLtools' viewer
@@ -43,7 +44,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
   const [env] = plan.validationEnvs
   const play = yield* makePlayer(env, policyFor, envs.observationMoments, validation)
   return Effect.fnUntraced(function* (run, state, evaluation = state.evaluationHere) {
-    const folder = `steps/${String(state.step).padStart(15, "0")}`
+    const folder = Layout.stepFolder(state.step)
     const episodes = yield* Effect.forEach(
       Array.from({ length: render.episodes }, (_, index) => index),
       (index) => play(seed, state.step, index),
@@ -52,11 +53,11 @@ export const makeStepFolder = Effect.fnUntraced(function* (
     const example = Float32Array.from(episodes[0].steps[0].observation)
     yield* writeUi(run, env)
     yield* run.writeDirectory(folder, {
-      "trajectories.json.gz": yield* gzip(trajectoriesJson(episodes, 1 / render.speed)),
+      [Layout.inStep.trajectories]: yield* gzip(trajectoriesJson(episodes, 1 / render.speed)),
       ...(episodes[0].frames.length === 0
         ? {}
-        : { "episode.svg": new TextEncoder().encode(animate(episodes[0].frames, render.speed)) }),
-      "checkpoint.safetensors": safetensors.encode(weights),
+        : { [Layout.inStep.picture]: new TextEncoder().encode(animate(episodes[0].frames, render.speed)) }),
+      [Layout.inStep.weights]: safetensors.encode(weights),
       ...(yield* exported(learner, envs)),
       ...policyFiles(learner.dense, weights, {
         name: `${plan.algorithm.name} on ${env.id}`,
@@ -66,7 +67,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
         actionSpace: env.actionSpace,
         example,
       }),
-      ...(evaluation === undefined ? {} : { "evaluation_results.json": encodeEvaluation(evaluation) }),
+      ...(evaluation === undefined ? {} : { [Layout.inStep.evaluation]: encodeEvaluation(evaluation) }),
     })
     return folder
   })
@@ -75,9 +76,9 @@ export const makeStepFolder = Effect.fnUntraced(function* (
 /** The env's drawing lies beside its trajectories, once. */
 const writeUi = Effect.fnUntraced(function* (run: RunFiles, env: Env): Effect.fn.Return<void, RunStoreError> {
   const ui = uiOf(env)
-  if (ui === undefined || (yield* run.exists("ui.esm.js"))) return
-  yield* run.write("ui.esm.js", ui.esm)
-  yield* run.write("ui.js", ui.classic)
+  if (ui === undefined || (yield* run.exists(Layout.ui.module))) return
+  yield* run.write(Layout.ui.module, ui.esm)
+  yield* run.write(Layout.ui.classic, ui.classic)
 })
 
 /** The policy for whoever wants to use it elsewhere, with what it sees the env's observations through. */
@@ -88,6 +89,6 @@ const exported = (
   exportPolicy === undefined
     ? Effect.succeed({})
     : exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments)).pipe(
-        Effect.map((model) => ({ "checkpoint.onnx": model })),
+        Effect.map((model) => ({ [Layout.inStep.onnx]: model })),
         Effect.catchTag("GraphError", (error) => Effect.die(error)),
       )

@@ -12,6 +12,7 @@ import { RunResult } from "../../run/RunResult.ts"
 import { AnyResult, toRunResult } from "../../run/RuntimeResult.ts"
 import { stepSignal } from "../stepSignal.ts"
 import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
+import * as Layout from "../../run/Layout.ts"
 
 /** A run that came to its end. */
 export interface Finished {
@@ -39,13 +40,13 @@ export const trainInChild = (child: Child): Effect.Effect<Finished, RunFailed> =
 /** What a run that is finished has left, wherever its folder lies by now. */
 export const readFinished = (runDir: string): Effect.Effect<Finished, RunFailed> =>
   Effect.gen(function* () {
-    const text = yield* Effect.tryPromise(() => readTextWithin(join(runDir, "metrics.json"), mostBytes.text))
+    const text = yield* Effect.tryPromise(() => readTextWithin(join(runDir, Layout.metrics), mostBytes.text))
     const result = yield* parseMetrics(text, AnyResult)
     return yield* withCurve({ ...toRunResult(result), runDir })
   }).pipe(failing)
 
 const withCurve = Effect.fnUntraced(function* (result: RunResult) {
-  const text = yield* Effect.tryPromise(() => readTextWithin(join(result.runDir, "return.json"), mostBytes.text))
+  const text = yield* Effect.tryPromise(() => readTextWithin(join(result.runDir, Layout.returns), mostBytes.text))
   const records = yield* decodeReturnFile(text)
   return { result, curve: records.map(({ step, returns_mean: value }) => ({ step, value })) }
 })

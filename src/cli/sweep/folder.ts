@@ -10,6 +10,7 @@ import { dateOf, fromPath, timeOf } from "../../run/identifier.ts"
 import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import { UsageError } from "../UsageError.ts"
 import { keyOf, type PlannedRun } from "./plan.ts"
+import * as Layout from "../../run/Layout.ts"
 
 /** Where a sweep's runs are, and how far each of them is. */
 export interface SweepFolder {
@@ -18,9 +19,6 @@ export interface SweepFolder {
   /** What there is of each planned run; nothing of those that have not begun. */
   readonly found: ReadonlyArray<FoundRun | undefined>
 }
-
-/** In a sweep's folder while it is at work. */
-export const sweepLock = "sweep.lock"
 
 export interface FoundRun {
   readonly directory: string
@@ -101,7 +99,7 @@ const placeOf = Effect.fnUntraced(function* (wanted: string, resultsDir: string)
 
 /** Whether a folder holds nothing but the lock of a sweep, which outlives one that was killed. */
 const isEmpty = (directory: string): Effect.Effect<boolean> =>
-  Effect.map(namesIn(directory), (names) => names.every((name) => name === sweepLock))
+  Effect.map(namesIn(directory), (names) => names.every((name) => name === Layout.sweepLock))
 
 const look = Effect.fnUntraced(function* (
   resultsDir: string,
@@ -131,9 +129,9 @@ const further = (one: FoundRun | undefined, other: FoundRun): FoundRun =>
   one === undefined || order.indexOf(other.state) < order.indexOf(one.state) ? other : one
 
 const stateOf = (directory: string): FoundRun["state"] =>
-  existsSync(join(directory, "return.json"))
+  existsSync(join(directory, Layout.returns))
     ? "finished"
-    : existsSync(join(directory, "config.yaml"))
+    : existsSync(join(directory, Layout.config))
       ? "begun"
       : "empty"
 

@@ -8,6 +8,7 @@ import { readYaml } from "../loadTraining.ts"
 import { UsageError } from "../UsageError.ts"
 import type { FoundRun, SweepFolder } from "./folder.ts"
 import type { PlannedRun } from "./plan.ts"
+import * as Layout from "../../run/Layout.ts"
 
 /** What makes no difference to what comes out: how it is computed, and when it is saved. */
 const indifferent = /^(workers|validation\.workers|checkpoint|description)(\.|$)/
@@ -30,7 +31,7 @@ const asPlanned = Effect.fnUntraced(function* (
   found: FoundRun,
   { label, effective }: PlannedRun,
 ): Effect.fn.Return<FoundRun, UsageError> {
-  const file = join(found.directory, "config.yaml")
+  const file = join(found.directory, Layout.config)
   // A finished one that has lost it can only be believed.
   if (!existsSync(file)) return found
   const then = yield* readYaml(file)

@@ -18,11 +18,12 @@ import { type Board, makeBoard } from "./board.ts"
 import { readFinished, RunFailed, trainInChild } from "./child.ts"
 import { argumentsOf, goOnCommand } from "./command.ts"
 import { dryRun } from "./dryRun.ts"
-import { earlierFolder, newFolder, type SweepFolder, sweepLock } from "./folder.ts"
+import { earlierFolder, newFolder, type SweepFolder } from "./folder.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
 import { Output, writeError, writeOut } from "../output.ts"
 import { withSameSettings } from "./sameSettings.ts"
+import * as Layout from "../../run/Layout.ts"
 
 /**
  * Many trainings of one file: every choice of the swept settings with every seed, each in a process of its own, all in
@@ -60,7 +61,7 @@ const inFolder = Effect.fnUntraced(function* (
 ) {
   const place = join(folder.resultsDir, folder.time)
   // Two sweeps in one folder would start the same runs.
-  yield* holdLock(yield* FileSystem.FileSystem, join(place, sweepLock), owner)
+  yield* holdLock(yield* FileSystem.FileSystem, join(place, Layout.sweepLock), owner)
   const { stderr } = yield* Output
   const board = makeBoard({
     labels: runs.map(({ label }) => label),
@@ -181,8 +182,8 @@ const finishedOf = ({ outcome, directory }: Ended): ReadonlyArray<string> => ("r
 /** The file itself is in the folder of a run, and beside it is a link: `indexFile.ts` says why. */
 const writeBeside = Effect.fnUntraced(function* (run: string, metrics: Metrics) {
   const folder = yield* onDisk(dirname(run))
-  const file = `${basename(run)}/seeds.json`
+  const file = `${basename(run)}/${Layout.seedsSummary}`
   yield* folder.write(file, `${JSON.stringify(toSnakeCase(metrics), null, 2)}\n`)
-  yield* folder.link("metrics.json", file)
+  yield* folder.link(Layout.metrics, file)
   yield* Effect.ignore(indexRun(yield* FileSystem.FileSystem, yield* Path.Path, run))
 })

@@ -29,6 +29,7 @@ import { fromRollouts } from "./fromRollouts.ts"
 import { fromScores } from "./fromScores.ts"
 import { wholeLines } from "./lines-node.ts"
 import type { Transcript } from "./Transcript.ts"
+import * as Layout from "../../run/Layout.ts"
 
 /** Some of the episodes, as the list shows them. */
 export interface EpisodePage {
@@ -213,7 +214,7 @@ interface Source {
   readonly isScores: boolean
 }
 
-const batches = ["rollouts", "outcomes"]
+const batches = { rollouts: Layout.batchRollouts, outcomes: Layout.batchOutcomes }
 
 /** The names of an evaluation's agents, by their places, from the text of its `config.json`; none of any other run. */
 const contestantsIn = (config: string | undefined): ReadonlyArray<string | null> => {
@@ -226,27 +227,27 @@ const contestantsIn = (config: string | undefined): ReadonlyArray<string | null>
 
 /** The files of a run that hold episodes; rollouts before the scores of the same ones. */
 const filesOf = async (files: Confined, run: string): Promise<ReadonlyArray<Source>> => {
-  const scores = scoresIn(await files.text(`${run}/config.yaml`))
-  const names = contestantsIn(await files.text(`${run}/config.json`))
+  const places = scoresIn(await files.text(`${run}/${Layout.config}`))
+  const names = contestantsIn(await files.text(`${run}/${Layout.configJson}`))
   const train: Group = { name: "train", phase: "train", seen: null, contestant: null }
-  const validations = async (folder: string, pattern: RegExp, isScores: boolean): Promise<ReadonlyArray<Source>> =>
+  const validations = async (folder: string, isScores: boolean): Promise<ReadonlyArray<Source>> =>
     (await files.list(`${run}/${folder}`)).files
       .flatMap((name) => {
-        const seen = Number(pattern.exec(name)?.[1])
+        const seen = Layout.seenEpisodesOf(name) ?? NaN
         const group: Group = { name: `val${seen}`, phase: "validation", seen, contestant: names.at(seen) ?? null }
         return Number.isNaN(seen) ? [] : { file: `${run}/${folder}/${name}`, group, isScores }
       })
       .sort((a, b) => (a.group.seen ?? 0) - (b.group.seen ?? 0))
   const all: ReadonlyArray<Source> = [
-    ...batches.map((name): Source => ({
-      file: `${run}/${name}.jsonl`,
+    ...Object.entries(batches).map(([name, file]): Source => ({
+      file: `${run}/${file}`,
       group: { name, phase: "batch", seen: null, contestant: null },
       isScores: false,
     })),
-    { file: `${run}/rollouts/train/rollouts.jsonl`, group: train, isScores: false },
-    { file: `${run}/${scores}/train/scores.jsonl`, group: train, isScores: true },
-    ...(await validations("rollouts/val", /^(\d+)_seen_episodes_rollouts\.jsonl$/, false)),
-    ...(await validations(`${scores}/val`, /^(\d+)_seen_episodes_scores\.jsonl$/, true)),
+    { file: `${run}/${Layout.trainRollouts}`, group: train, isScores: false },
+    { file: `${run}/${Layout.locate(places, Layout.trainScores)}`, group: train, isScores: true },
+    ...(await validations(Layout.validationRolloutsFolder, false)),
+    ...(await validations(Layout.locate(places, Layout.validationScoresFolder), true)),
   ]
   const sizes = await Promise.all(all.map(({ file }) => files.size(file)))
   return all.filter((_, at) => sizes[at] !== undefined)
@@ -353,17 +354,16 @@ const callsOf = async (
   run: string,
   { phase, seen, number, length, failed }: Indexed,
 ): Promise<ReadonlyArray<CallFile>> => {
-  const folder = phase === "train" ? "train" : `validation/val_${seen}`
-  const padded = (value: number, width: number): string => String(value).padStart(width, "0")
+  const played = phase === "train" ? phase : { seenEpisodes: seen ?? 0 }
   const found: Array<CallFile> = []
   for (const purpose of ["action", "reflection"]) {
-    const place = `${run}/llm_calls/${folder}/${purpose}s`
+    const place = `${run}/${Layout.callFolder({ phase: played, purpose })}`
     // Most runs have none, and there is one to look for for every step.
     if ((await files.locate(place)) === undefined) continue
     for (let step = 0; step <= length + (failed === null ? 0 : 1); step++) {
       for (let call = 0; found.length < mostCalls; call++) {
-        const name = `${purpose}_episode_${padded(number, 6)}_step_${padded(step, 4)}_call_${padded(call, 2)}.json`
-        const text = await files.text(`${place}/${name}`)
+        const name = Layout.callFile({ phase: played, purpose, episode: number, step }, call)
+        const text = await files.text(`${run}/${name}`)
         if (text === undefined) break
         found.push(...valuesOf([parsed(text)], callFileOf))
       }

@@ -6,22 +6,13 @@ import { Effect, Exit } from "effect"
 import { isPlain, type Plain } from "../../config/Config.ts"
 import { decodeReturnFile } from "../evaluation.ts"
 import type { ScoreLine } from "../record/scoreLine.ts"
-import { scoresFolder } from "../runtimeFiles.ts"
 import { attempt } from "./attempt.ts"
-import { checkpointFolder } from "./checkpointFolder.ts"
 import { type ConfigReader, parseConfig } from "./configText.ts"
 import type { RunEntry } from "./RunEntry.ts"
 import type { RunSource } from "./RunSource.ts"
 import { dataAt } from "./Value.ts"
-import {
-  bestValidation,
-  curveOf,
-  inOrder,
-  lastValidation,
-  playedIn,
-  scoreLines,
-  type Validation,
-} from "./validations.ts"
+import { bestValidation, curveOf, lastValidation, playedIn, scoreLines, type Validation } from "./validations.ts"
+import * as Layout from "../Layout.ts"
 
 export type RunState = "finished" | "running" | "stopped"
 
@@ -59,23 +50,23 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
   const has = (file: string): Effect.Effect<boolean> => Effect.map(names, (found) => found.has(file))
   const textOf = (file: string): Effect.Effect<string | undefined> =>
     Effect.flatMap(has(file), (there) => (there ? source.text(at(file)) : Effect.succeed(undefined)))
-  const isFinished = has("return.json")
+  const isFinished = has(Layout.returns)
 
   const metrics = once(
-    Effect.flatMap(textOf("metrics.json"), (text): Effect.Effect<Plain | undefined> => {
+    Effect.flatMap(textOf(Layout.metrics), (text): Effect.Effect<Plain | undefined> => {
       if (text === undefined) return Effect.succeed(undefined)
       const data = attempt((): unknown => JSON.parse(text))
-      if ("problem" in data) return warn("metrics.json", `not valid JSON: ${data.problem}`)
-      return isPlain(data.value) ? Effect.succeed(data.value) : warn("metrics.json", "expected keys and values")
+      if ("problem" in data) return warn(Layout.metrics, `not valid JSON: ${data.problem}`)
+      return isPlain(data.value) ? Effect.succeed(data.value) : warn(Layout.metrics, "expected keys and values")
     }),
   )
 
   const evaluations = once(
     Effect.gen(function* () {
-      const text = yield* textOf("return.json")
+      const text = yield* textOf(Layout.returns)
       if (text === undefined) return undefined
       const read = yield* Effect.exit(decodeReturnFile(text))
-      if (Exit.isFailure(read)) return yield* warn("return.json", "not a list of evaluations")
+      if (Exit.isFailure(read)) return yield* warn(Layout.returns, "not a list of evaluations")
       return read.value.map(({ step, returns_mean: mean, returns_std: std, returns }): Validation => ({
         step,
         mean,
@@ -85,29 +76,32 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
     }),
   )
 
-  const configText = once(textOf("config.yaml"))
+  const configText = once(textOf(Layout.config))
   const reading = (read: (text: string) => unknown): Effect.Effect<unknown> =>
     Effect.flatMap(configText, (text): Effect.Effect<unknown> => {
       if (text === undefined) return Effect.succeed(undefined)
       const found = attempt(() => read(text))
-      return "problem" in found ? warn("config.yaml", `not a config: ${found.problem}`) : Effect.succeed(found.value)
+      return "problem" in found ? warn(Layout.config, `not a config: ${found.problem}`) : Effect.succeed(found.value)
     })
   const settingAt = (...path: ReadonlyArray<string>): Effect.Effect<unknown> =>
     reading((text) => configs.at(text, path))
 
-  /** Where the run's scores are; undefined where there are none. A runtime's may be elsewhere than usual. */
-  const scores = once(
+  /** The places of the run's scores; undefined where it has none. */
+  const scoresPlaces = once(
     Effect.gen(function* () {
-      if (yield* has("scores")) return "scores"
-      const said = yield* settingAt("runtime", "scores_path")
-      return typeof said === "string" ? `${scoresFolder(said)}/scores` : undefined
+      if (yield* has(Layout.scores)) return {}
+      const configured = yield* settingAt("runtime", "scores_path")
+      return typeof configured === "string" ? Layout.places({ scores: configured }) : undefined
     }),
   )
 
   const validationFiles = once(
-    Effect.flatMap(scores, (folder) =>
-      folder === undefined ? Effect.succeed([]) : Effect.map(source.list(at(`${folder}/val`)), inOrder),
-    ),
+    Effect.gen(function* () {
+      const places = yield* scoresPlaces
+      if (places === undefined) return []
+      const folder = Layout.locate(places, Layout.validationScoresFolder)
+      return Layout.validationFilesIn(yield* source.list(at(folder))).map((name) => `${folder}/${name}`)
+    }),
   )
 
   const linesOf = (file: string, text: string | undefined): Effect.Effect<ReadonlyArray<ScoreLine>> => {
@@ -118,13 +112,11 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
 
   const scored = (files: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Validation>> =>
     Effect.gen(function* () {
-      const folder = yield* scores
-      const played = yield* Effect.forEach(files, (name) => {
-        const file = `${folder}/val/${name}`
-        return Effect.flatMap(source.text(at(file)), (text) =>
-          Effect.map(linesOf(file, text), (lines) => playedIn(name, lines)),
-        )
-      })
+      const played = yield* Effect.forEach(files, (file) =>
+        Effect.flatMap(source.text(at(file)), (text) =>
+          Effect.map(linesOf(file, text), (lines) => playedIn(Layout.fileName(file), lines)),
+        ),
+      )
       return curveOf(played.flat())
     })
 
@@ -161,17 +153,20 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
   const checkpointSteps = once(
     Effect.gen(function* () {
       const dir = yield* settingAt("checkpoint", "dir")
-      const folder = checkpointFolder({ checkpoint: { dir } })
+      const folder = Layout.locate(Layout.placesIn({ checkpoint: { dir } }), Layout.checkpoints)
       const names = yield* source.list(at(folder))
-      return names.flatMap((name) => /^step_(\d+)$/.exec(name)?.[1] ?? []).map(Number)
+      return names.flatMap((name) => {
+        const checkpoint = Layout.checkpointOf(name)
+        return checkpoint?.unit === "step" ? checkpoint.count : []
+      })
     }),
   )
 
   /** Steps that a run's training scores tell of. */
   const trainedSteps = Effect.gen(function* () {
-    const folder = yield* scores
-    if (folder === undefined) return undefined
-    const file = `${folder}/train/scores.jsonl`
+    const places = yield* scoresPlaces
+    if (places === undefined) return undefined
+    const file = Layout.locate(places, Layout.trainScores)
     const newest = (yield* linesOf(file, yield* source.tail(at(file), tailBytes))).at(-1)
     if (newest?.of === "episode") return newest.step
     // A line a step: all of them count. One may be longer than what was looked at.
@@ -185,8 +180,8 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
     // A runtime's validations are counted in episodes.
     const talks = (yield* settingAt("agent")) !== undefined
     const validated = talks ? undefined : (yield* lastScored).at(-1)?.step
-    const looked = (yield* has("steps")) ? yield* source.list(at("steps")) : []
-    const kept = looked.filter((name) => /^\d+$/.test(name)).map(Number)
+    const looked = (yield* has(Layout.steps)) ? yield* source.list(at(Layout.steps)) : []
+    const kept = looked.flatMap((name) => Layout.stepOf(name) ?? [])
     const reached = [...(yield* checkpointSteps), ...kept, trained, validated].filter((step) => step !== undefined)
     return reached.length === 0 ? undefined : Math.max(...reached)
   })
@@ -202,7 +197,7 @@ export const runFacts = (entry: RunEntry, source: RunSource, configs: ConfigRead
   const state = once(
     Effect.gen(function* () {
       if (yield* isFinished) return "finished"
-      const owner = yield* textOf("run.lock")
+      const owner = yield* textOf(Layout.lock)
       // A lock without a name is one whose writer was killed before it wrote it.
       return owner !== undefined && owner !== "" && (yield* source.isAlive(owner)) ? "running" : "stopped"
     }),

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Plain } from "../../config/Config.ts"
 import { attempt } from "./attempt.ts"
-import { belowCheckpoints, checkpointFolder } from "./checkpointFolder.ts"
+import * as Layout from "../Layout.ts"
 import { leaves } from "./diff.ts"
 import { runLine, type RunLine } from "./query.ts"
 import type { RunFacts } from "./RunFacts.ts"
@@ -36,9 +36,9 @@ export interface SavedCheckpoint {
 export const overview = Effect.fnUntraced(function* (facts: RunFacts, source: RunSource): Effect.fn.Return<Overview> {
   const config = yield* facts.config
   const files = yield* source.tree(facts.entry.path)
-  const folder = checkpointFolder(config)
+  const folder = Layout.locate(Layout.placesIn(config), Layout.checkpoints)
   const checkpoints = yield* checkpointsIn(facts.entry.path, folder, files, source)
-  const own = checkpoints.filter(({ path }) => belowCheckpoints(`${path}/`, folder) !== undefined)
+  const own = checkpoints.filter(({ path }) => Layout.belowCheckpoints(`${path}/`, folder) !== undefined)
   // One of another library can't be gone on with.
   const goesOn = !(yield* facts.isFinished) && (yield* facts.configText) !== undefined
   return {
@@ -66,7 +66,7 @@ const checkpointsIn = Effect.fnUntraced(function* (
     return yield* Effect.as(source.warn(`${run}/${file}: not valid JSON: ${data.problem}`), undefined)
   })
   const inRun = (name: string): string => (folder === "." ? name : `${folder}/${name}`)
-  const latest = dataAt(yield* readJson(inRun("latest.json")), ["path"])
+  const latest = dataAt(yield* readJson(inRun(Layout.latestPointer)), ["path"])
   const sizes = new Map<string, number>()
   for (const { path, bytes } of files) {
     const found = checkpointOf(path, folder)
@@ -74,7 +74,7 @@ const checkpointsIn = Effect.fnUntraced(function* (
   }
   const found: Array<SavedCheckpoint> = []
   for (const [path, bytes] of sizes) {
-    const manifest = yield* readJson(`${path}/manifest.json`)
+    const manifest = yield* readJson(`${path}/${Layout.inCheckpoint.manifest}`)
     const name = path.slice(path.lastIndexOf("/") + 1)
     const [step, score] = [dataAt(manifest, ["step"]), dataAt(manifest, ["score"])]
     const digits = /(\d+)$/.exec(name)?.[1]
@@ -91,14 +91,14 @@ const checkpointsIn = Effect.fnUntraced(function* (
 
 /** The checkpoint that a file belongs to: of ours, or of RLtools' (`steps/{STEP}/checkpoint.h5`). */
 const checkpointOf = (path: string, folder: string): string | undefined => {
-  const below = belowCheckpoints(path, folder)
+  const below = Layout.belowCheckpoints(path, folder)
   if (below !== undefined) {
     const [name, ...inside] = below.split("/")
     // A checkpoint that is being written has a name that starts with a dot.
     if (inside.length === 0 || name.startsWith(".")) return undefined
     return folder === "." ? name : `${folder}/${name}`
   }
-  return /^(steps\/\d+)\/checkpoint\.[^/]+$/.exec(path)?.[1]
+  return Layout.stepOfPolicy(path)
 }
 
 const curveRows = 20

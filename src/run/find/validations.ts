@@ -1,3 +1,4 @@
+import { seenEpisodesOf } from "../Layout.ts"
 import { episodesOf, type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 
 /** A point of a run's learning curve. */
@@ -13,12 +14,6 @@ export const lastValidation = (curve: ReadonlyArray<Validation>): number | undef
 export const bestValidation = (curve: ReadonlyArray<Validation>): number | undefined =>
   curve.length === 0 ? undefined : curve.reduce((best, { mean }) => Math.max(best, mean), -Infinity)
 
-/** The files of validations in a run that goes on, in the order in which they were written. */
-export const inOrder = (names: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const seen = (name: string): number => Number(/^(\d+)_seen_episodes_scores\.jsonl$/.exec(name)?.[1] ?? NaN)
-  return names.filter((name) => !Number.isNaN(seen(name))).sort((a, b) => seen(a) - seen(b))
-}
-
 /** The lines of a score file, and whether any was damaged; half a line at the end is one that is being written. */
 export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreLine>; readonly damaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
@@ -29,9 +24,6 @@ export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreL
   return { lines, damaged: lines.length < whole.length }
 }
 
-/** How many training episodes had ended by a validation, which its file's name says. */
-const seenBy = (name: string): number => Number(/^(\d+)_/.exec(name)?.[1] ?? NaN)
-
 /** The return of a validation's episode, and where in the run that stood. */
 export interface Played {
   readonly step: number
@@ -41,7 +33,7 @@ export interface Played {
 /** What a file's lines tell of. Runtimes count in episodes, and an episode of theirs that failed has no return. */
 export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): ReadonlyArray<Played> =>
   episodesOf(lines).map(({ of, step, total, failed }) => ({
-    step: of === "step" ? seenBy(name) : step,
+    step: of === "step" ? (seenEpisodesOf(name) ?? NaN) : step,
     score: failed ? null : total,
   }))
 

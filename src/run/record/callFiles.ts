@@ -12,6 +12,7 @@ import { Effect, Schema } from "effect"
 import type { RunFiles } from "../store/RunFiles.ts"
 import { Completion, LmRequest, Usage } from "../../lm/Chat.ts"
 import { CallRecord, type CallSink } from "../../lm/middleware/logged.ts"
+import { callFile } from "../Layout.ts"
 import { timestamp } from "./timestamp.ts"
 
 /** One of these files. Request and response are as all of ours keep them; until the call ended, there is no response. */
@@ -37,23 +38,9 @@ export const CallFile = Schema.Struct({
 })
 export type CallFile = typeof CallFile.Type
 
-const folderOf = ({ phase, purpose }: CallRecord["context"]): string => {
-  const kind = `${purpose}s`
-  switch (phase._tag) {
-    case "train":
-      return `llm_calls/train/${kind}`
-    case "validation":
-      return `llm_calls/validation/val_${phase.seenEpisodes}/${kind}`
-    case "default":
-      return `llm_calls/default/${kind}`
-  }
-}
-
-const padded = (number: number, width: number): string => String(number).padStart(width, "0")
-
-/** No clock in the name: a step that is played again, after a resume, writes the same file. */
-const stepName = (context: CallRecord["context"]): string =>
-  `${folderOf(context)}/${context.purpose}_episode_${padded(context.episode, 6)}_step_${padded(context.step, 4)}`
+/** The names have no time in them: a step that is played again, after a resume, writes the same file. */
+const pathOf = ({ phase, ...context }: CallRecord["context"], call: number): string =>
+  callFile({ ...context, phase: phase._tag === "validation" ? phase : phase._tag }, call)
 
 const fileOf = (record: CallRecord, callIndex: number): CallFile => {
   const { context, response, error, startedAtMillis, endedAtMillis } = record
@@ -99,9 +86,8 @@ export const callFiles = (run: RunFiles): CallSink => {
   return {
     begin: (begun) =>
       Effect.suspend(() => {
-        const step = stepName(begun.context)
-        const index = nextIn(step)
-        const path = `${step}_call_${padded(index, 2)}.json`
+        const index = nextIn(pathOf(begun.context, 0))
+        const path = pathOf(begun.context, index)
         const write = (record: CallRecord): Effect.Effect<void> =>
           Effect.orDie(run.write(path, `${JSON.stringify(fileOf(record, index), null, 2)}\n`, { durable: false }))
         return Effect.as(write(begun), write)

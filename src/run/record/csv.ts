@@ -2,6 +2,7 @@ import { Clock, Effect } from "effect"
 import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 import { scalarsOf } from "./scalars.ts"
+import * as Layout from "../Layout.ts"
 
 /**
  * The sink for spreadsheets and data frames: `progress.csv`, with a line for each number of each update and validation.
@@ -15,7 +16,7 @@ import { scalarsOf } from "./scalars.ts"
  */
 export const csv: Sink = (run) =>
   Effect.gen(function* () {
-    const path = "progress.csv"
+    const path = Layout.progressCsv
     const log = yield* appender(run, path)
     if (!(yield* run.exists(path))) log.buffer.text("step,name,value\n")
     return {

@@ -3,6 +3,7 @@ import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 import { includes, type LogLevel } from "./logLevel.ts"
 import type { RunEvent, Warning } from "./RunEvent.ts"
+import * as Layout from "../Layout.ts"
 
 /**
  * The sink for people: `run.log`, a line an event, as many as the run's log level asks for.
@@ -13,7 +14,7 @@ import type { RunEvent, Warning } from "./RunEvent.ts"
  * - `DEBUG`: episodes and updates, too, of which there are many
  */
 export const runLog: Sink = (run, { unit, logLevel = "INFO" }) =>
-  Effect.map(appender(run, "run.log"), (log) => ({
+  Effect.map(appender(run, Layout.log), (log) => ({
     emit: (events) => {
       const lines = events.flatMap((event) =>
         includes(logLevel, levelOf(event)) ? lineOf(event, unit === "episodes" ? "episode" : "step", logLevel) : [],

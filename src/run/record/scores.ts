@@ -5,6 +5,7 @@ import type { Sink } from "./Recorder.ts"
 import type { EpisodeEnded, RunStarted, ValidationEnded } from "./RunEvent.ts"
 import { stepScores } from "./stepScores.ts"
 import { timestamp } from "./timestamp.ts"
+import * as Layout from "../Layout.ts"
 
 /** The sink of scores: a line a step for agents that talk, else a line an episode. */
 export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepScores : episodeScores)(run, about)
@@ -18,7 +19,7 @@ export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepSco
  */
 const episodeScores: Sink = (run, about) =>
   Effect.gen(function* () {
-    const train = yield* appender(run, "scores/train/scores.jsonl")
+    const train = yield* appender(run, Layout.trainScores)
     const write = lineWriter(about)
     return {
       emit: (events) =>
@@ -41,7 +42,7 @@ const episodeScores: Sink = (run, about) =>
 
     // Two validations between two (long) episodes share a file name: each adds its own lines.
     function writeValidation(now: number, event: ValidationEnded) {
-      const path = `scores/val/${event.seenEpisodes}_seen_episodes_scores.jsonl`
+      const path = Layout.validationScores(event.seenEpisodes)
       return run.append(path, validationLines(now, event, about))
     }
   })

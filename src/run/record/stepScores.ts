@@ -1,4 +1,5 @@
 import { Clock, Effect, Schema } from "effect"
+import { trainScores, validationScores } from "../Layout.ts"
 import type { RunFiles } from "../store/RunFiles.ts"
 import type { RunStoreError } from "../store/RunStoreError.ts"
 import type { Sink } from "./Recorder.ts"
@@ -40,10 +41,6 @@ export const StepScoreRecord = Schema.Struct({
   error: Schema.optionalKey(Schema.String),
 })
 export type StepScoreRecord = typeof StepScoreRecord.Type
-
-export const trainScores = "scores/train/scores.jsonl"
-export const validationScores = (seenEpisodes: number): string =>
-  `scores/val/${seenEpisodes}_seen_episodes_scores.jsonl`
 
 /**
  * The sink of scores for agents that talk: a line a step, which is in the file when `emit` returns. Those of an episode

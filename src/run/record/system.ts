@@ -12,6 +12,7 @@
 import { Clock, Effect, Schema } from "effect"
 import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
+import * as Layout from "../Layout.ts"
 
 /** What the process that trains uses at this moment; other runs that it does beside this one are in it. */
 export interface SystemFigures {
@@ -51,7 +52,7 @@ export const system =
   (figuresNow: () => SystemFigures): Sink =>
   (run, about) =>
     Effect.gen(function* () {
-      const log = yield* appender(run, "system.jsonl")
+      const log = yield* appender(run, Layout.system)
       const startedAt = yield* Clock.currentTimeMillis
       let step = about.resumedFromStep ?? 0
       let last = { at: startedAt, step, cpuSeconds: figuresNow().cpuSeconds }

@@ -4,6 +4,7 @@ import type { Sink } from "./Recorder.ts"
 import { scalarsOf } from "./scalars.ts"
 import { settingsOf, writeEnd, writeStart } from "./hparams.ts"
 import { writeHeader, writeScalars } from "../../formats/tfevents.ts"
+import * as Layout from "../Layout.ts"
 
 /**
  * The sink that TensorBoard reads: `logs.tfevents`, with the metrics of every update and the mean of every validation. The
@@ -12,7 +13,7 @@ import { writeHeader, writeScalars } from "../../formats/tfevents.ts"
 export const tensorBoard: Sink = (run, about) =>
   Effect.gen(function* () {
     if (about.config.logScalars === false) return { emit: () => Effect.void, flush: Effect.void }
-    const path = "logs.tfevents"
+    const path = Layout.tensorBoard
     const log = yield* appender(run, path)
     if (!(yield* run.exists(path))) {
       const now = (yield* Clock.currentTimeMillis) / 1000

@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
 import type { FileTree } from "./FileTree.ts"
-import { type Places, relocated } from "./relocated.ts"
+import { growingFolders, growingLogs, type Places } from "../Layout.ts"
+import { relocated } from "./relocated.ts"
 import type { RunIdentity } from "./RunStore.ts"
 import type { RunStoreError } from "./RunStoreError.ts"
 
@@ -31,31 +32,18 @@ export interface Changed {
   readonly problem: string
 }
 
-/** What grows line by line and must be, at the end, as if the run had never been interrupted. */
-const growing = {
-  folders: {
-    "scores/train": /\.jsonl$/,
-    "scores/val": /\.jsonl$/,
-    // Samples that were made of them lie beside them.
-    "rollouts/train": /rollouts\.jsonl$/,
-    "rollouts/val": /rollouts\.jsonl$/,
-    memories: /\.jsonl$/,
-  },
-  files: ["logs.tfevents", "progress.csv"],
-}
-
 export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boolean): RunFiles => {
   /** What was hashed already, by file. */
   const hashed = new Map<string, Prefix>()
 
   const growingFiles = Effect.gen(function* () {
     const files: Array<string> = []
-    for (const [folder, names] of Object.entries(growing.folders)) {
+    for (const [folder, names] of Object.entries(growingFolders)) {
       for (const name of yield* tree.list(folder)) {
         if (!name.startsWith(".") && names.test(name)) files.push(`${folder}/${name}`)
       }
     }
-    for (const file of growing.files) if (yield* tree.exists(file)) files.push(file)
+    for (const file of growingLogs) if (yield* tree.exists(file)) files.push(file)
     return files
   })
 

@@ -17,6 +17,7 @@ import { holdLock, type Owner } from "./lock.ts"
 import { inMemory } from "./memoryTree.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
+import * as Layout from "../Layout.ts"
 
 export type { RunFiles } from "./RunFiles.ts"
 export { RunStoreError } from "./RunStoreError.ts"
@@ -130,7 +131,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
   })
 
   const known = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<string, RunStoreError> {
-    const isRun = fs.exists(path.join(directory, "config.yaml"))
+    const isRun = fs.exists(path.join(directory, Layout.config))
     if (yield* Effect.mapError(isRun, (error) => runStoreError("resume", directory, error))) return directory
     return yield* notARun(directory)
   })
@@ -151,15 +152,15 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
       const tree = yield* Effect.provideContext(onDisk(directory), context)
       return makeRunFiles({ ...tree, repair: () => Effect.void }, identity, true)
     }
-    if (owner !== undefined) yield* holdLock(fs, path.join(directory, "run.lock"), owner)
+    if (owner !== undefined) yield* holdLock(fs, path.join(directory, Layout.lock), owner)
     const tree = yield* Effect.provideContext(onDisk(directory), context)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
     // A run that is resumed keeps that of its beginning, or has none.
     if (options.provenance !== undefined && resume === undefined) {
       const { diff, ...provenance } = options.provenance
-      if (diff !== undefined) yield* tree.write("git.diff", diff)
-      yield* tree.write("git.json", `${JSON.stringify(provenance, null, 2)}\n`)
+      if (diff !== undefined) yield* tree.write(Layout.provenanceDiff, diff)
+      yield* tree.write(Layout.provenance, `${JSON.stringify(provenance, null, 2)}\n`)
     }
     return makeRunFiles(tree, identity, resume !== undefined)
   })
@@ -197,7 +198,7 @@ export class RunStore extends Context.Service<
     const open = (identity: RunIdentity): Effect.Effect<RunFiles, RunStoreError> => {
       const directory = resume ?? fresh(identity)
       const run = makeRunFiles(inMemory(directory, files), identity, resume !== undefined)
-      return resume === undefined || files.has(`${resume}/config.yaml`)
+      return resume === undefined || files.has(`${resume}/${Layout.config}`)
         ? Effect.succeed(run)
         : Effect.fail(notARun(resume))
     }

@@ -3,6 +3,7 @@ import { mostBytes, readTextFrom } from "../../config/files.ts"
 import { fromPath } from "../identifier.ts"
 import type { Owner } from "./lock.ts"
 import { type RunStoreError, runStoreError } from "./RunStoreError.ts"
+import * as Layout from "../Layout.ts"
 
 /**
  * `index.txt`: every file below the folder of all runs, a line each, sorted, as `./relative/path`: what
@@ -27,7 +28,7 @@ export const indexRun = Effect.fnUntraced(function* (
   // A run in another layout has no index.
   if (fromPath(run) === undefined) return
   const folder = parts.slice(0, -depth).join(path.sep)
-  const target = path.join(folder, "index.txt")
+  const target = path.join(folder, Layout.resultsIndex)
   const own = yield* filesBelow(fs, path, folder, run)
   const replace = Effect.gen(function* () {
     const before = yield* readTextFrom(fs, target, mostBytes.text).pipe(Effect.orElseSucceed(() => ""))
@@ -37,7 +38,7 @@ export const indexRun = Effect.fnUntraced(function* (
     yield* fs.writeFileString(draft, lines.join(""))
     yield* fs.rename(draft, target)
   })
-  yield* withTurn(fs, path.join(folder, ".index.lock"), owner, replace).pipe(
+  yield* withTurn(fs, path.join(folder, Layout.resultsIndexLock), owner, replace).pipe(
     Effect.mapError((error) => runStoreError("write", target, error)),
   )
 })
@@ -53,7 +54,7 @@ const depth = 4
 const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
   const files = index.split("\n").map((line) => line.slice("../".length))
   const runs = Map.groupBy(files, (file) => file.split("/", depth).join("/"))
-  return new Map([...runs].filter(([run, those]) => those.includes(`${run}/return.json`)))
+  return new Map([...runs].filter(([run, those]) => those.includes(`${run}/${Layout.returns}`)))
 }
 
 /**
@@ -114,9 +115,17 @@ const filesBelow = Effect.fnUntraced(function* (
   return files
 })
 
+const unlisted: ReadonlySet<string> = new Set([
+  Layout.resultsIndex,
+  `${Layout.resultsIndex}.tmp`,
+  Layout.resultsIndexLock,
+  Layout.lock,
+  Layout.sweepLock,
+  ".DS_Store",
+])
+
 /** The index, what no index has, locks, and drafts (those of `FileTree.ts` and the index's own). */
-const isLeftOut = (name: string): boolean =>
-  /^(?:index\.txt(?:\.tmp)?|\.git.*|\.DS_Store|\.index\.lock|(?:run|sweep)\.lock|\..+\.(?:tmp|old))$/.test(name)
+const isLeftOut = (name: string): boolean => unlisted.has(name) || /^(?:\.git.*|\..+\.(?:tmp|old))$/.test(name)
 
 /** A folder that another process removes meanwhile is empty. */
 const namesIn = (fs: FileSystem.FileSystem, folder: string): Effect.Effect<ReadonlyArray<string>> =>

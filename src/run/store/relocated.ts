@@ -1,19 +1,10 @@
+import { locate, type Places } from "../Layout.ts"
 import type { FileTree } from "./FileTree.ts"
-
-/** Other places for some files and folders of a tree, by their paths: `{ checkpoints: "models" }`. */
-export type Places = Readonly<Record<string, string>>
 
 /** The same tree, whose users find those files and folders under the paths that they know. */
 export const relocated = (tree: FileTree, places: Places): FileTree => {
-  const moved = Object.entries(places).filter(([from, to]) => from !== to)
-  if (moved.length === 0) return tree
-  const at = (path: string): string => {
-    for (const [from, to] of moved) {
-      if (path === from) return to
-      if (path.startsWith(`${from}/`)) return `${to}${path.slice(from.length)}`
-    }
-    return path
-  }
+  if (Object.keys(places).length === 0) return tree
+  const at = (path: string): string => locate(places, path)
   return {
     root: tree.root,
     read: (path) => tree.read(at(path)),

@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { bar, bytesText, cell, short, table, thinned } from "../../../src/run/find/text.ts"
-import { curveOf, inOrder, scoreLines } from "../../../src/run/find/validations.ts"
+import { curveOf, scoreLines } from "../../../src/run/find/validations.ts"
 
 describe("text for terminals", () => {
   it("is a table whose numbers are on the right", () => {
@@ -64,11 +64,6 @@ describe("text for terminals", () => {
 })
 
 describe("validations in score files", () => {
-  it("are in the order of the episodes seen", () => {
-    const names = ["10_seen_episodes_scores.jsonl", "notes.txt", "9_seen_episodes_scores.jsonl", ".9.tmp"]
-    assert.deepEqual(inOrder(names), ["9_seen_episodes_scores.jsonl", "10_seen_episodes_scores.jsonl"])
-  })
-
   it("are one a step; a line that is still being written doesn't count, nor a score that is no number", () => {
     const text = '{"step_index":5,"score":1}\n{"step_index":5,"score":3}\n{"step_index":9,"score":null}\n{"step_ind'
     const { lines, damaged } = scoreLines(text)

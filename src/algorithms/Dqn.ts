@@ -1,21 +1,29 @@
 import { Effect, Schema } from "effect"
 import { layers, naturalInt, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { abs, add, argMax, huber, max, mean, mul, oneHot, stopGradient, sub, sum } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { abs, argMax, huber, mean, sub } from "../graph/ops.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import type { DqnOptions } from "./options/Dqn.ts"
-import { buildThen } from "../learner/build.ts"
+import type { Batch } from "../learner/Batch.ts"
+import { build } from "../learner/build.ts"
 import { epsilonAt, epsilonGreedy, explorationFields } from "../learner/exploration.ts"
-import { type QNetwork, qNetwork } from "../model/qNetwork.ts"
-import { networkFields } from "../model/trunk.ts"
-import { Prioritised, type ReplayBatch, replayFields } from "../learner/replay/definition.ts"
-import { adamStep } from "../learner/replay/programs.ts"
+import {
+  type Learning,
+  Prioritised,
+  type ReplayColumns,
+  replayFields,
+  type Update,
+} from "../learner/replay/definition.ts"
 import { replayLearner } from "../learner/replay/ReplayLearner.ts"
+import { adamStep } from "../learner/replay/steps.ts"
 import { needsChoices } from "../learner/requirements.ts"
+import { doubleQValue, qLearningValue, tdTarget, valueOfAction, weightedMean } from "../losses/qLearning.ts"
+import type { Actor } from "../model/Actor.ts"
+import { type QNetwork, qNetwork } from "../model/qNetwork.ts"
+import { networkFields, type Weights } from "../model/trunk.ts"
+import type { DqnOptions } from "./options/Dqn.ts"
 
 /**
- * Deep Q-learning from a replay memory (Mnih et al. 2015), with the improvements that Rainbow (Hessel et al. 2018,
- * arXiv:1710.02298) gathers, each to be chosen: double Q-learning, dueling networks, prioritised replay, several steps.
+ * Deep Q-learning with a replay buffer (Mnih et al. 2015), and improvements that Rainbow (Hessel et al. 2018,
+ * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets.
  */
 export const DqnConfig = Schema.Struct({
   ...replayFields,
@@ -46,60 +54,82 @@ export const DqnConfig = Schema.Struct({
 })
 export type DqnConfig = typeof DqnConfig.Type
 
-/** Of each row's values, that of its action. */
-export const valueOfAction = (values: Tensor, actions: Tensor): Tensor =>
-  sum(mul(values, oneHot(actions, values.shape[1])), -1)
+/** Networks: the online network acts and learns; the target network is a copy of it, made every `updateTargetFreq` steps. */
+const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Task) {
+  const actions = yield* needsChoices("dqn", task)
+  const network = yield* build(() => qNetwork({ ...config, observationSpace: task.observationSpace, actions }))
+  const actor: Actor = {
+    parameters: network.parameters,
+    noiseSize: 2,
+    memorySize: 0,
+    keeps: [],
+    act: ({ weights, observations, noise, exploration }) => ({
+      actions: epsilonGreedy(network.apply(weights, observations), noise, exploration),
+      kept: {},
+    }),
+    greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
+  }
+  return yield* replayLearner(
+    {
+      name: "dqn",
+      config,
+      actor,
+      exploration: (step) => epsilonAt(config, step, task.totalSteps),
+      networks: {},
+      targets: ["actor"],
+      copyTargetsEvery: config.updateTargetFreq,
+      scalars: { learningRate: config.learningRate },
+      noiseSize: 0,
+      update: (learning) => update(config, network, learning),
+    },
+    task,
+  )
+})
 
-/** E[w · huber(Q(s, a) − (r + γⁿ Q'(s', a')))]. */
-export const dqnLoss = (config: DqnConfig, network: QNetwork, batch: ReplayBatch) => {
-  const { actor, targets, observations, actions, rewards, nextObservations, discounts, importance } = batch
-  const after = network.apply(targets.actor.weights, nextObservations)
-  const best = config.double
-    ? valueOfAction(after, argMax(network.apply(actor.weights, nextObservations)))
-    : max(after, -1)
-  const aims = stopGradient(add(rewards, mul(discounts, best)))
-  const values = valueOfAction(network.apply(actor.weights, observations), actions)
-  const errors = sub(values, aims)
+/** One gradient step on a batch: loss, then Adam. */
+const update = (config: DqnConfig, network: QNetwork, learning: Learning<never, "actor", "learningRate">): Update => {
+  const { batch, networks, targets, scalars } = learning
+  const { loss, errors, metrics } = dqnLoss(config, network, {
+    batch,
+    online: networks.actor.weights,
+    target: targets.actor.weights,
+  })
+  const step = adamStep(networks.actor, loss, {
+    learningRate: scalars.learningRate,
+    epsilon: config.adamEpsilon,
+    maxGradNorm: config.maxGradNorm,
+  })
+  return { states: step.states, metrics, errors }
+}
+
+/**
+ * The loss of DQN: L = E[w · huber(Q(s, a) − y)] with the target y = r + γⁿ Q′(s′, a′), where a′ is the online network's
+ * choice (`double`) or the target network's, and w is the importance weight of prioritised replay, if that is on.
+ */
+export const dqnLoss = (
+  config: Pick<DqnConfig, "double" | "prioritised">,
+  network: Pick<QNetwork, "apply">,
+  {
+    batch,
+    online,
+    target,
+  }: { readonly batch: Batch<ReplayColumns>; readonly online: Weights; readonly target: Weights },
+) => {
+  const { observations, actions, rewards, nextObservations, discounts } = batch
+  const q_t = network.apply(target, nextObservations)
+  const v_t = config.double
+    ? doubleQValue({ q_t, selector_t: network.apply(online, nextObservations) })
+    : qLearningValue({ q_t })
+  const targets = tdTarget({ r_t: rewards, discount_t: discounts, v_t })
+  const values = valueOfAction(network.apply(online, observations), actions)
+  const errors = sub(values, targets)
   const rowLoss = huber(errors)
   return {
-    loss: mean(importance === undefined ? rowLoss : mul(importance, rowLoss)),
+    loss: weightedMean(rowLoss, config.prioritised === null ? undefined : batch.importance),
     errors: abs(errors),
     metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
   }
 }
-
-const setup = (config: DqnConfig, task: Task) =>
-  Effect.flatMap(needsChoices("dqn", task), (actions) =>
-    buildThen(
-      () => qNetwork({ ...config, observationSpace: task.observationSpace, actions }),
-      (network) =>
-        replayLearner(
-          {
-            name: "dqn",
-            config,
-            actor: network.parameters,
-            targets: ["actor"],
-            targetEvery: config.updateTargetFreq,
-            noise: { act: 2, learn: 0 },
-            act: ({ weights, observations, noise, exploration }) =>
-              epsilonGreedy(network.apply(weights, observations), noise, exploration),
-            greedy: (weights, observations) => argMax(network.apply(weights, observations)),
-            exploration: (step) => epsilonAt(config, step, task.totalSteps),
-            scalars: () => ({ learningRate: config.learningRate }),
-            learn: (batch) => {
-              const { loss, errors, metrics } = dqnLoss(config, network, batch)
-              const { states } = adamStep("actor", batch.actor, loss, {
-                learningRate: batch.scalar("learningRate"),
-                epsilon: config.adamEpsilon,
-                maxGradNorm: config.maxGradNorm,
-              })
-              return { states, metrics, errors }
-            },
-          },
-          task,
-        ),
-    ),
-  )
 
 /**
  * DQN as a value, with any of its settings changed.

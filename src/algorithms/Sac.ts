@@ -1,42 +1,29 @@
 import { Effect, Schema } from "effect"
 import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
-import type { Box } from "../env/Space.ts"
-import { sizeOf } from "../env/Space.ts"
+import { type Box, sizeOf } from "../env/Space.ts"
 import { type SquashedGaussian, squashedGaussian } from "../graph/distributions.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
-import {
-  add,
-  clip,
-  exp,
-  mean,
-  minimum,
-  mul,
-  neg,
-  reshape,
-  slice,
-  square,
-  state,
-  stopGradient,
-  sub,
-} from "../graph/ops.ts"
+import { clip, exp, mean, mul, neg, slice, state } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import type { DensePolicy } from "../model/DensePolicy.ts"
-import type { SacOptions } from "./options/Sac.ts"
-import { buildThen } from "../learner/build.ts"
-import { critic } from "../model/qNetwork.ts"
-import { scaledActions } from "../model/scaledActions.ts"
-import { type Declarations, networkFields, trunk, type Weights, denseLayers } from "../model/trunk.ts"
-import { type Learnt, type ReplayBatch, replayFields } from "../learner/replay/definition.ts"
-import { adamStep, polyak } from "../learner/replay/programs.ts"
+import { build } from "../learner/build.ts"
+import { type Learning, replayFields, type Update } from "../learner/replay/definition.ts"
 import { replayLearner } from "../learner/replay/ReplayLearner.ts"
+import { adamStep, polyak } from "../learner/replay/steps.ts"
 import { needsBoundedBox } from "../learner/requirements.ts"
+import { softPolicyLoss, softTarget, temperatureGradient, twinCriticLoss } from "../losses/twinCritics.ts"
+import type { Actor } from "../model/Actor.ts"
+import { twinCritics } from "../model/critic.ts"
+import type { DensePolicy } from "../model/DensePolicy.ts"
+import { scaledActions } from "../model/scaledActions.ts"
+import { denseLayers, networkFields, trunk, type Weights } from "../model/trunk.ts"
+import type { SacOptions } from "./options/Sac.ts"
 
 /**
- * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): a squashed Gaussian that is paid for its entropy, two
- * critics of which the less hopeful counts, and a temperature that holds the entropy at a target.
+ * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): a squashed Gaussian policy whose entropy adds to its
+ * return, two critics of which the smaller value counts, and a temperature that keeps the entropy at a target.
  */
 export const SacConfig = Schema.Struct({
   ...replayFields,
@@ -61,141 +48,135 @@ export const SacConfig = Schema.Struct({
 })
 export type SacConfig = typeof SacConfig.Type
 
-interface Nets {
-  readonly actor: Declarations
-  readonly critic: Declarations
-  readonly actions: number
-  readonly scale: ReturnType<typeof scaledActions>
-  readonly policy: (weights: Weights, observations: Tensor) => SquashedGaussian
-  /** The less hopeful critic; and both. */
-  readonly judge: (weights: Weights, observations: Tensor, actions: Tensor) => readonly [Tensor, Tensor]
-}
-
 const lowestLogDeviation = -20
 const highestLogDeviation = 2
 
-const networks = (config: SacConfig, { observationSpace }: Task, actionSpace: Box): Nets => {
-  const actions = sizeOf(actionSpace)
-  const below = trunk("actor", observationSpace, config)
-  const means = linear("actor.mean", below.outputs, actions, orthogonal(0.01))
-  const deviations = linear("actor.logStd", below.outputs, actions, orthogonal(0.01))
-  const critics = [
-    critic("critic1", observationSpace, actionSpace, config),
-    critic("critic2", observationSpace, actionSpace, config),
-  ]
+/** The networks: an actor that outputs a squashed Gaussian for each observation, and two critics. */
+const networks = (config: SacConfig, { observationSpace }: Task, actionSpace: Box) => {
+  const size = sizeOf(actionSpace)
+  const body = trunk("actor", observationSpace, config)
+  const mean = linear("actor.mean", body.outputs, size, orthogonal(0.01))
+  const logDeviation = linear("actor.logStd", body.outputs, size, orthogonal(0.01))
   return {
-    actor: { ...below.parameters, ...means.parameters, ...deviations.parameters },
-    critic: { ...critics[0].parameters, ...critics[1].parameters },
-    actions,
-    scale: scaledActions(actionSpace),
-    policy: (weights, observations) => {
-      const features = below.apply(weights, observations)
-      const logDeviation = clip(deviations.apply(weights, features), lowestLogDeviation, highestLogDeviation)
-      return squashedGaussian(means.apply(weights, features), logDeviation)
+    actionSize: size,
+    parameters: { ...body.parameters, ...mean.parameters, ...logDeviation.parameters },
+    policy: (weights: Weights, observations: Tensor): SquashedGaussian => {
+      const features = body.apply(weights, observations)
+      const clipped = clip(logDeviation.apply(weights, features), lowestLogDeviation, highestLogDeviation)
+      return squashedGaussian(mean.apply(weights, features), clipped)
     },
-    judge: (weights, observations, taken) => [
-      critics[0].apply(weights, observations, taken),
-      critics[1].apply(weights, observations, taken),
-    ],
+    critics: twinCritics(observationSpace, actionSpace, config),
+    /** The networks' actions are from −1 to 1; the env's have its bounds. */
+    scale: scaledActions(actionSpace),
   }
 }
+type Networks = ReturnType<typeof networks>
 
-/** The mean and the deviations of an action are one layer's outputs. */
-const squashedDense = (config: SacConfig, space: Box): DensePolicy | undefined => {
-  const below = denseLayers("actor", space, config)
-  if (below === undefined) return undefined
+/** The actor as dense layers: mean and log deviation are the two halves of the last one. */
+const denseActor = (config: SacConfig, space: Box): DensePolicy | undefined => {
+  const dense = denseLayers("actor", space, config)
+  if (dense === undefined) return undefined
   const last = { names: ["actor.mean", "actor.logStd"], activation: "identity" } as const
-  return { layers: [...below.layers.slice(0, -1), last], head: "sample_and_squash", scaled: true }
+  return { layers: [...dense.layers.slice(0, -1), last], head: "sample_and_squash", scaled: true }
 }
 
-const learn = (config: SacConfig, { actions, policy, judge, scale }: Nets, batch: ReplayBatch): Learnt => {
-  const {
-    actor,
-    critic: critics,
-    targets,
-    observations,
-    nextObservations,
-    rewards,
-    discounts,
-    importance,
-    rows,
-  } = batch
-  const actorRate = batch.scalar("learningRate")
+const setup = Effect.fnUntraced(function* (config: SacConfig, task: Task) {
+  const actionSpace = yield* needsBoundedBox("sac", task)
+  const nets = yield* build(() => networks(config, task, actionSpace))
+  const { actionSize, policy, scale } = nets
+  const actor: Actor = {
+    parameters: nets.parameters,
+    dense: denseActor(config, task.observationSpace),
+    noiseSize: 2 * actionSize,
+    memorySize: 0,
+    keeps: [],
+    act: ({ weights, observations, noise }) => ({
+      actions: scale.toEnv(policy(weights, observations).sample(noise)),
+      kept: {},
+    }),
+    greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations).mode()) }),
+  }
+  return yield* replayLearner(
+    {
+      name: "sac",
+      config,
+      actor,
+      networks: { critic: nets.critics.parameters },
+      targets: ["critic"],
+      scalars: {
+        learningRate: config.learningRate,
+        criticLearningRate: config.criticLearningRate ?? config.learningRate,
+      },
+      // An action in the target and one in the policy's loss.
+      noiseSize: 2 * (2 * actionSize),
+      update: (learning) => update(config, nets, learning),
+    },
+    task,
+  )
+})
+
+/** One gradient step on a batch, as in Algorithm 1 of the paper: critics, actor, temperature, target critics. */
+const update = (
+  config: SacConfig,
+  { actionSize, policy, critics, scale }: Networks,
+  learning: Learning<"critic", "critic", "learningRate" | "criticLearningRate">,
+): Update => {
+  const { batch, networks, targets, scalars } = learning
+  const { observations, actions, rewards, nextObservations, discounts, noise } = batch
+  const [rows] = noise.shape
+  const noiseOf = (action: 0 | 1): Tensor => slice(noise, [0, action * 2 * actionSize], [rows, 2 * actionSize])
+  const { learningRate, criticLearningRate } = scalars
+  const { maxGradNorm } = config
   const logAlpha = state("logAlpha", [1])
   const alpha = config.alpha ?? exp(logAlpha)
-  const noise = (part: number): Tensor => slice(batch.noise, [0, part * 2 * actions], [rows, 2 * actions])
 
-  const next = policy(actor.weights, nextObservations)
-  const nextAction = next.sampleBoth(noise(0))
-  const [hope, doubt] = judge(targets.critic.weights, nextObservations, nextAction.action)
-  const nextValue = sub(minimum(hope, doubt), mul(alpha, next.logProbabilityOfRaw(nextAction.raw)))
-  const aims = stopGradient(add(rewards, mul(discounts, nextValue)))
-
-  const [first, second] = judge(critics.weights, observations, scale.fromEnv(batch.actions))
-  const rowLoss = add(square(sub(first, aims)), square(sub(second, aims)))
-  const criticLoss = mul(mean(importance === undefined ? rowLoss : mul(importance, rowLoss)), 0.5)
-  const criticStep = adamStep("critic", critics, criticLoss, {
-    learningRate: batch.scalar("criticLearningRate"),
-    maxGradNorm: config.maxGradNorm,
+  // Target: y = r + γ (min Q′(s′, a′) − α log π(a′ | s′)), with a′ drawn from the current policy.
+  const nextPolicy = policy(networks.actor.weights, nextObservations)
+  const next = nextPolicy.sampleBoth(noiseOf(0))
+  const target = softTarget({
+    r_t: rewards,
+    discount_t: discounts,
+    q_t: critics.apply(targets.critic.weights, nextObservations, next.action),
+    logProbability_t: nextPolicy.logProbabilityOfRaw(next.raw),
+    alpha,
   })
 
-  // The actor is judged by the critics as they are after their own step.
-  const now = policy(actor.weights, observations)
-  const action = now.sampleBoth(noise(1))
-  const logProbability = now.logProbabilityOfRaw(action.raw)
-  const [one, other] = judge(critics.layout.tensorsOf(criticStep.next), observations, action.action)
-  const actorLoss = mean(sub(mul(alpha, logProbability), minimum(one, other)))
-  const actorStep = adamStep("actor", actor, actorLoss, { learningRate: actorRate, maxGradNorm: config.maxGradNorm })
+  // Critics: ½ E[(Q₁ − y)² + (Q₂ − y)²].
+  const q_tm1 = critics.apply(networks.critic.weights, observations, scale.fromEnv(actions))
+  const criticLoss = mul(twinCriticLoss({ q_tm1, target }), 0.5)
+  const criticStep = adamStep(networks.critic, criticLoss, { learningRate: criticLearningRate, maxGradNorm })
 
-  const surplus = reshape(neg(mean(add(logProbability, config.targetEntropy ?? -actions))), [1])
-  const temperature = adam({ name: "alpha.adam", size: 1, learningRate: actorRate }).update(logAlpha, surplus)
+  // Actor: E[α log π(a | s) − min Q(s, a)], by the critics after their own step.
+  const currentPolicy = policy(networks.actor.weights, observations)
+  const current = currentPolicy.sampleBoth(noiseOf(1))
+  const logProbability = currentPolicy.logProbabilityOfRaw(current.raw)
+  const q = critics.apply(networks.critic.layout.tensorsOf(criticStep.next), observations, current.action)
+  const actorLoss = softPolicyLoss({ q, logProbability, alpha })
+  const actorStep = adamStep(networks.actor, actorLoss, { learningRate, maxGradNorm })
+
+  // Temperature: keeps the policy's entropy near the target entropy, unless it is fixed.
+  const targetEntropy = config.targetEntropy ?? -actionSize
+  const temperature = adam({ name: "alpha.adam", size: 1, learningRate })
+  const nextLogAlpha = temperature.update(logAlpha, temperatureGradient({ logProbability, targetEntropy }))
+
   return {
     states: {
       ...actorStep.states,
       ...criticStep.states,
-      ...polyak("critic", targets.critic, criticStep.next, config.tau),
+      ...polyak(targets.critic, criticStep.next, config.tau),
       ...(config.alpha === null
-        ? { logAlpha: { tensor: logAlpha, next: temperature.next }, ...temperature.moments }
+        ? { logAlpha: { tensor: logAlpha, next: nextLogAlpha.next }, ...nextLogAlpha.moments }
         : {}),
     },
     metrics: {
       "losses/critic_loss": criticLoss,
       "losses/actor_loss": actorLoss,
-      "losses/q_values": mean(first),
+      "losses/q_values": mean(q_tm1[0]),
       "losses/entropy": neg(mean(logProbability)),
       ...(config.alpha === null ? { "charts/alpha": mean(exp(logAlpha)) } : {}),
     },
-    errors: sub(minimum(first, second), aims),
   }
 }
-
-const setup = (config: SacConfig, task: Task) =>
-  Effect.flatMap(needsBoundedBox("sac", task), (actionSpace) =>
-    buildThen(
-      () => networks(config, task, actionSpace),
-      (nets) =>
-        replayLearner(
-          {
-            name: "sac",
-            config,
-            actor: nets.actor,
-            dense: squashedDense(config, task.observationSpace),
-            critic: nets.critic,
-            targets: ["critic"],
-            noise: { act: 2 * nets.actions, learn: 4 * nets.actions },
-            act: ({ weights, observations, noise }) =>
-              nets.scale.toEnv(nets.policy(weights, observations).sample(noise)),
-            greedy: (weights, observations) => nets.scale.toEnv(nets.policy(weights, observations).mode()),
-            scalars: () => ({
-              learningRate: config.learningRate,
-              criticLearningRate: config.criticLearningRate ?? config.learningRate,
-            }),
-            learn: (batch) => learn(config, nets, batch),
-          },
-          task,
-        ),
-    ),
-  )
 
 /**
  * SAC as a value, with any of its settings changed.

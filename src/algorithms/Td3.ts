@@ -1,41 +1,28 @@
 import { Effect, Schema } from "effect"
 import { fraction, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
-import type { Box } from "../env/Space.ts"
-import { sizeOf } from "../env/Space.ts"
+import { type Box, sizeOf } from "../env/Space.ts"
 import { normalFromUniform } from "../graph/distributions.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
-import {
-  add,
-  clip,
-  equal,
-  mean,
-  minimum,
-  mul,
-  neg,
-  square,
-  state,
-  stopGradient,
-  sub,
-  tanh,
-  where,
-} from "../graph/ops.ts"
+import { add, clip, mean, mul, tanh } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import type { DensePolicy } from "../model/DensePolicy.ts"
-import type { Td3Options } from "./options/Td3.ts"
-import { buildThen } from "../learner/build.ts"
-import { critic } from "../model/qNetwork.ts"
-import { scaledActions } from "../model/scaledActions.ts"
-import { type Declarations, networkFields, trunk, type Weights, denseLayers } from "../model/trunk.ts"
-import { type Learnt, type ReplayBatch, replayFields } from "../learner/replay/definition.ts"
-import { adamStep, polyak } from "../learner/replay/programs.ts"
+import { build } from "../learner/build.ts"
+import { type Learning, replayFields, type Update } from "../learner/replay/definition.ts"
 import { replayLearner } from "../learner/replay/ReplayLearner.ts"
+import { adamStep, everyNth, polyak } from "../learner/replay/steps.ts"
 import { needsBoundedBox } from "../learner/requirements.ts"
+import { clippedDoubleQTarget, deterministicPolicyLoss, smoothedAction, twinCriticLoss } from "../losses/twinCritics.ts"
+import type { Actor } from "../model/Actor.ts"
+import { twinCritics } from "../model/critic.ts"
+import type { DensePolicy } from "../model/DensePolicy.ts"
+import { scaledActions } from "../model/scaledActions.ts"
+import { denseLayers, networkFields, trunk, type Weights } from "../model/trunk.ts"
+import type { Td3Options } from "./options/Td3.ts"
 
 /**
- * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): two critics of which the less
- * hopeful counts, target actions blurred by noise, an actor that learns less often than its critics.
+ * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): two critics of which the
+ * smaller value counts, noise on target actions, and an actor that learns less often than its critics.
  */
 export const Td3Config = Schema.Struct({
   ...replayFields,
@@ -59,106 +46,102 @@ export const Td3Config = Schema.Struct({
 })
 export type Td3Config = typeof Td3Config.Type
 
-interface Nets {
-  readonly actor: Declarations
-  readonly critic: Declarations
-  readonly actions: number
-  readonly scale: ReturnType<typeof scaledActions>
-  readonly act: (weights: Weights, observations: Tensor) => Tensor
-  readonly judge: (weights: Weights, observations: Tensor, actions: Tensor) => readonly [Tensor, Tensor]
-}
-
-const networks = (config: Td3Config, { observationSpace }: Task, actionSpace: Box): Nets => {
-  const actions = sizeOf(actionSpace)
-  const below = trunk("actor", observationSpace, config)
-  const head = linear(`actor.${below.depth}`, below.outputs, actions, orthogonal(0.01))
-  const critics = [
-    critic("critic1", observationSpace, actionSpace, config),
-    critic("critic2", observationSpace, actionSpace, config),
-  ]
+/** The networks: an actor that outputs one action for each observation, and two critics. */
+const networks = (config: Td3Config, { observationSpace }: Task, actionSpace: Box) => {
+  const size = sizeOf(actionSpace)
+  const body = trunk("actor", observationSpace, config)
+  const head = linear(`actor.${body.depth}`, body.outputs, size, orthogonal(0.01))
   return {
-    actor: { ...below.parameters, ...head.parameters },
-    critic: { ...critics[0].parameters, ...critics[1].parameters },
-    actions,
+    actionSize: size,
+    parameters: { ...body.parameters, ...head.parameters },
+    policy: (weights: Weights, observations: Tensor): Tensor =>
+      tanh(head.apply(weights, body.apply(weights, observations))),
+    critics: twinCritics(observationSpace, actionSpace, config),
+    /** The networks' actions are from −1 to 1; the env's have its bounds. */
     scale: scaledActions(actionSpace),
-    act: (weights, observations) => tanh(head.apply(weights, below.apply(weights, observations))),
-    judge: (weights, observations, taken) => [
-      critics[0].apply(weights, observations, taken),
-      critics[1].apply(weights, observations, taken),
-    ],
   }
 }
+type Networks = ReturnType<typeof networks>
 
-const learn = (config: Td3Config, { act, judge, scale }: Nets, batch: ReplayBatch): Learnt => {
-  const { actor, critic: critics, targets, observations, nextObservations, rewards, discounts, importance } = batch
-  const learningRate = batch.scalar("learningRate")
-  const { maxGradNorm, targetNoise, targetNoiseClip } = config
+const denseActor = (config: Td3Config, space: Box): DensePolicy | undefined => {
+  const dense = denseLayers("actor", space, config, "tanh")
+  return dense === undefined ? undefined : { ...dense, scaled: true }
+}
 
-  const blur = clip(mul(normalFromUniform(batch.noise), targetNoise), -targetNoiseClip, targetNoiseClip)
-  const nextAction = clip(add(act(targets.actor.weights, nextObservations), blur), -1, 1)
-  const [hope, doubt] = judge(targets.critic.weights, nextObservations, nextAction)
-  const aims = stopGradient(add(rewards, mul(discounts, minimum(hope, doubt))))
-  const [first, second] = judge(critics.weights, observations, scale.fromEnv(batch.actions))
-  const rowLoss = add(square(sub(first, aims)), square(sub(second, aims)))
-  const criticLoss = mean(importance === undefined ? rowLoss : mul(importance, rowLoss))
-  const criticStep = adamStep("critic", critics, criticLoss, { learningRate, maxGradNorm })
-
-  const [judged] = judge(critics.layout.tensorsOf(criticStep.next), observations, act(actor.weights, observations))
-  const actorLoss = neg(mean(judged))
-  const actorStep = adamStep("actor", actor, actorLoss, { learningRate, maxGradNorm })
-  const delayed: Learnt["states"] = {
-    ...actorStep.states,
-    ...polyak("actor", targets.actor, actorStep.next, config.tau),
-    ...polyak("critic", targets.critic, criticStep.next, config.tau),
+const setup = Effect.fnUntraced(function* (config: Td3Config, task: Task) {
+  const actionSpace = yield* needsBoundedBox("td3", task)
+  const nets = yield* build(() => networks(config, task, actionSpace))
+  const { actionSize, policy, scale } = nets
+  const actor: Actor = {
+    parameters: nets.parameters,
+    dense: denseActor(config, task.observationSpace),
+    noiseSize: 2 * actionSize,
+    memorySize: 0,
+    keeps: [],
+    act: ({ weights, observations, noise }) => {
+      const exploration = mul(normalFromUniform(noise), config.explorationNoise)
+      return { actions: scale.toEnv(clip(add(policy(weights, observations), exploration), -1, 1)), kept: {} }
+    },
+    greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations)) }),
   }
+  return yield* replayLearner(
+    {
+      name: "td3",
+      config,
+      actor,
+      networks: { critic: nets.critics.parameters },
+      targets: ["actor", "critic"],
+      scalars: { learningRate: config.learningRate },
+      noiseSize: 2 * actionSize,
+      update: (learning) => update(config, nets, learning),
+    },
+    task,
+  )
+})
 
-  // Counts 1 … delay; the actor and all targets move when it is full.
-  const count = state("updates", [])
-  const full = equal(count, config.policyDelay - 1)
+/** One gradient step on a batch, as in Algorithm 1 of the paper: critics; then, less often, actor and target networks. */
+const update = (
+  config: Td3Config,
+  { policy, critics, scale }: Networks,
+  { batch, networks, targets, scalars }: Learning<"critic", "actor" | "critic", "learningRate">,
+): Update => {
+  const { observations, actions, rewards, nextObservations, discounts, noise } = batch
+  const { maxGradNorm, targetNoise, targetNoiseClip, tau } = config
+  const optimiser = { learningRate: scalars.learningRate, maxGradNorm }
+
+  // Target: y = r + γ min Q′(s′, a′), with a′ = μ′(s′) and clipped noise.
+  const nextAction = smoothedAction({
+    action: policy(targets.actor.weights, nextObservations),
+    noise: normalFromUniform(noise),
+    deviation: targetNoise,
+    bound: targetNoiseClip,
+  })
+  const q_t = critics.apply(targets.critic.weights, nextObservations, nextAction)
+  const target = clippedDoubleQTarget({ r_t: rewards, discount_t: discounts, q_t })
+
+  // Critics: E[(Q₁ − y)² + (Q₂ − y)²].
+  const q_tm1 = critics.apply(networks.critic.weights, observations, scale.fromEnv(actions))
+  const criticLoss = twinCriticLoss({ q_tm1, target })
+  const criticStep = adamStep(networks.critic, criticLoss, optimiser)
+
+  // Actor: −E[Q₁(s, μ(s))], by the critic after its own step.
+  const criticWeights = networks.critic.layout.tensorsOf(criticStep.next)
+  const [q] = critics.apply(criticWeights, observations, policy(networks.actor.weights, observations))
+  const actorLoss = deterministicPolicyLoss(q)
+  const actorStep = adamStep(networks.actor, actorLoss, optimiser)
+
   return {
     states: {
       ...criticStep.states,
-      ...Object.fromEntries(
-        Object.entries(delayed).map(([key, { tensor, next }]) => [key, { tensor, next: where(full, next, tensor) }]),
-      ),
-      updates: { tensor: count, next: where(full, 0, add(count, 1)) },
+      ...everyNth(config.policyDelay, "updates", {
+        ...actorStep.states,
+        ...polyak(targets.actor, actorStep.next, tau),
+        ...polyak(targets.critic, criticStep.next, tau),
+      }),
     },
-    metrics: { "losses/critic_loss": criticLoss, "losses/actor_loss": actorLoss, "losses/q_values": mean(first) },
-    errors: sub(minimum(first, second), aims),
+    metrics: { "losses/critic_loss": criticLoss, "losses/actor_loss": actorLoss, "losses/q_values": mean(q_tm1[0]) },
   }
 }
-
-const tanhDense = (config: Td3Config, space: Box): DensePolicy | undefined => {
-  const layers = denseLayers("actor", space, config, "tanh")
-  return layers === undefined ? undefined : { ...layers, scaled: true }
-}
-
-const setup = (config: Td3Config, task: Task) =>
-  Effect.flatMap(needsBoundedBox("td3", task), (actionSpace) =>
-    buildThen(
-      () => networks(config, task, actionSpace),
-      (nets) =>
-        replayLearner(
-          {
-            name: "td3",
-            config,
-            actor: nets.actor,
-            dense: tanhDense(config, task.observationSpace),
-            critic: nets.critic,
-            targets: ["actor", "critic"],
-            noise: { act: 2 * nets.actions, learn: 2 * nets.actions },
-            act: ({ weights, observations, noise }) => {
-              const blur = mul(normalFromUniform(noise), config.explorationNoise)
-              return nets.scale.toEnv(clip(add(nets.act(weights, observations), blur), -1, 1))
-            },
-            greedy: (weights, observations) => nets.scale.toEnv(nets.act(weights, observations)),
-            scalars: () => ({ learningRate: config.learningRate }),
-            learn: (batch) => learn(config, nets, batch),
-          },
-          task,
-        ),
-    ),
-  )
 
 /**
  * TD3 as a value, with any of its settings changed.

@@ -2,52 +2,46 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DqnConfig, dqnLoss } from "../../src/algorithms/Dqn.ts"
 import { epsilonAt, epsilonGreedy } from "../../src/learner/exploration.ts"
-import type { Net } from "../../src/learner/descent.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import { decode } from "../../src/config/Config.ts"
 import * as G from "../../src/graph/ops.ts"
-import { layout } from "../../src/graph/Parameters.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
 import { stream } from "../../src/rng/Rng.ts"
 import { compileWith } from "../../property-tests/support/agreement.ts"
 
-/** A table in place of a network: the observation is the number of its row. */
-const table = (rows: ReadonlyArray<ReadonlyArray<number>>): Net => ({
-  layout: layout({}),
-  theta: G.constant([0]),
-  weights: { q: G.constant(rows.flat(), [rows.length, rows[0].length]) },
+/** A table in place of a network: the observation is the index of its row. */
+const table = (rows: ReadonlyArray<ReadonlyArray<number>>) => ({
+  q: G.constant(rows.flat(), [rows.length, rows[0].length]),
 })
 const network = {
-  parameters: {},
   apply: ({ q }: Readonly<Record<string, Tensor>>, observations: Tensor) =>
     G.gather(q, G.cast(G.reshape(observations, [observations.shape[0]]), "i32")),
 }
 
-const batch = (importance?: Tensor) => ({
-  actor: table([
-    [1, 2],
-    [5, 3],
-    [0, 4],
-  ]),
-  critic: table([[0]]),
-  targets: {
-    actor: table([
-      [9, 8],
-      [10, 20],
-      [30, 40],
-    ]),
-    critic: table([[0]]),
+const online = table([
+  [1, 2],
+  [5, 3],
+  [0, 4],
+])
+const target = table([
+  [9, 8],
+  [10, 20],
+  [30, 40],
+])
+
+const inputs = (importance: Tensor = G.constant([0, 0, 0])) => ({
+  online,
+  target,
+  batch: {
+    observations: G.constant([0, 0, 1], [3, 1]),
+    actions: G.constant(Int32Array.of(1, 0, 1)),
+    rewards: G.constant([1, 2, 3]),
+    nextObservations: G.constant([1, 2, 2], [3, 1]),
+    // The last episode ended; the second transition spans several steps.
+    discounts: G.constant([0.9, 0.5, 0]),
+    importance,
+    noise: G.constant([0]),
   },
-  rows: 3,
-  observations: G.constant([0, 0, 1], [3, 1]),
-  actions: G.constant(Int32Array.of(1, 0, 1)),
-  rewards: G.constant([1, 2, 3]),
-  nextObservations: G.constant([1, 2, 2], [3, 1]),
-  // The last one ended; the second spans several steps.
-  discounts: G.constant([0.9, 0.5, 0]),
-  importance,
-  noise: G.constant([0]),
-  scalar: () => G.constant(1),
 })
 
 const run = (outputs: Readonly<Record<string, Tensor>>): Readonly<Record<string, ReadonlyArray<number>>> => {
@@ -60,30 +54,30 @@ const huber = (error: number): number => (Math.abs(error) <= 1 ? error ** 2 / 2 
 const mean = (values: ReadonlyArray<number>): number => values.reduce((a, b) => a + b) / values.length
 
 describe("the loss of DQN", () => {
-  // Q(s, a) is 2, 1, 3; the online network likes the first action after row 0 and the second after row 1.
+  // Q(s, a) is 2, 1, 3; the online network prefers the first action after row 0 and the second after row 1.
   const doubled = [1 + 0.9 * 10, 2 + 0.5 * 40, 3]
   const plain = [1 + 0.9 * 20, 2 + 0.5 * 40, 3]
-  const errorsOf = (aims: ReadonlyArray<number>) => [2 - aims[0], 1 - aims[1], 3 - aims[2]]
+  const errorsOf = (targets: ReadonlyArray<number>) => [2 - targets[0], 1 - targets[1], 3 - targets[2]]
 
-  it.effect("lets the network choose and the target network judge", () =>
+  it.effect("selects the action by the online network and values it by the target network", () =>
     Effect.gen(function* () {
-      for (const [double, aims] of [
+      for (const [double, targets] of [
         [true, doubled],
         [false, plain],
       ] as const) {
         const config = yield* decode(DqnConfig, { double }, { source: "test" })
-        const { loss, errors } = dqnLoss(config, network, batch())
+        const { loss, errors } = dqnLoss(config, network, inputs())
         const found = run({ loss, errors })
-        assert.closeTo(found.loss[0], mean(errorsOf(aims).map(huber)), 1e-6)
-        for (const [row, error] of errorsOf(aims).entries()) assert.closeTo(found.errors[row], Math.abs(error), 1e-5)
+        assert.closeTo(found.loss[0], mean(errorsOf(targets).map(huber)), 1e-6)
+        for (const [row, error] of errorsOf(targets).entries()) assert.closeTo(found.errors[row], Math.abs(error), 1e-5)
       }
     }),
   )
 
-  it.effect("counts rows by their importance", () =>
+  it.effect("multiplies rows by their importance weights", () =>
     Effect.gen(function* () {
-      const config = yield* decode(DqnConfig, {}, { source: "test" })
-      const { loss } = dqnLoss(config, network, batch(G.constant([0, 1, 0.5])))
+      const config = yield* decode(DqnConfig, { prioritised: {} }, { source: "test" })
+      const { loss } = dqnLoss(config, network, inputs(G.constant([0, 1, 0.5])))
       const [, second, third] = errorsOf(doubled).map(huber)
       assert.closeTo(run({ loss }).loss[0], (second + 0.5 * third) / 3, 1e-6)
     }),
@@ -91,7 +85,7 @@ describe("the loss of DQN", () => {
 })
 
 describe("ε-greedy", () => {
-  it("tries something else as often as ε says, each action alike", () => {
+  it("takes a random action with probability ε, each with the same probability", () => {
     const rows = 4000
     const noise = new Float32Array(2 * rows)
     stream(3).fillUniform(noise)
@@ -102,7 +96,7 @@ describe("ε-greedy", () => {
     for (const other of [0, 2, 3]) assert.closeTo(counts[other], 0.1, 0.03)
   })
 
-  it("falls in a straight line, and then stays", () => {
+  it("falls linearly, then stays constant", () => {
     const fields = { epsilonStart: 1, epsilonEnd: 0.1, explorationFraction: 0.5 }
     const at = (step: number) => epsilonAt(fields, step, 1000)
     assert.strictEqual(at(0), 1)

@@ -1,14 +1,14 @@
 import { Schema } from "effect"
 import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
+import { sizeOf } from "../../env/Space.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
-import type { DensePolicy } from "../../model/DensePolicy.ts"
+import type { Actor } from "../../model/Actor.ts"
+import type { Declarations } from "../../model/trunk.ts"
+import type { Task } from "../Algorithm.ts"
+import { actionColumn, type Batch, f32 } from "../Batch.ts"
 import type { Net } from "../descent.ts"
-import type { Declarations, Weights } from "../../model/trunk.ts"
 
-/**
- * What DQN, SAC and TD3 share: act, keep what was seen in a replay memory, and learn from batches drawn from it. They
- * differ in how they act and in what they learn from a batch.
- */
+/** The settings that all replay learners share: how they collect transitions and when they learn from them. */
 export const replayFields = {
   /** The discount factor of future rewards. */
   gamma: withDefault(fraction, 0.99),
@@ -41,6 +41,7 @@ export const Prioritised = Schema.Struct({
   epsilon: withDefault(positive, 1e-6),
 })
 
+/** The settings that the learner itself reads; the losses of an algorithm read others. */
 export interface ReplayConfig {
   readonly gamma: number
   readonly bufferSize: number
@@ -53,64 +54,71 @@ export interface ReplayConfig {
   readonly prioritised?: typeof Prioritised.Type | null
 }
 
-export interface ReplayDefinition {
+/** The columns of a batch of transitions. A program is fed only those that its update reads. */
+export const replayColumns = ({ observationSpace, actionSpace }: Task, noiseSize: number) => ({
+  observations: f32(sizeOf(observationSpace)),
+  /** The actions that the env took. */
+  actions: actionColumn(actionSpace),
+  /** The discounted sum of the transition's rewards. */
+  rewards: f32(),
+  nextObservations: f32(sizeOf(observationSpace)),
+  /** What the value of the next observation counts: γⁿ, or 0 where the episode terminated. */
+  discounts: f32(),
+  /** The importance weight of the transition, where transitions are drawn by priority. */
+  importance: f32(),
+  /** Uniform random numbers in [0, 1). */
+  noise: f32(noiseSize),
+})
+export type ReplayColumns = ReturnType<typeof replayColumns>
+
+/**
+ * Describes an off-policy algorithm in the parts that differ between algorithms: its networks, how it acts, and what it
+ * computes from a batch of transitions. `replayLearner` makes a learner of it.
+ *
+ * `Name` are the names of the networks beside the actor, `Target` those of networks that have a target network, and
+ * `Scalar` those of numbers that an update reads, such as learning rates.
+ */
+export interface ReplayDefinition<Name extends string, Target extends Name | "actor", Scalar extends string> {
   readonly name: string
   readonly config: ReplayConfig
-  /** What acts. */
-  readonly actor: Declarations
-  readonly dense?: DensePolicy | undefined
-  /** What only learns beside it. */
-  readonly critic?: Declarations
-  /** Which of the two have a second, slower copy. */
-  readonly targets: ReadonlyArray<"actor" | "critic">
-  /** Uniform numbers that acting takes an env, and that learning takes a row. */
-  readonly noise: { readonly act: number; readonly learn: number }
-  readonly act: (at: ActingOnce) => Tensor
-  readonly greedy: (weights: Weights, observations: Tensor) => Tensor
-  readonly learn: (batch: ReplayBatch) => Learnt
-  /** First values of states that `learn` keeps, where they aren't zero. */
-  readonly initial?: Readonly<Record<string, Float32Array>>
-  /** The scalar that `act` explores by, after so many env steps. */
+  readonly actor: Actor
+  /** The amount of exploration after a number of env steps, which `actor.act` reads: the ε of ε-greedy. */
   readonly exploration?: (step: number) => number
-  /** How often the copies are made equal to their originals, in env steps; without it `learn` moves them. */
-  readonly targetEvery?: number
-  /** Scalars that an update is fed, after so many env steps: learning rates. */
-  readonly scalars: (step: number) => Readonly<Record<string, number>>
+  /** The networks that learn without acting: the critics. */
+  readonly networks: Readonly<Record<Name, Declarations>>
+  readonly targets: ReadonlyArray<Target>
+  /** Copies networks to their target networks after this many env steps, 0 never; without it, `update` moves them. */
+  readonly copyTargetsEvery?: number
+  readonly scalars: Readonly<Record<Scalar, number>>
+  /** How many uniform random numbers an update needs for each transition. */
+  readonly noiseSize: number
+  readonly update: (at: Learning<Name, Target, Scalar>) => Update
 }
 
-export interface ActingOnce {
-  readonly weights: Weights
-  readonly observations: Tensor
-  readonly noise: Tensor
-  readonly exploration: Tensor
+/** A value for the actor and for each other network. */
+export type PerNetwork<Name extends string, A> = Readonly<Record<Name | "actor", A>>
+
+/** A network in an update, with the name of the program state that holds its weights. */
+export interface NamedNet extends Net {
+  readonly name: string
 }
 
-/** A drawn batch as `learn` sees it. */
-export interface ReplayBatch {
-  readonly actor: Net
-  readonly critic: Net
-  readonly targets: { readonly actor: Net; readonly critic: Net }
-  readonly rows: number
-  readonly observations: Tensor
-  /** As the env took them. */
-  readonly actions: Tensor
-  readonly rewards: Tensor
-  readonly nextObservations: Tensor
-  /** What the next observation's value counts. */
-  readonly discounts: Tensor
-  /** How much each row counts, where rows are drawn by priority. */
-  readonly importance: Tensor | undefined
-  readonly noise: Tensor
-  readonly scalar: (name: string) => Tensor
+/** What an update learns from: a batch of transitions, and the networks as they are before it. */
+export interface Learning<Name extends string, Target extends Name | "actor", Scalar extends string> {
+  readonly batch: Batch<ReplayColumns>
+  readonly networks: PerNetwork<Name, NamedNet>
+  readonly targets: Pick<PerNetwork<Name, NamedNet>, Target>
+  readonly scalars: Readonly<Record<Scalar, Tensor>>
 }
 
-export interface Learnt {
-  /** `actor`, `critic`, what optimisers keep, and the targets where `learn` moves them. */
-  readonly states: Readonly<Record<string, { readonly tensor: Tensor; readonly next: Tensor }>>
+/** Program states by name, each with its next value. */
+export type NextStates = Readonly<Record<string, { readonly tensor: Tensor; readonly next: Tensor }>>
+
+/** What an update computes. */
+export interface Update {
+  /** The next weights of networks and target networks, and the next states of optimisers. */
+  readonly states: NextStates
   readonly metrics: Readonly<Record<string, Tensor>>
-  /** How wrong each row was: its next priority. */
+  /** The error of each transition, from which prioritised replay computes its next priority. */
   readonly errors?: Tensor
 }
-
-/** The names of the networks' states in an update program. */
-export const targetOf = (net: "actor" | "critic"): string => `target.${net}`

@@ -1,0 +1,65 @@
+import { add, argMax, max, mean, mul, oneHot, stopGradient, sum } from "../graph/ops.ts"
+import { fail } from "../graph/ops/core.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import { expectShape } from "./shapes.ts"
+
+/**
+ * Targets and losses of algorithms that learn the values of discrete actions.
+ *
+ * Names carry the time index: a transition leads from `s_tm1` (time t − 1) by the action `a_tm1` to the reward `r_t` and
+ * the observation `s_t`; `q_tm1` and `q_t` are the values of all actions in `s_tm1` and `s_t`, of shape [rows, actions].
+ * The discount `discount_t` is what the value of `s_t` counts: γ, or γⁿ after n steps, or 0 where the episode terminated.
+ */
+
+/** Selects the value of one action in each row: q [rows, actions] and actions [rows] → [rows]. */
+export const valueOfAction = (q: Tensor, actions: Tensor): Tensor => {
+  if (q.shape.length !== 2) fail("valueOfAction", "q: expected [rows, actions]", q)
+  expectShape("valueOfAction", [q.shape[0]], { actions })
+  return sum(mul(q, oneHot(actions, q.shape[1])), -1)
+}
+
+export interface TdTarget {
+  readonly r_t: Tensor
+  readonly discount_t: Tensor
+  /** The value of the next observation, of shape [rows]. */
+  readonly v_t: Tensor
+}
+
+/**
+ * The one-step target of temporal-difference learning (Sutton 1988), through which no gradient flows:
+ * y = r_t + discount_t · v_t.
+ */
+export const tdTarget = ({ r_t, discount_t, v_t }: TdTarget): Tensor => {
+  expectShape("tdTarget", v_t.shape, { r_t, discount_t })
+  return stopGradient(add(r_t, mul(discount_t, v_t)))
+}
+
+/**
+ * The value that Q-learning gives to the next observation (Watkins and Dayan 1992; with a target network, Mnih et al.
+ * 2015): maxₐ Q′(s_t, a).
+ */
+export const qLearningValue = ({ q_t }: { readonly q_t: Tensor }): Tensor => max(q_t, -1)
+
+/**
+ * The value that double Q-learning gives to the next observation (van Hasselt et al. 2015, arXiv:1509.06461): the online
+ * network selects the action and the target network evaluates it, Q′(s_t, argmaxₐ Q(s_t, a)).
+ */
+export const doubleQValue = ({
+  q_t,
+  selector_t,
+}: {
+  /** The target network's values. */
+  readonly q_t: Tensor
+  /** The online network's values. */
+  readonly selector_t: Tensor
+}): Tensor => {
+  expectShape("doubleQValue", q_t.shape, { selector_t })
+  return valueOfAction(q_t, argMax(selector_t))
+}
+
+/** Averages over rows, each multiplied by its importance weight where rows were drawn by priority: E[w · x]. */
+export const weightedMean = (rows: Tensor, importance?: Tensor): Tensor => {
+  if (importance === undefined) return mean(rows)
+  expectShape("weightedMean", rows.shape, { importance })
+  return mean(mul(importance, rows))
+}

@@ -1,0 +1,111 @@
+import { add, clip, mean, minimum, mul, neg, reshape, square, sub } from "../graph/ops.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import { tdTarget } from "./qLearning.ts"
+import { expectShape } from "./shapes.ts"
+
+/**
+ * Targets and losses of TD3 and SAC, which learn a policy over real numbers with two critics.
+ *
+ * Names carry the time index as in `qLearning.ts`. `q_tm1` and `q_t` are what the two critics say of one action in each
+ * row, each of shape [rows].
+ */
+export type TwinValues = readonly [Tensor, Tensor]
+
+interface Transition {
+  readonly r_t: Tensor
+  readonly discount_t: Tensor
+  /** The target critics' values of the next observation and of an action that the policy chooses there. */
+  readonly q_t: TwinValues
+}
+
+/**
+ * The target of clipped double Q-learning (Fujimoto et al. 2018, arXiv:1802.09477, equation 10): the smaller of both
+ * values counts, as the larger one overestimates. y = r_t + discount_t · min(Q′₁, Q′₂).
+ */
+export const clippedDoubleQTarget = ({ r_t, discount_t, q_t }: Transition): Tensor =>
+  tdTarget({ r_t, discount_t, v_t: minimum(q_t[0], q_t[1]) })
+
+/**
+ * The target of soft Q-learning (Haarnoja et al. 2018, arXiv:1812.05905, equations 2 and 3): the policy's entropy is part
+ * of the value. y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)).
+ */
+export const softTarget = ({
+  r_t,
+  discount_t,
+  q_t,
+  logProbability_t,
+  alpha,
+}: Transition & {
+  /** The log probability of the action whose values are `q_t`. */
+  readonly logProbability_t: Tensor
+  readonly alpha: Tensor | number
+}): Tensor => {
+  expectShape("softTarget", q_t[0].shape, { logProbability_t })
+  return tdTarget({ r_t, discount_t, v_t: sub(minimum(q_t[0], q_t[1]), mul(alpha, logProbability_t)) })
+}
+
+/** The squared errors of both critics to one target: E[(Q₁ − y)² + (Q₂ − y)²]. */
+export const twinCriticLoss = ({
+  q_tm1: [first, second],
+  target,
+}: {
+  readonly q_tm1: TwinValues
+  readonly target: Tensor
+}): Tensor => {
+  expectShape("twinCriticLoss", target.shape, { first, second })
+  return mean(add(square(sub(first, target)), square(sub(second, target))))
+}
+
+/**
+ * The policy loss of SAC (equation 7): E[α log π(a | s) − min(Q₁, Q₂)], for actions drawn with the reparameterisation
+ * trick, so that the gradient flows through the action.
+ */
+export const softPolicyLoss = ({
+  q,
+  logProbability,
+  alpha,
+}: {
+  readonly q: TwinValues
+  readonly logProbability: Tensor
+  readonly alpha: Tensor | number
+}): Tensor => {
+  expectShape("softPolicyLoss", logProbability.shape, { first: q[0], second: q[1] })
+  return mean(sub(mul(alpha, logProbability), minimum(q[0], q[1])))
+}
+
+/**
+ * The gradient of SAC's temperature loss J(log α) = −log α · E[log π + H̄] (equation 18) by log α, of shape [1]. It raises
+ * the temperature while the policy's entropy is below the target entropy H̄.
+ */
+export const temperatureGradient = ({
+  logProbability,
+  targetEntropy,
+}: {
+  readonly logProbability: Tensor
+  readonly targetEntropy: number
+}): Tensor => reshape(neg(mean(add(logProbability, targetEntropy))), [1])
+
+/**
+ * The policy loss of TD3, the deterministic policy gradient (Silver et al. 2014): −E[Q₁(s, μ(s))].
+ */
+export const deterministicPolicyLoss = (q: Tensor): Tensor => neg(mean(q))
+
+/**
+ * The target action of TD3 (equation 14): clipped noise smooths the value over nearby actions, which are from −1 to 1.
+ * a′ = clip(μ′(s_t) + clip(ε σ, −c, c), −1, 1).
+ */
+export const smoothedAction = ({
+  action,
+  noise,
+  deviation,
+  bound,
+}: {
+  readonly action: Tensor
+  /** Standard normal numbers, of the action's shape. */
+  readonly noise: Tensor
+  readonly deviation: number
+  readonly bound: number
+}): Tensor => {
+  expectShape("smoothedAction", action.shape, { noise })
+  return clip(add(action, clip(mul(noise, deviation), -bound, bound)), -1, 1)
+}

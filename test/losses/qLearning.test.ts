@@ -1,0 +1,55 @@
+import { assert, describe, it } from "@effect/vitest"
+import { GraphError } from "../../src/graph/GraphError.ts"
+import * as G from "../../src/graph/ops.ts"
+import { doubleQValue, qLearningValue, tdTarget, valueOfAction, weightedMean } from "../../src/losses/qLearning.ts"
+import { evaluated, gradientOf } from "./evaluated.ts"
+
+const rows = (numbers: ReadonlyArray<ReadonlyArray<number>>) =>
+  G.constant(numbers.flat(), [numbers.length, numbers[0].length])
+
+describe("losses of Q-learning", () => {
+  it("select the value of the action in each row", () => {
+    const q = rows([
+      [1, 2, 3],
+      [4, 5, 6],
+    ])
+    assert.deepStrictEqual(evaluated(valueOfAction(q, G.constant(Int32Array.of(2, 0)))), [3, 4])
+  })
+
+  it("compute r + γ v, through which no gradient flows", () => {
+    const v_t = G.constant([10, 20, 30])
+    const target = tdTarget({ r_t: G.constant([1, 2, 3]), discount_t: G.constant([0.5, 0.25, 0]), v_t })
+    assert.deepStrictEqual(evaluated(target), [6, 7, 3])
+    assert.deepStrictEqual(gradientOf(G.sum(target), v_t), [0, 0, 0])
+  })
+
+  it("give the next observation the largest value, or the target network's value of the online network's choice", () => {
+    const q_t = rows([
+      [1, 5],
+      [7, 2],
+    ])
+    const selector_t = rows([
+      [4, 3],
+      [2, 1],
+    ])
+    assert.deepStrictEqual(evaluated(qLearningValue({ q_t })), [5, 7])
+    assert.deepStrictEqual(evaluated(doubleQValue({ q_t, selector_t })), [1, 7])
+  })
+
+  it("weigh rows by importance", () => {
+    assert.deepStrictEqual(evaluated(weightedMean(G.constant([2, 4]))), [3])
+    assert.deepStrictEqual(evaluated(weightedMean(G.constant([2, 4]), G.constant([0.5, 1]))), [2.5])
+  })
+
+  it("reject shapes that would broadcast", () => {
+    const column = G.constant([1, 2], [2, 1])
+    const vector = G.constant([1, 2])
+    assert.throws(
+      () => tdTarget({ r_t: column, discount_t: vector, v_t: vector }),
+      GraphError,
+      /^tdTarget: r_t: expected/,
+    )
+    assert.throws(() => weightedMean(vector, column), GraphError, /^weightedMean: importance: expected shape \[2\]/)
+    assert.throws(() => valueOfAction(vector, vector), GraphError, /^valueOfAction: q: expected \[rows, actions\]/)
+  })
+})

@@ -74,7 +74,9 @@ const programOf = (code: string, own: Own | null, given: string): string => {
     ...imported(exportsIn(given), "../test/house/givenToExamples.ts"),
     ...(taken.has("Effect") ? [] : ['import { Effect } from "effect"']),
   ]
-  return `${lines.join("\n")}\n\nexport const example = Effect.gen(function* () {\n${body}})\n`
+  // A program without Effects awaits promises.
+  const [opening, closing] = /\bawait /.test(body) ? ["async () => {", "}"] : ["Effect.gen(function* () {", "})"]
+  return `${lines.join("\n")}\n\nexport const example = ${opening}\n${body}${closing}\n`
 }
 
 /** All of them. */
@@ -93,6 +95,6 @@ export const examplesIn = (root: string): ReadonlyArray<Example> => {
       const source = read(file)
       return examples(file, commentsOf(source), { file, source })
     }),
-    ...["README.md", "docs/agents.md"].flatMap((file) => examples(file, read(file), null)),
+    ...["README.md", ...globSync("docs/**/*.md", { cwd: root })].flatMap((file) => examples(file, read(file), null)),
   ]
 }

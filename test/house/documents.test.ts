@@ -19,7 +19,7 @@ const anchorsOf = (text: string): ReadonlySet<string> =>
   )
 
 describe("documents", () => {
-  it("have examples that are right about the types: those of comments, of the README, and of the page about agents", () =>
+  it("have examples that are right about the types: in comments, in the README and in docs/", () =>
     withFolder(async (folder) => {
       const examples = examplesIn(root)
       assert.isAbove(examples.length, 90)

@@ -15,6 +15,8 @@ import type { RolloutRequest } from "../../src/episode/rollouts/RolloutRequest.t
 import type { Played } from "../../src/evaluate/Played.ts"
 import type { EpisodeRow } from "../../src/evaluate/rows.ts"
 import type { ConfiguredAlgorithm, Task } from "../../src/learner/Algorithm.ts"
+import type { Sink } from "../../src/run/record/Recorder.ts"
+import type { Run } from "../../src/train/Train.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
 import type { Lm, LmService } from "../../src/lm/Lm.ts"
 
@@ -38,6 +40,10 @@ export declare const Shouting: {
 export declare const dreamsOf: (depth: number) => Memory
 export declare const add: Tool
 export declare const lookup: Tool
+
+export declare const training: Run
+export declare const mySink: Sink
+export declare const runDir: string
 
 export declare const definition: Definition<{ readonly at: number }, Space.Discrete>
 /** For one player, and for several. */

@@ -47,6 +47,7 @@ const reaches = (example: string, atLeast: number, what: string, seeds = "1..5")
     )
     return seen(outcome)
   },
+  curve: ".",
 })
 
 const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
@@ -68,6 +69,7 @@ const ahead = (
     must(holds(first.scores, second.scores), text)
     return text
   },
+  curve: "one",
 })
 
 export const learning: ReadonlyArray<Proof> = [
@@ -86,6 +88,7 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("ppo-lstm-cartpole", 400, "without seeing velocities at least 400"),
   reaches("daac-cartpole", 475, "at least 475"),
   reaches("curiosity-cartpole", 475, "at least 475"),
+  reaches("randal-maze", 9, "at least 9 of 10"),
   reaches("es-cartpole", 475, "at least 475"),
   reaches("bc-cartpole", 475, "at least 475"),
   reaches("tictactoe", -0.02, "draws with who never loses, after playing itself alone"),

@@ -3,10 +3,10 @@
  *
  *   npm run prove                     all
  *   npm run prove -- --only NAME      one
- *   npm run prove -- --write          and puts the table into docs/proofs.md
+ *   npm run prove -- --write          writes the table into docs/proofs.md, and learning curves into docs/algorithms/curves
  */
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { learning } from "./learning.ts"
@@ -105,12 +105,27 @@ const git = (...args: ReadonlyArray<string>): string =>
 const rows: Array<string> = []
 let failed = 0
 
-for (const { name, claim, run } of proofs.filter((proof) => values.only === undefined || proof.name === values.only)) {
+/** Draws the learning curve of these runs, if a page of the docs shows it. */
+const drawCurve = async (folder: string, name: string): Promise<void> => {
+  const pages = join(root, "docs/algorithms")
+  const picture = join(pages, `curves/${name}.svg`)
+  const shows = (page: string): boolean =>
+    page.endsWith(".md") && readFileSync(join(pages, page), "utf8").includes(`curves/${name}.svg`)
+  if (!readdirSync(pages).some(shows)) return
+  const { code, stderr } = await effect(["export", ...[...runsIn(folder)].sort(), "--to", "svg", "--out", picture])
+  // Without a validation at the same step in all seeds there is no common curve.
+  if (code !== 0) console.error(stderr)
+}
+
+for (const { name, claim, run, curve } of proofs.filter(
+  (proof) => values.only === undefined || proof.name === values.only,
+)) {
   const folder = mkdtempSync(join(root, ".tmp-"))
   const started = performance.now()
   let seen: string
   try {
     seen = await run(folder)
+    if (values.write && curve !== undefined) await drawCurve(join(folder, curve), name)
   } catch (error) {
     failed++
     seen = `FAILED: ${error instanceof Error ? error.message : String(error)}`

@@ -12,7 +12,7 @@ const sight = `JSON.stringify({
   sort: document.querySelector("th[aria-sort]").textContent,
   rows: [...document.querySelectorAll(".runs tbody tr")].map((row) => row.querySelector(".name").textContent.trim()),
   drawn: [...document.querySelectorAll(".runs tbody input")].map((box) => box.checked && box.style.accentColor),
-  lines: [...document.querySelectorAll("canvas")].map(({ dataset }) => dataset.lines),
+  lines: [...document.querySelectorAll(".plot")].map(({ dataset }) => dataset.lines),
 })`
 
 inBrowser("the address", ({ page, served, text, count, drawn, click, set }) => {

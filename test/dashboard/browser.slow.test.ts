@@ -28,10 +28,14 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
         assert.include(await text(".runs td.name"), "2 runs")
         await drawn(0, 1)
         await drawn(1, 1)
-        const blank = await page.evaluate("document.createElement('canvas').toDataURL()")
-        assert.notStrictEqual(await page.evaluate("document.querySelector('canvas').toDataURL()"), blank)
+        const colours = `(() => {
+          const { width, height } = document.querySelector(".plot canvas")
+          const pixels = document.querySelector(".plot canvas").getContext("2d").getImageData(0, 0, width, height).data
+          return new Set(new Uint32Array(pixels.buffer)).size
+        })()`
+        await page.until(`${colours} > 10`)
         assert.include(
-          String(await page.evaluate("document.querySelector('canvas').ariaLabel")),
+          String(await page.evaluate("document.querySelector('.plot').ariaLabel")),
           "Validation return over steps",
         )
 
@@ -64,7 +68,7 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
           const key = "document.querySelector('.badge.running').closest('tr').querySelector('input')"
           await page.evaluate(`${key}.checked || ${key}.click()`)
           await drawn(0, 3)
-          const points = "Number(document.querySelectorAll('canvas')[0].dataset.points)"
+          const points = "Number(document.querySelectorAll('.plot')[0].dataset.points)"
           const before = Number(await page.evaluate(points))
           await page.until(`${points} > ${before}`)
         } finally {
@@ -94,7 +98,7 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
           assert.fail(`Tab never came to ${condition}`)
         }
         await tabTo(".skip")
-        await tabTo("canvas")
+        await tabTo(".plot")
         await page.press("ArrowRight")
         await page.until("document.querySelector('.readout').textContent.includes('500')")
         await tabTo("button.open")
@@ -131,7 +135,7 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
           await page.evaluate(frames)
           await drawn(1, 1)
           await page.evaluate(frames)
-          pictures.add(await page.evaluate("document.querySelectorAll('canvas')[1].toDataURL()"))
+          pictures.add(await page.evaluate("document.querySelectorAll('.plot canvas')[1].toDataURL()"))
         }
         await picture()
         await set("select", "mean")

@@ -19,6 +19,8 @@ export interface Page {
   readonly until: (expression: string) => Promise<void>
   readonly press: (key: string, text?: string) => Promise<void>
   readonly type: (text: string) => Promise<void>
+  /** Moves, presses or releases the left mouse button at a place in the window. */
+  readonly mouse: (type: "mouseMoved" | "mousePressed" | "mouseReleased", x: number, y: number) => Promise<void>
   readonly look: (width: number, height: number, scheme?: "light" | "dark") => Promise<void>
   readonly screenshot: (
     clip?: { x: number; y: number; width: number; height: number },
@@ -52,6 +54,7 @@ export const launch = async (executable: string): Promise<Browser> => {
   const waiting = new Map<number, { resolve: (value: Reply) => void; reject: (error: Error) => void }>()
   const complaints: Array<string> = []
   let asked = 0
+  let buttons = 0
   let session: string | undefined
 
   const send = (method: string, params: object = {}): Promise<Reply> =>
@@ -111,6 +114,11 @@ export const launch = async (executable: string): Promise<Browser> => {
       await send("Input.dispatchKeyEvent", { type: "keyUp", key, windowsVirtualKeyCode: codes[key] ?? 0 })
     },
     type: async (text) => void (await send("Input.insertText", { text })),
+    mouse: async (type, x, y) => {
+      if (type !== "mouseMoved") buttons = type === "mousePressed" ? 1 : 0
+      const button = type === "mouseMoved" ? {} : { button: "left", clickCount: 1 }
+      await send("Input.dispatchMouseEvent", { type, x, y, buttons, ...button })
+    },
     look: async (width, height, scheme = "light") => {
       await send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: width < 600 })
       await send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] })

@@ -135,7 +135,7 @@ inBrowser("an exported site", ({ page, served, text, count, drawn, click, set })
         await drawn(0, 1)
         await drawn(1, 1)
         await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        return page.evaluate("[...document.querySelectorAll('canvas')].map((one) => one.toDataURL()).join()")
+        return page.evaluate("[...document.querySelectorAll('.plot canvas')].map((one) => one.toDataURL()).join()")
       }
       const server = await plainServer(folder)
       try {

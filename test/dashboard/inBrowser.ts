@@ -38,6 +38,7 @@ export const inBrowser = (title: string, tests: (tools: Tools) => void): void =>
       press: (key, text) => browser.page.press(key, text),
       type: (text) => browser.page.type(text),
       look: (width, height, scheme) => browser.page.look(width, height, scheme),
+      mouse: (type, x, y) => browser.page.mouse(type, x, y),
       screenshot: (clip, whole) => browser.page.screenshot(clip, whole),
       complaints: () => browser.page.complaints(),
     }
@@ -62,7 +63,12 @@ export const inBrowser = (title: string, tests: (tools: Tools) => void): void =>
       },
       text: async (selector) => String(await page.evaluate(`${all(selector)}[0]?.textContent`)),
       count: (selector, wanted) => page.until(`${all(selector)}.length === ${wanted}`),
-      drawn: (chart, lines) => page.until(`${all("canvas")}[${chart}].dataset.lines === '${lines}'`),
+      drawn: (chart, lines) =>
+        page.until(
+          `(() => { const plot = ${all(".plot")}[${chart}]; ` +
+            `return plot.dataset.lines === '${lines}' && (${lines} === 0 || plot.querySelector('canvas') !== null || ` +
+            "plot.getBoundingClientRect().top > innerHeight) })()",
+        ),
       click: (selector) => page.evaluate(`${all(selector)}[0].click()`),
       set: (selector, value, place = 0) =>
         page.evaluate(

@@ -11,13 +11,11 @@ import { namingRun } from "./talk.ts"
 inBrowser("the page's details", ({ page, served, text, count, drawn, click, set }) => {
   /** Moves the mouse over a chart, or away from it, and waits until that is drawn. */
   const pointAt = async (chart: number, x: number | undefined) => {
-    const event =
-      x === undefined
-        ? "new PointerEvent('pointerleave')"
-        : `new PointerEvent('pointermove', { clientX: box.left + ${x} * box.width, clientY: box.top + 50 })`
-    await page.evaluate(
-      `(() => { const canvas = document.querySelectorAll('canvas')[${chart}]; const box = canvas.getBoundingClientRect(); canvas.dispatchEvent(${event}) })()`,
+    const place = await page.evaluate(
+      `(() => { const { x, y, width } = document.querySelectorAll('.plot .u-over')[${chart}].getBoundingClientRect(); return [x, width, y] })()`,
     )
+    const [left, width, top] = place as ReadonlyArray<number>
+    await page.mouse("mouseMoved", x === undefined ? 0 : left + x * (width - 1), x === undefined ? 0 : top + 50)
     await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
   }
   const readout = (chart: number) =>
@@ -177,8 +175,8 @@ inBrowser("the page's details", ({ page, served, text, count, drawn, click, set 
         await page.goto(`${url}#/run/${run}`)
         await page.until("document.querySelector('.system .value') !== null")
         assert.deepStrictEqual(((await readout(2)) as ReadonlyArray<string>)[1], "speed: 520 steps/s")
-        assert.strictEqual(await page.evaluate("document.querySelectorAll('.system canvas')[0].dataset.points"), "2")
-        assert.strictEqual(await page.evaluate("document.querySelectorAll('.system canvas')[1].dataset.points"), "3")
+        assert.strictEqual(await page.evaluate("document.querySelectorAll('.system .plot')[0].dataset.points"), "2")
+        assert.strictEqual(await page.evaluate("document.querySelectorAll('.system .plot')[1].dataset.points"), "3")
         assert.notInclude(await text("article"), " 0 steps/s")
       })
     }))

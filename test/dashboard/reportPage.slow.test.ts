@@ -99,8 +99,8 @@ inBrowser("what is no training", ({ page, served, text, count, click, drawn, set
         assert.notInclude(await text(".runs td.name"), "configs differ")
         const note = "tune: its runs share no steps"
         await page.until(`document.querySelectorAll('.readout')[0].textContent === ${JSON.stringify(note)}`)
-        assert.strictEqual(await text(".plot .empty"), "its runs share no steps")
-        assert.include(String(await page.evaluate("document.querySelector('canvas').ariaLabel")), note)
+        assert.strictEqual(await text(".frame .empty"), "its runs share no steps")
+        assert.include(String(await page.evaluate("document.querySelector('.plot').ariaLabel")), note)
         const run = makeRun(folder, { seed: 4 }, { lean: true })
         write(folder, `${run}/config.yaml`, "env: CartPole-v1\nseed: 4\nalgorithm:\n  name: ppo\n  gamma: 0.5\n")
         await page.until("document.querySelector('.runs td.name').textContent.endsWith('4 runs, configs differ')")

@@ -26,7 +26,7 @@ inBrowser("a run's page", ({ page, served, text }) => {
             String(await page.evaluate("[...document.querySelectorAll('tbody tr')].at(-1).innerText")),
             /^[\d,]+\t[\d.]+\t[\d.]+\t20\t[\d.]+\t\d+ %$/,
           )
-          const system = "[...document.querySelectorAll('.system canvas')]"
+          const system = "[...document.querySelectorAll('.system .plot')]"
           await page.until(`${system}.map(({ dataset }) => dataset.lines).join() === '1,1,3'`)
           const points = `Math.min(...${system}.map(({ dataset }) => Number(dataset.points)))`
           const few = Number(await page.evaluate(points))
@@ -47,7 +47,7 @@ inBrowser("a run's page", ({ page, served, text }) => {
       await served(join(folder, makeRun(folder, { seed: 7 })), async (url) => {
         await page.goto(`${url}#/run/0007`)
         await page.until("document.querySelector('.config')?.textContent.includes('CartPole-v1') === true")
-        await page.until("[...document.querySelectorAll('canvas')].some(({ dataset }) => Number(dataset.points) > 0)")
+        await page.until("[...document.querySelectorAll('.plot')].some(({ dataset }) => Number(dataset.points) > 0)")
         assert.strictEqual(await page.evaluate("fetch('files/0007/config.yaml').then(({ status }) => status)"), 200)
       })
     }))

@@ -1,164 +1,224 @@
 /**
- * A line chart on a canvas: lines in bands, linear and logarithmic axes, a cursor for the mouse and for arrow keys.
+ * A line chart by uPlot: lines, bands around them, linear and logarithmic axes, a cursor that shows values, and zoom.
  *
- * A series is `{ label, color, x, y, low?, high?, faint?, note?, shared?, runs?, of? }`, columns of equal length. A note
- * says why it has no points. After the first `shared` points it is dashed and has no band: `runs` of its `of` runs go on.
+ * A series is `{ label, color, x, y, low?, high?, faint?, note?, shared?, runs?, of? }`, where the columns have equal
+ * lengths. `low` and `high` are the edges of a band. A `note` says why the series has no points. After its first `shared`
+ * points a line is dashed and has no band: from there on fewer than half of its `of` runs have a value, and `runs` counts
+ * them.
+ *
+ * Dragging across the plot zooms in, a double click shows everything again. With the keyboard, arrow keys move the cursor,
+ * + and - zoom around it and 0 shows everything.
  */
 import { el, onceAFrame } from "./dom.js"
 import { duration, number, tickTexts } from "./format.js"
 
-const margin = { left: 52, right: 12, top: 10, bottom: 26 }
+/** @type {typeof import("uplot") | undefined} */
+let UPlot
+// The address is computed because the file is not in this folder: the server takes it from the installed package.
+const loading = import(new URL("../lib/uplot.js", import.meta.url).href).then((loaded) => (UPlot = loaded.default))
 
-/** More names than this say less than the table does. */
+/** With more series than this, the table of runs shows the values better than the text below the chart. */
 const mostNames = 8
 
-/** `text` writes a value, `ticks` those of the axis; `fromZero` has the axis begin there. */
+/**
+ * Makes an empty chart. `text` writes a value and `ticks` the values at the axis; `fromZero` starts the y axis at zero. The
+ * chart is drawn when it is first visible, so that a page can have many.
+ */
 export const makeChart = (title, { small = false, fromZero = false, text = number, ticks = tickTexts } = {}) => {
-  const canvas = el("canvas", { tabindex: "0", role: "img" })
+  const plot = el("div", { class: "plot", tabindex: "0", role: "img" })
+  const empty = el("p", { class: "empty quiet" }, "nothing to show yet")
   const readout = el("div", { class: "readout", role: "status" })
   const over = el("span", { class: "quiet" })
-  const empty = el("p", { class: "empty quiet" }, "nothing to show yet")
+  const reset = el("button", { class: "reset", hidden: true, onclick: () => zoomTo(undefined) }, "show all")
   const element = el(
     "figure",
     { class: small ? "chart small" : "chart" },
     el("figcaption", {}, title, over),
-    el("div", { class: "plot" }, canvas, empty),
+    reset,
+    el("div", { class: "frame" }, plot, empty),
     readout,
   )
   let shown = { series: [], xName: "steps", logX: false, logY: false }
+  let chart
+  /** Charts with equal structures differ in their values only, which uPlot can replace. */
+  let structure
+  /** The series behind the columns of uPlot's table, and those at which the cursor has a point. */
+  let drawn = []
+  /** The cursor's place on the x axis, and the part of the axis that is visible after zooming. */
   let cursor
-  let places
+  let zoom
+  let isVisible = false
 
-  const overText = () => (cursor === undefined ? ` over ${shown.xName}` : ` at ${placeText(cursor, shown.xName)}`)
+  const lines = () => shown.series.filter(({ x }) => x.length > 0)
 
   const draw = onceAFrame(() => {
-    const { clientWidth: width, clientHeight: height } = canvas
-    if (width === 0) return
-    const ratio = window.devicePixelRatio || 1
-    canvas.width = Math.round(width * ratio)
-    canvas.height = Math.round(height * ratio)
-    over.textContent = overText()
-    const context = canvas.getContext("2d")
-    context.scale(ratio, ratio)
-    const series = shown.series.filter(({ x }) => x.length > 0)
-    empty.hidden = series.length > 0
-    const notes = [...new Set(shown.series.flatMap(({ note }) => note ?? []))]
-    const nothing = notes.length === 0 ? shown.nothing : notes.join("; ")
-    empty.textContent = shown.waiting === true ? "reading …" : (nothing ?? "nothing to show yet")
-    canvas.dataset.lines = String(series.length)
-    canvas.dataset.points = String(series.reduce((sum, { x }) => sum + x.length, 0))
-    const style = getComputedStyle(canvas)
-    context.font = `12px ${style.fontFamily}`
-    const widthOf = (text) => context.measureText(text).width
-    places = series.length === 0 ? undefined : scalesOf(series, { ...shown, fromZero, ticks, widthOf }, width, height)
-    showReadout(series)
-    if (places === undefined) return
-    drawAxes(context, places, style)
-    context.save()
-    context.beginPath()
-    context.rect(
-      places.left,
-      margin.top - 2,
-      width - places.left - margin.right,
-      height - margin.top - margin.bottom + 4,
-    )
-    context.clip()
-    for (const one of series) if (one.low !== undefined) drawBand(context, one, places)
-    for (const one of series.toSorted((a, b) => Number(b.faint ?? false) - Number(a.faint ?? false)))
-      drawLine(context, one, places)
-    context.restore()
-    if (cursor !== undefined) drawCursor(context, series, style)
+    showReadout()
+    const { clientWidth: width, clientHeight: height } = plot
+    if (!isVisible || width === 0) return
+    if (UPlot === undefined) return void loading.then(draw)
+    const table = tableOf(lines())
+    const next = table.columns.length === 0 ? undefined : JSON.stringify([shown.xName, ...distributions(lines(), shown), table.columns.map(({ style }) => style)]) // prettier-ignore
+    if (next !== structure) {
+      chart?.destroy()
+      chart = undefined
+      structure = next
+    }
+    drawn = table.columns
+    if (next === undefined) return
+    const range = zoom
+    if (chart === undefined) {
+      chart = new UPlot(optionsOf(table, width, height), table.data, plot)
+      if (range !== undefined) chart.setScale("x", range)
+    } else {
+      if (chart.width !== width || chart.height !== height) chart.setSize({ width, height })
+      chart.setData(table.data, range === undefined)
+      if (range !== undefined) chart.setScale("x", range)
+      moveCursor()
+    }
   })
 
-  /** Undefined where the cursor is before a line's beginning or after its end. */
-  const indexAt = ({ x }) => (cursor < x[0] || cursor > x.at(-1) ? undefined : nearest(x, cursor))
-
-  const drawCursor = (context, series, style) => {
-    const at = places.x(cursor)
-    context.strokeStyle = style.getPropertyValue("--quiet")
-    context.lineWidth = 1
-    context.beginPath()
-    context.moveTo(at, margin.top)
-    context.lineTo(at, canvas.clientHeight - margin.bottom)
-    context.stroke()
-    for (const one of series.filter(({ faint }) => faint !== true)) {
-      const index = indexAt(one)
-      if (index === undefined) continue
-      context.fillStyle = one.color
-      context.beginPath()
-      context.arc(places.x(one.x[index]), places.y(one.y[index]), 3.5, 0, 2 * Math.PI)
-      context.fill()
+  /** @type {(table: any, width: number, height: number) => import("uplot").Options} */
+  const optionsOf = ({ columns, bands }, width, height) => {
+    const style = getComputedStyle(plot)
+    const color = (name) => () => getComputedStyle(plot).getPropertyValue(name)
+    const [xDistr, yDistr] = distributions(lines(), shown)
+    const axis = (distribution) => ({
+      stroke: color("--quiet"),
+      font: `12px ${style.fontFamily}`,
+      ticks: { show: false },
+      ...(distribution === linear ? {} : { splits: logTicks, filter: (_, splits) => splits }),
+    })
+    const xTicks = shown.xName === "time" ? (values) => values.map((value) => (value === 0 ? "0" : duration(value))) : tickTexts // prettier-ignore
+    return {
+      width,
+      height,
+      padding: [10, 20, 0, 0],
+      legend: { show: false },
+      scales: {
+        x: { time: false, distr: xDistr, range: xRange },
+        y: { distr: yDistr, range: yRange(yDistr, fromZero) },
+      },
+      axes: [
+        { ...axis(xDistr), size: 26, gap: 8, space: 85, grid: { show: false }, values: textsBy(xTicks), ...(shown.xName === "time" ? { incrs: timeSteps } : {}) }, // prettier-ignore
+        { ...axis(yDistr), size: widthOf, gap: 7, space: 50, grid: { stroke: color("--line"), width: 1 }, values: textsBy(ticks) }, // prettier-ignore
+      ],
+      series: [{}, ...columns.map(({ style }) => style)],
+      bands,
+      cursor: {
+        y: false,
+        drag: { x: true, y: false, dist: 5 },
+        dataIdx: (_, index) => pointAt(drawn[index - 1]),
+        points: { size: 7, width: 0, fill: (_, index) => drawn[index - 1].color },
+      },
+      hooks: { setCursor: [cursorMoved], setScale: [scaleChanged], ready: [moveCursor] },
     }
   }
 
-  /**
-   * Which line is which, with its value at the cursor, or else at its end. There are the same rows in both cases, each of
-   * one line, so that what stands below the chart never moves.
-   */
-  const showReadout = (series) => {
+  /** @type {(chart: import("uplot")) => void} */
+  const cursorMoved = ({ cursor: { idx }, data }) => {
+    cursor = idx === null || idx === undefined ? undefined : data[0][idx]
+    showReadout()
+  }
+
+  /** @type {(chart: import("uplot"), name: string) => void} */
+  const scaleChanged = ({ scales, data }, name) => {
+    if (name !== "x" || data[0].length === 0) return
+    const { min, max } = scales.x
+    const isWhole = min <= data[0][0] && max >= data[0].at(-1)
+    zoom = isWhole ? undefined : { min, max }
+    reset.hidden = isWhole
+    plot.dataset.zoom = isWhole ? "" : `${min} ${max}`
+  }
+
+  const zoomTo = (range) => {
+    zoom = range
+    if (range === undefined && document.activeElement === reset) plot.focus()
+    draw()
+  }
+
+  /** Puts uPlot's cursor where ours is, after the keyboard moved it or the plot changed below it. */
+  const moveCursor = () => {
+    if (cursor !== undefined) chart?.setCursor({ left: chart.valToPos(cursor, "x"), top: 0 })
+  }
+
+  /** The row of uPlot's table with the point of a series that is nearest to the cursor; null where the line isn't. */
+  const pointAt = (column) => {
+    const hovered = chart.cursor.idx
+    if (column?.series === undefined || hovered === null || hovered === undefined) return null
+    const [xs] = chart.data
+    const index = indexAt(column.series, xs[hovered])
+    return index === undefined ? null : nearest(xs, column.series.x[index])
+  }
+
+  /** The rows are the same with and without a cursor, each one line high, so that nothing below the chart moves. */
+  const showReadout = () => {
+    over.textContent = cursor === undefined ? ` over ${shown.xName}` : ` at ${placeText(cursor, shown.xName)}`
+    const named = lines().filter(({ faint }) => faint !== true)
     const noted = shown.series.filter(({ note }) => note !== undefined)
-    const named = series.filter(({ faint }) => faint !== true).slice(0, mostNames)
     const row = (one, ...rest) =>
-      el(
-        "span",
-        { class: "value" },
-        swatchOf(one),
-        el("span", { class: "label", title: one.label }, `${one.label}: `),
-        ...rest,
-      )
+      el("span", { class: "value" }, swatchOf(one), el("span", { class: "label", title: one.label }, `${one.label}: `), ...rest) // prettier-ignore
     const rows = [
-      ...named.map((one) => {
-        const index = cursor === undefined ? endOf(one) : indexAt(one)
+      ...named.slice(0, mostNames).map((one) => {
+        const index = cursor === undefined ? lastShared(one) : indexAt(one, cursor)
         if (index === undefined) return row(one, el("span", { class: "quiet" }, "–"))
-        const band = cursor === undefined || one.low === undefined ? "" : ` (${text(one.low[index])} to ${text(one.high[index])})` // prettier-ignore
-        const some =
-          cursor === undefined || one.runs === undefined || one.runs[index] === one.of
-            ? ""
-            : ` ${one.runs[index]} of ${one.of} runs`
-        return row(one, el("b", {}, text(one.y[index])), el("span", { class: "quiet" }, band, some))
+        const hasBand = cursor !== undefined && one.low !== undefined
+        const isPart = cursor !== undefined && one.runs !== undefined && one.runs[index] !== one.of
+        const band = hasBand ? ` (${text(one.low[index])} to ${text(one.high[index])})` : ""
+        const part = isPart ? ` ${one.runs[index]} of ${one.of} runs` : ""
+        return row(one, el("b", {}, text(one.y[index])), el("span", { class: "quiet" }, band, part))
       }),
       ...noted.slice(0, mostNames).map((one) => row(one, el("span", { class: "quiet" }, one.note))),
     ]
-    const at = cursor === undefined ? [] : [el("span", { class: "hidden" }, `${shown.xName} ${xText(cursor, shown.xName)}`)] // prettier-ignore
-    readout.replaceChildren(...at, ...rows)
+    const at = cursor === undefined ? "" : el("span", { class: "hidden" }, `${shown.xName} ${xText(cursor, shown.xName)}`) // prettier-ignore
+    readout.replaceChildren(at, ...rows)
   }
 
-  const allX = () => [...new Set(shown.series.flatMap(({ x }) => x))].sort((a, b) => a - b)
-  canvas.addEventListener("pointermove", (event) => {
-    if (places === undefined) return
-    const xs = allX()
-    cursor = xs[nearest(xs.map(places.x), event.offsetX)]
-    draw()
-  })
-  const leave = () => {
-    cursor = undefined
-    draw()
-  }
-  canvas.addEventListener("pointerleave", leave)
-  canvas.addEventListener("blur", leave)
-  canvas.addEventListener("keydown", (event) => {
-    const xs = allX()
+  plot.addEventListener("keydown", (event) => {
+    if (chart === undefined) return
+    const { min, max } = chart.scales.x
+    const xs = chart.data[0].filter((x) => x >= min && x <= max)
+    if (xs.length === 0) return
     const now = cursor === undefined ? -1 : nearest(xs, cursor)
     const jump = event.shiftKey ? 10 : 1
     const next = { ArrowRight: now + jump, ArrowLeft: now - jump, Home: 0, End: xs.length - 1 }[event.key]
-    if (next === undefined || xs.length === 0) return
+    const factor = { "+": 0.5, "=": 0.5, "-": 2 }[event.key]
+    if (next !== undefined) {
+      cursor = xs[Math.max(0, Math.min(xs.length - 1, next))]
+      moveCursor()
+    } else if (factor !== undefined) zoomTo(zoomed(chart, factor, cursor))
+    else if (event.key === "0" && zoom !== undefined) zoomTo(undefined)
+    else return
     event.preventDefault()
-    cursor = xs[Math.max(0, Math.min(xs.length - 1, next))]
-    draw()
   })
-  new ResizeObserver(draw).observe(canvas)
+  plot.addEventListener("blur", () => chart?.setCursor({ left: -10, top: -10 }))
+  new ResizeObserver(draw).observe(plot)
+  new IntersectionObserver((entries, observer) => {
+    if (!entries.some(({ isIntersecting }) => isIntersecting)) return
+    observer.disconnect()
+    isVisible = true
+    draw()
+  }).observe(plot)
 
   return {
     element,
     show: (next) => {
+      // A place on another axis means something else.
+      if (next.xName !== shown.xName) cursor = zoom = undefined
       shown = next
-      over.textContent = overText()
+      const series = lines()
+      const notes = [...new Set(next.series.flatMap(({ note }) => note ?? []))]
+      empty.hidden = series.length > 0
+      empty.textContent =
+        next.waiting === true ? "reading …" : notes.join("; ") || (next.nothing ?? "nothing to show yet")
+      plot.dataset.lines = String(series.length)
+      plot.dataset.points = String(series.reduce((sum, { x }) => sum + x.length, 0))
       const lasts = next.series
         .filter(({ faint, y, note }) => faint !== true && (y.length > 0 || note !== undefined))
-        .map((one) => `${one.label}: ${one.note ?? text(one.y[endOf(one)])}`)
-      canvas.setAttribute(
+        .map((one) => `${one.label}: ${one.note ?? text(one.y[lastShared(one)])}`)
+      plot.setAttribute(
         "aria-label",
-        `${title} over ${next.xName}. Last values: ${lasts.slice(0, 12).join("; ") || "none"}. Arrow keys move a cursor.`,
+        `${title} over ${next.xName}. Last values: ${lasts.slice(0, 12).join("; ") || "none"}. ` +
+          "Arrow keys move a cursor, plus and minus zoom, 0 shows all.",
       )
       draw()
     },
@@ -171,8 +231,150 @@ const swatchOf = ({ color }) => {
   return swatch
 }
 
+/** uPlot's linear, logarithmic and inverse hyperbolic sine scales. The last one is logarithmic and has a place for zero. */
+const [linear, logarithmic, arsinh] = [1, 3, 4]
+
+const distributions = (series, { logX, logY }) => {
+  const isPositive = (values) => values.every((value) => value > 0)
+  const of = (isLog, columns) => (!isLog ? linear : columns.every(isPositive) ? logarithmic : arsinh)
+  return [of(logX, series.map(({ x }) => x.slice(0, 1))), of(logY, series.flatMap(({ y, low }) => [y, low ?? []]))] // prettier-ignore
+}
+
+/** Adds an opacity to a colour of the form #rrggbb. */
+const faded = (color, opacity) => color + Math.round(opacity * 255).toString(16).padStart(2, "0") // prettier-ignore
+
+/**
+ * Puts all series into one table, as uPlot wants them: a row for each place on the x axis. Lines that must not hide others
+ * come first. A column knows its series if the cursor marks a point on it.
+ */
+const tableOf = (series) => {
+  const columns = []
+  const bands = []
+  const tables = []
+  const add = (style, more = {}) => columns.push({ style: { points: { show: false }, ...style }, ...more })
+  for (const one of series.toSorted((a, b) => Number(b.faint ?? false) - Number(a.faint ?? false))) {
+    const { x, y, low, high, color, faint = false, shared = x.length } = one
+    const first = (values) => values.slice(0, shared)
+    if (low !== undefined) {
+      tables.push([first(x), first(high), first(low)])
+      bands.push({ series: [columns.length + 1, columns.length + 2], fill: faded(color, 0.18) })
+      add({ width: 0 })
+      add({ width: 0 })
+    }
+    tables.push([first(x), first(y)])
+    const stroke = faint ? faded(color, 0.35) : color
+    const isDot = x.length < 3 && !faint
+    add({ stroke, width: faint ? 1 : 2, points: { show: isDot, size: 6, fill: color } }, faint ? {} : { series: one, color }) // prettier-ignore
+    if (shared < x.length) {
+      const from = Math.max(0, shared - 1)
+      tables.push([x.slice(from), y.slice(from)])
+      add({ stroke, width: 2, dash: [3, 4] }, { series: one, color })
+    }
+  }
+  /** @type {import("uplot").AlignedData} */
+  const data = tables.length === 0 ? [[]] : UPlot.join(tables)
+  return { columns, bands, data }
+}
+
+/** @type {(chart: unknown, low: number | null, high: number | null) => [number | null, number | null]} */
+const xRange = (_, low, high) => {
+  if (low === null || low < high) return [low, high]
+  const room = Math.abs(low) * 0.1 || 1
+  return [low - room, low + room]
+}
+
+/**
+ * Leaves room above and below the lines, as much as it looks on the axis's own scale.
+ *
+ * @type {(distribution: number, fromZero: boolean) => typeof xRange}
+ */
+const yRange = (distribution, fromZero) => (_, least, most) => {
+  if (least === null) return [null, null]
+  const low = fromZero ? Math.min(0, least) : least
+  const high = fromZero ? Math.max(0, most) : most
+  const [to, from] =
+    distribution === linear
+      ? [(value) => value, (value) => value]
+      : distribution === logarithmic
+        ? [Math.log10, (value) => 10 ** value]
+        : [Math.asinh, Math.sinh]
+  const room = (to(high) - to(low)) * 0.05 || Math.abs(to(high)) * 0.1 || 1
+  return [from(to(low) - room), from(to(high) + room)]
+}
+
+const [minute, hour, day] = [60, 3600, 86_400]
+
+/** Distances between ticks in seconds: in minutes and hours other numbers are round than in steps. */
+const timeSteps = [
+  ...[1e-3, 1e-2, 0.1].flatMap((power) => [1, 2, 2.5, 5].map((one) => one * power)),
+  1,
+  2,
+  2.5,
+  5,
+  10,
+  15,
+  30,
+  ...[1, 2, 5, 10, 15, 30].map((count) => count * minute),
+  ...[1, 2, 3, 6, 12].map((count) => count * hour),
+  ...[1, 2, 5, 10, 20, 50, 100].map((count) => count * day),
+]
+
+/**
+ * The ticks of a logarithmic axis. uPlot's own begin at the end of the axis, which is round only where the axis is extended
+ * to whole powers of ten.
+ */
+const logTicks = ({ height, width }, axis, least, most) => {
+  const room = axis === 0 ? width / 85 : height / 50
+  const sizes = Array.from({ length: 40 }, (_, index) => 10 ** (index - 20))
+  const isPositive = least > 0
+  const among = (digits) => {
+    const positive = sizes.filter((size) => isPositive || size >= 1).flatMap((size) => digits.map((digit) => Number((digit * size).toPrecision(1)))) // prettier-ignore
+    const all = isPositive ? positive : [...positive.map((tick) => -tick).reverse(), 0, ...positive]
+    return all.filter((tick) => tick >= least && tick <= most)
+  }
+  const ticks = [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]].map(among).find(({ length }) => length > 2)
+  if (ticks === undefined) return evenTicks(least, most, room)
+  const every = Math.ceil(ticks.length / room)
+  return ticks.filter((_, index) => index % every === 0)
+}
+
+const evenTicks = (least, most, room) => {
+  const rough = (most - least) / Math.max(2, room)
+  const power = 10 ** Math.floor(Math.log10(rough))
+  const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough)
+  const first = Math.ceil(least / step)
+  const count = Math.floor(most / step) - first + 1
+  return Array.from({ length: count }, (_, index) => Number(((first + index) * step).toPrecision(12)))
+}
+
+/** uPlot puts null in the place of ticks that have no room for their text. */
+const textsBy = (format) => (_, splits) => {
+  const texts = format(splits.filter((value) => value !== null))
+  return splits.map((value) => (value === null ? "" : texts.shift()))
+}
+
+/** The y axis is as wide as its widest text, and at least as wide as in most other charts, so that these align. */
+const widthOf = ({ ctx, axes }, values) => {
+  ctx.font = axes[1].font[0]
+  const widest = Math.max(0, ...(values ?? []).map((text) => ctx.measureText(text).width))
+  return Math.max(52, Math.ceil(widest / devicePixelRatio) + 12)
+}
+
+/** A part of the x axis that is `factor` as long, around the cursor or else the middle; undefined for the whole axis. */
+const zoomed = (chart, factor, cursor) => {
+  const [low, high] = [0, chart.over.clientWidth]
+  const centre = cursor === undefined ? (low + high) / 2 : chart.valToPos(cursor, "x")
+  const xs = chart.data[0]
+  const min = Math.max(xs[0], chart.posToVal(centre + (low - centre) * factor, "x"))
+  const max = Math.min(xs.at(-1), chart.posToVal(centre + (high - centre) * factor, "x"))
+  return (min <= xs[0] && max >= xs.at(-1)) || !(min < max) ? undefined : { min, max }
+}
+
+/** The index of a series' point nearest to a place; undefined before the line's beginning and after its end. */
+const indexAt = ({ x }, place) => (place < x[0] || place > x.at(-1) ? undefined : nearest(x, place))
+
 /** The last point that half of the runs reach. */
-const endOf = ({ y, shared = y.length }) => shared - 1
+const lastShared = ({ y, shared = y.length }) => shared - 1
 
 const nearest = (sorted, wanted) => {
   let low = 0
@@ -187,146 +389,3 @@ const nearest = (sorted, wanted) => {
 
 const placeText = (x, name) => (name === "time" ? duration(x) : `${number(x)} ${name}`)
 const xText = (x, name) => (name === "time" ? duration(x) : number(x))
-
-/** From values to places on the canvas, and where the ticks are. */
-const scalesOf = (series, { logX, logY, fromZero, xName, ticks, widthOf }, width, height) => {
-  const across = axisOf(
-    series.flatMap(({ x }) => [x[0], x.at(-1)]),
-    { log: logX, padding: 0, count: Math.max(2, Math.floor(width / 85)), steps: xName === "time" ? timeSteps : roundSteps }, // prettier-ignore
-  )
-  // A band may be much wider than the lines, of which one wants to see something.
-  const values = series.flatMap(({ y, low, high }) => [...y, ...(low ?? []), ...(high ?? [])])
-  const up = axisOf(fromZero ? [0, ...values] : values, {
-    log: logY,
-    padding: 0.05,
-    count: Math.floor(height / 50),
-    steps: roundSteps,
-  })
-  const yTexts = ticks(up.ticks)
-  const left = Math.max(margin.left, ...yTexts.map((text) => Math.ceil(widthOf(text)) + 10))
-  const place =
-    ({ of, low, high }, from, to) =>
-    (value) =>
-      from + ((of(value) - low) / (high - low || 1)) * (to - from)
-  return {
-    left,
-    x: place(across, left, width - margin.right),
-    y: place(up, height - margin.bottom, margin.top),
-    xTicks: across.ticks,
-    xTexts: xName === "time" ? across.ticks.map((tick) => (tick === 0 ? "0" : duration(tick))) : tickTexts(across.ticks), // prettier-ignore
-    yTicks: up.ticks,
-    yTexts,
-  }
-}
-
-/** Logarithms of what goes below zero are taken of the size, with the sign, and one added so that zero has a place. */
-const axisOf = (values, { log, padding, count, steps }) => {
-  const [least, most] = values.reduce(
-    ([a, b], value) => [Math.min(a, value), Math.max(b, value)],
-    [Infinity, -Infinity],
-  )
-  const of = !log
-    ? (value) => value
-    : least > 0
-      ? Math.log10
-      : (value) => Math.sign(value) * Math.log10(1 + Math.abs(value))
-  const room = (of(most) - of(least)) * padding || (most === least ? Math.abs(of(most)) * 0.1 || 1 : 0)
-  return {
-    of,
-    low: of(least) - room,
-    high: of(most) + room,
-    ticks: log ? powers(least, most) : evenTicks(least, most, count, steps),
-  }
-}
-
-const roundSteps = (rough) => {
-  const power = 10 ** Math.floor(Math.log10(rough))
-  return [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough)
-}
-
-const [minute, hour, day] = [60, 3600, 86_400]
-const clockSteps = [10, 15, 30, minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour] // prettier-ignore
-
-/** Of seconds: in minutes and hours they are round otherwise. */
-const timeSteps = (rough) =>
-  rough <= 5 ? roundSteps(rough) : (clockSteps.find((one) => one >= rough) ?? day * Math.ceil(rough / day))
-
-const evenTicks = (least, most, count, steps = roundSteps) => {
-  if (least === most) return [least]
-  const step = steps((most - least) / count)
-  const first = Math.ceil(least / step - 1e-9)
-  return Array.from({ length: Math.floor(most / step + 1e-9) - first + 1 }, (_, index) => (first + index) * step)
-}
-
-const powers = (least, most) => {
-  const sizes = Array.from({ length: 12 }, (_, index) => 10 ** (index - 2))
-  const all =
-    least > 0
-      ? sizes
-      : [...sizes.filter((size) => size >= 1).map((size) => -size), 0, ...sizes.filter((size) => size >= 1)]
-  const found = all.filter((value) => value >= least && value <= most)
-  if (found.length > 1) return found.length > 7 ? found.filter((_, index) => index % 2 === 0) : found
-  return evenTicks(least, most, 4)
-}
-
-const drawAxes = (context, { left, x, y, xTicks, xTexts, yTicks, yTexts }, style) => {
-  context.fillStyle = style.getPropertyValue("--quiet")
-  context.strokeStyle = style.getPropertyValue("--line")
-  context.lineWidth = 1
-  const { clientWidth: width, clientHeight: height } = context.canvas
-  context.textAlign = "right"
-  context.textBaseline = "middle"
-  for (const [index, tick] of yTicks.entries()) {
-    const at = Math.round(y(tick)) + 0.5
-    context.beginPath()
-    context.moveTo(left, at)
-    context.lineTo(width - margin.right, at)
-    context.stroke()
-    context.fillText(yTexts[index], left - 7, at)
-  }
-  context.textBaseline = "top"
-  for (const [index, tick] of xTicks.entries()) {
-    const at = x(tick)
-    const text = xTexts[index]
-    const half = context.measureText(text).width / 2
-    context.textAlign = "center"
-    context.fillText(text, Math.max(half, Math.min(width - half - 1, at)), height - margin.bottom + 8)
-  }
-}
-
-const drawBand = (context, { x, low, high, color, shared = x.length }, places) => {
-  context.globalAlpha = 0.18
-  context.fillStyle = color
-  context.beginPath()
-  for (let index = 0; index < shared; index++) context.lineTo(places.x(x[index]), places.y(high[index]))
-  for (let index = shared - 1; index >= 0; index--) context.lineTo(places.x(x[index]), places.y(low[index]))
-  context.fill()
-  context.globalAlpha = 1
-}
-
-const drawLine = (context, { x, y, color, faint, shared = x.length }, places) => {
-  context.globalAlpha = faint === true ? 0.35 : 1
-  context.strokeStyle = color
-  context.lineWidth = faint === true ? 1 : 2
-  context.lineJoin = "round"
-  const stretch = (from, to) => {
-    context.beginPath()
-    for (let index = from; index < to; index++) context.lineTo(places.x(x[index]), places.y(y[index]))
-    context.stroke()
-  }
-  stretch(0, shared)
-  if (shared < x.length) {
-    context.setLineDash([3, 4])
-    stretch(Math.max(0, shared - 1), x.length)
-    context.setLineDash([])
-  }
-  if (x.length < 3 && faint !== true) {
-    context.fillStyle = color
-    for (let index = 0; index < x.length; index++) {
-      context.beginPath()
-      context.arc(places.x(x[index]), places.y(y[index]), 3, 0, 2 * Math.PI)
-      context.fill()
-    }
-  }
-  context.globalAlpha = 1
-}

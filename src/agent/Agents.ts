@@ -10,7 +10,7 @@
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { closest } from "../config/closest.ts"
-import { blamed, ConfigError, display, isPlain, type Plain, snakeCase, toCamelCase } from "../config/Config.ts"
+import { ConfigError, display, isPlain, type Plain, toCamelCase } from "../config/Config.ts"
 import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
 import * as HistoryAgent from "./HistoryAgent.ts"
@@ -139,9 +139,7 @@ export const AgentConfig = Schema.Union([
 const said = (config: unknown, from: From): Effect.Effect<Plain, ConfigError> => {
   const camel = toCamelCase(config)
   if (isPlain(camel)) return Effect.succeed(camel)
-  const key = (from.prefix ?? []).map(snakeCase).join(".")
-  const message = `${key === "" ? "config" : key}: expected an agent, found ${display(config)}`
-  return Effect.fail(blamed(new ConfigError({ source: from.source, key, message }), from))
+  return Effect.fail(ConfigError.at(from, "", `expected an agent, found ${display(config)}`))
 }
 
 /** What a config comes to, in either spelling of its keys: strictly read, with every default and every file in it. */
@@ -158,7 +156,5 @@ export const decode = (
     const names = kinds.map(({ type }) => type)
     const near = typeof type === "string" ? closest(type, names) : undefined
     const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-    const key = [...(from.prefix ?? []), "type"].map(snakeCase).join(".")
-    const message = `${key}: unknown agent ${display(type)}; ${hint}`
-    return yield* blamed(new ConfigError({ source: from.source, key, message }), from)
+    return yield* ConfigError.at(from, "type", `unknown agent ${display(type)}; ${hint}`)
   })

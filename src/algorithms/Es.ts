@@ -87,8 +87,8 @@ const setup = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const { numEnvs, seed, observationSpace, actionSpace } = task
   if (numEnvs % 2 !== 0) {
-    const message = `num_envs: es tries each variation and its mirror image, so it needs an even number, found ${numEnvs}`
-    return yield* new ConfigError({ source: "es", key: "num_envs", message })
+    const problem = `expected an even number, since es tries each variation and its mirror image; found ${numEnvs}`
+    return yield* ConfigError.at({ source: "es" }, "num_envs", problem)
   }
   const backend = yield* Backend
   const inputs = sizeOf(observationSpace)

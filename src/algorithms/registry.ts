@@ -43,12 +43,10 @@ export const find = (name: string): Algorithm | undefined =>
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   if (Object.hasOwn(algorithms, name)) return Effect.sync(algorithms[name])
   if (name === "bc") {
-    const message = `${source}: bc learns from demonstrations, which a config can't hold: make it in code, with Bc.make(shown)`
-    return Effect.fail(new ConfigError({ source, key: "algorithm", message }))
+    const problem = "bc learns from demonstrations, which a config can't hold; make it in code, with Bc.make"
+    return Effect.fail(ConfigError.at({ source }, "algorithm", problem))
   }
   const suggestion = closest(name, names)
   const hint = suggestion === undefined ? `known: ${names.join(", ")}` : `did you mean "${suggestion}"?`
-  return Effect.fail(
-    new ConfigError({ source, key: "algorithm", message: `${source}: unknown algorithm "${name}"; ${hint}` }),
-  )
+  return Effect.fail(ConfigError.at({ source }, "algorithm", `unknown algorithm "${name}"; ${hint}`))
 }

@@ -3,6 +3,7 @@ import { Config, Effect } from "effect"
 import { BackendUnavailable } from "./Backend.ts"
 import { differenceBetween } from "./widthCheck.ts"
 import { type ModuleCompiler, plainModules } from "./wasmModules.ts"
+import { utf8 } from "../config/utf8.ts"
 
 /**
  * Compiles WebAssembly modules twice as wide: V8 packs pairs of neighbouring 128-bit operations into one of 256 bits
@@ -86,7 +87,7 @@ export const canWiden = ({ arch, versions, config, execArgv }: Engine = process)
   !execArgv.some((argument) => decided.test(argument))
 
 /** An empty section of that name: V8 shares the code of modules with equal bytes, and would give one compiled before. */
-const mark = Uint8Array.of(0x00, 0x05, 0x04, ...new TextEncoder().encode("wide"))
+const mark = Uint8Array.of(0x00, 0x05, 0x04, ...utf8.encode("wide"))
 
 const opposite = (flag: string): string => (flag.startsWith("--no-") ? `--${flag.slice(5)}` : `--no-${flag.slice(2)}`)
 

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { ConfigError, isPlain } from "../config/Config.ts"
+import { isPlain } from "../config/Config.ts"
 import { kindOf } from "../run/RunSpec.ts"
 import type { Training } from "./loadTraining.ts"
 
@@ -15,7 +15,7 @@ export const withProgramHint = (training: Training, { text, ofRun }: ProgramHint
   Effect.catchTag(training, "ConfigError", (error) =>
     Effect.fail(
       /unknown (env|algorithm) "|learns from demonstrations, which/.test(error.message)
-        ? new ConfigError({ ...error, message: `${ofRun ? withoutNames(error.message) : error.message}; ${text}` })
+        ? error.reworded((message) => `${ofRun ? withoutNames(message) : message}; ${text}`)
         : error,
     ),
   )
@@ -29,9 +29,7 @@ export const withFragmentHint = (training: Training, config: unknown, file: stri
   return Effect.catchTag(training, "ConfigError", (error) => {
     const hint = `a file with only some settings goes with a program: effect run FILE.ts --config ${file}`
     return Effect.fail(
-      error.message.includes("missing key")
-        ? new ConfigError({ ...error, message: `${error.message}; ${hint}` })
-        : error,
+      error.message.includes("missing key") ? error.reworded((message) => `${message}; ${hint}`) : error,
     )
   })
 }

@@ -21,6 +21,7 @@ import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 import * as Layout from "../run/Layout.ts"
+import { utf8 } from "../config/utf8.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
 const curveFormats = ["csv", "svg"] as const
@@ -187,7 +188,7 @@ const curveFile = Effect.fnUntraced(function* (
     return yield* new UsageError({ message: `${given.join(", ")}: the runs have no validation at the same step` })
   }
   const title = nameFor(given[0])
-  return new TextEncoder().encode(format === "csv" ? curveCsv(curve) : curveSvg(title, curve))
+  return utf8.encode(format === "csv" ? curveCsv(curve) : curveSvg(title, curve))
 })
 
 /** The folder itself, or the runs in it. */

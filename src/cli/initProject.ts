@@ -1,8 +1,9 @@
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import manifest from "../../package.json" with { type: "json" }
+import { prettyJson } from "../config/text.ts"
 
 /** What a program needs around it, where somebody starts in an empty folder: a package, the compiler's settings. */
-const packageFile = `${JSON.stringify({ private: true, type: "module" }, null, 2)}\n`
+const packageFile = prettyJson({ private: true, type: "module" })
 
 const compilerFile = `{
   "compilerOptions": {

@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Option, Path } from "effect"
 import type { Override } from "../config/Config.ts"
-import { applyOverrides, camelCase, ConfigError, display, isPlain, toCamelCase } from "../config/Config.ts"
+import { applyOverrides, camelCase, display, isPlain, toCamelCase } from "../config/Config.ts"
 import { mostBytes, readText, shownPath } from "../config/files.ts"
 import { shownError } from "../config/text.ts"
 import { readYamlText, type YamlDocument } from "../config/yaml.ts"
@@ -95,7 +95,7 @@ const inTasks = (training: Training): Training =>
     const isUnknown = error.source === "--total-steps" && error.message.includes('unknown key "total_steps"')
     const message =
       "--total-steps only works with reinforcement learning; for language-model agents: --set runtime.max_envs_to_visit=N"
-    return Effect.fail(isUnknown ? new ConfigError({ source: error.source, key: error.key, message }) : error)
+    return Effect.fail(isUnknown ? error.reworded(() => message) : error)
   })
 
 const training = (config: unknown, lines: ReadonlyMap<string, string>): Effect.Effect<Training> =>

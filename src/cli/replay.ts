@@ -19,6 +19,7 @@ import { loadTrainingOf, readYaml, yamlOverrides } from "./loadTraining.ts"
 import { writeOut } from "./output.ts"
 import { UsageError } from "./UsageError.ts"
 import * as Layout from "../run/Layout.ts"
+import { utf8 } from "../config/utf8.ts"
 
 const flags = {
   run: Argument.String("run").pipe(Argument.withDescription(runArgument)),
@@ -165,7 +166,7 @@ const played = Effect.fnUntraced(function* (given: Given, episode?: number) {
   )
   const found = [...store.files].flatMap(([path, bytes]) => {
     const start = path.indexOf(`/${Layout.scores}/`) + 1
-    return start === 0 ? [] : [[path.slice(start), new TextDecoder().decode(bytes)] as const]
+    return start === 0 ? [] : [[path.slice(start), utf8.decode(bytes)] as const]
   })
   return { scores: new Map(found), digest: result?.digest }
 })

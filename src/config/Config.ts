@@ -3,18 +3,53 @@ import { closest } from "./closest.ts"
 import { jsonOf, shortened } from "./text.ts"
 
 /**
- * From what people write (code, YAML, `--set`) to a config that holds, with one line for each thing that is wrong.
+ * Turns what people write (code, YAML, `--set`) into a checked config, or into one line for each thing that is wrong.
  *
- * Code spells keys in camelCase, YAML and the command line in snake_case; both are read, everywhere.
+ * Code spells keys in camelCase, YAML and the command line in snake_case; both spellings are accepted everywhere.
  */
 
-/** A config that cannot be used. The message is one line: where, what was found, what was expected. */
+/** Where a config comes from; error messages name the source that set the key at fault. */
+export interface Origin {
+  /** The source of every key that `sources` doesn't list: `Ppo.make`, `conf.yaml`. */
+  readonly source: string
+  /** The section of the whole config that this is, put in front of every key: `["algorithm"]`. */
+  readonly prefix?: ReadonlyArray<string>
+  /** The source of each key that was set elsewhere, by the key's full path in camelCase. */
+  readonly sources?: ReadonlyMap<string, string>
+}
+
+/** A config that cannot be used. The message is one line: `train.yaml:12: algorithm.nsteps: expected …, found …`. */
 export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
   /** Where the setting was written: a file with its line, `--set`, or the name of the config in code. */
   source: Schema.String,
+  /** The full path of the key in snake_case; empty where the config as a whole is wrong. */
   key: Schema.String,
+  /** What is wrong and what was expected, without the place. */
+  problem: Schema.String,
   message: Schema.String,
-}) {}
+}) {
+  /**
+   * Builds the error of one key. The message begins with the source that set the key, or a section around it.
+   *
+   * @example
+   * ```ts
+   * ConfigError.at({ source: "train.yaml:3" }, "algorithm.nsteps", "expected a positive number, found -1")
+   * // message: train.yaml:3: algorithm.nsteps: expected a positive number, found -1
+   * ```
+   */
+  static at({ source, prefix = [], sources }: Origin, key: string, problem: string): ConfigError {
+    const path = [...prefix, ...(key === "" ? [] : key.split("."))]
+    const blamed = nearestSource(sources, path.map(camelCase)) ?? source
+    const name = path.map(spelledIn(blamed)).join(".")
+    const message = [blamed, name, problem].filter((part) => part !== "").join(": ")
+    return new ConfigError({ source: blamed, key: path.map(snakeCase).join("."), problem, message })
+  }
+
+  /** The same error with another message, such as one that adds a hint. */
+  reworded(change: (message: string) => string): ConfigError {
+    return new ConfigError({ ...this, message: change(this.message) })
+  }
+}
 
 /** One value that somebody set from outside the code. */
 export interface Override {
@@ -79,13 +114,8 @@ const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown): Plain 
   return { ...tree, [key]: setIn(isPlain(child) ? child : {}, rest, value) }
 }
 
-export interface DecodeOptions {
-  /** Named in messages where no override is to blame: `Ppo.make`, `conf.yaml`. */
-  readonly source: string
-  /** Put before every key: `["algorithm"]`. */
-  readonly prefix?: ReadonlyArray<string>
-  readonly sources?: ReadonlyMap<string, string>
-  /** All that the config is a part of: where a key belongs that stands in a wrong section. */
+export interface DecodeOptions extends Origin {
+  /** The Schema of the whole config: tells where a key belongs that stands in a wrong section. */
   readonly whole?: Schema.Top
 }
 
@@ -130,19 +160,20 @@ const configError = (
   return new ConfigError({
     source: perKey[0].source,
     key: perKey[0].key,
+    problem: perKey[0].text,
     message: perKey.map((problem) => `${problem.source}: ${problem.text}`).join("; "),
   })
 }
 
-/** What is wrong with any of several parts of a config, in one error. */
-export const checkAll = <R>(parts: ReadonlyArray<Effect.Effect<unknown, ConfigError, R>>) =>
+/** Runs several checks of a config and joins all their errors into one. */
+export const checkAll = <R>(checks: ReadonlyArray<Effect.Effect<unknown, ConfigError, R>>) =>
   Effect.gen(function* () {
-    const errors = yield* Effect.forEach(parts, (part) =>
-      Effect.match(part, { onFailure: (error) => [error], onSuccess: (): ReadonlyArray<ConfigError> => [] }),
+    const failures = yield* Effect.forEach(checks, (check) =>
+      Effect.match(check, { onFailure: (error) => [error], onSuccess: (): ReadonlyArray<ConfigError> => [] }),
     )
-    const [first, ...others] = errors.flat()
-    if (first === undefined) return
-    return yield* new ConfigError({ ...first, message: [first, ...others].map(({ message }) => message).join("; ") })
+    const errors = failures.flat()
+    const joined = errors.map(({ message }) => message).join("; ")
+    if (errors.length > 0) return yield* errors[0].reworded(() => joined)
   })
 
 /** The place where each setting was written: the lines of a file, and for settings that override it, their own places. */
@@ -155,15 +186,9 @@ export const overLines = (
   return new Map([...[...lines].filter(([key]) => !isLaidOver(key)), ...sources])
 }
 
-/** Who set a key, or one above it. */
-export const sourceOf = ({ source, sources }: Pick<DecodeOptions, "source" | "sources">, key: string): string =>
+/** The source that set a key, or the nearest section around it. */
+export const sourceOf = ({ source, sources }: Origin, key: string): string =>
   nearestSource(sources, key.split(".").map(camelCase)) ?? source
-
-/** An error about what only showed when a config was put to use, with who set the key. */
-export const blamed = ({ key, message }: ConfigError, from: Pick<DecodeOptions, "source" | "sources">): ConfigError => {
-  const by = sourceOf(from, key)
-  return new ConfigError({ source: by, key, message: `${by}: ${message}` })
-}
 
 const nearestSource = (
   sources: ReadonlyMap<string, string> | undefined,
@@ -176,7 +201,7 @@ const nearestSource = (
   return undefined
 }
 
-/** Who set the first of the keys below one: `--set agnet.history_k=3` is what an unknown `agnet` comes from. */
+/** The source of the first key below a path: `--set agnet.history_k=3` is where an unknown `agnet` comes from. */
 const firstSourceBelow = (
   sources: ReadonlyMap<string, string> | undefined,
   path: ReadonlyArray<string>,

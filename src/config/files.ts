@@ -1,5 +1,6 @@
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { oneLine } from "./text.ts"
+import { utf8 } from "./utf8.ts"
 
 /**
  * The one way to read a file as a whole, and to make a folder. A path may name anything: a pipe that nobody writes into,
@@ -150,14 +151,12 @@ export const readText = Effect.fnUntraced(function* (
 export const readTextFrom = (fs: FileSystem.FileSystem, path: string, most: number): Effect.Effect<string, FileError> =>
   Effect.provideService(readText(path, most), FileSystem.FileSystem, fs)
 
-const decoder = new TextDecoder("utf-8", { fatal: true })
-
 type Decoded = { readonly text: string } | { readonly problem: string }
 
 /** Bytes as text, without a mark at its begin; or what they are instead. */
 export const textOf = (bytes: Uint8Array): Decoded => {
   try {
-    const text = decoder.decode(bytes)
+    const text = utf8.decodeStrict(bytes)
     // A zero is valid UTF-8, but no text has one: UTF-16 without a mark is full of them.
     if (!text.includes("\0")) return { text }
   } catch {
@@ -166,15 +165,13 @@ export const textOf = (bytes: Uint8Array): Decoded => {
   return { problem: `expected text in UTF-8, found ${formatOf(bytes)}` }
 }
 
-const lenient = new TextDecoder("utf-8")
-
 /**
  * Bytes of a file that a run writes, as text. A run that was killed, or that is writing, may leave half a character or
  * zeros at the end: these don't make the lines before unreadable. Another format is a problem, as in `textOf`.
  */
 export const textOfRunFile = (bytes: Uint8Array): Decoded => {
   const decoded = textOf(bytes)
-  return "problem" in decoded && formatOf(bytes) === other ? { text: lenient.decode(bytes) } : decoded
+  return "problem" in decoded && formatOf(bytes) === other ? { text: utf8.decode(bytes) } : decoded
 }
 
 const other = "other bytes"

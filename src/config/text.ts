@@ -19,3 +19,6 @@ export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) =>
     return undefined
   }
 }
+
+/** JSON for files that people read: indented, with a line feed at the end. */
+export const prettyJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`

@@ -105,7 +105,7 @@ export const readYamlText = (text: string, source: string): Effect.Effect<YamlDo
     const document = parseYaml(text)
     if (!("problem" in document)) return Effect.succeed(document)
     const place = document.line === undefined ? source : `${source}:${document.line}`
-    return Effect.fail(new ConfigError({ source: place, key: "", message: `${place}: ${document.problem}` }))
+    return Effect.fail(ConfigError.at({ source: place }, "", document.problem))
   })
 
 const tooMany = `expected at most ${mostValues} keys and values, found more; a data set belongs into a .jsonl or .csv file`

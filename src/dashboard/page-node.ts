@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, FileSystem, type PlatformError } from "effect"
 import { framePolicy, pagePolicy } from "./guard.ts"
+import { utf8 } from "../config/utf8.ts"
 
 export interface PageFile {
   /** Its address below the page's own. */
@@ -36,8 +37,6 @@ const pageFile = (name: string, bytes: Uint8Array): PageFile => ({
   policy: name === "player/frame.html" ? framePolicy : pagePolicy,
   bytes,
 })
-
-const utf8 = new TextEncoder()
 
 /** Reads all files of the page. They are part of this package, so a missing one is a defect. */
 export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(function* () {

@@ -20,6 +20,7 @@ import { describe } from "./internal/describe.ts"
 import { batchOf, copyFrom, errorAt, type Columns, type Kernel } from "./internal/episodes.ts"
 import { fromText, NotPlain, toText } from "./internal/plainData.ts"
 import { sizeOf, type Space } from "./Space.ts"
+import { utf8 } from "../config/utf8.ts"
 
 export interface Options {
   /** What happens when an episode ends. `same-step` by default. */
@@ -156,7 +157,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   const save = (): Snapshot => {
     const positions = Float64Array.from(streams, (random) => random.position)
     try {
-      return { states: new TextEncoder().encode(toText(states)), positions }
+      return { states: utf8.encode(toText(states)), positions }
     } catch (error) {
       if (!(error instanceof NotPlain)) throw error
       const message = `${env.id}: a snapshot needs a state of plain data, but ${error.path} is ${error.found}`
@@ -166,7 +167,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
 
   const load = (saved: Snapshot, streamOf: (index: number) => Stream): void => {
     const text = saved["states"]
-    const decoded = text instanceof Uint8Array ? fromText(new TextDecoder().decode(text)) : undefined
+    const decoded = text instanceof Uint8Array ? fromText(utf8.decode(text)) : undefined
     if (!Array.isArray(decoded) || decoded.length !== numEnvs) {
       throw new EnvError({ env: env.id, message: `${env.id}: the snapshot doesn't fit: it has no ${numEnvs} states` })
     }

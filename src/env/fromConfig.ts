@@ -5,7 +5,7 @@
 import { Effect, Schema } from "effect"
 import { messageOf, shortened } from "../config/text.ts"
 import { closest } from "../config/closest.ts"
-import { ConfigError, decode, isPlain, sourceOf, type DecodeOptions } from "../config/Config.ts"
+import { ConfigError, decode, isPlain, type DecodeOptions } from "../config/Config.ts"
 import { fraction, intBetween, positiveInt } from "../config/fields.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
@@ -47,11 +47,7 @@ const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, Config
     catch: (error) => wrong(from, messageOf(error)),
   })
 
-const wrong = (from: DecodeOptions, text: string): ConfigError => {
-  const key = (from.prefix ?? []).join(".")
-  const by = sourceOf(from, key)
-  return new ConfigError({ source: by, key, message: `${by}: ${key}: ${text}` })
-}
+const wrong = (from: DecodeOptions, problem: string): ConfigError => ConfigError.at(from, "", problem)
 
 const isContinuous = (env: Env): env is Env<unknown, Box> => env.actionSpace._tag === "Box"
 

@@ -9,7 +9,6 @@ import {
   isPlain,
   overLines,
   type Plain,
-  sourceOf,
   toCamelCase,
   applyOverrides,
   type Override,
@@ -110,11 +109,6 @@ const keyed = (agents: unknown): unknown => {
   )
 }
 
-const wrong = (from: DecodeOptions, key: string, problem: string): ConfigError => {
-  const source = sourceOf(from, key)
-  return new ConfigError({ source, key, message: `${source}: ${key}: ${problem}` })
-}
-
 export interface Said {
   readonly source: string
   readonly name?: string
@@ -138,19 +132,27 @@ export const read = Effect.fnUntraced(function* (
     from,
   )
   if (dataset === undefined || dataset === null) {
-    return yield* wrong(from, "dataset", "expected the data set to evaluate on, found nothing")
+    return yield* ConfigError.at(from, "dataset", "expected the data set to evaluate on, found nothing")
   }
   const tooMany = settings.passAt?.find((k) => k > settings.repeats)
   if (tooMany !== undefined) {
-    return yield* wrong(from, "pass_at", `expected ${settings.repeats} at most, the repeats; found ${tooMany}`)
+    return yield* ConfigError.at(from, "pass_at", `expected ${settings.repeats} at most, the repeats; found ${tooMany}`)
   }
   if ((agent === undefined) === (agents === undefined)) {
     const found = agent === undefined ? "neither" : "both"
-    return yield* wrong(from, "agent", `expected either agent, or agents as a list or by their names; found ${found}`)
+    return yield* ConfigError.at(
+      from,
+      "agent",
+      `expected either agent, or agents as a list or by their names; found ${found}`,
+    )
   }
   if (agents === undefined) return { settings, dataset, agents: [yield* split(agent, ["agent"], from)], from }
   if (!isPlain(agents) || Object.keys(agents).length === 0) {
-    return yield* wrong(from, "agents", `expected a list of agents, or agents by their names, found ${display(agents)}`)
+    return yield* ConfigError.at(
+      from,
+      "agents",
+      `expected a list of agents, or agents by their names, found ${display(agents)}`,
+    )
   }
   const several = yield* Effect.forEach(Object.entries(agents), ([key, said]) => split(said, ["agents", key], from))
   return { settings, dataset, agents: several, from }
@@ -165,7 +167,7 @@ const split = Effect.fnUntraced(function* (
   const { name, ...agent } = said
   if (name === undefined || (typeof name === "string" && name !== "")) return { name, prefix, said: agent }
   const key = [...prefix, "name"].join(".")
-  return yield* wrong(from, key, `expected what the agent is called in tables, found ${display(name)}`)
+  return yield* ConfigError.at(from, key, `expected what the agent is called in tables, found ${display(name)}`)
 })
 
 /** A name for each: its own, else its type, with the model or a number where that doesn't tell it from another. */

@@ -44,6 +44,7 @@ import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
 import * as Scorers from "./Scorers.ts"
 import * as Layout from "../run/Layout.ts"
+import { utf8 } from "../config/utf8.ts"
 
 export { EvaluationSettings } from "./EvaluationConfig.ts"
 export { type Contestant, EvaluationResult, execute, type Prepared } from "./execute.ts"
@@ -100,9 +101,7 @@ export const fromConfig = (
         openLm: (lmConfig) =>
           open(lmConfig, ["dataset", "feedback"]).pipe(
             Effect.provideContext(needs),
-            Effect.catchTag("LmError", ({ message }) =>
-              Effect.fail(new ConfigError({ source, key: "dataset", message: `${source}: dataset: ${message}` })),
-            ),
+            Effect.catchTag("LmError", ({ message }) => Effect.fail(ConfigError.at({ source }, "dataset", message))),
           ),
       })
       const scorers = yield* Scorers.openAll(settings.scorers, {
@@ -114,8 +113,7 @@ export const fromConfig = (
       const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig.model })))
       const twice = names.find((one, at) => names.indexOf(one) < at)
       if (twice !== undefined) {
-        const message = `${source}: agents: expected different names, found "${twice}" twice`
-        return yield* new ConfigError({ source, key: "agents", message })
+        return yield* ConfigError.at({ source }, "agents", `expected different names, found "${twice}" twice`)
       }
       const contestants = yield* Effect.forEach(decoded, ({ make, lmConfig, type, prefix, name }, at) =>
         Effect.gen(function* () {
@@ -154,7 +152,7 @@ export const fromConfig = (
           },
         ),
         identity: {
-          dataset: yield* sha256(new TextEncoder().encode(dataset.tasks.digest)),
+          dataset: yield* sha256(utf8.encode(dataset.tasks.digest)),
           seed: settings.seed,
           repeats: settings.repeats,
           maxStepsPerEpisode: settings.maxStepsPerEpisode,
@@ -207,10 +205,8 @@ const earlier = Effect.fnUntraced(function* (
   )
 })
 
-const wrongCompareTo = (problem: string, from: DecodeOptions): ConfigError => {
-  const source = sourceOf(from, "compareTo")
-  return new ConfigError({ source, key: "compare_to", message: `${source}: compare_to: ${problem}` })
-}
+const wrongCompareTo = (problem: string, from: DecodeOptions): ConfigError =>
+  ConfigError.at(from, "compare_to", problem)
 
 const rowOf = valueOf(EpisodeRow)
 

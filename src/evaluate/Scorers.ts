@@ -13,14 +13,12 @@ import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { inject } from "../agent/internal/prompts.ts"
 import { closest } from "../config/closest.ts"
 import {
-  blamed,
   ConfigError,
   decode as decodeStrictly,
   type DecodeOptions,
   display,
   isPlain,
   type Plain,
-  snakeCase,
 } from "../config/Config.ts"
 import { withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
@@ -122,10 +120,8 @@ export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/eva
   defaultValue: () => builtIn,
 })
 
-const fail = (from: DecodeOptions, problem: string): Effect.Effect<never, ConfigError> => {
-  const key = (from.prefix ?? []).map(snakeCase).join(".")
-  return Effect.fail(blamed(new ConfigError({ source: from.source, key, message: `${key}: ${problem}` }), from))
-}
+const fail = (from: DecodeOptions, problem: string): Effect.Effect<never, ConfigError> =>
+  Effect.fail(ConfigError.at(from, "", problem))
 
 /** The scorer of a name or of settings (keys in camelCase), and what that comes to with all defaults. */
 export const open = Effect.fnUntraced(function* <R>(said: unknown, context: OpenContext<Failure, R>) {

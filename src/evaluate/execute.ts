@@ -1,6 +1,6 @@
 import { Cause, Clock, Effect, Exit, Schema, type Scope } from "effect"
 import { stringify } from "yaml"
-import { ConfigError, display, isPlain, type Plain, snakeCase, toSnakeCase } from "../config/Config.ts"
+import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
 import { firstDifference } from "../config/difference.ts"
 import { sha256 } from "../config/sha256.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
@@ -32,6 +32,8 @@ import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { Scorer } from "./Scorer.ts"
 import type { ScorerError } from "./ScorerError.ts"
 import * as Layout from "../run/Layout.ts"
+import { prettyJson } from "../config/text.ts"
+import { utf8 } from "../config/utf8.ts"
 
 /** Who is evaluated. */
 export interface Contestant {
@@ -95,8 +97,6 @@ export type ExecuteError = ConfigError | LmError | RunStoreError | JsonLinesErro
 /** Cores, as far as the machine tells. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
 
-const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
-
 /** Plays what isn't played yet, in a run's folder, and writes what it comes to. */
 export const execute = Effect.fnUntraced(function* (
   prepared: Prepared,
@@ -120,7 +120,7 @@ export const execute = Effect.fnUntraced(function* (
     yield* run.remove(stale)
   Object.assign(spent, earlier.spent)
   yield* run.write(Layout.config, stringify(toSnakeCase(effective)))
-  yield* run.write(Layout.configJson, json(toSnakeCase(effective)))
+  yield* run.write(Layout.configJson, prettyJson(toSnakeCase(effective)))
   const total = contestants.length * tasks.size * settings.repeats
   const line = `evaluation of ${contestants.map(({ name }) => name).join(", ")} on ${tasks.name}, ${total} episodes, seed ${settings.seed}`
   yield* run.write(Layout.description, `${settings.description ?? line}\n`)
@@ -301,8 +301,8 @@ const finishedBefore = Effect.fnUntraced(function* (
   const difference = firstDifference(lasting(effective), lasting(parsed(yield* run.readText(Layout.configJson))))
   if (difference === undefined) return { ...result, runDir: path }
   const { key, now, then } = difference
-  const message = `${source}: ${key}: ${path} was finished with ${display(then)}, found ${display(now)}; start a new evaluation without --resume`
-  return yield* new ConfigError({ source, key, message })
+  const problem = `${path} was finished with ${display(then)}, found ${display(now)}; start a new evaluation without --resume`
+  return yield* ConfigError.at({ source }, key, problem)
 })
 
 const parsed = (text: string): unknown => {
@@ -329,12 +329,9 @@ const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect
     (one) => JSON.stringify(current[one]) !== JSON.stringify(then[one]),
   )
   if (key === undefined) return Effect.void
-  const name = snakeCase(key)
-  const message = `${source}: ${name}: it was begun with ${display(then[key])}, found ${display(current[key])}; what was played can't be gone on with`
-  return Effect.fail(new ConfigError({ source, key: name, message }))
+  const problem = `the evaluation was started with ${display(then[key])}, found ${display(current[key])}; start a new evaluation without --resume`
+  return Effect.fail(ConfigError.at({ source }, key, problem))
 }
-
-const utf8 = new TextEncoder()
 
 /** How rows look at any time, whatever the server's faults were. */
 const timeless = (
@@ -384,7 +381,7 @@ const finish = Effect.fnUntraced(function* (
     wallSeconds,
   }
   yield* run.write(Layout.evaluation.table, csv(rows))
-  yield* run.write(Layout.metrics, json(toSnakeCase(result)))
+  yield* run.write(Layout.metrics, prettyJson(toSnakeCase(result)))
   yield* recording.flush
   // Last: its existence says that the run is finished.
   yield* run.write(Layout.returns, encodeReturnFile(evaluations))

@@ -13,6 +13,7 @@ import { Spending } from "../lm/middleware/budgeted.ts"
 import { evaluation as files } from "../run/Layout.ts"
 import { Played } from "./Played.ts"
 import { EpisodeRow } from "./rows.ts"
+import { utf8 } from "../config/utf8.ts"
 
 /** An episode that is over. */
 export const Entry = Schema.Struct({
@@ -73,14 +74,13 @@ const sealed = (value: unknown): string => {
 
 /** Removes the digest from a line; fails where there is none, or the line is not what was written. */
 const unsealed = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Line, JsonLinesError> {
-  const [, digest] = seal.exec(new TextDecoder().decode(line.bytes.subarray(-sealLength))) ?? []
+  const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
   const bytes = line.bytes.slice(0, 1 - sealLength)
   bytes[bytes.length - 1] = closingBrace
   return digest === digestOf(bytes) ? { ...line, bytes } : yield* wasChanged(path, line)
 })
 
 const closingBrace = "}".charCodeAt(0)
-const utf8 = new TextEncoder()
 
 const wasChanged = (path: string, { number }: Line): JsonLinesError =>
   new JsonLinesError({

@@ -25,6 +25,7 @@ import {
   precisionOf,
   stretchOf,
 } from "./DenseActor.ts"
+import { utf8 } from "../config/utf8.ts"
 
 export interface HeaderOptions {
   /** The name of the policy. Its namespace is `policy_NAME`, with `_` for all but letters and digits. */
@@ -68,7 +69,7 @@ export const actorToHeader = (actor: DenseActor, { name, commit, example }: Head
 /** Writes special bytes as three octal digits, an escape of fixed length; `?` too, because of trigraphs. */
 const quoted = (text: string): string => {
   const plain = (byte: number): boolean => byte >= 0x20 && byte < 0x7f && !'"\\?'.includes(String.fromCharCode(byte))
-  const bytes = [...new TextEncoder().encode(text)]
+  const bytes = [...utf8.encode(text)]
   return `"${bytes.map((byte) => (plain(byte) ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`)).join("")}"`
 }
 

@@ -8,6 +8,7 @@ import { Hdf5Error } from "../formats/hdf5/Hdf5.ts"
 import { ExportError } from "./ExportError.ts"
 import { actorToHdf5 } from "./rltools.ts"
 import * as Layout from "../run/Layout.ts"
+import { utf8 } from "../config/utf8.ts"
 
 interface PolicyFilesOptions {
   readonly name: string
@@ -66,7 +67,7 @@ export const policyFiles = (
   const plain = actorWith()
   return {
     ...unlessRefused(Layout.inStep.header, () =>
-      new TextEncoder().encode(actorToHeader(header, { name, commit, example: exampleOf(header, example) })),
+      utf8.encode(actorToHeader(header, { name, commit, example: exampleOf(header, example) })),
     ),
     ...unlessRefused(Layout.inStep.hdf5, () =>
       actorToHdf5(plain, {

@@ -18,6 +18,7 @@ import * as safetensors from "./safetensors.ts"
 import { encodeSharded, readIndex, ShardIndexError, type ShardOptions } from "./shards.ts"
 import * as torch from "./torch/torch.ts"
 import { weightFileIn, WeightFilesError } from "./weightFiles.ts"
+import { attempt } from "../config/attempt.ts"
 
 export type { ShardOptions } from "./shards.ts"
 export type { Dtype, TensorArray, TensorEntry, Tensors } from "./safetensors.ts"
@@ -113,7 +114,7 @@ const fileIn = Effect.fnUntraced(function* (files: Readable, path: string): Effe
   const list = files.list?.(folder === "" ? "." : folder.slice(0, -1)) ?? Effect.succeed([])
   // What can't be listed is no folder.
   const names = yield* Effect.orElseSucceed(list, () => [])
-  if (names.length > 0) return `${folder}${yield* attempt(path, () => weightFileIn(names))}`
+  if (names.length > 0) return `${folder}${yield* attemptAt(path, () => weightFileIn(names))}`
   return yield* wrong(path, `its name tells no format, and it is no folder with weights; known are ${endings}`)
 })
 
@@ -124,7 +125,7 @@ const loadOne = Effect.fnUntraced(function* (
   const decode = decoderOf(path)
   if (decode === undefined) return yield* wrong(path, `its name tells no format; known are ${endings}`)
   const bytes = yield* read(files, path)
-  return yield* attempt(path, () => decode(bytes))
+  return yield* attemptAt(path, () => decode(bytes))
 })
 
 const decoderOf = (path: string): ((bytes: Uint8Array) => safetensors.Tensors) | undefined => {
@@ -138,7 +139,7 @@ const loadSharded = Effect.fnUntraced(function* (
 ): Effect.fn.Return<safetensors.Tensors, WeightsError> {
   const folder = path.slice(0, path.lastIndexOf("/") + 1)
   const bytes = yield* read(files, path)
-  const index = yield* attempt(path, () => readIndex(bytes))
+  const index = yield* attemptAt(path, () => readIndex(bytes))
   const tensors: Array<readonly [string, safetensors.TensorEntry]> = []
   for (const [file, names] of index) {
     const shard = yield* loadOne(files, `${folder}${file}`)
@@ -154,27 +155,18 @@ const loadSharded = Effect.fnUntraced(function* (
 const read = (files: Readable, path: string): Effect.Effect<Uint8Array, WeightsError> =>
   Effect.mapError(files.read(path), (error) => wrong(path, error.message))
 
-/** The formats' own errors with the file's name; any other is a defect. */
-const attempt = <A>(path: string, decode: () => A): Effect.Effect<A, WeightsError> =>
-  Effect.suspend(() => {
-    try {
-      return Effect.succeed(decode())
-    } catch (error) {
-      const known =
-        error instanceof safetensors.SafetensorsError ||
-        error instanceof torch.TorchError ||
-        error instanceof ShardIndexError ||
-        error instanceof WeightFilesError
-      return known ? Effect.fail(wrong(path, error.message)) : Effect.die(error)
-    }
-  })
+/** Decodes or encodes a file; the formats' own errors become errors that name the file. */
+const attemptAt = <A>(path: string, body: () => A): Effect.Effect<A, WeightsError> =>
+  attempt(body, safetensors.SafetensorsError, torch.TorchError, ShardIndexError, WeightFilesError).pipe(
+    Effect.mapError(({ message }) => wrong(path, message)),
+  )
 
 /** Safetensors files by name: one, or where they are larger than `maxShardBytes` several and their index. */
 export const encode = (
   tensors: safetensors.Tensors,
   options: ShardOptions = {},
 ): Effect.Effect<Readonly<Record<string, Uint8Array>>, WeightsError> =>
-  attempt(`${options.name ?? "model"}.safetensors`, () => encodeSharded(tensors, options))
+  attemptAt(`${options.name ?? "model"}.safetensors`, () => encodeSharded(tensors, options))
 
 /** Writes `….safetensors`, or its shards and its index beside it, and gives the path to load them by. */
 export const save = Effect.fnUntraced(function* (
@@ -186,7 +178,7 @@ export const save = Effect.fnUntraced(function* (
   if (!path.endsWith(".safetensors")) return yield* wrong(path, "weights are written to files named ….safetensors")
   const folder = path.slice(0, path.lastIndexOf("/") + 1)
   const name = path.slice(folder.length, -".safetensors".length)
-  const encoded = yield* attempt(path, () => encodeSharded(tensors, { ...options, name }))
+  const encoded = yield* attemptAt(path, () => encodeSharded(tensors, { ...options, name }))
   for (const [file, contents] of Object.entries(encoded)) {
     yield* Effect.mapError(files.write(`${folder}${file}`, contents), (error) =>
       wrong(`${folder}${file}`, error.message),

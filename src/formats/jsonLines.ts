@@ -4,6 +4,7 @@ import { joined } from "../config/bytes.ts"
 import { display } from "../config/Config.ts"
 import { checkFile, type FileError } from "../config/files.ts"
 import { oneLine } from "../config/text.ts"
+import { utf8 } from "../config/utf8.ts"
 
 /** A file of JSON lines cannot be read, written or continued; the message is one line that names the file and the line. */
 export class JsonLinesError extends Schema.TaggedError<JsonLinesError>()("JsonLinesError", {
@@ -80,7 +81,6 @@ export const linesOf = (path: string): Stream.Stream<Line, JsonLinesError, FileS
     ),
   )
 
-const decoder = new TextDecoder("utf-8", { fatal: true })
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const valueAt = (input: unknown, keys: ReadonlyArray<PropertyKey>): unknown =>
@@ -92,7 +92,7 @@ const valueAt = (input: unknown, keys: ReadonlyArray<PropertyKey>): unknown =>
 const jsonOf = (bytes: Uint8Array): { readonly value: unknown } | { readonly problem: string } => {
   let text: string
   try {
-    text = decoder.decode(bytes)
+    text = utf8.decodeStrict(bytes)
   } catch {
     return { problem: "expected UTF-8, found other bytes" }
   }

@@ -16,6 +16,7 @@ import { Schema } from "effect"
 import { messageOf } from "../config/text.ts"
 import { codecs, type Dtype, dtypeOf, dtypes, elements, type TensorArray } from "./dtypes.ts"
 import { repeatedKey } from "./repeatedKey.ts"
+import { utf8 } from "../config/utf8.ts"
 
 export type { Dtype, TensorArray } from "./dtypes.ts"
 
@@ -47,8 +48,6 @@ const decodeMetadata = Schema.decodeUnknownSync(Schema.Record(Schema.String, Sch
 
 const metadataKey = "__metadata__"
 const largestHeader = 100_000_000
-
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 const complain = (message: string): never => {
   throw new SafetensorsError({ message })
@@ -98,7 +97,7 @@ export function* encodeParts(
   }
   // Not as one object, which would put names that are numbers first.
   const fields = described.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
-  const header = new TextEncoder().encode(`{${fields.join(",")}}`)
+  const header = utf8.encode(`{${fields.join(",")}}`)
   // Padded with spaces, so that the numbers begin at a multiple of eight.
   const padded = Math.ceil(header.length / 8) * 8
   if (padded > largestHeader) complain(`the header would have ${padded} bytes; ${largestHeader} are allowed`)
@@ -154,7 +153,7 @@ const split = (
   if (length > largestHeader) complain(`a header of ${length} bytes; ${largestHeader} are allowed`)
   if (8 + length > bytes.length) complain(`the header's ${length} bytes do not fit in the file's ${bytes.length}`)
   if (bytes[8] !== 0x7b) complain(`the header does not begin with "{"`)
-  const text = checked(() => utf8.decode(bytes.subarray(8, 8 + length)), "the header is not UTF-8")
+  const text = checked(() => utf8.decodeExact(bytes.subarray(8, 8 + length)), "the header is not UTF-8")
   const header = checked((): unknown => JSON.parse(text), "the header is not JSON")
   const repeated = repeatedKey(text)
   if (repeated !== undefined) complain(`the header has "${repeated}" twice`)

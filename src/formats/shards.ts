@@ -9,8 +9,9 @@
  * ```
  */
 import { Schema } from "effect"
-import { messageOf } from "../config/text.ts"
+import { messageOf, prettyJson } from "../config/text.ts"
 import { byteLength, encode, SafetensorsError, type Tensors } from "./safetensors.ts"
+import { utf8 } from "../config/utf8.ts"
 
 export interface ShardOptions {
   /** What comes before `.safetensors` and the shards' numbers: `model` when left out. */
@@ -40,7 +41,7 @@ export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Rea
   }
   const total = Object.values(tensors).reduce((size, tensor) => size + byteLength(tensor), 0)
   const index = { metadata: { total_size: total }, weight_map: Object.fromEntries(weightMap.sort()) }
-  files.push([`${name}.safetensors.index.json`, new TextEncoder().encode(`${JSON.stringify(index, null, 2)}\n`)])
+  files.push([`${name}.safetensors.index.json`, utf8.encode(prettyJson(index))])
   return Object.fromEntries(files)
 }
 
@@ -86,7 +87,7 @@ export const readIndex = (bytes: Uint8Array): ReadonlyMap<string, ReadonlyArray<
 
 const weightMapIn = (bytes: Uint8Array): Readonly<Record<string, string>> => {
   try {
-    return decodeIndex(new TextDecoder("utf-8", { fatal: true }).decode(bytes)).weight_map
+    return decodeIndex(utf8.decodeStrict(bytes)).weight_map
   } catch (error) {
     throw new ShardIndexError({ message: `it is no index: ${messageOf(error)}` })
   }

@@ -10,6 +10,7 @@
  * ```
  */
 import { ByteWriter } from "./ByteWriter.ts"
+import { utf8 } from "../config/utf8.ts"
 
 const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   let value = byte
@@ -43,10 +44,8 @@ const record = (to: ByteWriter, wallSeconds: number, writeFields: () => void): v
   to.uint32(masked(crc32c(to.bytes, start + beforePayload, to.length)))
 }
 
-const encoder = new TextEncoder()
-
 /** Event.file_version is field 3. */
-const version = encoder.encode("\u001a\u000dbrain.Event:2")
+const version = utf8.encode("\u001a\u000dbrain.Event:2")
 
 /** What every file begins with. */
 export const writeHeader = (to: ByteWriter, wallSeconds: number): void =>
@@ -58,7 +57,7 @@ const prefixes = new Map<string, Uint8Array>()
 const prefixOf = (tag: string): Uint8Array => {
   const known = prefixes.get(tag)
   if (known !== undefined) return known
-  const name = encoder.encode(tag)
+  const name = utf8.encode(tag)
   const field = new ByteWriter()
   field.byte(0x0a)
   field.varint(name.length)
@@ -95,7 +94,7 @@ export const writeScalars = (
 
 /** A summary without a number, for a plugin: Summary.value with its tag (1), an empty tensor (8) and its metadata (9). */
 export const writeSummary = (to: ByteWriter, wallSeconds: number, tag: string, metadata: Uint8Array): void => {
-  const name = encoder.encode(tag)
+  const name = utf8.encode(tag)
   const value = new ByteWriter()
   value.byte(0x0a)
   value.varint(name.length)
@@ -215,7 +214,6 @@ const bytesIn = (fields: ReadonlyArray<Field>, number: number): Uint8Array | und
 }
 
 const decodeEvent = (payload: Uint8Array): DecodedEvent => {
-  const text = new TextDecoder()
   const event = fieldsOf(payload)
   const version = bytesIn(event, 3)
   const values = fieldsOf(bytesIn(event, 5) ?? new Uint8Array(0)).map(({ value }) =>
@@ -224,13 +222,13 @@ const decodeEvent = (payload: Uint8Array): DecodedEvent => {
   const isScalar = (value: ReadonlyArray<Field>): boolean => value.some(({ number }) => number === 2)
   const plugins = values
     .filter((value) => !isScalar(value))
-    .map((value) => [text.decode(bytesIn(value, 1)), bytesIn(value, 9) ?? new Uint8Array(0)] as const)
+    .map((value) => [utf8.decode(bytesIn(value, 1)), bytesIn(value, 9) ?? new Uint8Array(0)] as const)
   return {
     wallSeconds: numberIn(event, 1),
     step: numberIn(event, 2),
-    ...(version === undefined ? {} : { fileVersion: text.decode(version) }),
+    ...(version === undefined ? {} : { fileVersion: utf8.decode(version) }),
     scalars: Object.fromEntries(
-      values.filter(isScalar).map((value) => [text.decode(bytesIn(value, 1)), numberIn(value, 2)]),
+      values.filter(isScalar).map((value) => [utf8.decode(bytesIn(value, 1)), numberIn(value, 2)]),
     ),
     ...(plugins.length === 0 ? {} : { metadata: Object.fromEntries(plugins) }),
   }

@@ -1,16 +1,7 @@
 import { Effect } from "effect"
 import { BackendError, type Program } from "../backend/Backend.ts"
 import { EnvError } from "../env/EnvError.ts"
-
-/** Runs a synchronous chunk whose envs and programs throw typed errors; anything else that it throws is a defect. */
-export const attempt = <A>(body: () => A): Effect.Effect<A, BackendError | EnvError> =>
-  Effect.suspend(() => {
-    try {
-      return Effect.succeed(body())
-    } catch (error) {
-      return error instanceof EnvError || error instanceof BackendError ? Effect.fail(error) : Effect.die(error)
-    }
-  })
+import { attempt } from "../config/attempt.ts"
 
 /** A loop that is plain code but for the programs that it needs run: it yields each of them, and goes on when it was. */
 export type Steps<A> = Generator<Program, A, void>
@@ -32,14 +23,18 @@ export const drive = Effect.fnUntraced(function* <A>(
 ): Effect.fn.Return<A, BackendError | EnvError> {
   const going = steps()
   while (true) {
-    const pause = yield* attempt(() => {
-      let step = going.next()
-      while (step.done !== true && step.value.runSync !== undefined) {
-        step.value.runSync()
-        step = going.next()
-      }
-      return step
-    })
+    const pause = yield* attempt(
+      () => {
+        let step = going.next()
+        while (step.done !== true && step.value.runSync !== undefined) {
+          step.value.runSync()
+          step = going.next()
+        }
+        return step
+      },
+      BackendError,
+      EnvError,
+    )
     if (pause.done === true) return pause.value
     yield* pause.value.run
   }

@@ -5,8 +5,8 @@ import type { Task } from "./Algorithm.ts"
 
 /** What an algorithm needs of a task's spaces, as errors that say so before the first step. */
 
-const unsuited = (algorithm: string, message: string): Effect.Effect<never, ConfigError> =>
-  Effect.fail(new ConfigError({ source: algorithm, key: "algorithm", message: `algorithm: ${algorithm} ${message}` }))
+const unsuited = (algorithm: string, problem: string): Effect.Effect<never, ConfigError> =>
+  Effect.fail(ConfigError.at({ source: algorithm }, "algorithm", `${algorithm} ${problem}`))
 
 /** The number of choices of a discrete action space. */
 export const needsChoices = (algorithm: string, { actionSpace }: Task): Effect.Effect<number, ConfigError> =>

@@ -6,6 +6,7 @@
  * UTF-8; then words, each once as it is and once with a space before it.
  */
 import type { ChatMessage, ToolSpec } from "./Chat.ts"
+import { utf8 } from "../config/utf8.ts"
 
 export interface Tokenizer {
   /** How many ids there are. */
@@ -20,7 +21,6 @@ export const roles = { system: 1, user: 2, assistant: 3, tool: 4 } as const
 const firstByte = 5
 export const firstWord = firstByte + 256
 
-const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /**
@@ -39,7 +39,7 @@ export const words = (vocabulary: ReadonlyArray<string>): Tokenizer => {
     if (/^\s*$|\S\s|\s$|^[^\S ]/.test(text)) throw new RangeError(`"${text}": expected a word without blanks`)
     if (ids.has(text)) throw new RangeError(`"${text}" stands twice in the vocabulary`)
     ids.set(text, firstWord + texts.length)
-    texts.push(encoder.encode(text))
+    texts.push(utf8.encode(text))
   }
   return {
     size: firstWord + texts.length,
@@ -48,7 +48,7 @@ export const words = (vocabulary: ReadonlyArray<string>): Tokenizer => {
       for (const [piece] of text.matchAll(/ ?\S+|\s/gu)) {
         const id = ids.get(piece)
         if (id !== undefined) found.push(id)
-        else for (const byte of encoder.encode(piece)) found.push(firstByte + byte)
+        else for (const byte of utf8.encode(piece)) found.push(firstByte + byte)
       }
       return found
     },

@@ -187,8 +187,8 @@ const builtIn = Effect.fnUntraced(function* (
   ])
 })
 
-const configError = ({ source = "lm_config" }: OpenOptions, key: string, message: string): ConfigError =>
-  new ConfigError({ source, key, message: `${source}: ${key}: ${message}` })
+const configError = ({ source = "lm_config" }: OpenOptions, key: string, problem: string): ConfigError =>
+  ConfigError.at({ source }, key, problem)
 
 const kinds = ["vllm", "toka", "scripted", "builtin", "claude", "gemini", "gpt"]
 

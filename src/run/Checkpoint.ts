@@ -24,13 +24,14 @@
  * ```
  */
 import { Effect, Schema, Stream } from "effect"
-import { oneLine } from "../config/text.ts"
+import { oneLine, prettyJson } from "../config/text.ts"
 import { naturalInt, positiveInt } from "../config/fields.ts"
 import type { Contents } from "./store/FileTree.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 import { sha256, Sha256 } from "../config/sha256.ts"
 import * as Layout from "./Layout.ts"
+import { utf8 } from "../config/utf8.ts"
 
 /** A checkpoint that cannot be used: which file, and what is wrong with it. */
 export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {
@@ -89,8 +90,6 @@ export interface Opened extends Found<OpenedFile> {}
 
 const folder = Layout.checkpoints
 const manifestFile = Layout.inCheckpoint.manifest
-const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
-
 /** Writes a checkpoint, lets `latest` name it, then deletes those that the strategy lets go of. */
 export const save = Effect.fnUntraced(function* (
   run: RunFiles,
@@ -110,14 +109,14 @@ export const save = Effect.fnUntraced(function* (
       return found === undefined ? [] : [[file, found] as const]
     })
     const value: Manifest = { step, score, files: Object.fromEntries(inOrder) }
-    return { [manifestFile]: new TextEncoder().encode(jsonText(value)) }
+    return { [manifestFile]: utf8.encode(prettyJson(value)) }
   }
   // Where all is known, the manifest's flush is shared with the others'.
   yield* described.size === Object.keys(files).length
     ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
     : run.writeDirectory(`${folder}/${name}`, contents, manifest)
   yield* run.link(`${folder}/${Layout.latest}`, name)
-  yield* run.write(`${folder}/${Layout.latestPointer}`, jsonText({ path: name }))
+  yield* run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
   yield* prune(run, strategy, name)
 })
 

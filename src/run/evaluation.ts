@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { utf8 } from "../config/utf8.ts"
 
 /** One evaluation as RLtools writes it in `return.json`: a list of these, whose file says that a run is finished. */
 export const EvaluationRecord = Schema.Struct({
@@ -55,7 +56,7 @@ const recordOf = ({ step, returns, lengths, terminated }: EvaluationOutcome): ty
   share_terminated: terminated / returns.length,
 })
 
-const bytesOf = (value: unknown): Uint8Array => new TextEncoder().encode(`${JSON.stringify(value)}\n`)
+const bytesOf = (value: unknown): Uint8Array => utf8.encode(`${JSON.stringify(value)}\n`)
 
 /** The bytes of a `return.json`. An evaluation without episodes has no mean, so it is left out. */
 export const encodeReturnFile = (outcomes: ReadonlyArray<EvaluationOutcome>): Uint8Array =>

@@ -3,7 +3,7 @@ import type { Agent } from "../agent/Agent.ts"
 import type { AgentError } from "../agent/AgentError.ts"
 import * as Checkpoints from "../run/Checkpoint.ts"
 import { display, type Plain, toSnakeCase } from "../config/Config.ts"
-import { oneLine } from "../config/text.ts"
+import { oneLine, prettyJson } from "../config/text.ts"
 import type { Appended, RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { Spending, type Spent } from "../lm/middleware/budgeted.ts"
@@ -11,6 +11,7 @@ import { timestamp } from "../run/record/timestamp.ts"
 import { firstDifference } from "../config/difference.ts"
 import { RuntimeState, SavedProgress } from "./RuntimeState.ts"
 import * as Layout from "../run/Layout.ts"
+import { utf8 } from "../config/utf8.ts"
 
 /** `runtime.json` of a checkpoint. Other programs' have the keys before `effect_rl` only. */
 export const RuntimeJson = Schema.Struct({
@@ -53,8 +54,7 @@ export interface Saving {
   readonly spent: Spent | undefined
 }
 
-const utf8 = new TextEncoder()
-const json = (value: unknown): Uint8Array => utf8.encode(`${JSON.stringify(value, null, 2)}\n`)
+const json = (value: unknown): Uint8Array => utf8.encode(prettyJson(value))
 
 /** Writes a checkpoint of this moment, which is between two episodes, and gives its name. */
 export const save = Effect.fnUntraced(function* (saving: Saving): Effect.fn.Return<string, RunStoreError> {
@@ -132,7 +132,7 @@ export const restore = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Restored, RestoreError> {
   const refuse = (file: string, message: string) =>
     new Checkpoints.CheckpointError({ path: `${path}/${file}`, message: `${path}/${file}: ${message}` })
-  const text = (file: string) => new TextDecoder().decode(files[file])
+  const text = (file: string) => utf8.decode(files[file])
 
   if (files[Layout.inCheckpoint.runtime] === undefined)
     return yield* refuse(Layout.inCheckpoint.runtime, "it is missing")

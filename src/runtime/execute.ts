@@ -35,6 +35,8 @@ import { RuntimeState } from "./RuntimeState.ts"
 import { checked, refuseTaken } from "./settings.ts"
 import { playAll } from "./validate.ts"
 import * as Layout from "../run/Layout.ts"
+import { utf8 } from "../config/utf8.ts"
+import { prettyJson } from "../config/text.ts"
 
 export type RuntimeError =
   | EpisodeFailure
@@ -125,8 +127,6 @@ const elsewhere = ({ agent, settings }: Prepared, shared: Plain) =>
     ? Effect.succeed(undefined)
     : Effect.flatMap(checkpointAt(settings.runtime.resumeFrom), (files) => checkpointing.restore(agent, shared, files))
 
-const utf8 = new TextEncoder()
-
 interface Ready {
   readonly prepared: Prepared
   readonly run: RunFiles
@@ -167,7 +167,7 @@ const trained = Effect.fnUntraced(function* (
   if (spent !== undefined) Object.assign(spent, restored?.spent)
   for (const stale of Layout.results) yield* run.remove(stale)
   yield* run.write(Layout.config, stringify(toSnakeCase(effective)))
-  yield* run.write(Layout.configJson, json(toSnakeCase(effective)))
+  yield* run.write(Layout.configJson, prettyJson(toSnakeCase(effective)))
   const line = `${agent.type} on ${environment}, ${totalEpisodes} episodes, seed ${settings.seed}`
   yield* run.write(Layout.description, `${settings.description ?? line}\n`)
 
@@ -248,7 +248,7 @@ const trained = Effect.fnUntraced(function* (
     const { episodes, ...rest } = result
     const metrics = toSnakeCase(rest)
     // What is in episodes is the envs' own, as it was said.
-    yield* run.write(Layout.metrics, json(isPlain(metrics) ? { ...metrics, episodes } : metrics))
+    yield* run.write(Layout.metrics, prettyJson(isPlain(metrics) ? { ...metrics, episodes } : metrics))
     yield* recording.flush
     // Last: its existence says that the run is finished.
     yield* run.write(Layout.returns, encodeReturnFile(state.evaluations))
@@ -290,8 +290,8 @@ const evaluated = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RuntimeResult, RuntimeError> {
   const { settings, agent, validation, from } = ready.prepared
   if (validation === null) {
-    const message = `${from.source}: validation_dataset: there is none, so there is nothing to evaluate on`
-    return yield* new ConfigError({ source: from.source, key: "validation_dataset", message })
+    const problem = "expected a data set to evaluate on, found none"
+    return yield* ConfigError.at({ source: from.source }, "validation_dataset", problem)
   }
   const {
     restored: { state },
@@ -329,5 +329,3 @@ const resultOf = Effect.fnUntraced(function* (
     ...more,
   }
 })
-
-const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`

@@ -92,9 +92,7 @@ export const fromConfig = (
         open(lmConfig, key).pipe(
           Effect.provideContext(needs),
           Effect.catchTag("LmError", ({ message }) =>
-            Effect.fail(
-              new ConfigError({ source: options.source, key, message: `${options.source}: ${key}: ${message}` }),
-            ),
+            Effect.fail(ConfigError.at({ source: options.source }, key, message)),
           ),
         )
       const dataset = (said: unknown, key: string, inFile: string) =>

@@ -1,13 +1,8 @@
 import { Effect, FileSystem, Path } from "effect"
-import { ConfigError, type DecodeOptions, sourceOf } from "../config/Config.ts"
+import { ConfigError, type DecodeOptions } from "../config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import * as Layout from "../run/Layout.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
-
-const wrong = (from: DecodeOptions, key: string, problem: string): ConfigError => {
-  const source = sourceOf(from, key)
-  return new ConfigError({ source, key, message: `${source}: ${key}: ${problem}` })
-}
 
 const names = { scoresPath: "runtime.scores_path", checkpointDir: "runtime.checkpoint_dir" } as const
 
@@ -21,7 +16,7 @@ export const checked = Effect.fnUntraced(function* (
   const validates = (runtime.validationFreq ?? 0) > 0 || runtime.runValidationAtStart
   if (runtime.checkpointStrategy === "top_k_val" && (validation === null || !validates)) {
     const missing = validation === null ? "a validation_dataset" : "a validation_freq or run_validation_at_start"
-    return yield* wrong(
+    return yield* ConfigError.at(
       from,
       "runtime.checkpoint_strategy",
       `top_k_val keeps the best by their validations, so it needs ${missing}`,
@@ -30,7 +25,7 @@ export const checked = Effect.fnUntraced(function* (
   for (const key of ["scoresPath", "checkpointDir"] as const) {
     const path = runtime[key]
     if (path === null || !path.split("/").includes("..")) continue
-    return yield* wrong(
+    return yield* ConfigError.at(
       from,
       names[key],
       `expected a path within the run's folder, or one from the root on; found ${path}`,
@@ -39,10 +34,10 @@ export const checked = Effect.fnUntraced(function* (
   const size = train?.size ?? 0
   if (runtime.startEpisodeIndex > size) {
     const problem = `expected ${size} at most, the tasks of the training data set; found ${runtime.startEpisodeIndex}`
-    return yield* wrong(from, "runtime.start_episode_index", problem)
+    return yield* ConfigError.at(from, "runtime.start_episode_index", problem)
   }
   if (train === null && (validation === null || !validates)) {
-    return yield* wrong(from, "train_dataset", "there is nothing to do: no training tasks, and no validation")
+    return yield* ConfigError.at(from, "train_dataset", "there is nothing to do: no training tasks, and no validation")
   }
   return validates && validation === null
     ? ["there is no validation_dataset, so nothing is validated whatever validation_freq says"]
@@ -62,6 +57,6 @@ export const refuseTaken = Effect.fnUntraced(function* (
   }
   for (const key of ["scoresPath", "checkpointDir"] as const) {
     if (!paths.isAbsolute(within[key]) || (yield* namesIn(within[key])).length === 0) continue
-    return yield* wrong(from, names[key], `${runtime[key]} holds another run's files already`)
+    return yield* ConfigError.at(from, names[key], `${runtime[key]} holds another run's files already`)
   }
 })

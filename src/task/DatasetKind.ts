@@ -15,7 +15,15 @@
  * ```
  */
 import { Effect, type FileSystem, type Path, Schema } from "effect"
-import { ConfigError, decode, type DecodeOptions, isPlain, type Plain, snakeCase, sourceOf } from "../config/Config.ts"
+import {
+  type ConfigError,
+  decode,
+  type DecodeOptions,
+  isPlain,
+  type Plain,
+  snakeCase,
+  sourceOf,
+} from "../config/Config.ts"
 import { naturalInt, withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
@@ -65,12 +73,6 @@ const fullKey = (from: DecodeOptions, key: string): string => [...(from.prefix ?
 export const placeOf = (from: DecodeOptions, key: string): string => {
   const full = fullKey(from, key)
   return `${sourceOf(from, full)}: ${full}`
-}
-
-/** What is wrong with one key, as decoding says it. */
-export const wrongKey = (from: DecodeOptions, key: string, problem: string): ConfigError => {
-  const full = fullKey(from, key)
-  return new ConfigError({ source: sourceOf(from, full), key: full, message: `${placeOf(from, key)}: ${problem}` })
 }
 
 /** What is said of every data set, whatever is in it. */

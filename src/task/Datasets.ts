@@ -15,12 +15,11 @@ import {
   display,
   isPlain,
   type Plain,
-  snakeCase,
   toCamelCase,
   toSnakeCase,
 } from "../config/Config.ts"
 import * as CodeTask from "./code/CodeTask.ts"
-import { type DatasetKind, type OpenContext, type Opening, wrongKey } from "./DatasetKind.ts"
+import { type DatasetKind, type OpenContext, type Opening } from "./DatasetKind.ts"
 import * as CalendarTask from "./games/CalendarTask.ts"
 import * as Codebook from "./games/Codebook.ts"
 import * as KeyDoor from "./games/KeyDoor.ts"
@@ -70,9 +69,7 @@ const aliases = { questionField: "inputField", answerField: "targetField" } as c
 const spelled = (said: unknown, from: DecodeOptions) =>
   Effect.suspend(() => {
     if (!isPlain(said)) {
-      const key = (from.prefix ?? []).map(snakeCase).join(".")
-      const message = `${from.source}: ${key === "" ? "config" : key}: expected a data set, found ${display(said)}`
-      return Effect.fail(new ConfigError({ source: from.source, key, message }))
+      return Effect.fail(ConfigError.at(from, "", `expected a data set, found ${display(said)}`))
     }
     // Items are data: their keys stay as they are.
     const { items, ...rest } = said
@@ -84,7 +81,7 @@ const spelled = (said: unknown, from: DecodeOptions) =>
       if (config[name] !== undefined && config[name] !== config[alias]) {
         const other = name === "inputField" ? "input_field" : "target_field"
         return Effect.fail(
-          wrongKey(
+          ConfigError.at(
             from,
             alias,
             `expected one of it and ${other}, which are the same, found ${display(config[alias])} and ${display(config[name])}`,
@@ -106,12 +103,14 @@ const kindOf = (type: unknown, from: DecodeOptions) =>
     if (kind !== undefined) return Effect.succeed(kind)
     if (type === "alfworld") {
       const problem = `"alfworld" needs a simulator that isn't part of this; give a kind of one's own of that name, as Datasets.Kinds`
-      return Effect.fail(wrongKey(from, "type", problem))
+      return Effect.fail(ConfigError.at(from, "type", problem))
     }
     const names = kinds.map((known) => known.type)
     const near = typeof type === "string" ? closest(type, names) : undefined
     const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-    return Effect.fail(wrongKey(from, "type", `expected a known kind of data set, found ${display(type)}; ${hint}`))
+    return Effect.fail(
+      ConfigError.at(from, "type", `expected a known kind of data set, found ${display(type)}; ${hint}`),
+    )
   })
 
 const inFile = (encoded: Plain): Plain => {

@@ -10,7 +10,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { isPlain, type Plain } from "../config/Config.ts"
+import { isPlain, type Plain, ConfigError } from "../config/Config.ts"
 import { naturalInt, nonNegative, withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig, request } from "../lm/LmConfig.ts"
@@ -18,7 +18,7 @@ import { math, modes } from "./answers/math.ts"
 import { type Key, type Scorer, verdict } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"
 import { asked, fieldOf } from "./data/question.ts"
-import { type DatasetKind, make as makeKind, type OpenContext, wrongKey } from "./DatasetKind.ts"
+import { type DatasetKind, make as makeKind, type OpenContext } from "./DatasetKind.ts"
 import { type AnyScorer, make as makeQuestion } from "./Question.ts"
 import type { Feedback } from "./TextEnv.ts"
 
@@ -174,11 +174,11 @@ const scorerOf = (config: Config, { from, openLm }: OpenContext) =>
     const { feedbackLmConfig } = config
     if (feedbackLmConfig === null) {
       const problem = `expected a model for feedback_type: ${feedbackType}, found null; enable_llm_feedback: false does without`
-      return yield* wrongKey(from, "feedbackLmConfig", problem)
+      return yield* ConfigError.at(from, "feedbackLmConfig", problem)
     }
     if (openLm === undefined) {
       const problem = "nobody here opens language models; enable_llm_feedback: false does without"
-      return yield* wrongKey(from, "feedbackLmConfig", problem)
+      return yield* ConfigError.at(from, "feedbackLmConfig", problem)
     }
     return byModel(score, yield* openLm(feedbackLmConfig), feedbackLmConfig)
   })

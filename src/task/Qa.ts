@@ -15,8 +15,9 @@ import { withDefault } from "../config/fields.ts"
 import { choiceOf, exact, f1, letterOf, mcq, numeric } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"
 import { asked, type Asked } from "./data/question.ts"
-import { make as makeKind, type DatasetKind, wrongKey } from "./DatasetKind.ts"
+import { make as makeKind, type DatasetKind } from "./DatasetKind.ts"
 import { type AnyScorer, make as makeQuestion } from "./Question.ts"
+import { ConfigError } from "../config/Config.ts"
 
 export type { AnyScorer as Scorer } from "./Question.ts"
 
@@ -83,7 +84,7 @@ export const kind: DatasetKind = makeKind({
   open: (config, context) =>
     Effect.gen(function* () {
       const scorer = scorerOf(config, yield* Scorers)
-      if ("problem" in scorer) return yield* wrongKey(context.from, "envClass", scorer.problem)
+      if ("problem" in scorer) return yield* ConfigError.at(context.from, "envClass", scorer.problem)
       const put = yield* templateOf(config, context)
       return yield* open(config, context, (fields, index) => {
         const question = asked(fields, config)

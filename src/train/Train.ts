@@ -1,7 +1,6 @@
 import { Clock, Effect, type Scope } from "effect"
 import { stringify } from "yaml"
 import type { LearnerError, SetupError } from "../learner/Algorithm.ts"
-import { attempt } from "../learner/drive.ts"
 import { Backend } from "../backend/Backend.ts"
 import { isPlain, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { encodeReturnFile, spreadOf } from "../run/evaluation.ts"
@@ -20,6 +19,10 @@ import { type Ready, setUp } from "./setUp.ts"
 import type { TrainInput } from "./Settings.ts"
 import { isOver, type LoopError, supervise, type Training } from "./Trainer.ts"
 import * as Layout from "../run/Layout.ts"
+import { attempt } from "../config/attempt.ts"
+import { EnvError } from "../env/EnvError.ts"
+import { utf8 } from "../config/utf8.ts"
+import { prettyJson } from "../config/text.ts"
 
 export type TrainError = SetupError | LoopError
 
@@ -78,12 +81,12 @@ const train = Effect.fnUntraced(function* (
       envs.reset(settings.seed, "env")
       // A state that can't be saved is better known now than when hours of training are to be.
       envs.snapshot()
-    })
+    }, EnvError)
   }
   for (const stale of Layout.results) yield* run.remove(stale)
-  yield* run.write(Layout.config, bytesOf(stringify(toSnakeCase(effective))))
-  yield* run.write(Layout.configJson, bytesOf(`${JSON.stringify(toSnakeCase(effective), null, 2)}\n`))
-  yield* run.write(Layout.description, bytesOf(`${settings.description ?? descriptionOf(planned)}\n`))
+  yield* run.write(Layout.config, utf8.encode(stringify(toSnakeCase(effective))))
+  yield* run.write(Layout.configJson, utf8.encode(prettyJson(toSnakeCase(effective))))
+  yield* run.write(Layout.description, utf8.encode(`${settings.description ?? descriptionOf(planned)}\n`))
 
   const about = {
     _tag: "RunStarted" as const,
@@ -131,7 +134,7 @@ const train = Effect.fnUntraced(function* (
       wallSeconds: yield* wallSeconds,
       stepsPerSecond: seconds > 0 ? (state.step - training.startedAtStep) / seconds : 0,
     })
-    yield* run.write(Layout.metrics, bytesOf(`${JSON.stringify(toSnakeCase(result), null, 2)}\n`))
+    yield* run.write(Layout.metrics, utf8.encode(prettyJson(toSnakeCase(result))))
     yield* recording.flush
     // Last: its existence says that the run is finished.
     yield* run.write(Layout.returns, encodeReturnFile(state.evaluations))
@@ -184,8 +187,6 @@ const resultOf = Effect.fnUntraced(function* (
 
 const descriptionOf = ({ settings, algorithm, env }: Plan): string =>
   `${algorithm.name} on ${env.id}, ${settings.totalSteps} steps, seed ${settings.seed}`
-
-const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 const summaryOf = ({ step, returns }: Evaluation): NonNullable<RunResult["validation"]> => {
   const { meanReturn, stdReturn } = spreadOf(returns)

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
-import { ConfigError, decode, isPlain, keysOf, type Plain, sourceOf, spelledIn } from "../config/Config.ts"
+import { ConfigError, decode, isPlain, keysOf, type Plain } from "../config/Config.ts"
 import { fraction, intBetween, naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import * as Layout from "../run/Layout.ts"
 
@@ -114,10 +114,8 @@ const notOf = (
   key: string,
   options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
 ): ConfigError => {
-  const source = sourceOf(options, `trainer.${key}`)
-  const name = `trainer.${spelledIn(source)(key)}`
-  const message = `${source}: ${name}: the algorithm "${algorithm.name}" has no such setting; leave it out`
-  return new ConfigError({ source, key: name, message })
+  const problem = `the algorithm "${algorithm.name}" has no such setting; leave it out`
+  return ConfigError.at({ ...options, prefix: ["trainer"] }, key, problem)
 }
 
 export interface Expanded {

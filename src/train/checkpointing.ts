@@ -1,10 +1,9 @@
 import { Effect, Option, Schema } from "effect"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { Learner, LearnerError, NamedTensors } from "../learner/Algorithm.ts"
-import { attempt } from "../learner/drive.ts"
 import * as Checkpoints from "../run/Checkpoint.ts"
 import * as safetensors from "../formats/safetensors.ts"
-import { blamed, ConfigError, display, isPlain, type Plain } from "../config/Config.ts"
+import { ConfigError, display, isPlain, type Plain } from "../config/Config.ts"
 import { firstDifference } from "../config/difference.ts"
 import { parseYaml } from "../config/yaml.ts"
 import * as Normalise from "../env/Normalise.ts"
@@ -17,6 +16,9 @@ import { digestOfArrays } from "./digest.ts"
 import { RunState, SavedProgress } from "./RunState.ts"
 import type { Plan } from "./plan.ts"
 import * as Layout from "../run/Layout.ts"
+import { utf8 } from "../config/utf8.ts"
+import { attempt } from "../config/attempt.ts"
+import { EnvError } from "../env/EnvError.ts"
 
 /**
  * A training as files, and back. A checkpoint holds the weights, the optimiser's state, every env in the middle of its
@@ -92,7 +94,7 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
       ),
       [Layout.inCheckpoint.envs]: safetensors.encode(flat(envs.snapshot())),
       ...(yield* exported(learner, envs)),
-      [Layout.inCheckpoint.runtime]: new TextEncoder().encode(JSON.stringify(runtime, null, 2)),
+      [Layout.inCheckpoint.runtime]: utf8.encode(JSON.stringify(runtime, null, 2)),
     },
   })
   return `${plan.settings.checkpoint.dir}/${name}`
@@ -149,8 +151,8 @@ export const restoreLatest = Effect.fnUntraced(function* (
     restored.state.step > totalSteps && typeof before.total_steps === "number" && totalSteps < before.total_steps
   if (tooFew) {
     const { directory } = restoring.run
-    const message = `total_steps: ${directory} has done ${restored.state.step} steps already; expected at least as many, found ${totalSteps}`
-    return yield* blamed(new ConfigError({ source: "", key: "total_steps", message }), restoring.plan.from)
+    const problem = `${directory} has done ${restored.state.step} steps already; expected at least as many, found ${totalSteps}`
+    return yield* ConfigError.at(restoring.plan.from, "total_steps", problem)
   }
   return restored
 })
@@ -188,7 +190,7 @@ export const restore = Effect.fnUntraced(function* (
       catch: (error) => damaged(run, `${path}/${file}`, messageOf(error)),
     })
 
-  const runtime = yield* decodeRuntime(new TextDecoder().decode(files[Layout.inCheckpoint.runtime])).pipe(
+  const runtime = yield* decodeRuntime(utf8.decode(files[Layout.inCheckpoint.runtime])).pipe(
     Effect.mapError((error) => damaged(run, `${path}/${Layout.inCheckpoint.runtime}`, oneLine(error.message))),
   )
   const difference = firstDifference(yield* sharedSettings({ plan, learner }), runtime.settings)
@@ -205,7 +207,7 @@ export const restore = Effect.fnUntraced(function* (
     Effect.fail(damaged(run, path, error.message)),
   )
   const snapshot = Object.fromEntries(Object.entries(savedEnvs).map(([key, { data }]) => [key, data]))
-  yield* attempt(() => envs.restore(snapshot))
+  yield* attempt(() => envs.restore(snapshot), EnvError)
   return {
     state: RunState.restore(runtime.progress),
     name,

@@ -2,6 +2,7 @@ import type { Effect } from "effect"
 import type { NamedArrays, NamedTensors } from "../learner/Algorithm.ts"
 import { joined } from "../config/bytes.ts"
 import { sha256 } from "../config/sha256.ts"
+import { utf8 } from "../config/utf8.ts"
 
 /**
  * SHA-256 over the final weights, by name, the running hash of all scores, and what else was learnt: equal digests mean
@@ -22,6 +23,6 @@ const partsOf = (arrays: NamedArrays): ReadonlyArray<Uint8Array> =>
     .sort()
     .flatMap((name) => {
       const { shape, data } = arrays[name]
-      const heading = new TextEncoder().encode(`${name}[${shape.join(",")}]`)
+      const heading = utf8.encode(`${name}[${shape.join(",")}]`)
       return [heading, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)]
     })

@@ -53,9 +53,8 @@ const looksLike = (one: Env, other: Env): boolean =>
 const checkShares = ({ validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
   const { everySteps, episodes, envs } = validation
   if (everySteps === 0 || episodes >= envs.length) return Effect.void
-  const key = "validation.episodes"
-  const message = `${source}: ${key}: ${episodes} episodes are too few for ${envs.length} validation envs, of which each plays at least one`
-  return Effect.fail(new ConfigError({ source, key, message }))
+  const problem = `expected at least one episode for each of the ${envs.length} validation envs, found ${episodes}`
+  return Effect.fail(ConfigError.at({ source }, "validation.episodes", problem))
 }
 
 /** The values behind the names in a config, where code gave values. */
@@ -120,9 +119,8 @@ export const plan = Effect.fnUntraced(function* (
   )
   const other = others.find((candidate) => !looksLike(candidate, env))
   if (other !== undefined) {
-    const key = "validation.envs"
-    const message = `${sourceOf(from, key)}: ${key}: ${other.id} has other observations or actions than ${env.id}, which is trained on`
-    return yield* new ConfigError({ source: sourceOf(from, key), key, message })
+    const problem = `${other.id} has other observations or actions than ${env.id}, which is trained on`
+    return yield* ConfigError.at(from, "validation.envs", problem)
   }
   yield* checkShares(settings, sourceOf(from, "validation.episodes"))
   yield* checkRendering(settings, sourceOf(from, "render.every_steps"))
@@ -161,7 +159,7 @@ const problemOf = (env: Env | undefined): string | undefined => {
 }
 
 const wrongValue = (source: string, key: string, problem: string): Effect.Effect<never, ConfigError> =>
-  Effect.fail(new ConfigError({ source, key, message: `${source}: ${key}: ${problem}` }))
+  Effect.fail(ConfigError.at({ source }, key, problem))
 
 /** What is no algorithm, though code gave it as one. */
 const noAlgorithm = (algorithm: unknown): string | undefined => {
@@ -251,17 +249,15 @@ const withTrees = (config: Plain): Plain => ({
 const checkRendering = ({ render, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
   const { everySteps } = render
   if (everySteps === 0 || (validation.everySteps > 0 && everySteps % validation.everySteps === 0)) return Effect.void
-  const key = "render.every_steps"
-  const message = `${source}: ${key}: expected a multiple of validation.every_steps, ${validation.everySteps}, found ${everySteps}`
-  return Effect.fail(new ConfigError({ source, key, message }))
+  const problem = `expected a multiple of validation.every_steps, ${validation.everySteps}, found ${everySteps}`
+  return Effect.fail(ConfigError.at({ source }, "render.every_steps", problem))
 }
 
 /** A goal that nobody measures would never be reached. */
 const checkGoal = ({ stopAtReturn, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
   if (stopAtReturn === null || validation.everySteps > 0) return Effect.void
-  const key = "stop_at_return"
-  const message = `${source}: ${key}: only validations tell whether ${stopAtReturn} is reached; set validation.every_steps`
-  return Effect.fail(new ConfigError({ source, key, message }))
+  const problem = `only validations tell whether ${stopAtReturn} is reached; set validation.every_steps`
+  return Effect.fail(ConfigError.at({ source }, "stop_at_return", problem))
 }
 
 /** What a config says of an env in code: all that makes it, or the name that its author gave it. */

@@ -1,7 +1,7 @@
 import { Clock, Effect, Scope } from "effect"
 import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
-import { blamed, ConfigError, display, isPlain, snakeCase } from "../config/Config.ts"
+import { ConfigError, display, isPlain, snakeCase } from "../config/Config.ts"
 import { tidyFolder } from "../config/files.ts"
 import { oneLine } from "../config/text.ts"
 import type { EnvError } from "../env/EnvError.ts"
@@ -53,11 +53,11 @@ export const setUp = Effect.fnUntraced(function* (
   const envs = yield* trainingEnvs(env, settings, gamma).pipe(withinMemory(planned))
   const { observationSpace, actionSpace } = env
   const learner = yield* algorithm.setup({ ...settings, observationSpace, actionSpace }).pipe(
-    Effect.catchTag("ConfigError", (error) => Effect.fail(blamed(error, planned.from))),
+    Effect.catchTag("ConfigError", (error) => Effect.fail(ConfigError.at(planned.from, error.key, error.problem))),
     withinMemory(planned),
   )
   const problem = misfit(planned, learner)
-  if (problem !== undefined) return yield* blamed(problem, planned.from)
+  if (problem !== undefined) return yield* problem
   const { policy } = learner
   const playing =
     policy === undefined
@@ -93,7 +93,7 @@ export const setUp = Effect.fnUntraced(function* (
   // Only what can be set up leaves a folder behind.
   const opened = yield* (yield* RunStore).open(identity)
   const moved = yield* movedCheckpoints(planned, opened)
-  if (moved !== undefined) return yield* blamed(moved, planned.from)
+  if (moved !== undefined) return yield* moved
   const run = opened.placed(Layout.places({ checkpoints: settings.checkpoint.dir, logs: settings.logDir }))
   return { planned, envs, learner, validator, stepFolder, wantedStep, run, startedAtMillis }
 })
@@ -106,8 +106,8 @@ const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<v
   const { nsteps } = algorithm.config
   const size = sizeOf(env.observationSpace)
   if (typeof nsteps !== "number" || settings.numEnvs * nsteps * size <= mostNumbers) return Effect.void
-  const message = `algorithm.nsteps: ${nsteps} steps of ${settings.numEnvs} envs, each with ${size} numbers to observe, are more than ${mostNumbers} numbers; make nsteps or num_envs smaller`
-  return Effect.fail(blamed(new ConfigError({ source: "", key: "algorithm.nsteps", message }), from))
+  const problem = `${nsteps} steps of ${settings.numEnvs} envs, each with ${size} numbers to observe, are more than ${mostNumbers} numbers; make nsteps or num_envs smaller`
+  return Effect.fail(ConfigError.at(from, "algorithm.nsteps", problem))
 }
 
 /** Arrays are made of the settings' sizes: where one is too large for the machine, the settings are to blame. */
@@ -121,28 +121,26 @@ const withinMemory =
         algorithm.config[key] === undefined ? [] : [`algorithm.${snakeCase(key)} ${display(algorithm.config[key])}`],
       )
       const message = `needs more memory than there is (${oneLine(defect.message)}); make some of these smaller: ${[`num_envs ${settings.numEnvs}`, ...sizes].join(", ")}`
-      return Effect.fail(new ConfigError({ source: from.source, key: "", message: `${from.source}: ${message}` }))
+      return Effect.fail(ConfigError.at({ source: from.source }, "", message))
     })
 
 /** A run that goes on must find its checkpoints: it would start over, and its scores be gone. */
 const movedCheckpoints = Effect.fnUntraced(function* (
-  { settings }: Plan,
+  { settings, from }: Plan,
   run: RunFiles,
 ): Effect.fn.Return<ConfigError | undefined, RunStoreError> {
   if (!run.resumed || !(yield* run.exists(Layout.config))) return undefined
   const { checkpoint } = yield* savedConfig(run)
   const { dir = Layout.checkpoints } = isPlain(checkpoint) ? checkpoint : {}
   if (typeof dir === "string" && tidyFolder(dir) === settings.checkpoint.dir) return undefined
-  const key = "checkpoint.dir"
-  const message = `${key}: the run keeps its checkpoints in ${String(dir)}, not in ${settings.checkpoint.dir}`
-  return new ConfigError({ source: "", key, message })
+  const problem = `the run keeps its checkpoints in ${String(dir)}, not in ${settings.checkpoint.dir}`
+  return ConfigError.at(from, "checkpoint.dir", problem)
 })
 
 /** What the settings ask of a learner that it can't do. */
-const misfit = ({ settings }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
+const misfit = ({ settings, from }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
-  const wrong = (key: string, text: string): ConfigError =>
-    new ConfigError({ source: name, key, message: `${key}: ${text}` })
+  const wrong = (key: string, problem: string): ConfigError => ConfigError.at(from, key, problem)
   if (settings.validation.everySteps > 0 && policy === undefined) {
     return wrong(
       "validation.every_steps",

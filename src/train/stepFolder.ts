@@ -15,6 +15,7 @@ import type { Plan } from "./plan.ts"
 import type { Evaluation, RunState } from "./RunState.ts"
 import { animate, makePlayer } from "./validation/rendering.ts"
 import * as Layout from "../run/Layout.ts"
+import { utf8 } from "../config/utf8.ts"
 
 /**
  * `steps/{STEP}/`: what there is to look at and to take away at some step of a run, in the names that RLtools' viewer
@@ -56,7 +57,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
       [Layout.inStep.trajectories]: yield* gzip(trajectoriesJson(episodes, 1 / render.speed)),
       ...(episodes[0].frames.length === 0
         ? {}
-        : { [Layout.inStep.picture]: new TextEncoder().encode(animate(episodes[0].frames, render.speed)) }),
+        : { [Layout.inStep.picture]: utf8.encode(animate(episodes[0].frames, render.speed)) }),
       [Layout.inStep.weights]: safetensors.encode(weights),
       ...(yield* exported(learner, envs)),
       ...policyFiles(learner.dense, weights, {

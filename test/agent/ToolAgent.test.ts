@@ -326,7 +326,7 @@ describe("an agent with tools", () => {
         Effect.map(Effect.flip(made(config)), (error) => error.message)
       assert.strictEqual(
         yield* message({ tools: [add, add] }),
-        'tool_agent: tools: expected different names, found two of the name "add"',
+        'tool_agent: tools: expected different names, found two tools with the name "add"',
       )
       assert.strictEqual(
         yield* message({ maxCalls: 0 }),

@@ -203,7 +203,7 @@ describe("a sweep is the same sweep", () => {
 
 describe.concurrent("what can't be swept is one line, before anything starts", () => {
   for (const [args, message] of [
-    [["algorithm=ppo,pp"], '--population: unknown algorithm "pp"; did you mean "ppo"?'],
+    [["algorithm=ppo,pp"], '--population: algorithm: unknown algorithm "pp"; did you mean "ppo"?'],
     [["num_env=4,8"], '--population: unknown key "num_env"; did you mean "num_envs"?'],
     [["num_envs=4,many"], "--population: num_envs: "],
     [["env=CartPole-v1,Nowhere-v0"], 'unknown env "Nowhere-v0"'],

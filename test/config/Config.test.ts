@@ -4,6 +4,7 @@ import * as fc from "fast-check"
 import { closest, editDistance } from "../../src/config/closest.ts"
 import {
   applyOverrides,
+  ConfigError,
   camelCase,
   checkAll,
   decode,
@@ -123,6 +124,35 @@ describe("the lines of a file", () => {
       ["agent.historyK", "--set"],
       ["output", "b.yaml:1"],
     ])
+  })
+})
+
+describe("ConfigError.at", () => {
+  const origin = {
+    source: "conf.yaml",
+    prefix: ["algorithm"],
+    sources: new Map([
+      ["algorithm.learningRate", "--set"],
+      ["algorithm.hidden", "train.ts"],
+    ]),
+  }
+
+  it("names the source, the full key and the problem", () => {
+    const error = ConfigError.at(origin, "nsteps", "expected a positive number, found -1")
+    assert.strictEqual(error.message, "conf.yaml: algorithm.nsteps: expected a positive number, found -1")
+    assert.deepStrictEqual([error.source, error.key], ["conf.yaml", "algorithm.nsteps"])
+  })
+
+  it("blames the source that set the key or a section around it, in that source's spelling", () => {
+    assert.strictEqual(ConfigError.at(origin, "learning_rate", "…").message, "--set: algorithm.learning_rate: …")
+    assert.strictEqual(
+      ConfigError.at(origin, "hidden.layer_sizes", "…").message,
+      "train.ts: algorithm.hidden.layerSizes: …",
+    )
+  })
+
+  it("leaves out the key where the whole config is wrong", () => {
+    assert.strictEqual(ConfigError.at({ source: "conf.yaml" }, "", "expected keys").message, "conf.yaml: expected keys")
   })
 })
 

@@ -253,7 +253,7 @@ describe("an evaluation as a run", () => {
       const error = yield* Effect.flip(run(who, { identity: { seed: 4 } }, { files, resume: directory }))
       assert.strictEqual(
         error.message,
-        "test.yaml: seed: it was begun with 3, found 4; what was played can't be gone on with",
+        "test.yaml: seed: the evaluation was started with 3, found 4; start a new evaluation without --resume",
       )
       assert.deepStrictEqual(files.get(`${directory}/played.jsonl`), kept)
     }),

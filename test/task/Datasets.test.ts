@@ -169,7 +169,7 @@ describe("a data set of a config", () => {
     Effect.gen(function* () {
       const item = { question: "?", answer: "!" }
       const said: ReadonlyArray<readonly [unknown, string]> = [
-        ["sums.jsonl", `conf.yaml: config: expected a data set, found "sums.jsonl"`],
+        ["sums.jsonl", `conf.yaml: expected a data set, found "sums.jsonl"`],
         [{ items: [item], taks_type: "exact" }, `conf.yaml: unknown key "taks_type"; did you mean "task_type"?`],
         [
           { items: [item], type: "qaa" },

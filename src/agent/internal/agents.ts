@@ -29,11 +29,7 @@ export const checkCount = (
   value === undefined || value === null || (Number.isSafeInteger(value) && value >= least)
     ? Effect.void
     : Effect.fail(
-        new ConfigError({
-          source: agent,
-          key,
-          message: `${agent}: ${key}: expected a whole number from ${least} on, found ${display(value)}`,
-        }),
+        ConfigError.at({ source: agent }, key, `expected a whole number from ${least} on, found ${display(value)}`),
       )
 
 /** Refuses two tools of one name: nobody could say which of them is called. */
@@ -41,6 +37,6 @@ export const checkNames = (agent: string, tools: ReadonlyArray<Tool>): Effect.Ef
   const names = tools.map(({ spec }) => spec.name)
   const twice = names.find((name, at) => names.indexOf(name) !== at)
   if (twice === undefined) return Effect.void
-  const message = `${agent}: tools: expected different names, found two of the name "${twice}"`
-  return Effect.fail(new ConfigError({ source: agent, key: "tools", message }))
+  const problem = `expected different names, found two tools with the name "${twice}"`
+  return Effect.fail(ConfigError.at({ source: agent }, "tools", problem))
 }

@@ -1,6 +1,6 @@
 import { Effect, type FileSystem, type Path } from "effect"
 import { mostBytes, readText, shownPath } from "../../config/files.ts"
-import { blamed, ConfigError, type DecodeOptions, type Plain, snakeCase } from "../../config/Config.ts"
+import { ConfigError, type DecodeOptions, type Plain } from "../../config/Config.ts"
 import { locate } from "../../config/places.ts"
 
 /** Who said it, and the folder that files are named from. */
@@ -38,10 +38,8 @@ export const inject = Effect.fnUntraced(function* (
   const read = Effect.fnUntraced(function* (key: string, file: string) {
     const { path, isThere, tried } = yield* locate(file, from.baseDir ?? ".")
     return yield* Effect.mapError(readText(path, mostBytes.prompt), (error) => {
-      const full = [...(from.prefix ?? []), key].map(snakeCase).join(".")
       const places = (isThere ? [path] : tried).map(shownPath).join(" or ")
-      const message = `${full}: expected a file to read at ${places}: ${error.message}`
-      return blamed(new ConfigError({ source: from.source, key: full, message }), from)
+      return ConfigError.at(from, key, `expected a file to read at ${places}: ${error.message}`)
     })
   })
 

@@ -9,7 +9,7 @@
  */
 import { Context, Effect, Schema } from "effect"
 import { closest } from "../../config/closest.ts"
-import { blamed, ConfigError, type DecodeOptions, display, type Plain, snakeCase } from "../../config/Config.ts"
+import { ConfigError, type DecodeOptions, display, type Plain } from "../../config/Config.ts"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import * as Bm25Memory from "./Bm25Memory.ts"
 import * as EmbeddingMemory from "./EmbeddingMemory.ts"
@@ -107,7 +107,5 @@ export const decode = (said: Plain, from: DecodeOptions): Effect.Effect<DecodedM
     const names = kinds.map(({ type }) => type)
     const near = typeof type === "string" ? closest(type, names) : undefined
     const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-    const key = [...(from.prefix ?? []), "_type"].map(snakeCase).join(".")
-    const message = `${key}: unknown kind of memory ${display(type)}; ${hint}`
-    return Effect.fail(blamed(new ConfigError({ source: from.source, key, message }), from))
+    return Effect.fail(ConfigError.at(from, "_type", `unknown kind of memory ${display(type)}; ${hint}`))
   })

@@ -24,6 +24,7 @@ import { type PlannedRun, planSweep } from "./plan.ts"
 import { Output, writeError, writeOut } from "../output.ts"
 import { withSameSettings } from "./sameSettings.ts"
 import * as Layout from "../../run/Layout.ts"
+import { prettyJson } from "../../config/text.ts"
 
 /**
  * Many trainings of one file: every choice of the swept settings with every seed, each in a process of its own, all in
@@ -183,7 +184,7 @@ const finishedOf = ({ outcome, directory }: Ended): ReadonlyArray<string> => ("r
 const writeBeside = Effect.fnUntraced(function* (run: string, metrics: Metrics) {
   const folder = yield* onDisk(dirname(run))
   const file = `${basename(run)}/${Layout.seedsSummary}`
-  yield* folder.write(file, `${JSON.stringify(toSnakeCase(metrics), null, 2)}\n`)
+  yield* folder.write(file, prettyJson(toSnakeCase(metrics)))
   yield* folder.link(Layout.metrics, file)
   yield* Effect.ignore(indexRun(yield* FileSystem.FileSystem, yield* Path.Path, run))
 })

@@ -1,4 +1,5 @@
 import type { Confined } from "../confined-node.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** A whole line of a file, and where it lies; without its end. */
 export interface Line {
@@ -14,7 +15,6 @@ const block = 1 << 20
 export const longest = 64 << 20
 
 const lineFeed = 10
-const utf8 = new TextDecoder()
 
 /** The lines of a part of a file that have their ends, a block in memory at a time. */
 export async function* wholeLines(

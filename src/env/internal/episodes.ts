@@ -4,6 +4,7 @@ import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.
 import type { Env } from "../Env.ts"
 import { EnvError } from "../EnvError.ts"
 import { sizeOf } from "../Space.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /**
  * The one place that knows how episodes begin, end and go on in a batch: auto-reset modes, the time limit, which random
@@ -182,7 +183,7 @@ export const batchOf = (
   const columns = { observations, finalObservations, rewards, terminated, truncated, episodes, elapsed, waiting }
 
   const snapshot = (): Snapshot => {
-    const origin = new TextEncoder().encode(JSON.stringify({ seed: seed ?? null, path }))
+    const origin = utf8.encode(JSON.stringify({ seed: seed ?? null, path }))
     const copies = Object.entries(columns).map(([key, column]) => [key, column.slice()] as const)
     return { origin, ...Object.fromEntries(copies), ...(seed === undefined ? {} : kernel.save()) }
   }
@@ -272,7 +273,7 @@ interface Origin {
 
 const originOf = (env: string, saved: Snapshot): Origin => {
   const bytes = saved["origin"]
-  const origin: unknown = bytes instanceof Uint8Array ? parse(new TextDecoder().decode(bytes)) : undefined
+  const origin: unknown = bytes instanceof Uint8Array ? parse(utf8.decode(bytes)) : undefined
   if (
     typeof origin === "object" &&
     origin !== null &&

@@ -7,6 +7,7 @@ import { EnvPool, type Place, placeOf, type PoolOptions } from "../EnvPool.ts"
 import { sizeOf } from "../Space.ts"
 import { bytesFor, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
 import { merge, part } from "./snapshots.ts"
+import { attempt } from "../../config/attempt.ts"
 
 /**
  * A pool of threads behind the face of an ordinary batch. Observations, rewards, flags and actions are in memory that all
@@ -114,16 +115,10 @@ const startThread = (place: Place, start: Start) =>
 /** Threads come up while the event loop turns, so this is the one wait that must not block it. */
 const ready = (env: Env, thread: Thread): Effect.Effect<void, EnvError> =>
   Effect.promise(() => thread.up).pipe(
-    Effect.andThen(attempt(() => answered(env, thread, 1))),
+    Effect.andThen(attempt(() => answered(env, thread, 1), EnvError)),
     // From now on it keeps no process alive that has nothing else to do.
     Effect.andThen(Effect.sync(() => thread.worker.unref())),
   )
-
-const attempt = <A>(body: () => A): Effect.Effect<A, EnvError> =>
-  Effect.try({
-    try: body,
-    catch: (error) => (error instanceof EnvError ? error : new EnvError({ env: "", message: String(error) })),
-  })
 
 const make = Effect.fnUntraced(function* (
   env: Env,

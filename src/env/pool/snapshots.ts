@@ -1,5 +1,6 @@
 import type { Snapshot } from "../BatchEnv.ts"
 import { fromText, toText } from "../internal/plainData.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /**
  * Snapshots of parts of a batch as one of the whole, and back: what was saved under some number of workers goes on under
@@ -12,11 +13,11 @@ const isText = (key: string, column: Snapshot[string]): column is Uint8Array =>
   lastPart(key) === "states" && column instanceof Uint8Array
 
 const listOf = (column: Uint8Array): ReadonlyArray<unknown> => {
-  const states = fromText(new TextDecoder().decode(column))
+  const states = fromText(utf8.decode(column))
   return Array.isArray(states) ? states : []
 }
 
-const textOf = (states: ReadonlyArray<unknown>): Uint8Array => new TextEncoder().encode(toText(states))
+const textOf = (states: ReadonlyArray<unknown>): Uint8Array => utf8.encode(toText(states))
 
 type Column = Snapshot[string]
 

@@ -30,6 +30,7 @@ import * as outcomeFile from "./outcomeFile.ts"
 import type { EpisodeFailure, Protocol } from "../Protocol.ts"
 import type { Rollout } from "../Rollout.ts"
 import type { RolloutRequest } from "./RolloutRequest.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** Tasks by their places; a `TaskSet` is such a set. */
 export interface Tasks<Env = TextEnv> {
@@ -147,7 +148,7 @@ const playing = Effect.fnUntraced(function* <Env>(
 
 /** The digest of a set can be as long as the set; in files it is 16 letters. */
 const shortDigest = (tasks: Pick<Tasks, "digest">): Effect.Effect<string> =>
-  Effect.map(sha256(new TextEncoder().encode(tasks.digest)), (digest) => digest.slice(0, 16))
+  Effect.map(sha256(utf8.encode(tasks.digest)), (digest) => digest.slice(0, 16))
 
 const going = Effect.fnUntraced(function* <Env, E>(
   batch: RolloutBatch<Env>,

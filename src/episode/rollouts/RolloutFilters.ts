@@ -11,6 +11,7 @@
  */
 import { Sha256 } from "../../config/sha256.ts"
 import { parseFailureOf, type Rollout, type TruncationReason } from "../Rollout.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 export type Filter = (rollout: Rollout) => boolean
 
@@ -98,10 +99,9 @@ export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): st
  */
 export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filter => {
   const seen = new Set<string>()
-  const encoder = new TextEncoder()
   return (rollout) => {
     const hash = new Sha256()
-    hash.update(encoder.encode(keyOf(rollout)))
+    hash.update(utf8.encode(keyOf(rollout)))
     const before = seen.size
     return seen.add(hash.hex()).size > before
   }

@@ -5,6 +5,7 @@ import { oneLine } from "../../config/text.ts"
 import { JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
 import { line, type Outcome } from "./Outcome.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** A line for each of these would cost more than what is in it. */
 const fullAt = 256 * 1024
@@ -109,7 +110,6 @@ export const appending = Effect.fnUntraced(function* (
     Effect.andThen(fs.open(path, { flag: "a" })),
     Effect.mapError((error) => failedTo("open it", path, error)),
   )
-  const encoder = new TextEncoder()
   const one = Semaphore.makeUnsafe(1)
   let texts: Array<string> = []
   let size = 0
@@ -118,7 +118,7 @@ export const appending = Effect.fnUntraced(function* (
   const write = Effect.suspend(() => {
     if (broken !== undefined) return Effect.fail(broken)
     if (size === 0) return Effect.void
-    const bytes = encoder.encode(texts.join(""))
+    const bytes = utf8.encode(texts.join(""))
     texts = []
     size = 0
     return Effect.mapError(file.writeAll(bytes), (error) => (broken = failedTo("write to it", path, error)))

@@ -21,6 +21,7 @@ import {
   superblockSize,
   type TextPlace,
 } from "./encoding.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** A tree that cannot be written as HDF5. The message begins with the path of the node. */
 export class Hdf5Error extends Schema.TaggedError<Hdf5Error>()("Hdf5Error", { message: Schema.String }) {}
@@ -95,7 +96,7 @@ const planned = (node: Node, path: string, texts: Array<Uint8Array>): Planned =>
     if (name === "") refuse(`${path}: an attribute has an empty name; expected a name`)
     checkText(`${path}: the name of the attribute "${name}"`, name)
     checkText(`${path}: the value of the attribute "${name}"`, value)
-    return { name, text: texts.push(new TextEncoder().encode(value)) - 1 }
+    return { name, text: texts.push(utf8.encode(value)) - 1 }
   })
   if ("data" in node) {
     checkShape(path, node)

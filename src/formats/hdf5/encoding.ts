@@ -4,6 +4,7 @@
  */
 import { joined as join } from "../../config/bytes.ts"
 import { lookup3 } from "./lookup3.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 const integer =
   (width: number) =>
@@ -20,7 +21,7 @@ const u16 = integer(2)
 const u32 = integer(4)
 const u64 = integer(8)
 const bytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(values)
-const text = (value: string): Uint8Array => new TextEncoder().encode(value)
+const text = (value: string): Uint8Array => utf8.encode(value)
 
 /** The address that HDF5 calls undefined. */
 const nowhere = new Uint8Array(8).fill(0xff)

@@ -11,6 +11,7 @@
 import type { Dtype } from "../dtypes.ts"
 import { refusedOpcodes } from "./pickleOpcodes.ts"
 import { refuse } from "./TorchError.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 export type Value = null | boolean | number | bigint | string | List | Tuple | Dict | Global | Storage | TensorView
 export type Key = null | boolean | number | bigint | string
@@ -70,8 +71,6 @@ const orderedDict = "collections.OrderedDict"
 const rebuildTensor = "torch._utils._rebuild_tensor_v2"
 const rebuildParameter = "torch._utils._rebuild_parameter"
 const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, rebuildTensor, rebuildParameter])
-
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /** What a pickle holds. Throws a TorchError, whose offset is that of the instruction. */
 export const readPickle = (bytes: Uint8Array): Value => new Machine(bytes).run()
@@ -196,7 +195,7 @@ class Machine {
   #text(size: number): string {
     const at = this.#take(size)
     try {
-      return utf8.decode(this.#bytes.subarray(at, at + size))
+      return utf8.decodeExact(this.#bytes.subarray(at, at + size))
     } catch {
       return this.#refuse("a text is not UTF-8")
     }

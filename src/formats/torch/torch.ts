@@ -14,14 +14,14 @@ import { type Dict, isDict, isTensor, readPickle, tagOf, type TensorView } from 
 import type { TensorEntry, Tensors } from "../safetensors.ts"
 import { refuse } from "./TorchError.ts"
 import { readStoredZip } from "./zip.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 export { TorchError } from "./TorchError.ts"
 
 /** What such a file begins with before version 1.6: a pickled magic number, or the head of a tar archive. */
 const oldMagic = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19]
 const isOld = (bytes: Uint8Array): boolean =>
-  oldMagic.every((byte, index) => bytes[index] === byte) ||
-  new TextDecoder().decode(bytes.subarray(257, 262)) === "ustar"
+  oldMagic.every((byte, index) => bytes[index] === byte) || utf8.decode(bytes.subarray(257, 262)) === "ustar"
 
 const deepest = 32
 const longestName = 1024
@@ -36,7 +36,7 @@ export const decode = (bytes: Uint8Array): Tensors => {
   const entries = readStoredZip(bytes)
   const folder = folderOf(entries)
   const order = entries.get(`${folder}byteorder`)
-  if (order !== undefined && new TextDecoder().decode(order) !== "little") {
+  if (order !== undefined && utf8.decode(order) !== "little") {
     refuse("its numbers are big-endian, which cannot be read here")
   }
   const root = readPickle(entries.get(`${folder}data.pkl`) ?? refuse("the archive has no data.pkl"))

@@ -11,8 +11,7 @@
  * ```
  */
 import { refuse } from "./TorchError.ts"
-
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+import { utf8 } from "../../config/utf8.ts"
 
 /** The entries by name. Throws a TorchError. */
 export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array> => {
@@ -55,7 +54,7 @@ const readerOf = (bytes: Uint8Array): Reader => {
     slice,
     text: (at, size) => {
       try {
-        return utf8.decode(slice(at, size))
+        return utf8.decodeExact(slice(at, size))
       } catch {
         return refuse("a name in the archive is not UTF-8", at)
       }

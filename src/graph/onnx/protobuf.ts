@@ -1,3 +1,4 @@
+import { utf8 } from "../../config/utf8.ts"
 /** As much of protobuf's wire format as writing an ONNX model takes: varints and length-delimited fields. */
 export class Message {
   private readonly parts: Array<Uint8Array> = []
@@ -32,7 +33,7 @@ export class Message {
   }
 
   text(field: number, value: string): this {
-    return this.bytes(field, new TextEncoder().encode(value))
+    return this.bytes(field, utf8.encode(value))
   }
 
   message(field: number, value: Message): this {

@@ -1,3 +1,4 @@
+import { utf8 } from "../../config/utf8.ts"
 /**
  * The binary format of WebAssembly, as little of it as the compiler needs: a module of functions over one memory that
  * it owns and exports, with constants in data segments.
@@ -105,7 +106,7 @@ export interface FunctionType {
 
 const vector = (items: ReadonlyArray<Code>): Code => [unsigned(items.length), items]
 const name = (text: string): Code => {
-  const bytes = new TextEncoder().encode(text)
+  const bytes = utf8.encode(text)
   return [unsigned(bytes.length), [...bytes]]
 }
 

@@ -104,8 +104,7 @@ const checkedOptions = (
   { numEnvs, observationSpace, actionSpace }: Task,
 ): Effect.Effect<ReplayOptions, ConfigError> => {
   const { bufferSize, batchSize, gamma, nsteps } = config
-  const wrong = (problem: string) =>
-    new ConfigError({ source: name, key: "algorithm.buffer_size", message: `algorithm.buffer_size: ${problem}` })
+  const wrong = (problem: string) => ConfigError.at({ source: name }, "algorithm.buffer_size", problem)
   if (bufferSize < batchSize) {
     return Effect.fail(wrong(`${bufferSize} transitions can't give a batch of ${batchSize}`))
   }

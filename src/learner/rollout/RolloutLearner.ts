@@ -244,8 +244,8 @@ const checkedSequence = (
   { name, config, model, phases }: RolloutDefinition,
   { numEnvs }: Task,
 ): Effect.Effect<number, ConfigError> => {
-  const wrong = (key: string, text: string) =>
-    Effect.fail(new ConfigError({ source: name, key: `algorithm.${key}`, message: `algorithm.${key}: ${text}` }))
+  const wrong = (key: string, problem: string) =>
+    Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
   const { nsteps, sequence: asked = 0 } = config
   if (asked > 0 && model.memorySize === 0)
     return wrong("sequence", `${asked} steps of a memory, but algorithm.lstm is 0`)

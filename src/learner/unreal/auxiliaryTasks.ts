@@ -81,8 +81,7 @@ export const checkTasks = Effect.fnUntraced(function* (
   task: Task,
 ): Effect.fn.Return<void, ConfigError> {
   yield* needsImagesAndChoices(name, task)
-  const wrong = (key: string, message: string): ConfigError =>
-    new ConfigError({ source: name, key, message: `${key}: ${message}` })
+  const wrong = (key: string, problem: string): ConfigError => ConfigError.at({ source: name }, key, problem)
   // A memory that can never hold a sequence would silently leave all tasks out.
   const least = leastFilled(config)
   if (config.replaySize < least) {

@@ -22,6 +22,7 @@ import { Completion, LmRequest } from "../Chat.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
 import { LmError } from "../LmError.ts"
 import { singleFlight } from "./singleFlight.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 export interface CacheOptions {
   /** `record` asks for what isn't there; `replay` never asks. */
@@ -59,7 +60,6 @@ export const CacheEntry = Schema.fromJsonString(
 )
 const decodeEntry = Schema.decodeUnknownEffect(CacheEntry)
 
-const utf8 = new TextEncoder()
 const digestOf = (value: unknown): Effect.Effect<string> => sha256(utf8.encode(canonical(value)))
 
 const isSampled = ({ seed, temperature }: LmRequest): boolean => seed === null && temperature !== 0

@@ -19,6 +19,7 @@ import type { Completion } from "../Chat.ts"
 import { type Key, withoutKey } from "./keys.ts"
 import { LmError } from "../LmError.ts"
 import type { Server } from "./Server.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** Nothing but where: the rest of an address may hold a secret. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`
@@ -198,7 +199,7 @@ const beginningOf = (server: Server, response: HttpClientResponse.HttpClientResp
     return response.stream.pipe(
       Stream.takeUntil(({ length }) => (read += length) >= failureBytes),
       Stream.runCollect,
-      Effect.map((chunks) => new TextDecoder().decode(joined(chunks).subarray(0, failureBytes))),
+      Effect.map((chunks) => utf8.decode(joined(chunks).subarray(0, failureBytes))),
       Effect.mapError(brokenBy(server)),
     )
   })
@@ -223,7 +224,7 @@ const textOf = (server: Server) => {
     Effect.try({
       try: () => decoder.decode(bytes, { stream: more }),
       catch: () => {
-        const begins = new TextDecoder().decode(bytes.subarray(0, 1000))
+        const begins = utf8.decode(bytes.subarray(0, 1000))
         return unreadable(server, "expected text in UTF-8", begins)
       },
     })

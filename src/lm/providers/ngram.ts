@@ -302,8 +302,7 @@ export const make = (options: NgramOptions = {}): Ngram => new Ngram(options)
 
 /** A model as a file says it: the text of a snapshot as JSON. */
 export const read = Effect.fnUntraced(function* (text: string, source: string): Effect.fn.Return<Ngram, ConfigError> {
-  const failed = (error: unknown) =>
-    new ConfigError({ source, key: "", message: `${source}: expected the JSON of a model: ${messageOf(error)}` })
+  const failed = (error: unknown) => ConfigError.at({ source }, "", `expected the JSON of a model: ${messageOf(error)}`)
   const json = yield* Effect.try({ try: (): unknown => JSON.parse(text), catch: failed })
   const { answers, vocabulary, order, table } = yield* decode(NgramSnapshot, json, { source })
   return yield* Effect.try({

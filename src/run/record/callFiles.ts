@@ -14,6 +14,7 @@ import { Completion, LmRequest, Usage } from "../../lm/Chat.ts"
 import { CallRecord, type CallSink } from "../../lm/middleware/logged.ts"
 import { callFile } from "../Layout.ts"
 import { timestamp } from "./timestamp.ts"
+import { prettyJson } from "../../config/text.ts"
 
 /** One of these files. Request and response are as all of ours keep them; until the call ended, there is no response. */
 export const CallFile = Schema.Struct({
@@ -89,7 +90,7 @@ export const callFiles = (run: RunFiles): CallSink => {
         const index = nextIn(pathOf(begun.context, 0))
         const path = pathOf(begun.context, index)
         const write = (record: CallRecord): Effect.Effect<void> =>
-          Effect.orDie(run.write(path, `${JSON.stringify(fileOf(record, index), null, 2)}\n`, { durable: false }))
+          Effect.orDie(run.write(path, prettyJson(fileOf(record, index)), { durable: false }))
         return Effect.as(write(begun), write)
       }),
   }

@@ -6,10 +6,10 @@
 import { isPlain, snakeCase } from "../../config/Config.ts"
 import { ByteWriter } from "../../formats/ByteWriter.ts"
 import { writeSummary } from "../../formats/tfevents.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 export type Setting = number | string | boolean
 
-const utf8 = new TextEncoder()
 const encoded = (write: (to: ByteWriter) => void): Uint8Array => {
   const to = new ByteWriter(64)
   write(to)

@@ -6,6 +6,7 @@ import type { EpisodeEnded, RunStarted, ValidationEnded } from "./RunEvent.ts"
 import { stepScores } from "./stepScores.ts"
 import { timestamp } from "./timestamp.ts"
 import * as Layout from "../Layout.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** The sink of scores: a line a step for agents that talk, else a line an episode. */
 export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepScores : episodeScores)(run, about)
@@ -66,7 +67,7 @@ const validationLines = (now: number, event: ValidationEnded, about: RunStarted)
 
 /** Writes the lines of training episodes: what doesn't change between them is encoded once. */
 const lineWriter = (about: RunStarted) => {
-  const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
+  const { encode } = utf8
   const step = encode(`,"step_index":`)
   const score = encode(`,"score":`)
   const total = encode(`,"episode_cum_score":`)

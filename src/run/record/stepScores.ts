@@ -5,6 +5,7 @@ import type { RunStoreError } from "../store/RunStoreError.ts"
 import type { Sink } from "./Recorder.ts"
 import type { RunEvent, StepScored } from "./RunEvent.ts"
 import { timestamp } from "./timestamp.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** What every line of scores has. */
 const shortFields = {
@@ -99,8 +100,6 @@ export const stepScores: Sink = (run) =>
       flush: Effect.void,
     }
   })
-
-const utf8 = new TextEncoder()
 
 const isScored = ({ _tag }: RunEvent): boolean =>
   _tag === "StepScored" || _tag === "EpisodeEnded" || _tag === "Abandoned"

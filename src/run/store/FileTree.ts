@@ -7,6 +7,7 @@
 import { Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
 import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../config/files.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /**
  * What a file is to hold: bytes, or bytes that are made part by part as they are written. A part is done with when the
@@ -69,7 +70,7 @@ export interface FileTree {
 export type Append = (contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
 
 export const bytesOf = (contents: Uint8Array | string): Uint8Array =>
-  typeof contents === "string" ? new TextEncoder().encode(contents) : contents
+  typeof contents === "string" ? utf8.encode(contents) : contents
 
 type Failure = PlatformError.PlatformError | FileError
 

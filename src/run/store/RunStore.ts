@@ -18,6 +18,7 @@ import { inMemory } from "./memoryTree.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 import * as Layout from "../Layout.ts"
+import { prettyJson } from "../../config/text.ts"
 
 export type { RunFiles } from "./RunFiles.ts"
 export { RunStoreError } from "./RunStoreError.ts"
@@ -160,7 +161,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
     if (options.provenance !== undefined && resume === undefined) {
       const { diff, ...provenance } = options.provenance
       if (diff !== undefined) yield* tree.write(Layout.provenanceDiff, diff)
-      yield* tree.write(Layout.provenance, `${JSON.stringify(provenance, null, 2)}\n`)
+      yield* tree.write(Layout.provenance, prettyJson(provenance))
     }
     return makeRunFiles(tree, identity, resume !== undefined)
   })

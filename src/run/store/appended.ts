@@ -2,6 +2,7 @@ import { Effect, Stream } from "effect"
 import { sha256 } from "../../config/sha256.ts"
 import type { FileTree } from "./FileTree.ts"
 import type { RunStoreError } from "./RunStoreError.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** How far the files that grow had come at some moment, by their paths: their sizes, and digests of so many bytes. */
 export interface Appended {
@@ -19,7 +20,6 @@ export interface Prefix {
 
 const blockSize = 1 << 20
 const nothing: Prefix = { size: 0, blocks: [], digest: "" }
-const utf8 = new TextEncoder()
 
 /**
  * Hashes the first `size` bytes of a file: SHA-256 over the SHA-256 digests of its blocks of 1 MiB, in hex. By blocks, so

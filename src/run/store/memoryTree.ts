@@ -1,6 +1,7 @@
 import { Effect, Stream } from "effect"
 import { bytesOf, type Contents, type FileTree, partsOf } from "./FileTree.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** Bytes with more after them, in the room that is left behind them where it suffices. */
 const extended = (bytes: Uint8Array, more: Uint8Array): Uint8Array => {
@@ -43,7 +44,7 @@ export const inMemory = (root: string, files: Map<string, Uint8Array>): FileTree
     read: (path) => Effect.map(bytesAt("read", path), (bytes) => bytes.slice()),
     stream: (path, { offset, bytes: length } = { offset: 0, bytes: Infinity }) =>
       Stream.fromEffect(Effect.map(bytesAt("read", path), (bytes) => bytes.slice(offset, offset + length))),
-    readText: (path) => Effect.map(bytesAt("read", path), (bytes) => new TextDecoder().decode(bytes)),
+    readText: (path) => Effect.map(bytesAt("read", path), (bytes) => utf8.decode(bytes)),
     write: (path, contents) => Effect.sync(() => void files.set(at(path), bytesOf(contents).slice())),
     append,
     appending: (path) => Effect.succeed((contents) => append(path, contents)),
@@ -74,7 +75,7 @@ export const inMemory = (root: string, files: Map<string, Uint8Array>): FileTree
     target: (path) =>
       Effect.sync(() => {
         const bytes = files.get(at(path))
-        return bytes === undefined ? undefined : new TextDecoder().decode(bytes)
+        return bytes === undefined ? undefined : utf8.decode(bytes)
       }),
     repair: () => Effect.void,
   }

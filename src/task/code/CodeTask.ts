@@ -12,12 +12,12 @@
  * ```
  */
 import { Effect, Option, Schema } from "effect"
-import { display } from "../../config/Config.ts"
+import { display, ConfigError } from "../../config/Config.ts"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import { EnvError } from "../../env/EnvError.ts"
 import { open, recordFields, templateOf } from "../data/fileSet.ts"
 import { fieldOf } from "../data/question.ts"
-import { type DatasetKind, make as makeKind, wrongKey } from "../DatasetKind.ts"
+import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import { ends, game, goesOn } from "../games/aloud.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { type CodeRunnerService, CodeRunner, CodeTest, type Outcome } from "./CodeRunner.ts"
@@ -130,7 +130,7 @@ export const kind: DatasetKind = makeKind({
       const runner = Option.getOrUndefined(yield* Effect.serviceOption(CodeRunner))
       if (runner === undefined) {
         const message = 'programs can\'t be run here: a CodeRunner is needed, such as that of "effect-rl/node"'
-        return yield* wrongKey(context.from, "type", message)
+        return yield* ConfigError.at(context.from, "type", message)
       }
       const put = yield* templateOf(config, context)
       const { inputField, targetField, idField, metaFields, attempts, partial } = config

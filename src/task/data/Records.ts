@@ -13,6 +13,7 @@ import { DatasetError } from "../TaskSet.ts"
 import { fieldsOf } from "../../formats/csv.ts"
 import { pages } from "./pages.ts"
 import { RecordScanner } from "./RecordScanner.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 export interface Records {
   /** The file as it was named. */
@@ -44,11 +45,9 @@ const shown = (text: string): string => {
   return JSON.stringify(trimmed.length > 60 ? `${trimmed.slice(0, 57)}…` : trimmed)
 }
 
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-
 const textOf = (bytes: Uint8Array): string | undefined => {
   try {
-    return decoder.decode(bytes)
+    return utf8.decodeExact(bytes)
   } catch {
     return undefined
   }
@@ -217,7 +216,7 @@ export const ofItems = (
     return {
       name: "items",
       size: items.length,
-      digest: yield* sha256(new TextEncoder().encode(JSON.stringify(items))),
+      digest: yield* sha256(utf8.encode(JSON.stringify(items))),
       at: (index) => {
         const fields = items[index]
         return fields === undefined

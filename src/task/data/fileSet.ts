@@ -1,13 +1,14 @@
 /** Data sets of records: the keys that their configs have in common, and from records to tasks. */
 import { Effect, Schema } from "effect"
-import type { Plain } from "../../config/Config.ts"
+import { type Plain, ConfigError } from "../../config/Config.ts"
 import { orDefault, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
-import { type OpenContext, type Opening, orderFields, orderOf, placeOf, wrongKey } from "../DatasetKind.ts"
+import { type OpenContext, type Opening, orderFields, orderOf, placeOf } from "../DatasetKind.ts"
 import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { template, type FieldNames, type Template } from "./question.ts"
 import { ofFile, ofItems } from "./Records.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 const optionalText = withDefault(Schema.NullOr(Schema.String), null)
 
@@ -72,7 +73,7 @@ export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
     config.instructionTemplate === null ? (question: string) => question : template(config.instructionTemplate)
   return typeof made === "function"
     ? Effect.succeed<Template>(made)
-    : Effect.fail(wrongKey(from, "instructionTemplate", made.problem))
+    : Effect.fail(ConfigError.at(from, "instructionTemplate", made.problem))
 }
 
 /** What runs call the set of a file: its name without folder and ending, so that it is the same from wherever it is read. */
@@ -89,18 +90,19 @@ export const open = (
     const { datasetPath, items, hfDataset, verbose: _, ...settings } = config
     const { from, baseDir } = context
     if (datasetPath !== null && items !== null) {
-      return yield* wrongKey(from, "items", "expected dataset_path or items, found both")
+      return yield* ConfigError.at(from, "items", "expected dataset_path or items, found both")
     }
     const check = (fields: Plain, index: number): string | undefined => {
       const made = task(fields, index)
       return typeof made === "string" ? made : undefined
     }
     if (datasetPath === null && items === null) {
-      if (hfDataset === null) return yield* wrongKey(from, "datasetPath", "expected a file, or items, found neither")
+      if (hfDataset === null)
+        return yield* ConfigError.at(from, "datasetPath", "expected a file, or items, found neither")
       const name = [hfDataset, config.hfSubset, config.split].filter((part) => part !== null).join("-")
       const file = `${name.replace(/[^\w.-]+/g, "-")}.jsonl`
       const fields = `"${config.inputField}" and "${config.targetField}"`
-      return yield* wrongKey(
+      return yield* ConfigError.at(
         from,
         "hfDataset",
         `"${hfDataset}" is on a hub, which is not read from here; save it as a file with a JSON object a line with ${fields}, and give that: dataset_path: ${file}`,
@@ -110,7 +112,7 @@ export const open = (
       items !== null
         ? yield* ofItems(placeOf(from, "items"), items, check)
         : yield* ofFile(datasetPath ?? "", baseDir, check)
-    const digest = yield* sha256(new TextEncoder().encode(JSON.stringify([records.digest, settings])))
+    const digest = yield* sha256(utf8.encode(JSON.stringify([records.digest, settings])))
     const at = (index: number) =>
       Effect.flatMap(records.at(index), ({ fields, place }) => {
         const made = task(fields, index)

@@ -10,11 +10,12 @@
 import { Schema } from "effect"
 import { naturalInt, withDefault } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
-import { type DatasetKind, make as makeKind, wrongKey } from "../DatasetKind.ts"
+import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, goesOn } from "./aloud.ts"
 import { beside, type Direction, directionOf, directions, listed, opposite } from "./directions.ts"
 import { levelFields, levels, oneOf, shuffled } from "./levels.ts"
+import { ConfigError } from "../../config/Config.ts"
 
 export const colours = ["red", "blue", "green", "yellow", "white", "black", "brown", "purple"] as const
 
@@ -241,7 +242,7 @@ export const kind: DatasetKind = makeKind({
   schema: Config,
   open: (config, { from }) => {
     const { rooms, doors } = config
-    if (doors >= rooms) return wrongKey(from, "doors", `expected fewer than the ${rooms} rooms, found ${doors}`)
+    if (doors >= rooms) return ConfigError.at(from, "doors", `expected fewer than the ${rooms} rooms, found ${doors}`)
     return levels(config, (index, id, random) =>
       make({ id, house: drawn(rooms, doors, random), metadata: { level: index + 1, rooms, doors } }),
     )

@@ -9,6 +9,7 @@ import { stream, type Stream } from "../../rng/Rng.ts"
 import { orderFields, orderOf } from "../DatasetKind.ts"
 import { DatasetError, ordered, type Order, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
+import { utf8 } from "../../config/utf8.ts"
 
 /** The keys of every game; `seed` is that of the tasks, and of their order if they are shuffled. */
 export const levelFields = {
@@ -31,7 +32,7 @@ export const levels = (
   Effect.gen(function* () {
     const { verbose: _, ...settings } = config
     const { type, numTasks, seed } = config
-    const digest = yield* sha256(new TextEncoder().encode(JSON.stringify(settings)))
+    const digest = yield* sha256(utf8.encode(JSON.stringify(settings)))
     const at = (index: number): Effect.Effect<TextEnv, DatasetError> =>
       index >= 0 && index < numTasks
         ? Effect.sync(() => task(index, `${type}-${seed}-${index + 1}`, stream(seed, type, index)))

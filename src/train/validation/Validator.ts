@@ -1,9 +1,11 @@
 import { Effect, type Scope } from "effect"
 import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
-import { attempt, drive } from "../../learner/drive.ts"
+import { drive } from "../../learner/drive.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { spreadOf } from "../../run/evaluation.ts"
 import { stream } from "../../rng/Rng.ts"
+import { attempt } from "../../config/attempt.ts"
+import { EnvError } from "../../env/EnvError.ts"
 
 export interface ValidationEpisode {
   readonly return: number
@@ -93,7 +95,7 @@ const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions)
       }
     }
 
-    yield* attempt(() => envs.reset(seed, "validation", index))
+    yield* attempt(() => envs.reset(seed, "validation", index), EnvError)
     while (running > 0) {
       // In slices, so that an interruption need not wait for a long validation.
       yield* drive(function* () {

@@ -1,0 +1,29 @@
+import { Effect } from "effect"
+
+type ErrorClass = abstract new (...args: never) => Error
+
+const isOneOf = <Classes extends ReadonlyArray<ErrorClass>>(
+  error: unknown,
+  classes: Classes,
+): error is InstanceType<Classes[number]> => classes.some((one) => error instanceof one)
+
+/**
+ * Runs plain code that throws typed errors. Errors of the named classes become failures; anything else that it throws
+ * is a defect.
+ *
+ * @example
+ * ```ts
+ * attempt(() => envs.step(actions), EnvError) // Effect<void, EnvError>
+ * ```
+ */
+export const attempt = <A, const Classes extends ReadonlyArray<ErrorClass>>(
+  body: () => A,
+  ...classes: Classes
+): Effect.Effect<A, InstanceType<Classes[number]>> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(body())
+    } catch (error) {
+      return isOneOf(error, classes) ? Effect.fail(error) : Effect.die(error)
+    }
+  })

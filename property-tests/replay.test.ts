@@ -9,7 +9,7 @@ import * as Env from "../src/env/Env.ts"
 import { box, discrete } from "../src/env/Space.ts"
 import { stream } from "../src/rng/Rng.ts"
 
-/** Every observation and reward of it is different, and it ends in both ways. */
+/** An env in which all observations and rewards differ, and episodes terminate or are truncated. */
 const clock = Env.make({
   id: "clock",
   observationSpace: box(0, 1e7, [3]),
@@ -36,11 +36,11 @@ interface Step {
 const rowOf = (all: Float32Array, index: number): ReadonlyArray<number> =>
   Array.from(all.subarray(3 * index, 3 * index + 3))
 
-/** Plays on, into the replay and into plain lists, one an env. */
+/** Plays steps into the replay buffer, and into one plain list for each env. */
 const play = (envs: BatchEnv, replay: ReturnType<typeof makeReplay>, steps: number, seed: number) => {
   const history = Array.from({ length: envs.numEnvs }, (): Array<Step> => [])
   const random = stream(seed)
-  replay.see(envs)
+  replay.begin(envs)
   for (let step = 0; step < steps; step++) {
     const actions = Int32Array.from({ length: envs.numEnvs }, () => random.integer(5))
     const before = Array.from(history.keys(), (index) => rowOf(envs.observations, index))
@@ -79,8 +79,8 @@ const shapes = fc.record({
   seed: fc.nat({ max: 2 ** 31 }),
 })
 
-describe("a replay memory", () => {
-  it("gives back exactly the newest transitions, over several steps, ended as they ended", () => {
+describe("a replay buffer", () => {
+  it("gives exactly the newest transitions, of one or several steps, with their endings", () => {
     fc.assert(
       fc.property(shapes, ({ numEnvs, capacity, steps, nsteps, images, seed }) => {
         const options: ReplayOptions = { numEnvs, observationSize: 3, actionSize: 1, capacity, gamma, nsteps, images }
@@ -141,7 +141,7 @@ describe("a replay memory", () => {
     )
   })
 
-  it("goes on from its saved state as if it had never stopped", () => {
+  it("continues from its saved state as if it had never stopped", () => {
     fc.assert(
       fc.property(shapes, ({ seed, steps, ...shape }) => {
         const options: ReplayOptions = { ...shape, observationSize: 3, actionSize: 1, gamma }
@@ -173,7 +173,7 @@ describe("a replay memory", () => {
 })
 
 describe("frames", () => {
-  it("are kept to the bit, whether or not they are bytes", () => {
+  it("are stored bit for bit, whether or not they are bytes", () => {
     const numbers = fc.oneof(fc.integer({ min: 0, max: 255 }), fc.float({ noNaN: true, noDefaultInfinity: true }))
     const rows = fc.array(fc.tuple(numbers, numbers, numbers), { minLength: 1, maxLength: 20 })
     fc.assert(
@@ -199,7 +199,7 @@ describe("frames", () => {
 })
 
 describe("priorities", () => {
-  it("always add up, and never lead to a place that has none", () => {
+  it("always add up to the total, and a place with priority 0 is never drawn", () => {
     const changes = fc.array(fc.tuple(fc.nat({ max: 36 }), fc.float({ min: 0, max: 1000, noNaN: true })), {
       minLength: 1,
       maxLength: 200,
@@ -222,7 +222,7 @@ describe("priorities", () => {
     )
   })
 
-  it("are drawn in proportion", () => {
+  it("are drawn in proportion to their size", () => {
     const priorities = makePriorities(5)
     const wanted = [1, 0, 3, 0.5, 5.5]
     wanted.forEach((priority, place) => priorities.set(place, priority))

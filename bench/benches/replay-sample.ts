@@ -17,7 +17,7 @@ export default defineBench({
     envs.reset(1, "bench")
     const replay = makeReplay({ numEnvs, observationSize: 3, actionSize: 1, capacity, gamma: 0.99 })
     const actions = new Float32Array(numEnvs)
-    replay.see(envs)
+    replay.begin(envs)
     for (let step = 0; step < capacity / numEnvs; step++) {
       envs.step(actions)
       replay.add(actions, envs)

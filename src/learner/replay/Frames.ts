@@ -1,9 +1,9 @@
 import type { NamedArrays } from "../Algorithm.ts"
-import { type Filled, filledPart, restoreFilled } from "./filled.ts"
+import { type Filled, filledPart, restoreFilled } from "./storage.ts"
 
 /**
- * Many observations of one size: as bytes for as long as all of their numbers are whole, 0 … 255 (as those of binary
- * planes and of screens are), as float32 from the first other number on. A quarter of the memory, and nothing is lost.
+ * Stores many observations of one size: as bytes while all of their numbers are integers from 0 to 255 (as in images and
+ * binary planes), as float32 from the first other number on. Bytes take a quarter of the memory, and nothing is lost.
  */
 export class Frames {
   private data: Uint8Array | Float32Array
@@ -46,6 +46,6 @@ export class Frames {
   }
 
   private get whole(): Filled {
-    return { numEnvs: 1, moments: this.count, used: this.count }
+    return { numEnvs: 1, capacity: this.count, used: this.count }
   }
 }

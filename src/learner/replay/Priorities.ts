@@ -1,22 +1,23 @@
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
-import { type Filled, filledPart, restoreFilled } from "./filled.ts"
+import { type Filled, filledPart, restoreFilled } from "./storage.ts"
 import type { Stream } from "../../rng/Rng.ts"
 
 /**
- * Places drawn in proportion to a priority (Schaul et al. 2015, arXiv:1511.05952), by a tree of sums: drawing and
- * changing one take the logarithm of how many there are.
+ * Draws places in proportion to their priorities (Schaul et al. 2015, arXiv:1511.05952) with a tree of sums: to draw a
+ * place and to change a priority take time in the logarithm of the number of places.
  */
 export interface Priorities {
   readonly set: (place: number, priority: number) => void
-  /** Gives a place the greatest priority so far, so that it is drawn at least once. */
+  /** Gives a new place the greatest priority so far, so that it is likely to be drawn soon. */
   readonly setNew: (place: number) => void
+  /** Sets the priority to 0: the place is never drawn. */
   readonly clear: (place: number) => void
   readonly get: (place: number) => number
   readonly total: () => number
-  /** Draws places, one from each equal part of the total. */
+  /** Draws places; the total is divided into equal parts, and each part gives one place. */
   readonly draw: (random: Stream, places: Int32Array) => void
-  /** The priorities of the places that are filled; all others have none. */
+  /** The priorities of the filled places; all other priorities are 0. */
   readonly state: (filled: Filled) => NamedArrays
   readonly restore: (arrays: NamedArrays, filled: Filled) => void
 }
@@ -24,7 +25,7 @@ export interface Priorities {
 export const makePriorities = (capacity: number): Priorities => {
   let leaves = 1
   while (leaves < capacity) leaves *= 2
-  /** Node i has the children 2i and 2i + 1; the leaves are the second half. */
+  /** A binary tree: node i has the children 2i and 2i + 1, and the second half of the array are the leaves. */
   const sums = new Float64Array(2 * leaves)
   const greatest = Float64Array.of(1)
 
@@ -32,7 +33,7 @@ export const makePriorities = (capacity: number): Priorities => {
     if (priority > greatest[0]) greatest[0] = priority
     let node = leaves + place
     sums[node] = priority
-    // From its children each time: differences would add up their rounding.
+    // Sum up the children instead of adding the difference: rounding errors would accumulate.
     for (node >>= 1; node >= 1; node >>= 1) sums[node] = sums[2 * node] + sums[2 * node + 1]
   }
 
@@ -41,7 +42,7 @@ export const makePriorities = (capacity: number): Priorities => {
     let node = 1
     while (node < leaves) {
       node *= 2
-      // Rounding must not lead to a place without priority.
+      // Rounding must not lead to a place whose priority is 0.
       if (left >= sums[node] && sums[node + 1] > 0) {
         left -= sums[node]
         node++

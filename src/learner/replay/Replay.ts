@@ -1,88 +1,83 @@
-import { copyInto, Misfit, namedVector } from "../learnerState.ts"
-import type { NamedArrays } from "../Algorithm.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import type { Stream } from "../../rng/Rng.ts"
-
-import { type Filled, filledPart, restoreFilled } from "./filled.ts"
+import type { NamedArrays } from "../Algorithm.ts"
+import type { Arrays } from "../Batch.ts"
+import { copyInto, Misfit, namedVector } from "../learnerState.ts"
+import type { ReplayColumns } from "./definition.ts"
 import { Frames } from "./Frames.ts"
+import { type Filled, filledPart, restoreFilled } from "./storage.ts"
 
 /**
- * What was seen, a ring of moments: the newest `capacity` steps of N envs.
+ * A replay buffer: the newest `capacity` steps of N envs, in one ring for each env.
  *
- * A moment holds an env's observation, the action taken on it, the reward and how the step ended. What came next is the
- * env's next moment, so nothing is kept twice, except where an episode ended: its final observation is kept beside.
- * Everything of a moment but an image lies together, and an env's moments follow each other, so that drawing a transition
- * touches one place in memory.
+ * A step is an observation, the action taken there, the reward, and whether the episode ended. Its next observation is the
+ * env's next step in the ring, so no observation is stored twice; final observations of episodes are stored apart. A
+ * *place* is the index of a step in the buffer. All numbers of a step except images are contiguous, and so are the steps
+ * of an env, so that a transition is read from one region of memory.
  */
 export interface Replay {
-  /** Transitions that can be drawn. */
+  /** The number of transitions that can be drawn. */
   readonly size: () => number
-  /** Keeps the observations that the envs show, before they are acted on. */
-  readonly see: (envs: BatchEnv) => void
-  /** Keeps what was done and what came of it; the envs now show the next observations. */
+  /** Stores the envs' observations before their first step. */
+  readonly begin: (envs: BatchEnv) => void
+  /** Stores the actions and their results; the envs have taken the step and show the next observations. */
   readonly add: (actions: Float32Array | Int32Array, envs: BatchEnv) => void
-  /** Draws transitions uniformly: their places, for `gather`. */
+  /** Draws the places of transitions, each with the same probability, for `gather`. */
   readonly draw: (random: Stream, places: Int32Array) => void
-  /** Copies transitions of up to n steps out of the ring. */
+  /** Copies transitions of up to n steps from the buffer to the arrays of a batch. */
   readonly gather: (places: Int32Array, into: Transitions) => void
-  /** The place of an env's moment, so many steps before the one that is being filled. */
+  /** The place of the step that an env took `back` steps ago; 0 is the current step, which has no action yet. */
   readonly placeOf: (env: number, back: number) => number
+  /** The number of places. */
   readonly capacity: number
   readonly filled: () => Filled
-  /** What is filled, without a copy. */
+  /** Views of the filled part, not copies. */
   readonly state: () => NamedArrays
   readonly restore: (arrays: NamedArrays) => void
 }
 
-/** Where drawn transitions go, row after row. */
-export interface Transitions {
-  readonly observations: Float32Array
-  readonly actions: Float32Array | Int32Array
-  /** The discounted sum over the steps. */
-  readonly rewards: Float32Array
-  readonly nextObservations: Float32Array
-  /** What the value of the next observation counts: γⁿ, or 0 where the episode terminated. */
-  readonly discounts: Float32Array
-}
+/** The arrays of a batch, row after row. */
+export type Transitions = Arrays<Omit<ReplayColumns, "importance" | "noise">>
 
 export interface ReplayOptions {
   readonly numEnvs: number
   readonly observationSize: number
   readonly actionSize: number
-  /** Transitions in all, at least; whole steps of all envs are kept. */
+  /** How many transitions to store at least, over all envs; it is rounded up to whole steps of all envs. */
   readonly capacity: number
   readonly gamma: number
-  /** Steps that a transition spans. 1 by default. */
+  /** How many steps a transition spans; 1 by default. */
   readonly nsteps?: number
-  /** Observations are images, which are kept apart and in few bytes. */
+  /** Whether observations are images, which `Frames` stores in fewer bytes. */
   readonly images?: boolean
 }
 
 const terminatedFlag = 1
 const truncatedFlag = 2
 
-/** One moment more than can be drawn: the newest has an observation, but nothing came of it yet. */
-const momentsOf = ({ capacity, numEnvs, nsteps = 1 }: ReplayOptions): number => Math.ceil(capacity / numEnvs) + nsteps
+/** Steps of each env: the newest has an observation but no action yet, so there is one more than can be drawn. */
+const stepsPerEnvOf = ({ capacity, numEnvs, nsteps = 1 }: ReplayOptions): number =>
+  Math.ceil(capacity / numEnvs) + nsteps
 
-/** How much memory a full replay takes, without final observations; images as the bytes that they mostly are. */
+/** The bytes that a full buffer takes, without final observations, and with images as bytes. */
 export const replayBytes = (options: ReplayOptions): number => {
   const { numEnvs, observationSize, actionSize, images = false } = options
-  return momentsOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4)
+  return stepsPerEnvOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4)
 }
 
 export const makeReplay = (options: ReplayOptions): Replay => {
   const { numEnvs, observationSize: width, actionSize, gamma, nsteps = 1, images = false } = options
-  const moments = momentsOf(options)
-  const places = moments * numEnvs
+  const stepsPerEnv = stepsPerEnvOf(options)
+  const places = stepsPerEnv * numEnvs
   const rowWidth = (images ? 0 : width) + actionSize + 2
   const before = images ? 0 : width
-  /** Of each moment: the observation, the action, the reward, how the step ended. */
+  /** For each step: observation, action, reward, and the flag of its ending. */
   const rows = new Float32Array(places * rowWidth)
   const rewardAt = before + actionSize
   const endingAt = rewardAt + 1
   const frames = images ? new Frames(places, width) : undefined
   const finals = makeFinals(width)
-  /** The moment that is being filled, and how many before it are whole. */
+  /** The index of the current step in each ring, and the number of complete steps before it. */
   let head = 0
   let filled = 0
   let uniform = new Float64Array(0)
@@ -99,16 +94,16 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     for (let at = 0, base = place * rowWidth; at < width; at++) into[to + at] = rows[base + at]
   }
 
-  const see = (envs: BatchEnv): void => {
-    for (let env = 0; env < numEnvs; env++) writeObservation(env * moments + head, envs.observations, env)
+  const storeObservations = (envs: BatchEnv): void => {
+    for (let env = 0; env < numEnvs; env++) writeObservation(env * stepsPerEnv + head, envs.observations, env)
   }
 
-  /** The env's next moment. */
-  const after = (place: number): number => ((place + 1) % moments === 0 ? place + 1 - moments : place + 1)
+  /** The place of the next step of the same env. */
+  const after = (place: number): number => ((place + 1) % stepsPerEnv === 0 ? place + 1 - stepsPerEnv : place + 1)
 
   const add = (actions: Float32Array | Int32Array, envs: BatchEnv): void => {
     for (let env = 0; env < numEnvs; env++) {
-      const place = env * moments + head
+      const place = env * stepsPerEnv + head
       const at = place * rowWidth
       for (let element = 0; element < actionSize; element++) {
         rows[at + before + element] = actions[env * actionSize + element]
@@ -117,34 +112,34 @@ export const makeReplay = (options: ReplayOptions): Replay => {
       if (rows[at + endingAt] === truncatedFlag) finals.forget(place)
       const ending = envs.terminated[env] !== 0 ? terminatedFlag : envs.truncated[env] !== 0 ? truncatedFlag : 0
       rows[at + endingAt] = ending
-      // A terminal state's value is 0, whatever it looks like; one that was cut off at has a value.
+      // Only the final observation of a truncated episode is read: the value of a terminal state is 0.
       if (ending === truncatedFlag) finals.keep(place, envs.finalObservations, env)
     }
-    head = head + 1 === moments ? 0 : head + 1
-    filled = Math.min(filled + 1, moments - 1)
-    see(envs)
+    head = head + 1 === stepsPerEnv ? 0 : head + 1
+    filled = Math.min(filled + 1, stepsPerEnv - 1)
+    storeObservations(envs)
   }
 
   const size = (): number => Math.max(0, filled - nsteps + 1) * numEnvs
 
   const draw = (random: Stream, into: Int32Array): void => {
-    const oldest = (head - filled + moments) % moments
+    const oldest = (head - filled + stepsPerEnv) % stepsPerEnv
     const perEnv = Math.max(0, filled - nsteps + 1)
     const count = perEnv * numEnvs
     if (uniform.length !== into.length) uniform = new Float64Array(into.length)
     random.fillUniform(uniform)
     for (let index = 0; index < into.length; index++) {
-      // 53 random bits: no place is likelier than another by more than one part in 2⁵³ ÷ count.
+      // A uniform number has 53 random bits, so the probabilities of two places differ by at most a factor of 1 + count / 2⁵³.
       const drawn = Math.floor(uniform[index] * count)
       const env = numEnvs === 1 ? 0 : Math.floor(drawn / perEnv)
-      const moment = oldest + drawn - env * perEnv
-      into[index] = env * moments + (moment < moments ? moment : moment - moments)
+      const step = oldest + drawn - env * perEnv
+      into[index] = env * stepsPerEnv + (step < stepsPerEnv ? step : step - stepsPerEnv)
     }
   }
 
   const gather = (drawn: Int32Array, into: Transitions): void => {
     const { observations, actions, rewards, nextObservations, discounts } = into
-    // The endings first, in a loop so short that the waits for memory of many rows overlap: nearly half the time.
+    // Reading the endings first, in a loop this short, lets cache misses of many rows overlap; it saves nearly half the time.
     for (let row = 0; row < drawn.length; row++) discounts[row] = rows[drawn[row] * rowWidth + endingAt]
     for (let row = 0; row < drawn.length; row++) {
       let place = drawn[row]
@@ -169,10 +164,10 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     }
   }
 
-  const placeOf = (env: number, back: number): number => env * moments + ((head - back + moments) % moments)
+  const placeOf = (env: number, back: number): number => env * stepsPerEnv + ((head - back + stepsPerEnv) % stepsPerEnv)
 
-  /** Until the ring is full, its moments lie from 0 on; the one that is being filled has its observation already. */
-  const filledNow = (): Filled => ({ numEnvs, moments, used: filled + 1 })
+  /** Until a ring is full, its steps start at index 0; the current step counts, as it has an observation. */
+  const filledNow = (): Filled => ({ numEnvs, capacity: stepsPerEnv, used: filled + 1 })
 
   const state = (): NamedArrays => ({
     position: namedVector(Int32Array.of(head, filled)),
@@ -185,8 +180,12 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     const position = new Int32Array(2)
     copyInto(arrays, "position", position)
     const [savedHead, savedFilled] = position
-    if (!(savedHead >= 0 && savedHead < moments && (savedFilled === moments - 1 || savedFilled === savedHead))) {
-      throw new Misfit(`"position" is [${position.join(", ")}], which a memory of ${moments} moments can't be at`)
+    if (
+      !(savedHead >= 0 && savedHead < stepsPerEnv && (savedFilled === stepsPerEnv - 1 || savedFilled === savedHead))
+    ) {
+      throw new Misfit(
+        `"position" is [${position.join(", ")}], which is not possible in a ring of ${stepsPerEnv} steps`,
+      )
     }
     head = savedHead
     filled = savedFilled
@@ -195,10 +194,21 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     finals.restore(arrays)
   }
 
-  return { size, see, add, draw, gather, placeOf, capacity: places, filled: filledNow, state, restore }
+  return {
+    size,
+    begin: storeObservations,
+    add,
+    draw,
+    gather,
+    placeOf,
+    capacity: places,
+    filled: filledNow,
+    state,
+    restore,
+  }
 }
 
-/** Final observations by the place of their moment: few, so they are kept apart. */
+/** Stores final observations by the place of their step, apart from the others because they are few. */
 const makeFinals = (width: number) => {
   const slots = new Map<number, number>()
   const free: Array<number> = []
@@ -237,7 +247,7 @@ const makeFinals = (width: number) => {
       const places = arrays.finalPlaces?.data
       const kept = arrays.finals?.data
       if (!(places instanceof Int32Array) || !(kept instanceof Float32Array) || kept.length !== places.length * width) {
-        throw new Misfit(`"finalPlaces" and "finals" don't belong together`)
+        throw new Misfit(`"finalPlaces" and "finals" have lengths that do not match`)
       }
       slots.clear()
       free.length = 0

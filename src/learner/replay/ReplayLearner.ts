@@ -16,10 +16,10 @@ import { floatsOf, learnerPolicy, onnxPolicy, restoreState, statesOf } from "../
 import { actSpec, policySpec } from "../programs.ts"
 import { randomActions } from "../randomActions.ts"
 import { type PerNetwork, replayColumns, type ReplayConfig, type ReplayDefinition } from "./definition.ts"
-import { tooLarge } from "./limit.ts"
 import { errorsOutput, targetOf, updateSpec } from "./updateProgram.ts"
 import { makeReplay, type Replay, replayBytes, type ReplayOptions } from "./Replay.ts"
 import { prioritisedSampler, type Sampler, uniformSampler } from "./Sampler.ts"
+import { tooLarge } from "./storage.ts"
 
 /**
  * Makes a learner that collects transitions in a replay buffer and learns from batches that it draws from there: DQN, SAC
@@ -159,7 +159,7 @@ const collector = <N extends string, T extends N | "actor", S extends string>(
   let drawn = -1
 
   const collect = function* (envs: BatchEnv, { iteration, step }: Position): Steps<number> {
-    if (iteration === 0) replay.see(envs)
+    if (iteration === 0) replay.begin(envs)
     for (let t = 0; t < steps; t++) {
       const now = step + t * numEnvs
       const draw = Math.floor((iteration * steps + t) / noiseRepeat)

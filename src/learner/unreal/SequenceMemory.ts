@@ -1,7 +1,7 @@
 import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
-import { type Filled, filledPart, restoreFilled } from "../replay/filled.ts"
+import { type Filled, filledPart, restoreFilled } from "../replay/storage.ts"
 import { Frames } from "../replay/Frames.ts"
 import { copy, type Rollout } from "../rollout/Rollout.ts"
 
@@ -151,7 +151,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
   }
 
   /** Steps follow each other, each with all envs, from the beginning on until the memory is full. */
-  const filled = (): Filled => ({ numEnvs: 1, moments: places, used: position[1] * numEnvs })
+  const filled = (): Filled => ({ numEnvs: 1, capacity: places, used: position[1] * numEnvs })
 
   return {
     filled: () => position[1],

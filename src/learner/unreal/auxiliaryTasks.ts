@@ -31,7 +31,7 @@ import type { ActorCriticModel } from "../rollout/actorCriticModel.ts"
 import type { Auxiliary } from "../rollout/Auxiliary.ts"
 import type { Loss, Minibatch } from "../rollout/programs.ts"
 import { floatsOf } from "../learnerState.ts"
-import { tooLarge } from "../replay/limit.ts"
+import { tooLarge } from "../replay/storage.ts"
 import { needsImagesAndChoices } from "../requirements.ts"
 import { makeSequenceMemory, sequenceMemoryBytes } from "./SequenceMemory.ts"
 

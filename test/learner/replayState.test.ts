@@ -21,11 +21,11 @@ const replayFileOf = (env: Env, algorithm: Algorithm, totalSteps: number) =>
     return found?.[1].length ?? NaN
   })
 
-describe("the file of a replay memory", () => {
-  it.effect("is as large as what was seen, not as the memory", () =>
+describe("the saved file of a replay buffer", () => {
+  it.effect("is as large as the filled part, not as the whole buffer", () =>
     Effect.gen(function* () {
       const small = { hidden: [8], batchSize: 8, learningStarts: 40 }
-      // Two envs' 101 moments of 4 + 2 float32 are 4,848 bytes; a million of them were 24 MB.
+      // 101 steps of two envs, each 4 + 2 float32, are 4,848 bytes; a million would be 24 MB.
       assert.isBelow(yield* replayFileOf(Pendulum.env, Sac.make(small), 200), 8_000)
       const byPriority = Dqn.make({ ...small, prioritised: {}, bufferSize: 100_000 })
       assert.isBelow(yield* replayFileOf(CartPole.env, byPriority, 200), 12_000)
@@ -44,7 +44,7 @@ const played = (steps: number) => {
   const envs = Batch.make(CartPole.env, 2)
   envs.reset(1)
   const replay = makeReplay(options)
-  replay.see(envs)
+  replay.begin(envs)
   const actions = new Int32Array(2)
   for (let step = 0; step < steps; step++) {
     actions.fill(step % 2)
@@ -57,8 +57,8 @@ const played = (steps: number) => {
 const numbersIn = (arrays: NamedArrays): Record<string, ReadonlyArray<number>> =>
   Object.fromEntries(Object.entries(arrays).map(([name, { data }]) => [name, [...data]]))
 
-describe("a replay memory", () => {
-  it("is restored over another one that was fuller", () => {
+describe("a replay buffer", () => {
+  it("is restored over a buffer that was fuller", () => {
     const [few, many] = [played(7), played(90)]
     const before = numbersIn(few.state())
     many.restore(structuredClone(few.state()))
@@ -66,20 +66,20 @@ describe("a replay memory", () => {
     assert.strictEqual(many.size(), few.size())
   })
 
-  it("refuses arrays that are not saved by env", () => {
+  it("rejects arrays that are not saved by env", () => {
     const { "rows.0": rows, "rows.1": _, ...others } = played(90).state()
     assert.throws(() => makeReplay(options).restore({ ...others, rows }), `"rows.0" is missing`)
   })
 
-  it("refuses a position that it can't be at", () => {
+  it("rejects a position that is impossible", () => {
     const arrays = { ...played(7).state(), position: { shape: [2], data: Int32Array.of(3, 7) } }
     assert.throws(() => makeReplay(options).restore(arrays), `"position" is [3, 7]`)
   })
 })
 
 describe("priorities", () => {
-  it("of a memory that is part full are as large as that part, and replace what was there", () => {
-    const filled = { numEnvs: 2, moments: 50, used: 3 }
+  it("of a partly filled buffer are saved for that part, and replace all priorities when restored", () => {
+    const filled = { numEnvs: 2, capacity: 50, used: 3 }
     const [first, second] = [makePriorities(100), makePriorities(100)]
     for (const place of [0, 2, 51]) first.set(place, place + 1)
     for (let place = 0; place < 100; place++) second.set(place, 7)

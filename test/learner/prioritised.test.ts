@@ -1,0 +1,47 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import * as Dqn from "../../src/algorithms/Dqn.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import * as safetensors from "../../src/formats/safetensors.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Wrapper from "../../src/env/Wrapper.ts"
+import { RunStore } from "../../src/run/store/RunStore.ts"
+import { Recorder } from "../../src/run/record/Recorder.ts"
+import * as Train from "../../src/train/Train.ts"
+
+describe("prioritised replay", () => {
+  it.effect("draws complete transitions only: not the current step, and none whose later steps are missing", () =>
+    Effect.gen(function* () {
+      const [numEnvs, nsteps, bufferSize] = [2, 3, 40]
+      for (const totalSteps of [20, 40, 60, 98]) {
+        const store = RunStore.memory()
+        const result = yield* Train.run({
+          env: Wrapper.timeLimit(CartPole.env, 7),
+          numEnvs,
+          totalSteps,
+          algorithm: Dqn.make({ hidden: [8], batchSize: 4, learningStarts: 8, bufferSize, nsteps, prioritised: {} }),
+        }).pipe(Effect.provide(Layer.mergeAll(Wasm.layer, store.layer, Recorder.layerSilent)))
+        const path =
+          [...store.files.keys()]
+            .filter((file) => file.endsWith("/replay.safetensors"))
+            .sort()
+            .at(-1) ?? ""
+        const stepsPerEnv = bufferSize / numEnvs + nsteps
+        const saved = safetensors.decode(store.files.get(path) ?? new Uint8Array(0))
+        const steps = result.steps / numEnvs
+        for (let env = 0; env < numEnvs; env++) {
+          const priorities = saved[`priorities.${env}`]
+          if (priorities === undefined) return assert.fail("the priorities are saved")
+          const drawable = Array.from({ length: stepsPerEnv }, (_, step) => Number(priorities.data[step] ?? 0) > 0)
+          const head = steps % stepsPerEnv
+          const held = Math.min(steps, stepsPerEnv - 1)
+          const expected = Array.from({ length: stepsPerEnv }, (_, step) => {
+            const age = (head - step + stepsPerEnv) % stepsPerEnv
+            return age >= nsteps && age <= held
+          })
+          assert.deepEqual(drawable, expected, `${steps} steps, env ${env}`)
+        }
+      }
+    }),
+  )
+})

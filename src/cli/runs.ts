@@ -5,9 +5,17 @@ import { toCamelCase } from "../config/Config.ts"
 import { best } from "../run/find/best.ts"
 import { configReader } from "../run/find/configText.ts"
 import { diff } from "../run/find/diff.ts"
-import { parseFilter } from "../run/find/filter.ts"
 import { overview, overviewText } from "../run/find/overview.ts"
-import { eachRun, extraKeys, type Query, query, runLine, type RunLine, valuesOf } from "../run/find/query.ts"
+import {
+  eachRun,
+  extraKeys,
+  type Query,
+  query,
+  readFilter,
+  runLine,
+  type RunLine,
+  valuesOf,
+} from "../run/find/query.ts"
 import type { RunEntry } from "../run/find/RunEntry.ts"
 import { runFacts, type RunFacts } from "../run/find/RunFacts.ts"
 import { RunsError } from "../run/find/RunsError.ts"
@@ -252,7 +260,7 @@ const select = Effect.fnUntraced(function* (given: Selection) {
   const sort = Option.isNone(given.sort) ? undefined : yield* usage(prefixed("--sort", parseSort(given.sort.value)))
   const most = yield* limitOf(given.limit)
   const asked: Query = {
-    where: yield* usage(prefixed("--where", Effect.forEach(given.where, parseFilter))),
+    where: yield* usage(prefixed("--where", Effect.forEach(given.where, readFilter))),
     ...(given.finished || given.unfinished ? { finished: given.finished } : {}),
     ...(sort === undefined ? {} : { sort }),
     ...(most === undefined ? {} : { limit: most }),

@@ -1,6 +1,9 @@
 import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
 import { closest } from "./closest.ts"
+import { camelCase, isPlain, type Plain, snakeCase } from "./plain.ts"
 import { jsonOf, shortened } from "./text.ts"
+
+export { camelCase, isPlain, type Plain, snakeCase } from "./plain.ts"
 
 /**
  * Turns what people write (code, YAML, `--set`) into a checked config, or into one line for each thing that is wrong.
@@ -59,21 +62,6 @@ export interface Override {
   /** For messages: `--set`, `conf.yaml:3:5`. */
   readonly source: string
 }
-
-export type Plain = { readonly [key: string]: unknown }
-
-export const isPlain = (value: unknown): value is Plain =>
-  typeof value === "object" &&
-  value !== null &&
-  (Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null)
-
-export const camelCase = (key: string): string =>
-  key.startsWith("_")
-    ? key
-    : key.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()).replace(/_+$/, "")
-
-export const snakeCase = (key: string): string =>
-  key.startsWith("_") ? key : key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** What stands below this key is data, whose own keys are nobody's to rename. */
 const dataKey = "items"

@@ -1,4 +1,4 @@
-import { isPlain } from "../../config/Config.ts"
+import { isPlain } from "../../config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
 /** What a key of a run can be, for filters, orders and cells; undefined stands for a key that the run doesn't have. */

@@ -1,4 +1,4 @@
-import { isPlain } from "../../config/Config.ts"
+import { isPlain } from "../../config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
 /** One key that differs; a side without the key has none here either. */

@@ -1,6 +1,15 @@
-import { Effect } from "effect"
+/**
+ * Conditions on runs, in one language for `effect runs --where` and for the page's filter. This module and what it imports
+ * are plain functions without Effect or Node, so the page loads them as they are.
+ *
+ * @example
+ * ```ts
+ * parseFilter("validation > 400") // { filter: { key: "validation", operator: ">", value: "400" } }
+ * parseFilter("validation") // { problem: "validation: expected KEY=VALUE, or one of != < > <= >= between them" }
+ * parseSearch('ppo algorithm.learning_rate<1e-3 name="my run"') // one word, two filters
+ * ```
+ */
 import { isSameName } from "../identifier.ts"
-import { RunsError } from "./RunsError.ts"
 import { compareText } from "./RunEntry.ts"
 import { numberOf, type Value } from "./Value.ts"
 
@@ -14,27 +23,62 @@ export interface Filter {
 const operators = ["!=", "<=", ">=", "=", "<", ">"] as const
 export type Operator = (typeof operators)[number]
 
-const isOperator = (text: string): text is Operator => operators.some((operator) => operator === text)
+const operatorOf = (text: string): Operator | undefined =>
+  operators.find((operator) => operator === (text === "==" ? "=" : text))
 
-/** `KEY OPERATOR VALUE`: the first operator divides it, spaces around it don't count, `==` is `=`. */
-export const parseFilter = (text: string): Effect.Effect<Filter, RunsError> => {
-  const [, key = "", operator = "", value = ""] = /^(.*?)(!=|<=|>=|==|=|<|>)(.*)$/s.exec(text) ?? []
-  const plain = operator === "==" ? "=" : operator
-  return key.trim() !== "" && isOperator(plain)
-    ? Effect.succeed({ key: key.trim(), operator: plain, value: value.trim() })
-    : Effect.fail(new RunsError({ message: `${text}: expected KEY=VALUE, or one of != < > <= >= between them` }))
+/** Reads `KEY OPERATOR VALUE`. The first operator divides the text, spaces around it don't count, and `==` means `=`. */
+export const parseFilter = (text: string): { readonly filter: Filter } | { readonly problem: string } => {
+  const [, key = "", symbol = "", value = ""] = /^(.*?)(!=|<=|>=|==?|<|>)(.*)$/s.exec(text) ?? []
+  const operator = operatorOf(symbol)
+  return key.trim() !== "" && operator !== undefined
+    ? { filter: { key: key.trim(), operator, value: value.trim() } }
+    : { problem: `${text}: expected KEY=VALUE, or one of != < > <= >= between them` }
+}
+
+/** A line of a search field: words that a run's texts must contain, and filters that its values must pass. */
+export interface Search {
+  /** In lower case. */
+  readonly words: ReadonlyArray<string>
+  readonly filters: ReadonlyArray<Filter>
+  /** One line for each part that is no condition, such as `validation>` without a value. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/** A quoted text, or one without spaces. */
+const term = String.raw`"[^"]*"|[^\s"]\S*`
+const part = new RegExp(String.raw`([^\s=<>!"]+)\s*(!=|<=|>=|==?|<|>)\s*(${term}|$)|"([^"]*)"|(\S+)`, "g")
+
+/**
+ * Reads what people type into one search field: `ppo validation>400 name="my run"`. Parts are divided by spaces; spaces
+ * around an operator don't count; quotes hold a value with spaces together. A part without an operator is a word.
+ */
+export const parseSearch = (text: string): Search => {
+  const words: Array<string> = []
+  const filters: Array<Filter> = []
+  const problems: Array<string> = []
+  for (const [whole, key, symbol, value, quoted, word] of text.matchAll(part)) {
+    const operator = operatorOf(symbol)
+    if (operator === undefined) {
+      const plain = (quoted ?? word).toLowerCase()
+      if (/[=<>]/.test(plain) && quoted === undefined) problems.push(`${whole}: expected a key before the operator`)
+      else if (plain !== "") words.push(plain)
+    } else if (value === "") problems.push(`${whole.trim()}: expected a value after ${operator}`)
+    else filters.push({ key, operator, value: value.replace(/^"(.*)"$/, "$1") })
+  }
+  return { words, filters, problems }
 }
 
 export const formatFilter = ({ key, operator, value }: Filter): string => `${key}${operator}${value}`
 
 /**
- * Whether a run with this value passes. Numbers are compared as numbers (`1e-3` is `0.001`), texts as texts; a run that
- * doesn't have the key passes only `!=`. In a name, an environment and an algorithm `_` and `-` are the same.
+ * Tells whether a run passes a filter, by the run's value of the filter's key (`valueIn` of `keys.ts` looks it up). Numbers
+ * are compared as numbers (`1e-3` is `0.001`), texts as texts; a run without the key passes only `!=`. In a name, an
+ * environment and an algorithm `_` and `-` are the same.
  */
-export const passes = ({ key, operator, value: wanted }: Filter, found: Value | undefined): boolean => {
-  if (found === undefined) return operator === "!="
+export const passes = ({ key, operator, value: wanted }: Filter, value: Value | undefined): boolean => {
+  if (value === undefined) return operator === "!="
   const isName = names.has(key.replace(/^population\./, ""))
-  const order = isName && isSameName(String(found), wanted) ? 0 : orderOf(found, wanted)
+  const order = isName && isSameName(String(value), wanted) ? 0 : orderOf(value, wanted)
   switch (operator) {
     case "=":
       return order === 0
@@ -51,13 +95,13 @@ export const passes = ({ key, operator, value: wanted }: Filter, found: Value | 
   }
 }
 
-/** What is called after files, agents' types and data sets, in which `history_agent` is `history-agent`. */
+/** The keys whose values are derived from the names of files, agents' types and data sets: `history_agent` is `history-agent`. */
 const names = new Set(["name", "environment", "algorithm"])
 
-/** NaN where one isn't before, at or after the other: of a number and a text, or of null and anything else. */
-const orderOf = (found: Value, wanted: string): number => {
-  if (typeof found === "string") return compareText(found, wanted)
-  if (typeof found !== "number") return String(found) === wanted ? 0 : NaN
+/** NaN where the two have no order: a number and a text, or null and anything else. */
+const orderOf = (value: Value, wanted: string): number => {
+  if (typeof value === "string") return compareText(value, wanted)
+  if (typeof value !== "number") return String(value) === wanted ? 0 : NaN
   const number = numberOf(wanted)
-  return number === undefined ? NaN : found - number
+  return number === undefined ? NaN : value - number
 }

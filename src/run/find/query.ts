@@ -1,7 +1,7 @@
 /** Which runs, and in which order: what can be told from their paths is told first, and files are read for the rest. */
 import { Effect } from "effect"
-import { type Filter, formatFilter, passes } from "./filter.ts"
-import { isKnownKey, unknownKey, valueOf, valueOfEntry } from "./lookup.ts"
+import { type Filter, formatFilter, parseFilter, passes } from "./filter.ts"
+import { keyProblem, valueOf, valueOfEntry } from "./lookup.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import type { RunFacts, RunState } from "./RunFacts.ts"
 import { RunsError } from "./RunsError.ts"
@@ -33,12 +33,18 @@ export const valuesOf = Effect.fnUntraced(function* (
   { entries, asked }: { readonly entries: ReadonlyArray<RunEntry>; readonly asked: string },
 ): Effect.fn.Return<ReadonlyArray<Value | undefined>, RunsError> {
   const values = yield* eachRun(runs, (run) => valueOf(run, key))
-  if (runs.length > 0 && !isKnownKey(key, entries) && values.every((value) => value === undefined)) {
-    const problem = yield* unknownKey(key, runs)
+  if (values.every((value) => value === undefined)) {
+    const problem = yield* keyProblem(key, runs, entries)
     if (problem !== undefined) return yield* new RunsError({ message: `${asked}: ${problem}` })
   }
   return values
 })
+
+/** Reads a condition of the command line; see `filter.ts`. */
+export const readFilter = (text: string): Effect.Effect<Filter, RunsError> => {
+  const parsed = parseFilter(text)
+  return "filter" in parsed ? Effect.succeed(parsed.filter) : Effect.fail(new RunsError({ message: parsed.problem }))
+}
 
 export const query = Effect.fnUntraced(function* (
   entries: ReadonlyArray<RunEntry>,

@@ -1,10 +1,20 @@
-import { Effect, Exit } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { type Filter, formatFilter, type Operator, parseFilter, passes } from "../../../src/run/find/filter.ts"
+import {
+  type Filter,
+  formatFilter,
+  type Operator,
+  parseFilter,
+  parseSearch,
+  passes,
+} from "../../../src/run/find/filter.ts"
 import type { Value } from "../../../src/run/find/Value.ts"
 
-const parse = (text: string): Filter => Effect.runSync(parseFilter(text))
+const parse = (text: string): Filter => {
+  const parsed = parseFilter(text)
+  if ("problem" in parsed) throw new Error(parsed.problem)
+  return parsed.filter
+}
 const holds = (text: string, value: Value | undefined): boolean => passes(parse(text), value)
 
 const operator = fc.constantFrom<Operator>("=", "!=", "<", ">", "<=", ">=")
@@ -31,14 +41,11 @@ describe("a filter", () => {
   it("is read from any text, or refused in one line that begins with it", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom("a", "=", "<", ">", "!", " ", ".", "1") }), (text) => {
-        const exit = Effect.runSyncExit(parseFilter(text))
-        if (Exit.isSuccess(exit)) {
-          assert.notStrictEqual(exit.value.key, "")
-          assert.notMatch(exit.value.key, /[=<>]/)
-        } else {
-          const error = Effect.runSync(Effect.flip(parseFilter(text)))
-          assert.isTrue(error.message.startsWith(`${text}: expected KEY=VALUE`))
-        }
+        const parsed = parseFilter(text)
+        if ("filter" in parsed) {
+          assert.notStrictEqual(parsed.filter.key, "")
+          assert.notMatch(parsed.filter.key, /[=<>]/)
+        } else assert.isTrue(parsed.problem.startsWith(`${text}: expected KEY=VALUE`))
       }),
     )
   })
@@ -88,4 +95,40 @@ describe("a filter", () => {
       assert.strictEqual(holds(text, found), expected)
     })
   }
+})
+
+describe("a search", () => {
+  it("has words and filters, divided by spaces", () => {
+    const search = parseSearch('PPO algorithm.learning_rate<1e-3  validation > 400 name="my run" "two words"')
+    assert.deepStrictEqual(search, {
+      words: ["ppo", "two words"],
+      filters: [
+        { key: "algorithm.learning_rate", operator: "<", value: "1e-3" },
+        { key: "validation", operator: ">", value: "400" },
+        { key: "name", operator: "=", value: "my run" },
+      ],
+      problems: [],
+    })
+  })
+
+  it("names each part that is no condition, and keeps the others", () => {
+    const search = parseSearch("ppo validation> =3")
+    assert.deepStrictEqual(search.words, ["ppo"])
+    assert.deepStrictEqual(search.filters, [{ key: "validation", operator: ">", value: "=3" }])
+    assert.deepStrictEqual(parseSearch("ppo validation>").problems, ["validation>: expected a value after >"])
+    assert.deepStrictEqual(parseSearch("<3").problems, ["<3: expected a key before the operator"])
+  })
+
+  it("reads every filter as it was written", () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.record({ key: fc.stringMatching(/^[a-z][a-z_.]*$/), operator, value: fc.stringMatching(/^[a-z0-9.-]+$/) }),
+        ),
+        (filters) => {
+          assert.deepStrictEqual(parseSearch(filters.map(formatFilter).join(" ")).filters, filters)
+        },
+      ),
+    )
+  })
 })

@@ -2,9 +2,8 @@ import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { toPath } from "../../../src/run/identifier.ts"
 import { configReader } from "../../../src/run/find/configText.ts"
-import { parseFilter } from "../../../src/run/find/filter.ts"
 import { pick, type Usable } from "../../../src/run/find/pick.ts"
-import { type Query, query, runLine } from "../../../src/run/find/query.ts"
+import { type Query, query, readFilter, runLine } from "../../../src/run/find/query.ts"
 import { entryOf } from "../../../src/run/find/RunEntry.ts"
 import { runFacts } from "../../../src/run/find/RunFacts.ts"
 import { parseSort } from "../../../src/run/find/sort.ts"
@@ -64,7 +63,7 @@ interface Asked {
 const ask = Effect.fnUntraced(function* ({ where = [], sort, rest = {} }: Asked, source = memorySource(files)) {
   const configs = configReader()
   const asked: Query = {
-    where: yield* Effect.forEach(where, parseFilter),
+    where: yield* Effect.forEach(where, readFilter),
     ...(sort === undefined ? {} : { sort: yield* parseSort(sort) }),
     ...rest,
   }

@@ -1,0 +1,159 @@
+/**
+ * Says what a key of a run means, in one place for `effect runs` and for the page. A key is looked up in this order: what
+ * every run has (`name`, `seed`, `state` …); a variable of the run's population; a key of metrics.json that this library
+ * writes; a key of config.yaml; any other key of metrics.json. `population.KEY`, `config.KEY` and `metrics.KEY` name the
+ * place themselves.
+ *
+ * Like `filter.ts`, this module is plain functions, which the page loads as they are.
+ *
+ * @example
+ * ```ts
+ * placesOf("algorithm.learning_rate") // the population's variable, then config.yaml, then metrics.json
+ * unknownKey("algoritm", knownKeys([])) // "no run has the key algoritm; did you mean algorithm?"
+ * ```
+ */
+import { closest } from "../../config/closest.ts"
+import { snakeCase } from "../../config/plain.ts"
+import { leaves } from "./diff.ts"
+import type { RunEntry } from "./RunEntry.ts"
+import { dataAt, type Value, valueOfData, valueOfText } from "./Value.ts"
+
+export const ownKeys = [
+  "time",
+  "name",
+  "commit",
+  "seed",
+  "path",
+  "state",
+  "steps",
+  "validation",
+  "best_validation",
+] as const
+
+/** A key that every run has by itself, whatever its config says. */
+export type OwnKey = (typeof ownKeys)[number]
+
+const isOwn = (key: string): key is OwnKey => ownKeys.some((own) => own === key)
+
+/** The keys of metrics.json that this library writes; a test compares them with the Schemas of results. */
+const metricKeys = new Set([
+  "run_dir",
+  "steps",
+  "episodes",
+  "mean_score",
+  "mean_return",
+  "validation",
+  "failed_validations",
+  "digest",
+  "wall_seconds",
+  "steps_per_second",
+  "train_steps",
+  "train_episodes",
+  "failed_validation_episodes",
+  "usage",
+  // Not validation.episodes: that is a setting of the config.
+  "validation.step",
+  "validation.mean_return",
+  "validation.std_return",
+])
+
+/** A place in which the value of a key can be. */
+export type Place =
+  | { readonly in: "facts"; readonly key: OwnKey }
+  | { readonly in: "population"; readonly variable: string }
+  | { readonly in: "config"; readonly path: ReadonlyArray<string> }
+  | { readonly in: "metrics"; readonly path: ReadonlyArray<string> }
+
+/** Keys whose value has another name in some kinds of runs. */
+const synonyms: Readonly<Record<string, ReadonlyArray<Place>>> = {
+  environment: ["environment", "env", "train_dataset", "validation_dataset", "dataset"].map((key): Place => ({
+    in: "config",
+    path: [key],
+  })),
+  algorithm: ["algorithm", "agent"].map((key): Place => ({ in: "config", path: [key] })),
+  episodes: ["train_episodes", "episodes"].map((key): Place => ({ in: "metrics", path: [key] })),
+}
+
+/** The places in which a key's value is looked up: the first that has one counts. */
+export const placesOf = (key: string): ReadonlyArray<Place> => {
+  if (isOwn(key)) {
+    const own: Place = { in: "facts", key }
+    // The path of a run in the flat layout says neither.
+    return key === "name" || key === "seed" ? [own, { in: "config", path: [key] }] : [own]
+  }
+  const [first, ...rest] = key.split(".")
+  const path = [first, ...rest].map(snakeCase)
+  if (first === "population" && rest.length > 0) return [{ in: "population", variable: rest.join(".") }]
+  if ((path[0] === "config" || path[0] === "metrics") && rest.length > 0) {
+    return [path[0] === "config" ? { in: "config", path: path.slice(1) } : { in: "metrics", path: path.slice(1) }]
+  }
+  const variable: Place = { in: "population", variable: key }
+  const plain = path.join(".")
+  if (Object.hasOwn(synonyms, plain)) return [variable, ...synonyms[plain]]
+  const inMetrics: Place = { in: "metrics", path }
+  return metricKeys.has(plain) ? [variable, inMetrics] : [variable, { in: "config", path }, inMetrics]
+}
+
+/** The value of a key that the run's path alone tells; undefined where the path doesn't. */
+export const valueInEntry = (entry: RunEntry, place: Place): Value | undefined => {
+  if (place.in === "population") {
+    return Object.hasOwn(entry.population, place.variable) ? valueOfText(entry.population[place.variable]) : undefined
+  }
+  if (place.in !== "facts") return undefined
+  const { key } = place
+  return key === "time" || key === "name" || key === "commit" || key === "seed" || key === "path"
+    ? entry[key]
+    : undefined
+}
+
+/** A run whose files have been read. A fact is undefined, or null, where the run doesn't have it. */
+export interface RunValues {
+  readonly entry: RunEntry
+  readonly facts: Readonly<Partial<Record<OwnKey, Value | undefined>>>
+  /** As config.yaml and metrics.json have them. */
+  readonly config: unknown
+  readonly metrics: unknown
+}
+
+const valueAt = ({ entry, facts, config, metrics }: RunValues, place: Place): Value | undefined => {
+  if (place.in === "config") return valueOfData(dataAt(config, place.path))
+  if (place.in === "metrics") return valueOfData(dataAt(metrics, place.path))
+  const value = valueInEntry(entry, place)
+  if (value !== undefined || place.in === "population") return value
+  return facts[place.key] ?? undefined
+}
+
+/** Looks up a key in a run that is read; undefined where the run doesn't have it. */
+export const valueIn = (run: RunValues, key: string): Value | undefined => {
+  let value: Value | undefined
+  for (const place of placesOf(key)) {
+    const here = valueAt(run, place)
+    if (here !== undefined && here !== null) return here
+    value = here === undefined ? value : here
+  }
+  return value
+}
+
+/** Tells whether it is no mistake that none of these runs has the key. */
+export const isKnownKey = (key: string, entries: ReadonlyArray<RunEntry>): boolean =>
+  isOwn(key) ||
+  metricKeys.has(key.split(".").map(snakeCase).join(".")) ||
+  entries.some(({ population }) => Object.hasOwn(population, key))
+
+/** Every key by which these runs can be filtered and sorted. */
+export const knownKeys = (
+  runs: ReadonlyArray<Pick<RunValues, "entry" | "config" | "metrics">>,
+): ReadonlyArray<string> => {
+  const keys = new Set<string>([...ownKeys, ...Object.keys(synonyms)])
+  for (const { entry } of runs) for (const variable of Object.keys(entry.population)) keys.add(variable)
+  for (const { config, metrics } of runs) {
+    for (const tree of [config, metrics]) for (const leaf of leaves(tree).keys()) keys.add(leaf)
+  }
+  return [...keys]
+}
+
+/** The message for a key that no run has, with the key that was probably meant. */
+export const unknownKey = (key: string, known: ReadonlyArray<string>): string => {
+  const meant = closest(key, known)
+  return `no run has the key ${key}${meant === undefined ? "" : `; did you mean ${meant}?`}`
+}

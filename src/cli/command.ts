@@ -2,17 +2,17 @@ import { Cause, Effect, Exit, Logger, Option } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import manifest from "../../package.json" with { type: "json" }
 import { messageOf, oneLine } from "../config/text.ts"
-import { colored } from "./colors.ts"
-import { presenter } from "./help.ts"
-import { writeError } from "./output.ts"
-import { placeIn, type UserCodeError } from "./userCode.ts"
+import { colored } from "./output/colors.ts"
+import { presenter } from "./output/help.ts"
+import { writeError } from "./output/output.ts"
+import { placeIn, type UserCodeError } from "./userCode/userCode.ts"
 
 /** The code of each subcommand, in the order of the help; loaded when it is asked for, so that the command starts fast. */
 const subcommands = {
-  init: async () => (await import("./init.ts")).init,
-  run: async () => (await import("./run.ts")).run,
-  eval: async () => (await import("./evaluate.ts")).evaluate,
-  replay: async () => (await import("./replay.ts")).replay,
+  init: async () => (await import("./init/init.ts")).init,
+  run: async () => (await import("./run/run.ts")).run,
+  eval: async () => (await import("./evaluate/evaluate.ts")).evaluate,
+  replay: async () => (await import("./replay/replay.ts")).replay,
   export: async () => (await import("./export.ts")).exporting,
   runs: async () => (await import("./runs.ts")).runs,
   ui: async () => (await import("./ui.ts")).ui,

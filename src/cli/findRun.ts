@@ -11,7 +11,7 @@ import { runFacts } from "../run/find/RunFacts.ts"
 import type { RunSource } from "../run/find/RunSource.ts"
 import { findRuns, silentSource } from "../run/find/source-node.ts"
 import { defaultResultsDir } from "./flags.ts"
-import { writeError } from "./output.ts"
+import { writeError } from "./output/output.ts"
 import { UsageError } from "./UsageError.ts"
 import * as Layout from "../run/Layout.ts"
 

@@ -3,8 +3,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { command, exitCodeOf } from "./command.ts"
 import { endWithSweep } from "./sweep/part.ts"
-import { UserProcess } from "./userCode.ts"
-import { importing, strayErrors, watch } from "./userProcess.ts"
+import { UserProcess } from "./userCode/userCode.ts"
+import { importing, strayErrors, watch } from "./userCode/userProcess.ts"
 
 // The first Ctrl-C lets the run save itself; another, not of the same burst, doesn't wait for that.
 let interruptedAt: number | undefined

@@ -24,9 +24,9 @@ import { diskSource, findRuns } from "../run/find/source-node.ts"
 import { type Column, fitted } from "../run/find/fitted.ts"
 import { type Cell, cell, table } from "../run/find/text.ts"
 import { type Value, valueOfData } from "../run/find/Value.ts"
-import { colored, coloredState } from "./colors.ts"
+import { colored, coloredState } from "./output/colors.ts"
 import { findRun, lookupDir as resultsDir, runArgument } from "./findRun.ts"
-import { writeError, writeOut } from "./output.ts"
+import { writeError, writeOut } from "./output/output.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** `effect runs`: what is in a results folder, found again. */

@@ -5,10 +5,10 @@ import { Argument, Command, Flag } from "effect/cli"
 import { isLoopback } from "../dashboard/guard.ts"
 import type { DashboardError } from "../dashboard/results-node.ts"
 import { findRuns, silentSource } from "../run/find/source-node.ts"
-import { colored } from "./colors.ts"
+import { colored } from "./output/colors.ts"
 import { runFolder } from "./findRun.ts"
 import { defaultResultsDir } from "./flags.ts"
-import { writeError, writeOut } from "./output.ts"
+import { writeError, writeOut } from "./output/output.ts"
 import { UsageError } from "./UsageError.ts"
 
 const flags = {

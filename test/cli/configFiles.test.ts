@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
-import { loadTraining, yamlOverrides } from "../../src/cli/loadTraining.ts"
-import { setting } from "../../src/cli/overrides.ts"
+import { loadTraining, yamlOverrides } from "../../src/cli/userCode/loadTraining.ts"
+import { setting } from "../../src/cli/run/overrides.ts"
 
 /** What is said of a file as a training and as `--config`, without its folder. */
 const messagesOf = (write: (file: string) => void) =>

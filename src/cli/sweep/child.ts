@@ -10,7 +10,7 @@ import { decodeReturnFile } from "../../run/evaluation.ts"
 import { parseMetrics } from "../../run/finishedResult.ts"
 import { RunResult } from "../../run/RunResult.ts"
 import { AnyResult, toRunResult } from "../../run/RuntimeResult.ts"
-import { stepSignal } from "../stepSignal.ts"
+import { stepSignal } from "../run/stepSignal.ts"
 import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
 import * as Layout from "../../run/Layout.ts"
 

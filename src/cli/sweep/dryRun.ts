@@ -5,7 +5,7 @@ import type { Given } from "../flags.ts"
 import { settingOf } from "./command.ts"
 import type { SweepFolder } from "./folder.ts"
 import { columns } from "./metrics.ts"
-import { writeOut } from "../output.ts"
+import { writeOut } from "../output/output.ts"
 import type { PlannedRun } from "./plan.ts"
 
 /** Where each run would be, and what it would be told; a new one's time is not known yet. */

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { camelCase, snakeCase } from "../../config/Config.ts"
-import { settingValue } from "../settingValue.ts"
+import { settingValue } from "../run/settingValue.ts"
 import { UsageError } from "../UsageError.ts"
 
 /**

@@ -1,0 +1,64 @@
+import { Effect, FileSystem, Path, type PlatformError } from "effect"
+import manifest from "../../../package.json" with { type: "json" }
+import { prettyJson } from "../../config/text.ts"
+
+/** What a program needs around it, where somebody starts in an empty folder: a package, the compiler's settings. */
+const packageFile = prettyJson({ private: true, type: "module" })
+
+const compilerFile = `{
+  "compilerOptions": {
+    "target": "es2024",
+    "module": "nodenext",
+    "strict": true,
+    "skipLibCheck": true,
+    // Node runs the sources as they are: imports end in .ts, and nothing but types is removed.
+    "noEmit": true,
+    "allowImportingTsExtensions": true,
+    "erasableSyntaxOnly": true,
+    "verbatimModuleSyntax": true
+  }
+}
+`
+
+export interface Project {
+  /** The names of the files that were written. */
+  readonly written: ReadonlyArray<string>
+  /** The command that installs the library; undefined where it is installed. */
+  readonly install: string | undefined
+}
+
+/**
+ * Makes a folder a project if it is in none: writes package.json and tsconfig.json where there is no package.json in it or
+ * above it. No file is overwritten.
+ */
+export const startProject = Effect.fnUntraced(function* (
+  folder: string,
+  options: { readonly checkout: string; readonly isProgram: boolean },
+): Effect.fn.Return<Project, PlatformError.PlatformError, FileSystem.FileSystem | Path.Path> {
+  const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
+  const folders = [folder]
+  for (let above = paths.dirname(folder); above !== folders[folders.length - 1]; above = paths.dirname(above)) {
+    folders.push(above)
+  }
+  const has = (name: string) =>
+    Effect.map(
+      Effect.forEach(folders, (above) => fs.exists(paths.join(above, name))),
+      (found) => found.includes(true),
+    )
+  const isInstalled = folders.includes(options.checkout) || (yield* has("node_modules/effect-rl"))
+  const { version, dependencies } = manifest
+  const install = isInstalled ? undefined : `npm install effect-rl@${version} effect@${dependencies.effect}`
+  if (!options.isProgram || (yield* has("package.json"))) return { written: [], install }
+
+  const written: Array<string> = []
+  for (const [name, text] of [
+    ["package.json", packageFile],
+    ["tsconfig.json", compilerFile],
+  ] as const) {
+    const path = paths.join(folder, name)
+    if (yield* fs.exists(path)) continue
+    yield* fs.writeFileString(path, text, { flag: "wx" })
+    written.push(name)
+  }
+  return { written, install }
+})

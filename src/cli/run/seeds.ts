@@ -1,0 +1,23 @@
+import { Effect } from "effect"
+import { shortened } from "../../config/text.ts"
+import { UsageError } from "../UsageError.ts"
+
+/** Each is a training of its own. */
+const mostSeeds = 10_000
+
+/** `1..10`, `1,2,5`, or a mixture. */
+export const parseSeeds = Effect.fnUntraced(function* (
+  text: string,
+): Effect.fn.Return<ReadonlyArray<number>, UsageError> {
+  const wrong = (problem: string) => new UsageError({ message: `--seeds ${shortened(text)}: ${problem}` })
+  const ranges = text.split(",").map((part) => {
+    const [, from, to = from] = /^(\d+)(?:\.\.(\d+))?$/.exec(part.trim()) ?? []
+    return { from: Number(from), length: Number(to) - Number(from) + 1 }
+  })
+  const total = ranges.reduce((sum, { length }) => sum + length, 0)
+  const malformed = "expected seeds like 1..10 or 1,2,5, none of them twice"
+  if (!ranges.every(({ length }) => length >= 1)) return yield* wrong(malformed)
+  if (total > mostSeeds) return yield* wrong(`expected at most ${mostSeeds} seeds, found ${total}`)
+  const seeds = ranges.flatMap(({ from, length }) => Array.from({ length }, (_, index) => from + index))
+  return new Set(seeds).size === seeds.length ? seeds : yield* wrong(malformed)
+})

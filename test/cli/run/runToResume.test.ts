@@ -1,0 +1,55 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { scoresOf } from "../crash.ts"
+import { effect, program, resultOf, withFolder, write } from "../effect.ts"
+
+const settings = "totalSteps: 8192, validation: { everySteps: 2000, episodes: 2 }, checkpoint: { everySteps: 1000 }"
+
+describe("a run is the same run", () => {
+  it("when it is done twice", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(settings))
+      const args = ["run", file, "--results-dir", join(folder, "results"), "--json", "--quiet"]
+      const [first, second] = [resultOf(await effect(args)), resultOf(await effect(args))]
+      assert.strictEqual(first.digest, second.digest)
+      assert.deepStrictEqual(scoresOf(first.runDir), scoresOf(second.runDir))
+      assert.notStrictEqual(resultOf(await effect([...args, "--seed", "2"])).digest, first.digest)
+    }))
+
+  it("when it is repeated from its own config.yaml", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(settings))
+      const args = ["--results-dir", join(folder, "results"), "--json", "--quiet"]
+      const first = resultOf(await effect(["run", file, ...args, "--seed", "3"]))
+      const again = resultOf(await effect(["run", join(first.runDir, "config.yaml"), ...args]))
+      assert.strictEqual(again.digest, first.digest)
+    }))
+
+  it("when the newest checkpoint is damaged: the one before it is taken, and run.log says so", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(settings))
+      const args = ["run", file, "--results-dir", join(folder, "results"), "--json", "--quiet"]
+      const whole = resultOf(await effect(args))
+      writeFileSync(join(whole.runDir, "checkpoints/latest/weights.safetensors"), "torn")
+      const resumed = resultOf(await effect([...args, "--resume", whole.runDir]))
+      assert.strictEqual(resumed.digest, whole.digest)
+      assert.include(readFileSync(join(whole.runDir, "run.log"), "utf8"), "is damaged")
+    }))
+})
+
+describe("a run that is finished", () => {
+  it("is not done again when it is resumed, which is said, and goes on with more steps", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program("totalSteps: 1024"))
+      const first = resultOf(await effect(["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]))
+      const again = await effect(["run", file, "--resume", first.runDir])
+      assert.strictEqual(again.code, 0, again.stderr)
+      assert.match(
+        again.stdout,
+        /^this run is finished, and nothing has changed; train it further with a larger --total-steps\n1024/,
+      )
+      const further = await effect(["run", file, "--resume", first.runDir, "--total-steps", "2048"])
+      assert.match(further.stdout, /^2048 steps/)
+    }))
+})

@@ -35,8 +35,44 @@ export const fieldsOf = (file: string, name: string): Fields => {
   return fields
 }
 
+/** Fields with a name of their own that other fields spread, such as `networkFields`. */
+export interface Group {
+  readonly name: string
+  readonly file: string
+  /** Keys that the spread leaves out. */
+  readonly without: ReadonlyArray<string>
+}
+
+/** The groups of fields that `const NAME = { …, }` or `const NAME = Schema.Struct({ … })` spreads, in order. */
+export const groupsOf = (file: string, name: string): ReadonlyArray<Group> => {
+  const text = read(file)
+  const body = new RegExp(`\\bconst ${name} = (?:Schema\\.Struct\\()?\\{\\n([^]*?)\\n\\}`).exec(text)?.[1]
+  if (body === undefined) {
+    const [, whole] = new RegExp(`\\bconst ${name} = Schema\\.Struct\\((\\w+)\\)`).exec(text) ?? []
+    return whole === undefined ? [] : [groupAt(file, whole)]
+  }
+  return [...body.matchAll(/^ {2}\.\.\.(\w+),$/gm)].map(([, spread]) => groupAt(file, spread))
+}
+
+/** Finds where a group is declared: in this file, in a file that it imports, or as the rest of another group. */
+const groupAt = (file: string, name: string): Group => {
+  const text = read(file)
+  const [, left, whole] = new RegExp(`\\bconst \\{([^}]*)\\.\\.\\.${name} \\} = (\\w+)`).exec(text) ?? []
+  if (whole !== undefined) {
+    const without = [...left.matchAll(/(\w+)(?:: \w+)?,/g)].map(([, key]) => key)
+    return { ...groupAt(file, whole), without }
+  }
+  if (new RegExp(`\\bconst ${name} = `).test(text)) return { name, file, without: [] }
+  const from = importOf(text, name)
+  if (from === undefined) throw new Error(`${file}: ${name} is neither declared nor imported`)
+  return groupAt(join(dirname(file), from), name)
+}
+
+const importOf = (text: string, name: string): string | undefined =>
+  new RegExp(`import (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from "(\\.[^"]+)"`).exec(text)?.[1]
+
 const importedFields = (file: string, text: string, name: string): Fields => {
-  const from = new RegExp(`import (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from "(\\.[^"]+)"`).exec(text)?.[1]
+  const from = importOf(text, name)
   if (from === undefined) throw new Error(`${file}: there are no fields called ${name}`)
   return fieldsOf(join(dirname(file), from), name)
 }

@@ -1,6 +1,6 @@
-// Writes what editors show of settings in code: an interface for each algorithm (src/algorithms/options/), for a training, for
-// a run of agents that talk, and for a model, with the comments and defaults of the Schemas. A type that is made of a Schema
-// has no comments.
+// Writes the interfaces of settings that editors show: for each algorithm (src/algorithms/options/), for a training, for a run
+// of agents that talk, and for a model, with the comments and defaults of the Schemas. (A type that is inferred from a Schema
+// has no comments.)
 //   npm run settings
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -12,7 +12,7 @@ import { LmConfig } from "../src/lm/LmConfig.ts"
 import { Settings, ValidationSettings } from "../src/train/Settings.ts"
 import { RunSettings } from "../src/runtime/RuntimeConfig.ts"
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
-import { type Fields, fieldsOf, nestedFields } from "./fields.ts"
+import { type Fields, fieldsOf, type Group, groupsOf, nestedFields } from "./fields.ts"
 
 interface Options {
   readonly name: string
@@ -20,10 +20,20 @@ interface Options {
   readonly about: string
   readonly schema: Schema.Codec<Plain, Plain>
   readonly fields: Fields
-  /** What is decoded with the field in question, to see its defaults. */
+  /** Values of required keys, with which the other keys are decoded to see their defaults. */
   readonly base?: Plain
   readonly without?: ReadonlyArray<string>
+  /** Interfaces whose members this one has, too; it writes only members that differ from theirs. */
+  readonly bases?: ReadonlyArray<Base>
 }
+
+interface Base {
+  readonly name: string
+  readonly members: Members
+}
+
+/** The text of each member of an interface, with its comment, by its key. */
+type Members = ReadonlyMap<string, string>
 
 const typeOf = (ast: SchemaAST.AST, describe: (ast: SchemaAST.Objects) => string): string => {
   if (SchemaAST.isUnion(ast)) return ast.types.map((type) => typeOf(type, describe)).join(" | ")
@@ -53,19 +63,18 @@ const defaultOf = ({ schema, base = {} }: Options, key: string, nested: boolean)
 
 const members = (ast: SchemaAST.AST, describe: (key: string, type: SchemaAST.AST) => string): string =>
   SchemaAST.isObjects(ast)
-    ? ast.propertySignatures
-        .map(({ name, type }) => {
-          const key = String(name)
-          const optional = SchemaAST.isOptional(type) ? "?" : ""
-          return describe(key, type).replace("KEY", `readonly ${key}${optional}`)
-        })
-        .join("\n")
+    ? ast.propertySignatures.map(({ name, type }) => named(describe(String(name), type), String(name), type)).join("\n")
     : ""
 
-const interfaceOf = (options: Options): string => {
-  const { name, about, schema, fields, without = [] } = options
-  const body = members(SchemaAST.toEncoded(schema.ast), (key, type) => {
-    if (without.includes(key)) return ""
+/** Puts the key of a member in its place. */
+const named = (text: string, key: string, type: SchemaAST.AST): string =>
+  text.replace("KEY", `readonly ${key}${SchemaAST.isOptional(type) ? "?" : ""}`)
+
+const membersOf = (options: Options): Members => {
+  const { schema, fields, without = [] } = options
+  const ast = SchemaAST.toEncoded(schema.ast)
+  if (!SchemaAST.isObjects(ast)) return new Map()
+  const member = (key: string, type: SchemaAST.AST): string => {
     const field = fields.get(key)
     const defaults = defaultOf(options, key, true)
     const block = (ast: SchemaAST.Objects): string => {
@@ -79,22 +88,115 @@ const interfaceOf = (options: Options): string => {
         return `${comment(within?.get(inner)?.meaning, byDefault)}KEY: ${text}`
       })}\n}`
     }
-    return `${comment(field?.meaning, defaultOf(options, key, false))}KEY: ${typeOf(type, block)}\n`
-  })
-  return `/** ${about} */\nexport interface ${name} {\n${body.trim()}\n}\n`
+    const text = `${comment(field?.meaning, defaultOf(options, key, false))}KEY: ${typeOf(type, block)}\n`
+    return named(text, key, type)
+  }
+  return new Map(
+    ast.propertySignatures
+      .map(({ name, type }) => [String(name), type] as const)
+      .filter(([key]) => !without.includes(key))
+      .map(([key, type]) => [key, member(key, type)]),
+  )
+}
+
+const interfaceOf = (options: Options): string => {
+  const { name, about, bases = [] } = options
+  const isInherited = (key: string, text: string): boolean => {
+    const inherited = bases.flatMap((base) => base.members.get(key) ?? [])
+    return inherited.length > 0 && inherited.every((other) => other === text)
+  }
+  const own = [...membersOf(options)].filter(([key, text]) => !isInherited(key, text)).map(([, text]) => text)
+  const heading = [
+    `export interface ${name}`,
+    ...(bases.length === 0 ? [] : [bases.map((base) => base.name).join(", ")]),
+  ]
+  return `/** ${about} */\n${heading.join(" extends ")} {\n${own.join("\n").trim()}\n}\n`
 }
 
 const header = "// Written by `npm run settings` from the Schema and the comments on it.\n\n"
 
-const algorithm = (name: string): readonly [path: string, text: string] => {
-  const title = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
-  const schema = name === "bc" ? BcConfig : Effect.runSync(byName(name, "")).schema
-  const fields = fieldsOf(`src/algorithms/${title}.ts`, `${title}Config`)
-  const about = `The settings of \`${title}.make\`.`
-  return [
-    `src/algorithms/options/${title}.ts`,
-    header + interfaceOf({ name: `${title}Options`, about, schema, fields }),
+const titleOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`
+
+/** `networkFields` is called `NetworkOptions`, and `ppoFields` is `PpoOptions`. */
+const interfaceName = (group: string): string => titleOf(group).replace(/Fields?$/, "Options")
+
+const isOfAlgorithm = (group: string): boolean => algorithmNames.some((name) => group === `${name}Fields`)
+
+const algorithmNames = [...names, "bc"]
+
+/** The groups of fields that configs of algorithms share, by their names, those that others build on first. */
+const groups = new Map<string, Group & { readonly schema: Options["schema"] }>()
+
+const addGroups = async (file: string, name: string): Promise<void> => {
+  for (const group of groupsOf(file, name)) {
+    await addGroups(group.file, group.name)
+    if (groups.has(group.name)) continue
+    const module: Readonly<Record<string, Readonly<Record<string, Schema.Codec<unknown, unknown>>>>> = await import(
+      `../${group.file}`
+    )
+    groups.set(group.name, { ...group, schema: Schema.Struct(module[group.name]) })
+  }
+}
+
+for (const name of algorithmNames) await addGroups(`src/algorithms/${titleOf(name)}.ts`, `${titleOf(name)}Config`)
+
+const optionsOf = (name: string, file: string): Options => {
+  const group = groups.get(name)
+  if (group === undefined) throw new Error(`${name}: expected a group of fields, found none`)
+  return {
+    name: interfaceName(name),
+    about: `Settings that several algorithms share: \`${name}\`.`,
+    schema: group.schema,
+    fields: fieldsOf(file, name),
+    bases: basesOf(file, name),
+  }
+}
+
+/**
+ * The interfaces that a group or a config extends. A group of which a key is left out is replaced by the groups below it:
+ * editors show no comments of members that went through `Omit`.
+ */
+const basesOf = (file: string, name: string, without: ReadonlyArray<string> = []): ReadonlyArray<Base> =>
+  groupsOf(file, name).flatMap((group): ReadonlyArray<Base> => {
+    const left = [...without, ...group.without]
+    const members = membersOf(optionsOf(group.name, group.file))
+    return left.some((key) => members.has(key))
+      ? basesOf(group.file, group.name, left)
+      : [{ name: interfaceName(group.name), members }]
+  })
+
+/** Imports of the interfaces that these bases name, and that this file doesn't declare. */
+const importsOf = (bases: ReadonlyArray<Base>): string => {
+  const used = bases.map(({ name }) => name)
+  const ofAlgorithms = used.filter((name) => isOfAlgorithm(groupName(name)))
+  const shared = used.filter((name) => !isOfAlgorithm(groupName(name))).sort()
+  const lines = [
+    ...ofAlgorithms.map((name) => `import type { ${name} } from "./${name.replace(/Options$/, "")}.ts"`),
+    ...(shared.length === 0 ? [] : [`import type { ${shared.join(", ")} } from "./shared.ts"`]),
   ]
+  return lines.length === 0 ? "" : `${lines.join("\n")}\n\n`
+}
+
+const groupName = (interfaceName: string): string =>
+  `${interfaceName.charAt(0).toLowerCase()}${interfaceName.slice(1).replace(/Options$/, "Fields")}`
+
+const algorithm = (name: string): readonly [path: string, text: string] => {
+  const title = titleOf(name)
+  const schema = name === "bc" ? BcConfig : Effect.runSync(byName(name, "")).schema
+  const file = `src/algorithms/${title}.ts`
+  const fields = fieldsOf(file, `${title}Config`)
+  const about = `The settings of \`${title}.make\`.`
+  const group = groups.get(`${name}Fields`)
+  const bases = group === undefined ? basesOf(file, `${title}Config`) : basesOf(group.file, group.name)
+  const text = interfaceOf({ name: `${title}Options`, about, schema, fields, bases })
+  return [`src/algorithms/options/${title}.ts`, header + importsOf(bases) + text]
+}
+
+const shared = (): readonly [path: string, text: string] => {
+  const texts = [...groups.values()]
+    .filter(({ name }) => !isOfAlgorithm(name))
+    .map(({ name, file }) => interfaceOf(optionsOf(name, file)))
+  return ["src/algorithms/options/shared.ts", header + texts.join("\n")]
 }
 
 const training = (): readonly [path: string, text: string] => {
@@ -146,7 +248,7 @@ const model = (): readonly [path: string, text: string] => {
 
 /** The files as they should be but for their format, by their paths. */
 export const optionFiles = (): ReadonlyMap<string, string> =>
-  new Map([...[...names, "bc"].map(algorithm), training(), runtime(), model()])
+  new Map([...algorithmNames.map(algorithm), shared(), training(), runtime(), model()])
 
 const root = new URL("../", import.meta.url)
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -25,7 +25,7 @@ import { learnerPolicy, namedVector, onnxPolicy, restoreState, statesOf } from "
 import { type ActorCritic, actorCritic } from "../model/ActorCritic.ts"
 import { toEnvAction } from "../model/actions.ts"
 import { networkFields, type Weights } from "../model/trunk.ts"
-import { vinField } from "../model/valueIteration.ts"
+import { planningFields } from "../model/valueIteration.ts"
 import { actionKind } from "../learner/rollout/programs.ts"
 
 /**
@@ -34,7 +34,7 @@ import { actionKind } from "../learner/rollout/programs.ts"
  */
 export const BcConfig = Schema.Struct({
   ...networkFields,
-  ...vinField,
+  ...planningFields,
   /** The learning rate of Adam. */
   learningRate: withDefault(positive, 1e-3),
   /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. */

@@ -21,7 +21,7 @@ export const Planning = Schema.Struct({
 })
 export type Planning = typeof Planning.Type
 
-export const vinField = {
+export const planningFields = {
   /** The settings of a planner below the heads, for maps as images: `{}` takes its defaults; null uses no planner. */
   planning: withDefault(Schema.NullOr(Planning), null),
 }

@@ -37,7 +37,8 @@ const others = [
     name: "Train",
     before: "Train.run({",
     keys: Object.keys(Schema.decodeSync(Settings)({ env: "", algorithm: {}, totalSteps: 1 })).filter(
-      (key) => !["env", "algorithm"].includes(key),
+      // Only a file states the kind of its run.
+      (key) => !["kind", "env", "algorithm"].includes(key),
     ),
     fields: fieldsOf("src/train/Settings.ts", "Settings"),
     nested: {
@@ -49,7 +50,7 @@ const others = [
   {
     name: "Runtime",
     before: "Runtime.run({",
-    keys: Object.keys(Schema.decodeSync(RunSettings)({})),
+    keys: Object.keys(Schema.decodeSync(RunSettings)({})).filter((key) => key !== "kind"),
     fields: fieldsOf("src/runtime/RuntimeConfig.ts", "RunSettings"),
     nested: { "runtime.validationFreq": "The number of ended episodes between two validations" },
   },

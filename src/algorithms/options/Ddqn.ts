@@ -1,88 +1,15 @@
 // Written by `npm run settings` from the Schema and the comments on it.
 
+import type { ExplorationOptions, LearningOptions, NetworkOptions } from "./shared.ts"
+
 /** The settings of `Ddqn.make`. */
-export interface DdqnOptions {
-  /**
-   * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
-   * `TicTacToe.selfPlay`.
-   *
-   * @default 0.99
-   */
-  readonly gamma?: number
-
-  /**
-   * The global norm that gradients are scaled down to; 0 does not limit them.
-   *
-   * @default 0.5
-   */
-  readonly maxGradNorm?: number
-
-  /**
-   * The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it.
-   *
-   * @default "linear"
-   */
-  readonly schedule?: "constant" | "linear"
-
-  /**
-   * The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`.
-   *
-   * @default "GAE"
-   */
-  readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
-
-  /**
-   * The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says.
-   *
-   * @default "nstep"
-   */
-  readonly trainMode?: "nstep" | "onestep"
-
-  /**
-   * The sizes of the hidden layers; for images, of those after the convolutions.
-   *
-   * @default [64,64]
-   */
-  readonly hidden?: ReadonlyArray<number>
-
+export interface DdqnOptions extends LearningOptions, ExplorationOptions, NetworkOptions {
   /**
    * The activation function between layers.
    *
    * @default "relu"
    */
   readonly activation?: "tanh" | "relu"
-
-  /**
-   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
-   *
-   * @default null
-   */
-  readonly convolutions?: ReadonlyArray<{
-    readonly filters: number
-    readonly kernel: number
-    readonly stride: number
-  }> | null
-
-  /**
-   * The probability of a random action at the start of the run.
-   *
-   * @default 1
-   */
-  readonly epsilonStart?: number
-
-  /**
-   * The probability of a random action after the first `explorationFraction` of the run.
-   *
-   * @default 0.05
-   */
-  readonly epsilonEnd?: number
-
-  /**
-   * The share of the run in which that probability falls linearly.
-   *
-   * @default 0.2
-   */
-  readonly explorationFraction?: number
 
   /**
    * The learning rate of Adam.

@@ -1,14 +1,9 @@
 // Written by `npm run settings` from the Schema and the comments on it.
 
-/** The settings of `Dqn.make`. */
-export interface DqnOptions {
-  /**
-   * The discount factor of future rewards.
-   *
-   * @default 0.99
-   */
-  readonly gamma?: number
+import type { ExplorationOptions, NetworkOptions, ReplayOptions } from "./shared.ts"
 
+/** The settings of `Dqn.make`. */
+export interface DqnOptions extends ReplayOptions, ExplorationOptions, NetworkOptions {
   /**
    * The number of transitions that the replay buffer holds.
    *
@@ -24,60 +19,11 @@ export interface DqnOptions {
   readonly batchSize?: number
 
   /**
-   * The number of env steps before the first update; their actions are random.
-   *
-   * @default 1000
-   */
-  readonly learningStarts?: number
-
-  /**
    * The number of env steps between two updates, over all envs.
    *
    * @default 4
    */
   readonly trainEvery?: number
-
-  /**
-   * The number of gradient steps in each update.
-   *
-   * @default 1
-   */
-  readonly gradientSteps?: number
-
-  /**
-   * The number of rewards in a transition before its target continues with the value.
-   *
-   * @default 1
-   */
-  readonly nsteps?: number
-
-  /**
-   * The global norm that gradients are scaled down to; 0 does not limit them.
-   *
-   * @default 0
-   */
-  readonly maxGradNorm?: number
-
-  /**
-   * The probability of a random action at the start of the run.
-   *
-   * @default 1
-   */
-  readonly epsilonStart?: number
-
-  /**
-   * The probability of a random action after the first `explorationFraction` of the run.
-   *
-   * @default 0.05
-   */
-  readonly epsilonEnd?: number
-
-  /**
-   * The share of the run in which that probability falls linearly.
-   *
-   * @default 0.2
-   */
-  readonly explorationFraction?: number
 
   /**
    * The sizes of the hidden layers.
@@ -92,17 +38,6 @@ export interface DqnOptions {
    * @default "relu"
    */
   readonly activation?: "tanh" | "relu"
-
-  /**
-   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
-   *
-   * @default null
-   */
-  readonly convolutions?: ReadonlyArray<{
-    readonly filters: number
-    readonly kernel: number
-    readonly stride: number
-  }> | null
 
   /**
    * The learning rate of Adam.

@@ -1,87 +1,15 @@
 // Written by `npm run settings` from the Schema and the comments on it.
 
+import type { NetworkOptions, ReplayOptions } from "./shared.ts"
+
 /** The settings of `Td3.make`. */
-export interface Td3Options {
-  /**
-   * The discount factor of future rewards.
-   *
-   * @default 0.99
-   */
-  readonly gamma?: number
-
-  /**
-   * The number of transitions that the replay buffer holds.
-   *
-   * @default 1000000
-   */
-  readonly bufferSize?: number
-
-  /**
-   * The number of transitions that an update learns from.
-   *
-   * @default 256
-   */
-  readonly batchSize?: number
-
-  /**
-   * The number of env steps before the first update; their actions are random.
-   *
-   * @default 1000
-   */
-  readonly learningStarts?: number
-
-  /**
-   * The number of env steps between two updates, over all envs; it is rounded up to whole steps of all envs.
-   *
-   * @default 1
-   */
-  readonly trainEvery?: number
-
-  /**
-   * The number of gradient steps in each update.
-   *
-   * @default 1
-   */
-  readonly gradientSteps?: number
-
-  /**
-   * The number of rewards in a transition before its target continues with the value.
-   *
-   * @default 1
-   */
-  readonly nsteps?: number
-
-  /**
-   * The global norm that gradients are scaled down to; 0 does not limit them.
-   *
-   * @default 0
-   */
-  readonly maxGradNorm?: number
-
-  /**
-   * The sizes of the hidden layers; for images, of those after the convolutions.
-   *
-   * @default [64,64]
-   */
-  readonly hidden?: ReadonlyArray<number>
-
+export interface Td3Options extends ReplayOptions, NetworkOptions {
   /**
    * The activation function between layers.
    *
    * @default "relu"
    */
   readonly activation?: "tanh" | "relu"
-
-  /**
-   * The convolutions for image observations [channels, height, width]; null chooses them by the image's size.
-   *
-   * @default null
-   */
-  readonly convolutions?: ReadonlyArray<{
-    readonly filters: number
-    readonly kernel: number
-    readonly stride: number
-  }> | null
 
   /**
    * The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes.

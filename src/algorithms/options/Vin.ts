@@ -1,7 +1,9 @@
 // Written by `npm run settings` from the Schema and the comments on it.
 
+import type { MemoryOptions } from "./shared.ts"
+
 /** The settings of `Vin.make`. */
-export interface VinOptions {
+export interface VinOptions extends MemoryOptions {
   /**
    * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
    * `TicTacToe.selfPlay`.
@@ -37,21 +39,6 @@ export interface VinOptions {
    * @default "nstep"
    */
   readonly trainMode?: "nstep" | "onestep"
-
-  /**
-   * The number of units of an LSTM after the hidden layers; 0 makes a network without memory.
-   *
-   * @default 0
-   */
-  readonly lstm?: number
-
-  /**
-   * The number of steps that gradients flow back through the memory; it must divide `nsteps`. 0 is the whole
-   * rollout.
-   *
-   * @default 0
-   */
-  readonly sequence?: number
 
   /**
    * The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon.

@@ -5,6 +5,7 @@ import type { Parser } from "../../src/agent/Parser.ts"
 import * as Tool from "../../src/agent/Tool.ts"
 import * as ToolAgent from "../../src/agent/ToolAgent.ts"
 import * as MultiTextEnv from "../../src/task/MultiTextEnv.ts"
+import type { Feedback } from "../../src/task/Feedback.ts"
 import * as TextEnv from "../../src/task/TextEnv.ts"
 import * as Delegating from "../../src/episode/protocols/Delegating.ts"
 import * as MultiAgentSync from "../../src/episode/protocols/MultiAgentSync.ts"
@@ -109,7 +110,7 @@ const agentOf = (world: World, traceTokens: boolean): Effect.Effect<Agent> =>
     Effect.orDie,
   )
 
-const told = (score: number): TextEnv.Feedback => ({ score, target: null, message: "" })
+const told = (score: number): Feedback => ({ score, target: null, message: "" })
 const tools = [{ name: "lookup", description: "finds", parameters: {} }]
 
 const envOf = ({ goal, scores, ownMaxSteps }: World): TextEnv.TextEnv =>

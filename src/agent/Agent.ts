@@ -14,7 +14,7 @@
  * ```
  */
 import { type Effect, Schema } from "effect"
-import type { Feedback } from "../task/TextEnv.ts"
+import type { Feedback } from "../task/Feedback.ts"
 import { ChatMessage, Completion, ToolSpec } from "../lm/Chat.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type { AgentError } from "./AgentError.ts"

@@ -1,5 +1,5 @@
 /**
- * Many copies of one env, stepped together.
+ * Steps many copies of one env together.
  *
  * @example
  * ```ts
@@ -15,32 +15,32 @@ import type { Stream } from "../rng/Rng.ts"
 import type { AutoReset, BatchArrays, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
-import { oneLine } from "../config/text.ts"
-import { describe } from "./internal/describe.ts"
+import { describe, oneLine } from "../config/text.ts"
 import { batchOf, copyFrom, errorAt, type Columns, type Kernel } from "./internal/episodes.ts"
 import { fromText, NotPlain, toText } from "./internal/plainData.ts"
 import { sizeOf, type Space } from "./Space.ts"
 import { utf8 } from "../config/utf8.ts"
 
 export interface Options {
-  /** What happens when an episode ends. `same-step` by default. */
+  /** What to do when an episode ends. Default: `same-step`. */
   readonly autoReset?: AutoReset
-  /** The number of the first env: with it, the envs of one batch can be shared out among several. 0 by default. */
+  /** The index of the first env; set it to split the envs of one batch over several. Default: 0. */
   readonly firstIndex?: number
-  /** Where the batch is to keep what it hands out; its own arrays by default. */
+  /** The arrays to write results to. Default: new ones. */
   readonly arrays?: BatchArrays
 }
 
 /**
- * A batch of any env: the env's own `batch` where it has one, else its pure functions one by one.
+ * Makes a batch of any env. It uses the env's own `batch` if there is one, otherwise it steps the env's pure functions
+ * one by one.
  *
- * Env i's episode k draws from the stream (seed, ...path, firstIndex + i, "episode", k) for its reset and its steps, so
- * what happens in it depends neither on the other envs nor on how many there are.
+ * Episode k of env i draws its reset and its steps from the stream (seed, ...path, firstIndex + i, "episode", k). So an
+ * episode depends neither on the other envs nor on their number.
  */
 export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
   env.batch?.(checkedCount(env, numEnvs), complete(env, options)) ?? oneByOne(env, numEnvs, options)
 
-/** A batch that steps its envs one by one through the env's pure functions, whether or not the env has a faster way. */
+/** Makes a batch that steps the env's pure functions one by one, even if the env has a batch of its own. */
 export const oneByOne = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
   batchOf(env, checkedCount(env, numEnvs), complete(env, options), (columns) => pureKernel(env, columns))
 
@@ -55,14 +55,14 @@ const checkedCount = (env: Env, numEnvs: number): number => {
   if (Number.isInteger(numEnvs) && numEnvs >= 1) return numEnvs
   throw new EnvError({
     env: env.id,
-    message: `${env.id}: a batch of ${numEnvs} envs; it must be a whole number of at least 1`,
+    message: `${env.id}: numEnvs: expected a whole number from 1, found ${numEnvs}`,
   })
 }
 
-/** Envs are stepped thousands of times between two turns of the event loop, so nothing in them can be waited for. */
+/** Envs are stepped thousands of times between two turns of the event loop, so a step cannot wait for a promise. */
 const unlessAsync = (value: unknown): string => (value instanceof Promise ? " (it must not be async)" : "")
 
-/** States and streams in plain arrays; every value that the env's code hands out is checked. */
+/** Holds states and streams in plain arrays, and checks every value that the env's code returns. */
 const pureKernel = (env: Env, columns: Columns): Kernel => {
   const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
   const size = sizeOf(env.observationSpace)
@@ -73,7 +73,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     errorAt(env.id, index, episodes[index], step, message, userStack)
 
   const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
-    // Ours, with its place in it already.
+    // The error is ours and names the env and step already.
     if (error instanceof EnvError && error.index !== undefined) return error
     const what =
       error instanceof EnvError
@@ -94,7 +94,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     let zero = 0
     for (let at = 0; at < size; at++) {
       observations[offset + at] = seen[at]
-      // NaN and the infinities, and nothing else, leave something over.
+      // This adds 0 for finite numbers, and NaN for NaN and the infinities.
       zero += observations[offset + at] - observations[offset + at]
     }
     if (zero === 0) return
@@ -191,7 +191,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   }
 }
 
-/** A box's action is a new array each time: an env may keep it in its state. */
+/** Returns a new array for each action of a box, since an env may keep it in its state. */
 const actionReader = (space: Space): ((actions: Float32Array | Int32Array, index: number) => ActionOf<Space>) => {
   if (space._tag === "Discrete") return (actions, index) => actions[index]
   const size = sizeOf(space)

@@ -13,18 +13,18 @@ export type AutoReset = "same-step" | "next-step" | "disabled"
 
 export type Snapshot = Readonly<Record<string, Float64Array | Float32Array | Int32Array | Uint8Array>>
 
-/** What an env's own `batch` is asked for. */
+/** The options passed to an env's own `batch`. */
 export interface BatchOptions {
   readonly autoReset: AutoReset
-  /** The number of the batch's first env in the paths of random streams: where several batches share a seed and path. */
+  /** The index of the batch's first env in the paths of random streams, for batches that share a seed and a path. */
   readonly firstIndex: number
-  /** Truncates at this many steps; no limit when left out. */
+  /** Truncates episodes at this many steps. Default: no limit. */
   readonly maxSteps?: number | undefined
-  /** Where the batch is to keep what it hands out, for who shares it with others; used where the lengths fit. */
+  /** The arrays to write results to, if their lengths match: a caller shares them with other threads. */
   readonly arrays?: BatchArrays | undefined
 }
 
-/** What a batch hands out, row after row. */
+/** The results of a batch, one row per env. */
 export interface BatchArrays {
   readonly observations: Float32Array
   readonly finalObservations: Float32Array
@@ -34,8 +34,8 @@ export interface BatchArrays {
 }
 
 /**
- * N copies of an env stepped together. Arrays are flat, row after row, and the same objects for the batch's whole life:
- * `step` overwrites them. No allocation a step.
+ * N copies of an env that are stepped together. Arrays are flat, one row per env, and the same objects for the life of
+ * the batch: `step` overwrites them. A step allocates nothing.
  */
 export interface BatchEnv {
   readonly id: string
@@ -46,23 +46,28 @@ export interface BatchEnv {
   readonly observationSize: number
   /** 1 for a discrete action. */
   readonly actionSize: number
-  /** What the policy sees next: after an auto-reset in the same step, the first observation of the new episode. */
+  /** The observations to act on. After an auto-reset in the same step: the first observation of the new episode. */
   readonly observations: Float32Array
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
-  /** Where an episode ended in this step, its last observation (before any reset); elsewhere unspecified. */
+  /**
+   * The last observation of each env whose episode ended in this step, before any reset; unspecified for the others.
+   */
   readonly finalObservations: Float32Array
-  /** Starts episode 0 of every env: episode k of env i draws from the stream (seed, ...path, firstIndex + i, "episode", k). */
+  /**
+   * Starts episode 0 of every env. Episode k of env i draws from the stream (seed, ...path, firstIndex + i, "episode",
+   * k).
+   */
   readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => void
-  /** Starts the next episode of the envs whose mask is not 0, whether or not their last one ended. */
+  /** Starts the next episode of each env whose mask is not 0, whether or not its last episode ended. */
   readonly restart: (mask: Uint8Array) => void
-  /** numEnvs × actionSize numbers; a discrete action is its number. Throws EnvError. */
+  /** Takes numEnvs × actionSize numbers; a discrete action is its index. Throws an `EnvError`. */
   readonly step: (actions: Float32Array | Int32Array) => void
-  /** A drawing of one of the envs, where the env has one. */
+  /** Draws one of the envs, if the env can be drawn. */
   readonly renderText?: (index: number) => string
   readonly renderSvg?: (index: number) => string
-  /** Everything needed to go on from here, bit for bit. */
+  /** Returns all that is needed to continue from here, bit for bit. */
   readonly snapshot: () => Snapshot
   readonly restore: (snapshot: Snapshot) => void
 }

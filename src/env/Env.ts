@@ -1,5 +1,5 @@
 /**
- * An environment as a value: where an episode begins, what is seen of a state, and what a step does.
+ * An environment as a value: how an episode begins, what the agent observes of a state, and what a step does.
  *
  * @example
  * ```ts
@@ -23,13 +23,11 @@ import { closest } from "../config/closest.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { BatchEnv, BatchOptions } from "./BatchEnv.ts"
 import { EnvError } from "./EnvError.ts"
-import { describe } from "./internal/describe.ts"
+import { describe } from "../config/text.ts"
 import type { Box, Discrete, Space } from "./Space.ts"
 import { isModule } from "./ui/module.ts"
 
-export { check, type Fault } from "./check.ts"
-
-/** The number of a discrete action, or the numbers of a continuous one. */
+/** The index of a discrete action, or the numbers of a continuous one. */
 export type ActionOf<A extends Space> = A extends Discrete
   ? number
   : A extends Box
@@ -41,43 +39,44 @@ export interface Transition<State> {
   readonly reward: number
   /** The env reached a terminal state. */
   readonly terminated: boolean
-  /** The env cut the episode off by itself (a time limit is better given as `maxSteps`). */
+  /** The env itself cut the episode off. For a time limit, use `maxSteps`. */
   readonly truncated?: boolean
 }
 
 /**
- * An environment as a value: pure functions over a state of plain data (numbers, strings, arrays, typed arrays,
- * objects), so that it can be batched, checkpointed and replayed without its author doing anything for it.
+ * An environment: pure functions over a state of plain data (numbers, strings, arrays, typed arrays, objects). Any env
+ * can be batched, checkpointed and replayed without work by its author.
  *
- * `Env` alone, without parameters, is any env: its functions are declared as methods so that every env is one.
+ * `Env` without parameters is the type of any env: its functions are declared as methods, so every env is assignable to
+ * it.
  */
 export interface Env<State = unknown, A extends Space = Space> {
   readonly id: string
   readonly observationSpace: Box
   readonly actionSpace: A
-  /** Truncates at this many steps. */
+  /** Truncates episodes at this many steps. */
   readonly maxSteps?: number
-  /** The mean return at which the task counts as solved, where one is agreed on. */
+  /** The mean return at which the task counts as solved, if there is an agreed one. */
   readonly rewardThreshold?: number
   reset(random: Stream): State
   observe(state: State): ArrayLike<number>
   step(state: State, action: ActionOf<A>, random: Stream): Transition<State>
-  /** A drawing of a state: lines of text, or one SVG document. */
+  /** Draws a state as lines of text or as an SVG document. */
   renderText?(state: State): string
   renderSvg?(state: State): string
   /**
-   * How it is drawn on a canvas: the text of an ES module that exports `init(canvas, options)` and `render(ui_state,
-   * parameters, state, action)`, for a browser to load; the state is given to it as JSON. `Ui` says more.
+   * Draws a state on a canvas: the text of an ES module for a browser that exports `init(canvas, options)` and
+   * `render(ui_state, parameters, state, action)`. The state is passed as JSON. See `Ui`.
    */
   readonly ui?: string
   /**
-   * Many of it stepped together, where that can be done faster than one by one, with the same results to the bit.
-   * `undefined` where it doesn't do what the options ask for: then they are stepped one by one.
+   * Steps many copies together, with the same results to the bit, if that is faster than one by one. Returns
+   * `undefined` if it doesn't support the options; then the copies are stepped one by one.
    */
   batch?(numEnvs: number, options: BatchOptions): BatchEnv | undefined
 }
 
-/** What an env's author writes: the same fields, with their types checked strictly. */
+/** The argument of `make`: the fields of `Env`, with function types that are checked strictly. */
 export interface Definition<State, A extends Space> {
   readonly id: string
   readonly observationSpace: Box
@@ -94,9 +93,10 @@ export interface Definition<State, A extends Space> {
 }
 
 /**
- * An env from its definition, which is checked: a missing or wrong field is an `EnvError` that names it.
+ * Makes an env. A missing or wrong field throws an `EnvError` that names it.
  *
- * The state's type is what `reset` returns; the action is a `number` in a discrete space and numbers in a box.
+ * The type of the state is what `reset` returns. An action is a `number` in a discrete space and several numbers in a
+ * box.
  */
 export const make = <State, A extends Space>(definition: Definition<State, A>): Env<State, A> => {
   const problem = firstProblem(definition)
@@ -108,15 +108,15 @@ export const make = <State, A extends Space>(definition: Definition<State, A>): 
 
 const firstProblem = (definition: unknown): string | undefined => {
   if (typeof definition !== "object" || definition === null) return `expected an object, found ${describe(definition)}`
-  const given: Readonly<Record<string, unknown>> = { ...definition }
-  const name = typeof given["id"] === "string" ? given["id"] : "env"
-  const unknown = Object.keys(given).find((key) => !(key in fields))
+  const values: Readonly<Record<string, unknown>> = { ...definition }
+  const name = typeof values["id"] === "string" ? values["id"] : "env"
+  const unknown = Object.keys(values).find((key) => !(key in fields))
   for (const [key, { expected, holds, required }] of Object.entries(fields)) {
-    const value = given[key]
+    const value = values[key]
     if (value === undefined && !required) continue
     if (holds(value)) continue
     const misspelt = value === undefined && unknown !== undefined && closest(unknown, [key]) !== undefined
-    const hint = misspelt ? ` (is "${unknown}" meant to be it?)` : ""
+    const hint = misspelt ? `; rename "${unknown}"?` : ""
     return `${name}: "${key}" must be ${expected}, found ${describe(value)}${hint}`
   }
   if (unknown === undefined) return undefined
@@ -148,7 +148,7 @@ const fields: Readonly<Record<string, Field>> = {
     holds: (value) => tagOf(value) === "Box" || tagOf(value) === "Discrete",
   },
   maxSteps: {
-    expected: "a whole number of at least 1",
+    expected: "a whole number from 1",
     required: false,
     holds: (value) => typeof value === "number" && Number.isInteger(value) && value >= 1,
   },

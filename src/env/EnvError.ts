@@ -1,19 +1,19 @@
 import { Schema } from "effect"
 
 /**
- * An env that went wrong, or was used wrongly: it threw, it gave a reward or an observation that is not finite, or it
- * was handed an action that is none of its own. The message is one line that says which env, where and what.
+ * An env that failed or was used wrongly: its code threw, a reward or an observation is not finite, or an action is not
+ * in its space. The message is one line that names the env, the step and the problem.
  */
 export class EnvError extends Schema.TaggedError<EnvError>()("EnvError", {
-  /** The env's id. */
+  /** The id of the env. */
   env: Schema.String,
   message: Schema.String,
-  /** Which of a batch. */
+  /** The index of the env in its batch. */
   index: Schema.optionalKey(Schema.Number),
-  /** Counted from 0, as in the path of the episode's random stream. */
+  /** The number of the episode from 0, as in the path of its random stream. */
   episode: Schema.optionalKey(Schema.Number),
-  /** Counted from 1; 0 is the reset. */
+  /** The number of the step from 1; 0 is the reset. */
   step: Schema.optionalKey(Schema.Number),
-  /** Where the env's own code threw. */
+  /** The stack of the error that the env's own code threw. */
   userStack: Schema.optionalKey(Schema.String),
 }) {}

@@ -1,9 +1,9 @@
 /**
- * Where the envs of a batch are stepped: here, or shared out among worker threads (heavy envs: a step of them must cost
- * more than waking a thread).
+ * Steps the envs of a batch in this thread, or on worker threads. Threads pay off for heavy envs, whose step costs more
+ * than waking a thread.
  *
- * A function can't be sent to a thread, so a worker imports the env by itself: a built-in one, also with options or wrapped, as
- * a config would say it; one's own from the module that exports it, which `located` says.
+ * A function cannot be sent to a thread, so each worker imports the env: a built-in one (also with options or wrappers)
+ * by its config, your own from the module that exports it with `located`.
  *
  * @example
  * ```ts
@@ -15,55 +15,57 @@ import { Context, Effect, type Scope } from "effect"
 import type { AutoReset, BatchEnv } from "./BatchEnv.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
-import { saidOf } from "./Envs.ts"
-import type { Said } from "./recipe.ts"
+import { envConfigOf } from "./Envs.ts"
+import type { EnvConfig } from "./recipe.ts"
 
 export interface PoolOptions {
-  /** Threads. */
+  /** The number of threads. */
   readonly workers: number
   readonly autoReset?: AutoReset
   readonly firstIndex?: number
-  /** A step that takes longer fails, instead of waiting for ever. 60 by default. */
+  /** Fails a step that takes longer than this, instead of waiting for ever. Default: 60. */
   readonly timeoutSeconds?: number
 }
 
-/** How a worker finds an env: as an export of a module, or as a config says it. */
+/** How a worker finds an env: as an export of a module, or by its config. */
 export interface Place {
   readonly id: string
   readonly module?: string
-  readonly said?: Said
+  readonly config?: EnvConfig
 }
 
 const modules = new WeakMap<Env, string>()
 
-/** The same env, with the module that exports it: `located(env, import.meta.url)`. */
+/** Marks an env with the module that exports it: `located(env, import.meta.url)`. */
 export const located = <E extends Env>(env: E, module: string): E => {
   const copy = { ...env }
   modules.set(copy, module)
   return copy
 }
 
-/** Where a worker finds an env; undefined for one that only this thread has. */
+/** Returns how a worker finds an env; undefined if only this thread has it. */
 export const placeOf = (env: Env): Place | undefined => {
   const module = modules.get(env)
   if (module !== undefined) return { id: env.id, module }
-  const said = saidOf(env)
-  return said === undefined ? undefined : { id: env.id, said }
+  const config = envConfigOf(env)
+  return config === undefined ? undefined : { id: env.id, config }
 }
 
 export interface EnvPoolService {
-  /** A batch stepped by threads that end with the scope; to the bit what `Batch.make` gives. */
+  /**
+   * Makes a batch that is stepped by threads, which end with the scope. Results equal those of `Batch.make` to the bit.
+   */
   readonly make: (env: Env, numEnvs: number, options: PoolOptions) => Effect.Effect<BatchEnv, EnvError, Scope.Scope>
 }
 
-/** `effect-rl/node` provides threads; without them, asking for workers is an error that says so. */
+/** Makes batches without threads. `effect-rl/node` provides threads; otherwise, asking for workers is an error. */
 export const EnvPool = Context.Reference<EnvPoolService>("effect-rl/env/EnvPool", {
   defaultValue: () => ({
     make: (env, _numEnvs, { workers }) =>
       Effect.fail(
         new EnvError({
           env: env.id,
-          message: `${env.id}: ${workers} workers were asked for, but there is nothing here to run them; the Layers of effect-rl/node have threads`,
+          message: `${env.id}: ${workers} workers need threads, which this platform doesn't have; provide the Layers of effect-rl/node`,
         }),
       ),
   }),

@@ -1,5 +1,5 @@
 /**
- * The built-in envs by their names.
+ * The built-in envs by their ids.
  *
  * @example
  * ```ts
@@ -26,9 +26,9 @@ import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
-import { recipeOf, type Said } from "./recipe.ts"
+import { type EnvConfig, recipeOf } from "./recipe.ts"
 
-/** All built-in envs. A list of one's own works everywhere that this one does. */
+/** All built-in envs. Functions that take a list of envs accept your own list too. */
 export const builtIn: ReadonlyArray<Env> = [
   CartPole.env,
   Pendulum.env,
@@ -53,14 +53,15 @@ export const builtIn: ReadonlyArray<Env> = [
   TicTacToe.selfPlay,
 ]
 
-/** An env as a config says it; undefined for one that only code has. */
-export const saidOf = (env: Env): Said | undefined => recipeOf(env) ?? (builtIn.includes(env) ? env.id : undefined)
+/** Returns the config of an env; undefined if it exists only in code. */
+export const envConfigOf = (env: Env): EnvConfig | undefined =>
+  recipeOf(env) ?? (builtIn.includes(env) ? env.id : undefined)
 
-/** The env of that name; an unknown one is an `EnvError` that says which is nearest. */
-export const byId = (id: string, known: ReadonlyArray<Env> = builtIn): Env => {
-  const env = known.find((candidate) => candidate.id === id)
+/** Returns the env with this id. An unknown id throws an `EnvError` that suggests the nearest one. */
+export const byId = (id: string, envs: ReadonlyArray<Env> = builtIn): Env => {
+  const env = envs.find((candidate) => candidate.id === id)
   if (env !== undefined) return env
-  const ids = known.map((candidate) => candidate.id)
+  const ids = envs.map((candidate) => candidate.id)
   const withoutVersion = ids.find(
     (candidate) =>
       candidate.replace(/-v\d+$/, "") ===
@@ -70,6 +71,6 @@ export const byId = (id: string, known: ReadonlyArray<Env> = builtIn): Env => {
       ),
   )
   const suggestion = closest(id, ids) ?? withoutVersion
-  const hint = suggestion === undefined ? `known are ${ids.join(", ")}` : `did you mean "${suggestion}"?`
+  const hint = suggestion === undefined ? `expected one of ${ids.join(", ")}` : `did you mean "${suggestion}"?`
   throw new EnvError({ env: id, message: `unknown env "${id}"; ${hint}` })
 }

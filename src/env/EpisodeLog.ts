@@ -1,5 +1,5 @@
 /**
- * Who finished which episode, when and with what return, kept for a batch while it is stepped.
+ * Logs the finished episodes of a batch: which env, when, and with what return.
  *
  * @example
  * ```ts
@@ -14,16 +14,16 @@
 import type { BatchEnv, Snapshot } from "./BatchEnv.ts"
 import { markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 
-/** Finished episodes in the order of their ends, until they are cleared. The arrays may be longer than `length`. */
+/** Finished episodes in the order of their ends, until `clear`. The arrays may be longer than `length`. */
 export interface EpisodeLog {
   readonly length: number
-  /** Which env of the batch. */
+  /** The index of the env in the batch. */
   readonly envs: Int32Array
-  /** Which episode of that env, from 0. */
+  /** The number of the episode of that env, from 0. */
   readonly episodes: Int32Array
   readonly returns: Float64Array
   readonly lengths: Int32Array
-  /** The batch's step in which it ended, from 1. */
+  /** The step of the batch in which the episode ended, from 1. */
   readonly steps: Float64Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
@@ -35,8 +35,8 @@ export interface Recorded {
 }
 
 /**
- * Adds a log of finished episodes: the sum of the batch's rewards and the number of steps. The log's arrays grow to what
- * is needed between two clears and then stay. What isn't cleared when a snapshot is taken is not in it.
+ * Adds a log of finished episodes with their returns and lengths. The arrays of the log grow to what is needed between
+ * two clears. A snapshot doesn't contain the log.
  */
 export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   const { numEnvs } = batch
@@ -78,7 +78,7 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
       log.clear()
     },
     restart: (mask) => {
-      // An episode that is left before its end has a number too.
+      // An episode that `restart` abandons has a number too.
       for (let index = 0; index < numEnvs; index++) {
         if (mask[index] === 0) continue
         if ((batch.terminated[index] | batch.truncated[index]) === 0 || batch.autoReset === "same-step")

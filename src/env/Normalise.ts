@@ -1,5 +1,5 @@
 /**
- * Batches with observations and rewards brought to a common scale by statistics of what was seen so far.
+ * Normalises observations and rewards of a batch by running statistics.
  *
  * @example
  * ```ts
@@ -21,13 +21,13 @@ import { markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 import { make, type RunningMoments } from "./RunningMoments.ts"
 
 export interface Options {
-  /** Statistics to use, and to keep up to date unless frozen; fresh ones when left out. */
+  /** The statistics to use, and to update unless frozen. Default: new ones. */
   readonly moments?: RunningMoments
-  /** Uses the statistics without changing them. */
+  /** Uses the statistics without updating them. */
   readonly frozen?: boolean
-  /** Results are cut off at ± this. 10 by default. */
+  /** Clips results to ± this. Default: 10. */
   readonly clip?: number
-  /** Added to the variance. 1e-8 by default. */
+  /** Added to the variance. Default: 1e-8. */
   readonly epsilon?: number
 }
 
@@ -36,8 +36,9 @@ export interface NormalisedObservations {
 }
 
 /**
- * Observations minus their running mean, by their running standard deviation. Every observation handed out by a reset
- * or a step counts once; the final ones of episodes are normalised too, but don't count, since no step follows them.
+ * Subtracts the running mean from observations and divides by the running standard deviation. Every observation of a
+ * reset or a step is counted once. The final observations of episodes are normalised but not counted, since no step
+ * follows them.
  */
 export const observations = <B extends BatchEnv>(batch: B, options: Options = {}): B & NormalisedObservations => {
   const { frozen = false, clip = 10, epsilon = 1e-8 } = options
@@ -66,7 +67,7 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
     }
   }
 
-  // Statistics that somebody else keeps up to date are theirs to restore.
+  // Frozen statistics belong to another batch, whose snapshot holds them.
   const own = { normalised, finals, ...(frozen ? {} : columnsOf("observationMoments", moments)) }
   return {
     ...batch,
@@ -93,7 +94,7 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
   }
 }
 
-/** What `observations` does with statistics as they are now, as graph: for a policy that is to go without them. */
+/** Builds the normalisation with the current statistics as graph, to compile it into a policy. */
 export const asGraph = (
   { mean, variance }: RunningMoments,
   { clip = 10, epsilon = 1e-8 }: Options = {},
@@ -104,7 +105,7 @@ export const asGraph = (
 }
 
 export interface RewardOptions extends Options {
-  /** The agent's discount. 0.99 by default. */
+  /** The agent's discount. Default: 0.99. */
   readonly gamma?: number
 }
 
@@ -113,8 +114,8 @@ export interface NormalisedRewards {
 }
 
 /**
- * Rewards by the running standard deviation of the discounted sum of rewards so far in each episode, which starts
- * anew when an episode ends. The mean is left where it is: taking it away would change what is worth doing.
+ * Divides rewards by the running standard deviation of the discounted sum of rewards, which starts at 0 in each
+ * episode. The mean is kept: subtracting it would change which behaviour is best.
  */
 export const rewards = <B extends BatchEnv>(batch: B, options: RewardOptions = {}): B & NormalisedRewards => {
   const { frozen = false, clip = 10, epsilon = 1e-8, gamma = 0.99 } = options
@@ -122,7 +123,7 @@ export const rewards = <B extends BatchEnv>(batch: B, options: RewardOptions = {
   const normalised = new Float32Array(batch.numEnvs)
   const returns = new Float64Array(batch.numEnvs)
   const resetting = new Uint8Array(batch.numEnvs)
-  /** The envs whose reward is one: not those that were only reset. */
+  /** Marks the envs whose reward counts: not those that were only reset. */
   const counted = new Uint8Array(batch.numEnvs)
 
   const step = (actions: Float32Array | Int32Array): void => {

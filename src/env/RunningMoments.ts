@@ -1,20 +1,22 @@
 /**
- * The mean and variance of everything seen so far, an element a column, in one pass (Chan, Golub and LeVeque 1979).
- * Plain arrays that live as long as it does: they can be shared, copied and written into a checkpoint.
+ * Running mean and variance per column, in one pass (Chan, Golub and LeVeque 1979). The arrays live as long as the
+ * object: they can be shared, copied and saved in a checkpoint.
  */
 export interface RunningMoments {
   readonly size: number
   readonly mean: Float64Array
-  /** Of the population: divided by the count. */
+  /** The population variance: divided by the count. */
   readonly variance: Float64Array
-  /** One number. It starts a little above 0, at mean 0 and variance 1, as in Gymnasium. */
+  /** A single number. Starts slightly above 0, with mean 0 and variance 1, like Gymnasium's. */
   readonly count: Float64Array
-  /** Takes in rows of `size` numbers; with a mask, only those whose entry is not 0. */
+  /** Adds rows of `size` numbers; with a mask, only the rows whose entry is not 0. */
   readonly update: (rows: Float32Array | Float64Array, mask?: Uint8Array) => void
   readonly copyFrom: (other: RunningMoments) => void
 }
 
 /**
+ * Makes statistics of `size` columns.
+ *
  * @example
  * ```ts
  * const moments = make(1)

@@ -1,5 +1,5 @@
 /**
- * What an observation or an action can be: a box of real numbers or one of n choices.
+ * The spaces of observations and actions: a box of real numbers, or one of n choices.
  *
  * @example
  * ```ts
@@ -15,10 +15,10 @@ import { log } from "../rng/Elementary.ts"
 import type { Stream } from "../rng/Rng.ts"
 import { EnvError } from "./EnvError.ts"
 
-/** What an observation or an action can be. */
+/** A space of observations or actions. */
 export type Space = Box | Discrete
 
-/** Real numbers within bounds, one pair of bounds an element. */
+/** Real numbers within bounds, with one pair of bounds per element. */
 export interface Box {
   readonly _tag: "Box"
   readonly shape: ReadonlyArray<number>
@@ -26,15 +26,15 @@ export interface Box {
   readonly high: ReadonlyArray<number>
 }
 
-/** One of 0 … n − 1. */
+/** One of the integers 0 … n − 1. */
 export interface Discrete {
   readonly _tag: "Discrete"
   readonly n: number
 }
 
 /**
- * Real numbers from `low` to `high`, each a number for all elements or one number an element; infinite bounds are
- * allowed. Without a shape it is a vector as long as the bounds.
+ * Makes a space of real numbers from `low` to `high`. Each bound is one number for all elements or one per element, and
+ * may be infinite. Default shape: a vector with the length of the bounds.
  *
  * @example
  * ```ts
@@ -62,27 +62,27 @@ export const box = (
   }
   const space: Box = { _tag: "Box", shape: [...dimensions], low: spread("low", low), high: spread("high", high) }
   const wrong = space.low.findIndex((bound, index) => !(bound <= space.high[index]))
-  if (wrong >= 0) throw invalid(`box: low ${space.low[wrong]} is not ≤ high ${space.high[wrong]} at element ${wrong}`)
+  if (wrong >= 0) throw invalid(`box: low ${space.low[wrong]} is above high ${space.high[wrong]} at element ${wrong}`)
   return space
 }
 
-/** One of `n` choices, numbered from 0. */
+/** Makes a space of `n` choices, numbered from 0. */
 export const discrete = (n: number): Discrete => {
-  if (!Number.isInteger(n) || n < 1) throw invalid(`discrete: ${n} choices; there must be one at least`)
+  if (!Number.isInteger(n) || n < 1) throw invalid(`discrete: expected a whole number from 1, found ${n}`)
   return { _tag: "Discrete", n }
 }
 
-/** How many numbers hold a member: 1 for a discrete space. */
+/** Returns how many numbers hold a member: 1 for a discrete space. */
 export const sizeOf = (space: Space): number => (space._tag === "Discrete" ? 1 : space.low.length)
 
-/** Whether a value is a member; a box wants all its elements finite and within bounds. */
+/** Tells whether a value is a member. All elements of a box must be finite and within bounds. */
 export const contains = (space: Space, value: unknown): boolean => {
   if (space._tag === "Discrete") return isChoice(space, value)
   if (!isArrayLike(value) || value.length !== space.low.length) return false
   for (let index = 0; index < space.low.length; index++) {
     const element: unknown = value[index]
     if (typeof element !== "number" || !Number.isFinite(element)) return false
-    // A bound such as 0.07 is not a float32: what was rounded to one may lie a hair outside of it.
+    // A bound such as 0.07 is not a float32: a value rounded to float32 may be slightly outside.
     if (element < Math.min(space.low[index], Math.fround(space.low[index]))) return false
     if (element > Math.max(space.high[index], Math.fround(space.high[index]))) return false
   }
@@ -96,8 +96,8 @@ const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))
 
 /**
- * Writes a random member at `into[offset]`…: uniform within finite bounds, exponential beyond a single one, normal
- * where there is none.
+ * Writes a random member from `into[offset]` on: uniform between finite bounds, exponential from a single bound, normal
+ * if there is no bound.
  */
 export const sampleInto = (
   space: Space,
@@ -123,7 +123,7 @@ const sampleElement = (low: number, high: number, random: Stream): number => {
   return below ? low + distance : high - distance
 }
 
-/** A random member: a number of a discrete space, an array of a box. */
+/** Returns a random member: a number for a discrete space, an array for a box. */
 export function sample(space: Discrete, random: Stream): number
 export function sample(space: Box, random: Stream): ReadonlyArray<number>
 export function sample(space: Space, random: Stream): number | ReadonlyArray<number>
@@ -133,7 +133,7 @@ export function sample(space: Space, random: Stream): number | ReadonlyArray<num
   return space._tag === "Discrete" ? member[0] : member
 }
 
-/** A space in a few words, for messages: `Discrete(2)`, `Box([4])`. */
+/** Describes a space in a few words, for messages: `Discrete(2)`, `Box([4])`. */
 export const display = (space: Space): string =>
   space._tag === "Discrete" ? `Discrete(${space.n})` : `Box([${space.shape.join(", ")}])`
 

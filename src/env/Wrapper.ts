@@ -1,8 +1,8 @@
 /**
- * Envs made from envs. Each wrapper is a pure function from one value to another, so they compose by calling, and a
- * wrapped env that had a fast batch keeps it where that can be.
+ * Wraps envs. Each wrapper is a pure function from env to env, so wrappers compose by calling. A wrapped env keeps the
+ * fast batch of the inner one if possible.
  *
- * What needs running statistics of a whole batch is in `Normalise` and `EpisodeLog`.
+ * For running statistics of a whole batch see `Normalise` and `EpisodeLog`.
  *
  * @example
  * ```ts
@@ -14,20 +14,20 @@
 import type { Stream } from "../rng/Rng.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
-import { describe } from "./internal/describe.ts"
+import { describe } from "../config/text.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
-import { saidOf } from "./Envs.ts"
+import { envConfigOf } from "./Envs.ts"
 import { wrapRecipe } from "./recipe.ts"
 import { box, type Box, contains, display, type Space } from "./Space.ts"
 import { adapted } from "./ui/module.ts"
 
 const invalid = (env: Env, message: string): EnvError => new EnvError({ env: env.id, message: `${env.id}: ${message}` })
 
-/** What a config says of a wrapped env, where it can say the one within: then the wrapper around it, with its options. */
+/** Records the config of a wrapped env, if the inner env has one. */
 const again = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E =>
-  wrapRecipe(wrapped, saidOf(env), name, options)
+  wrapRecipe(wrapped, envConfigOf(env), name, options)
 
-/** Truncates after `steps` steps, or after the env's own limit where that is shorter. */
+/** Truncates episodes after `steps` steps, or at the env's own limit if that is lower. */
 export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: number): Env<State, A> => {
   if (!Number.isInteger(steps) || steps < 1)
     throw invalid(env, `timeLimit: ${steps} steps; it must be a whole number of at least 1`)
@@ -35,8 +35,8 @@ export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: num
 }
 
 /**
- * Brings actions back within the bounds of the env's action space; the wrapped env takes any finite numbers. What an
- * agent with a Gaussian policy wants.
+ * Clips actions to the bounds of the env's action space; the wrapped env takes any finite numbers. Use it with a
+ * Gaussian policy.
  */
 export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
   const { low, high, shape } = env.actionSpace
@@ -45,7 +45,7 @@ export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
   return again(env, clipped, "ClipAction", {})
 }
 
-/** The env's actions seen as numbers from `low` to `high`, stretched to its own bounds, which must be finite. */
+/** Scales actions from `low` … `high` to the env's own bounds, which must be finite. */
 export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): Env<State, Box> => {
   const inner = env.actionSpace
   if (![...inner.low, ...inner.high].every(Number.isFinite))
@@ -60,7 +60,7 @@ export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): 
   return again(env, { ...stretched, ...stretchedUi(env, low, high) }, "RescaleAction", { low, high })
 }
 
-/** A drawing is given the wrapped env's actions, and shows the env's own. */
+/** The drawing receives actions of the wrapped env and shows the env's own. */
 const stretchedUi = (
   { ui, actionSpace }: Pick<Env<unknown, Box>, "ui" | "actionSpace">,
   low: number,
@@ -72,7 +72,7 @@ const stretchedUi = (
   return { ui: adapted(ui, { action }) }
 }
 
-/** Actions are float32 in a batch, so they are here. */
+/** Rounds to float32, as a batch does. */
 const withAction = <State>(
   env: Env<State, Box>,
   space: Box,
@@ -92,14 +92,14 @@ const withAction = <State>(
   },
 })
 
-/** Rewards cut off at `low` and `high`. */
+/** Clips rewards to `low` … `high`. */
 export const clipReward = <State, A extends Space>(env: Env<State, A>, low = -1, high = 1): Env<State, A> => {
-  if (!(low <= high)) throw invalid(env, `clipReward: low ${low} is not ≤ high ${high}`)
+  if (!(low <= high)) throw invalid(env, `clipReward: low ${low} is above high ${high}`)
   const clipped = withReward(env, (reward) => Math.min(Math.max(reward, low), high))
   return again(env, clipped, "ClipReward", { low, high })
 }
 
-/** Rewards times a factor. */
+/** Multiplies rewards by a factor. */
 export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: number): Env<State, A> => {
   if (!Number.isFinite(factor)) throw invalid(env, `scaleReward: the factor is ${factor}`)
   return again(
@@ -110,7 +110,7 @@ export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: 
   )
 }
 
-/** Rewards are float32 in a batch, so they are here. */
+/** Rounds to float32, as a batch does. */
 const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: number) => number): Env<State, A> => ({
   ...env,
   step: (state, action, random) => {
@@ -124,8 +124,8 @@ const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: nu
 })
 
 /**
- * Lets the agent see only some elements of the observation, by their numbers: `keepObservations(CartPole.env, [0, 2])`
- * hides the velocities, so that only a policy with a memory can balance the pole.
+ * Shows the agent only some elements of the observation, by index: `keepObservations(CartPole.env, [0, 2])` hides the
+ * velocities, so that only a policy with memory can balance the pole.
  */
 export const keepObservations = <State, A extends Space>(
   env: Env<State, A>,
@@ -139,7 +139,7 @@ export const keepObservations = <State, A extends Space>(
   const space = box(pick(low), pick(high))
   const partly: Env<State, A> = {
     ...env,
-    // Another name, so that a config that holds it never stands for the env that shows everything.
+    // The id differs, so that a config with this id never refers to the env that shows all elements.
     id: `${env.id}[${elements.join(",")}]`,
     observationSpace: space,
     observe: (state) => pick(env.observe(state)),
@@ -151,12 +151,12 @@ export const keepObservations = <State, A extends Space>(
   return again(env, partly, "KeepObservations", { elements })
 }
 
-/** A state with what a wrapper remembers beside it. */
+/** The inner state, and what the wrapper remembers. */
 interface Around<State> {
   readonly inner: State
 }
 
-/** The wrapped env has other states, so the env's own batch is left out, and drawings look at the inner state. */
+/** Wraps the state of an env. The env's own batch is dropped, and drawings show the inner state. */
 const around = <State, Outer extends Around<State>, A extends Space>(
   env: Env<State, A>,
   changed: Pick<Env<Outer, A>, "reset" | "observe" | "step"> & Partial<Pick<Env<Outer, A>, "observationSpace">>,
@@ -177,7 +177,7 @@ export interface Stacked<State> extends Around<State> {
   readonly frames: ReadonlyArray<ReadonlyArray<number>>
 }
 
-/** The last `size` observations as one, oldest first; at the start the first one fills the places before it. */
+/** Observes the last `size` observations, oldest first. At the start of an episode, the first one is repeated. */
 export const frameStack = <State, A extends Space>(env: Env<State, A>, size: number): Env<Stacked<State>, A> => {
   if (!Number.isInteger(size) || size < 1)
     throw invalid(env, `frameStack: ${size} frames; it must be a whole number of at least 1`)
@@ -204,7 +204,7 @@ export interface Sticky<State, A extends Space> extends Around<State> {
   readonly last: ActionOf<A> | null
 }
 
-/** With this probability the env repeats its last action instead of taking the new one (Machado et al. 2018). */
+/** Repeats the last action with this probability instead of taking the new one (Machado et al. 2018). */
 export const stickyActions = <State, A extends Space>(
   env: Env<State, A>,
   probability = 0.25,
@@ -223,7 +223,9 @@ export const stickyActions = <State, A extends Space>(
   return again(env, sticky, "StickyActions", { probability })
 }
 
-/** Episodes begin after 1 to `most` steps of doing nothing; should one end meanwhile, it starts over and goes on. */
+/**
+ * Begins each episode with 1 to `most` no-op steps. If the episode ends during these, it is reset and they continue.
+ */
 export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: ActionOf<A>, most = 30): Env<State, A> => {
   if (!Number.isInteger(most) || most < 1)
     throw invalid(env, `noopStarts: ${most} steps; it must be a whole number of at least 1`)

@@ -1,12 +1,12 @@
 /**
- * Whether an env keeps the rules that everything else relies on: the same state, action and chance lead to the same
- * step, states are plain data that nobody changes, and what is seen lies in its space.
+ * Checks the rules that everything else relies on: the same state, action and random stream give the same step; states
+ * are plain data that nobody changes; observations are in their space.
  *
  * @example
  * ```ts
- * import { CartPole, Env } from "effect-rl"
+ * import { CartPole, checkEnv } from "effect-rl"
  *
- * Env.check(CartPole.env) // []
+ * checkEnv(CartPole.env) // []
  * ```
  */
 import { messageOf } from "../config/text.ts"

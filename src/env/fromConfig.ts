@@ -1,16 +1,15 @@
 /**
- * Envs from what a config says: `env: CartPole-v1`, `env: { name: KeyDoor, size: 12 }`, and wrappers around either,
- * `env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`.
+ * Makes envs from configs: `env: CartPole-v1`, `env: { name: KeyDoor, size: 12 }`, and wrappers around either, `env: {
+ * name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`.
  */
 import { Effect, Schema } from "effect"
-import { messageOf, shortened } from "../config/text.ts"
+import { describe, messageOf, shortened } from "../config/text.ts"
 import { closest } from "../config/closest.ts"
 import { ConfigError, decode, isPlain, type DecodeOptions } from "../config/Config.ts"
 import { fraction, intBetween, positiveInt } from "../config/fields.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { builtIn, byId } from "./Envs.ts"
-import { describe } from "./internal/describe.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as ApplePicker from "./grid/ApplePicker.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
@@ -18,11 +17,11 @@ import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
-import { recipeOf, type Said } from "./recipe.ts"
+import { recipeOf, type EnvConfig } from "./recipe.ts"
 import type { Box } from "./Space.ts"
 import * as Wrapper from "./Wrapper.ts"
 
-/** How an env of some name is made of its options. */
+/** Makes an env from its options. */
 type Maker = (options: unknown, from: DecodeOptions) => Effect.Effect<Env, ConfigError>
 
 const maker =
@@ -30,7 +29,7 @@ const maker =
   (options, from) =>
     Effect.flatMap(decode(schema, options, from), (decoded) => trying(() => make(decoded), from))
 
-/** One with another env within, under the key `env`. */
+/** Makes a wrapper whose inner env is under the key `env`. */
 const wrapper =
   <S extends Schema.Codec<unknown, unknown>>(schema: S, make: (env: Env, options: S["Type"]) => Env): Maker =>
   (options, from) => {
@@ -53,7 +52,10 @@ const isContinuous = (env: Env): env is Env<unknown, Box> => env.actionSpace._ta
 
 const continuous = (env: Env): Env<unknown, Box> => {
   if (isContinuous(env)) return env
-  throw new EnvError({ env: env.id, message: `the actions of ${env.id} are discrete` })
+  throw new EnvError({
+    env: env.id,
+    message: `expected an env with continuous actions; those of ${env.id} are discrete`,
+  })
 }
 
 const makers: Readonly<Record<string, Maker>> = {
@@ -86,26 +88,28 @@ const makers: Readonly<Record<string, Maker>> = {
   ),
 }
 
-/** The env that a config says. */
-export const fromConfig = (said: unknown, from: DecodeOptions): Effect.Effect<Env, ConfigError> => {
-  if (typeof said === "string") return trying(() => byId(said), from)
-  if (!isPlain(said)) return Effect.fail(wrong(from, `expected an env's id, or its name with options`))
-  const { name, ...options } = said
+/** Makes the env of a config. */
+export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<Env, ConfigError> => {
+  if (typeof config === "string") return trying(() => byId(config), from)
+  if (!isPlain(config)) return Effect.fail(wrong(from, `expected an env's id, or its name with options`))
+  const { name, ...options } = config
   const at = { ...from, prefix: [...(from.prefix ?? []), "name"] }
   if (typeof name !== "string") return Effect.fail(wrong(at, `expected an env's name, found ${describe(name)}`))
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined
   if (make !== undefined) return make(options, from)
   const names = Object.keys(makers)
   const near = closest(name, names)
-  const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
+  const hint = near === undefined ? `expected one of ${names.join(", ")}` : `did you mean "${near}"?`
   return Effect.fail(wrong(at, `unknown env "${shortened(name)}"; ${hint}`))
 }
 
-/** A built-in env with options as name and options, so that single ones can be laid over. */
-export const spelledOut = (said: unknown): unknown =>
-  typeof said === "string" ? (recipeOfBuiltIn(said) ?? (Object.hasOwn(makers, said) ? { name: said } : said)) : said
+/** Returns the name and options of a built-in env, so that single options can be overridden. */
+export const expandedConfig = (config: unknown): unknown =>
+  typeof config === "string"
+    ? (recipeOfBuiltIn(config) ?? (Object.hasOwn(makers, config) ? { name: config } : config))
+    : config
 
-const recipeOfBuiltIn = (id: string): Said | undefined => {
+const recipeOfBuiltIn = (id: string): EnvConfig | undefined => {
   const env = builtIn.find((candidate) => candidate.id === id)
   return env === undefined ? undefined : recipeOf(env)
 }

@@ -1,21 +1,21 @@
 import type { Plain } from "../config/Config.ts"
 import type { Env } from "./Env.ts"
 
-/** An env as a config says it: a built-in one by its id, one with options as `{ name: "KeyDoor", size: 12 }`. */
-export type Said = string | Plain
+/** An env in a config: the id of a built-in one, or a name with options such as `{ name: "KeyDoor", size: 12 }`. */
+export type EnvConfig = string | Plain
 
-// By identity: a copy with a function of its own is another env, which no config can say.
+// Keyed by identity: a copy with another function is another env, which no config can describe.
 const recipes = new WeakMap<Env, Plain>()
 
-/** The env, remembered with what would make it again. */
+/** Records the name and options that made an env, and returns the env. */
 export const withRecipe = <E extends Env>(env: E, name: string, options: object): E => {
-  const given = Object.entries(options).filter(([, value]) => value !== undefined)
-  recipes.set(env, { name, ...Object.fromEntries(given) })
+  const present = Object.entries(options).filter(([, value]) => value !== undefined)
+  recipes.set(env, { name, ...Object.fromEntries(present) })
   return env
 }
 
 export const recipeOf = (env: Env): Plain | undefined => recipes.get(env)
 
-/** The same of an env made from another, where that one can be made again. */
-export const wrapRecipe = <E extends Env>(env: E, inner: Said | undefined, name: string, options: object): E =>
+/** Records the wrapper of an env and its options, if the inner env has a config. */
+export const wrapRecipe = <E extends Env>(env: E, inner: EnvConfig | undefined, name: string, options: object): E =>
   inner === undefined ? env : withRecipe(env, name, { ...options, env: inner })

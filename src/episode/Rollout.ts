@@ -9,7 +9,7 @@
 import { Schema } from "effect"
 import { ModelCall, ToolResult } from "../agent/Agent.ts"
 import { type LmUsage, noUsage } from "../lm/Chat.ts"
-import { Feedback } from "../task/TextEnv.ts"
+import { Feedback } from "../task/Feedback.ts"
 
 export const TruncationReason = Schema.Literals(["max_steps", "env", "max_seq_len"])
 export type TruncationReason = typeof TruncationReason.Type

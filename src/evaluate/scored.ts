@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { Feedback } from "../task/TextEnv.ts"
+import { Feedback } from "../task/Feedback.ts"
 import { Ending, parseFailureOf, type Step } from "../episode/Rollout.ts"
 
 /** A step as far as scores go: what the env made of an action, or what it cost to say none. */

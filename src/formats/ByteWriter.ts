@@ -1,6 +1,6 @@
 /**
- * Bytes put together by hand, in one buffer that grows and is used over and over: what lines of JSON and records of
- * protobuf are made in when there are a hundred thousand a second.
+ * Builds bytes in one buffer that grows and is used again. Event files and score files are written with it, at a
+ * hundred thousand records a second.
  *
  * @example
  * ```ts
@@ -13,7 +13,7 @@
  */
 const utf8 = new TextEncoder()
 
-/** Shorter pieces are copied faster one by one. */
+/** Up to this size, a loop copies faster than `set`. */
 const smallPiece = 24
 
 export class ByteWriter {
@@ -26,7 +26,7 @@ export class ByteWriter {
     this.view = new DataView(this.bytes.buffer)
   }
 
-  /** What was written, in place: it is overwritten by what comes after `clear`. */
+  /** The bytes written so far, in place: writing after `clear` overwrites them. */
   get written(): Uint8Array {
     return this.bytes.subarray(0, this.length)
   }
@@ -35,7 +35,7 @@ export class ByteWriter {
     this.length = 0
   }
 
-  /** Makes room for more bytes. The methods below do so by themselves. */
+  /** Makes room for `more` bytes. The methods below do so themselves. */
   reserve(more: number): void {
     if (this.length + more <= this.bytes.length) return
     const bytes = new Uint8Array(Math.max(2 * this.bytes.length, this.length + more))
@@ -59,12 +59,12 @@ export class ByteWriter {
   }
 
   text(text: string): void {
-    // A UTF-16 unit is three bytes of UTF-8 at most.
+    // A UTF-16 unit takes at most three bytes in UTF-8.
     this.reserve(3 * text.length)
     this.length += utf8.encodeInto(text, this.bytes.subarray(this.length)).written
   }
 
-  /** A number as JSON has it; what JSON cannot say (NaN, the infinities) is `null`. */
+  /** Writes a number as JSON. NaN and the infinities become `null`. */
   json(value: number): void {
     if (value >= 0 && value <= 0x7fffffff && (value | 0) === value) return this.digits(value | 0)
     const text = Number.isFinite(value) ? String(value) : "null"
@@ -85,7 +85,7 @@ export class ByteWriter {
     this.length += size
   }
 
-  /** A whole number of at least 0 as protobuf has it: seven bits a byte, the lowest first. */
+  /** Writes a whole number from 0 as a protobuf varint: seven bits per byte, the lowest first. */
   varint(value: number): void {
     this.reserve(8)
     let rest = value
@@ -96,7 +96,7 @@ export class ByteWriter {
     this.bytes[this.length++] = rest
   }
 
-  /** Little-endian, as the floats are. */
+  /** Writes little-endian, like the two methods below. */
   uint32(value: number): void {
     this.reserve(4)
     this.view.setUint32(this.length, value, true)
@@ -115,7 +115,7 @@ export class ByteWriter {
     this.length += 8
   }
 
-  /** Overwrites four bytes that were written before. */
+  /** Overwrites four bytes written before. */
   setUint32(at: number, value: number): void {
     this.view.setUint32(at, value, true)
   }

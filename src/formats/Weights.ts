@@ -1,10 +1,10 @@
 /**
- * Weights by name, from whatever file they lie in: safetensors or PyTorch's own, in one file or in several with an index.
- * The name says which: `model.safetensors`, `pytorch_model.bin` (or `.pt`, `.pth`), `….index.json`. Of a folder it is the
- * first that there is of a safetensors index, a PyTorch index, one file of safetensors, one of PyTorch's.
+ * Loads and saves tensors by name. It reads safetensors and PyTorch files, one file or several with an index; the file
+ * name tells the format: `model.safetensors`, `pytorch_model.bin` (or `.pt`, `.pth`), `….index.json`. In a folder it
+ * takes the first of: a safetensors index, a PyTorch index, one safetensors file, one PyTorch file.
  *
- * Written are safetensors only. `save` writes the index last, but over an older model of several files it is not atomic;
- * in a run, put `encode`'s files into a checkpoint, which is.
+ * It writes safetensors only. `save` writes the index last, but replacing an older model of several files is not
+ * atomic. In a run, put the files of `encode` into a checkpoint, which is.
  *
  * @example
  * ```ts
@@ -23,35 +23,35 @@ import { attempt } from "../config/attempt.ts"
 export type { ShardOptions } from "./shards.ts"
 export type { Dtype, TensorArray, TensorEntry, Tensors } from "./safetensors.ts"
 
-/** Weights that cannot be read or written: which file, and what is wrong. */
+/** Weights that cannot be read or written; the message begins with the path of the file. */
 export class WeightsError extends Schema.TaggedError<WeightsError>()("WeightsError", {
   path: Schema.String,
-  /** One line for people; it begins with the path. */
+  /** One line for people, beginning with the path. */
   message: Schema.String,
 }) {}
 
-/** Where files are read from: a run's, any `FileTree`, or a function over HTTP. */
+/** Files to read from: a run's, any `FileTree`, or a function over HTTP. */
 export interface Readable {
   readonly read: (path: string) => Effect.Effect<Uint8Array, { readonly message: string }>
-  /** The names in a folder; only needed to load one. */
+  /** Lists the names in a folder. Only loading a folder needs it. */
   readonly list?: (path: string) => Effect.Effect<ReadonlyArray<string>, { readonly message: string }>
 }
 
 export interface LoadOptions {
-  /** Parameters that share one tensor, of which a file may hold either alone: `{ "lm_head.weight": "embed.weight" }`. */
+  /** Parameters that share one tensor, of which a file may hold only one: `{ "lm_head.weight": "embed.weight" }`. */
   readonly tied?: Readonly<Record<string, string>> | undefined
-  /** The parameters of the model: what is missing once tied ones are filled in, and what it hasn't got, is an error. */
+  /** The parameters of the model. After tied ones are filled in, a missing or unexpected name is an error. */
   readonly names?: ReadonlyArray<string> | undefined
 }
 
-/** Where files are written to: a run's, or any `FileTree`. */
+/** Files to write to: a run's, or any `FileTree`. */
 export interface Writable {
   readonly write: (path: string, contents: Uint8Array) => Effect.Effect<void, { readonly message: string }>
-  /** Nothing happens where there is none. */
+  /** Removes a file; does nothing if it doesn't exist. */
   readonly remove: (path: string) => Effect.Effect<void, { readonly message: string }>
 }
 
-/** Files that are in memory already, such as those of a checkpoint that was loaded. */
+/** Reads files that are in memory, such as those of a loaded checkpoint. */
 export const inRecord = (files: Readonly<Record<string, Uint8Array>>): Readable => ({
   read: (path) =>
     Object.hasOwn(files, path) ? Effect.succeed(files[path]) : Effect.fail({ message: "it is missing" }),
@@ -65,15 +65,15 @@ export const inRecord = (files: Readonly<Record<string, Uint8Array>>): Readable 
 const wrong = (path: string, message: string): WeightsError =>
   new WeightsError({ path, message: `${path}: ${message}` })
 
-const endings = ".safetensors, .bin, .pt, .pth, .safetensors.index.json and .bin.index.json"
+const endings = ".safetensors, .bin, .pt, .pth, .safetensors.index.json or .bin.index.json"
 
-/** What comes before the names in a folder. */
+/** Returns the prefix of the paths of files in a folder. */
 const folderPath = (path: string): string =>
   (path === "" || path === "." || path.endsWith("/") ? path : `${path}/`).replace(/^\.\/?$/, "")
 
 const isIndex = (path: string): boolean => path.endsWith(".index.json")
 
-/** All tensors of a file, of all files that an index names, one file at a time, or of the file that a folder has. */
+/** Loads all tensors of a file, of all files in an index (one file at a time), or of the weights file in a folder. */
 export const load = Effect.fnUntraced(function* (
   files: Readable,
   path: string,
@@ -83,7 +83,7 @@ export const load = Effect.fnUntraced(function* (
   const tensors = withTied(yield* isIndex(file) ? loadSharded(files, file) : loadOne(files, file), tied)
   if (names === undefined) return tensors
   const missing = names.filter((name) => !Object.hasOwn(tensors, name))
-  if (missing.length > 0) return yield* wrong(file, `it lacks ${listed(missing)}, and no tied parameter stands for it`)
+  if (missing.length > 0) return yield* wrong(file, `it lacks ${listed(missing)}, and no tied parameter has its tensor`)
   const unexpected = Object.keys(tensors).filter((name) => !names.includes(name))
   if (unexpected.length > 0) return yield* wrong(file, `the model has no ${listed(unexpected)}`)
   return tensors
@@ -95,7 +95,7 @@ const listed = (names: ReadonlyArray<string>): string =>
     .map((name) => `"${name}"`)
     .join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`
 
-/** Gives a tied parameter that a file leaves out the tensor of the other one. */
+/** Fills in tied parameters that the file leaves out with the tensor of the other one. */
 const withTied = (tensors: safetensors.Tensors, tied: Readonly<Record<string, string>>): safetensors.Tensors => {
   const filled: Record<string, safetensors.TensorEntry> = { ...tensors }
   for (const [name, other] of Object.entries(tied)) {
@@ -112,10 +112,10 @@ const withTied = (tensors: safetensors.Tensors, tied: Readonly<Record<string, st
 const fileIn = Effect.fnUntraced(function* (files: Readable, path: string): Effect.fn.Return<string, WeightsError> {
   const folder = folderPath(path)
   const list = files.list?.(folder === "" ? "." : folder.slice(0, -1)) ?? Effect.succeed([])
-  // What can't be listed is no folder.
+  // A path that cannot be listed is not a folder.
   const names = yield* Effect.orElseSucceed(list, () => [])
   if (names.length > 0) return `${folder}${yield* attemptAt(path, () => weightFileIn(names))}`
-  return yield* wrong(path, `its name tells no format, and it is no folder with weights; known are ${endings}`)
+  return yield* wrong(path, `expected a folder with weights, or a file named ${endings}`)
 })
 
 const loadOne = Effect.fnUntraced(function* (
@@ -123,7 +123,7 @@ const loadOne = Effect.fnUntraced(function* (
   path: string,
 ): Effect.fn.Return<safetensors.Tensors, WeightsError> {
   const decode = decoderOf(path)
-  if (decode === undefined) return yield* wrong(path, `its name tells no format; known are ${endings}`)
+  if (decode === undefined) return yield* wrong(path, `expected a file named ${endings}`)
   const bytes = yield* read(files, path)
   return yield* attemptAt(path, () => decode(bytes))
 })
@@ -155,27 +155,27 @@ const loadSharded = Effect.fnUntraced(function* (
 const read = (files: Readable, path: string): Effect.Effect<Uint8Array, WeightsError> =>
   Effect.mapError(files.read(path), (error) => wrong(path, error.message))
 
-/** Decodes or encodes a file; the formats' own errors become errors that name the file. */
+/** Turns the errors of the formats into a `WeightsError` with the file's name; any other is a defect. */
 const attemptAt = <A>(path: string, body: () => A): Effect.Effect<A, WeightsError> =>
   attempt(body, safetensors.SafetensorsError, torch.TorchError, ShardIndexError, WeightFilesError).pipe(
     Effect.mapError(({ message }) => wrong(path, message)),
   )
 
-/** Safetensors files by name: one, or where they are larger than `maxShardBytes` several and their index. */
+/** Returns safetensors files by name: one, or several and their index if they are larger than `maxShardBytes`. */
 export const encode = (
   tensors: safetensors.Tensors,
   options: ShardOptions = {},
 ): Effect.Effect<Readonly<Record<string, Uint8Array>>, WeightsError> =>
   attemptAt(`${options.name ?? "model"}.safetensors`, () => encodeSharded(tensors, options))
 
-/** Writes `….safetensors`, or its shards and its index beside it, and gives the path to load them by. */
+/** Writes `….safetensors`, or its shards and its index, and returns the path from which to load them. */
 export const save = Effect.fnUntraced(function* (
   files: Writable,
   path: string,
   tensors: safetensors.Tensors,
   options: Omit<ShardOptions, "name"> = {},
 ): Effect.fn.Return<string, WeightsError> {
-  if (!path.endsWith(".safetensors")) return yield* wrong(path, "weights are written to files named ….safetensors")
+  if (!path.endsWith(".safetensors")) return yield* wrong(path, "expected a path ending in .safetensors")
   const folder = path.slice(0, path.lastIndexOf("/") + 1)
   const name = path.slice(folder.length, -".safetensors".length)
   const encoded = yield* attemptAt(path, () => encodeSharded(tensors, { ...options, name }))
@@ -186,7 +186,7 @@ export const save = Effect.fnUntraced(function* (
   }
   const index = `${path}.index.json`
   const isSharded = Object.keys(encoded).length > 1
-  // The other of the two would be an older model, and readers differ in which they take.
+  // The other file, if it exists, is of an older model, and readers differ in which one they take.
   const other = isSharded ? path : index
   yield* Effect.mapError(files.remove(other), (error) => wrong(other, error.message))
   return isSharded ? index : path

@@ -24,7 +24,7 @@ export const fieldsOf = (
       let field = ""
       for (;;) {
         const close = text.indexOf(quote, at + 1)
-        if (close < 0) return { line: opened, problem: "a quote is opened here and never closed" }
+        if (close < 0) return { line: opened, problem: "expected the quote opened here to be closed" }
         field += text.slice(at + 1, close)
         at = close + 1
         if (text[at] !== quote) break
@@ -32,10 +32,10 @@ export const fieldsOf = (
       }
       fields.push(field)
       if (at < text.length && text[at] !== separator) {
-        const found = JSON.stringify(text.slice(at, at + 10))
+        const rest = JSON.stringify(text.slice(at, at + 10))
         return {
           line: line + linesIn(text.slice(0, at)),
-          problem: `expected ${JSON.stringify(separator)} or the line's end after a quoted field, found ${found}`,
+          problem: `expected ${JSON.stringify(separator)} or the line's end after a quoted field, found ${rest}`,
         }
       }
     } else {

@@ -1,7 +1,7 @@
 /**
- * What kinds of number tensor files hold, and the four arrays that hold them here, each exactly: half floats widen to
- * Float32Array, small integers to Int32Array, and what needs more than 32 bits goes to Float64Array, where integers
- * beyond ±2^53 are refused rather than rounded. Files are little-endian.
+ * Number types of tensor files, and the four typed arrays that hold their values exactly: half floats widen to
+ * Float32Array, small integers to Int32Array. What needs more than 32 bits goes to Float64Array; integers beyond ±2^53
+ * are refused, not rounded. Files are little-endian.
  *
  * @example
  * ```ts
@@ -10,7 +10,7 @@
  */
 export type TensorArray = Float32Array | Float64Array | Int32Array | Uint8Array
 
-/** The names that Hugging Face's format gives them. */
+/** The names of number types in safetensors. */
 export const dtypes = [
   "U64",
   "I64",
@@ -29,20 +29,20 @@ export const dtypes = [
 export type Dtype = (typeof dtypes)[number]
 
 export interface Codec {
-  /** Bytes a number. */
+  /** Bytes per number. */
   readonly width: number
-  /** Copies. Throws a RangeError where a number cannot be held. */
+  /** Copies the numbers. Throws a RangeError if one cannot be held exactly. */
   readonly decode: (bytes: Uint8Array) => TensorArray
-  /** Throws a RangeError where a number is none of this kind; floats are rounded to the nearest, ties to even. */
+  /** Throws a RangeError if a number is not of this type. Floats are rounded to the nearest, ties to even. */
   readonly encode: (data: TensorArray) => Uint8Array
 }
 
 const bytesOf = (data: ArrayBufferView): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
 
-/** At the start of a buffer of its own, where every kind of array may begin. */
+/** Copies bytes to a buffer of their own, so that an array of any type is aligned. */
 const ownBuffer = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 
-/** Number by number, through a view. */
+/** Reads and writes one number at a time, through a DataView. */
 const numberwise = (
   width: number,
   make: (length: number) => TensorArray,
@@ -63,7 +63,7 @@ const numberwise = (
   },
 })
 
-/** A kind that has an array of its own: its bytes are copied as they are. */
+/** A type that has its own typed array: its bytes are copied without conversion. */
 const natural = (
   other: Codec,
   isOwn: (data: TensorArray) => boolean,
@@ -77,26 +77,26 @@ const natural = (
 const integer =
   (name: Dtype, least: number, most: number, write: (view: DataView, at: number, value: number) => void) =>
   (view: DataView, at: number, value: number): void => {
-    if (!Number.isInteger(value) || value < least || value > most) throw new RangeError(`${value} is no ${name}`)
+    if (!Number.isInteger(value) || value < least || value > most) throw new RangeError(`${value} is not a ${name}`)
     write(view, at, value)
   }
 
 const exact = (value: bigint): number => {
   const rounded = Number(value)
   if (Number.isSafeInteger(rounded)) return rounded
-  throw new RangeError(`${value} is beyond ±2^53, which no number here holds exactly`)
+  throw new RangeError(`${value} is beyond ±2^53, where float64 is not exact`)
 }
 
 const bits = new DataView(new ArrayBuffer(8))
 
-/** To the nearest multiple of `step`, ties to the even one: which multiple it is. */
+/** Divides by `step` and rounds to the nearest integer, ties to even. */
 const nearest = (value: number, step: number): number => {
   const down = Math.floor(value / step)
   const rest = value / step - down
   return rest > 0.5 || (rest === 0.5 && down % 2 === 1) ? down + 1 : down
 }
 
-/** Numbers as floats of 16 bits: a sign, an exponent of so many bits, and the rest a fraction. */
+/** Encodes a number as a float of 16 bits: a sign, `exponentBits` of exponent, and the rest fraction. */
 const toSmallFloat = (exponentBits: number) => {
   const fractionBits = 15 - exponentBits
   const bias = 2 ** (exponentBits - 1) - 1
@@ -107,7 +107,7 @@ const toSmallFloat = (exponentBits: number) => {
     const high = bits.getUint32(0)
     const exponent = Math.max(1 - bias, ((high >>> 20) & 0x7ff) - 1023)
     const fraction = nearest(Math.abs(value), 2 ** (exponent - fractionBits))
-    // The fraction's first bit, which is not written, is what is missing in the exponent; a carry goes there too.
+    // The implicit leading bit of the fraction adds the 1 that is subtracted from the exponent; a carry does too.
     const size = (exponent + bias - 1) * 2 ** fractionBits + fraction
     return ((high >>> 31) << 15) | Math.min(size, infinity)
   }
@@ -123,7 +123,7 @@ const fromHalf = (half: number): number => {
   return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25))
 }
 
-/** The first half of a 32-bit float. */
+/** Decodes the upper half of a 32-bit float. */
 const fromBrain = (brain: number): number => {
   bits.setUint32(0, brain << 16)
   return bits.getFloat32(0)
@@ -233,7 +233,7 @@ export const codecs: Readonly<Record<Dtype, Codec>> = {
   ),
 }
 
-/** The kind that an array holds by itself. */
+/** Returns the number type of an array without conversion. */
 export const dtypeOf = (data: TensorArray): Dtype =>
   data instanceof Float32Array
     ? "F32"
@@ -243,6 +243,6 @@ export const dtypeOf = (data: TensorArray): Dtype =>
         ? "I32"
         : "U8"
 
-/** How many numbers a shape has. */
+/** Returns the number of elements of a shape. */
 export const elements = (shape: ReadonlyArray<number>): number =>
   shape.reduce((product, dimension) => product * dimension, 1)

@@ -1,6 +1,6 @@
 /**
- * The first name that stands twice in one object of a JSON text, which must be JSON. `JSON.parse` takes the last of the
- * two without a word, other readers the first: a file with both is read differently by each.
+ * Finds the first name that occurs twice in one object of a JSON text. `JSON.parse` silently takes the last value,
+ * other readers the first, so such a file is read differently by each. The text must be valid JSON.
  *
  * @example
  * ```ts
@@ -8,9 +8,9 @@
  * ```
  */
 export const repeatedKey = (text: string): string | undefined => {
-  /** The names of each object that is open; undefined for a list. */
+  /** The names of each open object; undefined for a list. */
   const open: Array<Set<string> | undefined> = []
-  /** A string was just read that is a name if a colon follows. */
+  /** The last string; it is a name if a colon follows. */
   let last = ""
   for (let at = 0; at < text.length; at++) {
     const character = text[at]
@@ -22,7 +22,7 @@ export const repeatedKey = (text: string): string | undefined => {
       last = text.slice(at, end + 1)
       at = end
     } else if (character === ":") {
-      // The same name may be written with different escapes.
+      // The same name can be written with different escapes.
       const name: unknown = JSON.parse(last)
       const names = open.at(-1)
       if (typeof name !== "string" || names === undefined) continue
@@ -33,7 +33,7 @@ export const repeatedKey = (text: string): string | undefined => {
   return undefined
 }
 
-/** Where the string that begins at a quote has its other quote. */
+/** Returns the position of the closing quote of the string that begins at `start`. */
 const endOfString = (text: string, start: number): number => {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === "\\") at++

@@ -1,9 +1,9 @@
 /**
- * The safetensors format: a little-endian length, a JSON header, and the tensors' bytes one after another. Readable by
- * Python's `safetensors` and everything built on it.
+ * The safetensors format: a little-endian length, a JSON header, then the bytes of the tensors. Python's `safetensors`
+ * and all that is built on it can read these files.
  *
- * Tensors come in four kinds of array; where the file's kind is another, such as BF16, `dtype` says so, and such a
- * tensor is written in that kind again. `dtypes.ts` says which array holds what.
+ * Tensors are held in four kinds of typed array. If the number type in the file is another, such as BF16, `dtype` names
+ * it, and the tensor is written in that type again. See `dtypes.ts`.
  *
  * @example
  * ```ts
@@ -23,13 +23,13 @@ export type { Dtype, TensorArray } from "./dtypes.ts"
 export interface TensorEntry {
   readonly shape: ReadonlyArray<number>
   readonly data: TensorArray
-  /** The kind in the file, where the array does not say it. */
+  /** The number type in the file, if it differs from that of the array. */
   readonly dtype?: Dtype | undefined
 }
 
 export type Tensors = Readonly<Record<string, TensorEntry>>
 
-/** Bytes that are no such file, or tensors that cannot be one: what is wrong with them. */
+/** A file that is not valid safetensors, or tensors that cannot be written as it. */
 export class SafetensorsError extends Schema.TaggedError<SafetensorsError>()("SafetensorsError", {
   message: Schema.String,
 }) {}
@@ -49,19 +49,19 @@ const decodeMetadata = Schema.decodeUnknownSync(Schema.Record(Schema.String, Sch
 const metadataKey = "__metadata__"
 const largestHeader = 100_000_000
 
-const complain = (message: string): never => {
+const refuse = (message: string): never => {
   throw new SafetensorsError({ message })
 }
 
-/** Its kind in a file. */
-const kindOf = ({ dtype, data }: TensorEntry): Dtype => dtype ?? dtypeOf(data)
+/** Returns the number type of a tensor in a file. */
+const dtypeIn = ({ dtype, data }: TensorEntry): Dtype => dtype ?? dtypeOf(data)
 
-/** How many bytes its numbers take in a file. */
-export const byteLength = (tensor: TensorEntry): number => tensor.data.length * codecs[kindOf(tensor)].width
+/** Returns the number of bytes of a tensor in a file. */
+export const byteLength = (tensor: TensorEntry): number => tensor.data.length * codecs[dtypeIn(tensor)].width
 
 /**
- * Throws a SafetensorsError. In the reference implementation's order: kinds from wide to narrow, so that every tensor
- * begins at a multiple of its numbers' width, then names. The same tensors give the same bytes, in whatever order.
+ * Encodes tensors in the order of the reference implementation: wide number types first, so that all tensors are
+ * aligned, then by name. The same tensors give the same bytes, in whatever order. Throws a `SafetensorsError`.
  */
 export const encode = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Uint8Array => {
   const parts = [...encodeParts(tensors, metadata)]
@@ -75,42 +75,42 @@ export const encode = (tensors: Tensors, metadata: Readonly<Record<string, strin
 }
 
 /**
- * The same bytes part by part, for tensors so large that there is no room for them twice: the header, then each tensor's
- * own memory, which must stay as it is until the last part was taken. What is wrong is thrown when its turn comes.
+ * Encodes in parts, for tensors too large to hold twice: the header, then the memory of each tensor, which must not
+ * change until the last part is taken. Errors are thrown when the part is due.
  */
 export function* encodeParts(
   tensors: Tensors,
   metadata: Readonly<Record<string, string>> = {},
 ): Generator<Uint8Array, void> {
   const entries = Object.entries(tensors)
-    .map(([name, tensor]) => ({ name, ...tensor, kind: kindOf(tensor), size: byteLength(tensor) }))
+    .map(([name, tensor]) => ({ name, ...tensor, kind: dtypeIn(tensor), size: byteLength(tensor) }))
     .sort((a, b) => dtypes.indexOf(a.kind) - dtypes.indexOf(b.kind) || (a.name < b.name ? -1 : 1))
   const described: Array<readonly [string, unknown]> = Object.keys(metadata).length > 0 ? [[metadataKey, metadata]] : []
   let end = 0
   for (const { name, shape, data, kind, size } of entries) {
-    if (name === metadataKey) complain(`a tensor cannot be named "${metadataKey}"`)
+    if (name === metadataKey) refuse(`a tensor cannot be named "${metadataKey}"`)
     if (elements(shape) !== data.length) {
-      complain(`tensor "${name}" has ${data.length} numbers, its shape [${shape.join(", ")}] needs ${elements(shape)}`)
+      refuse(`tensor "${name}" has ${data.length} numbers, its shape [${shape.join(", ")}] needs ${elements(shape)}`)
     }
     described.push([name, { dtype: kind, shape, data_offsets: [end, end + size] }])
     end += size
   }
-  // Not as one object, which would put names that are numbers first.
+  // An object would put names that are integers first.
   const fields = described.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
   const header = utf8.encode(`{${fields.join(",")}}`)
-  // Padded with spaces, so that the numbers begin at a multiple of eight.
+  // Padded with spaces, so that the data begin at a multiple of eight.
   const padded = Math.ceil(header.length / 8) * 8
-  if (padded > largestHeader) complain(`the header would have ${padded} bytes; ${largestHeader} are allowed`)
+  if (padded > largestHeader) refuse(`the header would have ${padded} bytes; expected at most ${largestHeader}`)
   const head = new Uint8Array(8 + padded).fill(0x20, 8)
   new DataView(head.buffer).setBigUint64(0, BigInt(padded), true)
   head.set(header, 8)
   yield head
   for (const { name, data, kind } of entries) {
-    yield checked(() => codecs[kind].encode(data), `tensor "${name}" cannot be ${kind}`)
+    yield checked(() => codecs[kind].encode(data), `tensor "${name}" cannot be written as ${kind}`)
   }
 }
 
-/** Throws a SafetensorsError. Every byte must be accounted for: no holes, no overlaps, nothing after the end. */
+/** Decodes a file. It must have no gaps, no overlaps and nothing after the last tensor. Throws a `SafetensorsError`. */
 export const decode = (bytes: Uint8Array): Tensors => {
   const { header, data } = split(bytes)
   const { [metadataKey]: _, ...described } = header
@@ -120,52 +120,53 @@ export const decode = (bytes: Uint8Array): Tensors => {
   let end = 0
   const tensors = entries.map(([name, { dtype, shape, data_offsets }]) => {
     const [start, stop] = data_offsets
-    const kind = dtypes.find((known) => known === dtype)
+    const kind = dtypes.find((name) => name === dtype)
     if (kind === undefined) {
-      return complain(`tensor "${name}" has the kind ${dtype}; those that can be read are ${dtypes.join(", ")}`)
+      return refuse(`tensor "${name}" has the unknown dtype ${dtype}; expected one of ${dtypes.join(", ")}`)
     }
     const size = elements(shape) * codecs[kind].width
-    if (start !== end) complain(`tensor "${name}" begins at ${start}, expected ${end}`)
+    if (start !== end) refuse(`tensor "${name}" begins at ${start}, expected ${end}`)
     if (stop - start !== size) {
-      complain(`tensor "${name}" has ${stop - start} bytes, its shape [${shape.join(", ")}] needs ${size}`)
+      refuse(`tensor "${name}" has ${stop - start} bytes, its shape [${shape.join(", ")}] needs ${size}`)
     }
-    if (stop > data.length) complain(`tensor "${name}" ends at ${stop}, beyond the ${data.length} bytes of data`)
+    if (stop > data.length) refuse(`tensor "${name}" ends at ${stop}, beyond the ${data.length} bytes of data`)
     end = stop
     const numbers = checked(() => codecs[kind].decode(data.subarray(start, stop)), `tensor "${name}"`)
     return [name, { shape, data: numbers, ...(kind === dtypeOf(numbers) ? {} : { dtype: kind }) }] as const
   })
-  if (end !== data.length) complain(`${data.length - end} bytes after the last tensor`)
+  if (end !== data.length)
+    refuse(`expected the file to end after the last tensor, found ${data.length - end} more bytes`)
   return Object.fromEntries(tensors)
 }
 
-/** What a file says of itself, beside its tensors. Throws a SafetensorsError. */
+/** Returns the metadata of a file: texts by name. Throws a `SafetensorsError`. */
 export const metadata = (bytes: Uint8Array): Readonly<Record<string, string>> => {
   const { header } = split(bytes)
   if (!Object.hasOwn(header, metadataKey)) return {}
-  return checked(() => decodeMetadata(header[metadataKey]), "the metadata is not text by name")
+  return checked(() => decodeMetadata(header[metadataKey]), "expected metadata of texts by name")
 }
 
 const split = (
   bytes: Uint8Array,
 ): { readonly header: Readonly<Record<string, unknown>>; readonly data: Uint8Array } => {
-  if (bytes.length < 8) complain(`the file has ${bytes.length} bytes, less than its first field`)
+  if (bytes.length < 8) refuse(`the file has ${bytes.length} bytes, expected at least 8`)
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true))
-  if (length > largestHeader) complain(`a header of ${length} bytes; ${largestHeader} are allowed`)
-  if (8 + length > bytes.length) complain(`the header's ${length} bytes do not fit in the file's ${bytes.length}`)
-  if (bytes[8] !== 0x7b) complain(`the header does not begin with "{"`)
+  if (length > largestHeader) refuse(`the header has ${length} bytes; expected at most ${largestHeader}`)
+  if (8 + length > bytes.length) refuse(`the header's ${length} bytes do not fit in the file's ${bytes.length}`)
+  if (bytes[8] !== 0x7b) refuse(`the header does not begin with "{"`)
   const text = checked(() => utf8.decodeExact(bytes.subarray(8, 8 + length)), "the header is not UTF-8")
   const header = checked((): unknown => JSON.parse(text), "the header is not JSON")
   const repeated = repeatedKey(text)
-  if (repeated !== undefined) complain(`the header has "${repeated}" twice`)
-  // It begins with "{", so it is an object.
+  if (repeated !== undefined) refuse(`the header has "${repeated}" twice`)
+  // The text begins with "{", so the value is an object.
   return { header: { ...(typeof header === "object" ? header : {}) }, data: bytes.subarray(8 + length) }
 }
 
-/** Other kinds of error as ours, in one line. */
+/** Turns any error into a `SafetensorsError` with one line. */
 const checked = <A>(read: () => A, what: string): A => {
   try {
     return read()
   } catch (error) {
-    return complain(`${what}: ${messageOf(error)}`)
+    return refuse(`${what}: ${messageOf(error)}`)
   }
 }

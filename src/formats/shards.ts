@@ -1,6 +1,6 @@
 /**
- * Weights over several files, as Hugging Face lays them out: `model-00001-of-00003.safetensors` and so on, and
- * `model.safetensors.index.json`, which says for every tensor which file has it.
+ * Splits weights over several files in Hugging Face's layout: `model-00001-of-00003.safetensors` and so on, and
+ * `model.safetensors.index.json`, which names the file of every tensor.
  *
  * @example
  * ```ts
@@ -14,21 +14,21 @@ import { byteLength, encode, SafetensorsError, type Tensors } from "./safetensor
 import { utf8 } from "../config/utf8.ts"
 
 export interface ShardOptions {
-  /** What comes before `.safetensors` and the shards' numbers: `model` when left out. */
+  /** The name before `.safetensors` and the shard numbers. Default: `model`. */
   readonly name?: string | undefined
-  /** The most bytes of tensors a file; a tensor that has more gets a file of its own. 5 GB when left out. */
+  /** The largest number of tensor bytes per file; a larger tensor gets a file of its own. Default: 5 GB. */
   readonly maxShardBytes?: number | undefined
-  /** What every file says of itself: `format: pt` when left out, without which Hugging Face's `transformers` refuses it. */
+  /** The metadata of every file. Default: `format: pt`, without which Hugging Face's `transformers` refuses it. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
 }
 
 const five = (index: number): string => String(index).padStart(5, "0")
 
-/** The files by name, the index last. Tensors stay in their order. Throws a SafetensorsError. */
+/** Returns the files by name, the index last. Tensors keep their order. Throws a `SafetensorsError`. */
 export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Readonly<Record<string, Uint8Array>> => {
   const { name = "model", maxShardBytes = 5e9, metadata = { format: "pt" } } = options
   if (!(maxShardBytes > 0)) {
-    throw new SafetensorsError({ message: `shards of at most ${maxShardBytes} bytes cannot hold anything` })
+    throw new SafetensorsError({ message: `maxShardBytes: expected a number above 0, found ${maxShardBytes}` })
   }
   const shards = split(tensors, maxShardBytes)
   if (shards.length <= 1) return { [`${name}.safetensors`]: encode(tensors, metadata) }
@@ -45,7 +45,7 @@ export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Rea
   return Object.fromEntries(files)
 }
 
-/** One after another, a new shard where the next tensor would be too much. */
+/** Fills shards in order, and starts a new one when the next tensor does not fit. */
 const split = (tensors: Tensors, most: number): ReadonlyArray<Tensors> => {
   const shards: Array<Array<[string, Tensors[string]]>> = []
   let size = Infinity
@@ -61,21 +61,21 @@ const split = (tensors: Tensors, most: number): ReadonlyArray<Tensors> => {
   return shards.map((shard) => Object.fromEntries(shard))
 }
 
-/** What `total_size` and the like say is a remark; only the map is needed. */
+/** Only the map is needed; `total_size` and other metadata are ignored. */
 const Index = Schema.fromJsonString(Schema.Struct({ weight_map: Schema.Record(Schema.String, Schema.String) }))
 const decodeIndex = Schema.decodeUnknownSync(Index)
 
-/** An index that cannot be followed: what is wrong with it. */
+/** A shard index that cannot be read, or names files outside its folder. */
 export class ShardIndexError extends Schema.TaggedError<ShardIndexError>()("ShardIndexError", {
   message: Schema.String,
 }) {}
 
-/** The names of the tensors in each file, in the index's order. Throws a ShardIndexError. */
+/** Returns the tensor names of each file, in the order of the index. Throws a `ShardIndexError`. */
 export const readIndex = (bytes: Uint8Array): ReadonlyMap<string, ReadonlyArray<string>> => {
   const files = new Map<string, Array<string>>()
   for (const [tensor, file] of Object.entries(weightMapIn(bytes))) {
     if (!isSibling(file)) {
-      const message = `tensor "${tensor}" is said to be in "${file}", which is not the name of a file beside the index`
+      const message = `tensor "${tensor}": expected the name of a file in the folder of the index, found "${file}"`
       throw new ShardIndexError({ message })
     }
     const names = files.get(file)
@@ -89,9 +89,9 @@ const weightMapIn = (bytes: Uint8Array): Readonly<Record<string, string>> => {
   try {
     return decodeIndex(utf8.decodeStrict(bytes)).weight_map
   } catch (error) {
-    throw new ShardIndexError({ message: `it is no index: ${messageOf(error)}` })
+    throw new ShardIndexError({ message: `it is not a shard index: ${messageOf(error)}` })
   }
 }
 
-/** Anything else would let an index name files that are not its own. */
+/** Allows only names in the index's own folder, so that an index cannot reach other files. */
 const isSibling = (file: string): boolean => /^[^/\\:\0]+$/.test(file) && file !== "." && file !== ".."

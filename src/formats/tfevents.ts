@@ -1,5 +1,5 @@
 /**
- * TensorBoard's event files: records of a length, its checksum, a protobuf `Event`, and its checksum.
+ * Writes and reads TensorBoard's event files. A record is a length, its checksum, a protobuf `Event` and its checksum.
  *
  * @example
  * ```ts
@@ -18,20 +18,20 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value
 })
 
-/** The Castagnoli checksum of `bytes[start ..< end]`. */
+/** Computes the CRC-32C (Castagnoli) of `bytes[start ..< end]`. */
 export const crc32c = (bytes: Uint8Array, start = 0, end = bytes.length): number => {
   let crc = 0xffffffff
   for (let at = start; at < end; at++) crc = (crc >>> 8) ^ crcTable[(crc ^ bytes[at]) & 0xff]
   return (crc ^ 0xffffffff) >>> 0
 }
 
-/** TFRecord's mask: a checksum of data that holds checksums would be weak. */
+/** Applies TFRecord's mask, because a CRC over data that contains CRCs is weak. */
 const masked = (crc: number): number => (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0
 
-/** The length as eight bytes and the checksum of these stand before a payload, its own checksum behind it. */
+/** Before each payload: its length in eight bytes, and the CRC of those. After it: its own CRC. */
 const beforePayload = 12
 
-/** Writes one record whose payload is what `payload` writes. */
+/** Writes one record whose payload `writeFields` writes. */
 const record = (to: ByteWriter, wallSeconds: number, writeFields: () => void): void => {
   const start = to.length
   for (let word = 0; word < 3; word++) to.uint32(0)
@@ -47,16 +47,19 @@ const record = (to: ByteWriter, wallSeconds: number, writeFields: () => void): v
 /** Event.file_version is field 3. */
 const version = utf8.encode("\u001a\u000dbrain.Event:2")
 
-/** What every file begins with. */
+/** Writes the record that begins every file. */
 export const writeHeader = (to: ByteWriter, wallSeconds: number): void =>
   record(to, wallSeconds, () => to.piece(version))
 
 const prefixes = new Map<string, Uint8Array>()
 
-/** Everything of a scalar but its number: Summary.value (field 1) with its tag (1) and the key of simple_value (2). */
+/**
+ * Returns all bytes of a scalar before its value: Summary.value (field 1) with its tag (1) and the key of simple_value
+ * (2).
+ */
 const prefixOf = (tag: string): Uint8Array => {
-  const known = prefixes.get(tag)
-  if (known !== undefined) return known
+  const cached = prefixes.get(tag)
+  if (cached !== undefined) return cached
   const name = utf8.encode(tag)
   const field = new ByteWriter()
   field.byte(0x0a)
@@ -72,7 +75,7 @@ const prefixOf = (tag: string): Uint8Array => {
   return bytes
 }
 
-/** Scalars of one step, in one event: Event.step is field 2, Event.summary field 5. */
+/** Writes the scalars of one step as one event: Event.step is field 2, Event.summary field 5. */
 export const writeScalars = (
   to: ByteWriter,
   wallSeconds: number,
@@ -92,7 +95,9 @@ export const writeScalars = (
     }
   })
 
-/** A summary without a number, for a plugin: Summary.value with its tag (1), an empty tensor (8) and its metadata (9). */
+/**
+ * Writes a summary without a value, for a plugin: Summary.value with its tag (1), an empty tensor (8) and metadata (9).
+ */
 export const writeSummary = (to: ByteWriter, wallSeconds: number, tag: string, metadata: Uint8Array): void => {
   const name = utf8.encode(tag)
   const value = new ByteWriter()
@@ -116,7 +121,10 @@ export const writeSummary = (to: ByteWriter, wallSeconds: number, tag: string, m
   })
 }
 
-/** A float32 (1) with a shape (2) of one empty dimension: what TensorBoard's own writer puts where a tensor must be. */
+/**
+ * A float32 (1) whose shape (2) has one dimension of size 0: TensorBoard writes it if a tensor is required but not
+ * used.
+ */
 const emptyTensor = Uint8Array.of(0x08, 1, 0x12, 2, 0x12, 0)
 
 export interface DecodedEvent {
@@ -124,17 +132,17 @@ export interface DecodedEvent {
   readonly step: number
   readonly fileVersion?: string
   readonly scalars: Readonly<Record<string, number>>
-  /** The metadata of summaries that have no number, which is what plugins keep. */
+  /** The metadata of summaries without a value, which plugins use. */
   readonly metadata?: Readonly<Record<string, Uint8Array>>
 }
 
 export interface Decoded {
   readonly events: ReadonlyArray<DecodedEvent>
-  /** How many bytes hold whole records; what follows is a record that was cut off or damaged. */
+  /** The number of bytes of whole records; a record cut off or damaged may follow. */
   readonly intactBytes: number
 }
 
-/** The payloads of a file's whole records, up to the first that is cut off or damaged, with where each record ends. */
+/** Yields the payload and the end of each whole record, up to the first that is cut off or damaged. */
 function* payloadsOf(bytes: Uint8Array): Generator<{ readonly payload: Uint8Array; readonly end: number }, void> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   for (let at = 0; at + beforePayload + 4 <= bytes.length;) {
@@ -147,14 +155,14 @@ function* payloadsOf(bytes: Uint8Array): Generator<{ readonly payload: Uint8Arra
   }
 }
 
-/** How many bytes of a file hold whole records. */
+/** Returns the number of bytes of whole records. */
 export const intactBytes = (bytes: Uint8Array): number => {
   let intact = 0
   for (const { end } of payloadsOf(bytes)) intact = end
   return intact
 }
 
-/** Reads a file up to the first record that is cut off (its writer was stopped in the middle of it) or damaged. */
+/** Reads a file up to the first record that is damaged, or cut off because its writer was stopped. */
 export const decode = (bytes: Uint8Array): Decoded => {
   const records = [...payloadsOf(bytes)]
   return { events: records.map(({ payload }) => decodeEvent(payload)), intactBytes: records.at(-1)?.end ?? 0 }
@@ -162,7 +170,7 @@ export const decode = (bytes: Uint8Array): Decoded => {
 
 type Field = { readonly number: number; readonly value: number | Uint8Array }
 
-/** The fields of a protobuf message: numbers for varints and both floats, bytes for the rest. */
+/** Parses the fields of a protobuf message: varints and floats become numbers, all others bytes. */
 const fieldsOf = (message: Uint8Array): ReadonlyArray<Field> => {
   const view = new DataView(message.buffer, message.byteOffset, message.byteLength)
   const fields: Array<Field> = []
@@ -204,13 +212,13 @@ const fieldsOf = (message: Uint8Array): ReadonlyArray<Field> => {
 }
 
 const numberIn = (fields: ReadonlyArray<Field>, number: number): number => {
-  const found = fields.find((field) => field.number === number)?.value
-  return typeof found === "number" ? found : 0
+  const value = fields.find((field) => field.number === number)?.value
+  return typeof value === "number" ? value : 0
 }
 
 const bytesIn = (fields: ReadonlyArray<Field>, number: number): Uint8Array | undefined => {
-  const found = fields.find((field) => field.number === number)?.value
-  return typeof found === "number" ? undefined : found
+  const value = fields.find((field) => field.number === number)?.value
+  return typeof value === "number" ? undefined : value
 }
 
 const decodeEvent = (payload: Uint8Array): DecodedEvent => {

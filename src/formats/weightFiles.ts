@@ -1,20 +1,20 @@
-/** Which file of a folder holds a model's weights, as `transformers` and its kin look for it. */
+/** Finds the weights file of a model's folder in the order in which Hugging Face's `transformers` looks for it. */
 import { Schema } from "effect"
 
-/** A folder of which nobody can say which file holds the weights. */
+/** A folder whose weights file cannot be determined. */
 export class WeightFilesError extends Schema.TaggedError<WeightFilesError>()("WeightFilesError", {
   message: Schema.String,
 }) {}
 
-/** In this order: several files with an index before one, safetensors before PyTorch's own. */
+/** In order of preference: an index of several files first, then safetensors before PyTorch. */
 const endings = [".safetensors.index.json", ".bin.index.json", ".safetensors", ".bin", ".pt", ".pth"]
 
-/** What comes before the ending: the first two are Hugging Face's, the third is that of our checkpoints. */
+/** The usual names: the first two are Hugging Face's, the third is used in our checkpoints. */
 const usualNames = ["model", "pytorch_model", "weights"]
 
 const isShard = (name: string): boolean => /-\d{5}-of-\d{5}\.[a-z]+$/.test(name)
 
-/** The name of the file among those of a folder. Throws a WeightFilesError. */
+/** Returns the name of the weights file among the names in a folder. Throws a `WeightFilesError`. */
 export const weightFileIn = (names: ReadonlyArray<string>): string => {
   for (const ending of endings) {
     const candidates = names.filter((name) => name.endsWith(ending) && !isShard(name))
@@ -22,10 +22,10 @@ export const weightFileIn = (names: ReadonlyArray<string>): string => {
     if (usual !== undefined) return usual
     if (candidates.length === 1) return candidates[0]
     if (candidates.length > 1) {
-      const message = `it holds ${candidates.join(", ")}, of which none is named ${usualNames.join(" or ")}; name the file`
+      const message = `found ${candidates.join(", ")}, none of them named ${usualNames.join(" or ")}; give the path of one file`
       throw new WeightFilesError({ message })
     }
   }
-  const found = names.slice(0, 10).join(", ")
-  throw new WeightFilesError({ message: `expected a file of weights, ${endings.join(" or ")}; found ${found}` })
+  const firstNames = names.slice(0, 10).join(", ")
+  throw new WeightFilesError({ message: `expected a file of weights, ${endings.join(" or ")}; found ${firstNames}` })
 }

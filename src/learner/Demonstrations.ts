@@ -11,11 +11,10 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { oneLine } from "../config/text.ts"
+import { describe, oneLine } from "../config/text.ts"
 import * as Batch from "../env/Batch.ts"
 import type { Env } from "../env/Env.ts"
 import { EnvError } from "../env/EnvError.ts"
-import { describe } from "../env/internal/describe.ts"
 import { sizeOf } from "../env/Space.ts"
 import { LearningError } from "./Algorithm.ts"
 

@@ -31,7 +31,8 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { guardOf, noTool, type OrEffect, unkeepable } from "./guard.ts"
-import type { CallResult, Feedback } from "./TextEnv.ts"
+import type { Feedback } from "./Feedback.ts"
+import type { CallResult } from "./TextEnv.ts"
 
 /** Something for each player that it says anything about. */
 export type ByPlayer<A> = Readonly<Record<string, A>>

@@ -20,7 +20,7 @@ import { open, recordFields, templateOf } from "./data/fileSet.ts"
 import { asked, fieldOf } from "./data/question.ts"
 import { type DatasetKind, make as makeKind, type OpenContext } from "./DatasetKind.ts"
 import { type AnyScorer, make as makeQuestion } from "./Question.ts"
-import type { Feedback } from "./TextEnv.ts"
+import type { Feedback } from "./Feedback.ts"
 
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("omega_math"), "omega_math"),

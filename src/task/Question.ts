@@ -16,11 +16,11 @@
 import { Effect } from "effect"
 import type { EnvError } from "../env/EnvError.ts"
 import type { Key } from "./answers/score.ts"
-import type { GivenFeedback } from "./foreignFeedback.ts"
+import type { FeedbackInput } from "./Feedback.ts"
 import { type GivenStep, make as makeEnv, type TextEnv } from "./TextEnv.ts"
 
 /** A scorer that may have to wait: for a program to run, or for a model to judge. */
-export type AnyScorer = (answer: string, key: Key) => GivenFeedback | Effect.Effect<GivenFeedback, EnvError>
+export type AnyScorer = (answer: string, key: Key) => FeedbackInput | Effect.Effect<FeedbackInput, EnvError>
 
 export interface Question {
   readonly id: string
@@ -32,7 +32,7 @@ export interface Question {
   readonly score: AnyScorer
 }
 
-const over = (feedback: GivenFeedback): GivenStep & { readonly state: null } => ({
+const over = (feedback: FeedbackInput): GivenStep & { readonly state: null } => ({
   state: null,
   observation: null,
   feedback,

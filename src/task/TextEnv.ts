@@ -19,21 +19,12 @@
  * })
  * ```
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
-import { accepted, type GivenFeedback } from "./foreignFeedback.ts"
+import { type Feedback, type FeedbackInput, readFeedback } from "./Feedback.ts"
 import { guardOf, noTool, type OrEffect, unkeepable } from "./guard.ts"
-
-/** What every step is told: a score, what would have been right (where there is such a thing), and words about it. */
-export const Feedback = Schema.Struct({
-  score: Schema.Finite,
-  target: Schema.NullOr(Schema.String),
-  message: Schema.String,
-  extra: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
-})
-export type Feedback = typeof Feedback.Type
 
 /** What a step led to. */
 export interface TextStep {
@@ -76,7 +67,7 @@ export interface TextEnv {
 
 /** What an env's author says of a step: feedback may be of the older form, `{ correct }` or `{ is_correct }`. */
 export interface GivenStep extends Omit<TextStep, "feedback"> {
-  readonly feedback: GivenFeedback
+  readonly feedback: FeedbackInput
 }
 
 export interface TextRules<State> {
@@ -112,7 +103,7 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
             rules.step(state, action, random.child("step", number)),
           )
           return Effect.flatMap(stepped, ({ state: next, feedback: given, ...led }) =>
-            Effect.flatMap(accepted(type, given), (feedback) => {
+            Effect.flatMap(readFeedback(type, given), (feedback) => {
               const { score } = feedback
               if (!Number.isFinite(score)) {
                 return Effect.fail(wrong(number, `gave the score ${score} at step ${number}; expected a finite number`))

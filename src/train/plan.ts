@@ -14,10 +14,10 @@ import {
 } from "../config/Config.ts"
 import { tidyFolder } from "../config/files.ts"
 import type { Env } from "../env/Env.ts"
-import { builtIn, saidOf } from "../env/Envs.ts"
-import { fromConfig, spelledOut } from "../env/fromConfig.ts"
-import { describe } from "../env/internal/describe.ts"
-import type { Said } from "../env/recipe.ts"
+import { builtIn, envConfigOf } from "../env/Envs.ts"
+import { fromConfig, expandedConfig } from "../env/fromConfig.ts"
+import { describe } from "../config/text.ts"
+import type { EnvConfig } from "../env/recipe.ts"
 import { RunOptions } from "./RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
@@ -106,7 +106,7 @@ export const plan = Effect.fnUntraced(function* (
   const { env: givenEnv, validationEnvs: givenOthers = [] } = values
   /** The values that code gave, wherever the config still says them; the one in the same place before others. */
   const envOf = (
-    written: Said,
+    written: EnvConfig,
     given: ReadonlyArray<Env | undefined>,
     key: string,
   ): Effect.Effect<Env, ConfigError> => {
@@ -178,7 +178,7 @@ const namelessAlgorithm = (algorithm: unknown): string | undefined => {
 
 /** A config could only say the env that it is no longer. */
 const impostor = (env: Env): string | undefined =>
-  saidOf(env) === undefined && builtIn.some(({ id }) => id === env.id)
+  envConfigOf(env) === undefined && builtIn.some(({ id }) => id === env.id)
     ? `${env.id} is the id of a built-in env, of which this is a changed copy: give it an id of its own`
     : undefined
 
@@ -187,7 +187,7 @@ const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, 
   const nameOf = (written: unknown): string => String(isPlain(written) ? written.name : written)
   return (["env", "algorithm"] as const).flatMap((key) => {
     if (code[key] === undefined) return []
-    const [was, is] = [nameOf(spelledOut(code[key])), nameOf(settings[key])]
+    const [was, is] = [nameOf(expandedConfig(code[key])), nameOf(settings[key])]
     const source = sources.get(key) ?? sources.get(`${key}.name`) ?? ""
     return was === is || source.startsWith("--") ? [] : [`${key} is ${is}, from ${source}; the code says ${was}`]
   })
@@ -233,7 +233,7 @@ const namesTheSame = Effect.fnUntraced(function* (
   const was = before[path]
   if (isPlain(was) && was.name === name) return true
   if (path === "algorithm" || was === undefined) return false
-  if (given !== undefined && Equal.equals(spelledOut(inConfig(given)), was)) return given.id === name
+  if (given !== undefined && Equal.equals(expandedConfig(inConfig(given)), was)) return given.id === name
   const env = yield* Effect.option(fromConfig(was, { source: "" }))
   return Option.isSome(env) && env.value.id === name
 })
@@ -241,7 +241,7 @@ const namesTheSame = Effect.fnUntraced(function* (
 /** `algorithm: a2c` means the algorithm of that name with its own defaults; an env with options is spelled out as well. */
 const withTrees = (config: Plain): Plain => ({
   ...config,
-  ...(config.env === undefined ? {} : { env: spelledOut(config.env) }),
+  ...(config.env === undefined ? {} : { env: expandedConfig(config.env) }),
   ...(config.algorithm === undefined || isPlain(config.algorithm) ? {} : { algorithm: { name: config.algorithm } }),
 })
 
@@ -261,7 +261,7 @@ const checkGoal = ({ stopAtReturn, validation }: Settings, source: string): Effe
 }
 
 /** What a config says of an env in code: all that makes it, or the name that its author gave it. */
-const inConfig = (env: Env): Said => saidOf(env) ?? env.id
+const inConfig = (env: Env): EnvConfig => envConfigOf(env) ?? env.id
 
 const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
   typeof algorithm === "string" || noAlgorithm(algorithm) !== undefined
@@ -274,7 +274,7 @@ export const configOf = (input: TrainInput): { readonly config: Plain; readonly 
   const given: Partial<TrainInput> | null | undefined = input
   const { env, algorithm, validation, ...rest } = given ?? {}
   const { envs: others = [], ...validating } = validation ?? {}
-  const written = (one: Env | string): Said =>
+  const written = (one: Env | string): EnvConfig =>
     typeof one === "string" ? one : problemOf(one) !== undefined ? describe(one) : inConfig(one)
   const valueOf = (one: Env | string): Env | undefined => (typeof one === "string" ? undefined : one)
   return {

@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import type { Agent, Seen, Turn } from "../../src/agent/Agent.ts"
 import type { Memory } from "../../src/agent/memory/Memory.ts"
-import type { Feedback } from "../../src/task/TextEnv.ts"
+import type { Feedback } from "../../src/task/Feedback.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
 import { CallContext, Lm } from "../../src/lm/Lm.ts"
 import { LmError } from "../../src/lm/LmError.ts"

@@ -63,7 +63,7 @@ describe("auto-reset (observation, reward, terminated, truncated)", () => {
     envs.step(Int32Array.of(0))
     envs.step(Int32Array.of(9))
     assert.strictEqual(envs.terminated[0], 0)
-    assert.include(envError(() => envs.step(Int32Array.of(9))).message, "action 9 is none of 0 … 2")
+    assert.include(envError(() => envs.step(Int32Array.of(9))).message, "expected an action from 0 to 2, found 9")
   })
 
   it("disabled refuses to step a finished env until it is restarted, alone", () => {
@@ -242,11 +242,11 @@ describe("a caller's mistakes", () => {
   }
 
   it.each([
-    [Int32Array.of(0), "CartPole-v1: step got 1 numbers as actions; 2 envs × 1 are 2"],
-    [Int32Array.of(0, 2), "CartPole-v1: env 1, episode 0, step 1: action 2 is none of 0 … 1"],
-    [Int32Array.of(-1, 0), "action -1 is none of 0 … 1"],
-    [Float32Array.of(0.5, 0), "action 0.5 is none of 0 … 1"],
-    [Float32Array.of(0, Number.NaN), "env 1, episode 0, step 1: action NaN is none of 0 … 1"],
+    [Int32Array.of(0), "CartPole-v1: step: expected 2 numbers as actions (2 envs × 1), found 1"],
+    [Int32Array.of(0, 2), "CartPole-v1: env 1, episode 0, step 1: expected an action from 0 to 1, found 2"],
+    [Int32Array.of(-1, 0), "expected an action from 0 to 1, found -1"],
+    [Float32Array.of(0.5, 0), "expected an action from 0 to 1, found 0.5"],
+    [Float32Array.of(0, Number.NaN), "env 1, episode 0, step 1: expected an action from 0 to 1, found NaN"],
   ])("actions %o", (actions, expected) => {
     assert.include(envError(() => fresh().step(actions)).message, expected)
   })
@@ -270,7 +270,7 @@ describe("a caller's mistakes", () => {
     arms.reset(1)
     arms.step(Float32Array.of(5, 5, 5, 5))
     const message = envError(() => arms.step(Float32Array.of(0, 0, 0, Number.NaN))).message
-    assert.strictEqual(message, "arm: env 1, episode 0, step 2: action element 1 is NaN")
+    assert.strictEqual(message, "arm: env 1, episode 0, step 2: action element 1 is NaN; expected a finite number")
   })
 
   it("a batch must be reset before it is stepped, and hold envs", () => {
@@ -279,7 +279,10 @@ describe("a caller's mistakes", () => {
       "CartPole-v1: step before reset",
     )
     for (const count of [0, -1, 1.5, Number.NaN])
-      assert.include(envError(() => Batch.make(CartPole.env, count)).message, `a batch of ${count} envs`)
+      assert.include(
+        envError(() => Batch.make(CartPole.env, count)).message,
+        `numEnvs: expected a whole number from 1, found ${count}`,
+      )
   })
 })
 

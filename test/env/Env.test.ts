@@ -56,12 +56,12 @@ describe("a wrong definition", () => {
     [{ id: "" }, '"id" must be a name, found ""'],
     [{ actionSpace: 2 }, '"actionSpace" must be Space.discrete(…) or Space.box(…), found 2'],
     [{ observationSpace: discrete(2) }, '"observationSpace" must be Space.box(…), found {"_tag":"Discrete","n":2}'],
-    [{ maxSteps: 0 }, '"maxSteps" must be a whole number of at least 1, found 0'],
+    [{ maxSteps: 0 }, '"maxSteps" must be a whole number from 1, found 0'],
     [{ maxSteps: 1.5 }, '"maxSteps"'],
     [{ rewardThreshold: "high" }, '"rewardThreshold" must be a number, found "high"'],
     [
       { reset: undefined, rest: () => 0 },
-      '"reset" must be a function (random) => state, found nothing (is "rest" meant to be it?)',
+      '"reset" must be a function (random) => state, found nothing; rename "rest"?',
     ],
     [{ max_steps: 10 }, 'corridor: unknown field "max_steps"; did you mean "maxSteps"?'],
   ])("%o", (changes, expected) => {

@@ -21,6 +21,9 @@ describe("byId", () => {
   })
 
   it("lists what there is where nothing is near", () => {
-    assert.include(envError(() => byId("Chess")).message, 'unknown env "Chess"; known are CartPole-v1, Pendulum-v1')
+    assert.include(
+      envError(() => byId("Chess")).message,
+      'unknown env "Chess"; expected one of CartPole-v1, Pendulum-v1',
+    )
   })
 })

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "vitest"
 import { oneByOne as Batch } from "../../src/env/Batch.ts"
+import { check } from "../../src/env/check.ts"
 import * as Env from "../../src/env/Env.ts"
 import * as Envs from "../../src/env/Envs.ts"
 import * as Space from "../../src/env/Space.ts"
@@ -25,34 +26,34 @@ const walk = (wrong: Partial<Env.Definition<State, Space.Discrete>>): Env.Env =>
     ...wrong,
   })
 
-const rulesOf = (env: Env.Env): ReadonlyArray<string> => Env.check(env).map(({ rule }) => rule)
+const rulesOf = (env: Env.Env): ReadonlyArray<string> => check(env).map(({ rule }) => rule)
 
-describe("Env.check", () => {
+describe("checkEnv", () => {
   it.each(Envs.builtIn.map((env) => [env.id, env] as const))("finds nothing wrong with %s", (_id, env) => {
     // Of images, states are long.
-    assert.deepStrictEqual(Env.check(env, { episodes: 2, steps: 25 }), [])
+    assert.deepStrictEqual(check(env, { episodes: 2, steps: 25 }), [])
   })
 
   it("finds nothing wrong with a walk", () => {
-    assert.deepStrictEqual(Env.check(walk({})), [])
+    assert.deepStrictEqual(check(walk({})), [])
   })
 
   it("finds chance that isn't the stream's, and leaves the real functions in their places", () => {
     const { random } = Math
     const { now } = Date
     assert.deepStrictEqual(rulesOf(walk({ reset: () => ({ at: Math.floor(Math.random() * 3) }) }))[0], "chance")
-    const [fault] = Env.check(walk({ observe: ({ at }) => [Math.min(at / 10, Date.now())] }))
+    const [fault] = check(walk({ observe: ({ at }) => [Math.min(at / 10, Date.now())] }))
     assert.deepStrictEqual(fault, {
       rule: "chance",
       message: "walk, episode 0: it asked Date.now; take the stream that it is given",
     })
     for (const asked of [() => new Date().getTime(), () => Date().length]) {
-      const [first] = Env.check(walk({ observe: ({ at }) => [Math.min(at / 10, asked())] }))
+      const [first] = check(walk({ observe: ({ at }) => [Math.min(at / 10, asked())] }))
       assert.include(first.message, "it asked the Date")
     }
     // A day that is said is no chance.
     assert.deepStrictEqual(
-      Env.check(walk({ observe: ({ at }) => [Math.min(at / 10, new Date("2026-01-31").getTime())] })),
+      check(walk({ observe: ({ at }) => [Math.min(at / 10, new Date("2026-01-31").getTime())] })),
       [],
     )
     assert.strictEqual(Math.random, random)
@@ -112,11 +113,11 @@ describe("Env.check", () => {
 
   it("finds a batch that does something else, and rules that throw", () => {
     const other = walk({ step: (state) => ({ state, reward: 0.5, terminated: false }) })
-    const [fault] = Env.check(
+    const [fault] = check(
       walk({ batch: (numEnvs, options) => Batch(other, numEnvs, { autoReset: options.autoReset }) }),
     )
     assert.strictEqual(fault?.rule, "batch")
-    const thrown = Env.check(
+    const thrown = check(
       walk({
         step: () => {
           throw new Error("no such place")

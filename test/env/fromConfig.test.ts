@@ -6,7 +6,7 @@ import * as Batch from "../../src/env/Batch.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import type * as Env from "../../src/env/Env.ts"
-import { builtIn, saidOf } from "../../src/env/Envs.ts"
+import { builtIn, envConfigOf } from "../../src/env/Envs.ts"
 import { fromConfig } from "../../src/env/fromConfig.ts"
 import * as TicTacToe from "../../src/env/games/TicTacToe.ts"
 import * as ApplePicker from "../../src/env/grid/ApplePicker.ts"
@@ -58,7 +58,7 @@ describe("an env that a config says", () => {
   it.effect("is the env that code made, through YAML and back", () =>
     Effect.forEach(made, (env) =>
       Effect.gen(function* () {
-        const said = saidOf(env)
+        const said = envConfigOf(env)
         const read: unknown = toCamelCase(parse(stringify(toSnakeCase(said))))
         const again = yield* fromConfig(read, { source: "conf.yaml", prefix: ["env"] })
         assert.deepEqual(course(again), course(env), JSON.stringify(said))
@@ -67,16 +67,16 @@ describe("an env that a config says", () => {
   )
 
   it("tells envs of the same id apart", () => {
-    const said = [Breakout.env, Breakout.make({ stickiness: 0 }), Wrapper.timeLimit(Breakout.env, 9)].map(saidOf)
+    const said = [Breakout.env, Breakout.make({ stickiness: 0 }), Wrapper.timeLimit(Breakout.env, 9)].map(envConfigOf)
     assert.strictEqual(new Set(said.map((one) => JSON.stringify(one))).size, 3)
     assert.deepEqual(said[2], { name: "TimeLimit", steps: 9, env: { name: "Breakout" } })
   })
 
   it("is nothing where code has a hand in it", () => {
     const own = { ...KeyDoor.env, step: KeyDoor.env.step }
-    assert.isUndefined(saidOf(own))
-    assert.isUndefined(saidOf(Wrapper.timeLimit(own, 5)))
-    assert.isUndefined(saidOf(TicTacToe.make({ opponent: (board) => board.indexOf(0) })))
+    assert.isUndefined(envConfigOf(own))
+    assert.isUndefined(envConfigOf(Wrapper.timeLimit(own, 5)))
+    assert.isUndefined(envConfigOf(TicTacToe.make({ opponent: (board) => board.indexOf(0) })))
     assert.isFalse(builtIn.some(({ id }) => id === TicTacToe.make({ opponent: () => 0 }).id))
   })
 
@@ -108,6 +108,6 @@ describe("an opponent of one's own", () => {
         for (let step = 0; step < 9; step++) batch.step(Int32Array.of(step, step))
       }, /the opponent played .* expected the number of a free place/)
     }
-    assert.isTrue(isPlain(saidOf(TicTacToe.env)))
+    assert.isTrue(isPlain(envConfigOf(TicTacToe.env)))
   })
 })

@@ -99,20 +99,20 @@ describe("weights", () => {
   const path = "m/model.safetensors.index.json"
   const shard = safetensors.encode({ a: floats(1) })
   const escapes = (file: string) =>
-    `tensor "a" is said to be in "${file}", which is not the name of a file beside the index`
+    `tensor "a": expected the name of a file in the folder of the index, found "${file}"`
   it.effect.each([
     ["no file", {}, path, `${path}: it is missing`],
     [
       "no format",
       { "a.onnx": shard },
       "a.onnx",
-      "a.onnx: its name tells no format, and it is no folder with weights; known are .safetensors",
+      "a.onnx: expected a folder with weights, or a file named .safetensors",
     ],
     ["a torn file", { "a.safetensors": shard.slice(1) }, "a.safetensors", "a.safetensors: "],
-    ["a file of another format", { "a.bin": shard }, "a.bin", "a.bin: it is no zip archive"],
-    ["no index in it", { [path]: json([]) }, path, `${path}: it is no index: `],
-    ["an index that is no JSON", { [path]: shard }, path, `${path}: it is no index: `],
-    ["a map that names no files", { [path]: index({ a: 1 }) }, path, `${path}: it is no index: `],
+    ["a file of another format", { "a.bin": shard }, "a.bin", "a.bin: expected a zip archive"],
+    ["no index in it", { [path]: json([]) }, path, `${path}: it is not a shard index: `],
+    ["an index that is no JSON", { [path]: shard }, path, `${path}: it is not a shard index: `],
+    ["a map that names no files", { [path]: index({ a: 1 }) }, path, `${path}: it is not a shard index: `],
     ["a missing shard", { [path]: index({ a: "1.safetensors" }) }, path, "m/1.safetensors: it is missing"],
     [
       "a shard that lacks a tensor",
@@ -120,8 +120,13 @@ describe("weights", () => {
       path,
       `m/1.safetensors: it lacks "b", which ${path} says it has`,
     ],
-    ["a shard of no format", { [path]: index({ a: "1" }), "m/1": shard }, path, "m/1: its name tells no format"],
-    ["an index as a shard", { [path]: index({ a: "model.safetensors.index.json" }) }, path, "tells no format"],
+    [
+      "a shard of no format",
+      { [path]: index({ a: "1" }), "m/1": shard },
+      path,
+      "m/1: expected a file named .safetensors",
+    ],
+    ["an index as a shard", { [path]: index({ a: "model.safetensors.index.json" }) }, path, "expected a file named"],
     [
       "a shard above",
       { [path]: index({ a: "../1.safetensors" }), "1.safetensors": shard },
@@ -146,9 +151,9 @@ describe("weights", () => {
     Effect.gen(function* () {
       const run = yield* memoryRun
       const wrong = yield* Effect.flip(Weights.save(run, "model.bin", weights))
-      assert.strictEqual(wrong.message, "model.bin: weights are written to files named ….safetensors")
+      assert.strictEqual(wrong.message, "model.bin: expected a path ending in .safetensors")
       const none = yield* Effect.flip(Weights.save(run, "model.safetensors", weights, { maxShardBytes: 0 }))
-      assert.strictEqual(none.message, "model.safetensors: shards of at most 0 bytes cannot hold anything")
+      assert.strictEqual(none.message, "model.safetensors: maxShardBytes: expected a number above 0, found 0")
       const shape = yield* Effect.flip(Weights.encode({ a: { shape: [3], data: Float32Array.of(1) } }))
       assert.include(shape.message, `model.safetensors: tensor "a" has 1 numbers`)
     }),
@@ -189,7 +194,7 @@ describe("a folder of weights", () => {
         )
         assert.include(
           (yield* Effect.flip(Weights.load(run, "nowhere"))).message,
-          "nowhere: its name tells no format, and it is no folder",
+          "nowhere: expected a folder with weights, or a file named .safetensors",
         )
       }).pipe(Effect.provide(disk)),
     )
@@ -202,7 +207,7 @@ describe("a folder of weights", () => {
       const two = Weights.inRecord({ ...policy, "value.safetensors": one("v", 2) })
       assert.strictEqual(
         (yield* Effect.flip(Weights.load(two, ""))).message,
-        ": it holds policy.safetensors, value.safetensors, of which none is named model or pytorch_model or weights; name the file",
+        ": found policy.safetensors, value.safetensors, none of them named model or pytorch_model or weights; give the path of one file",
       )
       // A checkpoint of ours holds other tensors beside its weights.
       const checkpoint = { ...policy, "weights.safetensors": one("w", 3), "x/model.safetensors": one("x", 4) }
@@ -239,7 +244,7 @@ describe("tied weights", () => {
         )
       assert.strictEqual(
         yield* refused("embed.weight"),
-        'model.safetensors: it lacks "bias", and no tied parameter stands for it',
+        'model.safetensors: it lacks "bias", and no tied parameter has its tensor',
       )
       assert.include(yield* refused("bias"), 'it lacks "embed.weight", "head.weight"')
       assert.strictEqual(yield* refused("embed.weight", "bias", "other"), 'model.safetensors: the model has no "other"')

@@ -68,7 +68,7 @@ describe("every kind", () => {
   it("of integers refuses what is none of its own", () => {
     for (const kind of dtypes.filter((name) => !name.includes("F"))) {
       for (const value of [0.5, NaN, Infinity, 2 ** 64, -(2 ** 64)]) {
-        assert.throws(() => codecs[kind].encode(Float64Array.of(value)), RangeError, `${value} is no ${kind}`)
+        assert.throws(() => codecs[kind].encode(Float64Array.of(value)), RangeError, `${value} is not a ${kind}`)
       }
     }
   })

@@ -106,8 +106,8 @@ describe("a file of torch.save", () => {
   const of = (value: Bytes, numbers: Float32Array = six) => torchFile(value, { 0: numbers })
   const nested = (depth: number): Bytes => (depth === 0 ? ofSix([6], [1]) : dict({ d: nested(depth - 1) }))
   it.each([
-    ["no archive", Uint8Array.from(pickle(dict({}))), "it is no zip archive, or one that was cut short"],
-    ["nothing in it", new Uint8Array(0), "it is no zip archive"],
+    ["no archive", Uint8Array.from(pickle(dict({}))), "expected a zip archive, found no record of its end"],
+    ["nothing in it", new Uint8Array(0), "expected a zip archive, found no record of its end"],
     [
       "the format before 1.6",
       Uint8Array.of(0x80, 2, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e),
@@ -131,13 +131,13 @@ describe("a file of torch.save", () => {
     ["encrypted entries", torchFile(dict({}), {}, { flags: 1 }), "is encrypted"],
     ["other contents than it says", torchFile(dict({}), {}, { crc: () => 7 }), "do not match their CRC-32"],
     ["big-endian numbers", torchFile(dict({}), {}, { byteorder: "big" }), "big-endian"],
-    ["no dict", of(ofSix([6], [1])), "it holds a Tensor; a dict of tensors was expected"],
+    ["no dict", of(ofSix([6], [1])), "expected a dict of tensors, found a Tensor"],
     ["no such storage", torchFile(dict({ a: ofSix([6], [1]) })), `tensor "a": the archive has no data/0`],
     ["a storage too short", of(dict({ a: ofSix([6], [1]) }), six.slice(1)), "data/0 has 20 bytes, expected 24"],
     [
       "a view beyond its storage",
       of(dict({ a: ofSix([2, 3], [4, 1]) })),
-      `tensor "a": it goes to number 6 of a storage that has 6`,
+      `tensor "a": expected a view within the 6 elements of its storage, found element 6`,
     ],
     ["a huge view of little", of(dict({ a: ofSix([2 ** 30, 2 ** 30], [0, 0]) })), "far more numbers than the file"],
     [
@@ -184,7 +184,7 @@ describe("a pickle", () => {
     ["PERSID", [0x50, 0x0a], 2, "the instruction PERSID"],
     ["bytes", [0x43, 0], 2, "the instruction SHORT_BINBYTES"],
     ["a second PROTO", [0x80, 4], 2, "the instruction PROTO"],
-    ["what is no instruction", [0xff], 2, "0xff is no instruction"],
+    ["what is no instruction", [0xff], 2, "0xff is not an instruction"],
     ["BUILD on a dict", [op.emptyDict, op.emptyDict, op.build], 4, "the instruction BUILD is not allowed on a Dict"],
     [
       "BUILD on a storage's type",
@@ -205,26 +205,26 @@ describe("a pickle", () => {
       "an OrderedDict with arguments",
       [...global("collections", "OrderedDict"), ...call, op.reduce],
       null,
-      "collections.OrderedDict is called with other arguments",
+      "collections.OrderedDict has arguments that torch.save does not write",
     ],
     [
       "a tensor of nothing",
       [...global("torch._utils", "_rebuild_tensor_v2"), op.emptyTuple, op.reduce],
       null,
-      "is called with other arguments",
+      "has arguments that torch.save does not write",
     ],
     [
       "a parameter of a dict",
       parameter(dict({})),
       null,
-      "torch._utils._rebuild_parameter is called with other arguments",
+      "torch._utils._rebuild_parameter has arguments that torch.save does not write",
     ],
-    ["a negative stride", ofSix([6], [-1]), null, "is called with other arguments"],
+    ["a negative stride", ofSix([6], [-1]), null, "has arguments that torch.save does not write"],
     [
-      "a persistent id that is no storage",
+      "a persistent id does not refer to a storage",
       [...tuple(string("module"), string("os")), op.persistentId],
       null,
-      "it refers to something outside that is no storage",
+      "a persistent id does not refer to a storage",
     ],
     [
       "a storage of no type",
@@ -233,7 +233,7 @@ describe("a pickle", () => {
         op.persistentId,
       ],
       null,
-      "that is no storage",
+      "does not refer to a storage",
     ],
     ["a tensor as a key", [op.emptyDict, ...ofSix([6], [1]), ...int(1), op.setItem], null, "a Tensor cannot be a key"],
     ["an entry in a list", [op.emptyList, ...int(1), ...int(2), op.setItem], null, "a List has no entries"],
@@ -241,13 +241,13 @@ describe("a pickle", () => {
     ["an empty stack", [op.append], 2, "the stack is empty"],
     ["no mark", [op.emptyDict, op.setItems], 3, "there is no mark"],
     ["a key without value", [op.emptyDict, op.mark, ...int(1), op.setItems], null, "a key has no value"],
-    ["what was not remembered", [0x68, 7], 2, "nothing was remembered as 7"],
+    ["what was not remembered", [0x68, 7], 2, "the memo has no value 7"],
     ["two values", [op.emptyDict, op.emptyDict], 4, "it ends with more than one value"],
     ["a mark left", [op.mark, op.emptyDict], 4, "it ends with more than one value"],
-    ["something after its end", [op.emptyDict, op.stop], 3, "it goes on after its end"],
-    ["a text that is cut short", [0x58, 255, 255, 255, 255], 2, "it is cut short"],
+    ["something after its end", [op.emptyDict, op.stop], 3, "expected the end of the file after STOP"],
+    ["a text that is cut short", [0x58, 255, 255, 255, 255], 2, "the pickle ends too early"],
     ["a text that is not UTF-8", [0x58, 1, 0, 0, 0, 255], 2, "a text is not UTF-8"],
-    ["half a name", [0x63, 0x6f, 0x73], 2, "it is cut short"],
+    ["half a name", [0x63, 0x6f, 0x73], 2, "the pickle ends too early"],
   ] as const)("with %s is refused", (_, value, offset, message) => {
     const error = caught(torchFile(value, { 0: six }))
     assert.include(error.message, message)
@@ -257,9 +257,9 @@ describe("a pickle", () => {
 
   it.each([
     ["another protocol", [0x80, 4, 0x4e, 0x2e], "it has protocol 4; torch.save writes protocol 2"],
-    ["no protocol", [0x4e, 0x2e], "it does not begin as a pickle does"],
-    ["nothing", [], "it is cut short"],
-    ["no end", [0x80, 2, 0x4e], "it is cut short"],
+    ["no protocol", [0x4e, 0x2e], "expected a pickle, which begins with byte 0x80"],
+    ["nothing", [], "the pickle ends too early"],
+    ["no end", [0x80, 2, 0x4e], "the pickle ends too early"],
   ])("with %s is refused", (_, bytes, message) => {
     assert.include(caught(zip([["archive/data.pkl", bytes]])).message, message)
   })

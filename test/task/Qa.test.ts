@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { EnvError } from "../../src/env/EnvError.ts"
 import type { Key } from "../../src/task/answers/score.ts"
 import * as Qa from "../../src/task/Qa.ts"
-import type { Feedback } from "../../src/task/TextEnv.ts"
+import type { Feedback } from "../../src/task/Feedback.ts"
 import { answered, lines, opened, problem, questionsOf, scoresOf, tasksOf } from "./opening.ts"
 
 const item = { question: "1 + 1?", answer: 2 }

@@ -85,7 +85,7 @@ describe("a file of records", () => {
         ["a.csv", "a,b\n1,2\n3,4,5\n", "a.csv:3: expected 2 fields as in the header, found 3"],
         ["a.csv", "a,b,a\n", 'a.csv:1: expected a header of different names, found "a" twice'],
         ["a.csv", "a,\n", "a.csv:1: expected a header of names, found an empty one"],
-        ["a.csv", 'a\n"x\ny\n', "a.csv:2: a quote is opened here and never closed"],
+        ["a.csv", 'a\n"x\ny\n', "a.csv:2: expected the quote opened here to be closed"],
         ["a.csv", 'a,b\n1,2\n"x"y,1\n', 'a.csv:3: expected "," or the line\'s end after a quoted field, found "y,1"'],
         [
           "a.csv",

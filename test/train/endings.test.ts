@@ -171,7 +171,7 @@ describe("a training that can't be set up", () => {
       const sequence = yield* attempt(input, { "algorithm.sequence": 4 })
       assert.match(sequence.message, /^--set: algorithm\.sequence: 4 steps of a memory, but algorithm\.lstm is 0/)
       const workers = yield* attempt({ ...input, validation: { everySteps: 32, workers: 2 } })
-      assert.match(workers.message, /2 workers were asked for/)
+      assert.match(workers.message, /2 workers need threads/)
       for (const { files } of [inCode, overridden, other, images, block, sequence, workers]) assert.deepEqual(files, [])
     }),
   )

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Feedback } from "../../task/TextEnv.ts"
+import type { Feedback } from "../../task/Feedback.ts"
 import type { Seen } from "../Agent.ts"
 import type { AgentError } from "../AgentError.ts"
 import { holding } from "../memory/entries.ts"

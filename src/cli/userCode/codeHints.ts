@@ -20,7 +20,7 @@ export const withProgramHint = (training: Training, { text, ofRun }: ProgramHint
     ),
   )
 
-const withoutNames = (message: string): string => message.replace(/; (?:known(?: are|:)|did you mean) [^;]*/, "")
+const withoutNames = (message: string): string => message.replace(/; (?:expected one of|known:|did you mean) [^;]*/, "")
 
 /** Adds what a file with only some settings is for, when a config lacks what every training needs. */
 export const withFragmentHint = (training: Training, config: unknown, file: string): Training => {

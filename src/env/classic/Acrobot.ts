@@ -1,10 +1,11 @@
 /**
- * Acrobot-v1: two links hang from a hinge, and only the joint between them has a motor: swing the free end above the
- * bar. Actions: torque −1 (0), none (1), +1 (2). Each step costs a point, an episode has 500 steps at most.
+ * Acrobot-v1: two links hang from a hinge, with a motor only in the joint between them. The task is to swing the free
+ * end above the bar. Actions: torque −1 (0), none (1), +1 (2). The reward is −1 per step; an episode has at most 500
+ * steps.
  *
- * A state is [angle 1, angle 2, velocity 1, velocity 2], angle 1 from hanging down, angle 2 relative to the first link;
- * the observation is [cos 1, sin 1, cos 2, sin 2, velocity 1, velocity 2]. The dynamics are Gymnasium's: the equations
- * of Sutton and Barto's book, one Runge-Kutta step of 0.2 s.
+ * A state is [angle 1, angle 2, velocity 1, velocity 2]: angle 1 is 0 when the link hangs down, angle 2 is relative to
+ * the first link. The observation is [cos 1, sin 1, cos 2, sin 2, velocity 1, velocity 2]. The dynamics are
+ * Gymnasium's: the equations of Sutton and Barto's book, one Runge-Kutta step of 0.2 s.
  */
 import { cos, sin } from "../../rng/Elementary.ts"
 import type { Stream } from "../../rng/Rng.ts"
@@ -26,7 +27,7 @@ const fastest1 = 4 * Math.PI
 const fastest2 = 9 * Math.PI
 const spread = 0.1
 
-/** The four derivatives of a state under a torque, into `into`. */
+/** Writes the four time derivatives of a state under a torque to `into`. */
 const derive = (
   angle1: number,
   angle2: number,
@@ -63,7 +64,7 @@ const k1 = new Float64Array(4)
 const k2 = new Float64Array(4)
 const k3 = new Float64Array(4)
 const k4 = new Float64Array(4)
-/** Where one state stands while it is moved. */
+/** The state that `move` changes. */
 const moving = new Float64Array(4)
 
 const weigh = (index: number): number => (tau / 6) * (k1[index] + 2 * k2[index] + 2 * k3[index] + k4[index])
@@ -87,7 +88,7 @@ const move = (torque: number): void => {
 
 const isUp = (angle1: number, angle2: number): boolean => -cos(angle1) - cos(angle2 + angle1) > 1
 
-/** One step of the two links, without a time limit. */
+/** Computes one step of the two links, without a time limit. */
 export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
   moving.set(state)
   move(action - 1)

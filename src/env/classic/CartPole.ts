@@ -1,5 +1,6 @@
 /**
- * CartPole-v1: keep a pole upright on a cart by pushing the cart left (0) or right (1). One point a step, 500 at most.
+ * CartPole-v1: keep a pole upright on a cart by pushing the cart left (0) or right (1). The reward is 1 per step; an
+ * episode has at most 500 steps.
  *
  * A state is [x, x velocity, angle, angular velocity]; the observation is the state. The dynamics are Gymnasium's
  * (Barto, Sutton and Anderson 1983, Euler steps of 0.02 s), number for number.
@@ -17,7 +18,7 @@ import { cartPole } from "../ui/cartPole.ts"
 const gravity = 9.8
 const poleMass = 0.1
 const totalMass = poleMass + 1
-/** Half the pole's length. */
+/** Half the length of the pole. */
 const length = 0.5
 const poleMassLength = poleMass * length
 const force = 10
@@ -26,7 +27,7 @@ const farthest = 2.4
 const steepest = (12 * 2 * Math.PI) / 360
 const spread = 0.05
 
-/** One step of the cart and pole, without a time limit. */
+/** Computes one step of the cart and the pole, without a time limit. */
 export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
   const push = action === 1 ? force : -force
   const sine = sin(state[2])
@@ -44,7 +45,7 @@ export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
   return { state: next, observation: next.map(Math.fround), reward: 1, terminated }
 }
 
-/** The same arithmetic in the same order over columns: a property test holds the two together, bit for bit. */
+/** Does the same arithmetic in the same order over columns. A property test compares the two, bit for bit. */
 const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
   const x = new Float64Array(numEnvs)
   const xVelocity = new Float64Array(numEnvs)

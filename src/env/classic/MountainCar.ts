@@ -1,6 +1,6 @@
 /**
- * MountainCar-v0: a car too weak for the hill must swing back and forth to get up it. Actions: push left (0), don't
- * push (1), push right (2). Each step costs a point, an episode has 200 steps at most.
+ * MountainCar-v0: a car too weak for the hill must swing back and forth to get up. Actions: push left (0), don't push
+ * (1), push right (2). The reward is −1 per step; an episode has at most 200 steps.
  *
  * A state is [position, velocity]; the observation is the state. The dynamics are Gymnasium's (Moore 1990).
  */
@@ -20,7 +20,7 @@ const gravity = 0.0025
 
 const clip = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
 
-/** One step of the car, without a time limit. */
+/** Computes one step of the car, without a time limit. */
 export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
   const speed = clip(state[1] + ((action - 1) * force + cos(3 * state[0]) * -gravity), -fastest, fastest)
   const position = clip(state[0] + speed, lowest, highest)
@@ -34,7 +34,7 @@ export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
   }
 }
 
-/** The same arithmetic over columns. */
+/** Does the same arithmetic over columns. */
 const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
   const positions = new Float64Array(numEnvs)
   const velocities = new Float64Array(numEnvs)

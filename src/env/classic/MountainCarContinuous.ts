@@ -1,9 +1,9 @@
 /**
- * MountainCarContinuous-v0: the car of MountainCar with a force from −1 to 1. Reaching the flag is worth 100, force
- * costs a tenth of its square; an episode has 999 steps at most.
+ * MountainCarContinuous-v0: the car of MountainCar with a force from −1 to 1. Reaching the flag is worth 100; each step
+ * costs a tenth of the squared force. An episode has at most 999 steps.
  *
- * A state is [position, velocity]; the observation is the state. The dynamics are Gymnasium's, which keeps the state
- * in float32 from step to step.
+ * A state is [position, velocity]; the observation is the state. The dynamics are Gymnasium's, which keeps the state in
+ * float32 from step to step.
  */
 import { cos } from "../../rng/Elementary.ts"
 import type { Stream } from "../../rng/Rng.ts"
@@ -20,7 +20,7 @@ const power = 0.0015
 
 const clip = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
 
-/** One step of the car, without a time limit. */
+/** Computes one step of the car, without a time limit. */
 export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): Moved => {
   const force = clip(action[0], -1, 1)
   const speed = clip(state[1] + (force * power - 0.0025 * cos(3 * state[0])), -fastest, fastest)
@@ -31,7 +31,7 @@ export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): M
   return { state: next, observation: next, reward: (terminated ? 100 : 0) - action[0] * action[0] * 0.1, terminated }
 }
 
-/** The same arithmetic over columns. */
+/** Does the same arithmetic over columns. */
 const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
   const positions = new Float64Array(numEnvs)
   const velocities = new Float64Array(numEnvs)

@@ -1,9 +1,9 @@
 /**
- * Pendulum-v1: swing a pendulum up and hold it there with a torque of at most 2 N m. The reward is minus the cost of
- * being away from upright, of speed and of torque; an episode has 200 steps.
+ * Pendulum-v1: swing a pendulum up and hold it there with a torque of at most 2 N m. The reward is minus a cost of the
+ * angle from upright, the speed and the torque; an episode has 200 steps.
  *
- * A state is [angle, angular velocity], angle 0 upright and never wrapped; the observation is [cos, sin, velocity].
- * The dynamics are Gymnasium's.
+ * A state is [angle, angular velocity]: the angle is 0 when upright and is never wrapped. The observation is [cos, sin,
+ * velocity]. The dynamics are Gymnasium's.
  */
 import { cos, sin } from "../../rng/Elementary.ts"
 import type { Stream } from "../../rng/Rng.ts"
@@ -21,10 +21,10 @@ const tau = 0.05
 const gravity = 10
 const turn = 2 * Math.PI
 
-/** The same angle within [−π, π). */
+/** Returns the same angle within [−π, π). */
 const wrapped = (angle: number): number => {
   const raised = angle + Math.PI
-  // Up to one turn too far, the remainder is one exact subtraction; `%` takes many times as long.
+  // For an angle at most one turn outside, the remainder is one exact subtraction; `%` is many times slower.
   if (raised >= 0 && raised < 2 * turn) return (raised < turn ? raised : raised - turn) - Math.PI
   const rest = raised % turn
   return (rest < 0 ? rest + turn : rest) - Math.PI
@@ -32,7 +32,7 @@ const wrapped = (angle: number): number => {
 
 const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
-/** One step of the pendulum, without a time limit. */
+/** Computes one step of the pendulum, without a time limit. */
 export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): Moved => {
   const torque = clip(action[0], strongest)
   const away = wrapped(state[0])
@@ -45,11 +45,11 @@ export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): M
 const see = ([angle, velocity]: ReadonlyArray<number>): ReadonlyArray<number> =>
   [cos(angle), sin(angle), velocity].map(Math.fround)
 
-/** The same arithmetic over columns. */
+/** Does the same arithmetic over columns. */
 const kernel = ({ numEnvs, observations, rewards }: Columns): Kernel => {
   const angles = new Float64Array(numEnvs)
   const velocities = new Float64Array(numEnvs)
-  /** What an observation has computed, the next step need not compute again. */
+  /** The sines of the current angles, computed for the observation and used again by the next step. */
   const sines = new Float64Array(numEnvs)
 
   const look = (index: number): void => {

@@ -1,9 +1,9 @@
 /**
- * A mass on a line that a force moves: bring it to the middle, and to rest. The simplest of continuous control tasks, and
- * one whose best policy is known: a linear one, the LQR's.
+ * A mass on a line that a force moves: bring it to rest in the middle. It is the simplest continuous control task, and
+ * its best policy is known: the linear one of the LQR.
  *
- * A state is [position, velocity], as is the observation; the action a force of at most 1. A step of 0.1 s costs
- * x² + 0.1 v² + 0.1 u², an episode has 100 steps.
+ * A state is [position, velocity], as is the observation; the action is a force of at most 1. A step takes 0.1 s and
+ * costs x² + 0.1 v² + 0.1 u²; an episode has 100 steps.
  */
 import { make, type Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
@@ -18,7 +18,7 @@ const strongest = 1
 
 const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
-/** One step of the mass, without a time limit. */
+/** Computes one step of the mass, without a time limit. */
 export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): Moved => {
   const force = clip(action[0], strongest)
   const cost = state[0] * state[0] + 0.1 * state[1] * state[1] + 0.1 * force * force
@@ -29,8 +29,8 @@ export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): M
 }
 
 /**
- * The gains of the best linear policy, u = −k · state, where the force isn't cut off: the fixed point of the discrete
- * Riccati equation.
+ * Returns the gains of the best linear policy, u = −k · state, if the force isn't clipped: the fixed point of the
+ * discrete Riccati equation.
  */
 export const gains = (): readonly [number, number] => {
   // x' = x + τ v', v' = v + τ u

@@ -1,14 +1,14 @@
 /**
- * Land a craft on the pad between the flags, upright and slowly. Rigid-body physics of our own: a body that gravity pulls,
- * a main engine that pushes along its axis, two side engines that turn it; the ground is flat.
+ * Land a craft on the pad between the flags, upright and slowly. The physics is a rigid body under gravity, with a main
+ * engine that pushes along its axis and two side engines that turn it, over flat ground.
  *
- * A state is [x, y, vx, vy, angle, spin], in lengths of which the field is 2 wide; the pad is 0.4 wide, at x = 0, y = 0.
- * The observation is the state. Discrete actions: nothing, left engine, main engine, right engine. Continuous ones
- * (`continuous`): main engine from −1 (off) to 1 (full), side engines from −1 to 1.
+ * A state is [x, y, vx, vy, angle, spin]; the field is 2 wide, and the pad is 0.4 wide at x = 0, y = 0. The observation
+ * is the state. Discrete actions: nothing, left engine, main engine, right engine. Continuous actions (`continuous`):
+ * main engine from −1 (off) to 1 (full), side engines from −1 to 1.
  *
- * The reward follows a potential (nearer, slower and more upright is better), less 0.3 for a step of the main engine and
- * 0.03 for one of a side engine; landing on the pad ends the episode with 100 points, touching the ground in any other way
- * or leaving the field with −100.
+ * The reward is the change of a potential (nearer, slower and more upright is better), minus 0.3 per step of the main
+ * engine and 0.03 per step of a side engine. Landing on the pad ends the episode with 100 points; touching the ground
+ * in any other way, or leaving the field, ends it with −100.
  */
 import { cos, sin } from "../../rng/Elementary.ts"
 import type { Stream } from "../../rng/Rng.ts"
@@ -26,18 +26,18 @@ const turnPower = 2
 const padHalf = 0.2
 const fieldHalf = 1
 const ceiling = 1.6
-/** Above these speeds and tilt, what touches the ground breaks. */
+/** The craft breaks if it touches the ground faster or more tilted than this. */
 const slowDown = 0.25
 const slowAcross = 0.2
 const upright = 0.3
 
 type State = ReadonlyArray<number>
 
-/** How good a state is: the reward is what it changes by. */
+/** Rates a state; the reward is the change of this potential. */
 const potential = ([x, y, vx, vy, angle]: ArrayLike<number> & Iterable<number>): number =>
   -100 * Math.sqrt(x * x + y * y) - 50 * Math.sqrt(vx * vx + vy * vy) - 40 * Math.abs(angle)
 
-/** One step with the engines at these powers: main 0 … 1, side −1 (turns right) … 1. */
+/** Computes one step with engines at these powers: main from 0 to 1, side from −1 (turns right) to 1. */
 const fly = (state: State, main: number, side: number): Moved => {
   const [x, y, vx, vy, angle, spin] = state
   const push = main * mainPower
@@ -69,14 +69,14 @@ const sides = [0, 1, 0, -1]
 
 const clip = (value: number): number => Math.min(Math.max(value, -1), 1)
 
-/** One step by the number of an action. */
+/** Computes one step for a discrete action. */
 export const dynamics = (state: State, action: number): Moved => fly(state, mains[action], sides[action])
 
-/** One step by the powers of the engines. */
+/** Computes one step for the powers of the engines. */
 export const dynamicsContinuous = (state: State, action: ArrayLike<number>): Moved =>
   fly(state, (clip(action[0]) + 1) / 2, clip(action[1]))
 
-/** What its drawing shows of them. */
+/** The limits that the drawing shows. */
 const limits = { padHalf, fieldHalf, slowDown, slowAcross, upright }
 
 const common = {

@@ -1,11 +1,11 @@
 /**
- * Tic-tac-toe: three in a row win. A point for winning, minus one for losing or for taking a place that is taken (which
- * ends the game), nothing for a draw.
+ * Tic-tac-toe: three in a row win. The reward is 1 for winning, −1 for losing or for choosing a taken place (which ends
+ * the game), and 0 for a draw.
  *
- * Against an opponent (`make`), a step is the agent's move and the answer to it; who begins is drawn. In `selfPlay` a
- * step is one move, and the same policy makes the moves of both sides, each time seeing the board from the side of who
- * moves. What is good for the one that moves next is bad for the one that has just moved, so such a game is learnt with a
- * discount of −1: `Ppo.make({ gamma: -1 })`; then every return and advantage has the right sign for its mover.
+ * Against an opponent (`make`), a step is the agent's move and the reply; the first player is drawn. In `selfPlay` a
+ * step is one move, and the same policy plays both sides, always observing the board from the side of the player to
+ * move. What is good for that player is bad for the one who just moved, so such a game is learnt with a discount of −1,
+ * `Ppo.make({ gamma: -1 })`: then every return and advantage has the right sign for its player.
  *
  * Actions: the nine places. Planes of 3 × 3: mine, the other's.
  */
@@ -13,11 +13,12 @@ import { Schema } from "effect"
 import type { Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
-import { describe } from "../internal/describe.ts"
+import { describe } from "../../config/text.ts"
 import { palette } from "../internal/draw.ts"
 import { ticTacToe } from "../ui/boards.ts"
 
-// Places in a state: then the nine places, 1 for who moves next (the agent, against an opponent), 2 for the other.
+// Offsets in a state; the nine places follow: 1 for the player to move (the agent, against an opponent), 2 for the
+// other.
 const over = 0
 const cells = 1
 const places = 9
@@ -37,7 +38,7 @@ const lines = [
 
 export type Opponent = "random" | "optimal" | ((board: ReadonlyArray<number>, random: Stream) => number)
 
-/** A board is nine numbers: 0 free, 1 of who moves next, 2 of the other. */
+/** A board is nine numbers: 0 for free, 1 for the player to move, 2 for the other. */
 export const wins = (board: ArrayLike<number>, at: number, who: number): boolean =>
   lines.some((line) => line.every((place) => board[at + place] === who))
 
@@ -46,36 +47,36 @@ const isFull = (board: ArrayLike<number>, at: number): boolean => {
   return true
 }
 
-/** The board as the other sees it. */
+/** Returns the board from the other player's side. */
 export const turned = (board: ReadonlyArray<number>): ReadonlyArray<number> =>
   board.map((who) => (who === 0 ? 0 : who === mine ? theirs : mine))
 
-const known = new Map<string, number>()
+const values = new Map<string, number>()
 
-/** What perfect play by both makes of a board, for who moves next: 1, 0 or −1. */
+/** Returns the value of a board under perfect play, for the player to move: 1, 0 or −1. */
 export const valueOf = (board: ReadonlyArray<number>): number => {
   const key = board.join("")
-  const before = known.get(key)
-  if (before !== undefined) return before
+  const cached = values.get(key)
+  if (cached !== undefined) return cached
   const value = wins(board, 0, theirs)
     ? -1
     : isFull(board, 0)
       ? 0
       : Math.max(...movesOf(board).map(({ worth }) => worth))
-  known.set(key, value)
+  values.set(key, value)
   return value
 }
 
 const movesOf = (board: ReadonlyArray<number>) =>
   board.flatMap((who, place) => (who === 0 ? [{ place, worth: -valueOf(turned(board.with(place, mine))) }] : []))
 
-/** Any free place. */
+/** Chooses a free place at random. */
 export const playRandomly = (board: ReadonlyArray<number>, random: Stream): number => {
   const free = movesOf(board)
   return free[random.integer(free.length)].place
 }
 
-/** One of the best moves, by a draw. */
+/** Chooses one of the best moves at random. */
 export const playOptimally = (board: ReadonlyArray<number>, random: Stream): number => {
   const moves = movesOf(board)
   const best = Math.max(...moves.map(({ worth }) => worth))
@@ -83,7 +84,7 @@ export const playOptimally = (board: ReadonlyArray<number>, random: Stream): num
   return good[random.integer(good.length)].place
 }
 
-/** Somebody's own opponent may be wrong; a stone beside the board would be in another game. */
+/** Checks the moves of a user's opponent: a place outside the board would change another game's state. */
 const checked =
   (opponent: Exclude<Opponent, string>) =>
   (board: ReadonlyArray<number>, random: Stream): number => {
@@ -103,7 +104,7 @@ const show: Rules["show"] = (state, at, into, to) => {
   }
 }
 
-/** Puts a stone; the reward for who puts it, and whether the game is over. */
+/** Places a stone; returns the player's reward, and sets the state's flag if the game is over. */
 const put = (state: Int32Array, at: number, place: number, who: number): number => {
   if (state[at + cells + place] !== 0) {
     state[at + over] = 1
@@ -137,7 +138,7 @@ const bothSides: Rules = {
   reset: () => {},
   step: (state, at, action) => {
     const reward = put(state, at, action, mine)
-    // Who moves next sees the board as theirs.
+    // The player to move observes its own stones as "mine".
     for (let place = at + cells; place < at + cells + places; place++) {
       if (state[place] !== 0) state[place] = mine + theirs - state[place]
     }
@@ -161,13 +162,13 @@ const game = (id: string, rules: Rules, recipe?: BoardGame["recipe"]): BoardEnv 
     rules,
   })
 
-/** What a config can say of it. */
+/** The options that a config can contain. */
 export const Options = Schema.Struct({
   opponent: Schema.optionalKey(Schema.Literals(["random", "optimal"])),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
 export type Options = Omit<typeof Options.Type, "opponent"> & {
-  /** A function is given a board of nine numbers (0 free, 1 its own, 2 the other's) and names a free place. */
+  /** A function receives a board of nine numbers (0 free, 1 its own, 2 the other's) and returns a free place. */
   readonly opponent?: Opponent
 }
 
@@ -175,14 +176,14 @@ export type Options = Omit<typeof Options.Type, "opponent"> & {
 export const make = (options: Options = {}): BoardEnv => {
   const { opponent = "random" } = options
   const isOwn = typeof opponent === "function"
-  // One's own opponent is no part of any config, so it must not go by the name of what a config can say.
+  // No config can contain a function, so this env must not have the id of one that a config can make.
   const { id = isOwn ? "TicTacToeOwnOpponent-v0" : "TicTacToe-v0" } = options
   return game(id, against(opponent), isOwn ? undefined : { name: "TicTacToe", options })
 }
 
-/** Against an opponent that plays at random. */
+/** Plays against a random opponent. */
 export const env: BoardEnv = make()
-/** Against one that never loses. */
+/** Plays against an opponent that never loses. */
 export const optimal: BoardEnv = make({ opponent: "optimal", id: "TicTacToeOptimal-v0" })
-/** Both sides by the same policy; learn it with a discount of −1. */
+/** The same policy plays both sides; learn it with a discount of −1. */
 export const selfPlay: BoardEnv = game("TicTacToeSelfPlay-v0", bothSides)

@@ -1,11 +1,11 @@
 /**
- * ApplePicker-v0 and ApplePickerDeterministic-v0: pick all apples of an orchard. After the envs of those names by J. Hare
- * (github.com/jhare96/apple_picker), with an orchard of our own.
+ * ApplePicker-v0 and ApplePickerDeterministic-v0: pick all apples of an orchard. After the envs of these names by J.
+ * Hare (github.com/jhare96/apple_picker), with another orchard.
  *
- * The orchard has 84 × 84 places and hedges with gaps in them. Actions: up, down, left, right; a move into a hedge or over
- * the edge does nothing. An apple that is walked onto is a point, and the last one ends the episode; 5,000 steps cut it off.
- * In `ApplePicker-v0` each episode draws the places of 100 apples and of the agent; `ApplePickerDeterministic-v0` has 20
- * apples, and begins each episode alike. Planes: agent, apple, hedge.
+ * The orchard has 84 × 84 places and hedges with gaps. Actions: up, down, left, right; a move into a hedge or over the
+ * edge does nothing. Walking onto an apple is worth 1, and the last apple ends the episode; it is truncated after 5,000
+ * steps. In `ApplePicker-v0` each episode draws the places of 100 apples and of the agent;
+ * `ApplePickerDeterministic-v0` has 20 apples, and all its episodes begin alike. Planes: agent, apple, hedge.
  */
 import { Schema } from "effect"
 import { intBetween } from "../../config/fields.ts"
@@ -16,17 +16,17 @@ import { palette } from "../internal/draw.ts"
 import { applePicker } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
-  /** Width and height, 8 at least. 84 by default. */
+  /** Width and height, at least 8. Default: 84. */
   size: Schema.optionalKey(intBetween(1, 1000)),
-  /** 100 by default; 20 where all episodes are alike. */
+  /** The number of apples. Default: 100, or 20 with a `layoutSeed`. */
   apples: Schema.optionalKey(intBetween(1, 1000)),
-  /** One layout for all episodes, drawn from this seed. Every episode has its own by default. */
+  /** Draws one layout from this seed for all episodes. Default: each episode has its own. */
   layoutSeed: Schema.optionalKey(Schema.Int),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
 export type Options = typeof Options.Type
 
-// Places in a state: then, place by place, 1 for an apple.
+// Offsets in a state; the places follow, 1 for an apple.
 const over = 0
 const agent = 1
 const left = 2
@@ -35,7 +35,7 @@ const apples = 3
 const rowStep = [-1, 1, 0, 0]
 const columnStep = [0, 0, -1, 1]
 
-/** A hedge every six rows, with a gap of two places every twelve. */
+/** There is a hedge every six rows, with a gap of two places every twelve columns. */
 const isHedge = (row: number, column: number): boolean => row % 6 === 3 && column % 12 !== 5 && column % 12 !== 6
 
 const rulesFor = (size: number, count: number, layoutSeed: number | undefined): Rules => {

@@ -1,7 +1,7 @@
 /**
- * A map to find a way on: obstacles, a goal and the agent, drawn anew for every episode so that there is a way. What a
- * value-iteration network is for (Tamar et al. 2016). A point at the goal; a step costs 0.01, one into an obstacle 0.1
- * and leaves the agent where it is.
+ * Find the way on a map: obstacles, a goal and the agent, drawn anew for every episode so that there is a way. The task
+ * for value iteration networks (Tamar et al. 2016). The reward is 1 at the goal, −0.01 per step, and −0.1 for a step
+ * into an obstacle, which leaves the agent in place.
  *
  * Actions: the eight neighbours, clockwise from up. Planes: obstacle, goal, agent.
  */
@@ -14,16 +14,16 @@ import { palette } from "../internal/draw.ts"
 import { gridWorld } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
-  /** Width and height; there is a wall around. 8 by default. */
+  /** Width and height, including the wall around the map. Default: 8. */
   size: Schema.optionalKey(intBetween(1, 1000)),
-  /** The share of the places that is blocked. 0.25 by default. */
+  /** The fraction of places that are blocked. Default: 0.25. */
   density: Schema.optionalKey(fraction),
-  /** Steps before an episode is cut off. 4 × size by default. */
+  /** Truncates episodes at this many steps. Default: 4 × size. */
   maxSteps: Schema.optionalKey(positiveInt),
 })
 export type Options = typeof Options.Type
 
-// Places in a state: then, place by place, 1 for an obstacle.
+// Offsets in a state; the places follow, 1 for an obstacle.
 const over = 0
 const agent = 1
 const goal = 2
@@ -38,24 +38,24 @@ const neighbour = (size: number, place: number, action: number): number => {
   return row < 0 || column < 0 || row >= size || column >= size ? -1 : row * size + column
 }
 
-/** Steps from every place to the goal; −1 where there is no way. `state` as the env has it. */
+/** Returns the number of steps from every place to the goal; −1 if there is no way. */
 export const distances = (state: Int32Array): Int32Array => {
-  const found = new Int32Array(state.length - cells).fill(-1)
-  const size = Math.sqrt(found.length)
+  const steps = new Int32Array(state.length - cells).fill(-1)
+  const size = Math.sqrt(steps.length)
   const queue = [state[goal]]
-  found[state[goal]] = 0
+  steps[state[goal]] = 0
   for (const place of queue) {
     for (let action = 0; action < rowStep.length; action++) {
       const next = neighbour(size, place, action)
-      if (next < 0 || state[cells + next] !== 0 || found[next] >= 0) continue
-      found[next] = found[place] + 1
+      if (next < 0 || state[cells + next] !== 0 || steps[next] >= 0) continue
+      steps[next] = steps[place] + 1
       queue.push(next)
     }
   }
-  return found
+  return steps
 }
 
-/** The first of the actions that lead nearer to the goal. */
+/** Returns the first action that leads nearer to the goal. */
 export const optimalAction = (state: Int32Array): number => {
   const ways = distances(state)
   const size = Math.sqrt(ways.length)
@@ -65,7 +65,7 @@ export const optimalAction = (state: Int32Array): number => {
   })
 }
 
-/** The state that an observation shows. */
+/** Returns the state that an observation shows. */
 export const stateOf = (observation: ArrayLike<number>): Int32Array => {
   const places = observation.length / 3
   const state = new Int32Array(cells + places)
@@ -96,7 +96,7 @@ const rulesFor = (size: number, density: number): Rules => {
     }
     state[at + goal] = free()
     state[at + agent] = free()
-    // Not next to each other: there would be nothing to plan.
+    // If agent and goal were adjacent, there would be nothing to plan.
     return distances(state.subarray(at, at + cells + places))[state[at + agent]] > 1
   }
   return {

@@ -1,10 +1,10 @@
 /**
- * A maze with keys and locked doors, drawn anew for every episode. Walls split the field into rooms; the agent is in the
- * first, the goal in the last, and in each room but the last there is a key. One walks onto a key to take it and, having
- * it, into a door to open it, which uses it up. The only reward is a point at the goal: nothing tells the way there.
+ * A maze with keys and locked doors, drawn anew for every episode. Walls split the field into rooms. The agent is in
+ * the first room, the goal in the last, and every room but the last has a key. Walking onto a key takes it; walking
+ * into a door with a key opens it and uses the key up. The only reward is 1 at the goal, without hints on the way.
  *
- * Actions: up, down, left, right. Planes: wall, door, goal, key (one that is held is where the agent is), agent. (A plane
- * that is all ones while a key is held would outweigh all else for who looks for what is new.)
+ * Actions: up, down, left, right. Planes: wall, door, goal, key (a held key is at the agent's place), agent. (A plane
+ * of ones while a key is held would dominate curiosity methods, which look for new observations.)
  */
 import { Schema } from "effect"
 import { intBetween, positiveInt } from "../../config/fields.ts"
@@ -16,20 +16,20 @@ import { keyDoor } from "../ui/boards.ts"
 import { EnvError } from "../EnvError.ts"
 
 export const Options = Schema.Struct({
-  /** Width and height, the walls around included. 8 by default. */
+  /** Width and height, including the walls around the field. Default: 8. */
   size: Schema.optionalKey(intBetween(1, 1000)),
-  /** Rooms, so a door and a key less. 2 by default. */
+  /** The number of rooms; there is one door and one key less. Default: 2. */
   rooms: Schema.optionalKey(intBetween(1, 1000)),
-  /** Steps before an episode is cut off. 4 × size² by default. */
+  /** Truncates episodes at this many steps. Default: 4 × size². */
   maxSteps: Schema.optionalKey(positiveInt),
-  /** One layout for all episodes, drawn from this seed. Every episode has its own by default. */
+  /** Draws one layout from this seed for all episodes. Default: each episode has its own. */
   layoutSeed: Schema.optionalKey(Schema.Int),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
 export type Options = typeof Options.Type
 
-// Places in a state: then for each wall its column, its door and its key. A door that is open and a key that was taken
-// are at place 0, which is a corner.
+// Offsets in a state; for each wall its column, its door and its key follow. Open doors and taken keys are at place 0,
+// a corner.
 const over = 0
 const agent = 1
 const goal = 2
@@ -39,7 +39,7 @@ const walls = 4
 const rowStep = [-1, 1, 0, 0]
 const columnStep = [0, 0, -1, 1]
 
-/** Places are numbered row by row; a wall is a column. */
+/** Places are numbered row by row. A wall is a column of the field. */
 const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): Rules => {
   const count = rooms - 1
   const columns = walls
@@ -50,7 +50,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
   const drawIn = (random: Stream, from: number, to: number): number =>
     (1 + random.integer(inside)) * size + from + random.integer(to - from)
 
-  /** Columns of walls, from left to right, each with a column between it and what is beside it. */
+  /** Draws the columns of walls from left to right, with at least one column between them. */
   const split = (state: Int32Array, at: number, random: Stream): void => {
     const spare = inside - count - rooms
     for (let wall = 0; wall < count; wall++) state[at + columns + wall] = random.integer(spare + 1)
@@ -80,7 +80,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
     return false
   }
 
-  /** Which of some things is at a place; −1 for none. */
+  /** Returns the index of the thing at a place; −1 if there is none. */
   const thingAt = (state: Int32Array, things: number, place: number): number => {
     for (let index = 0; index < count; index++) if (state[things + index] === place) return index
     return -1
@@ -167,5 +167,5 @@ export const make = (options: Options = {}): BoardEnv => {
 /** @example `Batch.make(KeyDoor.env, 32)` */
 export const env: BoardEnv = make()
 export const small: BoardEnv = make({ size: 6 })
-/** Three rooms: play at random never gets to the goal. */
+/** Three rooms: random play never reaches the goal. */
 export const large: BoardEnv = make({ size: 10, rooms: 3 })

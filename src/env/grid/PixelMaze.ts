@@ -1,7 +1,7 @@
 /**
- * A small maze seen as a coloured picture of 20 × 20 pixels: walls are white, the agent is blue, apples (a point each)
- * are green and the goal (ten points, and the end) is red. Walls, apples, goal and agent are drawn anew for every
- * episode, so that there is a way to each of them; with `layoutSeed` only the agent is, far from the goal.
+ * A small maze observed as a colour picture of 20 × 20 pixels: walls are white, the agent is blue, apples (1 point
+ * each) are green, and the goal (10 points, and the end) is red. Walls, apples, goal and agent are drawn anew for every
+ * episode, so that all can be reached; with `layoutSeed`, only the agent is drawn anew, far from the goal.
  *
  * Actions: up, down, left, right. Planes: red, green, blue.
  */
@@ -21,16 +21,16 @@ const applePoints = 1
 const goalPoints = 10
 
 export const Options = Schema.Struct({
-  /** 4 by default. */
+  /** The number of apples. Default: 4. */
   apples: Schema.optionalKey(intBetween(0, 1000)),
-  /** Steps before an episode is cut off. 200 by default. */
+  /** Truncates episodes at this many steps. Default: 200. */
   maxSteps: Schema.optionalKey(positiveInt),
-  /** One maze for all episodes, drawn from this seed. Every episode has its own by default. */
+  /** Draws one maze from this seed for all episodes. Default: each episode has its own. */
   layoutSeed: Schema.optionalKey(Schema.Int),
 })
 export type Options = typeof Options.Type
 
-// Places in a state: then, place by place, what is there.
+// Offsets in a state; the contents of each place follow.
 const over = 0
 const agent = 1
 const cells = 2
@@ -41,7 +41,7 @@ const goal = 3
 
 const step4 = [-side, side, -1, 1]
 
-/** The places that can be reached, the nearest first. (A wall is all around, so no step leaves the field.) */
+/** Returns the reachable places, the nearest first. (The wall around the maze keeps all steps inside.) */
 const reachable = (state: Int32Array, at: number, from: number): ReadonlyArray<number> => {
   const seen = new Uint8Array(side * side)
   const queue = [from]
@@ -70,12 +70,12 @@ const rulesFor = (apples: number, layoutSeed: number | undefined): Rules => ({
   },
   step: (state, at, action) => {
     const to = state[at + agent] + step4[action]
-    const found = state[at + cells + to]
-    if (found === wall) return 0
+    const target = state[at + cells + to]
+    if (target === wall) return 0
     state[at + agent] = to
     state[at + cells + to] = nothing
-    if (found === goal) state[at + over] = 1
-    return found === goal ? goalPoints : found === apple ? applePoints : 0
+    if (target === goal) state[at + over] = 1
+    return target === goal ? goalPoints : target === apple ? applePoints : 0
   },
   show: (state, at, into, to) => {
     for (let place = 0; place < side * side; place++) {
@@ -95,7 +95,7 @@ const paint = (into: Float32Array, to: number, plane: number, place: number): vo
   }
 }
 
-/** Draws a maze; says whether there is room enough in it. */
+/** Draws a maze; returns whether it has enough reachable places. */
 const drawn = (state: Int32Array, at: number, apples: number, random: Stream): boolean => {
   for (let place = 0; place < side * side; place++) {
     const [row, column] = [Math.floor(place / side), place % side]

@@ -7,36 +7,36 @@ import { canvas, palette, svg } from "./draw.ts"
 import { batchOf, copyFrom, type Columns, type Kernel } from "./episodes.ts"
 
 /**
- * Games on a board: a state of a few whole numbers, changed in place, shown as planes of zeros and ones. The rules are
- * written once; the pure env and the fast batch are both made of them.
+ * Games on a board. A state is a few whole numbers, changed in place and observed as planes of zeros and ones. The
+ * rules are written once; both the pure env and the fast batch are made from them.
  */
 export interface Rules {
-  /** How many whole numbers a state has. The first says whether the game is over. */
+  /** The size of a state. Its first number tells whether the game is over. */
   readonly stateSize: number
-  /** Writes a first state; all numbers are zero before. */
+  /** Writes a first state over zeros. */
   readonly reset: (state: Int32Array, at: number, random: Stream) => void
-  /** Makes a move, sets the first number where that ends the game, and gives the reward. */
+  /** Makes a move, sets the first number if it ends the game, and returns the reward. */
   readonly step: (state: Int32Array, at: number, action: number, random: Stream) => number
-  /** Writes [planes, height, width] numbers; all are zero before. */
+  /** Writes [planes, height, width] numbers over zeros. */
   readonly show: (state: Int32Array, at: number, into: Float32Array, to: number) => void
 }
 
 export interface BoardGame {
   readonly id: string
-  /** Whose options say all about it, so that a config can. */
+  /** The name and options of the game in a config, if these describe it fully. */
   readonly recipe?: { readonly name: string; readonly options: object }
   readonly planes: ReadonlyArray<Plane>
   readonly height: number
   readonly width: number
   readonly actions: number
-  /** The text of a module that draws it on a canvas. */
+  /** The text of a module that draws the game on a canvas. */
   readonly ui?: string
   readonly maxSteps?: number
   readonly rewardThreshold?: number
   readonly rules: Rules
 }
 
-/** What a plane means, and how it is drawn: later planes lie on top; one without a letter isn't drawn. */
+/** The meaning of a plane and how it is drawn. Later planes are drawn on top; a plane without a letter isn't drawn. */
 export interface Plane {
   readonly name: string
   readonly letter: string
@@ -152,7 +152,7 @@ const drawSvg = ({ id, planes, height, width }: BoardGame, seen: Float32Array): 
   return svg(id, width * cell, height * cell, squares)
 }
 
-/** Marks a place on a plane. */
+/** Sets the element of a plane at a place. */
 export const mark = (
   into: Float32Array,
   to: number,
@@ -165,7 +165,7 @@ export const mark = (
   into[to + (plane * height + y) * width + x] = 1
 }
 
-/** With this probability, the action before is taken again (Machado et al. 2018); the state keeps it at `slot`. */
+/** Repeats the last action with this probability (Machado et al. 2018). The state keeps the last action at `slot`. */
 export const sticky = (
   state: Int32Array,
   slot: number,

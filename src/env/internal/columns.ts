@@ -3,8 +3,8 @@ import type { Env } from "../Env.ts"
 import { copyFrom, type Kernel } from "./episodes.ts"
 
 /**
- * What every kernel with its states in named float64 columns shares: snapshots, and drawings of one env. The state's
- * numbers come first, in their order; what is kept beside them comes after.
+ * Saves, loads and draws states held in named float64 columns. The state's own numbers come first, in their order;
+ * other columns follow.
  */
 export const columnStates = (
   env: Env<ReadonlyArray<number>>,

@@ -5,7 +5,7 @@ export interface Point {
   readonly y: number
 }
 
-/** Characters on a grid; (0, 0) is the middle of the world, y goes up, and a character is twice as high as wide. */
+/** A grid of characters. (0, 0) is the middle of the world, y points up, and a character is twice as high as wide. */
 export const canvas = (columns: number, rows: number, world: { readonly width: number; readonly height: number }) => {
   const cells = Array.from({ length: rows }, () => Array.from({ length: columns }, () => " "))
   const put = (x: number, y: number, character: string): void => {
@@ -39,10 +39,10 @@ export const palette = {
   goal: "#2a9d8f",
 } as const
 
-/** A number short enough for a file, long enough for a picture. */
+/** Rounds a number to two decimals. */
 export const short = (value: number): string => String(Math.round(value * 100) / 100)
 
-/** A whole document, with its title for screen readers. */
+/** Returns a whole document with a title for screen readers. */
 export const svg = (title: string, width: number, height: number, parts: ReadonlyArray<string>): string =>
   [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
@@ -62,7 +62,7 @@ export const disc = (at: Point, radius: number, colour: string): string =>
 export const slab = (at: Point, width: number, height: number, colour: string): string =>
   `<rect x="${short(at.x)}" y="${short(at.y)}" width="${short(width)}" height="${short(height)}" rx="4" fill="${colour}"/>`
 
-/** A line through points. */
+/** Draws a line through points. */
 export const path = (points: ReadonlyArray<Point>, colour: string, width: number): string =>
   `<polyline points="${points.map(({ x, y }) => `${short(x)},${short(y)}`).join(" ")}" fill="none" ` +
   `stroke="${colour}" stroke-width="${width}" stroke-linecap="round" stroke-linejoin="round"/>`

@@ -7,43 +7,43 @@ import { sizeOf } from "../Space.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /**
- * The one place that knows how episodes begin, end and go on in a batch: auto-reset modes, the time limit, which random
- * stream an episode draws from, and snapshots of all that. What is inside an env is the kernel's business.
+ * The only place that knows how episodes begin, continue and end in a batch: auto-reset modes, the time limit, the
+ * random stream of an episode, and snapshots of all these. A kernel holds the states of the env.
  */
 
-/** The arrays that a kernel writes, and where each env is. */
+/** The arrays that a kernel writes, and the progress of each env. */
 export interface Columns {
   readonly numEnvs: number
   readonly observations: Float32Array
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
-  /** The number of each env's episode, from 0. */
+  /** The number of each env's current episode, from 0. */
   readonly episodes: Int32Array
-  /** The steps that each env's episode has had. */
+  /** The number of steps in each env's current episode. */
   readonly elapsed: Int32Array
 }
 
-/** The states of a batch, and how they move. */
+/** The states of a batch and their dynamics. */
 export interface Kernel {
-  /** Puts an env at the start of an episode and writes its first observation. */
+  /** Starts an episode of an env and writes its first observation. */
   readonly start: (index: number, random: Stream) => void
   /**
-   * Steps each env whose `waiting` is 0: writes its observation, reward and `terminated`, and sets `truncated` (0 when
-   * called) where the env cuts itself off.
+   * Steps each env whose `waiting` is 0: writes its observation, reward and `terminated`, and sets `truncated` (0
+   * before the call) if the env itself cuts the episode off.
    */
   readonly advance: (actions: Float32Array | Int32Array, waiting: Uint8Array) => void
-  /** The states, as typed arrays; `load` copies them back, and is told which stream each env's episode draws from. */
+  /** Saves the states as typed arrays; `load` copies them back and receives the stream of each env's episode. */
   readonly save: () => Snapshot
   readonly load: (snapshot: Snapshot, streamOf: (index: number) => Stream) => void
   readonly renderText?: (index: number) => string
   readonly renderSvg?: (index: number) => string
 }
 
-/** What a batch takes over from its env. */
-export type Description = Pick<Env, "id" | "observationSpace" | "actionSpace">
+/** The fields that a batch takes from its env. */
+type Description = Pick<Env, "id" | "observationSpace" | "actionSpace">
 
-/** How often batches of this thread were stepped: by it one tells a slow env from one that hangs. */
+/** The number of batch steps in this thread, by which a caller tells a slow env from one that hangs. */
 export const stepsTaken = new Float64Array(1)
 
 const noLimit = 0x7fffffff
@@ -67,13 +67,16 @@ export const batchOf = (
   )
   const episodes = new Int32Array(numEnvs)
   const elapsed = new Int32Array(numEnvs)
-  /** Envs whose episode has ended and whose next one has not begun. */
+  /** Marks the envs whose episode has ended and whose next one has not begun. */
   const waiting = new Uint8Array(numEnvs)
   const kernel = kernelOf({ numEnvs, observations, rewards, terminated, truncated, episodes, elapsed })
 
   let seed: number | undefined
   let path: ReadonlyArray<string | number> = []
-  /** Env i's stream (seed, ...path, firstIndex + i, "episode"): its episodes' streams are children of it. */
+  /**
+   * The stream (seed, ...path, firstIndex + i, "episode") of each env i, whose children are the streams of its
+   * episodes.
+   */
   let parents: ReadonlyArray<Stream> = []
 
   const address = (from: number, under: ReadonlyArray<string | number>): void => {
@@ -93,22 +96,25 @@ export const batchOf = (
 
   const checkActions = (actions: Float32Array | Int32Array): void => {
     if (actions.length !== numEnvs * actionSize) {
-      const message = `${env.id}: step got ${actions.length} numbers as actions; ${numEnvs} envs × ${actionSize} are ${numEnvs * actionSize}`
+      const message = `${env.id}: step: expected ${numEnvs * actionSize} numbers as actions (${numEnvs} envs × ${actionSize}), found ${actions.length}`
       throw new EnvError({ env: env.id, message })
     }
     if (choices !== undefined) {
       for (let index = 0; index < numEnvs; index++) {
         const action = actions[index]
         if ((action >>> 0 !== action || action >= choices) && waiting[index] === 0) {
-          throw fail(index, `action ${action} is none of 0 … ${choices - 1}`)
+          throw fail(index, `expected an action from 0 to ${choices - 1}, found ${action}`)
         }
       }
       return
     }
     for (let at = 0; at < actions.length; at++) {
-      // Only NaN and the infinities are not their own difference's zero.
+      // The difference is not 0 only for NaN and the infinities.
       if (actions[at] - actions[at] !== 0 && waiting[Math.floor(at / actionSize)] === 0) {
-        throw fail(Math.floor(at / actionSize), `action element ${at % actionSize} is ${actions[at]}`)
+        throw fail(
+          Math.floor(at / actionSize),
+          `action element ${at % actionSize} is ${actions[at]}; expected a finite number`,
+        )
       }
     }
   }
@@ -220,7 +226,10 @@ export const batchOf = (
   }
 }
 
-/** Those that were given where they fit (they are for what a wrapper around this batch hands out), else new ones. */
+/**
+ * Uses the caller's arrays if their lengths match, otherwise makes new ones. (They may be meant for a wrapper's
+ * results.)
+ */
 const arraysFor = (numEnvs: number, size: number, given: BatchArrays | undefined): BatchArrays =>
   given !== undefined && given.observations.length === numEnvs * size && given.rewards.length === numEnvs
     ? given
@@ -232,7 +241,7 @@ const arraysFor = (numEnvs: number, size: number, given: BatchArrays | undefined
         truncated: new Uint8Array(numEnvs),
       }
 
-/** An error with its place in front. Step 0 is the reset. */
+/** Makes an error whose message begins with env, episode and step. Step 0 is the reset. */
 export const errorAt = (
   env: string,
   index: number,
@@ -250,7 +259,7 @@ export const errorAt = (
     ...(userStack === undefined ? {} : { userStack }),
   })
 
-/** Copies a column of a snapshot into place; one that is missing or doesn't fit is an `EnvError`. */
+/** Copies a column of a snapshot; throws an `EnvError` if it is missing or has another length or type. */
 export const copyFrom = (
   env: string,
   saved: Snapshot,

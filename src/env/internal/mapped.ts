@@ -1,7 +1,7 @@
 import type { BatchEnv } from "../BatchEnv.ts"
 import { markResets, nestedRestore, nestedSnapshot } from "./nested.ts"
 
-/** A batch whose actions pass through a function on their way in; `element` counts within one action. */
+/** Maps the actions of a batch; `element` is the index within one action. */
 export const mapActions = (
   batch: BatchEnv,
   space: BatchEnv["actionSpace"],
@@ -9,7 +9,7 @@ export const mapActions = (
 ): BatchEnv => {
   const mapped = new Float32Array(batch.numEnvs * batch.actionSize)
   const step = (actions: Float32Array | Int32Array): void => {
-    // The inner batch says what is wrong with it.
+    // The inner batch throws the error.
     if (actions.length !== mapped.length) return batch.step(actions)
     for (let at = 0, element = 0; at < mapped.length; at++) {
       mapped[at] = map(actions[at], element)
@@ -20,7 +20,7 @@ export const mapActions = (
   return { ...batch, actionSpace: space, step }
 }
 
-/** A batch whose rewards pass through a function on their way out. */
+/** Maps the rewards of a batch. */
 export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): BatchEnv => {
   const rewards = new Float32Array(batch.numEnvs)
   const resetting = new Uint8Array(batch.numEnvs)
@@ -48,7 +48,7 @@ export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): Ba
   }
 }
 
-/** A batch of whose observations only some elements are seen. */
+/** Shows only some elements of the observations of a batch. */
 export const selectObservations = (
   batch: BatchEnv,
   space: BatchEnv["observationSpace"],

@@ -1,12 +1,15 @@
 import type { BatchEnv, Snapshot } from "../BatchEnv.ts"
 import { copyFrom } from "./episodes.ts"
 
-/** What a wrapper around a batch shares with every other one: a snapshot that holds its own columns and the inner ones. */
+/** The columns of a wrapper around a batch. Its snapshot holds these and those of the inner batch. */
 type Columns = Readonly<Record<string, Float64Array | Float32Array | Int32Array | Uint8Array>>
 
 const prefix = "inner."
 
-/** The wrapper's columns as they are, the inner snapshot's under `inner.`, so that wrappers nest to any depth. */
+/**
+ * Saves the wrapper's columns under their names and the inner snapshot under `inner.`, so that wrappers nest to any
+ * depth.
+ */
 export const nestedSnapshot = (batch: BatchEnv, own: Columns): Snapshot => ({
   ...Object.fromEntries(Object.entries(own).map(([key, column]) => [key, column.slice()])),
   ...Object.fromEntries(Object.entries(batch.snapshot()).map(([key, column]) => [prefix + key, column])),
@@ -18,7 +21,7 @@ export const nestedRestore = (batch: BatchEnv, own: Columns, saved: Snapshot): v
   for (const [key, column] of Object.entries(own)) copyFrom(batch.id, saved, key, column)
 }
 
-/** Marks the envs that the next step will only reset: in mode `next-step`, those whose episode has ended. */
+/** Marks the envs that the next step will only reset: in the mode `next-step`, those whose episode has ended. */
 export const markResets = (batch: BatchEnv, into: Uint8Array): void => {
   if (batch.autoReset !== "next-step") return
   for (let index = 0; index < batch.numEnvs; index++) into[index] = batch.terminated[index] | batch.truncated[index]

@@ -1,9 +1,9 @@
 /**
- * Plain data to JSON text and back, exactly: also −0, NaN, the infinities, undefined, bigints and typed arrays, which
- * JSON has no words for. What isn't plain data (a function, a class instance, a cycle) is refused by its path.
+ * Converts plain data to JSON text and back, exactly: also −0, NaN, the infinities, undefined, bigints and typed
+ * arrays, which JSON lacks. Other values (a function, a class instance, a cycle) are refused with their path.
  */
 
-/** Where in a value something was found that cannot be written down. */
+/** A value that is not plain data, with its path. */
 export class NotPlain {
   readonly path: string
   readonly found: string
@@ -13,7 +13,7 @@ export class NotPlain {
   }
 }
 
-/** Objects that carry this key say what JSON cannot. */
+/** Objects with this key hold values that JSON lacks. */
 const mark = "$"
 
 type Json = null | boolean | number | string | Array<Json> | { [key: string]: Json }

@@ -1,10 +1,10 @@
 /**
- * MinAtar's Breakout (Young and Tian 2019, arXiv:1903.03176): a ball that flies along diagonals, a paddle, three rows of
- * bricks that come back when all are gone; a point a brick; it ends when the ball is missed. With a probability of 0.1
- * the action before is taken again. There is no difficulty ramp in this game, and no time limit.
+ * MinAtar's Breakout (Young and Tian 2019, arXiv:1903.03176): a ball that flies along diagonals, a paddle, and three
+ * rows of bricks that return when all are gone. The reward is 1 per brick; the game ends when the ball is missed. With
+ * a probability of 0.1 the last action is repeated. This game has no difficulty ramp and no time limit.
  *
- * Actions are MinAtar's minimal set: nothing, left, right. Planes of 10 × 10: paddle, ball, trail, brick. What was done
- * last is forgotten between episodes, so that each can be replayed by itself; MinAtar carries it over.
+ * Actions are MinAtar's minimal set: nothing, left, right. Planes of 10 × 10: paddle, ball, trail, brick. The last
+ * action is forgotten between episodes, so that each can be replayed alone; MinAtar keeps it.
  */
 import { Schema } from "effect"
 import { fraction } from "../../config/fields.ts"
@@ -16,7 +16,7 @@ const side = 10
 const firstBrickRow = 1
 const brickRows = 3
 
-// Places in a state.
+// Offsets in a state.
 const over = 0
 const paddle = 1
 const ballX = 2
@@ -28,7 +28,10 @@ const struck = 7
 const lastAction = 8
 const bricks = 9
 
-/** Directions: up-left, up-right, down-right, down-left. What becomes of each at a wall, a ceiling, a corner. */
+/**
+ * Directions: up-left, up-right, down-right, down-left. The other tables give the new direction after a wall, a ceiling
+ * or a corner.
+ */
 const stepX = [-1, 1, 1, -1]
 const stepY = [-1, -1, 1, 1]
 const offWall = [1, 0, 3, 2]
@@ -114,7 +117,7 @@ const anyBrick = (state: Int32Array, at: number): boolean => {
 }
 
 export const Options = Schema.Struct({
-  /** How often the action before is taken again. 0.1 by default. */
+  /** The probability that the last action is repeated. Default: 0.1. */
   stickiness: Schema.optionalKey(fraction),
 })
 export type Options = typeof Options.Type

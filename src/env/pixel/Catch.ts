@@ -1,8 +1,8 @@
 /**
- * Catch, in MinAtar's manner: balls fall through a field of 10 × 10, and a paddle at the bottom catches them. A ball
- * caught is a point, one missed costs a point and ends the game. With a probability of 0.1 the action before is taken
- * again. At first a ball falls when the one before has landed; with every five that were caught they come closer, up to
- * one every four steps. Each falls where a paddle that caught the one before can get in time.
+ * Catch, in the style of MinAtar: balls fall through a field of 10 × 10, and a paddle at the bottom catches them. A
+ * caught ball is worth 1; a missed one costs 1 and ends the game. With a probability of 0.1 the last action is
+ * repeated. At first a ball falls when the previous one has landed; after every five catches the balls come closer, up
+ * to one every four steps. Each falls where a paddle that caught the previous one can still get in time.
  *
  * Actions: left, stay, right. Planes: ball, paddle.
  */
@@ -15,15 +15,15 @@ import { catching } from "../ui/boards.ts"
 
 const side = 10
 
-// Places in a state.
+// Offsets in a state.
 const over = 0
 const paddle = 1
 const lastAction = 2
 const caught = 3
 const untilNext = 4
-/** The column of the last ball that was let fall. */
+/** The column of the last ball that was dropped. */
 const dropped = 5
-/** For each row the column of its ball, counted from 1; 0 for none. */
+/** For each row, the column of its ball counted from 1, or 0. */
 const balls = 6
 
 const catchesALevel = 5
@@ -74,9 +74,9 @@ const rulesWith = (stickiness: number, ramps: boolean): Rules => {
 }
 
 export const Options = Schema.Struct({
-  /** How often the action before is taken again. 0.1 by default. */
+  /** The probability that the last action is repeated. Default: 0.1. */
   stickiness: Schema.optionalKey(fraction),
-  /** Whether balls come closer with the score. True by default. */
+  /** Whether balls come closer with the score. Default: true. */
   ramps: Schema.optionalKey(Schema.Boolean),
 })
 export type Options = typeof Options.Type

@@ -10,8 +10,8 @@ import { merge, part } from "./snapshots.ts"
 import { attempt } from "../../config/attempt.ts"
 
 /**
- * A pool of threads behind the face of an ordinary batch. Observations, rewards, flags and actions are in memory that all
- * threads share; a step is a word written for each thread, and a wait until each has answered.
+ * A pool of threads with the interface of a batch. Observations, rewards, flags and actions are in memory shared by all
+ * threads; a step writes one word for each thread, then waits until each has answered.
  */
 
 interface Thread {
@@ -20,10 +20,10 @@ interface Thread {
   readonly words: Int32Array
   readonly first: number
   readonly count: number
-  given: number
-  /** Why it is given nothing any more. */
+  sent: number
+  /** Why the thread takes no more commands; undefined while it does. */
   lost: string | undefined
-  /** Until it can be given something, or never will. */
+  /** Resolves when the thread is ready for commands, or never will be. */
   readonly up: Promise<void>
 }
 
@@ -33,46 +33,46 @@ const describeThread = ({ first, count }: Thread): string =>
   count === 1 ? `the worker of env ${first}` : `the worker of envs ${first} to ${first + count - 1}`
 
 const give = (thread: Thread, what: number): void => {
-  // What it was given last may still be under way, with the same words.
+  // The last command may still be running, and uses the same words.
   if (thread.lost !== undefined) return
   Atomics.store(thread.words, control.command, what)
-  thread.given++
-  Atomics.store(thread.words, control.given, thread.given)
-  Atomics.notify(thread.words, control.given)
+  thread.sent++
+  Atomics.store(thread.words, control.sent, thread.sent)
+  Atomics.notify(thread.words, control.sent)
 }
 
-/** Waits until a thread has done what it was given, however long it takes it, up to the limit. */
+/** Waits until a thread has finished its last command, up to the time limit. */
 const answered = (env: Env, thread: Thread, seconds: number): void => {
-  const { words, given } = thread
+  const { words, sent } = thread
   if (thread.lost !== undefined) throw new EnvError({ env: env.id, message: thread.lost })
   const lose = (how: string): never => {
     thread.lost = `${env.id}: ${describeThread(thread)} ${how}`
     throw new EnvError({ env: env.id, message: thread.lost })
   }
   const until = performance.now() + seconds * 1000
-  for (let look = 0; look < 2000 && Atomics.load(words, control.done) < given; look++);
-  while (Atomics.load(words, control.done) < given) {
+  for (let look = 0; look < 2000 && Atomics.load(words, control.done) < sent; look++);
+  while (Atomics.load(words, control.done) < sent) {
     const left = until - performance.now()
     if (left <= 0) lose(`has not answered for ${seconds} seconds`)
-    // The value that was looked at, not a newer one: an answer in between must not be slept through.
+    // Waits on the value read here: an answer in between must not be missed.
     const seen = Atomics.load(words, control.done)
-    if (seen >= given) break
+    if (seen >= sent) break
     if (Atomics.load(words, control.ended) !== 0) {
-      // It may have answered, and ended after that.
-      if (Atomics.load(words, control.done) >= given) break
+      // The thread may have answered before it ended.
+      if (Atomics.load(words, control.done) >= sent) break
       lose("has ended: the env ended its process")
     }
-    // Its end may fall just before this, and wakes nobody then: so never for long.
+    // The thread may end just before this wait, and then nothing wakes us: so wait only briefly.
     Atomics.wait(words, control.done, seen, Math.min(left, 100))
   }
   if (Atomics.load(words, control.state) !== condition.well) throw failureOf(env, thread, receive(thread))
 }
 
-/** What the thread said to the last command; what it said too late to earlier ones is let go. */
-const receive = ({ port, given }: Thread): Reply => {
+/** Returns the reply to the last command; late replies to earlier commands are dropped. */
+const receive = ({ port, sent }: Thread): Reply => {
   for (;;) {
     const reply: Reply | undefined = receiveMessageOnPort(port)?.message
-    if (reply === undefined || reply.command === given) return reply ?? { command: given }
+    if (reply === undefined || reply.command === sent) return reply ?? { command: sent }
   }
 }
 
@@ -82,7 +82,7 @@ const snapshotOf = (env: Env, thread: Thread): Snapshot => {
   throw new EnvError({ env: env.id, message: `${env.id}: ${describeThread(thread)} gave no snapshot` })
 }
 
-/** The thread's error with the env's number in the whole batch, as it would have been in process. */
+/** Replaces the index of the env within the thread by its index in the whole batch. */
 const failureOf = (env: Env, { first }: Thread, { failure }: Reply): EnvError => {
   if (failure === undefined) return new EnvError({ env: env.id, message: `${env.id}: a worker failed` })
   if (failure.index === undefined) return new EnvError(failure)
@@ -100,23 +100,23 @@ const startThread = (place: Place, start: Start) =>
       })
       port1.unref()
       const words = new Int32Array(start.control)
-      // Making its envs is the first thing that a thread is given to do.
-      Atomics.store(words, control.given, 1)
-      // Out of memory, say: nobody in the thread could still tell.
+      // The first command is to make the envs.
+      Atomics.store(words, control.sent, 1)
+      // If the thread dies, for example out of memory, it cannot report that itself.
       for (const end of ["error", "exit"]) worker.on(end, () => void Atomics.store(words, control.ended, 1))
       const up = new Promise<void>((resolve) => {
         for (const event of ["message", "error", "exit"]) worker.once(event, () => resolve())
       })
-      return { worker, port: port1, words, first: start.first, count: start.count, given: 1, lost: undefined, up }
+      return { worker, port: port1, words, first: start.first, count: start.count, sent: 1, lost: undefined, up }
     }),
     ({ worker }) => Effect.promise(() => worker.terminate()),
   )
 
-/** Threads come up while the event loop turns, so this is the one wait that must not block it. */
+/** Threads start while the event loop turns, so this is the one wait that must not block it. */
 const ready = (env: Env, thread: Thread): Effect.Effect<void, EnvError> =>
   Effect.promise(() => thread.up).pipe(
     Effect.andThen(attempt(() => answered(env, thread, 1), EnvError)),
-    // From now on it keeps no process alive that has nothing else to do.
+    // From now on the thread doesn't keep the process alive.
     Effect.andThen(Effect.sync(() => thread.worker.unref())),
   )
 
@@ -161,7 +161,7 @@ const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memor
   const { actions, ...arrays } = viewsOf(memory, env, numEnvs, 0, numEnvs)
   const actionSize = sizeOf(env.actionSpace)
 
-  /** All threads at once; the failure of the first in order is thrown when all have answered. */
+  /** Runs a command on all threads. When all have answered, throws the first failure in order. */
   const all = (what: number): void => {
     for (const thread of threads) give(thread, what)
     settle()
@@ -196,12 +196,12 @@ const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memor
     ...arrays,
     reset: (seed, ...path) => ask(() => ({ kind: "reset", seed, path })),
     restart: (mask) => ask(({ first, count }) => ({ kind: "restart", mask: mask.slice(first, first + count) })),
-    step: (given) => {
-      if (given.length !== actions.length) {
-        const message = `${env.id}: step got ${given.length} numbers as actions; ${numEnvs} envs × ${actionSize} are ${actions.length}`
+    step: (batchActions) => {
+      if (batchActions.length !== actions.length) {
+        const message = `${env.id}: step: expected ${actions.length} numbers as actions (${numEnvs} envs × ${actionSize}), found ${batchActions.length}`
         throw new EnvError({ env: env.id, message })
       }
-      actions.set(given)
+      actions.set(batchActions)
       all(command.step)
     },
     snapshot: () => {
@@ -213,5 +213,5 @@ const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memor
   }
 }
 
-/** Threads for whoever asks for workers. */
+/** Provides worker threads to `EnvPool`. */
 export const layer: Layer.Layer<never> = Layer.succeed(EnvPool, { make })

@@ -3,7 +3,7 @@ import type { AutoReset, Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
 import type { Place } from "../EnvPool.ts"
 
-/** What the threads of a pool agree on: memory that all of them see, and what they tell each other. */
+/** The shared memory of a pool's threads, and the messages between them. */
 
 export interface Arrays {
   readonly observations: Float32Array
@@ -14,7 +14,7 @@ export interface Arrays {
   readonly actions: Float32Array | Int32Array
 }
 
-/** The slice of envs from `first` on, of a memory for `total`. */
+/** Returns the views of the `count` envs from `first` on, in memory for `total`. */
 export const viewsOf = (
   memory: SharedArrayBuffer,
   env: Pick<Env, "observationSpace" | "actionSpace">,
@@ -47,13 +47,13 @@ export const bytesFor = (env: Pick<Env, "observationSpace" | "actionSpace">, tot
   total * (8 * sizeOf(env.observationSpace) + 4 * sizeOf(env.actionSpace) + 6)
 
 /**
- * Words of a worker's control memory: how many commands it was given, how many it has done, which it is to do, how the
- * last one went, and whether the thread has ended.
+ * The words of a worker's control memory: the number of commands sent, the number done, the current command, the result
+ * of the last one, and whether the thread has ended.
  */
-export const control = { given: 0, done: 1, command: 2, state: 3, ended: 4, words: 5 } as const
-/** `step` needs no message; what any other command is, the message says. */
+export const control = { sent: 0, done: 1, command: 2, state: 3, ended: 4, words: 5 } as const
+/** `step` needs no message; for all other commands a message holds the details. */
 export const command = { step: 0, message: 1 } as const
-/** How a command went. */
+/** The result of a command. */
 export const condition = { well: 0, failed: 1 } as const
 
 export interface Start {
@@ -73,7 +73,7 @@ export type Request =
   | { readonly kind: "snapshot" }
   | { readonly kind: "restore"; readonly snapshot: Snapshot }
 
-/** An EnvError, as it can be sent. */
+/** An `EnvError` in a form that can be sent between threads. */
 export interface Failure {
   readonly env: string
   readonly message: string
@@ -84,7 +84,7 @@ export interface Failure {
 }
 
 export interface Reply {
-  /** Which command it answers; an answer that nobody waited for must not pass for the next one's. */
+  /** The command that it answers: a late answer to another command must not be taken for this one's. */
   readonly command: number
   readonly snapshot?: Snapshot
   readonly failure?: Failure

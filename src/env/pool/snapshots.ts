@@ -3,8 +3,9 @@ import { fromText, toText } from "../internal/plainData.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /**
- * Snapshots of parts of a batch as one of the whole, and back: what was saved under some number of workers goes on under
- * any other, and under none. Columns hold an equal number of numbers for each env; the two that don't are known by name.
+ * Joins snapshots of parts of a batch into one of the whole, and splits it again: a batch saved with some number of
+ * workers continues with any other number, or none. Columns have the same number of elements per env, except two known
+ * by name.
  */
 
 const lastPart = (key: string): string => key.slice(key.lastIndexOf(".") + 1)
@@ -53,7 +54,7 @@ export const merge = (parts: ReadonlyArray<Snapshot>): Snapshot =>
     }),
   )
 
-/** The part of a snapshot of `total` envs that is about `count` of them from `first` on. */
+/** Returns the part of a snapshot of `total` envs that holds `count` envs from `first` on. */
 export const part = (whole: Snapshot, first: number, count: number, total: number): Snapshot =>
   Object.fromEntries(
     Object.entries(whole).map(([key, column]) => {

@@ -18,7 +18,7 @@ import {
   viewsOf,
 } from "./shared.ts"
 
-/** A thread of a pool: it makes its envs, then waits for commands in shared memory, and never returns. */
+/** A thread of a pool. It makes its envs, then waits for commands in shared memory, and never returns. */
 
 const { start, port }: { readonly start: Start; readonly port: MessagePort } = workerData
 const words = new Int32Array(start.control)
@@ -29,7 +29,7 @@ const answer = (state: number): void => {
   Atomics.notify(words, control.done)
 }
 
-// Whoever waits for this thread must hear of its end, which no event can tell while it waits.
+// The pool blocks its event loop while it waits, so it learns of this thread's end only through shared memory.
 process.on("exit", () => {
   Atomics.store(words, control.ended, 1)
   Atomics.notify(words, control.done)
@@ -38,17 +38,17 @@ process.on("exit", () => {
 const isEnv = (value: unknown): value is Env =>
   typeof value === "object" && value !== null && "id" in value && "observe" in value && "step" in value
 
-const find = async ({ id, module, said }: Place): Promise<Env> => {
-  if (module === undefined) return Effect.runSync(fromConfig(said, { source: "worker" }))
+const find = async ({ id, module, config }: Place): Promise<Env> => {
+  if (module === undefined) return Effect.runSync(fromConfig(config, { source: "worker" }))
   const exported: unknown = await import(module)
   const values = typeof exported === "object" && exported !== null ? Object.values(exported) : []
-  // A namespace of an env's module has the env one level down.
-  const found = values
+  // The namespace of an env's module has the env one level down.
+  const env = values
     .flatMap((value) =>
       typeof value === "object" && value !== null && !isEnv(value) ? [value, ...Object.values(value)] : [value],
     )
     .find((value) => isEnv(value) && value.id === id && placeOf(value) !== undefined)
-  if (isEnv(found)) return found
+  if (isEnv(env)) return env
   const message = `${id}: ${module} exports no env of that id that was made by EnvPool.located(…, import.meta.url)`
   throw new EnvError({ env: id, message })
 }
@@ -70,7 +70,7 @@ const failureOf = (error: unknown): Failure => {
   }
 }
 
-/** To the command that is under way. */
+/** Replies to the current command. */
 const reply = (content: Omit<Reply, "command">): void => {
   const message: Reply = { command: Atomics.load(words, control.done) + 1, ...content }
   port.postMessage(message)
@@ -81,7 +81,7 @@ const fail = (error: unknown): void => {
   answer(condition.failed)
 }
 
-/** Whatever the batch could not write in place (a wrapper has arrays of its own) is copied there. */
+/** Copies results that the batch could not write in place, since a wrapper has arrays of its own. */
 const publish = (batch: BatchEnv, arrays: Arrays): void => {
   if (batch.observations !== arrays.observations) arrays.observations.set(batch.observations)
   if (batch.finalObservations !== arrays.finalObservations) arrays.finalObservations.set(batch.finalObservations)
@@ -113,9 +113,9 @@ const obey = (batch: BatchEnv, arrays: Arrays): void => {
 
 const serve = (batch: BatchEnv, arrays: Arrays): never => {
   for (let done = 1; ; done++) {
-    // A command that is under way is often there in a moment: a short look before the thread sleeps.
-    for (let look = 0; look < 2000 && Atomics.load(words, control.given) === done; look++);
-    while (Atomics.load(words, control.given) === done) Atomics.wait(words, control.given, done)
+    // The next command often comes at once: spin briefly before sleeping.
+    for (let look = 0; look < 2000 && Atomics.load(words, control.sent) === done; look++);
+    while (Atomics.load(words, control.sent) === done) Atomics.wait(words, control.sent, done)
     try {
       obey(batch, arrays)
       publish(batch, arrays)
@@ -131,7 +131,7 @@ try {
   const env = await find(start.place)
   const arrays = viewsOf(start.memory, env, total, first, count)
   const batch = Batch.make(env, count, { autoReset, firstIndex: firstIndex + first, arrays })
-  // Making the envs is the first thing that was to be done.
+  // Making the envs was the first command.
   answer(condition.well)
   parentPort?.postMessage("ready")
   serve(batch, arrays)

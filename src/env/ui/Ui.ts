@@ -1,9 +1,10 @@
 /**
- * How an env is drawn on a canvas: JavaScript that a browser loads beside a run's trajectories, as RLtools' viewer does.
+ * Draws an env on a canvas with JavaScript that a browser loads together with a run's trajectories, as RLtools' viewer
+ * does.
  *
- * The module of an env exports `init(canvas, options)`, which gives (or promises) a ui state, `render(ui_state,
- * parameters, state, action)`, which draws one moment, and, where it likes, `episode_init(ui_state, parameters)`.
- * `options` are `{ devicePixelRatio }`, for ours also `theme`; `state` is the env's state as JSON, `action` its numbers.
+ * The module of an env exports `init(canvas, options)`, which returns (a promise of) a ui state, `render(ui_state,
+ * parameters, state, action)`, which draws one moment, and optionally `episode_init(ui_state, parameters)`. `options`
+ * are `{ devicePixelRatio }`, and `theme` for our envs; `state` is the env's state as JSON, `action` its numbers.
  *
  * @example
  * ```ts
@@ -18,11 +19,11 @@ import { classic } from "./module.ts"
 export { trajectoriesJson, type Episode, type Step } from "./trajectories.ts"
 
 export interface Ui {
-  /** `ui.esm.js`: an ES module. */
+  /** The text of `ui.esm.js`, an ES module. */
   readonly esm: string
-  /** `ui.js`: the same as a script, whose functions are global. */
+  /** The text of `ui.js`, the same as a script with global functions. */
   readonly classic: string
 }
 
-/** The drawing of an env; undefined of one that has none. */
+/** Returns the drawing of an env, if it has one. */
 export const uiOf = ({ ui }: Env): Ui | undefined => (ui === undefined ? undefined : { esm: ui, classic: classic(ui) })

@@ -1,6 +1,6 @@
 import { scene } from "./scene.ts"
 
-/** Two links, the line that the free end must get above, and the torque at the joint. */
+/** Draws two links, the line that the free end must cross, and the torque at the joint. */
 export const acrobot = (id: string): string => scene(id, drawing)
 
 const drawing = String.raw`
@@ -11,7 +11,7 @@ const long = 88
 function draw(stage, [angle1, angle2, velocity1, velocity2], [action]) {
   const { colours, left, top, right, bottom, faded, line, dashes, disc, slab, curl, caption, dial, remember, fading } = stage
   const hinge = [width / 2, 226]
-  // Angles grow against the clock, from hanging down; the second counts from the first link.
+  // Angles grow counter-clockwise from hanging down; the second is relative to the first link.
   const beyond = ([x, y], angle) => [x + long * Math.sin(angle), y + long * Math.cos(angle)]
   const elbow = beyond(hinge, angle1)
   const hand = beyond(elbow, angle1 + angle2)

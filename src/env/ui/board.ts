@@ -1,17 +1,20 @@
 import { constants, scene } from "./scene.ts"
 
 /**
- * All games on a board: the pieces that a state says there are, one drawing a kind, and the keys below.
+ * Draws all games on a board: the pieces of a state, each drawn by its kind, and the keys below.
  *
- * `look` is the text of a function from a state to `{ pieces: [[kind, row, column, detail?], …], note, floor? }`; a later
- * piece lies on top. Kinds are those of `pieces` below.
+ * `look` is the text of a function from a state to `{ pieces: [[kind, row, column, detail?], …], note, floor? }`. Later
+ * pieces are drawn on top. The kinds are those of `pieces` below.
  */
 export interface Board {
   readonly id: string
   readonly rows: number
   readonly columns: number
   readonly look: string
-  /** For each action, where its key lies and points: [right, down]. None: an action is a place of the board. */
+  /**
+   * For each action, the place and direction of its key: [right, down]. Without this, an action is a place on the
+   * board.
+   */
   readonly moves?: ReadonlyArray<readonly [number, number]>
 }
 
@@ -31,7 +34,7 @@ const height = 520
 const cell = 408 / Math.max(rows, columns)
 const corner = [(width - columns * cell) / 2, 44 + (408 - rows * cell) / 2]
 
-/** Each is drawn within a square of side 1 around (0, 0). */
+/** Each function draws within a square of side 1 around (0, 0). */
 const pieces = {
   wall({ slab, faded, colours }) {
     slab(-0.505, -0.505, 1.01, 1.01, 0, colours.stone)
@@ -75,7 +78,7 @@ const pieces = {
     faded(0.35, () => disc(-0.14, -0.03, 0.07, "#fff"))
   },
   agent({ disc, faded, colours }, [across = 0, down = 0] = []) {
-    // On a large board it would be hard to find.
+    // On a large board the piece would be hard to see.
     if (cell < 12) faded(0.25, () => disc(0, 0, 2.6, colours.act))
     const size = cell < 12 ? 1.1 : 0.38
     disc(0, 0, size, cell < 12 ? colours.act : colours.body)
@@ -141,7 +144,7 @@ function draw(stage, state, [action]) {
     const [across, down] = move
     within(row, column, () => arrow(across * 0.5, down * 0.5, across * 0.42, down * 0.42, colours.act, 0.13))
   }
-  // Where there are no moves, an action is a place.
+  // Without moves, an action is a place on the board.
   if (moves.length === 0 && action !== undefined) {
     const [row, column] = [Math.floor(action / columns), action % columns]
     within(row, column, () => {

@@ -1,6 +1,6 @@
 /**
- * What there is on each board, from a state's numbers. The numbers' places are those that the env's file lists; a test
- * compares what is seen here with what the env shows the agent.
+ * Finds the pieces on each board in the numbers of a state. Their offsets are those in the env's file; a test compares
+ * the pieces with the env's observation.
  */
 import { board, cross4 } from "./board.ts"
 
@@ -15,7 +15,7 @@ export const breakout = (id: string): string =>
     id,
     rows: 10,
     columns: 10,
-    // Nothing comes first here.
+    // Action 0 does nothing, so the middle key comes first.
     moves: [row3[1], row3[0], row3[2]],
     look: String.raw`
 function look([, paddle, ballX, ballY, , lastX, lastY, , , ...bricks]) {
@@ -135,7 +135,7 @@ function look([, agent, left, ...cells]) {
 `,
   })
 
-/** In self-play the board is turned with every move, so who moves next is known by counting. */
+/** In self-play the board is turned with every move, so the player to move is found by counting stones. */
 export const ticTacToe = (id: string, turns: boolean): string =>
   board({
     id,
@@ -148,7 +148,7 @@ const rowsOfThree = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 
 function look([over, ...cells]) {
   const count = (who) => cells.filter((cell) => cell === who).length
   const row = rowsOfThree.find((line) => cells[line[0]] !== 0 && line.every((place) => cells[place] === cells[line[0]]))
-  // A stone put where one lies ends the game, and the board was turned without a new stone on it.
+  // A move onto a taken place ends the game: the board was turned, but without a new stone.
   const refused = over === 1 && row === undefined && count(0) > 0
   const crossNext = !turns || (count(1) === count(2)) !== refused
   const kinds = crossNext ? ["cross", "nought"] : ["nought", "cross"]

@@ -1,12 +1,12 @@
 import { constants, scene } from "./scene.ts"
 
-/** A cart on a track, its pole, and between faint lines where the pole may lean. */
+/** Draws a cart on a track with its pole, and faint lines at the limits of the pole's angle. */
 export const cartPole = (
   id: string,
   limits: {
-    /** Metres from the middle. */
+    /** The largest distance from the middle, in metres. */
     readonly farthest: number
-    /** Radians. */
+    /** The largest angle, in radians. */
     readonly steepest: number
   },
 ): string => scene(id, constants(limits) + drawing)

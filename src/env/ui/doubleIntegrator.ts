@@ -1,6 +1,6 @@
 import { constants, scene } from "./scene.ts"
 
-/** A mass on its line, and below the same state as a point of the plane of position and speed. */
+/** Draws a mass on its line, and below it the same state as a point in the plane of position and speed. */
 export const doubleIntegrator = (
   id: string,
   limits: { readonly farthest: number; readonly fastest: number; readonly strongest: number },
@@ -15,7 +15,7 @@ function draw(stage, [position, velocity], [action]) {
   const { colours, left, right, bottom, faded, line, disc, ring, slab, shadow, arrow, words, caption, dial, remember, fading } = stage
   const force = clip((action ?? 0) / strongest, -1, 1)
   const path = remember(position, velocity, 100)
-  // As near as can be, with all of the way in it.
+  // Scales so that the whole path fits.
   const needed = Math.max(...path.flat().map(Math.abs))
   const span = [1.25, 2.5].find((wide) => needed <= wide) ?? Math.max(farthest, fastest)
   const unit = half / span

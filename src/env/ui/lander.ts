@@ -1,6 +1,6 @@
 import { constants, scene } from "./scene.ts"
 
-/** A craft above its pad, its flames, where it has been, and whether it could land as it flies. */
+/** Draws a craft above its pad with its flames and its path, and shows whether it could land at its speed. */
 export const lander = (
   id: string,
   limits: {
@@ -9,7 +9,7 @@ export const lander = (
     readonly slowDown: number
     readonly slowAcross: number
     readonly upright: number
-    /** Whether actions are the powers of the engines, or the number of the one that burns. */
+    /** Whether actions are powers of the engines, or the index of one engine. */
     readonly continuous: boolean
   },
 ): string => scene(id, constants(limits) + drawing)
@@ -73,7 +73,7 @@ function draw(stage, [x, y, vx, vy, angle], action) {
     shape([[-4, -5], [4, -5], [0, -5 + long * 0.6]], colours.joint)
   }
   if (side !== 0) {
-    // It pushes away from its flame.
+    // The craft is pushed away from the flame.
     const way = -Math.sign(side)
     const long = 8 + 14 * Math.abs(side)
     shape([[way * 10, -23], [way * (10 + long), -19.5], [way * 10, -16]], colours.joint)
@@ -88,11 +88,11 @@ function draw(stage, [x, y, vx, vy, angle], action) {
   disc(0, -22, 3.6, dark ? "#cfe9ff" : "#bfe0f5")
   context.restore()
 
-  const told = (index, text, fine) =>
+  const reading = (index, text, fine) =>
     words(text, left + 18, top + 24 + 20 * index, { colour: fine ? colours.goal : colours.pole, size: 13 })
-  told(0, "down " + short(-vy), -vy <= slowDown)
-  told(1, "across " + short(vx), Math.abs(vx) <= slowAcross)
-  told(2, "tilt " + short((angle * 360) / turn, 0) + "°", Math.abs(angle) <= upright)
+  reading(0, "down " + short(-vy), -vy <= slowDown)
+  reading(1, "across " + short(vx), Math.abs(vx) <= slowAcross)
+  reading(2, "tilt " + short((angle * 360) / turn, 0) + "°", Math.abs(angle) <= upright)
   if (action.length === 0) return
   const burns = [["left", Math.max(side, 0)], ["main", main], ["right", Math.max(-side, 0)]]
   burns.forEach(([name, power], index) => {

@@ -1,32 +1,32 @@
-/** What can be done with the text of a ui module without running it. */
+/** Changes the text of a ui module without running it. */
 
 const names = ["init", "render", "episode_init", "render_multi", "episode_init_multi"] as const
 type Name = (typeof names)[number]
 
-/** Whether a text looks like a module that draws: it exports `init` and `render`. */
+/** Tells whether a text exports `init` and `render`. */
 export const isModule = (text: string): boolean => {
   const exported = new Set(exportsOf(text).map(({ name }) => name))
   return exported.has("init") && exported.has("render")
 }
 
-/** A module as a script: what it exports becomes global. */
+/** Turns a module into a script whose exports are global. */
 export const classic = (esm: string): string => {
-  const found = exportsOf(esm)
-  const known = found.map(({ name }) => name).join(", ")
-  return `var { ${known} } = ${expression(esm, found)}\n`
+  const exports = exportsOf(esm)
+  const list = exports.map(({ name }) => name).join(", ")
+  return `var { ${list} } = ${expression(esm, exports)}\n`
 }
 
 export interface Changes {
-  /** JavaScript for what is drawn, of `state`. */
+  /** A JavaScript expression of `state` for the state to draw. */
   readonly state?: string
-  /** JavaScript for the action shown, of `action`. */
+  /** A JavaScript expression of `action` for the action to show. */
   readonly action?: string
 }
 
-/** The module of an env that another is made of, for the states or the actions of the other. */
+/** Returns the module of an env for a wrapper with other states or actions. */
 export const adapted = (esm: string, { state = "state", action = "action" }: Changes): string => {
-  const found = exportsOf(esm)
-  const forwarded = found.map(({ name }) => {
+  const exports = exportsOf(esm)
+  const forwarded = exports.map(({ name }) => {
     if (name === "render") {
       return `export const render = (ui_state, parameters, state, action) =>\n  inner.render(ui_state, parameters, ${state}, ${action})`
     }
@@ -36,12 +36,12 @@ export const adapted = (esm: string, { state = "state", action = "action" }: Cha
     }
     return `export const ${name} = inner.${name}`
   })
-  return `const inner = ${expression(esm, found)}\n${forwarded.join("\n")}\n`
+  return `const inner = ${expression(esm, exports)}\n${forwarded.join("\n")}\n`
 }
 
 interface Export {
   readonly name: Name
-  /** What the module calls it. */
+  /** The name within the module. */
   readonly local: string
 }
 
@@ -60,15 +60,15 @@ const exportsOf = (esm: string): ReadonlyArray<Export> => {
 }
 
 /**
- * A module as an expression of an object that holds what it exports. One that imports others can't be had at once, so
- * there each function is a promise of its result.
+ * Turns a module into an expression of an object with its exports. A module that imports others loads later, so then
+ * each function returns a promise of its result.
  */
-const expression = (esm: string, found: ReadonlyArray<Export>): string => {
+const expression = (esm: string, exports: ReadonlyArray<Export>): string => {
   const body = esm.replace(declared, "").replace(listed, "").trimEnd()
   if (/^\s*(?:import|export)\b/m.test(body)) {
-    const later = found.map(({ name }) => `${name}: async (...all) => (await module).${name}(...all)`)
+    const later = exports.map(({ name }) => `${name}: async (...all) => (await module).${name}(...all)`)
     return `((module) => ({ ${later.join(", ")} }))(\n  import("data:text/javascript," + encodeURIComponent(${JSON.stringify(esm)})),\n)`
   }
-  const object = found.map(({ name, local }) => (name === local ? name : `${name}: ${local}`)).join(", ")
+  const object = exports.map(({ name, local }) => (name === local ? name : `${name}: ${local}`)).join(", ")
   return `(() => {\n${body}\nreturn { ${object} }\n})()`
 }

@@ -1,13 +1,13 @@
 import { constants, scene } from "./scene.ts"
 
-/** A car in its valley, and the flag. */
+/** Draws a car in its valley, and the flag. */
 export const mountainCar = (
   id: string,
   places: {
     readonly lowest: number
     readonly highest: number
     readonly goal: number
-    /** Whether actions are pushes from −1 to 1, or the numbers of left, none and right. */
+    /** Whether actions are forces from −1 to 1, or the indices of left, none and right. */
     readonly continuous: boolean
   },
 ): string => scene(id, constants(places) + drawing)
@@ -40,7 +40,7 @@ function draw(stage, [position, velocity], [action]) {
   shape(hill.land, dark ? "#232a3c" : "#cfd8c4")
   line(hill.points, dark ? "#5d7a6c" : "#7d9a75", 6)
 
-  // The slope that the car can't fall off.
+  // The slope on the left, which the car cannot leave.
   const wall = [across(lowest) - 22, level(lowest)]
   line([[wall[0], wall[1] - 24], [wall[0], wall[1] + 8]], colours.stone, 8)
 

@@ -1,6 +1,6 @@
 import { constants, scene } from "./scene.ts"
 
-/** A pendulum on its circle, with the torque around its hinge. */
+/** Draws a pendulum in its circle, with the torque around its hinge. */
 export const pendulum = (id: string, limits: { readonly strongest: number }): string =>
   scene(id, constants(limits) + drawing)
 
@@ -12,7 +12,7 @@ const long = 148
 function draw(stage, [angle, velocity], [action]) {
   const { colours, bottom, faded, line, disc, ring, curl, caption, dial, remember, fading } = stage
   const [x, y] = [width / 2, height / 2 - 14]
-  // Angles grow against the clock, from upright.
+  // Angles grow counter-clockwise from upright.
   const at = (far) => [x - far * Math.sin(angle), y - far * Math.cos(angle)]
   const upright = Math.max(0, Math.cos(angle)) ** 8
 

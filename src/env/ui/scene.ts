@@ -1,11 +1,11 @@
 import { palette } from "../internal/draw.ts"
 
 /**
- * What every drawing shares, as text: drawings are files that browsers load by themselves, so they are written as plain
- * JavaScript and put together here. Nothing is drawn outside of what `stage` hands out.
+ * Code shared by all drawings, as text: browsers load drawings as files, so they are written as plain JavaScript and
+ * joined here. A drawing uses only what `stage` provides.
  *
- * A drawing has its own `width` and `height`, in which it thinks; they are fitted into the canvas, and what the canvas has
- * beyond them (`left`, `top`, `right`, `bottom`) is there to be filled too. `pixel` is one CSS pixel in the same unit.
+ * A drawing has its own `width` and `height` in its own unit, and is scaled to fit the canvas. It may also fill the
+ * rest of the canvas, from `left` to `right` and `top` to `bottom`. `pixel` is one CSS pixel in the same unit.
  */
 
 const colours = {
@@ -25,7 +25,10 @@ const colours = {
   },
 } satisfies Record<string, Record<string, string>>
 
-/** The text of an ES module that draws an env: `drawing` defines `width`, `height` and `draw(stage, state, action)`. */
+/**
+ * Returns the text of an ES module that draws an env. `drawing` defines `width`, `height` and `draw(stage, state,
+ * action)`.
+ */
 export const scene = (id: string, drawing: string): string =>
   [
     `// Draws a moment of ${id}: init(canvas, options) once, then render(ui_state, parameters, state, action).`,
@@ -36,7 +39,7 @@ export const scene = (id: string, drawing: string): string =>
     "",
   ].join("\n")
 
-/** Numbers and the like that a drawing takes from its env: `const name = value` for each. */
+/** Writes the constants that a drawing takes from its env: `const name = value` for each. */
 export const constants = (values: Readonly<Record<string, unknown>>): string =>
   Object.entries(values)
     .map(([name, value]) => `const ${name} = ${JSON.stringify(value)}\n`)
@@ -55,7 +58,7 @@ export function episode_init(ui_state) {
 
 export function render(ui_state, parameters, state, action) {
   const { canvas } = ui_state
-  // A canvas that is not laid out yet has no size.
+  // Before layout, a canvas has no size.
   if (!(canvas.width > 0 && canvas.height > 0)) return
   draw(stage(ui_state), state, typeof action === "number" ? [action] : Array.from(action ?? []))
 }
@@ -126,7 +129,7 @@ function stage({ canvas, context, options, trail }) {
     context.arc(x, y, radius, 0, turn)
     fill(colour)
   }
-  /** Part of a circle, from one angle to another; a whole one by default. */
+  /** Draws part of a circle from one angle to another; by default all of it. */
   const ring = (x, y, radius, colour, thick, from = 0, to = turn) => {
     context.beginPath()
     context.arc(x, y, radius, Math.min(from, to), Math.max(from, to))
@@ -144,7 +147,7 @@ function stage({ canvas, context, options, trail }) {
       fill("#000")
     })
   }
-  /** One colour over into another, from the top of what is seen down to a height. */
+  /** Fills the background with a gradient from the top down to a height. */
   const sky = (from, to, down) => {
     const shades = context.createLinearGradient(0, top, 0, down)
     shades.addColorStop(0, from)
@@ -156,7 +159,7 @@ function stage({ canvas, context, options, trail }) {
     const corner = (away, along) => [x + along * Math.cos(angle + away), y + along * Math.sin(angle + away)]
     shape([corner(0, size), corner(2.3, size * 0.85), corner(-2.3, size * 0.85)], colour)
   }
-  /** An arrow along a vector; of nothing, none. */
+  /** Draws an arrow along a vector, unless it is zero. */
   const arrow = (x, y, dx, dy, colour, thick) => {
     const long = Math.hypot(dx, dy)
     if (long < 1) return
@@ -165,7 +168,7 @@ function stage({ canvas, context, options, trail }) {
     line([[x, y], [x + dx * stem, y + dy * stem]], colour, thick)
     head(x + dx * stem, y + dy * stem, Math.atan2(dy, dx), size, colour)
   }
-  /** An arrow around a point; a positive turn is clockwise. */
+  /** Draws an arrow around a point; a positive turn is clockwise. */
   const curl = (x, y, radius, from, by, colour, thick) => {
     if (Math.abs(by) < 0.02) return
     const to = from + by
@@ -178,7 +181,7 @@ function stage({ canvas, context, options, trail }) {
       colour,
     )
   }
-  /** What would be too small to read is left out. */
+  /** Leaves out text that would be too small to read. */
   const words = (text, x, y, { size = 15, colour = colours.muted, align = "left" } = {}) => {
     if (size < 7 * pixel) return
     context.font = "500 " + size + "px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -187,9 +190,9 @@ function stage({ canvas, context, options, trail }) {
     context.fillStyle = colour
     context.fillText(text, x, y)
   }
-  /** Text in the corner of what is seen. */
+  /** Writes text in the top left corner. */
   const caption = (text) => words(text, left + 18, top + 24)
-  /** A force between two ends, of which it is a share from −1 to 1. */
+  /** Draws a force between two ends, as a share from −1 to 1. */
   const dial = (x, y, wide, share) => {
     const part = clip(share, -1, 1)
     slab(x - wide / 2, y - 5, wide, 10, 5, colours.faint)
@@ -198,7 +201,7 @@ function stage({ canvas, context, options, trail }) {
     disc(x + (part * wide) / 2, y, 9, colours.paper)
     disc(x + (part * wide) / 2, y, 6.5, part === 0 ? colours.muted : colours.act)
   }
-  /** Keys that lie as they point, each [right, down] of the middle; the chosen one is lit. */
+  /** Draws keys at their directions, each [right, down] from the middle; the chosen one is highlighted. */
   const keys = (x, y, moves, chosen, cell) => {
     const lit = (index) => index === chosen
     moves.forEach(([across, down], index) => {
@@ -210,7 +213,7 @@ function stage({ canvas, context, options, trail }) {
       else head(atX, atY, Math.atan2(down, across), cell * 0.24, mark)
     })
   }
-  /** Where something has been, the latest last: a place is kept when it is a new one. */
+  /** Remembers a path, the latest place last; a place is added only if it is new. */
   const remember = (x, y, most) => {
     const last = trail.at(-1)
     if (last === undefined || last[0] !== x || last[1] !== y) trail.push([x, y])

@@ -1,24 +1,24 @@
-/** Episodes as RLtools' viewer reads them: `trajectories.json`. */
+/** Writes episodes as `trajectories.json`, the file of RLtools' viewer. */
 
 export interface Step {
-  /** What the action was taken in: the env's state. */
+  /** The state of the env in which the action was taken. */
   readonly state: unknown
   readonly action: number | ArrayLike<number>
   readonly reward: number
   readonly terminated: boolean
-  /** More that is to be kept of a step, as `observation` and `truncated` are. */
+  /** Further fields of a step, such as `observation` and `truncated`. */
   readonly [more: string]: unknown
 }
 
 export interface Episode {
-  /** What is true of the whole episode; nothing by default. */
+  /** The parameters of the whole episode. Default: none. */
   readonly parameters?: Readonly<Record<string, unknown>>
   readonly steps: ReadonlyArray<Step>
 }
 
 /**
- * Episodes as text, a line a step; `dt` is the seconds that a step is shown. Numbers are written in full; what JSON has
- * no word for (NaN, the infinities) is null, and typed arrays are arrays.
+ * Writes episodes as text, one line per step; `dt` is the number of seconds for which a step is shown. Numbers are
+ * written in full; NaN and the infinities become null, and typed arrays become arrays.
  */
 export const trajectoriesJson = (episodes: ReadonlyArray<Episode>, dt: number): string =>
   `[${episodes.map((episode) => `\n${episodeJson(episode, dt)}`).join(",")}\n]\n`

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Agent, AgentFailure, Shown } from "../../agent/Agent.ts"
-import type { Feedback } from "../../task/TextEnv.ts"
+import type { Feedback } from "../../task/Feedback.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import type { ToolSpec } from "../../lm/Chat.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"

@@ -1,9 +1,11 @@
 import { Schema } from "effect"
 
-/** A file of `torch.save` that cannot be read, or must not be: what is wrong, and at which byte where that is known. */
+/**
+ * A file of `torch.save` that cannot be read, or is not safe to read, with the offset of the problem if it is known.
+ */
 export class TorchError extends Schema.TaggedError<TorchError>()("TorchError", {
   message: Schema.String,
-  /** In the file, or in its `data.pkl` where the message begins with that name. */
+  /** The offset in the file, or in its `data.pkl` if the message begins with that name. */
   offset: Schema.NullOr(Schema.Int),
 }) {}
 

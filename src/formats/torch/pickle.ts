@@ -1,7 +1,7 @@
 /**
- * The pickles of `torch.save`, read without running anything. A pickle is a program; this machine knows the few
- * instructions that build lists, dicts, tuples, numbers, strings and tensors, and a fixed list of names. Every other
- * instruction and name is refused before it has had any effect.
+ * Reads the pickles of `torch.save` without running code. A pickle is a program; this interpreter has the few
+ * instructions that build lists, dicts, tuples, numbers, strings and tensors, and a fixed list of names. Any other
+ * instruction or name is refused before it has an effect.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export interface Tuple {
   readonly items: ReadonlyArray<Value>
 }
 
-/** A dict, or an OrderedDict: only that may be given attributes, which are left out. */
+/** A dict or an OrderedDict. An OrderedDict may have attributes, which are ignored. */
 export interface Dict {
   readonly _tag: "Dict"
   readonly ordered: boolean
@@ -38,7 +38,7 @@ interface Global {
   readonly name: string
 }
 
-/** Numbers that lie in a file of their own in the archive. */
+/** Numbers stored in a file of their own in the archive. */
 export interface Storage {
   readonly _tag: "Storage"
   readonly dtype: Dtype
@@ -46,7 +46,7 @@ export interface Storage {
   readonly elements: number
 }
 
-/** Some of a storage's numbers, as a tensor. */
+/** A tensor as a view of a storage. */
 export interface TensorView {
   readonly _tag: "Tensor"
   readonly storage: Storage
@@ -72,17 +72,17 @@ const rebuildTensor = "torch._utils._rebuild_tensor_v2"
 const rebuildParameter = "torch._utils._rebuild_parameter"
 const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, rebuildTensor, rebuildParameter])
 
-/** What a pickle holds. Throws a TorchError, whose offset is that of the instruction. */
+/** Returns the value of a pickle. Throws a `TorchError` with the offset of the instruction. */
 export const readPickle = (bytes: Uint8Array): Value => new Machine(bytes).run()
 
 class Machine {
   readonly #bytes: Uint8Array
   readonly #view: DataView
   #at = 0
-  /** Where the instruction that is being carried out begins. */
+  /** The offset of the current instruction. */
   #instruction = 0
   #stack: Array<Value> = []
-  /** The stacks that wait below each mark. */
+  /** The stacks below each mark. */
   readonly #below: Array<Array<Value>> = []
   readonly #memo = new Map<number, Value>()
 
@@ -92,7 +92,7 @@ class Machine {
   }
 
   run(): Value {
-    if (this.#u8() !== 0x80) this.#refuse("it does not begin as a pickle does")
+    if (this.#u8() !== 0x80) this.#refuse("expected a pickle, which begins with byte 0x80")
     const protocol = this.#u8()
     if (protocol !== 2) this.#refuse(`it has protocol ${protocol}; torch.save writes protocol 2`)
     while (true) {
@@ -166,7 +166,9 @@ class Machine {
       default: {
         const code = `0x${opcode.toString(16).padStart(2, "0")}`
         const name = refusedOpcodes.get(opcode)
-        return this.#refuse(name === undefined ? `${code} is no instruction` : `the instruction ${name} is not allowed`)
+        return this.#refuse(
+          name === undefined ? `${code} is not an instruction` : `the instruction ${name} is not allowed`,
+        )
       }
     }
   }
@@ -175,11 +177,11 @@ class Machine {
     return refuse(`data.pkl, byte ${this.#instruction}: ${what}`, this.#instruction)
   }
 
-  // Bytes
+  // ── Reading bytes
 
-  /** Passes over so many bytes and gives where they begin. */
+  /** Skips `size` bytes and returns the offset of the first. */
   #take(size: number): number {
-    if (this.#at + size > this.#bytes.length) this.#refuse("it is cut short")
+    if (this.#at + size > this.#bytes.length) this.#refuse("the pickle ends too early")
     this.#at += size
     return this.#at - size
   }
@@ -203,13 +205,13 @@ class Machine {
 
   #line(): string {
     const end = this.#bytes.indexOf(0x0a, this.#at)
-    if (end < 0) this.#refuse("it is cut short")
+    if (end < 0) this.#refuse("the pickle ends too early")
     const line = this.#text(end - this.#at)
     this.#at = end + 1
     return line
   }
 
-  /** Little-endian, in two's complement. */
+  /** Reads a little-endian integer in two's complement. */
   #long(size: number): number | bigint {
     const at = this.#take(size)
     let value = 0n
@@ -218,7 +220,7 @@ class Machine {
     return Number.isSafeInteger(Number(signed)) ? Number(signed) : signed
   }
 
-  // The stack
+  // ── The stack
 
   #push(value: Value): void {
     this.#stack.push(value)
@@ -234,7 +236,7 @@ class Machine {
     return value === undefined ? this.#refuse("the stack is empty") : value
   }
 
-  /** All above the last mark. */
+  /** Pops all values above the last mark. */
   #popMark(): Array<Value> {
     const items = this.#stack
     this.#stack = this.#below.pop() ?? this.#refuse("there is no mark")
@@ -243,17 +245,17 @@ class Machine {
 
   #remembered(index: number): Value {
     const value = this.#memo.get(index)
-    return value === undefined ? this.#refuse(`nothing was remembered as ${index}`) : value
+    return value === undefined ? this.#refuse(`the memo has no value ${index}`) : value
   }
 
   #stop(): Value {
     const value = this.#pop()
     if (this.#stack.length > 0 || this.#below.length > 0) this.#refuse("it ends with more than one value")
-    if (this.#at !== this.#bytes.length) this.#refuse("it goes on after its end")
+    if (this.#at !== this.#bytes.length) this.#refuse("expected the end of the file after STOP")
     return value
   }
 
-  // What is built
+  // ── Building values
 
   #append(items: ReadonlyArray<Value>): void {
     const list = this.#top()
@@ -279,12 +281,12 @@ class Machine {
       : this.#refuse(`the name ${JSON.stringify(name.slice(0, 200))} is not allowed`)
   }
 
-  /** `("storage", torch.FloatStorage, "0", "cpu", 12)`; where it was does not matter. */
+  /** Reads `("storage", torch.FloatStorage, "0", "cpu", 12)`; the device is ignored. */
   #storage(id: Value): Storage {
     const [kind, type, key, , elements] = isTuple(id) && id.items.length === 5 ? id.items : []
     const dtype = isGlobal(type) ? storages.get(type.name) : undefined
     if (kind !== "storage" || dtype === undefined || typeof key !== "string" || !isSize(elements)) {
-      return this.#refuse("it refers to something outside that is no storage")
+      return this.#refuse("a persistent id does not refer to a storage")
     }
     return { _tag: "Storage", dtype, key, elements }
   }
@@ -293,7 +295,7 @@ class Machine {
     const args = this.#pop()
     const callee = this.#pop()
     if (!isGlobal(callee) || !isTuple(args)) return this.#refuse(`a ${tagOf(callee)} cannot be called`)
-    const wrong = () => this.#refuse(`${callee.name} is called with other arguments than torch.save writes`)
+    const wrong = () => this.#refuse(`${callee.name} has arguments that torch.save does not write`)
     if (callee.name === orderedDict) {
       return args.items.length === 0 ? this.#push({ _tag: "Dict", ordered: true, entries: new Map() }) : wrong()
     }
@@ -305,7 +307,7 @@ class Machine {
     return this.#refuse(`${callee.name} cannot be called`)
   }
 
-  /** An OrderedDict's attributes, such as a state dict's `_metadata`: nobody here asks for them. */
+  /** Ignores the attributes of an OrderedDict, such as the `_metadata` of a state dict. */
   #build(): void {
     const state = this.#pop()
     const built = this.#top()
@@ -315,7 +317,7 @@ class Machine {
   }
 }
 
-/** `(storage, offset, shape, stride, requires_grad, backward_hooks)`, and metadata from newer versions. */
+/** Reads `(storage, offset, shape, stride, requires_grad, backward_hooks)`, and metadata from newer versions. */
 const tensorOf = (args: ReadonlyArray<Value>): TensorView | undefined => {
   const [storage, offset, shape, stride] = args
   if (args.length !== 6 && args.length !== 7) return undefined
@@ -329,12 +331,12 @@ const tensorOf = (args: ReadonlyArray<Value>): TensorView | undefined => {
     : undefined
 }
 
-/** As in torch. */
+/** The limit of torch itself. */
 const mostAxes = 64
 
 const isSize = (value: Value | undefined): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
-/** What it is, for people. */
+/** Names the type of a value, for messages. */
 export const tagOf = (value: Value): string =>
   value === null ? "None" : typeof value === "object" ? value._tag : typeof value
 

@@ -1,7 +1,7 @@
 /**
- * The files of PyTorch's `torch.save` (`pytorch_model.bin`, `.pt`, `.pth`), read without Python and without running
- * what they say: see `pickle.ts`. A file holds a state dict, whose tensors come by their names; in nested dicts, such as
- * a training's `{"model": …, "optimizer": …}`, the names are joined with dots. Anything that is no tensor is left out.
+ * Reads the files of PyTorch's `torch.save` (`pytorch_model.bin`, `.pt`, `.pth`) without Python and without running
+ * code in them: see `pickle.ts`. A file holds a state dict of tensors by name. The names in nested dicts, such as a
+ * training's `{"model": …, "optimizer": …}`, are joined with dots. Values other than tensors are ignored.
  *
  * @example
  * ```ts
@@ -18,17 +18,17 @@ import { utf8 } from "../../config/utf8.ts"
 
 export { TorchError } from "./TorchError.ts"
 
-/** What such a file begins with before version 1.6: a pickled magic number, or the head of a tar archive. */
+/** The first bytes of files from before version 1.6: a pickled magic number, or the head of a tar archive. */
 const oldMagic = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19]
 const isOld = (bytes: Uint8Array): boolean =>
   oldMagic.every((byte, index) => bytes[index] === byte) || utf8.decode(bytes.subarray(257, 262)) === "ustar"
 
 const deepest = 32
 const longestName = 1024
-/** Views may repeat a storage's numbers; so much beyond the file's own size is not meant well. */
+/** Views may repeat numbers of a storage, but a file that expands beyond this is an attack. */
 const largest = (file: Uint8Array): number => 16 * file.length + 2 ** 26
 
-/** The tensors by name, each with numbers of its own. Throws a TorchError. */
+/** Returns the tensors by name, each with a copy of its numbers. Throws a `TorchError`. */
 export const decode = (bytes: Uint8Array): Tensors => {
   if (isOld(bytes)) {
     refuse("it is in the format from before torch 1.6; load it with torch and save it again", 0)
@@ -37,10 +37,10 @@ export const decode = (bytes: Uint8Array): Tensors => {
   const folder = folderOf(entries)
   const order = entries.get(`${folder}byteorder`)
   if (order !== undefined && utf8.decode(order) !== "little") {
-    refuse("its numbers are big-endian, which cannot be read here")
+    refuse("its numbers are big-endian; expected little-endian")
   }
   const root = readPickle(entries.get(`${folder}data.pkl`) ?? refuse("the archive has no data.pkl"))
-  if (!isDict(root)) return refuse(`it holds a ${tagOf(root)}; a dict of tensors was expected`)
+  if (!isDict(root)) return refuse(`expected a dict of tensors, found a ${tagOf(root)}`)
 
   let room = largest(bytes)
   const tensors = namedTensors(root).map(([name, view]): readonly [string, TensorEntry] => {
@@ -53,7 +53,7 @@ export const decode = (bytes: Uint8Array): Tensors => {
   return Object.fromEntries(tensors)
 }
 
-/** The archive's one folder, which has the name that the file was saved by. */
+/** Returns the path of the only folder in the archive; its name is that of the file when it was saved. */
 const folderOf = (entries: ReadonlyMap<string, Uint8Array>): string => {
   const found = [...entries.keys()].filter((name) => /^[^/]+\/data\.pkl$/.test(name))
   if (found.length !== 1) refuse(`the archive has ${found.length} files FOLDER/data.pkl; torch.save writes one`)
@@ -62,15 +62,15 @@ const folderOf = (entries: ReadonlyMap<string, Uint8Array>): string => {
 
 const namedTensors = (root: Dict): ReadonlyArray<readonly [string, TensorView]> => {
   const found = new Map<string, TensorView>()
-  // A dict that is met again would have no end, or no good one.
-  const met = new Set<Dict>()
+  // A dict that occurs twice would expand without end, or exponentially.
+  const visited = new Set<Dict>()
   const visit = (dict: Dict, prefix: string, depth: number): void => {
-    if (met.has(dict)) refuse(`the dict "${prefix}" is also elsewhere in the file`)
+    if (visited.has(dict)) refuse(`the dict "${prefix}" is also elsewhere in the file`)
     if (depth > deepest) refuse(`dicts are nested more than ${deepest} deep`)
-    met.add(dict)
+    visited.add(dict)
     for (const [key, value] of dict.entries) {
       const name = `${prefix}${String(key)}`
-      if (name.length > longestName) refuse(`a name has ${name.length} characters; ${longestName} are allowed`)
+      if (name.length > longestName) refuse(`a name has ${name.length} characters; expected at most ${longestName}`)
       if (isDict(value)) visit(value, `${name}.`, depth + 1)
       if (!isTensor(value)) continue
       if (found.has(name)) refuse(`there are two tensors "${name}"`)
@@ -90,7 +90,9 @@ const tensorOf = (name: string, view: TensorView, contents: Uint8Array): TensorE
   }
   const last = lastElement(view)
   if (!(last < storage.elements)) {
-    refuse(`tensor "${name}": it goes to number ${last} of a storage that has ${storage.elements}`)
+    refuse(
+      `tensor "${name}": expected a view within the ${storage.elements} elements of its storage, found element ${last}`,
+    )
   }
   try {
     const data = codec.decode(rowMajor(view, contents, codec.width))
@@ -101,11 +103,11 @@ const tensorOf = (name: string, view: TensorView, contents: Uint8Array): TensorE
   }
 }
 
-/** The number of the last element that a view has; -1 where it has none. */
+/** Returns the index of the last element of a view; -1 if it has none. */
 const lastElement = ({ offset, shape, stride }: TensorView): number =>
   shape.includes(0) ? -1 : shape.reduce((last, size, axis) => last + (size - 1) * stride[axis], offset)
 
-/** A view's bytes one after another, the last axis fastest. */
+/** Copies the bytes of a view in row-major order. */
 const rowMajor = (view: TensorView, contents: Uint8Array, width: number): Uint8Array => {
   const { offset, shape, stride } = view
   const count = elements(shape)

@@ -13,7 +13,7 @@
 import { refuse } from "./TorchError.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** The entries by name. Throws a TorchError. */
+/** Returns the contents of the entries by name, as views of `bytes`. Throws a `TorchError`. */
 export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array> => {
   const reader = readerOf(bytes)
   const directory = findDirectory(reader)
@@ -25,7 +25,8 @@ export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array
     entries.set(entry.name, entry.contents)
     at = entry.next
   }
-  if (at !== directory.offset + directory.size) refuse("the archive's directory has another size than it says", at)
+  if (at !== directory.offset + directory.size)
+    refuse("the archive's directory does not have the size recorded at its end", at)
   return entries
 }
 
@@ -49,7 +50,9 @@ const readerOf = (bytes: Uint8Array): Reader => {
     u32: (at) => view.getUint32(checked(at, 4), true),
     u64: (at) => {
       const value = Number(view.getBigUint64(checked(at, 8), true))
-      return Number.isSafeInteger(value) ? value : refuse(`the archive speaks of ${value} bytes`, at)
+      return Number.isSafeInteger(value)
+        ? value
+        : refuse(`the archive has a size of ${value} bytes; expected at most 2^53`, at)
     },
     slice,
     text: (at, size) => {
@@ -71,7 +74,7 @@ interface Directory {
 const endSize = 22
 const largestComment = 0xffff
 
-/** By the record at the very end, after which there is only a comment. */
+/** Finds the central directory by the record at the end of the file, which only a comment can follow. */
 const findDirectory = (reader: Reader): Directory => {
   for (let at = reader.size - endSize; at >= Math.max(0, reader.size - endSize - largestComment); at--) {
     if (reader.u32(at) !== 0x06054b50 || at + endSize + reader.u16(at + 20) !== reader.size) continue
@@ -82,10 +85,10 @@ const findDirectory = (reader: Reader): Directory => {
     if (reader.u32(large) !== 0x06064b50) return refuse("the archive's zip64 record is not where it should be", large)
     return { entries: reader.u64(large + 32), size: reader.u64(large + 40), offset: reader.u64(large + 48) }
   }
-  return refuse("it is no zip archive, or one that was cut short: the record at its end is missing")
+  return refuse("expected a zip archive, found no record of its end; it may be cut short")
 }
 
-/** An entry of the directory, with the contents it points to. */
+/** Reads an entry of the central directory and the contents to which it points. */
 const readEntry = (reader: Reader, at: number) => {
   if (reader.u32(at) !== 0x02014b50) return refuse("the archive's directory is damaged", at)
   const flags = reader.u16(at + 8)
@@ -98,7 +101,7 @@ const readEntry = (reader: Reader, at: number) => {
   if ((flags & 1) !== 0) refuse(`"${name}" is encrypted`, at)
   if (method !== 0) refuse(`"${name}" is compressed (method ${method}); torch.save writes its files uncompressed`, at)
 
-  // Numbers that do not fit in 32 bits stand in the extra field, in this order.
+  // Numbers that do not fit in 32 bits are in the extra field, in this order.
   let wide = extraField(reader, at + 46 + nameSize, extraSize)
   const number = (value: number): number => {
     if (value !== 0xffffffff) return value
@@ -115,12 +118,12 @@ const readEntry = (reader: Reader, at: number) => {
   const nameAgain = reader.u16(header + 26)
   if (reader.text(header + 30, nameAgain) !== name) refuse(`"${name}" has another name at its contents`, header)
   const contents = reader.slice(header + 30 + nameAgain + reader.u16(header + 28), size)
-  // Torch can leave the sum out, which is then 0.
+  // Torch can omit the checksum, which is then 0.
   if (crc !== 0 && crc32(contents) !== crc) refuse(`the contents of "${name}" do not match their CRC-32`, header)
   return { name, contents, next }
 }
 
-/** Where the zip64 numbers begin. */
+/** Returns the offset of the first zip64 number. */
 const extraField = (reader: Reader, start: number, size: number): number | undefined => {
   for (let at = start; at + 4 <= start + size; at += 4 + reader.u16(at + 2)) {
     if (reader.u16(at) === 1) return at + 4

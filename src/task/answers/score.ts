@@ -7,7 +7,7 @@
  * numeric("about \\boxed{1,234}", { targets: ["1234"] }).score // 1
  * ```
  */
-import type { Feedback } from "../TextEnv.ts"
+import type { Feedback } from "../Feedback.ts"
 import { lastNumber, numberOf } from "./number.ts"
 import { normalise, short, unboxed } from "./text.ts"
 

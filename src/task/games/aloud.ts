@@ -1,5 +1,6 @@
 /** Thinking aloud, which changes nothing in any game. */
-import { type Feedback, make, type TextEnv, type TextRules, type TextStep } from "../TextEnv.ts"
+import { type Feedback } from "../Feedback.ts"
+import { make, type TextEnv, type TextRules, type TextStep } from "../TextEnv.ts"
 
 /** `think: …` and `thought: …`, as agents that reason in their actions write. */
 export const isThought = (action: string): boolean => /^\s*(think|thought)\s*:/i.test(action)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
-import { accepted, fromForeign, type GivenFeedback, Warned } from "../../src/task/foreignFeedback.ts"
+import { readFeedback, fromForeign, type FeedbackInput, Warned } from "../../src/task/Feedback.ts"
 import * as Qa from "../../src/task/Qa.ts"
 import { answered, tasksOf } from "./opening.ts"
 
@@ -16,11 +16,11 @@ describe("feedback that others wrote", () => {
       [{ correct: false }, 0, `feedback with "correct" is the older form; write "score": 1 or 0`],
       [{ is_correct: true }, 1, `feedback with "is_correct" is the older form; write "score": 1 or 0`],
       [{ isCorrect: 0 }, 0, `feedback with "isCorrect" is the older form; write "score": 1 or 0`],
-      [{ score: "high" }, 0, `feedback whose "score" is no number counts as 0: "high"`],
-      [{ score: Number.NaN }, 0, `feedback whose "score" is no number counts as 0: NaN`],
-      [{ score: Infinity }, 0, `feedback whose "score" is no number counts as 0: Infinity`],
-      [{ score: "" }, 0, `feedback whose "score" is no number counts as 0: ""`],
-      [{ correct: "yes" }, 0, `feedback whose "correct" is no number counts as 0: "yes"`],
+      [{ score: "high" }, 0, `feedback whose "score" is not a number counts as 0: "high"`],
+      [{ score: Number.NaN }, 0, `feedback whose "score" is not a number counts as 0: NaN`],
+      [{ score: Infinity }, 0, `feedback whose "score" is not a number counts as 0: Infinity`],
+      [{ score: "" }, 0, `feedback whose "score" is not a number counts as 0: ""`],
+      [{ correct: "yes" }, 0, `feedback whose "correct" is not a number counts as 0: "yes"`],
       [{ message: "hm" }, 0, `feedback without a score counts as 0: {"message":"hm"}`],
       [null, 0, "feedback without a score counts as 0: null"],
       ["well done", 0, `feedback without a score counts as 0: "well done"`],
@@ -46,7 +46,7 @@ describe("feedback that others wrote", () => {
     assert.strictEqual(fromForeign("well done").feedback.message, "well done")
   })
 
-  it.effect("is accepted from envs of one's own, in its older form with one warning", () =>
+  it.effect("is readFeedback from envs of one's own, in its older form with one warning", () =>
     Effect.gen(function* () {
       const warnings: Array<string> = []
       const listening = Logger.layer([
@@ -68,8 +68,8 @@ describe("feedback that others wrote", () => {
           { score: 0, target: null, message: "you said 1" },
           { score: 1, target: null, message: "you said 2" },
         ])
-        const scored: GivenFeedback = { score: 0.25, target: null, message: "" }
-        assert.strictEqual(yield* accepted("qa", scored), scored)
+        const scored: FeedbackInput = { score: 0.25, target: null, message: "" }
+        assert.strictEqual(yield* readFeedback("qa", scored), scored)
       }).pipe(
         Effect.provideService(Qa.Scorers, { right }),
         Effect.provideService(Warned, new Set()),

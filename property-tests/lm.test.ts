@@ -78,7 +78,7 @@ const retries = fc.record({
 })
 
 describe("retries", () => {
-  it("are never more than the limit, and all that were made are counted", async () => {
+  it("are never more than the limit, and all attempts are counted", async () => {
     const outcome = fc.constantFrom("unavailable", "malformed", "rejected", "unauthorised", "yes")
     await fc.assert(
       fc.asyncProperty(retries, fc.array(outcome, { maxLength: 12 }), async (config, outcomes) => {
@@ -103,7 +103,7 @@ describe("retries", () => {
     )
   })
 
-  it("wait no longer than they may, and not less than the server asks for", () => {
+  it("wait no longer than allowed, and no less than the server asks for", () => {
     const chance = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true })
     fc.assert(
       fc.property(
@@ -125,7 +125,7 @@ describe("retries", () => {
 })
 
 describe("a budget", () => {
-  it("is never overspent by more than the calls that were under way, and of calls not at all", async () => {
+  it("is exceeded by running calls at most, and the number of calls never", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.record({
@@ -179,7 +179,7 @@ describe("a budget", () => {
 })
 
 describe("limits", () => {
-  it("hold in every minute, and nobody overtakes", async () => {
+  it("hold in every minute, in the order of arrival", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),

@@ -1,6 +1,6 @@
 /**
- * What is said to a language model and what comes back, as plain data: it goes into files, cache keys and samples as it
- * is, and knows no provider.
+ * Requests to a language model and its completions, as plain data that is the same for all providers. Files, cache keys
+ * and samples hold them as they are.
  *
  * @example
  * ```ts
@@ -14,7 +14,7 @@
  */
 import { Schema } from "effect"
 
-/** A call that a model asks for; its arguments are the JSON text that the model wrote, which may be no JSON at all. */
+/** A call that a model asks for. The arguments are the text that the model wrote, which is not always valid JSON. */
 export const ToolCall = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
@@ -22,7 +22,7 @@ export const ToolCall = Schema.Struct({
 })
 export type ToolCall = typeof ToolCall.Type
 
-/** One turn of a conversation. */
+/** A message of a conversation. */
 export const ChatMessage = Schema.Union([
   Schema.Struct({ role: Schema.Literals(["system", "user"]), content: Schema.String }),
   Schema.Struct({
@@ -40,27 +40,27 @@ export const ChatMessage = Schema.Union([
 ])
 export type ChatMessage = typeof ChatMessage.Type
 
-/** A tool as a model is told of it. */
+/** Describes a tool to a model. */
 export const ToolSpec = Schema.Struct({
   name: Schema.String,
   description: Schema.String,
-  /** JSON Schema of an object. */
+  /** A JSON Schema of type `object`. */
   parameters: Schema.Record(Schema.String, Schema.Unknown),
 })
 export type ToolSpec = typeof ToolSpec.Type
 
 /**
- * Why a completion ended. `length` means that it was cut at `maxOutputTokens`: what was said is incomplete, and by
- * default isn't acted upon.
+ * The reason why a completion ended. `length` means that it was cut off at `maxOutputTokens`; by default, agents do not
+ * act upon such an incomplete completion.
  */
 export const FinishReason = Schema.Literals(["stop", "length", "tool_calls", "content_filter", "unknown"])
 export type FinishReason = typeof FinishReason.Type
 
-/** Zero where a server doesn't say. */
+/** Counts the tokens of a completion; 0 if the server did not report a count. */
 export const Usage = Schema.Struct({
   inputTokens: Schema.Int,
   outputTokens: Schema.Int,
-  /** Of the output, what was thought and not said. */
+  /** The part of the output tokens that the model used for hidden reasoning. */
   reasoningTokens: Schema.Int,
 })
 export type Usage = typeof Usage.Type
@@ -77,13 +77,13 @@ export type LmUsage = typeof LmUsage.Type
 export const noUsage: LmUsage = { calls: 0, retries: 0, inputTokens: 0, outputTokens: 0 }
 
 /**
- * The tokens of a call, where the server gives them. There are as many log-probabilities, and texts, as completion tokens.
+ * The token ids of a call, if the server returns them. `logprobs` and `texts` have one element for each completion token.
  */
 export const TokenTrace = Schema.Struct({
   promptIds: Schema.Array(Schema.Int),
   completionIds: Schema.Array(Schema.Int),
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
-  /** What each completion token stands for; a letter that is several tokens stands with its last one. */
+  /** The text of each completion token. A character that spans several tokens is the text of the last of them. */
   texts: Schema.optionalKey(Schema.Array(Schema.String)),
 })
 export type TokenTrace = typeof TokenTrace.Type
@@ -98,13 +98,13 @@ export const LmRequest = Object.assign(
     topP: Schema.NullOr(Schema.Finite),
     maxOutputTokens: Schema.NullOr(Schema.Int),
     stop: Schema.Array(Schema.String),
-    /** Of the sampling, for servers that take one. */
+    /** The seed of the sampling, for servers that accept one. */
     seed: Schema.NullOr(Schema.Int),
-    /** Asks for token ids and log-probabilities. */
+    /** Asks the server for token ids and log-probabilities. */
     traceTokens: Schema.Boolean,
   }),
   {
-    /** Everything but the model and the messages. */
+    /** The defaults of everything but the model and the messages. */
     defaults: {
       tools: [],
       toolChoice: "auto",
@@ -125,13 +125,13 @@ export const Completion = Schema.Struct({
   finishReason: FinishReason,
   usage: Usage,
   tokens: Schema.NullOr(TokenTrace),
-  /** What the server calls the model that answered. */
+  /** The name by which the server calls the model that answered. */
   model: Schema.String,
-  /** 1 where the first try succeeded. */
+  /** The number of attempts; 1 if the first one succeeded. */
   attempts: Schema.Int,
 })
 export type Completion = typeof Completion.Type
 
-/** The message by which a completion is remembered in the conversation. */
+/** Converts a completion to the assistant message that follows in the conversation. */
 export const asMessage = ({ content, toolCalls }: Completion): ChatMessage =>
   toolCalls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls }

@@ -1,18 +1,18 @@
 /**
- * Text as token ids and back, and a whole conversation as one sequence of them: what is said after is added to the end,
- * so that prompts and completions of a conversation can be put together to one sample.
+ * Converts text to token ids and back, and a conversation to one sequence of ids. Later messages are appended, so the
+ * prompts and completions of a conversation can be joined into one sample.
  *
- * Ids: 0 ends a message; 1 to 4 begin one of the system, the user, the assistant or a tool; then the 256 bytes of
- * UTF-8; then words, each once as it is and once with a space before it.
+ * Id 0 ends a message. Ids 1 to 4 begin a message of the system, the user, the assistant or a tool. The next 256 ids are
+ * the bytes of UTF-8. The remaining ids are words: first each word, then each word with a space before it.
  */
 import type { ChatMessage, ToolSpec } from "./Chat.ts"
 import { utf8 } from "../config/utf8.ts"
 
 export interface Tokenizer {
-  /** How many ids there are. */
+  /** The number of ids. */
   readonly size: number
   readonly encode: (text: string) => ReadonlyArray<number>
-  /** Of what `encode` gave, the same text again, if it was well-formed. Marks of messages are left out. */
+  /** Inverts `encode` for well-formed text, and leaves out the ids that mark messages. */
   readonly decode: (ids: Iterable<number>) => string
 }
 
@@ -24,7 +24,7 @@ export const firstWord = firstByte + 256
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /**
- * Knows these words; what else there is in a text goes as bytes.
+ * Makes a tokenizer that has an id for each of these words, and encodes all other text as bytes.
  *
  * @example
  * ```ts
@@ -36,25 +36,26 @@ export const words = (vocabulary: ReadonlyArray<string>): Tokenizer => {
   const ids = new Map<string, number>()
   const texts: Array<Uint8Array> = []
   for (const text of [...vocabulary, ...vocabulary.map((word) => ` ${word}`)]) {
-    if (/^\s*$|\S\s|\s$|^[^\S ]/.test(text)) throw new RangeError(`"${text}": expected a word without blanks`)
-    if (ids.has(text)) throw new RangeError(`"${text}" stands twice in the vocabulary`)
+    if (/^\s*$|\S\s|\s$|^[^\S ]/.test(text))
+      throw new RangeError(`vocabulary: expected a word without whitespace, found "${text}"`)
+    if (ids.has(text)) throw new RangeError(`vocabulary: expected different words, found "${text}" twice`)
     ids.set(text, firstWord + texts.length)
     texts.push(utf8.encode(text))
   }
   return {
     size: firstWord + texts.length,
     encode: (text) => {
-      const found: Array<number> = []
+      const encoded: Array<number> = []
       for (const [piece] of text.matchAll(/ ?\S+|\s/gu)) {
         const id = ids.get(piece)
-        if (id !== undefined) found.push(id)
-        else for (const byte of utf8.encode(piece)) found.push(firstByte + byte)
+        if (id !== undefined) encoded.push(id)
+        else for (const byte of utf8.encode(piece)) encoded.push(firstByte + byte)
       }
-      return found
+      return encoded
     },
-    decode: (all) => {
+    decode: (encoded) => {
       const bytes: Array<number> = []
-      for (const id of all) {
+      for (const id of encoded) {
         if (id >= firstWord) bytes.push(...texts[id - firstWord])
         else if (id >= firstByte) bytes.push(id - firstByte)
       }
@@ -63,15 +64,15 @@ export const words = (vocabulary: ReadonlyArray<string>): Tokenizer => {
   }
 }
 
-/** Knows no words: every byte is a token. */
+/** A tokenizer without a vocabulary: every byte is a token. */
 export const bytes: Tokenizer = words([])
 
-const said = (message: ChatMessage): string =>
+const textOf = (message: ChatMessage): string =>
   message.role === "assistant" && message.toolCalls !== undefined && message.toolCalls.length > 0
     ? message.content + JSON.stringify(message.toolCalls)
     : message.content
 
-/** Everything that a model is told, up to where it begins to speak. */
+/** Encodes the prompt of a request, up to the id that begins the assistant's answer. */
 export const promptIds = (
   tokenizer: Tokenizer,
   { messages, tools }: { readonly messages: ReadonlyArray<ChatMessage>; readonly tools: ReadonlyArray<ToolSpec> },
@@ -83,13 +84,13 @@ export const promptIds = (
     ids.push(end)
   }
   if (tools.length > 0) add("system", JSON.stringify(tools))
-  for (const message of messages) add(message.role, said(message))
+  for (const message of messages) add(message.role, textOf(message))
   ids.push(roles.assistant)
   return ids
 }
 
-/** What a model says; one that was cut off has no end. */
+/** Encodes an answer; unless it is `finished`, the id that ends a message is missing. */
 export const completionIds = (tokenizer: Tokenizer, message: ChatMessage, finished: boolean): ReadonlyArray<number> => [
-  ...tokenizer.encode(said(message)),
+  ...tokenizer.encode(textOf(message)),
   ...(finished ? [end] : []),
 ]

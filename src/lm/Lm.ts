@@ -1,6 +1,6 @@
 /**
- * Asking a language model: one service, whoever answers. What is around a call (retries, limits, budgets, a cache, a
- * log) are functions from one such service to another, so they compose in any order.
+ * The service that calls a language model, whichever provider answers. Retries, limits, budgets, the cache and the log
+ * of calls are middleware: functions from one such service to another, which compose in any order.
  */
 import { Context, Effect, Layer } from "effect"
 import type { Completion, LmRequest } from "./Chat.ts"
@@ -10,24 +10,24 @@ export interface LmService {
   readonly complete: (request: LmRequest) => Effect.Effect<Completion, LmError>
 }
 
-/** Middleware every call: `cached(store)`, `limited({ concurrency: 8 })` … */
+/** Wraps every call of a model, e.g. `retrying(config)` or `limited(limits)`. */
 export type Middleware = (lm: LmService) => LmService
 
 export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
   static readonly complete = (request: LmRequest): Effect.Effect<Completion, LmError, Lm> =>
     Effect.flatMap(Lm, (lm) => lm.complete(request))
 
-  /** The first function is the innermost. */
+  /** Wraps the `Lm` that is provided; the first middleware is the innermost. */
   static readonly middleware = (...all: ReadonlyArray<Middleware>): Layer.Layer<Lm, never, Lm> =>
     Layer.effect(
       Lm,
-      Effect.map(Lm, (lm) => all.reduce((inner, around) => around(inner), lm)),
+      Effect.map(Lm, (lm) => all.reduce((inner, wrap) => wrap(inner), lm)),
     )
 }
 
 /**
- * Which call this is, for logs: where it belongs in `llm_calls/`, and what for. Set by whoever runs an episode, by
- * `Effect.provideService(CallContext, { … })`.
+ * Identifies a call for the log: the phase of the run, the episode and the step, and the purpose of the call. The code
+ * that plays an episode provides it by `Effect.provideService(CallContext, { … })`.
  */
 export interface CallContext {
   readonly phase:
@@ -35,7 +35,7 @@ export interface CallContext {
     | { readonly _tag: "validation"; readonly seenEpisodes: number }
     | { readonly _tag: "default" }
   readonly purpose: "action" | "reflection" | "judgement"
-  /** Counted from 1; 0 outside of any. */
+  /** Counted from 1; 0 outside of episodes. */
   readonly episode: number
   readonly step: number
 }

@@ -1,12 +1,12 @@
 /**
- * Which language model, and how it is asked: what a file says below `lm_config`.
+ * The config of a language model and of its calls: the keys below `lm_config` in a file.
  *
  * @example
  * ```yaml
  * lm_config:
- *   model: gpt-4.1-mini # the name says whom to ask: see Lms.ts
+ *   model: gpt-4.1-mini # the name determines the provider: see Lms.ts
  *   temperature: 0.2
- *   cache: record # asked once, answered from the files ever after
+ *   cache: record # ask once, then answer from the cache's files
  *   budget: { money: 5 }
  *   prices: [{ model: gpt-4.1-mini, input: 0.4, output: 1.6 }]
  * ```
@@ -17,30 +17,30 @@ import { fraction, naturalInt, nonNegative, orDefault, positive, positiveInt, wi
 import { type ChatMessage, LmRequest } from "./Chat.ts"
 import type { LmOptions } from "./LmOptions.ts"
 
-/** What stands in a run's files in the place of a key; read again, it is none. */
+/** Replaces an API key in the files of a run. A config that holds it is treated as having no key. */
 export const shownKey = shownSecret
 
-/** `${NAME}` is a key by the name of the variable that holds it. */
+/** Gives the NAME of a key that is written as `${NAME}`, the environment variable that holds it. */
 export const variableIn = (key: string): string | undefined => /^\$\{(\w+)\}$/.exec(key.trim())?.[1]
 
 const Secret = Schema.String.pipe(
   Schema.decodeTo(Schema.Redacted(Schema.String), {
     decode: SchemaGetter.transform((key: string) => Redacted.make(key)),
-    // A config goes into files; a key doesn't. Where it is found may stand there: the run can be repeated from them.
+    // Configs are saved in files, and a key must not be. The name of its variable may be: a repeated run needs it.
     encode: SchemaGetter.transform((key: Redacted.Redacted) =>
       variableIn(Redacted.value(key)) === undefined ? shownKey : Redacted.value(key),
     ),
   }),
 )
 
-/** An address without what stands before its last `@`. */
+/** Removes the user name and password, everything before the last `@`, from an address. */
 export const withoutUser = (url: string): string => url.replace(/^([a-z][a-z\d+.-]*:(?=[\\/]))?([\\/]*).*@/is, "$1$2")
 
-/** As a file may hold it: with nobody's name and password, and without the keys in its query. */
-const shownUrl = (said: string): string => {
-  const url = URL.parse(said)
-  const isNobodys = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
-  return (isNobodys ? said : withoutUser(said)).replace(
+/** Removes user name, password and the keys in the query from an address, so that a file may hold it. */
+const shownUrl = (address: string): string => {
+  const url = URL.parse(address)
+  const hasNoUser = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
+  return (hasNoUser ? address : withoutUser(address)).replace(
     /([?&][^=&#]*(?:key|token|secret|sig|pass|code|auth)[^=&#]*=)[^&#]*/gi,
     `$1${shownKey}`,
   )
@@ -48,7 +48,7 @@ const shownUrl = (said: string): string => {
 
 const Address = Schema.String.pipe(
   Schema.decodeTo(Schema.String, {
-    decode: SchemaGetter.transform((said: string) => said),
+    decode: SchemaGetter.transform((address: string) => address),
     encode: SchemaGetter.transform(shownUrl),
   }),
 )
@@ -73,7 +73,7 @@ export const Budget = Schema.Struct({
 })
 export type Budget = typeof Budget.Type
 
-/** What a million tokens cost. */
+/** The prices of a model per million tokens. */
 export const Price = Schema.Struct({
   /** The name of a model, or the beginning of its name. */
   model: Schema.String,
@@ -141,7 +141,7 @@ export const LmConfig = Schema.Struct({
 })
 export type LmConfig = typeof LmConfig.Type
 
-/** The request that a config asks for. */
+/** Makes a request with the settings of a config. */
 export const request = (config: LmConfig, messages: ReadonlyArray<ChatMessage>): LmRequest => ({
   ...LmRequest.defaults,
   model: config.model,
@@ -151,5 +151,5 @@ export const request = (config: LmConfig, messages: ReadonlyArray<ChatMessage>):
   stop: config.stopSequences,
 })
 
-/** A config with everything but the model at its default. */
+/** Makes a config; settings that are left out have their defaults. */
 export const make = (options: LmOptions): LmConfig => Schema.decodeSync(LmConfig)(options)

@@ -1,18 +1,18 @@
 import { Schema } from "effect"
 import { Usage } from "./Chat.ts"
 
-/** A model that gave no answer. It is a failure of the call, never an empty answer that somebody could score. */
+/** A call of a model failed. It is never replaced by an empty answer, which could be scored by mistake. */
 export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   model: Schema.String,
   /**
    * - `unauthorised`: the key is missing or wrong
-   * - `rejected`: the server won't take the request (4xx), so it isn't tried again
-   * - `unavailable`: one try failed in a way that another may not: too many requests, a server's fault, the network, a time-out
-   * - `exhausted`: it was tried as often as allowed; `message` says what the last failure was
-   * - `budget`: the run has spent what it may
-   * - `cache`: the answer was to come from the cache, and isn't there
-   * - `malformed`: the server's answer can't be read, is too long, or holds nothing; the next one may be whole
-   * - `refused`: the model declined to answer, or a filter withheld what it said; it isn't tried again
+   * - `rejected`: the server refused the request (4xx); it is not retried
+   * - `unavailable`: a temporary failure: too many requests, a fault of the server or the network, a time-out
+   * - `exhausted`: all retries failed; `message` quotes the last failure
+   * - `budget`: the run has spent its budget
+   * - `cache`: the answer is not in the cache, or the cache cannot be read or written
+   * - `malformed`: the answer cannot be read, is too long, or is empty; it is retried
+   * - `refused`: the model declined to answer, or a filter withheld the answer; it is not retried
    */
   reason: Schema.Literals([
     "unauthorised",
@@ -24,21 +24,21 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
     "malformed",
     "refused",
   ]),
-  /** How often the server was asked. */
+  /** The number of requests to the server. */
   attempts: Schema.Int,
-  /** One line for people, without any secret. */
+  /** One line for people, without secrets. */
   message: Schema.String,
-  /** A setting of the model's config by which it goes on: `budget.calls=200`. */
+  /** A setting in the model's config with which the run can continue, e.g. `budget.calls=200`. */
   remedy: Schema.optionalKey(Schema.String),
-  /** In how many seconds the server wants to be asked again, where it says so. */
+  /** The delay in seconds after which the server asks to be called again. */
   retryAfter: Schema.optionalKey(Schema.Finite),
-  /** The tokens that the server counted for a response that is no answer: they are billed like those of an answer. */
+  /** The tokens of a response that is not a usable answer; the server bills them like those of an answer. */
   usage: Schema.optionalKey(Usage),
 }) {}
 
-/** What a filter withheld, or broke off, is no answer, whoever gave it: half of it could be scored as if it were whole. */
+/** The error for an answer that a filter withheld or cut short: the rest of it must not be scored like a whole answer. */
 export const withheld = (model: string): LmError =>
-  new LmError({ model, reason: "refused", attempts: 1, message: `${model}: the answer was withheld by a filter` })
+  new LmError({ model, reason: "refused", attempts: 1, message: `${model}: a filter withheld the answer` })
 
 /** Says whether every later call would fail in the same way: the key is wrong, or the budget is spent. */
 export const isFinal = (error: { readonly _tag: string }): error is LmError =>

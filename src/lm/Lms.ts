@@ -1,5 +1,5 @@
 /**
- * From a config to a model that can be asked: its name says whom, and around it is what the config asks for.
+ * Opens the model that a config describes: its name determines the provider, and the other settings the middleware.
  *
  * @example
  * ```ts
@@ -32,30 +32,30 @@ import { seeded } from "./middleware/seeded.ts"
 import * as Scripted from "./providers/scripted.ts"
 
 export interface OpenOptions {
-  /** What the run has spent so far, over all of its models; from nothing on, unless given. */
+  /** The tokens and money that all models of the run have spent together; a new count by default. */
   readonly spent?: Spent
-  /** Functions to be asked as `scripted:NAME`, besides those that there are. */
+  /** Additional scripts, which a config names as `scripted:NAME`. */
   readonly scripts?: Readonly<Record<string, Scripted.Script>>
-  /** Models to be asked as `builtin:NAME`, besides those that there are: one that learns, for instance. */
+  /** Additional models, which a config names as `builtin:NAME`, e.g. one that learns. */
   readonly models?: Readonly<Record<string, LmService>>
-  /** Who said it, for messages. */
+  /** The name of the config in error messages. */
   readonly source?: string
-  /** The folder that `builtin:FILE.json` is named from, before the current one; the current one unless given. */
+  /** The folder in which `builtin:FILE.json` is looked up before the current folder. */
   readonly baseDir?: string
 }
 
 export type Needs = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
 
 /**
- * The model that a config says. From the inside out: each try is counted and paid for, waits for its turn, is tried
- * again if it fails in a way that may pass; answers are kept, seeds are given, and calls are told of.
+ * Opens the model of a config, wrapped in middleware. From the inside out: every attempt counts against the budget and
+ * waits for the limits, failed attempts are retried, answers are cached, calls are logged, and requests get a seed.
  */
 export const open = Effect.fnUntraced(function* (
   config: LmConfig,
-  how: OpenOptions = {},
+  options: OpenOptions = {},
 ): Effect.fn.Return<LmService, ConfigError | LmError, Needs> {
-  const { spent = new Spent() } = how
-  yield* checkPrices(config, how)
+  const { spent = new Spent() } = options
+  yield* checkPrices(config, options)
   const { thinkingBudget } = config
   const cache =
     config.cache === "off"
@@ -65,8 +65,8 @@ export const open = Effect.fnUntraced(function* (
           directory: config.cacheDir,
           also: thinkingBudget === null ? {} : { thinkingBudget },
         })
-  const asked = config.cache === "replay" ? unasked : yield* provider(config, how)
-  const around = [
+  const answering = config.cache === "replay" ? uncalled : yield* provider(config, options)
+  const middleware = [
     budgeted(config.budget, config.prices, spent),
     limited(config.limits),
     retrying(config),
@@ -74,12 +74,13 @@ export const open = Effect.fnUntraced(function* (
     logged,
     seeded,
   ]
-  return around.reduce((inner, around) => around(inner), asked)
+  const { complete } = middleware.reduce((inner, wrap) => wrap(inner), answering)
+  return { complete: Effect.fn("effect-rl.lm")(complete) }
 })
 
-/** The same for what asks for an `Lm`. */
-export const layer = (config: LmConfig, how: OpenOptions = {}): Layer.Layer<Lm, ConfigError | LmError, Needs> =>
-  Layer.effect(Lm, open(config, how))
+/** Provides the model of a config as `Lm`. */
+export const layer = (config: LmConfig, options: OpenOptions = {}): Layer.Layer<Lm, ConfigError | LmError, Needs> =>
+  Layer.effect(Lm, open(config, options))
 
 /** Provides `Lm` from Effect's own `LanguageModel`, whichever layer provides that. */
 export const fromLanguageModel: Layer.Layer<Lm, never, LanguageModel.LanguageModel> = Layer.effect(
@@ -87,19 +88,18 @@ export const fromLanguageModel: Layer.Layer<Lm, never, LanguageModel.LanguageMod
   Effect.map(LanguageModel.LanguageModel, toLm),
 )
 
-/** What stands behind a cache that is only replayed. */
-const unasked: LmService = {
-  complete: ({ model }) =>
-    Effect.die(new Error(`${model} was asked, though its answers are to come from the cache alone`)),
+/** The model behind a cache that is only replayed, which must never be called. */
+const uncalled: LmService = {
+  complete: ({ model }) => Effect.die(new Error(`${model} was called, but only its cache may answer (cache: replay)`)),
 }
 
 type Opening = Effect.Effect<LmService, ConfigError | LmError, Needs>
 
-/** Whom a name means: the first that matches. What stands before a colon isn't told to the server. */
+/** Maps the names of models to servers; the first match counts. */
 const servers: ReadonlyArray<{
   readonly name: RegExp
   readonly protocol: "openai" | "anthropic"
-  /** Unless `base_url` says where. */
+  /** The address, unless `base_url` is set. */
   readonly at: string
 }> = [
   { name: /^vllm:/, protocol: "openai", at: "http://127.0.0.1:8000/v1" },
@@ -108,23 +108,23 @@ const servers: ReadonlyArray<{
   { name: /^(ft:)?(chat)?gpt-|^(ft:)?o\d/, protocol: "openai", at: OpenAi.openAiUrl },
   { name: /claude/, protocol: "anthropic", at: Anthropic.anthropicUrl },
 ]
-const own = { openai: OpenAi.openAiUrl, anthropic: Anthropic.anthropicUrl }
+const defaultUrls = { openai: OpenAi.openAiUrl, anthropic: Anthropic.anthropicUrl }
 
-/** As the server calls it. */
+/** Removes our prefix from the name of a model. */
 const nameAtServer = (model: string): string => model.replace(/^(vllm|toka):/, "")
 
-const provider = (config: LmConfig, how: OpenOptions): Opening => {
+const provider = (config: LmConfig, options: OpenOptions): Opening => {
   const [, kind, name] = /^(scripted|builtin):(.*)$/s.exec(config.model) ?? []
-  if (kind === "scripted") return scripted(name, config, how)
-  if (kind === "builtin") return builtIn(name, config, how)
+  if (kind === "scripted") return scripted(name, config, options)
+  if (kind === "builtin") return builtIn(name, config, options)
   const server = servers.find((server) => server.name.test(config.model))
   if (server === undefined && config.baseUrl === null && config.protocol === null) {
-    return Effect.fail(unknown(config.model, how))
+    return Effect.fail(unknown(config.model, options))
   }
-  // Who only says where to ask means the protocol that most servers speak.
+  // A config with only a base_url gets the protocol that most servers speak.
   const protocol = config.protocol ?? server?.protocol ?? "openai"
-  const at = server?.protocol === protocol ? server.at : own[protocol]
-  const options = {
+  const at = server?.protocol === protocol ? server.at : defaultUrls[protocol]
+  const serverOptions = {
     model: nameAtServer(config.model),
     baseUrl: config.baseUrl ?? at,
     apiKey: config.apiKey,
@@ -133,53 +133,53 @@ const provider = (config: LmConfig, how: OpenOptions): Opening => {
     thinkingBudget: config.thinkingBudget,
   }
   return Effect.map(
-    protocol === "openai" ? OpenAi.make(options) : Anthropic.make(options),
+    protocol === "openai" ? OpenAi.make(serverOptions) : Anthropic.make(serverOptions),
     ({ complete }): LmService => ({
       complete: (request) => complete({ ...request, model: nameAtServer(request.model) }),
     }),
   )
 }
 
-const scripted = (name: string, { model }: LmConfig, how: OpenOptions): Opening => {
-  const scripts = { ...Scripted.named, ...how.scripts }
+const scripted = (name: string, { model }: LmConfig, options: OpenOptions): Opening => {
+  const scripts = { ...Scripted.named, ...options.scripts }
   return Object.hasOwn(scripts, name)
     ? Effect.succeed(Scripted.make(scripts[name]))
     : Effect.fail(
         unknown(
           model,
-          how,
+          options,
           Object.keys(scripts).map((name) => `scripted:${name}`),
         ),
       )
 }
 
-/** Forms of `builtin:` that take what they can say: `builtin:choice:left,right`. */
-const saying = { choice: "answers", words: "vocabulary" } as const
+/** Maps the forms of `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option that takes the list. */
+const listOptions = { choice: "answers", words: "vocabulary" } as const
 
 const builtIn = Effect.fnUntraced(function* (
   name: string,
   { model }: LmConfig,
-  how: OpenOptions,
+  options: OpenOptions,
 ): Effect.fn.Return<LmService, ConfigError, Needs> {
-  const { models = {} } = how
+  const { models = {} } = options
   if (Object.hasOwn(models, name)) return models[name]
   if (name === "ngram") return Ngram.make().lm
   const [, form, list] = /^(choice|words):(.*)$/s.exec(name) ?? []
   if (form === "choice" || form === "words") {
     const texts = list.split(",").map((text) => text.trim())
     return yield* Effect.try({
-      try: () => Ngram.make({ [saying[form]]: texts }).lm,
-      catch: (error) => configError(how, "model", `"${model}": ${messageOf(error)}`),
+      try: () => Ngram.make({ [listOptions[form]]: texts }).lm,
+      catch: (error) => configError(options, "model", `"${model}": ${messageOf(error)}`),
     })
   }
   if (name.endsWith(".json")) {
-    const { path } = yield* locate(name, how.baseDir ?? ".")
+    const { path } = yield* locate(name, options.baseDir ?? ".")
     const text = yield* Effect.mapError(readText(path, mostBytes.text), (error) =>
-      configError(how, "model", `${name} can't be read: ${messageOf(error)}`),
+      configError(options, "model", `cannot read ${name}: ${messageOf(error)}`),
     )
     return (yield* Ngram.read(text, name)).lm
   }
-  return yield* unknown(model, how, [
+  return yield* unknown(model, options, [
     ...["ngram", ...Object.keys(models)].map((name) => `builtin:${name}`),
     "builtin:choice:YES,NO",
     "builtin:words:ONE,TWO",
@@ -187,24 +187,33 @@ const builtIn = Effect.fnUntraced(function* (
   ])
 })
 
-const configError = ({ source = "lm_config" }: OpenOptions, key: string, problem: string): ConfigError =>
-  ConfigError.at({ source }, key, problem)
+const configError = (
+  { source = "lm_config" }: Pick<OpenOptions, "source">,
+  key: string,
+  problem: string,
+): ConfigError => ConfigError.at({ source }, key, problem)
 
 const kinds = ["vllm", "toka", "scripted", "builtin", "claude", "gemini", "gpt"]
 
-const unknown = (model: string, how: OpenOptions, known: ReadonlyArray<string> = []): ConfigError => {
+const unknown = (model: string, options: OpenOptions, names: ReadonlyArray<string> = []): ConfigError => {
   const [, head, rest] = /^(\w+)([:-].+)$/s.exec(model) ?? []
-  const kind = head === undefined || known.length > 0 ? undefined : closest(head, kinds)
-  const near = kind === undefined ? closest(model, known) : `${kind}${rest}`
+  const kind = head === undefined || names.length > 0 ? undefined : closest(head, kinds)
+  const near = kind === undefined ? closest(model, names) : `${kind}${rest}`
   const all =
-    known.length > 0
-      ? known.join(", ")
-      : "gpt-…, o1 …, gemini-…, claude-…, vllm:NAME, toka:NAME, scripted:NAME and builtin:NAME, and any other with base_url"
-  const hint = near === undefined ? `known are ${all}` : `did you mean "${near}"?`
-  return configError(how, "model", `"${model}" is no model that is known; ${hint}`)
+    names.length > 0
+      ? names.join(", ")
+      : "gpt-…, o1 …, gemini-…, claude-…, vllm:NAME, toka:NAME, scripted:NAME, builtin:NAME, or any name with base_url"
+  const hint = near === undefined ? `expected ${all}` : `did you mean "${near}"?`
+  return configError(options, "model", `unknown model "${model}"; ${hint}`)
 }
 
-const checkPrices = ({ model, budget, prices }: LmConfig, how: OpenOptions): Effect.Effect<void, ConfigError> =>
+const checkPrices = ({ model, budget, prices }: LmConfig, options: OpenOptions): Effect.Effect<void, ConfigError> =>
   budget.money === null || priceOf(model, prices) !== undefined
     ? Effect.void
-    : Effect.fail(configError(how, "prices", `budget.money is ${budget.money}, but there is no price for ${model}`))
+    : Effect.fail(
+        configError(
+          options,
+          "prices",
+          `budget.money is ${budget.money}, but prices has no price for ${model}; add one`,
+        ),
+      )

@@ -4,7 +4,7 @@ import { messageOf } from "../config/text.ts"
 import type { ToolCall } from "./Chat.ts"
 
 /**
- * The arguments of a call, by a Schema; what is wrong with them is said in words for the model.
+ * Decodes the arguments of a call by a Schema. Fails with a text that tells the model what is wrong with them.
  *
  * @example
  * ```ts
@@ -13,14 +13,14 @@ import type { ToolCall } from "./Chat.ts"
  */
 export const toolArguments = Effect.fnUntraced(function* <Parameters extends Schema.Codec<unknown, unknown>>(
   parameters: Parameters,
-  { name, arguments: said }: ToolCall,
+  { name, arguments: text }: ToolCall,
 ): Effect.fn.Return<Parameters["Type"], string> {
-  const written = yield* Effect.try({
-    try: (): unknown => JSON.parse(said.trim() === "" ? "{}" : said),
-    catch: (error) => `The arguments of ${name} are no JSON (${messageOf(error)}); expected an object.`,
+  const json = yield* Effect.try({
+    try: (): unknown => JSON.parse(text.trim() === "" ? "{}" : text),
+    catch: (error) => `The arguments of ${name} are not JSON (${messageOf(error)}); expected an object.`,
   })
   return yield* Effect.mapError(
-    decode(parameters, written, { source: name }),
-    ({ message }) => `The arguments won't do: ${message}`,
+    decode(parameters, json, { source: name }),
+    ({ message }) => `The arguments are invalid: ${message}`,
   )
 })

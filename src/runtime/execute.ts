@@ -15,7 +15,7 @@ import { RunStore } from "../run/store/RunStore.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import type { Spent } from "../lm/middleware/budgeted.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
-import { RetrySink, type Waiting } from "../lm/middleware/retrying.ts"
+import { RetrySink, type Retry } from "../lm/middleware/retrying.ts"
 import { callFiles } from "../run/record/callFiles.ts"
 import { withLogs } from "../run/record/logging.ts"
 import { inEffect } from "../run/record/logLevel.ts"
@@ -225,7 +225,7 @@ const trained = Effect.fnUntraced(function* (
   const stepsBefore = state.steps
   let isTold = false
   /** The first one alone: who watches knows then why nothing happens. */
-  const waits = ({ error, seconds, triesLeft }: Waiting): Effect.Effect<void> => {
+  const waits = ({ error, seconds, triesLeft }: Retry): Effect.Effect<void> => {
     if (isTold) return Effect.void
     isTold = true
     const times = triesLeft === 1 ? "once" : `up to ${triesLeft} times`

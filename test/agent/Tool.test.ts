@@ -49,11 +49,11 @@ describe("a tool", () => {
   it.effect("says in its result what was wrong with a call", () =>
     Effect.gen(function* () {
       const table: ReadonlyArray<readonly [Tool.Tool, string, RegExp]> = [
-        [add, '{"a": 1', /^The arguments of add are no JSON \(.+\); expected an object\.$/],
-        [add, '{"a": 1}', /^The arguments won't do: add: b: missing key$/],
-        [add, '{"a": 1, "b": "2"}', /^The arguments won't do: add: b: expected .*number.*, found "2"$/],
-        [add, '{"a": 1, "b": 2, "bb": 3}', /^The arguments won't do: add: unknown key "bb"; did you mean "b"\?$/],
-        [add, "7", /^The arguments won't do: add: config: expected object, found 7$/],
+        [add, '{"a": 1', /^The arguments of add are not JSON \(.+\); expected an object\.$/],
+        [add, '{"a": 1}', /^The arguments are invalid: add: b: missing key$/],
+        [add, '{"a": 1, "b": "2"}', /^The arguments are invalid: add: b: expected .*number.*, found "2"$/],
+        [add, '{"a": 1, "b": 2, "bb": 3}', /^The arguments are invalid: add: unknown key "bb"; did you mean "b"\?$/],
+        [add, "7", /^The arguments are invalid: add: config: expected object, found 7$/],
         [plain(() => Effect.fail(new Error("no\nway"))), "{}", /^t failed: no; way$/],
         [plain(() => Effect.die(new Error("oh"))), "{}", /^t failed: oh$/],
         [plain(() => Effect.interrupt), "{}", /^t failed: it was interrupted$/],

@@ -138,7 +138,7 @@ describe("an agent with tools", () => {
       )
       const shown = script.requests[1].messages.slice(2)
       assert.deepInclude(shown[1], { role: "tool", isError: true, content: 'There is no tool "sub"; there are add.' })
-      assert.match(shown[0].content, /^The arguments of add are no JSON/)
+      assert.match(shown[0].content, /^The arguments of add are not JSON/)
     }),
   )
 

@@ -338,11 +338,11 @@ describe("an evaluation as a run", () => {
           return yield* run(who, { settings: { ...settings, workers: 1 }, spent }, place)
         })
       const error = yield* Effect.flip(within(3, { files }))
-      assert.include(error.message, "a budget of 3 calls is spent")
+      assert.include(error.message, "the budget of 3 calls is spent")
       const resume = [...files.keys()][0].replace(/\/[^/]+$/, "")
       assert.include(
         (yield* Effect.flip(within(5, { files, resume }))).message,
-        "a budget of 5 calls is spent: 5 calls",
+        "the budget of 5 calls is spent (5 calls",
       )
       assert.strictEqual(said.asked.length, 5)
       const { result } = yield* within(6, { files, resume })

@@ -8,7 +8,7 @@ const decoded = (said: unknown) =>
   decode(LmConfig.LmConfig, toCamelCase(said), { source: "a.yaml", prefix: ["lmConfig"] })
 
 describe("LmConfig", () => {
-  it.effect("reads what files of other programs say, with their defaults", () =>
+  it.effect("reads the configs of other programs, with their defaults", () =>
     Effect.gen(function* () {
       const { apiKey: _, ...config } = yield* decoded({
         model: "vllm:qwen",
@@ -50,7 +50,7 @@ describe("LmConfig", () => {
     }),
   )
 
-  it.effect("keeps a key to itself: it is in no file, no log and no message", () =>
+  it.effect("keeps a key out of files, logs and messages", () =>
     Effect.gen(function* () {
       const config = yield* decoded({ model: "m", api_key: "sk-mine" })
       assert.strictEqual(config.apiKey === null ? null : Redacted.value(config.apiKey), "sk-mine")
@@ -72,14 +72,14 @@ describe("LmConfig", () => {
     }),
   )
 
-  it.effect("writes down where its key is found, so that what was written can be used again", () =>
+  it.effect("saves the variable of its key, so that a saved config can be used again", () =>
     Effect.gen(function* () {
       const written = Schema.encodeSync(LmConfig.LmConfig)(yield* decoded({ model: "m", api_key: "${MINE}" }))
       assert.strictEqual(written.apiKey, "${MINE}")
     }),
   )
 
-  it.effect("writes its address down without what is secret in it", () =>
+  it.effect("saves its address without secrets", () =>
     Effect.gen(function* () {
       for (const [said, shown] of [
         ["http://127.0.0.1:8000", "http://127.0.0.1:8000"],
@@ -94,7 +94,7 @@ describe("LmConfig", () => {
     }),
   )
 
-  it.effect("says what is unknown or wrong", () =>
+  it.effect("names unknown and invalid keys", () =>
     Effect.gen(function* () {
       for (const [said, message] of [
         [{ model: "m", temprature: 1 }, 'a.yaml: unknown key "lm_config.temprature"; did you mean "temperature"?'],

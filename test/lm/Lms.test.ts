@@ -26,7 +26,7 @@ const asking = (config: LmConfig.LmConfig, text = "Hello") =>
   LmConfig.request(config, [{ role: "user", content: text }])
 
 describe("Lms.open", () => {
-  it.effect("puts around a model what its config says, and seeds and tells of its calls", () =>
+  it.effect("wraps a model as its config says, seeds its calls and reports them", () =>
     Effect.gen(function* () {
       const config = LmConfig.make({ model: "scripted:echo", budget: { calls: 2 } })
       const spent = new Spent()
@@ -48,7 +48,7 @@ describe("Lms.open", () => {
     }).pipe(Effect.scoped, Effect.provide(offline)),
   )
 
-  it.effect("asks the scripts that it is given", () =>
+  it.effect("opens additional scripts", () =>
     Effect.gen(function* () {
       const config = LmConfig.make({ model: "scripted:mine" })
       const lm = yield* Lms.open(config, { scripts: { mine: () => "Mine." } })
@@ -56,17 +56,17 @@ describe("Lms.open", () => {
     }).pipe(Effect.scoped, Effect.provide(offline)),
   )
 
-  it.effect("suggests a name for one that is nearly known, and asks for a price where money is counted", () =>
+  it.effect("suggests a similar name, and requires a price for a budget of money", () =>
     Effect.gen(function* () {
       const near = yield* Effect.flip(Lms.open(LmConfig.make({ model: "scripted:raeder" }), { source: "a.yaml" }))
       assert.strictEqual(
         near.message,
-        'a.yaml: model: "scripted:raeder" is no model that is known; did you mean "scripted:reader"?',
+        'a.yaml: model: unknown model "scripted:raeder"; did you mean "scripted:reader"?',
       )
       const priceless = LmConfig.make({ model: "scripted:echo", budget: { money: 5 } })
       assert.strictEqual(
         (yield* Effect.flip(Lms.open(priceless))).message,
-        "lm_config: prices: budget.money is 5, but there is no price for scripted:echo",
+        "lm_config: prices: budget.money is 5, but prices has no price for scripted:echo; add one",
       )
     }).pipe(Effect.scoped, Effect.provide(offline)),
   )
@@ -107,7 +107,7 @@ const online = (asked: Array<Asked>, environment: Record<string, string>) => {
 
 const keys = { OPENAI_API_KEY: "open", ANTHROPIC_API_KEY: "anth", GOOGLE_API_KEY: "goog", MINE: "mine" }
 
-describe("whom a model's name means", () => {
+describe("the provider of a model's name", () => {
   const openAi = "https://api.openai.com/v1/chat/completions"
   const anthropic = "https://api.anthropic.com/v1/messages"
   const google = "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions"
@@ -157,16 +157,16 @@ describe("whom a model's name means", () => {
     })
   }
 
-  it.effect("is said in one line where it means nobody", () =>
+  it.effect("is one line if no provider matches", () =>
     Effect.gen(function* () {
       for (const [model, message] of [
-        ["vlm:qwen", 'lm_config: model: "vlm:qwen" is no model that is known; did you mean "vllm:qwen"?'],
-        ["cluade-3", 'lm_config: model: "cluade-3" is no model that is known; did you mean "claude-3"?'],
-        ["builtin:ngrm", 'lm_config: model: "builtin:ngrm" is no model that is known; did you mean "builtin:ngram"?'],
+        ["vlm:qwen", 'lm_config: model: unknown model "vlm:qwen"; did you mean "vllm:qwen"?'],
+        ["cluade-3", 'lm_config: model: unknown model "cluade-3"; did you mean "claude-3"?'],
+        ["builtin:ngrm", 'lm_config: model: unknown model "builtin:ngrm"; did you mean "builtin:ngram"?'],
         [
           "llama3",
-          'lm_config: model: "llama3" is no model that is known; known are gpt-…, o1 …, gemini-…, claude-…, vllm:NAME, ' +
-            "toka:NAME, scripted:NAME and builtin:NAME, and any other with base_url",
+          'lm_config: model: unknown model "llama3"; expected gpt-…, o1 …, gemini-…, claude-…, vllm:NAME, ' +
+            "toka:NAME, scripted:NAME, builtin:NAME, or any name with base_url",
         ],
         ["builtin:choice:", 'lm_config: model: "builtin:choice:": answers: expected texts to choose from'],
       ] as const) {
@@ -176,7 +176,7 @@ describe("whom a model's name means", () => {
     }).pipe(Effect.provide(offline)),
   )
 
-  it.effect("asks for the key that is missing before it asks anybody", () => {
+  it.effect("requires a missing key before the first call", () => {
     const asked: Array<Asked> = []
     return Effect.gen(function* () {
       const error = yield* Effect.flip(Lms.open(LmConfig.make({ model: "claude-sonnet-4-5" })))
@@ -188,7 +188,7 @@ describe("whom a model's name means", () => {
     }).pipe(Effect.provide(online(asked, {})))
   })
 
-  it.effect("doesn't matter in a replay, which needs neither key nor network", () => {
+  it.effect("does not matter in a replay, which needs neither key nor network", () => {
     const asked: Array<Asked> = []
     return Effect.gen(function* () {
       const directory = yield* temporaryDirectory
@@ -217,7 +217,7 @@ describe("builtin", () => {
     return Effect.flatMap(Lms.open(config, how), (lm) => lm.complete(asking(config)))
   }
 
-  it.effect("says one of some answers, words, or anything", () =>
+  it.effect("answers by a choice of answers, by words, or by any text", () =>
     Effect.gen(function* () {
       assert.include(["left", "go right"], (yield* ask("builtin:choice:left, go right")).content)
       assert.match((yield* ask("builtin:words:ah,oh")).content, /^(ah|oh)( (ah|oh))*$/)
@@ -225,7 +225,7 @@ describe("builtin", () => {
     }).pipe(Effect.provide(offline)),
   )
 
-  it.effect("is a model that learns meanwhile, or one that has learnt", () =>
+  it.effect("can be a model that is learning, or a saved one", () =>
     Effect.gen(function* () {
       const policy = Ngram.make({ answers: ["left", "right"] })
       const config = LmConfig.make({ model: "builtin:policy", temperature: 0 })
@@ -250,7 +250,7 @@ describe("builtin", () => {
       assert.deepStrictEqual(saved, { lmConfig: { model: `builtin:${directory}/policy.json` } })
       assert.strictEqual(unplacedModel(`builtin:${directory}/policy.json`), "builtin:policy.json")
       const none = yield* Effect.flip(ask(`builtin:${directory}/none.json`))
-      assert.include(none.message, `${directory}/none.json can't be read`)
+      assert.include(none.message, `cannot read ${directory}/none.json`)
     }).pipe(Effect.scoped, Effect.provide(online([], {}))),
   )
 })

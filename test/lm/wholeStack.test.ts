@@ -23,8 +23,8 @@ const passing = (until: () => boolean): Effect.Effect<void> =>
 
 const machine = Layer.merge(disk, Node.httpClient)
 
-describe("a model of a config, over a connection", () => {
-  it.effect("that hangs is given up when it was tried as often as allowed", () =>
+describe("a model opened from a config, over a connection", () => {
+  it.effect("gives up on a server that hangs after all retries", () =>
     Effect.gen(function* () {
       const server = yield* serve({ fault: () => ({ kind: "hung" }) })
       const config = LmConfig.make({ model: "vllm:m", baseUrl: server.url, timeoutS: 900, maxRetries: 2 })
@@ -37,11 +37,11 @@ describe("a model of a config, over a connection", () => {
       }
       const error = yield* Fiber.join(asked)
       assert.deepStrictEqual([error.reason, error.attempts, server.asked.length], ["exhausted", 3, 3])
-      assert.match(error.message, /gave no whole answer within 900 s \(timeout_s\)/)
+      assert.match(error.message, /did not finish its answer within 900 s \(timeout_s\)/)
     }).pipe(Effect.provide(machine)),
   )
 
-  it.effect("asks again when the server wants it", () =>
+  it.effect("retries when the server asks for it", () =>
     Effect.gen(function* () {
       const server = yield* serve({ fault: (_, before) => (before === 0 ? busy : { kind: "none" }) })
       const config = LmConfig.make({ model: "vllm:m", baseUrl: server.url, startingDelay: 0.01, jitter: 0 })

@@ -88,7 +88,7 @@ describe("a run that was stopped", () => {
         model: "m",
         reason: "budget",
         attempts: 0,
-        message: "m: a budget of 5 calls is spent",
+        message: "m: the budget of 5 calls is spent",
       })
       let asked = 0
       const model = Scripted.layer((request) => (asked++ < 5 ? reader(request) : Effect.fail(spent)))
@@ -297,7 +297,7 @@ describe("validation", () => {
       while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
       assert.strictEqual(
         (yield* Fiber.join(fiber)).message,
-        "scripted:reader: no answer after 3 tries; last: ECONNREFUSED",
+        "scripted:reader: no answer after 3 attempts; last failure: ECONNREFUSED",
       )
       assert.deepStrictEqual(
         events.flatMap((event) => (event._tag === "Warning" ? [event.message] : [])),

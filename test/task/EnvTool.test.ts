@@ -39,11 +39,11 @@ describe("a tool of an env", () => {
       const calls: ReadonlyArray<[args: string, content: string, isError?: boolean]> = [
         ['{"amount": 5}', '{"balance":6}'],
         ['{"amount": -5}', "too little", true],
-        ['{"amount": 1.5}', "The arguments won't do: deposit: amount: expected", true],
-        ["{}", "The arguments won't do: deposit: amount: ", true],
-        ["", "The arguments won't do: deposit: amount: ", true],
-        ['{"amount": 5', "The arguments of deposit are no JSON", true],
-        ['{"amount": 5, "currency": "EUR"}', "The arguments won't do: deposit: ", true],
+        ['{"amount": 1.5}', "The arguments are invalid: deposit: amount: expected", true],
+        ["{}", "The arguments are invalid: deposit: amount: ", true],
+        ["", "The arguments are invalid: deposit: amount: ", true],
+        ['{"amount": 5', "The arguments of deposit are not JSON", true],
+        ['{"amount": 5, "currency": "EUR"}', "The arguments are invalid: deposit: ", true],
       ]
       for (const [args, content, isError] of calls) {
         const result = yield* call({ id: "1", name: "deposit", arguments: args })

@@ -114,7 +114,7 @@ const family = Effect.fnUntraced(function* (
       return yield* new Refused({ message: `No more delegation: this is ${depth} deep, as deep as it may be.` })
     const written = yield* Effect.try({
       try: (): unknown => JSON.parse(text),
-      catch: (error) => new Refused({ message: `The arguments of ${toolName} are no JSON (${messageOf(error)}).` }),
+      catch: (error) => new Refused({ message: `The arguments of ${toolName} are not JSON (${messageOf(error)}).` }),
     })
     const { agent: name, task } = yield* decode(Asked, written, { source: toolName })
     if (!Object.hasOwn(agents, name)) {

@@ -1,12 +1,12 @@
 /**
- * What a run may spend on its model, counted over all of its models and resumes.
+ * Limits what a run may spend on its models, counted over all of them and over resumes.
  *
  * @example
  * ```ts
  * const spent = new Spent()
  * const careful = budgeted({ tokens: 100_000, calls: null, money: null }, [], spent)(lm)
  * yield* careful.complete(request)
- * spent.tokens // of that call; the one that finds 100,000 fails with LmError `budget`
+ * spent.tokens // the tokens of that call; once it reaches 100,000, calls fail with LmError `budget`
  * ```
  */
 import { Effect, Schema } from "effect"
@@ -15,9 +15,9 @@ import type { Middleware } from "../Lm.ts"
 import type { Budget, Price } from "../LmConfig.ts"
 import { LmError } from "../LmError.ts"
 
-/** What was spent, as a checkpoint keeps it. */
+/** The totals of a run's calls, as a checkpoint saves them. */
 export const Spending = Schema.Struct({
-  /** How often a server was asked, also where it gave no answer. */
+  /** The number of requests to servers, failed ones included. */
   calls: Schema.Int,
   inputTokens: Schema.Int,
   outputTokens: Schema.Int,
@@ -26,14 +26,14 @@ export const Spending = Schema.Struct({
 })
 export type Spending = typeof Spending.Type
 
-/** What was spent so far. Whoever runs something makes one, and gives it to all models of the run. */
+/** Counts what a run has spent. All models of the run share one. */
 export class Spent {
   calls = 0
   inputTokens = 0
   outputTokens = 0
   money = 0
 
-  /** Goes on counting from there. */
+  /** Continues from saved totals. */
   static from(saved: Spending): Spent {
     return Object.assign(new Spent(), saved)
   }
@@ -54,7 +54,7 @@ export class Spent {
   }
 }
 
-/** The price of a model: by its whole name, else by the longest beginning of it. */
+/** Finds the price of a model: the longest `model` of a price that its name begins with. */
 export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | undefined => {
   const name = model.replace(/^[a-z]+:/, "")
   return prices
@@ -64,12 +64,12 @@ export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | un
 
 const kinds = ["calls", "tokens", "money"] as const
 
-/** A call that finds nothing left isn't made. Calls that are under way at that moment still count, and end. */
+/** Fails calls once the budget is spent. Calls that are running at that moment still end, and count. */
 export const budgeted = (budget: Budget, prices: ReadonlyArray<Price>, spent: Spent): Middleware => {
-  const known = new Map<string, Price | undefined>()
-  const priceNow = (model: string): Price | undefined => {
-    if (!known.has(model)) known.set(model, priceOf(model, prices))
-    return known.get(model)
+  const pricesByModel = new Map<string, Price | undefined>()
+  const cachedPriceOf = (model: string): Price | undefined => {
+    if (!pricesByModel.has(model)) pricesByModel.set(model, priceOf(model, prices))
+    return pricesByModel.get(model)
   }
   return (lm) => ({
     complete: (request) =>
@@ -77,20 +77,20 @@ export const budgeted = (budget: Budget, prices: ReadonlyArray<Price>, spent: Sp
         for (const kind of kinds) {
           const limit = budget[kind]
           if (limit === null || spent[kind] < limit) continue
-          const had = kind === "money" ? `a budget of ${limit}` : `a budget of ${limit} ${kind}`
+          const total = kind === "money" ? `${limit}` : `${limit} ${kind}`
           const money = Number(spent.money.toPrecision(6))
           const message =
-            `${request.model}: ${had} is spent: ${spent.calls} calls, ${spent.tokens} tokens` +
-            `${money === 0 ? "" : `, ${money} of money`}; budget.${kind} says how much may be`
+            `${request.model}: the budget of ${total} is spent (${spent.calls} calls, ${spent.tokens} tokens` +
+            `${money === 0 ? "" : `, money: ${money}`}); raise budget.${kind} to continue`
           const more = Number((2 * Math.max(limit, spent[kind])).toPrecision(6)) || 1
           const remedy = `budget.${kind}=${more}`
           return Effect.fail(new LmError({ model: request.model, reason: "budget", attempts: 0, message, remedy }))
         }
-        // Counted before it is made: of calls there are never more than allowed.
+        // Count the call before it begins, so that concurrent calls cannot exceed the budget.
         spent.calls++
         const pay = ({ usage }: { readonly usage?: Usage }): Effect.Effect<void> =>
           Effect.sync(() => {
-            if (usage !== undefined) spent.add(usage, priceNow(request.model))
+            if (usage !== undefined) spent.add(usage, cachedPriceOf(request.model))
           })
         return lm.complete(request).pipe(Effect.tap(pay), Effect.tapError(pay))
       }),

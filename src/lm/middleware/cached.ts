@@ -1,15 +1,15 @@
 /**
- * Answers kept in files, so that a run can be run again without its model, bit for bit.
+ * Keeps answers in files, so that a run can be repeated without its model, bit for bit.
  *
- * What is asked is its key: the whole request. Where the answer is left to chance and no seed says to which, the key also
- * says which call it is (`CallContext`, and how often it was asked there before), so that the same question may be
- * answered differently in another episode, and always the same in that one.
+ * The key of an answer is the whole request. If the model samples the answer without a seed, the key also identifies the
+ * call (by its `CallContext`, and the number of equal requests before it there): the same request then may have another
+ * answer in another episode, but always has the same answer in that one.
  *
  * @example
  * ```ts
- * const around = yield* cached({ mode: "record", directory: "lm_cache" })
- * const { content } = yield* around(lm).complete(request) // asks
- * yield* around(lm).complete(request) // reads `lm_cache/3f/3f0c….json`
+ * const recording = yield* cached({ mode: "record", directory: "lm_cache" })
+ * const { content } = yield* recording(lm).complete(request) // calls the model
+ * yield* recording(lm).complete(request) // reads `lm_cache/3f/3f0c….json`
  * ```
  */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
@@ -24,18 +24,18 @@ import { LmError } from "../LmError.ts"
 import { singleFlight } from "./singleFlight.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-export interface CacheOptions {
-  /** `record` asks for what isn't there; `replay` never asks. */
+interface CacheOptions {
+  /** `record` calls the model if there is no answer yet; `replay` never calls it. */
   readonly mode: "record" | "replay"
   readonly directory: string
-  /** What else answers depend on, besides the request. */
+  /** Other settings that answers depend on; they become part of the key. */
   readonly also?: Plain
 }
 
-/** What a key is made of. */
+/** Everything that the key of an answer is computed from. */
 const Question = Schema.Struct({
   request: LmRequest,
-  /** Null where the same request has the same answer, wherever it is asked. */
+  /** Null if equal requests have equal answers. */
   call: Schema.NullOr(
     Schema.Struct({
       phase: Schema.String,
@@ -49,12 +49,12 @@ const Question = Schema.Struct({
 })
 type Question = typeof Question.Type
 
-/** A file of the cache. */
-export const CacheEntry = Schema.fromJsonString(
+/** The content of a file in the cache. */
+const CacheEntry = Schema.fromJsonString(
   Schema.Struct({
     ...Question.fields,
     completion: Completion,
-    /** SHA-256 of the completion as canonical JSON: a file that was damaged doesn't answer. */
+    /** The SHA-256 of the completion as canonical JSON, which detects a damaged file. */
     digest: Schema.String,
   }),
 )
@@ -67,7 +67,7 @@ const isSampled = ({ seed, temperature }: LmRequest): boolean => seed === null &
 const phaseOf = ({ phase }: CallContext): string =>
   phase._tag === "validation" ? `validation ${phase.seenEpisodes}` : phase._tag
 
-/** Keeps what is asked for in files, or answers from them; the same call, asked twice at a time, is asked once. */
+/** Answers from files, or records answers there. Equal calls at the same time share one request. */
 export const cached = Effect.fnUntraced(function* ({
   mode,
   directory,
@@ -76,42 +76,42 @@ export const cached = Effect.fnUntraced(function* ({
   const files = yield* cacheFiles(directory)
   return (lm) => {
     const once = singleFlight<Completion, LmError>()
-    /** Which calls were made in a context: by the context itself, so that they are forgotten with it. */
-    const before = new WeakMap<CallContext, Map<string, number>>()
+    /** Counts the equal requests in a context; weak keys free the counts together with the context. */
+    const countsByContext = new WeakMap<CallContext, Map<string, number>>()
 
     const answer = Effect.fnUntraced(function* (question: Question): Effect.fn.Return<Completion, LmError> {
       const { request } = question
       const key = yield* digestOf(question)
       if (mode === "replay") {
-        const found = yield* files.read(key, request.model)
-        if (found !== undefined) return found
+        const recorded = yield* files.read(key, request.model)
+        if (recorded !== undefined) return recorded
         const { episode, step } = yield* CallContext
         return yield* cacheError(
           request.model,
-          `no answer to the request of episode ${episode}, step ${step} (expected ${files.at(key)}); ` +
-            "cache: record asks the model, and keeps its answers",
+          `no answer to the request of episode ${episode}, step ${step} (expected the file ${files.at(key)}); ` +
+            "set cache: record to call the model and record its answers",
           { remedy: "cache=record" },
         )
       }
       return yield* once(
         key,
         Effect.gen(function* () {
-          const found = yield* files.read(key, request.model).pipe(
+          const entry = yield* files.read(key, request.model).pipe(
             Effect.map((completion) => ({ completion, damaged: false })),
             Effect.catch((error) =>
-              Effect.as(Effect.logWarning(`${error.message}; it is asked for anew`), {
+              Effect.as(Effect.logWarning(`${error.message}; calling the model again`), {
                 completion: undefined,
                 damaged: true,
               }),
             ),
           )
-          if (found.completion !== undefined) return found.completion
+          if (entry.completion !== undefined) return entry.completion
           const completion = yield* lm.complete(request)
           const digest = yield* digestOf(completion)
           const text = `${JSON.stringify({ ...question, completion, digest }, null, 1)}\n`
-          const isFirst = yield* files.write(key, text, found.damaged, request.model)
+          const isFirst = yield* files.write(key, text, entry.damaged, request.model)
           if (isFirst) return completion
-          // Another process was faster: what it wrote is what a replay will say.
+          // Another process was faster: give its answer, which a replay will give, too.
           return (yield* files.read(key, request.model)) ?? completion
         }),
       )
@@ -121,21 +121,21 @@ export const cached = Effect.fnUntraced(function* ({
       Effect.gen(function* () {
         if (!isSampled(request)) return yield* answer({ request, call: null, also })
         const context = yield* CallContext
-        const counts = before.get(context) ?? new Map<string, number>()
-        before.set(context, counts)
-        const asked = canonical(request)
-        const nth = counts.get(asked) ?? 0
-        counts.set(asked, nth + 1)
+        const counts = countsByContext.get(context) ?? new Map<string, number>()
+        countsByContext.set(context, counts)
+        const text = canonical(request)
+        const nth = counts.get(text) ?? 0
+        counts.set(text, nth + 1)
         const { purpose, episode, step } = context
         return yield* answer({
           request,
           call: { phase: phaseOf(context), purpose, episode, step, nth },
           also,
         }).pipe(
-          // Asked again, it is the same call.
+          // A retry of a failed call is the same call.
           Effect.onError(() =>
             Effect.sync(() => {
-              if (counts.get(asked) === nth + 1) counts.set(asked, nth)
+              if (counts.get(text) === nth + 1) counts.set(text, nth)
             }),
           ),
         )
@@ -144,8 +144,8 @@ export const cached = Effect.fnUntraced(function* ({
   }
 })
 
-const cacheError = (model: string, what: string, more: { readonly remedy?: string } = {}): LmError =>
-  new LmError({ model, reason: "cache", attempts: 0, message: `${model}: cache: ${what}`, ...more })
+const cacheError = (model: string, problem: string, more: { readonly remedy?: string } = {}): LmError =>
+  new LmError({ model, reason: "cache", attempts: 0, message: `${model}: cache: ${problem}`, ...more })
 
 const isReason =
   (tag: "NotFound" | "AlreadyExists") =>
@@ -169,28 +169,28 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
         ({ missing }) => missing,
         () => Effect.undefined,
       ),
-      Effect.mapError((error) => cacheError(model, `${file} can't be read: ${messageOf(error)}`)),
+      Effect.mapError((error) => cacheError(model, `cannot read ${file}: ${messageOf(error)}`)),
     )
     if (text === undefined) return undefined
     const { completion, digest, ...question } = yield* decodeEntry(text).pipe(
-      Effect.mapError(() => cacheError(model, `${file} is damaged: expected the JSON of a kept answer`)),
+      Effect.mapError(() => cacheError(model, `${file} is damaged; expected the JSON of an answer`)),
     )
     if ((yield* digestOf(completion)) === digest && (yield* digestOf(question)) === key) return completion
-    return yield* cacheError(model, `${file} is damaged: what it holds isn't what was kept there`)
+    return yield* cacheError(model, `${file} is damaged: its content does not match its digest`)
   })
 
-  /** Whole or not at all; says whether it was the first. One that is `replaced` makes room. */
-  const write = (key: string, text: string, replaced: boolean, model: string): Effect.Effect<boolean, LmError> => {
+  /** Writes a file atomically. Gives false if it exists already, unless `replace` is true. */
+  const write = (key: string, text: string, replace: boolean, model: string): Effect.Effect<boolean, LmError> => {
     const file = at(key)
     const folder = path.dirname(file)
-    // Other processes may write the same at the same time.
+    // Other processes may write the same file at the same time.
     const temporary = path.join(folder, `.${key}.${crypto.randomUUID()}.tmp`)
-    const put = replaced
+    const put = replace
       ? Effect.as(fs.rename(temporary, file), true)
       : fs.link(temporary, file).pipe(
           Effect.as(true),
           Effect.catchIf(isReason("AlreadyExists"), () => Effect.succeed(false)),
-          // Where there are no links of this kind, the last one to write is the one that is kept.
+          // On file systems without hard links, the last process to write wins.
           Effect.catch(() => Effect.as(fs.rename(temporary, file), true)),
         )
     return Effect.scoped(
@@ -204,7 +204,7 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
       Effect.andThen(put),
       Effect.ensuring(Effect.ignore(fs.remove(temporary, { force: true }))),
       Effect.uninterruptible,
-      Effect.mapError((error) => cacheError(model, `${file} can't be written: ${messageOf(error)}`)),
+      Effect.mapError((error) => cacheError(model, `cannot write ${file}: ${messageOf(error)}`)),
     )
   }
 

@@ -1,5 +1,8 @@
 /**
- * No more calls at a time, and in any minute, than a server allows. Who comes first is asked first.
+ * Limits the calls at the same time, and the requests and tokens in any minute, in the order of arrival.
+ *
+ * Effect's `RateLimiter` cannot replace it: its windows and buckets let twice the limit pass within a minute, and it can
+ * neither give back the expected tokens that an answer did not use nor the place of an interrupted call.
  *
  * @example
  * ```ts
@@ -13,38 +16,38 @@ import type { Limits } from "../LmConfig.ts"
 
 const minute = 60_000
 
-/** A request that was let through; its tokens are a guess until it ends. */
+/** A request that was admitted. Its tokens are an estimate until it ends. */
 interface Entry {
   readonly at: number
   tokens: number
-  /** It is in the sum of the last minute. */
+  /** Whether its tokens are part of the last minute's sum. */
   counts: boolean
 }
 
-/** What a request may take: four letters a token, and as long an answer as is allowed. */
+/** Estimates the tokens of a request: a token for every four characters, and the longest allowed answer. */
 export const expectedTokens = ({ messages, tools, maxOutputTokens }: LmRequest): number => {
-  let letters = tools.length === 0 ? 0 : JSON.stringify(tools).length
-  for (const { content } of messages) letters += content.length
-  return Math.ceil(letters / 4) + (maxOutputTokens ?? 0)
+  let characters = tools.length === 0 ? 0 : JSON.stringify(tools).length
+  for (const { content } of messages) characters += content.length
+  return Math.ceil(characters / 4) + (maxOutputTokens ?? 0)
 }
 
-/** Lets calls wait for their turn. */
+/** Makes calls wait until the limits admit them. */
 export const limited =
   ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Middleware =>
   (lm) => {
     if (concurrency === null && requestsPerMinute === null && tokensPerMinute === null) return lm
     const requests = requestsPerMinute ?? Infinity
     const tokens = tokensPerMinute ?? Infinity
-    const paced = requests < Infinity || tokens < Infinity
+    const hasRates = requests < Infinity || tokens < Infinity
     const gate = Semaphore.makeUnsafe(1)
-    /** Oldest first; those before `first` are older than a minute. */
+    /** The admitted requests, oldest first; those before index `first` are older than a minute. */
     let entries: Array<Entry> = []
     let first = 0
-    /** Of the tokens of the last minute. */
+    /** The tokens of the last minute. */
     let sum = 0
     let freed = Deferred.makeUnsafe<void>()
 
-    const forget = (now: number): void => {
+    const dropOldEntries = (now: number): void => {
       for (; first < entries.length && entries[first].at + minute <= now; first++) {
         sum -= entries[first].tokens
         entries[first].counts = false
@@ -54,12 +57,12 @@ export const limited =
       first = 0
     }
 
-    /** How long a request has to wait at least, or 0. */
+    /** Gives the shortest time that a request has to wait, in milliseconds. */
     const waitFor = (expected: number, now: number): number => {
-      forget(now)
-      // All before this one have to be a minute old: by their number, and by their tokens.
+      dropOldEntries(now)
+      // The entries before index `until` have to be older than a minute: by their number, and by their tokens.
       let until = Math.max(first, entries.length - requests + 1)
-      // One that is larger than a minute's share goes when it is alone.
+      // A request that is larger than a minute's tokens is admitted alone.
       let left = sum + Math.min(expected, tokens)
       for (let at = first; at < entries.length && (left > tokens || at < until); at++) {
         left -= entries[at].tokens
@@ -68,7 +71,7 @@ export const limited =
       return until === first ? 0 : entries[until - 1].at + minute - now
     }
 
-    const admitted = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<Entry> {
+    const admit = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<Entry> {
       const expected = tokens === Infinity ? 0 : expectedTokens(request)
       while (true) {
         const now = yield* Clock.currentTimeMillis
@@ -79,7 +82,7 @@ export const limited =
           sum += entry.tokens
           return entry
         }
-        // Another call's end may show that it took less than was feared.
+        // A call that ends may have used fewer tokens than expected, so check again then.
         yield* Effect.raceFirst(Effect.sleep(wait), Deferred.await(freed))
       }
     })
@@ -93,18 +96,18 @@ export const limited =
         return Effect.asVoid(Deferred.succeed(waiting, undefined))
       })
 
-    const asked: typeof lm.complete = (request) =>
-      paced
-        ? Effect.flatMap(gate.withPermit(admitted(request)), (entry) =>
+    const complete: typeof lm.complete = (request) =>
+      hasRates
+        ? Effect.flatMap(gate.withPermit(admit(request)), (entry) =>
             Effect.onExit(lm.complete(request), (exit) => {
               const ended = Exit.isSuccess(exit) ? exit.value : Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-              // A failure that doesn't say what it took counts as nothing.
+              // A failure without a usage counts as no tokens.
               const { inputTokens, outputTokens } = ended?.usage ?? { inputTokens: 0, outputTokens: 0 }
               return settle(entry, inputTokens + outputTokens)
             }),
           )
         : lm.complete(request)
-    if (concurrency === null) return { complete: asked }
+    if (concurrency === null) return { complete }
     const slots = Semaphore.makeUnsafe(concurrency)
-    return { complete: (request) => slots.withPermit(asked(request)) }
+    return { complete: (request) => slots.withPermit(complete(request)) }
   }

@@ -1,5 +1,5 @@
 /**
- * Tells of each call of a model: who was asked what, for which step of which episode, and what came of it.
+ * Reports every call of a model to a `CallSink`: the request, the episode and step it was made for, and its result.
  *
  * @example
  * ```ts
@@ -13,9 +13,9 @@ import { Completion, LmRequest } from "../Chat.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
 import type { LmError } from "../LmError.ts"
 
-/** A call that began, or one that ended: then there is a response or an error, and never both. */
+/** Describes a call at its beginning, or at its end with either a response or an error. */
 export const CallRecord = Schema.Struct({
-  /** As it was asked for. */
+  /** The model of the request. */
   model: Schema.String,
   context: Schema.Struct({
     phase: Schema.Union([
@@ -28,32 +28,32 @@ export const CallRecord = Schema.Struct({
     step: Schema.Int,
   }),
   request: LmRequest,
-  /** With its usage, and how many attempts it took. */
+  /** The answer, with its usage and its number of attempts. */
   response: Schema.NullOr(Completion),
   error: Schema.NullOr(
     Schema.Struct({
-      /** Of an `LmError`, or `interrupted`. */
+      /** The reason of the `LmError`, or `interrupted`, or `defect`. */
       reason: Schema.String,
       message: Schema.String,
       attempts: Schema.Int,
     }),
   ),
   startedAtMillis: Schema.Finite,
-  /** Null until it ended. */
+  /** Null until the call has ended. */
   endedAtMillis: Schema.NullOr(Schema.Finite),
 })
 export type CallRecord = typeof CallRecord.Type
 
 export interface CallSink {
-  /** Told when a call begins; gives what is told when it ends, whichever way. */
+  /** Receives a call when it begins, and gives the function that receives it when it ends, also by a failure. */
   readonly begin: (begun: CallRecord) => Effect.Effect<(ended: CallRecord) => Effect.Effect<void>>
 }
 
-/** Where calls are told of, looked up at each call; null: nowhere. */
+/** The sink of the calls, which is looked up at each call; null reports nothing. */
 export const CallSink = Object.assign(
   Context.Reference<CallSink | null>("effect-rl/lm/CallSink", { defaultValue: () => null }),
   {
-    /** One that waits until calls end. */
+    /** Makes a sink that receives calls only when they have ended. */
     whole: (take: (ended: CallRecord) => Effect.Effect<unknown>): CallSink => ({
       begin: () => Effect.succeed((ended) => Effect.asVoid(take(ended))),
     }),
@@ -73,7 +73,7 @@ const errorOf = (cause: Cause.Cause<LmError>): NonNullable<CallRecord["error"]> 
   }
 }
 
-/** Tells the `CallSink` of every call, with its `CallContext`. */
+/** Reports every call to the `CallSink`, with its `CallContext`. */
 export const logged: Middleware = (lm) => ({
   complete: (request) =>
     Effect.gen(function* () {

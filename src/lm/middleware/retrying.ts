@@ -1,12 +1,12 @@
 /**
- * Asking again after a failure that may pass.
+ * Repeats a call after a temporary failure.
  *
  * @example
  * ```ts
  * const patient = retrying({ maxRetries: 5, startingDelay: 1, backoffFactor: 2, maxDelay: 10, jitter: 0.25 })(lm)
  * ```
  */
-import { Context, Effect } from "effect"
+import { Cause, Context, Duration, Effect, Schedule } from "effect"
 import { stream } from "../../rng/Rng.ts"
 import { canonical } from "../canonical.ts"
 import type { LmRequest } from "../Chat.ts"
@@ -16,29 +16,28 @@ import { LmError } from "../LmError.ts"
 
 export type Retries = Pick<LmConfig, "maxRetries" | "startingDelay" | "backoffFactor" | "maxDelay" | "jitter">
 
-/** A wait before the next try. */
-export interface Waiting {
+/** Describes the delay before the next retry. */
+export interface Retry {
+  /** The failure that is retried. */
   readonly error: LmError
   readonly seconds: number
-  /** How often it will be tried again, with this time; then it is enough. */
+  /** The number of retries that remain, this one included. */
   readonly triesLeft: number
 }
 
-/** Where waits are told of, looked up at each; null: nowhere. */
-export const RetrySink = Context.Reference<((waiting: Waiting) => Effect.Effect<void>) | null>(
-  "effect-rl/lm/RetrySink",
-  { defaultValue: () => null },
-)
+/** Receives every retry before its delay begins; null ignores them. */
+export const RetrySink = Context.Reference<((retry: Retry) => Effect.Effect<void>) | null>("effect-rl/lm/RetrySink", {
+  defaultValue: () => null,
+})
 
-/** In seconds: no server makes us wait longer, unless `maxDelay` does. */
+/** The longest delay, in seconds, that a server can ask for, unless `maxDelay` is longer. */
 export const longestRetryAfter = 60
 
-/** Another try may do better. */
-const mayPass = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
+const isTemporary = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
 
 /**
- * In seconds, how long is waited before retry `retry` (from 1 on). By chance it is up to `jitter` shorter; where the server
- * says when it wants to be asked again, it is never before that, and up to `jitter` later.
+ * Gives the delay in seconds before retry number `retry` (counted from 1). `chance` (from 0 to 1) shortens it by up to
+ * `jitter`. If the server asks for a delay, ours is never shorter than that, and up to `jitter` longer.
  */
 export const delayOf = (
   { startingDelay, backoffFactor, maxDelay, jitter }: Retries,
@@ -52,42 +51,49 @@ export const delayOf = (
   return Math.max(backoff, Math.min(Math.max(maxDelay, longestRetryAfter), retryAfter * (1 + jitter * chance)))
 }
 
-/** The same call waits equally long in every run; different calls don't come back all at once. */
+/** Draws the jitter of a retry: the same call waits equally long in every run, and different calls spread out. */
 const chanceOf = (request: LmRequest, { phase, purpose, episode, step }: CallContext, retry: number): number =>
   stream(request.seed ?? 0, "retry", phase._tag, purpose, episode, step, canonical(request)).uniformAt(retry)
 
+/** Ends with the last failure after `maxRetries` retries. */
+const scheduleOf = (config: Retries, chance: (retry: number) => Effect.Effect<number>) =>
+  Schedule.fromStepWithMetadata(
+    Effect.succeed(({ attempt: retry, input: error }: Schedule.InputMetadata<LmError>) =>
+      Effect.gen(function* () {
+        if (retry > config.maxRetries) return yield* Cause.done(error)
+        const seconds = delayOf(config, retry, error.retryAfter, yield* chance(retry))
+        const report = yield* RetrySink
+        if (report !== null) yield* report({ error, seconds, triesLeft: config.maxRetries - retry + 1 })
+        const next: [LmError, Duration.Duration] = [error, Duration.millis(Math.round(seconds * 1000))]
+        return next
+      }),
+    ),
+  )
+
 /**
- * Tries again after failures that may pass (`unavailable`, `malformed`), until it is enough: LmError `exhausted`. Gives
- * what came of it, and how many attempts failed before.
+ * Repeats an effect after temporary failures (`unavailable`, `malformed`), and fails with LmError `exhausted` after
+ * `maxRetries` retries. Gives the value, and the number of attempts that failed before it.
  */
 export const persistently = <A>(
   config: Retries,
   model: string,
   once: Effect.Effect<A, LmError>,
   chance: (retry: number) => Effect.Effect<number>,
-): Effect.Effect<readonly [A, number], LmError> => {
-  /** With so many retries and attempts behind it. */
-  const attempt = (retries: number, before: number): Effect.Effect<readonly [A, number], LmError> =>
-    once.pipe(
-      Effect.map((made) => [made, before] as const),
-      Effect.catch((error) => {
-        const attempts = before + error.attempts
-        if (!mayPass(error)) {
-          return Effect.fail(before === 0 ? error : new LmError({ ...error, message: error.message, attempts }))
-        }
-        if (retries >= config.maxRetries) return Effect.fail(exhausted(model, attempts, error))
-        return Effect.gen(function* () {
-          const seconds = delayOf(config, retries + 1, error.retryAfter, yield* chance(retries + 1))
-          const tell = yield* RetrySink
-          if (tell !== null) yield* tell({ error, seconds, triesLeft: config.maxRetries - retries })
-          return yield* Effect.delay(attempt(retries + 1, attempts), Math.round(seconds * 1000))
-        })
+): Effect.Effect<readonly [A, number], LmError> =>
+  Effect.suspend(() => {
+    let attempts = 0
+    return once.pipe(
+      Effect.tapError((error) => Effect.sync(() => (attempts += error.attempts))),
+      Effect.retry({ schedule: scheduleOf(config, chance), while: isTemporary }),
+      Effect.mapError((last) => {
+        if (isTemporary(last)) return exhausted(model, attempts, last)
+        return attempts === last.attempts ? last : new LmError({ ...last, message: last.message, attempts })
       }),
+      Effect.map((value) => [value, attempts] as const),
     )
-  return attempt(0, 0)
-}
+  })
 
-/** Calls that are tried again. */
+/** Retries the calls of a model. */
 export const retrying =
   (config: Retries): Middleware =>
   (lm) => ({
@@ -99,19 +105,18 @@ export const retrying =
           Effect.suspend(() => lm.complete(request)),
           (retry) => Effect.map(CallContext, (context) => chanceOf(request, context, retry)),
         ),
-        ([completion, before]) =>
-          before === 0 ? completion : { ...completion, attempts: before + completion.attempts },
+        ([completion, failedAttempts]) =>
+          failedAttempts === 0 ? completion : { ...completion, attempts: failedAttempts + completion.attempts },
       ),
   })
 
-/** It was tried as often as allowed. */
 const exhausted = (model: string, attempts: number, last: LmError): LmError => {
-  const said = last.message.startsWith(`${model}: `) ? last.message.slice(model.length + 2) : last.message
-  const times = attempts === 1 ? "1 try" : `${attempts} tries`
+  const problem = last.message.startsWith(`${model}: `) ? last.message.slice(model.length + 2) : last.message
+  const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`
   return new LmError({
     model,
     reason: "exhausted",
     attempts,
-    message: `${model}: no answer after ${times}; last: ${said}`,
+    message: `${model}: no answer after ${times}; last failure: ${problem}`,
   })
 }

@@ -1,18 +1,18 @@
 /**
- * Seeds for the sampling of a server that takes one: whoever plays an episode sets its `SamplingSeed`, and around the
- * model `seeded` makes a seed of it for each call, always the same for the same call.
+ * Gives requests the seed by which a server samples the answer. The code that plays an episode provides its
+ * `SamplingSeed`; the middleware `seeded` derives a seed for each call from it, always the same for the same call.
  */
 import { Context, Effect } from "effect"
 import { stream } from "../../rng/Rng.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
 
-/** Of an episode; null outside of any. */
+/** The seed of an episode's answers; null outside of episodes. */
 export const SamplingSeed = Context.Reference<number | null>("effect-rl/lm/SamplingSeed", {
   defaultValue: () => null,
 })
 
 /**
- * A request without a seed gets one, by the episode's seed, the step and how long the prompt is.
+ * Sets the seed of requests that have none, from the episode's seed, the step and the number of messages.
  *
  * @example `Lm.middleware(seeded)`
  */
@@ -22,7 +22,7 @@ export const seeded: Middleware = (lm) => ({
       const samplingSeed = yield* SamplingSeed
       if (request.seed !== null || samplingSeed === null) return yield* lm.complete(request)
       const { purpose, step } = yield* CallContext
-      // Servers take 32 bits with a sign.
+      // Servers take signed 32-bit integers.
       const seed = stream(samplingSeed, "sampling", purpose, step, request.messages.length).uint32() >>> 1
       return yield* lm.complete({ ...request, seed })
     }),

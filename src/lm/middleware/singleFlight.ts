@@ -1,8 +1,9 @@
 import { Cause, Deferred, Effect, Exit, Option } from "effect"
 
 /**
- * Whoever asks for what is being asked for at the time waits for that, and has its answer or its failure. If nothing
- * comes of it because whoever asked was interrupted, the next one asks.
+ * Runs equal effects once: a caller with the key of an effect that is running already waits for its result. If that
+ * effect is interrupted, one of those that wait runs its own. Effect's `Cache` does not fit: it computes a value from the
+ * key alone, and here every caller brings an effect that runs in its own context.
  *
  * @example
  * ```ts
@@ -10,22 +11,22 @@ import { Cause, Deferred, Effect, Exit, Option } from "effect"
  * yield* Effect.all([once("a", slow), once("a", slow)], { concurrency: 2 }) // runs `slow` once
  * ```
  */
-export const singleFlight = <A, E>(): ((key: string, ask: Effect.Effect<A, E>) => Effect.Effect<A, E>) => {
-  const asking = new Map<string, Deferred.Deferred<Option.Option<A>, E>>()
-  const once = (key: string, ask: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+export const singleFlight = <A, E>(): ((key: string, effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) => {
+  const running = new Map<string, Deferred.Deferred<Option.Option<A>, E>>()
+  const once = (key: string, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.uninterruptibleMask((restore) => {
-      const other = asking.get(key)
+      const other = running.get(key)
       if (other !== undefined) {
-        return Effect.flatMap(restore(Deferred.await(other)), (answer) =>
-          Option.isSome(answer) ? Effect.succeed(answer.value) : restore(once(key, ask)),
+        return Effect.flatMap(restore(Deferred.await(other)), (result) =>
+          Option.isSome(result) ? Effect.succeed(result.value) : restore(once(key, effect)),
         )
       }
-      const answer = Deferred.makeUnsafe<Option.Option<A>, E>()
-      asking.set(key, answer)
-      return Effect.onExit(restore(ask), (exit) => {
-        asking.delete(key)
+      const result = Deferred.makeUnsafe<Option.Option<A>, E>()
+      running.set(key, result)
+      return Effect.onExit(restore(effect), (exit) => {
+        running.delete(key)
         const abandoned = Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)
-        return Deferred.done(answer, abandoned ? Exit.succeed(Option.none()) : Exit.map(exit, Option.some))
+        return Deferred.done(result, abandoned ? Exit.succeed(Option.none()) : Exit.map(exit, Option.some))
       })
     })
   return once

@@ -1,5 +1,6 @@
 /**
- * Whoever answers in our words, as Effect's `LanguageModel`: our providers over HTTP, scripted and built-in models.
+ * Converts a provider of ours (over HTTP, scripted or built in) to Effect's `LanguageModel`. The file `languageModel.ts`
+ * has the other direction.
  */
 import { Effect, Layer, Stream } from "effect"
 import { AiError, LanguageModel, type Prompt, type Response, Tool } from "effect/ai"
@@ -8,22 +9,22 @@ import { toAiError } from "./aiError.ts"
 import { argumentsOf, CallSettings, effectFinishReasons, jsonOrText, ours } from "./languageModel.ts"
 import type { LmError } from "../LmError.ts"
 
-/** An answer that is to be JSON of this form. */
+/** Asks for an answer in JSON of this schema. */
 export interface JsonFormat {
   readonly name: string
   readonly schema: Readonly<Record<string, unknown>>
 }
 
 export interface Provider {
-  /** What is asked for where a call doesn't name its model. */
+  /** The model of requests that do not name one. */
   readonly model: string
   readonly complete: (request: LmRequest, format?: JsonFormat) => Effect.Effect<Completion, LmError>
-  /** The answer as it is said; where it is left out, all of it comes at once. */
+  /** Gives the parts of the answer as they arrive; without it, the answer is one part. */
   readonly stream?: (request: LmRequest) => Stream.Stream<Response.StreamPartEncoded, LmError>
 }
 
 /**
- * A provider as Effect's service.
+ * Provides Effect's `LanguageModel` by a provider.
  *
  * @example
  * ```ts
@@ -57,11 +58,11 @@ const formatOf = ({ responseFormat }: LanguageModel.ProviderOptions): JsonFormat
     ? undefined
     : { name: responseFormat.objectName, schema: Tool.getJsonSchemaFromSchema(responseFormat.schema) }
 
-const unsupported = (what: string): AiError.AiError =>
+const unsupported = (part: string): AiError.AiError =>
   AiError.make({
     module: "effect-rl",
     method: "prompt",
-    reason: new AiError.InvalidUserInputError({ description: `a prompt of text was expected, found ${what}` }),
+    reason: new AiError.InvalidUserInputError({ description: `prompt: expected text only, found ${part}` }),
   })
 
 const textOf = (
@@ -115,7 +116,7 @@ const toolsOf = (tools: ReadonlyArray<Tool.Any>): ReadonlyArray<ToolSpec> =>
 
 const choiceOf = (choice: LanguageModel.ToolChoice<string>): LmRequest["toolChoice"] => {
   if (typeof choice === "string") return choice
-  // Effect has left only the tools that may be called, where it is one of some.
+  // For a choice among some tools, Effect has removed the other tools already.
   return "tool" in choice || choice.mode === "required" ? "required" : "auto"
 }
 

@@ -1,70 +1,70 @@
-/** Who is asked over HTTP: an address, a key that is for it, and for how long. */
+/** The server that a provider calls over HTTP: its address, its key, and the limits of a call. */
 import { Effect, type Redacted } from "effect"
 import { HttpClient } from "effect/http"
 import { type Key, keyOf } from "./keys.ts"
 import { withoutUser } from "../LmConfig.ts"
 import { LmError } from "../LmError.ts"
 
-/** Who is asked, and how. */
 export interface Server {
-  /** For messages. */
+  /** The name of the model in messages. */
   readonly model: string
   readonly client: HttpClient.HttpClient
   readonly baseUrl: URL
   readonly key: Key | null
   readonly keyHeader: "authorization" | "x-api-key"
-  /** The others. */
+  /** The headers of every request, besides the key's. */
   readonly headers: Readonly<Record<string, string>>
-  /** In seconds: how long a try may take, the last byte of its answer included. */
+  /** The time limit of an attempt in seconds, until the last byte of the answer. */
   readonly timeoutS: number
-  /** Bytes, as they are unpacked: no more of an answer is read. */
+  /** The size limit of an answer in bytes, after decompression. */
   readonly maxAnswerBytes: number
 }
 
-/** What can be said of a server, whichever protocol it speaks. */
+/** The options of a server, which are the same for all protocols. */
 export interface ServerOptions {
-  /** As the server calls it; it stands in messages, and is asked for where a request of Effect's names none. */
+  /** The server's name for the model. It is used in messages, and for requests that name no model. */
   readonly model: string
-  /** Without a path it means `/v1`; null: where the protocol comes from. */
+  /** The address; one without a path gets `/v1`. null takes the protocol's default address. */
   readonly baseUrl?: string | null
-  /** `${NAME}` names a variable of the environment. */
+  /** The key, or `${NAME}` for the environment variable that holds it. */
   readonly apiKey?: Redacted.Redacted | null
   /**
-   * The variable with the key, where `apiKey` says nothing. At first that of the address's owner (`OPENAI_API_KEY`,
-   * `GOOGLE_API_KEY`, `ANTHROPIC_API_KEY`), and none for any other address: a key goes to nobody whom it isn't for.
+   * The variable that holds the key if `apiKey` is not set. By default, it is the variable of the company that owns the
+   * address (`OPENAI_API_KEY`, `GOOGLE_API_KEY`, `ANTHROPIC_API_KEY`); other addresses get no key, since a key must not
+   * reach a server it is not for.
    */
   readonly keyVariable?: string | null
-  /** In seconds: how long a try may take; 900 unless given. */
+  /** The time limit of an attempt in seconds, 900 by default. */
   readonly timeoutS?: number
-  /** In megabytes: a longer answer is refused before it fills the memory; 64 unless given. */
+  /** The size limit of an answer in megabytes, 64 by default; a longer answer is refused before it fills the memory. */
   readonly maxAnswerMb?: number
 }
 
-/** What servers of a protocol have in common. */
+/** The properties that all servers of a protocol share. */
 export interface Protocol extends Pick<Server, "keyHeader" | "headers"> {
-  /** Where it is spoken unless somebody says where. */
+  /** The default address. */
   readonly at: string
-  /** The variable with the key for an address. */
+  /** Gives the variable that holds the key for an address. */
   readonly variableOf: (url: URL) => string | null
 }
 
-/** A base URL as people write it: what has no path means `/v1`, where every server of these protocols listens. */
-export const baseUrlOf = (model: string, said: string): Effect.Effect<URL, LmError> => {
-  const url = URL.parse(said)
+/** Parses the base URL of a config. One without a path gets `/v1`, where servers of these protocols listen. */
+export const baseUrlOf = (model: string, address: string): Effect.Effect<URL, LmError> => {
+  const url = URL.parse(address)
   const wrong = (expected: string): Effect.Effect<never, LmError> => {
-    // A name and a password aren't said again.
-    const found = JSON.stringify(withoutUser(said).replace(/\?.*/s, ""))
+    // The message must not repeat a user name, a password, or a key in the query.
+    const found = JSON.stringify(withoutUser(address).replace(/\?.*/s, ""))
     const message = `${model}: base_url: expected an address ${expected}, found ${found}`
     return Effect.fail(new LmError({ model, reason: "rejected", attempts: 0, message }))
   }
   if (url === null || !/^https?:$/.test(url.protocol)) return wrong("that begins with http:// or https://")
-  if (url.username !== "" || url.password !== "") return wrong("with nobody's name in it: a key is an api_key")
+  if (url.username !== "" || url.password !== "") return wrong("without user name and password (a key is an api_key)")
   url.pathname = url.pathname.replace(/\/+$/, "") || "/v1"
   return Effect.succeed(url)
 }
 
 /**
- * A server from what is said of it.
+ * Resolves the address and the key of a server.
  *
  * @example
  * ```ts
@@ -74,10 +74,10 @@ export const baseUrlOf = (model: string, said: string): Effect.Effect<URL, LmErr
  * ```
  */
 export const serverOf = Effect.fnUntraced(function* (
-  { model, baseUrl: said, apiKey, keyVariable, timeoutS = 900, maxAnswerMb = 64 }: ServerOptions,
+  { model, baseUrl: address, apiKey, keyVariable, timeoutS = 900, maxAnswerMb = 64 }: ServerOptions,
   { at, variableOf, keyHeader, headers }: Protocol,
 ): Effect.fn.Return<Server, LmError, HttpClient.HttpClient> {
-  const baseUrl = yield* baseUrlOf(model, said ?? at)
+  const baseUrl = yield* baseUrlOf(model, address ?? at)
   const variable = keyVariable === undefined ? variableOf(baseUrl) : keyVariable
   return {
     model,

@@ -3,15 +3,15 @@ import { AiError } from "effect/ai"
 import { oneLine } from "../../config/text.ts"
 import { LmError } from "../LmError.ts"
 
-/** What went wrong in a call to a provider, in our words. */
+/** Converts Effect's error of a provider to an `LmError`. */
 export const fromAiError = (model: string, { reason }: AiError.AiError): LmError => {
-  const said = "description" in reason && reason.description !== undefined ? reason.description : reason.message
+  const problem = "description" in reason && reason.description !== undefined ? reason.description : reason.message
   const error = (kind: LmError["reason"], retryAfter?: number): LmError =>
     new LmError({
       model,
       reason: kind,
       attempts: 1,
-      message: said.startsWith(`${model}: `) ? oneLine(said) : `${model}: ${oneLine(said)}`,
+      message: problem.startsWith(`${model}: `) ? oneLine(problem) : `${model}: ${oneLine(problem)}`,
       ...(retryAfter === undefined ? {} : { retryAfter }),
     })
   switch (reason._tag) {
@@ -35,8 +35,8 @@ export const fromAiError = (model: string, { reason }: AiError.AiError): LmError
 }
 
 const retryAfterOf = (metadata: AiError.ProviderMetadata): number | undefined => {
-  const said = metadata.retryAfter
-  return typeof said === "number" ? said : undefined
+  const { retryAfter } = metadata
+  return typeof retryAfter === "number" ? retryAfter : undefined
 }
 
 const reasonOf = (error: LmError): AiError.AiErrorReason => {
@@ -61,6 +61,6 @@ const reasonOf = (error: LmError): AiError.AiErrorReason => {
   }
 }
 
-/** The same in Effect's words, for our models as a `LanguageModel`. */
+/** Converts an `LmError` to Effect's error, for our models behind a `LanguageModel`. */
 export const toAiError = (method: string, error: LmError): AiError.AiError =>
   AiError.make({ module: "effect-rl", method, reason: reasonOf(error) })

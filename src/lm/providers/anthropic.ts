@@ -1,5 +1,5 @@
 /**
- * Models behind Anthropic's messages. A call is one try; `retrying` makes more of them.
+ * Calls models by Anthropic's messages protocol. A call makes one attempt; the middleware `retrying` repeats it.
  *
  * @example
  * ```ts
@@ -41,13 +41,13 @@ const protocol: Protocol = {
 }
 
 export interface AnthropicOptions extends ServerOptions {
-  /** Asks for whole answers as streams, too: a long one would leave the connection silent for too long. */
+  /** Streams all answers, so that the connection does not stay silent during a long one. */
   readonly streaming?: boolean
-  /** How many tokens may be thought before the answer, in addition to `maxOutputTokens`; null: none. */
+  /** The number of tokens for thinking before the answer, in addition to `maxOutputTokens`; null turns thinking off. */
   readonly thinkingBudget?: number | null
 }
 
-/** The models at an address, which are asked there by their names. */
+/** Connects to a server; a request names the model that it is for. */
 export const make = Effect.fnUntraced(function* (
   options: AnthropicOptions,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
@@ -76,12 +76,12 @@ export const make = Effect.fnUntraced(function* (
         Stream.takeUntil(() => into.ended),
         Stream.concat(
           Stream.suspend(() =>
-            into.ended ? Stream.empty : Stream.fail(broken(server, "it didn't say that it ended")),
+            into.ended ? Stream.empty : Stream.fail(broken(server, "the stream has no end event")),
           ),
         ),
       ),
     completed: (request, from, format) => {
-      // A stop sequence may be all that it said.
+      // An answer may consist of the stop sequence alone.
       const hasContent = from.hasContent || from.calls.length > 0 || from.finish === "stop_sequence"
       const { finish } = from
       return answered(server, completionOf(request, from, format), { hasContent, refusal: "", finish })
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
   })
 })
 
-/** The same as Effect's own service. */
+/** Provides Effect's `LanguageModel` by a server. */
 export const layer = (
   options: AnthropicOptions,
 ): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>

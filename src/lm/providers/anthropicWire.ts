@@ -1,11 +1,11 @@
-/** Anthropic's messages as they go over the wire: what is sent, and what comes back, whole or piece by piece. */
+/** Encodes requests and decodes answers, whole or streamed, of Anthropic's messages protocol. */
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../../config/Config.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest } from "../Chat.ts"
 import { jsonOrText } from "./languageModel.ts"
 import type { JsonFormat } from "./Provider.ts"
 
-/** This protocol wants a limit in every request. */
+/** The protocol requires a limit in every request. */
 const defaultMaxTokens = 4096
 
 type Block = Readonly<Record<string, unknown>>
@@ -14,20 +14,20 @@ interface Turn {
   readonly content: Array<Block>
 }
 
-/** A call's arguments have to be an object, whatever a model wrote. */
-const inputOf = (said: string): Plain => {
-  const input = jsonOrText(said)
-  return isPlain(input) ? input : { arguments: said }
+/** Gives the arguments of a call as an object, which the protocol requires even if the model wrote none. */
+const inputOf = (text: string): Plain => {
+  const input = jsonOrText(text)
+  return isPlain(input) ? input : { arguments: text }
 }
 
 const blocksOf = (message: ChatMessage): ReadonlyArray<Block> => {
-  // A text without a character is refused.
+  // The server refuses empty texts.
   const text = message.content === "" ? [] : [{ type: "text", text: message.content }]
   if (message.role === "assistant") {
     const calls = message.toolCalls ?? []
     return [
       ...text,
-      ...calls.map(({ id, name, arguments: said }) => ({ type: "tool_use", id, name, input: inputOf(said) })),
+      ...calls.map(({ id, name, arguments: text }) => ({ type: "tool_use", id, name, input: inputOf(text) })),
     ]
   }
   if (message.role !== "tool") return text
@@ -35,7 +35,7 @@ const blocksOf = (message: ChatMessage): ReadonlyArray<Block> => {
   return [{ type: "tool_result", tool_use_id: toolCallId, content, ...(isError === true ? { is_error: true } : {}) }]
 }
 
-/** Turns alternate, and results of tools are what a user says; who said nothing has no turn. */
+/** Joins messages into turns that alternate between user and assistant. Results of tools belong to the user's turn. */
 const turnsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<Turn> => {
   const turns: Array<Turn> = []
   for (const message of messages) {
@@ -50,16 +50,15 @@ const turnsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<Turn> => {
 
 const choices = { auto: { type: "auto" }, none: { type: "none" }, required: { type: "any" } } as const
 
-/** What is sent for a request; what it leaves open is left out. */
+/** Encodes a request; settings that are null are left out. */
 export const requestBody = (
   request: LmRequest,
   thinkingBudget: number | null,
-  how: { readonly format?: JsonFormat | undefined; readonly stream: boolean },
+  { format, stream }: { readonly format?: JsonFormat | undefined; readonly stream: boolean },
 ): Readonly<Record<string, unknown>> => {
-  const { format, stream } = how
   const begin = request.messages.findIndex(({ role }) => role !== "system")
   const system = request.messages.slice(0, begin < 0 ? undefined : begin).map(({ content }) => content)
-  // Between calls of tools, thoughts could only go on if they were sent along, and nobody keeps them.
+  // After a tool's result the server expects the earlier thoughts back, which we do not keep: so turn thinking off.
   const budget = request.messages.at(-1)?.role === "tool" || format !== undefined ? null : thinkingBudget
   const tools = request.tools.map(({ name, description, parameters }) => ({
     name,
@@ -73,14 +72,14 @@ export const requestBody = (
     ...(system.length === 0 ? {} : { system: system.join("\n\n") }),
     messages: turnsOf(begin < 0 ? [] : request.messages.slice(begin)),
     ...(tools.length === 0 ? {} : { tools, tool_choice: choices[request.toolChoice] }),
-    // JSON of a form is the arguments of a tool that has to be called.
+    // The protocol has no JSON mode: the answer is the arguments of a tool that must be called.
     ...(format === undefined
       ? {}
       : {
           tools: [...tools, { name: format.name, input_schema: format.schema }],
           tool_choice: { type: "tool", name: format.name },
         }),
-    // Who thinks takes neither.
+    // Thinking excludes both.
     ...(request.temperature === null || budget !== null ? {} : { temperature: request.temperature }),
     ...(request.topP === null || budget !== null ? {} : { top_p: request.topP }),
     ...(request.stop.length === 0 ? {} : { stop_sequences: request.stop }),
@@ -96,14 +95,14 @@ const Counted = Schema.Struct({
   cache_read_input_tokens: count,
   output_tokens: count,
 })
-/** Thoughts, and what is yet to come. */
-const besides = (...known: ReadonlyArray<string>) =>
-  Schema.Struct({ type: Schema.String.check(Schema.makeFilter((type) => !known.includes(type))) })
+/** Accepts parts and events of other types, such as thoughts, and those that the protocol may add later. */
+const otherThan = (...types: ReadonlyArray<string>) =>
+  Schema.Struct({ type: Schema.String.check(Schema.makeFilter((type) => !types.includes(type))) })
 
 const Part = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   Schema.Struct({ type: Schema.Literal("tool_use"), id: Schema.String, name: Schema.String, input: Schema.Unknown }),
-  besides("text", "tool_use"),
+  otherThan("text", "tool_use"),
 ])
 const Message = Schema.Struct({
   model: Schema.optionalKey(Schema.String),
@@ -112,7 +111,7 @@ const Message = Schema.Struct({
   usage: Schema.optionalKey(Counted),
 })
 
-/** A failure, as it comes in the place of an answer or in the middle of one. */
+/** Reports a failure instead of an answer, or in the middle of one. */
 const Failed = Schema.Struct({ type: Schema.Literal("error"), error: Schema.Unknown })
 export const isFailed = Schema.is(Failed)
 
@@ -127,7 +126,7 @@ export const Piece = Schema.Union([
     delta: Schema.Union([
       Schema.Struct({ type: Schema.Literal("text_delta"), text: Schema.String }),
       Schema.Struct({ type: Schema.Literal("input_json_delta"), partial_json: Schema.String }),
-      besides("text_delta", "input_json_delta"),
+      otherThan("text_delta", "input_json_delta"),
     ]),
   }),
   Schema.Struct({
@@ -135,20 +134,20 @@ export const Piece = Schema.Union([
     delta: Schema.Struct({ stop_reason: Schema.optionalKey(Schema.NullOr(Schema.String)) }),
     usage: Schema.optionalKey(Counted),
   }),
-  besides("error", "message_start", "content_block_start", "content_block_delta", "message_delta"),
+  otherThan("error", "message_start", "content_block_start", "content_block_delta", "message_delta"),
 ])
 export type Piece = Exclude<typeof Piece.Type, typeof Failed.Type>
 
-/** An answer as far as it has come. */
+/** The part of an answer that has arrived. */
 export interface Gathered {
   content: string
-  /** Whether there was any text at all, if only an empty one. */
+  /** Whether the answer has a text, even an empty one. */
   hasContent: boolean
   readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }>
   finish: string | null
   model: string | null
   usage: typeof Counted.Type
-  /** It said that it is over. */
+  /** Whether the end event has arrived. */
   ended: boolean
 }
 
@@ -162,8 +161,8 @@ export const gathered = (): Gathered => ({
   ended: false,
 })
 
-/** Counts go on from those before; what isn't counted again stays. */
-const counted = (before: typeof Counted.Type, now: typeof Counted.Type): typeof Counted.Type => ({
+/** Merges two reports of token counts: a later report repeats only some of the counts. */
+const mergeCounts = (before: typeof Counted.Type, now: typeof Counted.Type): typeof Counted.Type => ({
   input_tokens: now.input_tokens ?? before.input_tokens ?? null,
   cache_creation_input_tokens: now.cache_creation_input_tokens ?? before.cache_creation_input_tokens ?? null,
   cache_read_input_tokens: now.cache_read_input_tokens ?? before.cache_read_input_tokens ?? null,
@@ -178,7 +177,7 @@ const gatherPart = (into: Gathered, part: typeof Part.Type, whole: boolean): str
   }
   if ("input" in part) {
     const { id, name, input } = part
-    // In a stream, the arguments come behind an empty object.
+    // In a stream, the arguments follow in later pieces, and `input` is an empty object.
     into.calls.push({ id, name, arguments: whole ? JSON.stringify(input ?? {}) : "" })
   }
   return ""
@@ -191,7 +190,7 @@ export const gatherWhole = (into: Gathered, message: typeof Message.Type): void 
   into.usage = message.usage ?? {}
 }
 
-/** Adds a piece, and says what text it adds. The parts of an answer come one after another. */
+/** Adds a piece of a streamed answer, and gives the text in it. */
 export const gather = (into: Gathered, piece: Piece): string => {
   if ("message" in piece) {
     into.model = piece.message.model ?? null
@@ -206,7 +205,7 @@ export const gather = (into: Gathered, piece: Piece): string => {
     const call = into.calls.at(-1)
     if ("partial_json" in delta && call !== undefined) call.arguments += delta.partial_json
     if ("stop_reason" in delta) into.finish = delta.stop_reason ?? null
-    if ("usage" in piece) into.usage = counted(into.usage, piece.usage ?? {})
+    if ("usage" in piece) into.usage = mergeCounts(into.usage, piece.usage ?? {})
   } else if (piece.type === "message_stop") into.ended = true
   return ""
 }
@@ -220,21 +219,21 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
   refusal: "content_filter",
 }
 
-/** What was gathered, as the answer to its request. */
+/** Makes the completion of a request from its answer. */
 export const completionOf = (request: LmRequest, from: Gathered, format?: JsonFormat): Completion => {
-  const said = from.calls.map((call) => ({ ...call, arguments: call.arguments || "{}" }))
-  const form = format === undefined ? undefined : said.find(({ name }) => name === format.name)
-  const toolCalls = said.filter((call) => call !== form)
+  const calls = from.calls.map((call) => ({ ...call, arguments: call.arguments || "{}" }))
+  const jsonAnswer = format === undefined ? undefined : calls.find(({ name }) => name === format.name)
+  const toolCalls = calls.filter((call) => call !== jsonAnswer)
   const finish = finishReasons[from.finish ?? ""] ?? "unknown"
   const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } = from.usage
   return {
-    content: form?.arguments ?? from.content,
+    content: jsonAnswer?.arguments ?? from.content,
     toolCalls,
     finishReason: finish === "tool_calls" && toolCalls.length === 0 ? "stop" : finish,
     usage: {
       inputTokens: (input_tokens ?? 0) + (cache_creation_input_tokens ?? 0) + (cache_read_input_tokens ?? 0),
       outputTokens: output_tokens ?? 0,
-      // Counted with the output, and not told apart.
+      // The server counts thoughts as output, without a count of their own.
       reasoningTokens: 0,
     },
     tokens: null,

@@ -1,17 +1,18 @@
-/** A provider from what it says at once and what it says piece by piece: the same for every protocol. */
+/** Makes a provider from the two ways in which a protocol answers: all at once, and streamed. */
 import { Effect, Stream } from "effect"
 import type { Response } from "effect/ai"
 import type { Completion, LmRequest } from "../Chat.ts"
 import type { LmError } from "../LmError.ts"
 import { finishPart, type JsonFormat, type Provider, toolCallPart } from "./Provider.ts"
 
-export interface Gathering<Gathered> {
+interface Gathering<Gathered> {
   readonly model: string
-  /** Asks for whole answers as streams, too. */
+  /** Streams all answers, whether or not the caller wants a stream. */
   readonly streaming: boolean
   readonly empty: () => Gathered
+  /** Reads an answer that arrives all at once into `into`. */
   readonly whole: (request: LmRequest, into: Gathered, format?: JsonFormat) => Effect.Effect<void, LmError>
-  /** The texts of an answer as they come; at its end `into` holds all of it. */
+  /** Streams the texts of an answer; at the end, `into` holds the whole answer. */
   readonly texts: (request: LmRequest, into: Gathered, format?: JsonFormat) => Stream.Stream<string, LmError>
   readonly completed: (request: LmRequest, from: Gathered, format?: JsonFormat) => Effect.Effect<Completion, LmError>
 }
@@ -32,7 +33,7 @@ export const providerOf = <Gathered>(gathering: Gathering<Gathered>): Provider =
       Stream.suspend(() => {
         const into = empty()
         let begun = false
-        const said = texts(request, into).pipe(
+        const parts = texts(request, into).pipe(
           Stream.filter((text) => text !== ""),
           Stream.map((delta): ReadonlyArray<Response.StreamPartEncoded> => {
             const part = { type: "text-delta", id: "0", delta } as const
@@ -49,7 +50,7 @@ export const providerOf = <Gathered>(gathering: Gathering<Gathered>): Provider =
             finishPart(completion),
           ],
         )
-        return Stream.flattenIterable(Stream.concat(said, Stream.fromEffect(end)))
+        return Stream.flattenIterable(Stream.concat(parts, Stream.fromEffect(end)))
       }),
   }
 }

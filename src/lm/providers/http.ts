@@ -1,6 +1,6 @@
 /**
- * One try of a call to a model over HTTP, and what can go wrong with it in our words: a line without secrets, and
- * whether another try may do better.
+ * Makes one attempt of a call over HTTP. Every failure becomes an `LmError` whose message is one line without secrets,
+ * and whose reason says whether a retry may help.
  */
 import { Clock, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { Sse } from "effect/encoding"
@@ -21,10 +21,10 @@ import { LmError } from "../LmError.ts"
 import type { Server } from "./Server.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** Nothing but where: the rest of an address may hold a secret. */
+/** Gives an address without its query, which may hold a secret. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`
 
-/** The beginning of what was said; the key goes first, lest a half of it stays. */
+/** Gives the beginning of a server's text. The key is removed first, so that no half of it remains. */
 const clip = ({ key }: Server, text: string, length = 300): string => {
   const safe = withoutKey(text, key)
   return safe.length <= length ? safe : `${safe.slice(0, length)}…`
@@ -44,15 +44,15 @@ export const failure = (
     ...(retryAfter === undefined ? {} : { retryAfter }),
   })
 
-/** The server's own words in the body of a failure, wherever servers put them, but not at any depth. */
-const wordsOf = (body: unknown, depth = 0): string | undefined => {
+/** Finds the server's message in the body of a failure; servers put it under different keys. */
+const messageIn = (body: unknown, depth = 0): string | undefined => {
   if (typeof body === "string") return body
   if (depth > 8) return undefined
-  if (Array.isArray(body)) return wordsOf(body[0], depth + 1)
+  if (Array.isArray(body)) return messageIn(body[0], depth + 1)
   if (!isPlain(body)) return undefined
   for (const key of ["error", "message", "detail", "msg"]) {
-    const words = wordsOf(body[key], depth + 1)
-    if (words !== undefined) return words
+    const message = messageIn(body[key], depth + 1)
+    if (message !== undefined) return message
   }
   return undefined
 }
@@ -67,7 +67,7 @@ const parsed = (text: string): unknown => {
 
 const codeOf = (body: unknown): unknown => (isPlain(body) && isPlain(body.error) ? body.error.code : undefined)
 
-/** What a server says by a status and a body that is no answer. */
+/** Gives the error for a response whose status is not 2xx. */
 export const refusal = (
   server: Server,
   status: number,
@@ -76,24 +76,24 @@ export const refusal = (
   url: URL = server.baseUrl,
 ): LmError => {
   const body = parsed(text)
-  const words = clip(server, (wordsOf(body) ?? "").trim())
-  const said = `${shown(url)} answered ${status}${words === "" ? "" : `: ${words}`}`
+  const message = clip(server, (messageIn(body) ?? "").trim())
+  const problem = `${shown(url)} answered ${status}${message === "" ? "" : `: ${message}`}`
   if (status === 401 || status === 403) {
     const { key } = server
     return failure(
       server,
       "unauthorised",
       key === null
-        ? `${said}; no key was sent: api_key: \${NAME} sends one`
-        : `${said}; the key is that of ${key.from}`,
+        ? `${problem}; no key was sent, set api_key: \${NAME} to send one`
+        : `${problem}; the key came from ${key.from}`,
     )
   }
-  // That an account is empty doesn't pass by waiting, although it is told by the same status as haste.
-  const passes = status === 408 || (status === 429 && codeOf(body) !== "insufficient_quota") || status >= 500
-  return passes ? failure(server, "unavailable", said, retryAfter) : failure(server, "rejected", said)
+  // An empty account has the same status as too many requests, but waiting does not help.
+  const isTemporary = status === 408 || (status === 429 && codeOf(body) !== "insufficient_quota") || status >= 500
+  return isTemporary ? failure(server, "unavailable", problem, retryAfter) : failure(server, "rejected", problem)
 }
 
-/** The same, where a server tells of it by 200 and a body, or in the middle of a stream. */
+/** Gives the error for a failure that is reported in the body of a 200, or in the middle of a stream. */
 export const refusedInBody = (server: Server, body: { readonly error: unknown }): LmError => {
   const code = codeOf(body)
   const text = JSON.stringify(body)
@@ -102,32 +102,29 @@ export const refusedInBody = (server: Server, body: { readonly error: unknown })
     : failure(
         server,
         "unavailable",
-        `${shown(server.baseUrl)} told of a failure: ${clip(server, wordsOf(body) ?? text)}`,
+        `${shown(server.baseUrl)} reported a failure: ${clip(server, messageIn(body) ?? text)}`,
       )
 }
 
-/** In seconds, from either form that the header has. */
-export const retryAfterOf = (
-  headers: Readonly<Record<string, string | undefined>>,
-  now: number,
-): number | undefined => {
+/** Gives the delay in seconds that a server asks for, by a number or a date. */
+const retryAfterOf = (headers: Readonly<Record<string, string | undefined>>, now: number): number | undefined => {
   const milliseconds = Number(headers["retry-after-ms"] ?? Number.NaN)
   if (milliseconds >= 0 && milliseconds < Infinity) return milliseconds / 1000
-  const said = headers["retry-after"]?.trim() ?? ""
-  if (/^\d{1,9}(\.\d+)?$/.test(said)) return Number(said)
-  const date = Date.parse(said)
+  const header = headers["retry-after"]?.trim() ?? ""
+  if (/^\d{1,9}(\.\d+)?$/.test(header)) return Number(header)
+  const date = Date.parse(header)
   return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000)
 }
 
-/** The name of what broke, at the bottom of what was caught. */
+/** Gives the code or message of the innermost cause of an error, e.g. `ECONNREFUSED`. */
 const causeOf = (error: unknown): string => {
-  let found = ""
-  for (let cause = error; cause instanceof Error && found.length < 300; cause = cause.cause) {
+  let innermost = ""
+  for (let cause = error; cause instanceof Error && innermost.length < 300; cause = cause.cause) {
     const inner: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
     const { code } = Object(inner)
-    found = typeof code === "string" ? code : inner instanceof Error ? inner.message : found
+    innermost = typeof code === "string" ? code : inner instanceof Error ? inner.message : innermost
   }
-  return found
+  return innermost
 }
 
 const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpClientError): LmError =>
@@ -135,23 +132,23 @@ const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpC
     ? failure(
         server,
         "unavailable",
-        `${shown(url)} can't be reached: ${clip(server, causeOf(reason.cause) || "no answer")}`,
+        `${shown(url)} cannot be reached: ${clip(server, causeOf(reason.cause) || "no answer")}`,
       )
-    : failure(server, "rejected", `${shown(url)} can't be asked: ${reason.message}`)
+    : failure(server, "rejected", `${shown(url)}: the request cannot be sent: ${reason.message}`)
 
 /** Properties of an answer that its completion doesn't hold. */
-export interface AnswerFacts {
-  /** Whether there was any text at all, if only an empty one. */
+interface AnswerFacts {
+  /** Whether the answer has a text, even an empty one. */
   readonly hasContent: boolean
-  /** Why the model declined, in its words; empty where it didn't. */
+  /** The reason that the model gave for declining; empty if it did not decline. */
   readonly refusal: string
-  /** Why it ended, in the server's word. */
+  /** The finish reason in the server's own term. */
   readonly finish: string | null
 }
 
 /**
- * Gives the completion, or fails where it is not an answer: where a filter withheld it, the model declined, or there is
- * neither text nor a call. Otherwise such a completion would be scored. The failure has the usage, which is billed.
+ * Gives the completion, or fails if it is not an answer and must not be scored: a filter withheld it, the model declined,
+ * or it has neither a text nor a call. The failure holds the usage, which the server bills.
  */
 export const answered = (
   server: Server,
@@ -165,26 +162,26 @@ export const answered = (
   }
   if (refusal !== "") return fail("refused", `${at}: the model declined: ${clip(server, refusal)}`)
   if (completion.finishReason === "content_filter") {
-    const message = `${at}: the answer was withheld or broken off by a filter (${finish ?? "content_filter"})`
+    const message = `${at}: a filter withheld the answer or a part of it (${finish ?? "content_filter"})`
     return fail("refused", message)
   }
-  // What was cut off while it was thinking is incomplete, and marked as such.
+  // An answer that was cut off while the model was thinking is empty, and marked as incomplete.
   if (hasContent || completion.toolCalls.length > 0 || completion.finishReason === "length") {
     return Effect.succeed(completion)
   }
-  const message = `${at}: the answer holds nothing (finished by ${finish ?? "nothing"}); expected text, or a call of a tool`
+  const message = `${at}: the answer is empty (finish reason ${finish ?? "none"}); expected a text or a call of a tool`
   return fail("malformed", message)
 }
 
-/** A connection that broke while an answer was being read; it was good so far, so the next may come to its end. */
-export const broken = (server: Server, what: string): LmError =>
-  failure(server, "unavailable", `${shown(server.baseUrl)} stopped in the middle of its answer: ${what}`)
+/** Gives the error for a connection that broke within an answer. */
+export const broken = (server: Server, problem: string): LmError =>
+  failure(server, "unavailable", `${shown(server.baseUrl)} stopped in the middle of its answer: ${problem}`)
 
 const timedOut = (server: Server): LmError =>
   failure(
     server,
     "unavailable",
-    `${shown(server.baseUrl)} gave no whole answer within ${server.timeoutS} s (timeout_s)`,
+    `${shown(server.baseUrl)} did not finish its answer within ${server.timeoutS} s (timeout_s)`,
   )
 
 const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
@@ -204,7 +201,7 @@ const beginningOf = (server: Server, response: HttpClientResponse.HttpClientResp
     )
   })
 
-/** The body of an answer, piece by piece, up to where it is too long: whatever a server sends, the memory holds it. */
+/** Streams the body of an answer, and fails once it is longer than `maxAnswerBytes`, before it fills the memory. */
 const bodyOf = (server: Server, response: HttpClientResponse.HttpClientResponse): Stream.Stream<Uint8Array, LmError> =>
   Stream.suspend(() => {
     const { maxAnswerBytes } = server
@@ -217,7 +214,7 @@ const bodyOf = (server: Server, response: HttpClientResponse.HttpClientResponse)
     })
   })
 
-/** Text of UTF-8, piece by piece. What is something else is no answer: replacing what is wrong would change what was said. */
+/** Decodes UTF-8 piece by piece. Other bytes are an error: a replacement character would change the answer. */
 const textOf = (server: Server) => {
   const decoder = new TextDecoder("utf-8", { fatal: true })
   return (bytes: Uint8Array, more: boolean): Effect.Effect<string, LmError> =>
@@ -230,7 +227,7 @@ const textOf = (server: Server) => {
     })
 }
 
-/** The status and headers of an answer that is one. */
+/** Sends a request, and gives the response if its status is 2xx. */
 const send = Effect.fnUntraced(function* (
   server: Server,
   path: string,
@@ -244,11 +241,11 @@ const send = Effect.fnUntraced(function* (
   )
   const init = yield* Effect.serviceOption(FetchHttpClient.RequestInit)
   const response = yield* server.client.execute(request).pipe(
-    // Whoever is named in a redirection isn't who was asked: neither the key nor the prompt is for them.
+    // Do not follow redirections: neither the key nor the prompt is meant for another server.
     Effect.provideService(FetchHttpClient.RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" }),
     // The query of an address may hold a secret.
     Effect.provideService(UrlParams.CurrentRedactedNames, [/^/]),
-    // What we trace is no business of a server's.
+    // Do not send our trace ids to a server.
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
     Effect.mapError((error) => unreachable(server, url, error)),
   )
@@ -267,15 +264,15 @@ const withKey = (
     ? HttpClientRequest.bearerToken(request, secret)
     : HttpClientRequest.setHeader(request, header, Redacted.value(secret))
 
-/** What can't be read as an answer; a body that was cut or garbled on its way may be whole the next time. */
-const unreadable = (server: Server, why: string, text: string): LmError =>
+/** Gives the error for an answer that cannot be decoded. It may be garbled on its way, so a retry may help. */
+const unreadable = (server: Server, problem: string, text: string): LmError =>
   failure(
     server,
     "malformed",
-    `${shown(server.baseUrl)}: the answer can't be read: ${why}, found ${JSON.stringify(clip(server, text, 120))}`,
+    `${shown(server.baseUrl)}: cannot read the answer: ${problem}, found ${JSON.stringify(clip(server, text, 120))}`,
   )
 
-/** Text of JSON, by a Schema. */
+/** Makes a decoder for JSON of a Schema. */
 export const read = <S extends Schema.Codec<unknown, unknown>>(
   server: Server,
   schema: S,
@@ -285,7 +282,7 @@ export const read = <S extends Schema.Codec<unknown, unknown>>(
     Effect.mapError(decode(text), (error) => unreadable(server, clip(server, oneLine(error.message)), text))
 }
 
-/** The text of an answer that comes at once. */
+/** Sends a request, and gives the text of the whole answer. */
 export const whole = (server: Server, path: string, body: unknown): Effect.Effect<string, LmError> =>
   send(server, path, body).pipe(
     Effect.flatMap((response) => Stream.runCollect(bodyOf(server, response))),
@@ -293,7 +290,7 @@ export const whole = (server: Server, path: string, body: unknown): Effect.Effec
     Effect.timeoutOrElse({ duration: server.timeoutS * 1000, orElse: () => Effect.fail(timedOut(server)) }),
   )
 
-/** The data of Server-Sent Events, each as it comes. */
+/** Sends a request, and streams the data of the Server-Sent Events of the answer. */
 export const events = (server: Server, path: string, body: unknown): Stream.Stream<string, LmError> =>
   Stream.suspend(() => {
     const data: Array<string> = []

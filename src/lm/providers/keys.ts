@@ -1,6 +1,6 @@
 /**
- * Keys of models' servers: from a config, where `${NAME}` names a variable of the environment, or from the variable that
- * a server's own programs read. A key is in no message, no log and no file.
+ * Finds the API keys of servers: in the config, where `${NAME}` names an environment variable, or in the variable that
+ * the server's own programs use. A key never appears in a message, a log or a file.
  */
 import { Config, Effect, Option, Redacted } from "effect"
 import { shownKey, variableIn } from "../LmConfig.ts"
@@ -8,19 +8,19 @@ import { LmError } from "../LmError.ts"
 
 export interface Key {
   readonly secret: Redacted.Redacted
-  /** Where it was found, for messages. */
+  /** The variable or setting that it came from, for messages. */
   readonly from: string
 }
 
-export interface KeyOptions {
+interface KeyOptions {
   readonly model: string
   readonly apiKey?: Redacted.Redacted | null | undefined
-  /** The variable that is looked for where `apiKey` says nothing; null: no key is sent. */
+  /** The variable that is read if `apiKey` is not set; null sends no key. */
   readonly variable: string | null
 }
 
 /**
- * The key to be sent.
+ * Finds the key for a server; null if it needs none.
  *
  * @example
  * ```ts
@@ -32,16 +32,16 @@ export const keyOf = Effect.fnUntraced(function* ({
   apiKey,
   variable,
 }: KeyOptions): Effect.fn.Return<Key | null, LmError> {
-  const said = apiKey === null || apiKey === undefined ? "" : Redacted.value(apiKey).trim()
-  const named = variableIn(said)
-  if (named === undefined && said !== "" && said !== shownKey) return yield* checked(model, said, "api_key")
+  const setting = apiKey === null || apiKey === undefined ? "" : Redacted.value(apiKey).trim()
+  const named = variableIn(setting)
+  if (named === undefined && setting !== "" && setting !== shownKey) return yield* checked(model, setting, "api_key")
   const name = named ?? variable
   if (name === null) return null
-  const found = yield* Config.Redacted(name).pipe(
+  const secret = yield* Config.Redacted(name).pipe(
     Config.option,
     Effect.orElseSucceed(() => Option.none<Redacted.Redacted>()),
   )
-  const value = Option.match(found, { onNone: () => "", onSome: (secret) => Redacted.value(secret).trim() })
+  const value = Option.match(secret, { onNone: () => "", onSome: (secret) => Redacted.value(secret).trim() })
   if (value !== "") return yield* checked(model, value, name)
   return yield* new LmError({
     model,
@@ -49,18 +49,18 @@ export const keyOf = Effect.fnUntraced(function* ({
     attempts: 0,
     message:
       named === undefined
-        ? `${model}: no key: expected ${name} in the environment, or api_key: \${NAME} with the name of another variable`
-        : `${model}: api_key: expected ${name} in the environment, found none`,
+        ? `${model}: no key; set the environment variable ${name}, or api_key: \${NAME} to use another variable`
+        : `${model}: api_key: the environment variable ${name} is not set`,
   })
 })
 
-/** Whether a config holds a key itself rather than a variable's name; `none` and the like, for servers of one's own, are none. */
+/** Says whether a config holds a key itself, not the name of a variable. Short values such as `none` are no keys. */
 export const isKeyItself = (apiKey: Redacted.Redacted | null): boolean => {
-  const said = apiKey === null ? "" : Redacted.value(apiKey).trim()
-  return said.length >= 8 && said !== shownKey && variableIn(said) === undefined
+  const setting = apiKey === null ? "" : Redacted.value(apiKey).trim()
+  return setting.length >= 8 && setting !== shownKey && variableIn(setting) === undefined
 }
 
-/** A header that can't be sent is told of with the header in it, so what can't stand in one never gets there. */
+/** Refuses a key that is no valid header value: the HTTP client's own error would show the key. */
 const checked = (model: string, value: string, from: string): Effect.Effect<Key, LmError> =>
   /^[\x21-\x7e]+$/.test(value)
     ? Effect.succeed({ secret: Redacted.make(value), from })
@@ -69,12 +69,12 @@ const checked = (model: string, value: string, from: string): Effect.Effect<Key,
           model,
           reason: "unauthorised",
           attempts: 0,
-          message: `${model}: ${from}: expected a key of letters, digits and signs, found blanks or others between them`,
+          message: `${model}: ${from}: expected a key of visible ASCII characters, found whitespace or others in it`,
         }),
       )
 
-/** Text of a server without the key, in case that it says the key back, and without what looks like one. */
+/** Removes the key, and everything that looks like one, from a server's text, which may quote it. */
 export const withoutKey = (text: string, key: Key | null): string => {
-  const looked = text.replace(/\bBearer\s+\S+/gi, `Bearer ${shownKey}`).replace(/\bsk-[\w*-]{8,}/g, shownKey)
-  return key === null ? looked : looked.replaceAll(Redacted.value(key.secret), shownKey)
+  const cleaned = text.replace(/\bBearer\s+\S+/gi, `Bearer ${shownKey}`).replace(/\bsk-[\w*-]{8,}/g, shownKey)
+  return key === null ? cleaned : cleaned.replaceAll(Redacted.value(key.secret), shownKey)
 }

@@ -1,4 +1,4 @@
-/** Effect's `LanguageModel` asked in our words. The other direction is in `Provider.ts`. */
+/** Converts Effect's `LanguageModel` to our `LmService`. The file `Provider.ts` has the other direction. */
 import { Context, Effect, Option, Result, Schema } from "effect"
 import { type AiError, type LanguageModel, Prompt, type Response, Tool, Toolkit } from "effect/ai"
 import {
@@ -13,18 +13,18 @@ import type { LmService } from "../Lm.ts"
 import { fromAiError } from "./aiError.ts"
 import { withheld } from "../LmError.ts"
 
-/** What a call of ours says beyond what `LanguageModel` has words for. */
+/** The settings of a request that `LanguageModel` has no parameters for. */
 export type CallSettings = Omit<LmRequest, "messages" | "tools" | "toolChoice">
 
 /**
- * Set around each call, for providers that look for it; ours do. A `LanguageModel` of somebody else has its own way to
- * be told of a temperature, and goes by that.
+ * Passes the settings of a call to our own providers. Other implementations of `LanguageModel` ignore them, and have
+ * their own ways to set e.g. a temperature.
  */
 export const CallSettings = Context.Reference<CallSettings | undefined>("effect-rl/lm/CallSettings", {
   defaultValue: () => undefined,
 })
 
-/** Under this name our providers say more than a response part has room for. */
+/** The key of our own metadata in Effect's messages and response parts. */
 export const ours = "effect-rl"
 
 const FinishMetadata = Schema.Struct({ model: Schema.String, tokens: Schema.NullOr(TokenTrace) })
@@ -32,16 +32,16 @@ const CallMetadata = Schema.Struct({ arguments: Schema.String })
 const readFinish = Schema.decodeUnknownOption(FinishMetadata)
 const readCall = Schema.decodeUnknownOption(CallMetadata)
 
-/** Text as JSON, or as it is where it is none. */
+/** Parses JSON, and gives other text unchanged. */
 export const jsonOrText = (text: string): unknown =>
   Result.getOrElse(
     Result.try(() => Tool.unsafeSecureJsonParse(text)),
     () => text,
   )
 
-export const argumentsOf = (part: { readonly params: unknown }, said: unknown): string =>
-  Option.match(readCall(said), {
-    onSome: (metadata) => metadata.arguments,
+export const argumentsOf = (part: { readonly params: unknown }, metadata: unknown): string =>
+  Option.match(readCall(metadata), {
+    onSome: (ours) => ours.arguments,
     onNone: () => (typeof part.params === "string" ? part.params : JSON.stringify(part.params ?? {})),
   })
 
@@ -86,10 +86,10 @@ const makeToolkit = (tools: ReadonlyArray<ToolSpec>) =>
   Toolkit.make(
     ...tools.map((tool) => Tool.dynamic(tool.name, { description: tool.description, parameters: tool.parameters })),
   )
-/** Effect remembers decoders by toolkit, so the same tools should be the same toolkit. */
+/** Gives equal toolkits for the same tools, since Effect caches decoders by toolkit. */
 const toolkitOf = (tools: ReadonlyArray<ToolSpec>) => {
-  const known = toolkits.get(tools)
-  if (known !== undefined) return known
+  const cached = toolkits.get(tools)
+  if (cached !== undefined) return cached
   const toolkit = makeToolkit(tools)
   toolkits.set(tools, toolkit)
   return toolkit
@@ -124,7 +124,7 @@ const completionOf = (model: string, parts: ReadonlyArray<Response.AnyPart>): Co
       toolCalls.push({ id: part.id, name: part.name, arguments: argumentsOf(part, part.metadata[ours]) })
     else if (part.type === "finish") finish = part
   }
-  const said = Option.getOrUndefined(readFinish(finish?.metadata[ours]))
+  const metadata = Option.getOrUndefined(readFinish(finish?.metadata[ours]))
   return {
     content,
     toolCalls,
@@ -134,13 +134,13 @@ const completionOf = (model: string, parts: ReadonlyArray<Response.AnyPart>): Co
       outputTokens: finish?.usage.outputTokens.total ?? 0,
       reasoningTokens: finish?.usage.outputTokens.reasoning ?? 0,
     },
-    tokens: said?.tokens ?? null,
-    model: said?.model ?? model,
+    tokens: metadata?.tokens ?? null,
+    model: metadata?.model ?? model,
     attempts: 1,
   }
 }
 
-/** A language model of Effect's, asked in our words. */
+/** Wraps a language model of Effect's. */
 export const toLm = (languageModel: LanguageModel.LanguageModel): LmService => ({
   complete: (request) => {
     const { messages, tools, toolChoice, ...settings } = request

@@ -1,7 +1,7 @@
 /**
- * A small language model that really learns, and needs no key, no network and no time: a softmax policy over tokens whose
- * logits are sums of table entries. It looks at the last paragraph that it was told, as a whole and word by word, and at
- * the last tokens that it has said itself, and at nothing else. It calls no tools.
+ * A small language model that really learns, needs no key and no network, and answers at once: a softmax policy over
+ * tokens whose logits are sums of table entries. Its features are the last paragraph of the prompt, as a whole and word
+ * by word, and the last tokens of its own answer. It calls no tools.
  *
  * @example
  * ```ts
@@ -21,27 +21,27 @@ import { bytes, end, firstWord, promptIds, roles, type Tokenizer, words } from "
 import type { LmService } from "../Lm.ts"
 
 export interface NgramOptions {
-  /** All that it can say is one of these. */
+  /** The answers that it chooses from. */
   readonly answers?: ReadonlyArray<string>
-  /** All that it can say is made of these words, with a space between them. Without either it says any ASCII text. */
+  /** The words that its answers consist of. Without `answers` and `vocabulary`, it generates any ASCII text. */
   readonly vocabulary?: ReadonlyArray<string>
-  /** How many of its own last tokens it sees; 3 unless given. */
+  /** The number of its own last tokens that are features, 3 by default. */
   readonly order?: number
 }
 
 /**
- * Something to learn from: a whole conversation as tokens, which of them were said by the model, and how good that was.
- * The samples of rollouts are such.
+ * A conversation to learn from: its tokens, a mask of those that the model generated, and a weight. The samples of
+ * rollouts have these fields.
  */
 export interface NgramSample {
   readonly inputIds: ReadonlyArray<number>
-  /** 1 where the model said it. */
+  /** 1 for a token that the model generated, 0 for a token of the prompt. */
   readonly actionMask: ReadonlyArray<number>
-  /** Makes what was said likelier, if it is above 0. */
+  /** A positive weight makes the answer likelier, a negative one less likely. */
   readonly weight: number
 }
 
-/** One call as a sample. */
+/** Makes a sample of one call. */
 export const sample = ({ promptIds, completionIds }: TokenTrace, weight: number): NgramSample => ({
   inputIds: [...promptIds, ...completionIds],
   actionMask: [...promptIds.map(() => 0), ...completionIds.map(() => 1)],
@@ -50,51 +50,51 @@ export const sample = ({ promptIds, completionIds }: TokenTrace, weight: number)
 
 const Table = Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Finite))
 
-/** What a model is, and what it has learnt. */
+/** A model's options and what it has learnt, as a file holds them. */
 export const NgramSnapshot = Schema.Struct({
   kind: Schema.Literal("effect-rl/ngram"),
   answers: Schema.NullOr(Schema.Array(Schema.String)),
   vocabulary: Schema.NullOr(Schema.Array(Schema.String)),
   order: positiveInt,
-  /** Of what is seen, and of what may be said then: a logit's part. */
+  /** The part of a logit, by feature and token. */
   table: Table,
 })
 export type NgramSnapshot = typeof NgramSnapshot.Type
 
-/** Which tokens may follow what was said. */
-type Grammar = (said: ReadonlyArray<number>) => ReadonlyArray<number>
+/** Gives the tokens that may follow an answer's tokens so far. */
+type Grammar = (generated: ReadonlyArray<number>) => ReadonlyArray<number>
 
-/** One of some texts, token by token. */
+/** Allows only these texts. */
 const oneOf = (texts: ReadonlyArray<ReadonlyArray<number>>): Grammar => {
   const following = new Map<string, Set<number>>()
   for (const ids of texts) {
     for (let length = 0; length <= ids.length; length++) {
-      const said = ids.slice(0, length).join()
-      const next = following.get(said) ?? new Set()
-      following.set(said, next.add(length === ids.length ? end : ids[length]))
+      const prefix = ids.slice(0, length).join()
+      const next = following.get(prefix) ?? new Set()
+      following.set(prefix, next.add(length === ids.length ? end : ids[length]))
     }
   }
-  const sorted = new Map([...following].map(([said, next]) => [said, [...next].sort((a, b) => a - b)]))
-  return (said) => sorted.get(said.join()) ?? [end]
+  const sorted = new Map([...following].map(([prefix, next]) => [prefix, [...next].sort((a, b) => a - b)]))
+  return (generated) => sorted.get(generated.join()) ?? [end]
 }
 
-/** Words, at least one: as they are in front, with a space in them behind. */
+/** Allows one word or more; all but the first are the tokens that begin with a space. */
 const sentences = (count: number): Grammar => {
   const first = Array.from({ length: count }, (_, index) => firstWord + index)
   const later = [end, ...first.map((id) => id + count)]
-  return (said) => (said.length === 0 ? first : later)
+  return (generated) => (generated.length === 0 ? first : later)
 }
 
-/** Printable ASCII and new lines: what is said is the same text again, whatever it is. */
+/** Allows printable ASCII and line feeds, so that any sequence of tokens is a valid text. */
 const ascii: Grammar = (() => {
   const ids = [end, ...bytes.encode("\n"), ...Array.from({ length: 95 }, (_, at) => bytes.encode(" ")[0] + at)]
   return () => ids
 })()
 
-/** What decides about the next token, as keys of the table. */
-type Seen = { readonly told: ReadonlyArray<string>; readonly said: ReadonlyArray<number> }
+/** What the next token depends on. */
+type Context = { readonly prompt: ReadonlyArray<string>; readonly generated: ReadonlyArray<number> }
 
-/** A model, its tokens, and what it has learnt so far. */
+/** A model with its tokenizer and its table. */
 export class Ngram {
   readonly tokenizer: Tokenizer
   readonly order: number
@@ -121,13 +121,13 @@ export class Ngram {
     }
   }
 
-  /** The same request has the same answer, until something was learnt in between. Temperature 0 is greedy. */
-  readonly lm: LmService = { complete: (request) => Effect.sync(() => this.say(request)) }
+  /** The model as a service. Equal requests have equal answers until it learns. Temperature 0 is greedy. */
+  readonly lm: LmService = { complete: (request) => Effect.sync(() => this.complete(request)) }
 
   /**
-   * A step up the gradient of `weight` × log-probability, sample by sample. With weights of 1 it imitates; with rewards or
-   * advantages it is REINFORCE, if the samples were drawn at temperature 1. Gives the mean log-probability of what was
-   * said, as it was before.
+   * Makes a gradient step on `weight` × log-probability for each sample. Weights of 1 imitate the samples; rewards or
+   * advantages as weights give REINFORCE, if the samples were drawn at temperature 1. Gives the mean log-probability of
+   * the generated tokens before the step.
    */
   learn(samples: Iterable<NgramSample>, { learningRate = 1 }: { readonly learningRate?: number } = {}): number {
     let total = 0
@@ -137,7 +137,7 @@ export class Ngram {
       for (const [at, id] of inputIds.entries()) {
         if (actionMask[at] === 1) {
           const keys = this.keysOf(reader)
-          const allowed = this.grammar(reader.said)
+          const allowed = this.grammar(reader.generated)
           const chances = this.chancesOf(keys, allowed, 1)
           const chosen = allowed.indexOf(id)
           if (chosen >= 0) {
@@ -165,7 +165,7 @@ export class Ngram {
     return { kind: "effect-rl/ngram", answers, vocabulary, order, table: Object.fromEntries(rows) }
   }
 
-  /** Forgets what it knows, and knows this. */
+  /** Replaces the table. */
   restore(table: NgramSnapshot["table"]): void {
     this.table.clear()
     for (const [key, row] of Object.entries(table)) {
@@ -173,7 +173,7 @@ export class Ngram {
     }
   }
 
-  private say(request: LmRequest): Completion {
+  private complete(request: LmRequest): Completion {
     const { temperature, topP, maxOutputTokens, stop, seed } = request
     const prompt = promptIds(this.tokenizer, request)
     const reader = new Reader(this.tokenizer)
@@ -183,7 +183,7 @@ export class Ngram {
     const logprobs: Array<number> = []
     let finishReason: Completion["finishReason"] = "length"
     while (ids.length < (maxOutputTokens ?? defaultLength)) {
-      const allowed = this.grammar(reader.said)
+      const allowed = this.grammar(reader.generated)
       const chances = nucleus(this.chancesOf(this.keysOf(reader), allowed, temperature ?? 1), topP ?? 1)
       const chosen = random.categorical(chances)
       ids.push(allowed[chosen])
@@ -207,22 +207,23 @@ export class Ngram {
     }
   }
 
-  /** Takes away the tokens from where a stop sequence begins in them. */
+  /** Removes the tokens from a stop sequence on, and says whether there was one. */
   private cutAtStop(ids: Array<number>, stop: ReadonlyArray<string>): boolean {
     if (stop.length === 0) return false
     const text = this.tokenizer.decode(ids)
-    const found = stop.map((one) => text.indexOf(one)).filter((at) => at >= 0)
-    if (found.length === 0) return false
-    const at = Math.min(...found)
+    const starts = stop.map((sequence) => text.indexOf(sequence)).filter((at) => at >= 0)
+    if (starts.length === 0) return false
+    const at = Math.min(...starts)
     while (this.tokenizer.decode(ids).length > at) ids.pop()
     return true
   }
 
-  private keysOf({ told, said }: Seen): ReadonlyArray<string> {
-    const last = said.slice(-this.order).join()
-    const keys = told.map((what) => `${what} | ${last}`)
-    for (let length = 1; length <= Math.min(this.order, said.length); length++) {
-      keys.push(`| ${said.slice(-length).join()}`)
+  /** Gives the keys of the table whose entries decide about the next token. */
+  private keysOf({ prompt, generated }: Context): ReadonlyArray<string> {
+    const last = generated.slice(-this.order).join()
+    const keys = prompt.map((feature) => `${feature} | ${last}`)
+    for (let length = 1; length <= Math.min(this.order, generated.length); length++) {
+      keys.push(`| ${generated.slice(-length).join()}`)
     }
     return keys
   }
@@ -243,10 +244,10 @@ export class Ngram {
   }
 }
 
-/** How long an answer may be where nobody says. */
+/** The longest answer, in tokens, to a request without a limit. */
 const defaultLength = 256
 
-/** The likeliest that together have so much of the chance, and they alone. */
+/** Keeps the likeliest tokens that together reach the probability `topP` (nucleus sampling). */
 const nucleus = (chances: Array<number>, topP: number): Array<number> => {
   if (topP >= 1) return chances
   const order = chances.map((_, index) => index).sort((a, b) => chances[b] - chances[a] || a - b)
@@ -260,13 +261,13 @@ const nucleus = (chances: Array<number>, topP: number): Array<number> => {
   return kept.map((chance) => chance / total)
 }
 
-/** Follows a conversation token by token: what was told last, and what the model has said since. */
+/** Follows a conversation token by token: the features of the last prompt message, and the answer since then. */
 class Reader {
-  told: ReadonlyArray<string> = [""]
-  said: Array<number> = []
+  prompt: ReadonlyArray<string> = [""]
+  generated: Array<number> = []
   private readonly tokenizer: Tokenizer
-  private listening = false
-  private heard: Array<number> = []
+  private inPrompt = false
+  private message: Array<number> = []
 
   constructor(tokenizer: Tokenizer) {
     this.tokenizer = tokenizer
@@ -274,20 +275,20 @@ class Reader {
 
   read(id: number): void {
     if (id === roles.assistant) {
-      this.listening = false
-      this.said = []
+      this.inPrompt = false
+      this.generated = []
     } else if (id === roles.system || id === roles.user || id === roles.tool) {
-      this.listening = true
-      this.heard = []
-    } else if (!this.listening) {
-      if (id !== end) this.said.push(id)
-    } else if (id !== end) this.heard.push(id)
-    else this.told = toldBy(this.tokenizer.decode(this.heard))
+      this.inPrompt = true
+      this.message = []
+    } else if (!this.inPrompt) {
+      if (id !== end) this.generated.push(id)
+    } else if (id !== end) this.message.push(id)
+    else this.prompt = featuresOf(this.tokenizer.decode(this.message))
   }
 }
 
-/** Its last paragraph as a whole, and the words in it. */
-const toldBy = (text: string): ReadonlyArray<string> => {
+/** Gives the features of a text: its last paragraph as a whole, and the words in it. */
+const featuresOf = (text: string): ReadonlyArray<string> => {
   const last =
     text
       .trim()
@@ -297,12 +298,12 @@ const toldBy = (text: string): ReadonlyArray<string> => {
   return [`"${last}"`, ...new Set(parts)]
 }
 
-/** A model that knows nothing yet. */
+/** Makes a model that has learnt nothing yet. */
 export const make = (options: NgramOptions = {}): Ngram => new Ngram(options)
 
-/** A model as a file says it: the text of a snapshot as JSON. */
+/** Reads a model from the JSON of its snapshot. */
 export const read = Effect.fnUntraced(function* (text: string, source: string): Effect.fn.Return<Ngram, ConfigError> {
-  const failed = (error: unknown) => ConfigError.at({ source }, "", `expected the JSON of a model: ${messageOf(error)}`)
+  const failed = (error: unknown) => ConfigError.at({ source }, "", `not the JSON of a model: ${messageOf(error)}`)
   const json = yield* Effect.try({ try: (): unknown => JSON.parse(text), catch: failed })
   const { answers, vocabulary, order, table } = yield* decode(NgramSnapshot, json, { source })
   return yield* Effect.try({

@@ -1,6 +1,6 @@
 /**
- * Models behind OpenAI's chat completions: OpenAI itself, and whoever else speaks as it does (vLLM, llama.cpp, Ollama,
- * Gemini, gateways). A call is one try; `retrying` makes more of them.
+ * Calls models by OpenAI's chat completions protocol: OpenAI itself, and other servers with the same protocol (vLLM,
+ * llama.cpp, Ollama, Gemini, gateways). A call makes one attempt; the middleware `retrying` repeats it.
  *
  * @example
  * ```ts
@@ -38,17 +38,17 @@ export const openAiUrl = "https://api.openai.com/v1"
 export const geminiUrl = "https://generativelanguage.googleapis.com/v1beta/openai"
 
 export interface OpenAiOptions extends ServerOptions {
-  /** Asks for whole answers as streams, too: some gateways end a connection on which nothing comes for a minute. */
+  /** Streams all answers: some gateways close a connection that is silent for a minute. */
   readonly streaming?: boolean
-  /** How many tokens Gemini may think; others have no such number. */
+  /** The number of tokens that Gemini may think; other servers ignore it. */
   readonly thinkingBudget?: number | null
-  /** Goes into every request as it is. */
+  /** Fields that are added to every request. */
   readonly extra?: Readonly<Record<string, unknown>>
 }
 
 const variables: Readonly<Record<string, string>> = { [openAiUrl]: "OPENAI_API_KEY", [geminiUrl]: "GOOGLE_API_KEY" }
 
-/** How OpenAI and its likes are asked. */
+/** The protocol of OpenAI and compatible servers. */
 export const protocol: Protocol = {
   at: openAiUrl,
   variableOf: ({ href }) => variables[href] ?? null,
@@ -61,14 +61,14 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
     ? { extra_body: { google: { thinking_config: { thinking_budget: budget } } } }
     : {}
 
-/** The models at an address, which are asked there by their names. */
+/** Connects to a server; a request names the model that it is for. */
 export const make = Effect.fnUntraced(function* (
   options: OpenAiOptions,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
   const { model } = options
   const server = yield* serverOf(options, protocol)
   const { baseUrl } = server
-  // Those two refuse what they don't know; of the others, those that know token ids give them.
+  // OpenAI and Gemini refuse unknown fields. Other servers ignore them, so ask these for token ids.
   const dialect: Dialect = {
     tokenIds: protocol.variableOf(baseUrl) === null,
     extra: { ...thinking(baseUrl, options.thinkingBudget), ...options.extra },
@@ -87,7 +87,7 @@ export const make = Effect.fnUntraced(function* (
       ),
     )
 
-  /** The texts of an answer as they come; at its end `into` holds all of it. */
+  /** Streams the texts of an answer; at the end, `into` holds the whole answer. */
   const texts = (request: LmRequest, into: Gathered, format?: JsonFormat): Stream.Stream<string, LmError> => {
     let ended = false
     return events(server, path, requestBody(request, dialect, { format, stream: true })).pipe(
@@ -99,13 +99,13 @@ export const make = Effect.fnUntraced(function* (
       ),
       Stream.concat(
         Stream.suspend(() =>
-          ended || into.finish !== null ? Stream.empty : Stream.fail(broken(server, "it didn't say that it ended")),
+          ended || into.finish !== null ? Stream.empty : Stream.fail(broken(server, "the stream has no end event")),
         ),
       ),
     )
   }
 
-  /** llama.cpp gives the ids of what was said; those of the prompt it tells apart from it. */
+  /** Asks llama.cpp for the token ids of the prompt, which its answers do not hold. */
   const promptIds = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<ReadonlyArray<number>, LmError> {
     const at = (name: string): string => `${baseUrl.pathname.replace(/\/v1$/, "")}/${name}`
     const body = requestBody(request, dialect, { stream: false })
@@ -121,11 +121,11 @@ export const make = Effect.fnUntraced(function* (
     const lacksPrompt = request.traceTokens && dialect.tokenIds && from.promptIds === null
     if (!lacksPrompt || completionIdsOf(from).length === 0) return Effect.succeed(completionOf(request, from))
     return promptIds(request).pipe(
-      // Others than llama.cpp don't know of this. An answer without a trace is one, too.
+      // Only llama.cpp has these endpoints. Without them the answer has no trace, but is valid.
       Effect.orElseSucceed(() => null),
       Effect.map((ids) => {
         const counted = from.usage?.inputTokens ?? 0
-        // A template may be filled in otherwise than it was for the call.
+        // Another count means that the server filled in its template differently for the call: no trace then.
         from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
         return completionOf(request, from)
       }),
@@ -142,7 +142,7 @@ export const make = Effect.fnUntraced(function* (
   })
 })
 
-/** The same as Effect's own service. */
+/** Provides Effect's `LanguageModel` by a server. */
 export const layer = (
   options: OpenAiOptions,
 ): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>

@@ -1,5 +1,5 @@
 /**
- * Texts as vectors, by a model behind OpenAI's protocol: OpenAI itself, vLLM, llama.cpp, Ollama.
+ * Embeds texts by a server with OpenAI's protocol: OpenAI itself, vLLM, llama.cpp, Ollama.
  *
  * @example
  * ```ts
@@ -17,12 +17,12 @@ import { persistently, type Retries } from "../middleware/retrying.ts"
 import { serverOf, type ServerOptions } from "./Server.ts"
 
 export interface OpenAiEmbeddingsOptions extends ServerOptions, Partial<Retries> {
-  /** How many texts go into one call; 256 unless given. */
+  /** The number of texts in one call, 256 by default. */
   readonly batch?: number
 }
 
 export interface OpenAiEmbeddings {
-  /** A vector a text, in their order. */
+  /** Gives a vector for each text, in their order. */
   readonly embed: (texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Float32Array>, LmError>
 }
 
@@ -54,11 +54,17 @@ export const make = Effect.fnUntraced(function* (
         const isWhole = data.length === input.length && new Set(data.map(({ index }) => index)).size === input.length
         return isWhole
           ? Effect.succeed(vectors)
-          : Effect.fail(failure(server, "malformed", `it gave ${data.length} embeddings for ${input.length} texts`))
+          : Effect.fail(
+              failure(
+                server,
+                "malformed",
+                `expected ${input.length} embeddings, one for each text, found ${data.length}`,
+              ),
+            )
       }),
     )
 
-  const patiently = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
+  const embedBatch = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
     Effect.map(
       persistently(retries, model, once(input), (retry) =>
         Effect.sync(() => stream(0, "retry", "embeddings", input[0]).uniformAt(retry)),
@@ -71,7 +77,7 @@ export const make = Effect.fnUntraced(function* (
       const batches = Array.from({ length: Math.ceil(texts.length / batch) }, (_, at) =>
         texts.slice(at * batch, (at + 1) * batch),
       )
-      return Effect.map(Effect.forEach(batches, patiently), (all) => all.flat())
+      return Effect.map(Effect.forEach(batches, embedBatch), (all) => all.flat())
     },
   }
 })

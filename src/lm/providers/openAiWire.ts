@@ -1,18 +1,18 @@
-/** OpenAI's chat completions as they go over the wire: what is sent, and what comes back, whole or piece by piece. */
+/** Encodes requests and decodes answers, whole or streamed, of OpenAI's chat completions protocol. */
 import { Schema } from "effect"
 import { withDefault } from "../../config/fields.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest, ToolCall } from "../Chat.ts"
 import type { JsonFormat } from "./Provider.ts"
 
-/** Who listens, as far as servers of this protocol differ in what they take. */
+/** The ways in which servers of this protocol differ. */
 export interface Dialect {
-  /** Takes `return_token_ids`; others refuse what they don't know. */
+  /** Whether the server accepts `return_token_ids`; some servers refuse unknown fields. */
   readonly tokenIds: boolean
-  /** Put into every request as it is. */
+  /** Fields that are added to every request. */
   readonly extra: Readonly<Record<string, unknown>>
 }
 
-/** OpenAI's models that think first. They refuse a temperature, and count the limit of tokens by another name. */
+/** Recognises OpenAI's reasoning models. They refuse a temperature, and have another name for the limit of tokens. */
 const thinks = (model: string): boolean => /(^|\/|^ft:)(o\d|gpt-5(?!.*chat))/.test(model)
 
 const messageBody = (message: ChatMessage): Readonly<Record<string, unknown>> => {
@@ -23,10 +23,10 @@ const messageBody = (message: ChatMessage): Readonly<Record<string, unknown>> =>
         : {
             role: "assistant",
             content: message.content === "" ? null : message.content,
-            tool_calls: message.toolCalls.map(({ id, name, arguments: said }) => ({
+            tool_calls: message.toolCalls.map(({ id, name, arguments: text }) => ({
               id,
               type: "function",
-              function: { name, arguments: said },
+              function: { name, arguments: text },
             })),
           }
     case "tool":
@@ -36,11 +36,11 @@ const messageBody = (message: ChatMessage): Readonly<Record<string, unknown>> =>
   }
 }
 
-/** What is sent for a request; what it leaves open is left out. */
+/** Encodes a request; settings that are null are left out. */
 export const requestBody = (
   request: LmRequest,
   { tokenIds, extra }: Dialect,
-  how: { readonly format?: JsonFormat | undefined; readonly stream: boolean },
+  { format, stream }: { readonly format?: JsonFormat | undefined; readonly stream: boolean },
 ): Readonly<Record<string, unknown>> => ({
   model: request.model,
   messages: request.messages.map(messageBody),
@@ -61,24 +61,24 @@ export const requestBody = (
   ...(request.stop.length === 0 ? {} : { stop: request.stop }),
   ...(request.seed === null ? {} : { seed: request.seed }),
   ...(request.traceTokens ? { logprobs: true, ...(tokenIds ? { return_token_ids: true } : {}) } : {}),
-  ...(how.format === undefined
+  ...(format === undefined
     ? {}
     : {
         response_format: {
           type: "json_schema",
-          json_schema: { name: how.format.name, schema: how.format.schema },
+          json_schema: { name: format.name, schema: format.schema },
         },
       }),
-  ...(how.stream ? { stream: true, stream_options: { include_usage: true } } : {}),
+  ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
   ...extra,
 })
 
-/** Servers leave out what they don't have, or say null. */
+/** A field that servers may leave out or set to null. */
 const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
 const Ids = maybe(Schema.Array(Schema.Int))
 
-const Said = Schema.Struct({
+const Message = Schema.Struct({
   role: maybe(Schema.String),
   content: maybe(
     Schema.Union([Schema.String, Schema.Array(Schema.Struct({ text: Schema.optionalKey(Schema.String) }))]),
@@ -103,8 +103,8 @@ const Said = Schema.Struct({
 })
 
 const Choice = Schema.Struct({
-  message: maybe(Said),
-  delta: maybe(Said),
+  message: maybe(Message),
+  delta: maybe(Message),
   finish_reason: maybe(Schema.String),
   logprobs: maybe(
     Schema.Struct({
@@ -136,16 +136,16 @@ const shared = {
   prompt_token_ids: Ids,
 }
 
-/** Some gateways tell of a failure by 200 and this. */
+/** Reports a failure in the body of a 200, as some gateways do. */
 const Failed = Schema.Struct({ error: Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]) })
 export const isFailed = Schema.is(Failed)
 
-const WholeChoice = Schema.Struct({ ...Choice.fields, message: Said })
+const WholeChoice = Schema.Struct({ ...Choice.fields, message: Message })
 
-/** An answer at once; it has a choice, or is none. */
+/** A whole answer; it must have a choice. */
 export const Whole = Schema.Union([Failed, Schema.Struct({ ...shared, choices: Schema.NonEmptyArray(WholeChoice) })])
 
-/** A piece of a streamed one; that with the usage has no choice, or doesn't speak of any. */
+/** A piece of a streamed answer. The piece with the usage has an empty list of choices, or none. */
 export const Piece = Schema.Union([
   Failed,
   Schema.Struct({ ...shared, choices: Schema.Array(Choice) }),
@@ -161,12 +161,12 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
   content_filter: "content_filter",
 }
 
-/** An answer as far as it has come. */
+/** The part of an answer that has arrived. */
 export interface Gathered {
   content: string
-  /** Whether there was any text at all, if only an empty one. */
+  /** Whether the answer has a text, even an empty one. */
   hasContent: boolean
-  /** Why the model declined, in its words. */
+  /** The reason that the model gave for declining. */
   refusal: string
   readonly calls: Array<{ readonly index: number | null; readonly id: string; name: string; arguments: string }>
   finish: string | null
@@ -175,11 +175,11 @@ export interface Gathered {
   promptIds: ReadonlyArray<number> | null
   readonly ids: Array<number>
   readonly logprobs: Array<number | null>
-  /** The ids beside the log-probabilities, where llama.cpp puts them. */
+  /** The token ids next to the log-probabilities, where llama.cpp puts them. */
   readonly logprobIds: Array<number>
-  /** What each of these tokens stands for, where that is said. */
+  /** The texts of these tokens; null for a token without a text. */
   readonly texts: Array<string | null>
-  /** Letters may be several tokens long. */
+  /** Decodes characters that span several tokens. */
   readonly decoder: InstanceType<typeof TextDecoder>
 }
 
@@ -199,27 +199,27 @@ export const gathered = (): Gathered => ({
   decoder: new TextDecoder(),
 })
 
-const textOf = ({ content }: typeof Said.Type): string =>
+const textOf = ({ content }: typeof Message.Type): string =>
   typeof content === "string" ? content : (content ?? []).map(({ text }) => text ?? "").join("")
 
 const gatherCalls = (
   into: Gathered,
-  calls: NonNullable<(typeof Said.Type)["tool_calls"]>,
-  how: { readonly whole: boolean },
+  calls: NonNullable<(typeof Message.Type)["tool_calls"]>,
+  { whole }: { readonly whole: boolean },
 ): void => {
   for (const { index, id, function: called } of calls) {
-    const begun = typeof index === "number" ? into.calls.findLast((call) => call.index === index) : into.calls.at(-1)
-    // Gemini says that all of its calls are the first, each with an id of its own.
-    const another = how.whole || begun === undefined || (Boolean(id) && id !== begun.id)
-    const call = another ? { index: index ?? null, id: id ?? "", name: "", arguments: "" } : begun
-    if (another) into.calls.push(call)
+    const open = typeof index === "number" ? into.calls.findLast((call) => call.index === index) : into.calls.at(-1)
+    // Gemini gives all calls the index 0, but different ids.
+    const isNew = whole || open === undefined || (Boolean(id) && id !== open.id)
+    const call = isNew ? { index: index ?? null, id: id ?? "", name: "", arguments: "" } : open
+    if (isNew) into.calls.push(call)
     call.name ||= called?.name ?? ""
-    const said = called?.arguments ?? ""
-    call.arguments += typeof said === "string" ? said : JSON.stringify(said)
+    const piece = called?.arguments ?? ""
+    call.arguments += typeof piece === "string" ? piece : JSON.stringify(piece)
   }
 }
 
-/** Adds a piece, and says what text it adds. */
+/** Adds a piece of an answer, and gives the text in it. */
 export const gather = (into: Gathered, piece: Piece): string => {
   into.model ??= piece.model ?? null
   into.promptIds ??= piece.prompt_token_ids ?? null
@@ -233,15 +233,15 @@ export const gather = (into: Gathered, piece: Piece): string => {
   }
   const choice = piece.choices.at(0)
   if (choice === undefined) return ""
-  const said = choice.message ?? choice.delta ?? {}
-  const text = textOf(said)
+  const message = choice.message ?? choice.delta ?? {}
+  const text = textOf(message)
   into.content += text
-  into.hasContent ||= said.content !== null && said.content !== undefined
-  into.refusal += said.refusal ?? ""
-  gatherCalls(into, said.tool_calls ?? [], { whole: choice.delta === null || choice.delta === undefined })
+  into.hasContent ||= message.content !== null && message.content !== undefined
+  into.refusal += message.refusal ?? ""
+  gatherCalls(into, message.tool_calls ?? [], { whole: choice.delta === null || choice.delta === undefined })
   into.finish ??= choice.finish_reason ?? null
-  into.promptIds ??= choice.prompt_token_ids ?? said.prompt_token_ids ?? null
-  for (const id of choice.token_ids ?? said.generation_token_ids ?? []) into.ids.push(id)
+  into.promptIds ??= choice.prompt_token_ids ?? message.prompt_token_ids ?? null
+  for (const id of choice.token_ids ?? message.generation_token_ids ?? []) into.ids.push(id)
   for (const { logprob, id, token, bytes } of choice.logprobs?.content ?? []) {
     into.logprobs.push(logprob ?? null)
     const text = bytes === null || bytes === undefined ? token : into.decoder.decode(Uint8Array.from(bytes), streamed)
@@ -253,7 +253,7 @@ export const gather = (into: Gathered, piece: Piece): string => {
 
 const streamed = { stream: true }
 
-/** The tokens that an answer has brought, or null: a trace with a hole is none. */
+/** Gives the token trace of an answer; null if the server gave none, or an incomplete one. */
 const tokensOf = (from: Gathered): Completion["tokens"] => {
   const completionIds = completionIdsOf(from)
   if (from.promptIds === null || completionIds.length === 0) return null
@@ -270,10 +270,10 @@ const tokensOf = (from: Gathered): Completion["tokens"] => {
 export const completionIdsOf = ({ ids, logprobs, logprobIds }: Gathered): ReadonlyArray<number> =>
   ids.length > 0 ? ids : logprobIds.length === logprobs.length ? logprobIds : []
 
-/** What was gathered, as the answer to its request. */
+/** Makes the completion of a request from its answer. */
 export const completionOf = (request: LmRequest, from: Gathered): Completion => {
   const toolCalls = from.calls.map((call, at): ToolCall => ({
-    // Unlike in any other turn, so that a result finds its call.
+    // The id must differ from those of other turns, so that a result finds its call.
     id: call.id === "" ? `call_${request.messages.length}_${at}` : call.id,
     name: call.name,
     arguments: call.arguments === "" ? "{}" : call.arguments,
@@ -282,7 +282,7 @@ export const completionOf = (request: LmRequest, from: Gathered): Completion => 
   return {
     content: from.content,
     toolCalls,
-    // Some servers end a turn of calls by "stop".
+    // Some servers report "stop" for an answer with calls.
     finishReason: finish === "stop" && toolCalls.length > 0 ? "tool_calls" : finish,
     usage: from.usage ?? { inputTokens: 0, outputTokens: 0, reasoningTokens: 0 },
     tokens: request.traceTokens ? tokensOf(from) : null,

@@ -1,13 +1,13 @@
 /**
- * `scripted:reader`: a model whose answers depend on what its prompt holds, and on nothing else. It knows nothing by
- * itself; what it can read about a question in the lines before it, it uses:
+ * The model `scripted:reader` for tests and examples: it answers a question from its prompt, and otherwise says "I don't
+ * know.". It uses
  *
- * - a rule in a reflection, `RULE: [subject] -> answer`, for every question with that `[subject]`; without brackets the
- *   subject is the whole question
- * - the same question as an earlier observation, whose feedback names its target, or says that the action was right
+ * - a rule in a reflection, `RULE: [subject] -> answer`, for every question with that `[subject]`; for a question without
+ *   brackets the subject is the whole question
+ * - an earlier observation of the same question, if its feedback names the target or says that the action was right
  *
- * Asked to reflect, it states the rule that the episode shows. So an agent that remembers does better than one that does
- * not, and one that reflects does best.
+ * When it is asked to reflect, it states the rule that the episode shows. So an agent with a memory does better than one
+ * without, and one that reflects does best.
  */
 import type { LmRequest } from "../Chat.ts"
 
@@ -18,7 +18,7 @@ interface Entry {
 
 const plain = (text: string): string => text.trim().replace(/\s+/g, " ")
 
-/** The lines of a prompt that say what they are, each with those that follow; what isn't labelled has no type. */
+/** Splits a prompt into its labelled lines, each with the lines that follow it. Text without a label has type "". */
 const entriesOf = (text: string): ReadonlyArray<Entry> => {
   const entries: Array<{ type: string; lines: Array<string> }> = []
   for (const line of text.split("\n")) {
@@ -27,7 +27,7 @@ const entriesOf = (text: string): ReadonlyArray<Entry> => {
     if (labelled !== null) {
       entries.push({ type: labelled[1] === "Q" ? "OBSERVATION" : labelled[1], lines: [labelled[2]] })
     } else if (line.trim() === "") {
-      // What comes after an empty line belongs to nobody, unless it says so.
+      // Text after an empty line belongs to no label.
       if (last !== undefined && last.type !== "") entries.push({ type: "", lines: [] })
     } else if (last === undefined) entries.push({ type: "", lines: [line] })
     else last.lines.push(line)
@@ -37,26 +37,26 @@ const entriesOf = (text: string): ReadonlyArray<Entry> => {
     .filter(({ content }) => content !== "")
 }
 
-/** What a question is about, as a rule names it. */
+/** Gives the subject of a question, as a rule names it. */
 const subjectOf = (question: string): string => {
   const bracketed = /\[[^\]]+\]/.exec(question)
   return bracketed === null ? `[${question}]` : bracketed[0]
 }
 
-/** What a feedback says that should have been answered. */
-export const targetOf = (feedback: string): string | undefined => {
+/** Finds the expected answer in a feedback. */
+const targetOf = (feedback: string): string | undefined => {
   const json = /"target"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}]+)/.exec(feedback)
   if (json !== null) return json[1].startsWith('"') ? String(JSON.parse(json[1])) : json[1]
-  // The last thing said: "Your answer was: 3. The answer is: 4".
-  const said =
+  // The greedy prefix finds the last answer of "Your answer was: 3. The answer is: 4".
+  const sentence =
     /^.*\b(?:target|answer|expected)(?:\s+(?:is|was|answer is|answer was))?\s*[:=]?\s+["'`“]?(.+?)["'`”]?\s*[.!]?$/i
-  return said.exec(feedback)?.[1]
+  return sentence.exec(feedback)?.[1]
 }
 
 const praised = (feedback: string): boolean =>
   /^(correct|right|yes)\b/i.test(feedback) || /"score"\s*:\s*1\b/.test(feedback)
 
-/** What was learnt from an observation: its target, or the action that was praised. */
+/** Gives the answer to an observation that its feedback shows: the target, or an action that was praised. */
 const learntFrom = (entries: ReadonlyArray<Entry>, at: number): string | undefined => {
   let action: string | undefined
   for (const entry of entries.slice(at + 1)) {
@@ -83,7 +83,7 @@ const reflection = (entries: ReadonlyArray<Entry>): string => {
   return shown.length === 0 ? "Nothing to learn." : [...new Set(shown)].join("; ")
 }
 
-/** What it answers, or what it has learnt where it is asked to reflect. */
+/** Answers the open question of a request, or states rules if the request asks to reflect. */
 export const reader = (request: LmRequest): string => {
   const text = request.messages
     .filter(({ role }) => role !== "assistant")

@@ -1,6 +1,6 @@
 /**
- * A language model that is a function of the request: for tests, examples, and baselines. It may fail, and take time on
- * Effect's clock.
+ * A language model that is a function of the request, for tests, examples and baselines. It can fail, and can take time
+ * on Effect's clock.
  *
  * @example
  * ```ts
@@ -17,12 +17,12 @@ import type { LmError } from "../LmError.ts"
 import { languageModel } from "./Provider.ts"
 import { reader } from "./reader.ts"
 
-/** What is said, or that and more of the completion. */
+/** The text of a completion, or several of its fields. */
 export type Answer = string | Partial<Completion>
 
 export type Script = (request: LmRequest) => Answer | Effect.Effect<Answer, LmError>
 
-/** A word, for those who don't count by tokens. */
+/** Counts words, which stand for tokens if the request asks for no token ids. */
 const countWords = (text: string): number => {
   let count = 0
   let inside = false
@@ -35,28 +35,28 @@ const countWords = (text: string): number => {
 }
 
 const completed = (request: LmRequest, answer: Answer): Completion => {
-  const given = typeof answer === "string" ? { content: answer } : answer
-  const content = given.content ?? ""
-  const toolCalls = given.toolCalls ?? []
-  const finishReason = given.finishReason ?? (toolCalls.length > 0 ? "tool_calls" : "stop")
-  const tokens = given.tokens ?? (request.traceTokens ? traced(request, content, toolCalls, finishReason) : null)
+  const fields = typeof answer === "string" ? { content: answer } : answer
+  const content = fields.content ?? ""
+  const toolCalls = fields.toolCalls ?? []
+  const finishReason = fields.finishReason ?? (toolCalls.length > 0 ? "tool_calls" : "stop")
+  const tokens = fields.tokens ?? (request.traceTokens ? traced(request, content, toolCalls, finishReason) : null)
   return {
     content,
     toolCalls,
     finishReason,
-    usage: given.usage ?? {
+    usage: fields.usage ?? {
       inputTokens:
         tokens?.promptIds.length ?? request.messages.reduce((sum, { content }) => sum + countWords(content), 0),
       outputTokens: tokens?.completionIds.length ?? countWords(content),
       reasoningTokens: 0,
     },
     tokens,
-    model: given.model ?? request.model,
-    attempts: given.attempts ?? 1,
+    model: fields.model ?? request.model,
+    attempts: fields.attempts ?? 1,
   }
 }
 
-/** Bytes as tokens; a script is certain of what it says. */
+/** Makes a token trace with bytes as tokens and log-probabilities of 0, since a script's answer is certain. */
 const traced = (
   request: LmRequest,
   content: string,
@@ -67,7 +67,7 @@ const traced = (
   return { promptIds: promptIds(bytes, request), completionIds: ids, logprobs: ids.map(() => 0) }
 }
 
-/** A model that says what the function gives. */
+/** Makes a model that answers by a function. */
 export const make = (script: Script): LmService => ({
   complete: (request) =>
     Effect.suspend(() => {
@@ -78,15 +78,15 @@ export const make = (script: Script): LmService => ({
     }),
 })
 
-/** The same for what asks for an `Lm`. */
+/** Provides `Lm` by a function. */
 export const layer = (script: Script): Layer.Layer<Lm> => Layer.succeed(Lm, make(script))
 
-/** The same as Effect's own service. */
+/** Provides Effect's `LanguageModel` by a function. */
 export const layerLanguageModel = (script: Script): Layer.Layer<LanguageModel.LanguageModel> =>
   languageModel({ model: "scripted", complete: make(script).complete })
 
-/** Says again what it was told last. */
+/** Repeats the last message. */
 export const echo: Script = (request) => request.messages.at(-1)?.content ?? ""
 
-/** Those that a config can name, as `scripted:NAME`. */
+/** The scripts that a config can name as `scripted:NAME`. */
 export const named: Readonly<Record<string, Script>> = { echo, reader }

@@ -52,7 +52,7 @@ describe("the files of an evaluation", () => {
       const args = ["eval", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
       const stopped = await effect([...args, "--set", "agents.second.lm_config.budget.calls=20"], folder)
       assert.strictEqual(stopped.code, 1, stopped.stderr)
-      assert.include(stopped.stderr, "a budget of 20 calls is spent")
+      assert.include(stopped.stderr, "the budget of 20 calls is spent")
       const [run] = globSync(join(folder, "results/*/*/*/*"))
       assert.isTrue(existsSync(join(run, "played.jsonl")))
       assert.sameMembers([...validated(run, unfinished)], [...schemasOf(unfinished)])

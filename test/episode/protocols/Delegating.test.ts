@@ -102,7 +102,7 @@ describe("delegating", () => {
     [what: string, call: readonly [string, string], sub: Partial<Delegating.SubAgent>, said: string, rollouts: number]
   > = [
     ["somebody unknown", asking("nobody", "a"), {}, `There is no agent "nobody"; there are worker.`, 1],
-    ["no JSON", ["delegate", "please"], {}, "The arguments of delegate are no JSON", 1],
+    ["no JSON", ["delegate", "please"], {}, "The arguments of delegate are not JSON", 1],
     ["a task that is missing", ["delegate", `{"agent":"worker"}`], {}, "task", 1],
     [
       "a child whose model breaks",

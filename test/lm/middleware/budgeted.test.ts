@@ -8,7 +8,7 @@ const none: Budget = { tokens: null, calls: null, money: null }
 const price = { model: "m", input: 2, output: 8 }
 
 describe("budgeted", () => {
-  it.effect("ends before a call that may not be made", () =>
+  it.effect("fails before a call that the budget does not cover", () =>
     Effect.gen(function* () {
       const { lm, asked } = answering(() => Effect.succeed(completion("yes", 40)))
       const spent = new Spent()
@@ -18,20 +18,20 @@ describe("budgeted", () => {
       assert.strictEqual(error.reason, "budget")
       assert.strictEqual(
         error.message,
-        "m: a budget of 100 tokens is spent: 3 calls, 120 tokens, 0.00024 of money; budget.tokens says how much may be",
+        "m: the budget of 100 tokens is spent (3 calls, 120 tokens, money: 0.00024); raise budget.tokens to continue",
       )
       assert.deepStrictEqual([asked(), spent.calls, error.attempts], [3, 3, 0])
       assert.strictEqual(error.remedy, "budget.tokens=240")
       const free = yield* Effect.flip(budgeted({ ...none, calls: 0 }, [], new Spent())(lm).complete(request("?")))
       assert.strictEqual(
         free.message,
-        "m: a budget of 0 calls is spent: 0 calls, 0 tokens; budget.calls says how much may be",
+        "m: the budget of 0 calls is spent (0 calls, 0 tokens); raise budget.calls to continue",
       )
       assert.strictEqual(free.remedy, "budget.calls=1")
     }),
   )
 
-  it.effect("counts calls that failed, and never makes more than allowed, however many at a time", () =>
+  it.effect("counts failed calls, and never makes more than allowed, with any concurrency", () =>
     Effect.gen(function* () {
       const { lm, asked } = answering((nth) =>
         nth % 2 === 0 ? Effect.delay(Effect.fail(failure("unavailable")), 0) : "yes",
@@ -49,7 +49,7 @@ describe("budgeted", () => {
     }),
   )
 
-  it.effect("counts the tokens of billed responses that are no answers", () =>
+  it.effect("counts the tokens of billed responses that are not answers", () =>
     Effect.gen(function* () {
       const usage = { inputTokens: 40, outputTokens: 10, reasoningTokens: 0 }
       const { lm, asked } = answering((nth) => Effect.fail(failure(nth === 0 ? "malformed" : "refused", { usage })))
@@ -62,7 +62,7 @@ describe("budgeted", () => {
     }),
   )
 
-  it.effect("goes on counting where an earlier part of the run stopped, and over several models", () =>
+  it.effect("continues the counts of an earlier part of the run, over several models", () =>
     Effect.gen(function* () {
       const { lm } = answering(() => Effect.succeed(completion("yes", 500_000)))
       const spent = new Spent()
@@ -77,7 +77,7 @@ describe("budgeted", () => {
     }),
   )
 
-  it("finds the price of the longest name", () => {
+  it("finds the price with the longest matching name", () => {
     const prices = ["gpt", "gpt-4.1-mini", "gpt-4.1"].map((model) => ({ model, input: 1, output: 1 }))
     assert.strictEqual(priceOf("gpt-4.1-mini-2025", prices)?.model, "gpt-4.1-mini")
     assert.strictEqual(priceOf("vllm:gpt-4", prices)?.model, "gpt")

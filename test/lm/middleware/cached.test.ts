@@ -39,7 +39,7 @@ const greedy = request("?", { temperature: 0 })
 const sampled = request("?", { temperature: 1 })
 
 describe("cached", () => {
-  test("asks once and answers ever after, with usage and attempts, whatever process it is", (directory) =>
+  test("calls the model once and answers from the files afterwards, with usage and attempts, in any process", (directory) =>
     Effect.gen(function* () {
       const { lm, asked } = chatty()
       const record = yield* cached({ mode: "record", directory })
@@ -57,7 +57,7 @@ describe("cached", () => {
       )
     }))
 
-  test("has no answer to another seed, also where nothing is left to chance", (directory) =>
+  test("has no answer for another seed, even at temperature 0", (directory) =>
     Effect.gen(function* () {
       yield* (yield* cached({ mode: "record", directory }))(chatty().lm).complete({ ...greedy, seed: 1 })
       const replay = (yield* cached({ mode: "replay", directory }))(nobody)
@@ -65,7 +65,7 @@ describe("cached", () => {
       assert.strictEqual((yield* Effect.flip(replay.complete({ ...greedy, seed: 2 }))).reason, "cache")
     }))
 
-  test("keeps apart what chance may answer differently, and replays it", (directory) =>
+  test("distinguishes calls whose answers are sampled, and replays each", (directory) =>
     Effect.gen(function* () {
       const record = (yield* cached({ mode: "record", directory }))(chatty().lm)
       const replay = (yield* cached({ mode: "replay", directory }))(nobody)
@@ -88,7 +88,7 @@ describe("cached", () => {
       assert.deepStrictEqual(yield* run(record), said)
     }))
 
-  test("says in a replay how to get what isn't there", (directory) =>
+  test("says in a replay how to get a missing answer", (directory) =>
     Effect.gen(function* () {
       const replay = yield* cached({ mode: "replay", directory })
       const error = yield* Effect.flip(
@@ -99,11 +99,11 @@ describe("cached", () => {
       assert.strictEqual(error.reason, "cache")
       assert.match(
         error.message,
-        /^m: cache: no answer to the request of episode 4, step 2 \(expected .*\/[0-9a-f]{64}\.json\); cache: record asks/,
+        /^m: cache: no answer to the request of episode 4, step 2 \(expected the file .*\/[0-9a-f]{64}\.json\); set cache: record to/,
       )
     }))
 
-  test("asks once where the same is asked at the same time", (directory) =>
+  test("calls the model once for equal requests at the same time", (directory) =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const { lm, asked } = answering((nth) => Effect.as(Deferred.await(gate), completion(`answer ${nth}`)))
@@ -115,7 +115,7 @@ describe("cached", () => {
       assert.strictEqual(asked(), 1)
     }))
 
-  test("lets the next one ask where the first is interrupted, and keeps no failure", (directory) =>
+  test("calls the model for the next caller if the first is interrupted, and caches no failure", (directory) =>
     Effect.gen(function* () {
       const { lm, asked } = answering((nth) =>
         nth === 0 ? Effect.never : nth === 1 ? Effect.fail(failure("exhausted")) : "yes",
@@ -132,7 +132,7 @@ describe("cached", () => {
       assert.strictEqual((yield* record.complete(seeded)).content, "yes")
     }))
 
-  test("what failed, and is asked again, is the same call", (directory) =>
+  test("treats the retry of a failed call as the same call", (directory) =>
     Effect.gen(function* () {
       const { lm } = answering((nth) => (nth === 0 ? Effect.fail(failure("exhausted")) : `answer ${nth}`))
       const record = (yield* cached({ mode: "record", directory }))(lm)
@@ -178,7 +178,7 @@ describe("cached", () => {
       }))
   }
 
-  test("says what another process was told, if that was faster", (directory) =>
+  test("gives the answer of another process that was faster", (directory) =>
     Effect.gen(function* () {
       const others = yield* cached({ mode: "record", directory })
       // While this one waits for its answer, another writes its own.
@@ -189,7 +189,7 @@ describe("cached", () => {
       assert.strictEqual((yield* ours(lm).complete(seeded)).content, "theirs")
     }))
 
-  test("gives the same answers to processes that ask at the same time", (directory) =>
+  test("gives the same answers to processes that call at the same time", (directory) =>
     Effect.gen(function* () {
       const script = fileURLToPath(new URL("cacheProcess.ts", import.meta.url))
       const processes = yield* Effect.promise(() =>
@@ -209,7 +209,7 @@ describe("cached", () => {
       assert.strictEqual((yield* filesIn(directory)).length, 100)
     }))
 
-  test("says which file can't be written", (directory) =>
+  test("names the file that cannot be written", (directory) =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       yield* fs.writeFileString(`${directory}/file`, "")
@@ -219,7 +219,7 @@ describe("cached", () => {
       assert.include(error.message, `${directory}/file/`)
     }))
 
-  test("keeps apart what depends on more than the request", (directory) =>
+  test("distinguishes answers that depend on more than the request", (directory) =>
     Effect.gen(function* () {
       const { lm, asked } = chatty()
       yield* (yield* cached({ mode: "record", directory }))(lm).complete(seeded)
@@ -229,7 +229,7 @@ describe("cached", () => {
 })
 
 describe("canonical", () => {
-  it("is the same for the same value, and different for another", () => {
+  it("is equal for equal values only", () => {
     assert.strictEqual(canonical({ b: [{ d: 1, c: null }], a: undefined, "1": 2 }), '{"1":2,"b":[{"c":null,"d":1}]}')
     assert.notStrictEqual(canonical({ a: [1, 2] }), canonical({ a: [2, 1] }))
     assert.notStrictEqual(canonical({ a: "1" }), canonical({ a: 1 }))

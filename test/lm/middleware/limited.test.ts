@@ -36,7 +36,7 @@ const trial = (limits: Partial<Limits>, count: number, seconds: number, tokens =
   })
 
 describe("limited", () => {
-  it.effect("lets so many through at a time, in the order in which they came", () =>
+  it.effect("limits the calls at the same time, in the order of arrival", () =>
     Effect.gen(function* () {
       const { times, most } = yield* trial({ concurrency: 2 }, 5, 10)
       assert.deepStrictEqual(times, [0, 0, 10, 10, 20])
@@ -44,7 +44,7 @@ describe("limited", () => {
     }),
   )
 
-  it.effect("lets so many begin in any minute", () =>
+  it.effect("limits the calls that begin in any minute", () =>
     Effect.gen(function* () {
       const { times } = yield* trial({ requestsPerMinute: 2 }, 5, 1)
       assert.deepStrictEqual(times, [0, 0, 60, 60, 120])
@@ -53,7 +53,7 @@ describe("limited", () => {
     }),
   )
 
-  it.effect("counts tokens when they are known, and guesses at them before", () =>
+  it.effect("estimates the tokens of a call until they are known", () =>
     Effect.gen(function* () {
       assert.strictEqual(expectedTokens(request("x".repeat(40), { maxOutputTokens: 50 })), 60)
       // Each might take 51, so one goes after another, until it turns out that they took 10.
@@ -65,7 +65,7 @@ describe("limited", () => {
     }),
   )
 
-  it.effect("lets no small one overtake a large one that waits", () =>
+  it.effect("lets no small request overtake a large one that waits", () =>
     Effect.gen(function* () {
       const began: Array<number | null> = []
       const { lm } = answering((_, { maxOutputTokens }) =>
@@ -85,7 +85,7 @@ describe("limited", () => {
     }),
   )
 
-  it.effect("counts the tokens of billed responses that are no answers", () =>
+  it.effect("counts the tokens of billed responses that are not answers", () =>
     Effect.gen(function* () {
       const usage = { inputTokens: 100, outputTokens: 0, reasoningTokens: 0 }
       const { lm, asked } = answering(() => Effect.fail(failure("refused", { usage })))
@@ -100,7 +100,7 @@ describe("limited", () => {
     }),
   )
 
-  it.effect("gives back the place of one that was interrupted or failed, waiting or not", () =>
+  it.effect("frees the place of a call that was interrupted or failed, waiting or not", () =>
     Effect.gen(function* () {
       let open = false
       const { lm, asked } = answering((nth) =>
@@ -128,7 +128,7 @@ describe("limited", () => {
     }),
   )
 
-  it("is nothing around a model where nothing is limited", () => {
+  it("gives the model itself if nothing is limited", () => {
     const { lm } = answering(() => "yes")
     assert.strictEqual(limited(none)(lm), lm)
   })

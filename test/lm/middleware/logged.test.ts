@@ -26,7 +26,7 @@ const collecting = () => {
 }
 
 describe("logged", () => {
-  it.effect("tells of a call when it begins and when it ends", () =>
+  it.effect("reports a call when it begins and when it ends", () =>
     Effect.gen(function* () {
       const { begun, ended, sink } = collecting()
       const { lm } = answering(() =>
@@ -60,7 +60,7 @@ describe("logged", () => {
     }),
   )
 
-  it.effect("tells of failures and interruptions, too", () =>
+  it.effect("reports failures and interruptions", () =>
     Effect.gen(function* () {
       const { ended, sink } = collecting()
       const broken = logged(answering(() => Effect.fail(failure("exhausted", { attempts: 6 }))).lm)
@@ -81,7 +81,7 @@ describe("logged", () => {
     }),
   )
 
-  it.effect("tells nobody where nobody listens", () =>
+  it.effect("reports nothing without a sink", () =>
     Effect.gen(function* () {
       const { lm, asked } = answering(() => "yes")
       assert.strictEqual((yield* logged(lm).complete(request("?"))).content, "yes")

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { delayOf, RetrySink, retrying, type Waiting } from "../../../src/lm/middleware/retrying.ts"
+import { delayOf, RetrySink, retrying, type Retry } from "../../../src/lm/middleware/retrying.ts"
 import { answering, failure, request } from "../support.ts"
 
 const config = { maxRetries: 5, startingDelay: 1, backoffFactor: 2, maxDelay: 10, jitter: 0 }
@@ -24,19 +24,19 @@ const timesOf = (failures: number, by: Parameters<typeof failure>, how = config,
   })
 
 describe("retrying", () => {
-  it.effect("waits 1, 2, 4, 8 and 10 seconds, and says in the end what the last failure was", () =>
+  it.effect("waits 1, 2, 4, 8 and 10 seconds, and reports the last failure in the end", () =>
     Effect.gen(function* () {
       const { times, result } = yield* timesOf(Infinity, ["unavailable", { message: "m: 503 Service Unavailable" }])
       assert.deepStrictEqual(times, [0, 1, 3, 7, 15, 25])
       assert(result._tag === "Failure")
       assert.deepStrictEqual(
         [result.failure.reason, result.failure.attempts, result.failure.message],
-        ["exhausted", 6, "m: no answer after 6 tries; last: 503 Service Unavailable"],
+        ["exhausted", 6, "m: no answer after 6 attempts; last failure: 503 Service Unavailable"],
       )
     }),
   )
 
-  it.effect("counts the attempts of what succeeds", () =>
+  it.effect("counts the attempts of a call that succeeds", () =>
     Effect.gen(function* () {
       const { times, result } = yield* timesOf(2, ["malformed"])
       assert.deepStrictEqual(times, [0, 1, 3])
@@ -45,7 +45,7 @@ describe("retrying", () => {
     }),
   )
 
-  it.effect("never asks again what can't get better", () =>
+  it.effect("never retries a permanent failure", () =>
     Effect.gen(function* () {
       for (const reason of ["unauthorised", "rejected", "budget", "cache", "exhausted"] as const) {
         const { times, result } = yield* timesOf(Infinity, [reason])
@@ -56,11 +56,11 @@ describe("retrying", () => {
       const { times, result } = yield* timesOf(Infinity, ["unavailable"], { ...config, maxRetries: 0 })
       assert.strictEqual(times.length, 1)
       assert(result._tag === "Failure")
-      assert.strictEqual(result.failure.message, "m: no answer after 1 try; last: unavailable")
+      assert.strictEqual(result.failure.message, "m: no answer after 1 attempt; last failure: unavailable")
     }),
   )
 
-  it.effect("says how many tries there were before one that can't get better", () =>
+  it.effect("counts the attempts before a permanent failure", () =>
     Effect.gen(function* () {
       const { lm } = answering((nth) => Effect.fail(failure(nth === 0 ? "unavailable" : "rejected")))
       const fiber = yield* Effect.forkChild(Effect.flip(retrying(config)(lm).complete(request("?"))))
@@ -69,7 +69,7 @@ describe("retrying", () => {
     }),
   )
 
-  it.effect("comes back when the server wants it to, if that isn't too late", () =>
+  it.effect("waits as long as the server asks for, up to a limit", () =>
     Effect.gen(function* () {
       const soon = yield* timesOf(1, ["unavailable", { retryAfter: 25 }])
       assert.deepStrictEqual(soon.times, [0, 25])
@@ -82,7 +82,7 @@ describe("retrying", () => {
     }),
   )
 
-  it.effect("leaves a share of each wait to chance, the same for the same request", () =>
+  it.effect("varies each delay by chance, equally for equal requests", () =>
     Effect.gen(function* () {
       const jittered = { ...config, jitter: 0.5 }
       const first = yield* timesOf(2, ["unavailable"], jittered)
@@ -94,7 +94,7 @@ describe("retrying", () => {
     }),
   )
 
-  it.effect("begins anew where the same effect is run again", () =>
+  it.effect("starts again when the same effect is run again", () =>
     Effect.gen(function* () {
       const { lm, asked } = answering(() => Effect.fail(failure("unavailable")))
       const call = Effect.flip(retrying({ ...config, startingDelay: 0 })(lm).complete(request("?")))
@@ -107,9 +107,9 @@ describe("retrying", () => {
     }),
   )
 
-  it.effect("tells of each wait before it", () =>
+  it.effect("reports each retry before its delay", () =>
     Effect.gen(function* () {
-      const told: Array<Waiting> = []
+      const told: Array<Retry> = []
       const call = timesOf(2, ["unavailable", { message: "m: no connection" }])
       yield* Effect.provideService(call, RetrySink, (waiting) => Effect.sync(() => void told.push(waiting)))
       assert.deepStrictEqual(
@@ -122,12 +122,12 @@ describe("retrying", () => {
     }),
   )
 
-  it("knows how long it waits, however often it was tried", () => {
+  it("computes the delay for any number of retries", () => {
     assert.strictEqual(delayOf({ ...config, jitter: 0 }, 2000, undefined, 0), config.maxDelay)
     assert.strictEqual(delayOf({ ...config, startingDelay: 0 }, 2000, undefined, 0), 0)
   })
 
-  it("never comes back before the server wants it to", () => {
+  it("never retries earlier than the server asks for", () => {
     assert.isAtLeast(delayOf({ ...config, jitter: 1 }, 1, 20, 0.99), 20)
     assert.isAtMost(delayOf({ ...config, jitter: 1 }, 1, 59, 0.99), 60)
   })

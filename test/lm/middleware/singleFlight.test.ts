@@ -33,7 +33,7 @@ describe("singleFlight", () => {
       }),
   )
 
-  it.effect("is begun anew by the next one where the first was interrupted; who only waits ends nothing", () =>
+  it.effect("runs the next caller's effect if the first is interrupted; an interrupted waiter changes nothing", () =>
     Effect.gen(function* () {
       const { state, slow } = counting()
       const once = singleFlight<number, string>()

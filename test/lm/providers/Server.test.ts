@@ -5,7 +5,7 @@ import { ask, opened } from "../calls.ts"
 import { serve } from "../server.ts"
 
 describe("a base URL", () => {
-  it.effect("needs no path, and is no place for secrets", () =>
+  it.effect("needs no path, and must not hold secrets", () =>
     Effect.gen(function* () {
       const of = (said: string) => Effect.map(baseUrlOf("m", said), String)
       assert.strictEqual(yield* of("http://localhost:8000"), "http://localhost:8000/v1")
@@ -14,7 +14,7 @@ describe("a base URL", () => {
       const refused = (said: string) => Effect.map(Effect.flip(baseUrlOf("m", said)), ({ message }) => message)
       assert.strictEqual(
         yield* refused("http://me:hunter2@a.b/c?key=hunter2"),
-        'm: base_url: expected an address with nobody\'s name in it: a key is an api_key, found "http://a.b/c"',
+        'm: base_url: expected an address without user name and password (a key is an api_key), found "http://a.b/c"',
       )
       for (const said of [
         "ftp://me:hunter2@a.b?key=hunter2",
@@ -32,7 +32,7 @@ describe("a base URL", () => {
     }),
   )
 
-  it.effect("keeps what it asks for, and tells nobody", () =>
+  it.effect("keeps its query, and does not show it", () =>
     Effect.gen(function* () {
       const server = yield* serve({ fault: () => ({ kind: "status", status: 404 }) })
       const lm = yield* opened({ ...server, url: `${server.url}/api/?code=hunter2` })

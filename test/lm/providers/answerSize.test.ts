@@ -53,7 +53,7 @@ describe.each(Object.keys(protocols))("an answer %s", (name) => {
     )
   }
 
-  it.effect("that fails is read as far as it may be shown", () =>
+  it.effect("of a failure is read only as far as it is shown", () =>
     Effect.gen(function* () {
       const { server, error } = yield* failing(name, { kind: "endless", status: 400, chunk: "Too much. ".repeat(100) })
       assert.strictEqual(error.reason, "rejected")
@@ -62,7 +62,7 @@ describe.each(Object.keys(protocols))("an answer %s", (name) => {
     }),
   )
 
-  it.effect("that is small only as long as it is packed is too long", () =>
+  it.effect("that is small only while compressed is too long", () =>
     Effect.gen(function* () {
       const body = gzipSync(chunk.repeat(1000))
       assert.isBelow(body.length, 50_000)
@@ -75,16 +75,16 @@ describe.each(Object.keys(protocols))("an answer %s", (name) => {
     }),
   )
 
-  it.effect("that is no UTF-8 is not made to look like text", () =>
+  it.effect("that is not UTF-8 is refused", () =>
     Effect.gen(function* () {
       const begins = `data: {"type":"message_start","choices":[{"delta":{"content":"`
       const body = Uint8Array.from([...new TextEncoder().encode(begins), 0xc3, 0x28, 0x22])
       const { error } = yield* failing(name, { kind: "body", body })
-      assert.match(error.message, /the answer can't be read: expected text in UTF-8, found "/)
+      assert.match(error.message, /cannot read the answer: expected text in UTF-8, found "/)
     }),
   )
 
-  it.effect("that is lists in lists is refused, as answer and as failure", () =>
+  it.effect("that consists of nested lists is refused, as answer and as failure", () =>
     Effect.gen(function* () {
       const lists = "[".repeat(30_000)
       const body = `${lists}${"]".repeat(30_000)}`
@@ -92,7 +92,7 @@ describe.each(Object.keys(protocols))("an answer %s", (name) => {
         kind: "body",
         body: name.endsWith("streamed") ? `data: ${body}\n\n` : body,
       })
-      assert.match(error.message, /can't be read/)
+      assert.match(error.message, /cannot read/)
       const { error: failed } = yield* failing(name, { kind: "status", status: 400, body })
       assert.match(failed.message, /answered 400/)
     }),

@@ -25,7 +25,7 @@ const look = { name: "look", description: "Looks.", parameters: { type: "object"
 describe("Anthropic", () => {
   for (const streaming of [false, true]) {
     describe(streaming ? "streamed" : "at once", () => {
-      it.effect("gives what was said, without what was thought, and what it took", () =>
+      it.effect("gives the content without thoughts, and the usage", () =>
         Effect.gen(function* () {
           const { completion, asked } = yield* call({ say: () => "Hello there." }, ask(), { streaming })
           assert.deepStrictEqual(completion, {
@@ -42,7 +42,7 @@ describe("Anthropic", () => {
         }),
       )
 
-      it.effect("keeps why it ended", () =>
+      it.effect("keeps the finish reason", () =>
         Effect.gen(function* () {
           const ends: ReadonlyArray<readonly [string | null, string]> = [
             ["stop_sequence", "stop"],
@@ -58,7 +58,7 @@ describe("Anthropic", () => {
         }),
       )
 
-      it.effect("gives the tools that are called", () =>
+      it.effect("gives the tool calls", () =>
         Effect.gen(function* () {
           const toolCalls = [
             { id: "a", name: "look", arguments: '{"at":"the sky"}' },
@@ -72,19 +72,19 @@ describe("Anthropic", () => {
         }),
       )
 
-      it.effect("takes what is no answer for a failure", () =>
+      it.effect("fails on a completion that is not an answer", () =>
         Effect.gen(function* () {
           const failed = (say: Answer) => Effect.flip(call({ say: () => say }, ask(), { streaming }))
           const empty = yield* failed({ content: null })
           assert.strictEqual(empty.reason, "malformed")
           assert.match(
             empty.message,
-            /: the answer holds nothing \(finished by end_turn\); expected text, or a call of a tool$/,
+            /: the answer is empty \(finish reason end_turn\); expected a text or a call of a tool$/,
           )
           for (const content of ["Hel", null]) {
             const filtered = yield* failed({ content, finish: "refusal" })
             assert.strictEqual(filtered.reason, "refused")
-            assert.match(filtered.message, /: the answer was withheld or broken off by a filter \(refusal\)$/)
+            assert.match(filtered.message, /: a filter withheld the answer or a part of it \(refusal\)$/)
           }
           // What it thought took all that it might say.
           const { completion } = yield* call({ say: () => ({ content: null, finish: "max_tokens" }) }, ask(), {
@@ -94,7 +94,7 @@ describe("Anthropic", () => {
         }),
       )
 
-      it.effect("half an answer is none, and a failure in the middle is one", () =>
+      it.effect("refuses half an answer, and recognises a failure within it", () =>
         Effect.gen(function* () {
           const failed = (fault: Fault) => Effect.flip(call({ fault: () => fault }, ask(), { streaming }))
           assert.strictEqual((yield* failed({ kind: "dropped" })).reason, "unavailable")
@@ -110,7 +110,7 @@ describe("Anthropic", () => {
     })
   }
 
-  it.effect("says all of a request, in turns that alternate", () =>
+  it.effect("encodes all of a request, in alternating turns", () =>
     Effect.gen(function* () {
       const { body: least } = yield* call({})
       assert.deepStrictEqual(least, {
@@ -177,7 +177,7 @@ describe("Anthropic", () => {
     }),
   )
 
-  it.effect("lets a model think before it answers, but not between calls of tools", () =>
+  it.effect("allows thinking before an answer, but not between tool calls", () =>
     Effect.gen(function* () {
       const request = ask({ temperature: 0.2, topP: 0.5, maxOutputTokens: 100 })
       const { body } = yield* call({}, request, { thinkingBudget: 2000 })
@@ -196,7 +196,7 @@ describe("Anthropic", () => {
     }),
   )
 
-  it.effect("gives JSON of a form, as Effect's LanguageModel asks for it", () =>
+  it.effect("gives JSON of a schema to Effect's LanguageModel", () =>
     Effect.gen(function* () {
       const server = yield* serve({
         say: ({ tool_choice }) => ({
@@ -213,7 +213,7 @@ describe("Anthropic", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer)),
   )
 
-  it.effect("sends its key as this protocol wants it, and asks for it by its name", () =>
+  it.effect("sends the key in this protocol's header, and names a missing one", () =>
     Effect.gen(function* () {
       const { asked } = yield* call({ key: "k-1" }, ask(), { apiKey: Redacted.make("k-1") })
       assert.deepStrictEqual([asked[0].headers["x-api-key"], asked[0].headers.authorization], ["k-1", undefined])
@@ -221,13 +221,13 @@ describe("Anthropic", () => {
       assert.strictEqual(wrong.reason, "unauthorised")
       assert.notInclude(wrong.message, "k-2")
       const missing = yield* Effect.flip(Anthropic.make({ model: "m" })).pipe(Effect.provide(FetchHttpClient.layer))
-      assert.match(missing.message, /^m: no key: expected ANTHROPIC_API_KEY in the environment/)
+      assert.match(missing.message, /^m: no key; set the environment variable ANTHROPIC_API_KEY/)
     }).pipe(
       Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({ OPENAI_API_KEY: "k-1" })),
     ),
   )
 
-  it.effect("follows nobody elsewhere, where its key would go, too", () =>
+  it.effect("does not follow redirections, which would send the key elsewhere", () =>
     Effect.gen(function* () {
       const elsewhere = yield* serve({})
       const location = `${elsewhere.url}/v1/messages`
@@ -239,7 +239,7 @@ describe("Anthropic", () => {
     }),
   )
 
-  it.effect("tells what may pass from what may not", () =>
+  it.effect("distinguishes temporary failures from permanent ones", () =>
     Effect.gen(function* () {
       const status = (status: number, type: string): Fault => ({
         kind: "status",
@@ -270,14 +270,14 @@ describe("Anthropic", () => {
     }),
   )
 
-  it.effect("leaves a server that hangs when its time is over", () =>
+  it.effect("gives up on a server that hangs at the time limit", () =>
     Effect.gen(function* () {
       const server = yield* serve({ fault: () => ({ kind: "hung" }) })
       const lm = yield* opened(server, { timeoutS: 60 })
       const asking = yield* Effect.forkChild(Effect.flip(lm.complete(ask())))
       yield* server.until(() => server.asked.length === 1)
       yield* TestClock.adjust("60 seconds")
-      assert.match((yield* Fiber.join(asking)).message, /gave no whole answer within 60 s/)
+      assert.match((yield* Fiber.join(asking)).message, /did not finish its answer within 60 s/)
       yield* server.until(() => server.left() === 1)
     }).pipe(Effect.provide(FetchHttpClient.layer)),
   )

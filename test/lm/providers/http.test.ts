@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { ask, failing, opened } from "../calls.ts"
 import { busy, type Fault, overloaded, serve } from "../server.ts"
 
-describe("a status that is no success", () => {
+describe("an error status", () => {
   const status = (status: number, body?: string, headers?: Readonly<Record<string, string>>): Fault => ({
     kind: "status",
     status,
@@ -12,7 +12,7 @@ describe("a status that is no success", () => {
     ...(headers === undefined ? {} : { headers }),
   })
 
-  it.effect("says whether to ask again", () =>
+  it.effect("says whether to retry", () =>
     Effect.gen(function* () {
       const expected: Readonly<Record<string, ReadonlyArray<number>>> = {
         unauthorised: [401, 403],
@@ -27,7 +27,7 @@ describe("a status that is no success", () => {
     }),
   )
 
-  it.effect("says when to ask again, where the server does", () =>
+  it.effect("gives the delay that the server asks for", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.parse("2026-11-21T10:00:00Z"))
       const after = (headers?: Readonly<Record<string, string>>) =>
@@ -44,7 +44,7 @@ describe("a status that is no success", () => {
     }),
   )
 
-  it.effect("is told in one line, in the server's own words", () =>
+  it.effect("becomes one line with the server's own message", () =>
     Effect.gen(function* () {
       const said: ReadonlyArray<readonly [string, string]> = [
         ['{"error":{"message":"Too long:\\n 9 tokens"}}', ": Too long:; 9 tokens"],
@@ -64,13 +64,13 @@ describe("a status that is no success", () => {
     }),
   )
 
-  it.effect("says who can't be reached", () =>
+  it.effect("names the address that cannot be reached", () =>
     Effect.gen(function* () {
       const server = yield* Effect.scoped(serve())
       const lm = yield* opened(server)
       const error = yield* Effect.flip(lm.complete(ask()))
       assert.strictEqual(error.reason, "unavailable")
-      assert.strictEqual(error.message, `m: ${server.url}/v1/chat/completions can't be reached: ECONNREFUSED`)
+      assert.strictEqual(error.message, `m: ${server.url}/v1/chat/completions cannot be reached: ECONNREFUSED`)
     }),
   )
 })

@@ -12,7 +12,7 @@ describe("keys", () => {
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(variables))
   const sent = ({ asked }: { readonly asked: Server["asked"] }) => asked[0].headers.authorization
 
-  it.effect("are sent where they are said, by themselves or by the name of a variable", () =>
+  it.effect("come from the config, directly or by the name of a variable", () =>
     Effect.gen(function* () {
       const server = { key: "k-1" }
       const apiKey = (key: string) => ({ apiKey: Redacted.make(key) })
@@ -24,7 +24,7 @@ describe("keys", () => {
     }),
   )
 
-  it.effect("go to nobody whom they aren't for", () =>
+  it.effect("are sent only to the servers that they are for", () =>
     Effect.gen(function* () {
       const keys = { OPENAI_API_KEY: secret, GOOGLE_API_KEY: secret, ANTHROPIC_API_KEY: secret }
       assert.isUndefined(sent(yield* call({}).pipe(env(keys))))
@@ -33,7 +33,7 @@ describe("keys", () => {
     }),
   )
 
-  it.effect("are asked for at once, each by its name, where a server wants one", () =>
+  it.effect("are required at once, by name, if the server needs one", () =>
     Effect.gen(function* () {
       const missing = (options: Partial<OpenAi.OpenAiOptions>) =>
         OpenAi.make({ model: "m", ...options }).pipe(
@@ -45,31 +45,34 @@ describe("keys", () => {
       assert.deepStrictEqual([openAi.reason, openAi.attempts], ["unauthorised", 0])
       assert.strictEqual(
         openAi.message,
-        "m: no key: expected OPENAI_API_KEY in the environment, or api_key: ${NAME} with the name of another variable",
+        "m: no key; set the environment variable OPENAI_API_KEY, or api_key: ${NAME} to use another variable",
       )
-      assert.match((yield* missing({ baseUrl: `${OpenAi.geminiUrl}/` })).message, /expected GOOGLE_API_KEY in/)
+      assert.match(
+        (yield* missing({ baseUrl: `${OpenAi.geminiUrl}/` })).message,
+        /set the environment variable GOOGLE_API_KEY/,
+      )
       assert.strictEqual(
         (yield* missing({ apiKey: Redacted.make("${MINE}") })).message,
-        "m: api_key: expected MINE in the environment, found none",
+        "m: api_key: the environment variable MINE is not set",
       )
     }),
   )
 
-  it.effect("that are wrong fail at once, by one clear line that has no key in it", () =>
+  it.effect("that are wrong fail at once, in one line without the key", () =>
     Effect.gen(function* () {
       const wrong = Redacted.make(secret)
       const error = yield* Effect.flip(call({ key: "right" }, ask(), { apiKey: wrong }))
       assert.strictEqual(error.reason, "unauthorised")
       assert.match(
         error.message,
-        /^m: \S+ answered 401: Incorrect API key provided: <redacted>\.; Find yours in your account\.; the key is that of api_key$/,
+        /^m: \S+ answered 401: Incorrect API key provided: <redacted>\.; Find yours in your account\.; the key came from api_key$/,
       )
       const none = yield* Effect.flip(call({ key: "right" }))
-      assert.match(none.message, /; no key was sent: api_key: \$\{NAME\} sends one$/)
+      assert.match(none.message, /; no key was sent, set api_key: \$\{NAME\} to send one$/)
     }),
   )
 
-  it.effect("are in nothing that can be printed, whatever goes wrong", () =>
+  it.effect("appear in nothing that is printed, whatever fails", () =>
     Effect.gen(function* () {
       const said = `{"error":{"message":"Bearer ${secret} and ${secret} are wrong"}}`
       const kinds: ReadonlyArray<Fault> = [
@@ -101,7 +104,7 @@ describe("keys", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer)),
   )
 
-  it.effect("are in no trace, and a server is told of none", () =>
+  it.effect("appear in no trace, and servers get no trace ids", () =>
     Effect.gen(function* () {
       const spans: Array<string> = []
       const tracer = Tracer.make({

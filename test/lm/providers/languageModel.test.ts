@@ -50,7 +50,7 @@ const completion: Completion = {
 }
 
 describe("Lms.fromLanguageModel", () => {
-  it.effect("loses nothing of a request nor of a completion on the way through Effect's words", () =>
+  it.effect("loses nothing of a request or a completion on the way through Effect's LanguageModel", () =>
     Effect.gen(function* () {
       const seen: Array<LmRequest> = []
       const answer = yield* Lm.complete(request).pipe(
@@ -66,14 +66,14 @@ describe("Lms.fromLanguageModel", () => {
     }),
   )
 
-  it.effect("works without tools, and where a model calls one that nobody offered", () =>
+  it.effect("works without tools, and if the model calls an unknown tool", () =>
     Effect.gen(function* () {
       const answer = yield* Lm.complete({ ...request, tools: [], toolChoice: "auto" })
       assert.deepStrictEqual(answer, completion)
     }).pipe(Effect.provide(through(() => completion))),
   )
 
-  it.effect("takes what a filter withheld for a failure", () =>
+  it.effect("fails if a filter withholds the answer", () =>
     Effect.gen(function* () {
       const filtered = through(() => ({ content: "Hel", finishReason: "content_filter" }))
       const error = yield* Effect.flip(Effect.provide(Lm.complete({ ...request, tools: [] }), filtered))
@@ -81,7 +81,7 @@ describe("Lms.fromLanguageModel", () => {
     }),
   )
 
-  it.effect("keeps apart what a call can fail by", () =>
+  it.effect("distinguishes the kinds of failures", () =>
     Effect.gen(function* () {
       const reasons = ["unauthorised", "rejected", "unavailable", "malformed", "refused"] as const
       for (const reason of reasons) {
@@ -105,7 +105,7 @@ describe("Lms.fromLanguageModel", () => {
     }),
   )
 
-  it.effect("asks a model of somebody else, which says less", () => {
+  it.effect("works with another implementation, which reports less", () => {
     const parts: Array<Response.PartEncoded> = [
       { type: "text", text: "Hel" },
       { type: "text", text: "lo" },
@@ -138,7 +138,7 @@ describe("Lms.fromLanguageModel", () => {
     }).pipe(Effect.provide(Lms.fromLanguageModel.pipe(Layer.provide(theirs))))
   })
 
-  it.effect("streams what comes at once in the parts that Effect knows", () =>
+  it.effect("streams a whole answer as Effect's parts", () =>
     Effect.gen(function* () {
       const parts = yield* Stream.runCollect(LanguageModel.streamText({ prompt: "Hi" }))
       assert.deepStrictEqual(

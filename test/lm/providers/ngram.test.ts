@@ -41,7 +41,7 @@ const quiz = (question: string, answer: string): TextEnv.TextEnv =>
   })
 
 describe("ngram", () => {
-  it("learns from rewards alone what to answer, the same whenever it is tried", () => {
+  it("learns the right answers from rewards alone, reproducibly", () => {
     const train = () => {
       const model = Ngram.make({ answers })
       const right: Array<number> = []
@@ -90,7 +90,7 @@ describe("ngram", () => {
     }),
   )
 
-  it("uses for a new question what its words meant in others", () => {
+  it("generalises to new questions from their words", () => {
     const model = Ngram.make({ answers })
     const lessons = questions.map(([question, answer]) => {
       const { promptIds } = traceOf(say(model, question))
@@ -104,7 +104,7 @@ describe("ngram", () => {
     assert.strictEqual(say(model, history, { temperature: 0 }).content, "grass")
   })
 
-  it("learns to write by imitation, letter by letter", () => {
+  it("learns to write by imitation, character by character", () => {
     const model = Ngram.make()
     const text = "Hello, world."
     const { promptIds } = traceOf(say(model, "Hi", { maxOutputTokens: 1 }))
@@ -115,14 +115,14 @@ describe("ngram", () => {
     assert.deepStrictEqual([content, finishReason], [text, "stop"])
   })
 
-  it("unlearns what weighs less than nothing", () => {
+  it("makes samples of negative weight less likely", () => {
     const model = Ngram.make({ answers: ["left", "right"] })
     const completion = say(model, "Where?")
     for (let times = 0; times < 10; times++) model.learn([Ngram.sample(traceOf(completion), -1)])
     assert.notStrictEqual(say(model, "Where?", { temperature: 0 }).content, completion.content)
   })
 
-  it("learns from several turns as from each of them", () => {
+  it("learns from several turns as from each alone", () => {
     const first = Ngram.make({ answers: ["a", "b"] })
     const one = traceOf(say(first, "one"))
     const two = traceOf(
@@ -147,7 +147,7 @@ describe("ngram", () => {
     assert.deepStrictEqual(first.snapshot(), second.snapshot())
   })
 
-  it("gives log-probabilities of what it samples, as often as it samples it", () => {
+  it("samples answers as often as their log-probabilities say", () => {
     const model = Ngram.make({ answers: ["left", "right", "up"] })
     model.learn([Ngram.sample(traceOf(say(model, "Where?")), 1)])
     for (const more of [{}, { temperature: 0.5 }, { topP: 0.6 }]) {
@@ -169,7 +169,7 @@ describe("ngram", () => {
     }
   })
 
-  it("is surer of itself where it is colder", () => {
+  it("is more certain at a lower temperature", () => {
     const model = Ngram.make({ answers: ["left", "right"] })
     model.learn([Ngram.sample(traceOf(say(model, "Where?")), 1)])
     const odds = (temperature: number) => {
@@ -180,7 +180,7 @@ describe("ngram", () => {
     assert.closeTo(odds(0.5), 2 * odds(1), 1e-9)
   })
 
-  it("says what is the same tokens again when it is read", () => {
+  it("generates text that encodes to the same tokens", () => {
     for (const [model, how] of [
       [Ngram.make(), { maxOutputTokens: 40 }],
       [Ngram.make({ vocabulary: ["yes", "no", "maybe"] }), { maxOutputTokens: 12 }],
@@ -205,7 +205,7 @@ describe("ngram", () => {
     }
   })
 
-  it("says so where it was cut off", () => {
+  it("reports that an answer was cut off", () => {
     const model = Ngram.make({ vocabulary: ["yes", "no"] })
     const reasons = [1, 2, 3, 4, 5, 6].map((seed) => {
       const { content, finishReason, tokens } = say(model, "?", { seed, maxOutputTokens: 2 })
@@ -215,7 +215,7 @@ describe("ngram", () => {
     assert.deepStrictEqual([...new Set(reasons)].sort(), ["length", "stop"])
   })
 
-  it.effect("is the same after it was written and read, and says which file is none", () =>
+  it.effect("survives being saved and read, and names a file that is no model", () =>
     Effect.gen(function* () {
       const model = Ngram.make({ answers, order: 2 })
       for (let seed = 0; seed < 30; seed++) {
@@ -228,7 +228,7 @@ describe("ngram", () => {
         assert.deepStrictEqual(say(again, question, { seed }), say(model, question, { seed }))
       }
       const none = yield* Effect.flip(Ngram.read("{", "m.json"))
-      assert.match(none.message, /^m\.json: expected the JSON of a model: /)
+      assert.match(none.message, /^m\.json: not the JSON of a model: /)
       const other = yield* Effect.flip(Ngram.read('{"kind":"other"}', "m.json"))
       assert.match(other.message, /^m\.json: kind: expected "effect-rl\/ngram", found "other"/)
       const empty = yield* Effect.flip(Ngram.read(JSON.stringify({ ...model.snapshot(), answers: [] }), "m.json"))

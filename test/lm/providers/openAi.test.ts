@@ -14,7 +14,7 @@ const look = { name: "look", description: "Looks.", parameters: { type: "object"
 describe("OpenAi", () => {
   for (const streaming of [false, true]) {
     describe(streaming ? "streamed" : "at once", () => {
-      it.effect("gives what was said, why it ended, and what it took", () =>
+      it.effect("gives content, finish reason and usage", () =>
         Effect.gen(function* () {
           const { completion } = yield* call({ say: () => "Hello there, ünïcode 👋." }, ask(), { streaming })
           assert.deepStrictEqual(completion, {
@@ -29,7 +29,7 @@ describe("OpenAi", () => {
         }),
       )
 
-      it.effect("keeps why it ended", () =>
+      it.effect("keeps the finish reason", () =>
         Effect.gen(function* () {
           const ends: ReadonlyArray<readonly [string, string]> = [
             ["length", "length"],
@@ -42,7 +42,7 @@ describe("OpenAi", () => {
         }),
       )
 
-      it.effect("gives the tools that are called, each whole", () =>
+      it.effect("gives complete tool calls", () =>
         Effect.gen(function* () {
           const toolCalls = [
             { id: "a", name: "look", arguments: '{"at": "the sky"}' },
@@ -58,7 +58,7 @@ describe("OpenAi", () => {
         }),
       )
 
-      it.effect("takes what is no answer for a failure", () =>
+      it.effect("fails on a completion that is not an answer", () =>
         Effect.gen(function* () {
           const failed = (say: Answer) => Effect.flip(call({ say: () => say }, ask(), { streaming }))
           const empty = yield* failed({ content: null })
@@ -67,12 +67,12 @@ describe("OpenAi", () => {
           assert.deepStrictEqual(empty.usage, { inputTokens: 40, outputTokens: 0, reasoningTokens: 0 })
           assert.match(
             empty.message,
-            /: the answer holds nothing \(finished by stop\); expected text, or a call of a tool$/,
+            /: the answer is empty \(finish reason stop\); expected a text or a call of a tool$/,
           )
           for (const content of ["Hel", null]) {
             const filtered = yield* failed({ content, finish: "content_filter" })
             assert.strictEqual(filtered.reason, "refused")
-            assert.match(filtered.message, /: the answer was withheld or broken off by a filter \(content_filter\)$/)
+            assert.match(filtered.message, /: a filter withheld the answer or a part of it \(content_filter\)$/)
           }
           const declined = yield* failed({ content: null, refusal: "I can't do that." })
           assert.strictEqual(declined.reason, "refused")
@@ -100,7 +100,7 @@ describe("OpenAi", () => {
         }),
       )
 
-      it.effect("asks llama.cpp for the tokens of the prompt, too", () =>
+      it.effect("asks llama.cpp for the tokens of the prompt", () =>
         Effect.gen(function* () {
           const { completion, asked } = yield* call({ say: () => "Hi", as: "llama.cpp" }, ask({ traceTokens: true }), {
             streaming,
@@ -118,32 +118,32 @@ describe("OpenAi", () => {
         }),
       )
 
-      it.effect("gives no trace where a server gives no ids", () =>
+      it.effect("gives no trace if the server gives no ids", () =>
         Effect.gen(function* () {
           const { completion } = yield* call({ as: "openai" }, ask({ traceTokens: true }), { streaming })
           assert.deepStrictEqual([completion.content, completion.tokens], ["Hello", null])
         }),
       )
 
-      it.effect("a connection that breaks in the middle is worth another try", () =>
+      it.effect("retries after a connection that breaks within an answer", () =>
         Effect.gen(function* () {
           const dropped = yield* failing({ kind: "dropped" }, { streaming })
           assert.strictEqual(dropped.reason, "unavailable")
           assert.match(dropped.message, /stopped in the middle of its answer/)
           const reset = yield* failing({ kind: "reset" }, { streaming })
           assert.strictEqual(reset.reason, "unavailable")
-          assert.match(reset.message, /can't be reached/)
+          assert.match(reset.message, /cannot be reached/)
         }),
       )
 
-      it.effect("half an answer is none, even where the connection ends as it should", () =>
+      it.effect("refuses half an answer, even if the connection closes properly", () =>
         Effect.gen(function* () {
           const error = yield* failing({ kind: "garbled" }, { streaming })
           assert.strictEqual(error.reason, streaming ? "unavailable" : "malformed")
         }),
       )
 
-      it.effect("what isn't an answer is malformed", () =>
+      it.effect("reports what cannot be decoded as malformed", () =>
         Effect.gen(function* () {
           const bodies = [
             '{"choices":[]}',
@@ -156,12 +156,12 @@ describe("OpenAi", () => {
           for (const body of streaming ? ["data: {]\n\n", "data: {}\n\n"] : bodies) {
             const error = yield* failing({ kind: "body", body }, { streaming })
             assert.strictEqual(error.reason, "malformed", body)
-            assert.match(error.message, /can't be read: .*, found "/)
+            assert.match(error.message, /cannot read the answer: .*, found "/)
           }
         }),
       )
 
-      it.effect("a failure that comes with 200 is a failure", () =>
+      it.effect("recognises a failure in the body of a 200", () =>
         Effect.gen(function* () {
           const told = (error: unknown): Fault => ({
             kind: "body",
@@ -174,7 +174,7 @@ describe("OpenAi", () => {
         }),
       )
 
-      it.effect("a server that hangs is left when its time is over", () =>
+      it.effect("gives up on a server that hangs at the time limit", () =>
         Effect.gen(function* () {
           for (const [kind, client] of [
             ["hung", FetchHttpClient.layer],
@@ -190,13 +190,13 @@ describe("OpenAi", () => {
             yield* TestClock.adjust("1 second")
             const error = yield* Fiber.join(asking)
             assert.strictEqual(error.reason, "unavailable")
-            assert.match(error.message, /^m: \S+ gave no whole answer within 900 s \(timeout_s\)$/)
+            assert.match(error.message, /^m: \S+ did not finish its answer within 900 s \(timeout_s\)$/)
             yield* server.until(() => server.left() === 1)
           }
         }),
       )
 
-      it.effect("a call that is interrupted ends its connection", () =>
+      it.effect("closes the connection of an interrupted call", () =>
         Effect.gen(function* () {
           const server = yield* serve({ fault: () => ({ kind: "stalled" }) })
           const lm = yield* opened(server, { streaming })
@@ -209,7 +209,7 @@ describe("OpenAi", () => {
     })
   }
 
-  it.effect("counts what it took where the last piece tells of nothing else", () =>
+  it.effect("reads the usage from a last piece without choices", () =>
     Effect.gen(function* () {
       const said = { choices: [{ delta: { content: "Hi" }, finish_reason: "stop" }] }
       const usage = { usage: { prompt_tokens: 3, completion_tokens: 2 } }
@@ -222,14 +222,14 @@ describe("OpenAi", () => {
     }),
   )
 
-  it.live("waits for a server that is slow", () =>
+  it.live("waits for a slow server", () =>
     Effect.gen(function* () {
       const { completion } = yield* call({ fault: () => ({ kind: "slow", milliseconds: 30 }) })
       assert.strictEqual(completion.content, "Hello")
     }),
   )
 
-  it.effect("says all of a request, and nothing of what it leaves open", () =>
+  it.effect("encodes all settings of a request, and leaves out those that are null", () =>
     Effect.gen(function* () {
       const server = yield* serve()
       const lm = yield* opened(server, { extra: { top_k: 3 } })
@@ -285,7 +285,7 @@ describe("OpenAi", () => {
     }),
   )
 
-  it.effect("speaks to models that think as they want it", () =>
+  it.effect("adapts requests to reasoning models", () =>
     Effect.gen(function* () {
       for (const model of ["o1", "o3-mini", "openai/o4-mini", "ft:o4-mini:us::1", "gpt-5-nano"]) {
         const { asked } = yield* call({}, ask({ model, temperature: 0.2, topP: 0.5, maxOutputTokens: 9 }))
@@ -297,7 +297,7 @@ describe("OpenAi", () => {
     }),
   )
 
-  it.effect("gives calls without an id one of their own", () =>
+  it.effect("gives calls without an id a unique one", () =>
     Effect.gen(function* () {
       const toolCalls = [
         { id: "", name: "look", arguments: "" },
@@ -314,7 +314,7 @@ describe("OpenAi", () => {
     }),
   )
 
-  it.effect("as Effect's LanguageModel, streams what is said as it comes, then what is called", () =>
+  it.effect("as Effect's LanguageModel, streams text as it arrives, then the calls", () =>
     Effect.gen(function* () {
       const toolCalls = [{ id: "a", name: "look", arguments: '{"at":"sky"}' }]
       const server = yield* serve({
@@ -339,7 +339,7 @@ describe("OpenAi", () => {
     }),
   )
 
-  it.effect("tells the address that can't be", () =>
+  it.effect("names an invalid address", () =>
     Effect.gen(function* () {
       for (const baseUrl of ["localhost:8000", "file:///x", "nowhere"]) {
         const error = yield* Effect.flip(OpenAi.make({ model: "m", baseUrl }))
@@ -351,7 +351,7 @@ describe("OpenAi", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer)),
   )
 
-  it.effect("knows OpenAI's and Gemini's own addresses: whose key, and what they don't take", () =>
+  it.effect("recognises OpenAI's and Gemini's addresses: their keys, and the fields that they refuse", () =>
     Effect.gen(function* () {
       const sent: Array<readonly [string, string | undefined, unknown]> = []
       const client = HttpClient.make((request, url) => {

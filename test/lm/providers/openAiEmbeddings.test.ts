@@ -38,7 +38,7 @@ const asking = (
 const busy = () => new Response('{"error":{"message":"Too fast."}}', { status: 429 })
 
 describe("OpenAiEmbeddings", () => {
-  it.effect("gives a vector a text, in their order, in calls that are not too large", () =>
+  it.effect("gives a vector for each text, in order, in batches", () =>
     Effect.gen(function* () {
       const { sent, embedding } = asking(vectors, ["a", "bb", "ccc"], { batch: 2, apiKey: Redacted.make("k") })
       const made = yield* embedding
@@ -60,7 +60,7 @@ describe("OpenAiEmbeddings", () => {
     }),
   )
 
-  it.effect("gives OpenAI's key to OpenAI alone", () =>
+  it.effect("sends OpenAI's key to OpenAI only", () =>
     Effect.gen(function* () {
       const there = asking(vectors, ["a"], { baseUrl: null })
       yield* there.embedding
@@ -74,7 +74,7 @@ describe("OpenAiEmbeddings", () => {
     }),
   )
 
-  it.effect("asks again after a failure that may pass, and not for ever", () =>
+  it.effect("retries temporary failures, a limited number of times", () =>
     Effect.gen(function* () {
       const passing = asking((body, call) => (call < 3 ? busy() : vectors(body)), ["a"])
       const fiber = yield* Effect.forkChild(passing.embedding)
@@ -95,7 +95,7 @@ describe("OpenAiEmbeddings", () => {
     }),
   )
 
-  it.effect("takes no answer that isn't whole, and no refusal for one that may pass", () =>
+  it.effect("refuses incomplete answers, and does not retry a refusal", () =>
     Effect.gen(function* () {
       const answers: ReadonlyArray<readonly [() => Response, string]> = [
         [() => Response.json({ data: [{ index: 0, embedding: [1] }] }), "exhausted"],

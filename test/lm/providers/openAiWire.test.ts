@@ -12,7 +12,7 @@ const named = (name: string, said = "") => ({ function: { name, arguments: said 
 const more = (said: string) => ({ function: { arguments: said } })
 
 describe("calls in pieces", () => {
-  it("are told apart by their indices, whatever order their pieces have", () => {
+  it("are distinguished by their indices, in any order of their pieces", () => {
     const found = calls(
       [{ index: 0, id: "a", ...named("look") }],
       [{ index: 1, id: "b", ...named("go") }],
@@ -28,7 +28,7 @@ describe("calls in pieces", () => {
     ])
   })
 
-  it("are told apart by their ids, where all have one index or none has any", () => {
+  it("are distinguished by their ids if their indices are equal or missing", () => {
     const expected = [
       ["a", "look", "{}"],
       ["b", "go", "{1}"],
@@ -43,7 +43,7 @@ describe("calls in pieces", () => {
     }
   })
 
-  it("may repeat their id, and may be JSON that is no text", () => {
+  it("may repeat their id, and may have objects as arguments", () => {
     const found = calls(
       [{ index: 0, id: "a", ...named("look") }],
       [{ index: 0, id: "a", function: { arguments: { at: 1 } } }],
@@ -51,21 +51,21 @@ describe("calls in pieces", () => {
     assert.deepStrictEqual(found, [["a", "look", '{"at":1}']])
   })
 
-  it("at once are each its own, even without ids", () => {
+  it("that arrive all at once are separate, even without ids", () => {
     const into = gathered()
     gather(into, { choices: [{ message: { tool_calls: [named("look", "{}"), named("look", "{}")] } }] })
     assert.strictEqual(completionOf(ask(), into).toolCalls.length, 2)
   })
 })
 
-describe("what is said", () => {
+describe("the content of an answer", () => {
   const said = (message: Delta) => {
     const into = gathered()
     gather(into, { choices: [{ message, finish_reason: "stop" }] })
     return completionOf(ask(), into).content
   }
 
-  it("may be in parts, and is no refusal", () => {
+  it("may consist of parts, and is no refusal", () => {
     assert.strictEqual(said({ content: [{ text: "Hel" }, {}, { text: "lo" }] }), "Hello")
     assert.strictEqual(said({ content: null, refusal: "I won't." }), "")
     assert.strictEqual(said({ content: "I will.", refusal: null }), "I will.")
@@ -82,7 +82,7 @@ describe("tokens", () => {
     logprobs: { content: all.map((logprob) => ({ logprob })) },
   })
 
-  it("are found wherever servers put them", () => {
+  it("are found in all places where servers put them", () => {
     const expected = { promptIds: [1], completionIds: [2, 3], logprobs: [-1, -2] }
     const ids = { token_ids: [2, 3], ...logprobs(-1, -2) }
     assert.deepStrictEqual(traced(ids, { prompt_token_ids: [1] }), expected)
@@ -91,7 +91,7 @@ describe("tokens", () => {
     assert.deepStrictEqual(traced({ message, ...logprobs(-1, -2) }), expected)
   })
 
-  it("have as many log-probabilities as there are, or none", () => {
+  it("have one log-probability each, or none", () => {
     const top = { prompt_token_ids: [1] }
     for (const all of [logprobs(-1), logprobs(-1, null), logprobs(-1, -2, -3), {}]) {
       assert.deepStrictEqual(traced({ token_ids: [2, 3], ...all }, top), {
@@ -102,7 +102,7 @@ describe("tokens", () => {
     }
   })
 
-  it("say what they stand for, where every one does, letters of several tokens with the last one", () => {
+  it("have texts if all of them do; a character of several tokens belongs to the last one", () => {
     const top = { prompt_token_ids: [1] }
     const content = [
       { logprob: -1, token: "caf", bytes: [99, 97, 102] },
@@ -116,7 +116,7 @@ describe("tokens", () => {
     assert.notProperty(traced({ ...ids, logprobs: { content: silent } }, top), "texts")
   })
 
-  it("are none where those of the prompt are missing, or those of some of what was said", () => {
+  it("are missing if those of the prompt or of a part of the answer are", () => {
     assert.isNull(traced({ token_ids: [2] }))
     const some = { logprobs: { content: [{ logprob: -1, id: 2 }, { logprob: -1 }] } }
     assert.isNull(traced(some, { prompt_token_ids: [1] }))

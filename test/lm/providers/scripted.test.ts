@@ -16,7 +16,7 @@ const ask = (...messages: ReadonlyArray<ChatMessage>): LmRequest => ({
 const user = (content: string): ChatMessage => ({ role: "user", content })
 
 describe("scripted", () => {
-  it.effect("answers with what the function says, and fills in the rest", () =>
+  it.effect("answers with the function's value, and fills in the rest", () =>
     Effect.gen(function* () {
       const completion = yield* Lm.complete(ask({ role: "system", content: "Be brief." }, user("What now?")))
       assert.deepStrictEqual(completion, {
@@ -31,7 +31,7 @@ describe("scripted", () => {
     }).pipe(Effect.provide(Scripted.layer(({ messages }) => `You said: ${messages.at(-1)?.content}`))),
   )
 
-  it.effect("takes its time on the clock, and can fail", () =>
+  it.effect("takes time on the clock, and can fail", () =>
     Effect.gen(function* () {
       const late = yield* Effect.forkChild(
         Lm.complete(ask(user("?"))).pipe(
@@ -50,7 +50,7 @@ describe("scripted", () => {
     }),
   )
 
-  it.effect("gives tokens of which the next prompt is a continuation", () =>
+  it.effect("gives tokens that the next prompt continues", () =>
     Effect.gen(function* () {
       const first = { ...ask(user("héllo")), traceTokens: true }
       const completion = yield* Lm.complete(first)
@@ -72,7 +72,7 @@ describe("scripted", () => {
 describe("scripted, as Effect's LanguageModel", () => {
   const Add = Tool.make("add", { parameters: Schema.Struct({ a: Schema.Number }), success: Schema.Number })
 
-  it.effect("answers, and tells what was asked", () =>
+  it.effect("answers, and passes the request to the function", () =>
     Effect.gen(function* () {
       let seen: LmRequest | undefined
       const script: Scripted.Script = (request) => {
@@ -108,7 +108,7 @@ describe("reader", () => {
     assert.strictEqual(answer("Q: The [sparrow] eats?"), "I don't know.")
   })
 
-  it("reads the target of the same question's feedback, whatever form it has", () => {
+  it("finds the target in the feedback on the same question, in any form", () => {
     for (const feedback of [
       'FEEDBACK: {"score":0,"target":"seeds","message":"Incorrect"}',
       "FEEDBACK: Incorrect. The correct answer is seeds.",
@@ -124,11 +124,11 @@ describe("reader", () => {
     )
   })
 
-  it("doesn't take another question's feedback for this one's", () => {
+  it("ignores the feedback on another question", () => {
     assert.strictEqual(answer(question, "OBSERVATION: Other?", "FEEDBACK: answer: 3", question), "I don't know.")
   })
 
-  it("answers a new question by the rule of a reflection, and states such rules", () => {
+  it("answers a new question by the rule of a reflection, and states rules", () => {
     const reflection = reader(
       ask(
         { role: "system", content: "Reflect on what happened." },

@@ -63,11 +63,15 @@ describe("a calendar", () => {
         ["move_event", { id: 7, day: "monday", start: 11 }, "There is no event with the id 7; list_events says which"],
         ["move_event", { id: 3, day: "monday", start: 16 }, "It can't be moved: events are between 9 and 17."],
         ["add_event", { title: "x", day: "monday", start: 10, hours: 1 }, `It can't be added: "dentist" (id 1)`],
-        ["add_event", { title: "x", day: "sunday", start: 10, hours: 1 }, "The arguments won't do: add_event: day: "],
+        [
+          "add_event",
+          { title: "x", day: "sunday", start: 10, hours: 1 },
+          "The arguments are invalid: add_event: day: ",
+        ],
         [
           "add_event",
           { title: "x", day: "monday", start: "ten", hours: 1 },
-          "The arguments won't do: add_event: start: ",
+          "The arguments are invalid: add_event: start: ",
         ],
         ["cancel_event", { id: 9 }, "There is no event with the id 9"],
       ]

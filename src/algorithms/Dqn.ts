@@ -5,14 +5,14 @@ import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
 import type { Batch } from "../learner/Batch.ts"
 import { build } from "../learner/build.ts"
 import { epsilonAt, epsilonGreedy, explorationFields } from "../learner/exploration.ts"
+import { Prioritised, replayFields } from "../learner/replay/fields.ts"
 import {
-  type Learning,
-  Prioritised,
   type ReplayColumns,
-  replayFields,
-  type Update,
-} from "../learner/replay/definition.ts"
-import { replayLearner } from "../learner/replay/ReplayLearner.ts"
+  replayExperience,
+  withPriorities,
+  withTargets,
+} from "../learner/replay/ReplayExperience.ts"
+import { type Learning, replayLearner, type Update } from "../learner/replay/ReplayLearner.ts"
 import { adamStep } from "../learner/replay/steps.ts"
 import { needsChoices } from "../learner/requirements.ts"
 import { doubleQValue, qLearningValue, tdTarget, valueOfAction, weightedMean } from "../losses/qLearning.ts"
@@ -20,6 +20,8 @@ import type { Actor } from "../model/Actor.ts"
 import { type QNetwork, qNetwork } from "../model/qNetwork.ts"
 import { networkFields, type Weights } from "../model/trunk.ts"
 import type { DqnOptions } from "./options/Dqn.ts"
+
+// --- Config ---
 
 /**
  * Deep Q-learning with a replay buffer (Mnih et al. 2015), and improvements that Rainbow (Hessel et al. 2018,
@@ -54,7 +56,9 @@ export const DqnConfig = Schema.Struct({
 })
 export type DqnConfig = typeof DqnConfig.Type
 
-/** Networks: the online network acts and learns; the target network is a copy of it, made every `updateTargetFreq` steps. */
+// --- Network and replay ---
+
+/** The online network acts and learns; the target network becomes a copy of it every `updateTargetFreq` env steps. */
 const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Task) {
   const actions = yield* needsChoices("dqn", task)
   const network = yield* build(() => qNetwork({ ...config, observationSpace: task.observationSpace, actions }))
@@ -69,24 +73,19 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Task) {
     }),
     greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
   }
-  return yield* replayLearner(
-    {
-      name: "dqn",
-      config,
-      actor,
-      exploration: (step) => epsilonAt(config, step, task.totalSteps),
-      networks: {},
-      targets: ["actor"],
-      copyTargetsEvery: config.updateTargetFreq,
-      scalars: { learningRate: config.learningRate },
-      noiseSize: 0,
-      update: (learning) => update(config, network, learning),
-    },
-    task,
-  )
+  const exploration = (step: number) => epsilonAt(config, step, task.totalSteps)
+  const experience = replayExperience({ name: "dqn", task, config, actor, exploration, networks: {} })
+  const targeted = withTargets(experience, ["actor"], { copyEvery: config.updateTargetFreq })
+  return yield* replayLearner(withPriorities(targeted, config.prioritised), {
+    scalars: { learningRate: config.learningRate },
+    noiseSize: 0,
+    update: (learning) => update(config, network, learning),
+  })
 })
 
-/** One gradient step on a batch: loss, then Adam. */
+// --- Targets and update ---
+
+/** One gradient step on a batch with Adam. */
 const update = (config: DqnConfig, network: QNetwork, learning: Learning<never, "actor", "learningRate">): Update => {
   const { batch, networks, targets, scalars } = learning
   const { loss, errors, metrics } = dqnLoss(config, network, {

@@ -9,8 +9,9 @@ import { adam } from "../graph/optimisers.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
 import { build } from "../learner/build.ts"
-import { type Learning, replayFields, type Update } from "../learner/replay/definition.ts"
-import { replayLearner } from "../learner/replay/ReplayLearner.ts"
+import { replayFields } from "../learner/replay/fields.ts"
+import { replayExperience, withTargets } from "../learner/replay/ReplayExperience.ts"
+import { type Learning, replayLearner, type Update } from "../learner/replay/ReplayLearner.ts"
 import { adamStep, polyak } from "../learner/replay/steps.ts"
 import { needsBoundedBox } from "../learner/requirements.ts"
 import { softPolicyLoss, softTarget, temperatureGradient, twinCriticLoss } from "../losses/twinCritics.ts"
@@ -20,6 +21,8 @@ import type { DensePolicy } from "../model/DensePolicy.ts"
 import { scaledActions } from "../model/scaledActions.ts"
 import { denseLayers, networkFields, trunk, type Weights } from "../model/trunk.ts"
 import type { SacOptions } from "./options/Sac.ts"
+
+// --- Config ---
 
 /**
  * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): a squashed Gaussian policy whose entropy adds to its
@@ -48,6 +51,9 @@ export const SacConfig = Schema.Struct({
 })
 export type SacConfig = typeof SacConfig.Type
 
+// --- Networks ---
+
+/** The bounds of log σ, as in the authors' code. */
 const lowestLogDeviation = -20
 const highestLogDeviation = 2
 
@@ -80,6 +86,8 @@ const denseActor = (config: SacConfig, space: Box): DensePolicy | undefined => {
   return { layers: [...dense.layers.slice(0, -1), last], head: "sample_and_squash", scaled: true }
 }
 
+// --- Acting and replay ---
+
 const setup = Effect.fnUntraced(function* (config: SacConfig, task: Task) {
   const actionSpace = yield* needsBoundedBox("sac", task)
   const nets = yield* build(() => networks(config, task, actionSpace))
@@ -96,24 +104,25 @@ const setup = Effect.fnUntraced(function* (config: SacConfig, task: Task) {
     }),
     greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations).mode()) }),
   }
-  return yield* replayLearner(
-    {
-      name: "sac",
-      config,
-      actor,
-      networks: { critic: nets.critics.parameters },
-      targets: ["critic"],
-      scalars: {
-        learningRate: config.learningRate,
-        criticLearningRate: config.criticLearningRate ?? config.learningRate,
-      },
-      // An action in the target and one in the policy's loss.
-      noiseSize: 2 * (2 * actionSize),
-      update: (learning) => update(config, nets, learning),
-    },
+  const experience = replayExperience({
+    name: "sac",
     task,
-  )
+    config,
+    actor,
+    networks: { critic: nets.critics.parameters },
+  })
+  return yield* replayLearner(withTargets(experience, ["critic"]), {
+    scalars: {
+      learningRate: config.learningRate,
+      criticLearningRate: config.criticLearningRate ?? config.learningRate,
+    },
+    // Each transition needs one action for its target and one for the actor's loss.
+    noiseSize: 2 * actor.noiseSize,
+    update: (learning) => update(config, nets, learning),
+  })
 })
+
+// --- Targets and update ---
 
 /** One gradient step on a batch, as in Algorithm 1 of the paper: critics, actor, temperature, target critics. */
 const update = (

@@ -8,8 +8,9 @@ import { add, clip, mean, mul, tanh } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
 import { build } from "../learner/build.ts"
-import { type Learning, replayFields, type Update } from "../learner/replay/definition.ts"
-import { replayLearner } from "../learner/replay/ReplayLearner.ts"
+import { replayFields } from "../learner/replay/fields.ts"
+import { replayExperience, withTargets } from "../learner/replay/ReplayExperience.ts"
+import { type Learning, replayLearner, type Update } from "../learner/replay/ReplayLearner.ts"
 import { adamStep, everyNth, polyak } from "../learner/replay/steps.ts"
 import { needsBoundedBox } from "../learner/requirements.ts"
 import { clippedDoubleQTarget, deterministicPolicyLoss, smoothedAction, twinCriticLoss } from "../losses/twinCritics.ts"
@@ -19,6 +20,8 @@ import type { DensePolicy } from "../model/DensePolicy.ts"
 import { scaledActions } from "../model/scaledActions.ts"
 import { denseLayers, networkFields, trunk, type Weights } from "../model/trunk.ts"
 import type { Td3Options } from "./options/Td3.ts"
+
+// --- Config ---
 
 /**
  * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): two critics of which the
@@ -46,6 +49,8 @@ export const Td3Config = Schema.Struct({
 })
 export type Td3Config = typeof Td3Config.Type
 
+// --- Networks ---
+
 /** The networks: an actor that outputs one action for each observation, and two critics. */
 const networks = (config: Td3Config, { observationSpace }: Task, actionSpace: Box) => {
   const size = sizeOf(actionSpace)
@@ -63,10 +68,13 @@ const networks = (config: Td3Config, { observationSpace }: Task, actionSpace: Bo
 }
 type Networks = ReturnType<typeof networks>
 
+/** The actor as dense layers, for exports as plain code. */
 const denseActor = (config: Td3Config, space: Box): DensePolicy | undefined => {
   const dense = denseLayers("actor", space, config, "tanh")
   return dense === undefined ? undefined : { ...dense, scaled: true }
 }
+
+// --- Acting and replay ---
 
 const setup = Effect.fnUntraced(function* (config: Td3Config, task: Task) {
   const actionSpace = yield* needsBoundedBox("td3", task)
@@ -84,20 +92,21 @@ const setup = Effect.fnUntraced(function* (config: Td3Config, task: Task) {
     },
     greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations)) }),
   }
-  return yield* replayLearner(
-    {
-      name: "td3",
-      config,
-      actor,
-      networks: { critic: nets.critics.parameters },
-      targets: ["actor", "critic"],
-      scalars: { learningRate: config.learningRate },
-      noiseSize: 2 * actionSize,
-      update: (learning) => update(config, nets, learning),
-    },
+  const experience = replayExperience({
+    name: "td3",
     task,
-  )
+    config,
+    actor,
+    networks: { critic: nets.critics.parameters },
+  })
+  return yield* replayLearner(withTargets(experience, ["actor", "critic"]), {
+    scalars: { learningRate: config.learningRate },
+    noiseSize: actor.noiseSize,
+    update: (learning) => update(config, nets, learning),
+  })
 })
+
+// --- Targets and update ---
 
 /** One gradient step on a batch, as in Algorithm 1 of the paper: critics; then, less often, actor and target networks. */
 const update = (

@@ -1,83 +1,122 @@
-import { Effect, Record, type Scope } from "effect"
+import { Effect, Record, type Scope, Struct } from "effect"
 import { Backend, type Program } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
-import { indicesFeed } from "../../graph/Program.ts"
+import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
 import { isImage } from "../../model/trunk.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Learner, NamedTensors, Position, SetupError, Task } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
-import { feedsOf } from "../Batch.ts"
+import { type Batch, feedsOf } from "../Batch.ts"
 import { build } from "../build.ts"
+import { netOf } from "../descent.ts"
 import { drive, type Steps } from "../drive.ts"
-import { floatsOf, learnerPolicy, onnxPolicy, restoreState, statesOf } from "../learnerState.ts"
-import { actSpec, policySpec } from "../programs.ts"
+import { learnerPolicy, onnxPolicy, restoreState, statesOf } from "../learnerState.ts"
+import { actSpec, batchSpec, policySpec } from "../programs.ts"
 import { randomActions } from "../randomActions.ts"
-import { type PerNetwork, replayColumns, type ReplayConfig, type ReplayDefinition } from "./definition.ts"
-import { errorsOutput, targetOf, updateSpec } from "./updateProgram.ts"
+import type { ReplayConfig } from "./fields.ts"
 import { makeReplay, type Replay, replayBytes, type ReplayOptions } from "./Replay.ts"
-import { prioritisedSampler, type Sampler, uniformSampler } from "./Sampler.ts"
+import { type ReplayColumns, replayColumns, type ReplayExperience } from "./ReplayExperience.ts"
+import type { Sampler } from "./Sampler.ts"
+import type { NamedNet, NextStates } from "./steps.ts"
 import { tooLarge } from "./storage.ts"
 
+/** What an update learns from: a batch of transitions, and the networks as they are before it. */
+export interface Learning<Name extends string, Target extends Name | "actor", Scalar extends string> {
+  readonly batch: Batch<ReplayColumns>
+  readonly networks: PerNetwork<Name, NamedNet>
+  readonly targets: Pick<PerNetwork<Name, NamedNet>, Target>
+  readonly scalars: Readonly<Record<Scalar, Tensor>>
+}
+
+/** A value for the actor and for each other network. */
+export type PerNetwork<Name extends string, A> = Readonly<Record<Name | "actor", A>>
+
+/** What an update computes. */
+export interface Update {
+  /** The next weights of networks and target networks, and the next states of optimisers. */
+  readonly states: NextStates
+  readonly metrics: Readonly<Record<string, Tensor>>
+  /** The error of each transition, for an experience `withPriorities`. */
+  readonly errors?: Tensor
+}
+
+/** How a replay learner learns from a batch. `Scalar` are the names of numbers that it reads, such as learning rates. */
+export interface UpdateOptions<Name extends string, Target extends Name | "actor", Scalar extends string> {
+  readonly scalars: Readonly<Record<Scalar, number>>
+  /** How many uniform random numbers an update needs for each transition. */
+  readonly noiseSize: number
+  readonly update: (at: Learning<Name, Target, Scalar>) => Update
+}
+
 /**
- * Makes a learner that collects transitions in a replay buffer and learns from batches that it draws from there: DQN, SAC
- * and TD3. In each iteration it takes `trainEvery` env steps (`rollout`), then does `gradientSteps` steps (`update`).
+ * Makes a learner that stores env steps in a replay buffer and learns from batches that it draws from there: DQN, SAC and
+ * TD3. In each iteration it acts for `trainEvery` env steps, then updates its networks with `gradientSteps` batches.
  */
 export const replayLearner = Effect.fnUntraced(function* <N extends string, T extends N | "actor", S extends string>(
-  definition: ReplayDefinition<N, T, S>,
-  task: Task,
+  experience: ReplayExperience<N, T>,
+  options: UpdateOptions<N, T, S>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
-  const { name, config, actor, networks, targets, scalars, exploration } = definition
-  const options = yield* checkedOptions(name, config, task)
+  const { name, task, config, actor, exploration, networks, targets, copyTargetsEvery } = experience
+  const replayOptions = yield* checkedReplayOptions(experience)
+
+  // The programs.
   const backend = yield* Backend
   const layouts: PerNetwork<N, Layout> = { actor: layout(actor.parameters), ...Record.map(networks, layout) }
-  const nets = Record.keys(layouts)
+  const names = Record.keys(layouts)
   const acting = { name, task, actor, layout: layouts.actor, explores: exploration !== undefined }
   const act = yield* backend.compile(yield* build(() => actSpec(acting)))
-  const spec = yield* build(() => updateSpec(definition, layouts, task))
+  const spec = yield* build(() => updateSpec(experience, options, layouts))
   const update = yield* backend.compile(spec)
-  /** Everything that the update keeps but the weights: the optimisers' states and the target networks. */
-  const optimiser = statesOf(update, spec, nets)
+  /** The states of the update that are not weights: those of optimisers and target networks. */
+  const optimiser = statesOf(update, spec, names)
 
-  const copyTargets = Effect.forEach(targets, (net) =>
-    Effect.flatMap(update.read(net), (theta) => update.write(targetOf(net), theta)),
+  // The first weights.
+  const copyTargets = Effect.forEach(
+    targets,
+    (key) => Effect.flatMap(update.read(key), (theta) => update.write(targetOf(key), theta)),
+    { discard: true },
   )
-  const copyWeightsToActor = Effect.flatMap(update.read("actor"), (theta) => act.write("theta", theta))
-  for (const net of nets) yield* update.write(net, layouts[net].initialise(stream(task.seed, "weights", net)))
+  const copyToActing = Effect.flatMap(update.read("actor"), (theta) => act.write("theta", theta))
+  for (const key of names) yield* update.write(key, layouts[key].initialise(stream(task.seed, "weights", key)))
   yield* copyTargets
-  yield* copyWeightsToActor
-  for (const [key, value] of Object.entries<number>(scalars)) update.feeds[key][0] = value
+  yield* copyToActing
+  for (const [key, value] of Object.entries<number>(options.scalars)) update.feeds[key][0] = value
 
-  const replay = makeReplay(options)
-  const sampler = samplerOf(config, task, replay, update)
+  const replay = makeReplay(replayOptions)
+  const sampler = experience.sampling.start({ replay, task, config, update })
+  const collect = collector(experience, act, replay, sampler)
+  const prepareUpdate = batchFiller(experience, options.noiseSize, update, replay, sampler)
   const averages = new Averages()
-  const learn = updater(definition, task, update, replay, sampler)
-  const playing = { ...acting, exploration: exploration?.(task.totalSteps) }
 
   return {
     devices: { [act.name]: act.device, [update.name]: update.device },
-    rollout: collector(definition, task, act, replay, sampler),
+    rollout: (envs, position) => drive(() => collect(envs, position)),
     update: Effect.fnUntraced(function* (position) {
-      if (!learn.prepare(position)) return
+      const places = prepareUpdate(position)
+      if (places === undefined) return
       yield* update.run
       averages.addResults(update, errorsOutput)
       yield* averages.checkFinite(`step ${position.step}`)
-      learn.finish()
-      yield* copyWeightsToActor
+      sampler.learned(places, update.results[errorsOutput])
+      yield* copyToActing
     }),
     metrics: () => averages.take(),
-    ...(definition.copyTargetsEvery === undefined
-      ? {}
-      : { target: { everySteps: definition.copyTargetsEvery, update: Effect.asVoid(copyTargets) } }),
-    policy: (numEnvs, options) =>
-      learnerPolicy(backend, () => policySpec(playing, numEnvs, options), update.read("actor")),
-    exportPolicy: (see = (seen) => seen) => onnxPolicy(() => policySpec(playing, 1, { see }), update.read("actor")),
+    ...(copyTargetsEvery === undefined ? {} : { target: { everySteps: copyTargetsEvery, update: copyTargets } }),
+    policy: (numEnvs, policyOptions) => {
+      const final = exploration?.(task.totalSteps)
+      const policy = () => policySpec({ ...acting, exploration: final }, numEnvs, policyOptions)
+      return learnerPolicy(backend, policy, update.read("actor"))
+    },
+    exportPolicy: (see = (observations) => observations) =>
+      onnxPolicy(() => policySpec(acting, 1, { see }), update.read("actor")),
     ...(actor.dense === undefined ? {} : { dense: actor.dense }),
     weights: Effect.gen(function* () {
       let named: NamedTensors = {}
-      for (const net of nets) named = { ...named, ...layouts[net].toNamed(yield* update.read(net)) }
+      for (const key of names) named = { ...named, ...layouts[key].toNamed(yield* update.read(key)) }
       return named
     }),
     state: Effect.map(optimiser.read, (optimizer) => ({
@@ -86,28 +125,25 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     })),
     restore: (weights, saved) =>
       restoreState(function* (files) {
-        for (const net of nets) yield* update.write(net, yield* files.weights(layouts[net], weights))
+        for (const key of names) yield* update.write(key, yield* files.weights(layouts[key], weights))
         yield* optimiser.restore(files, "optimizer")
         yield* files.use("replay", (arrays) => {
           replay.restore(arrays)
           sampler.restore(arrays)
         })
-        yield* copyWeightsToActor
+        yield* copyToActing
       }, saved),
   }
 })
 
-/** The replay buffer's options, if the config asks for a buffer that can be had. */
-const checkedOptions = (
-  name: string,
-  config: ReplayConfig,
-  { numEnvs, observationSpace, actionSpace }: Task,
-): Effect.Effect<ReplayOptions, ConfigError> => {
-  const { bufferSize, batchSize, gamma, nsteps } = config
-  const wrong = (problem: string) => ConfigError.at({ source: name }, "algorithm.buffer_size", problem)
-  if (bufferSize < batchSize) {
-    return Effect.fail(wrong(`${bufferSize} transitions can't give a batch of ${batchSize}`))
-  }
+/** Fails unless the replay buffer holds a batch and fits into memory. */
+const checkedReplayOptions = <N extends string, T extends N | "actor">({
+  name,
+  task: { numEnvs, observationSpace, actionSpace },
+  config: { bufferSize, batchSize, gamma, nsteps },
+}: ReplayExperience<N, T>): Effect.Effect<ReplayOptions, ConfigError> => {
+  const wrong = (problem: string) => Effect.fail(ConfigError.at({ source: name }, "algorithm.buffer_size", problem))
+  if (bufferSize < batchSize) return wrong(`${bufferSize} transitions can't give a batch of ${batchSize}`)
   const options: ReplayOptions = {
     numEnvs,
     observationSize: sizeOf(observationSpace),
@@ -118,47 +154,30 @@ const checkedOptions = (
     images: isImage(observationSpace),
   }
   const problem = tooLarge(replayBytes(options))
-  return problem === undefined ? Effect.succeed(options) : Effect.fail(wrong(`${bufferSize} transitions ${problem}`))
+  return problem === undefined ? Effect.succeed(options) : wrong(`${bufferSize} transitions ${problem}`)
 }
-
-const samplerOf = (
-  { prioritised, nsteps, batchSize }: ReplayConfig,
-  { numEnvs }: Task,
-  replay: Replay,
-  { feeds }: Program,
-): Sampler =>
-  prioritised == null
-    ? uniformSampler(replay)
-    : prioritisedSampler(replay, {
-        ...prioritised,
-        numEnvs,
-        nsteps,
-        batchSize,
-        importance: floatsOf(feeds, "importance"),
-      })
 
 /** The number of steps that each env takes between two updates. */
 const stepsBetweenUpdates = ({ trainEvery }: ReplayConfig, { numEnvs }: Task): number => Math.ceil(trainEvery / numEnvs)
 
-/** Acts in the envs, at random before `learningStarts`, and adds every step to the replay buffer. */
-const collector = <N extends string, T extends N | "actor", S extends string>(
-  { config, actor: { noiseSize }, exploration }: ReplayDefinition<N, T, S>,
-  task: Task,
+/** Acts in the envs, at random before `learningStarts`, and stores every step in the replay buffer. */
+const collector = <N extends string, T extends N | "actor">(
+  { task, config, actor: { noiseSize }, exploration }: ReplayExperience<N, T>,
   act: Program,
   replay: Replay,
   sampler: Sampler,
-): Learner["rollout"] => {
+) => {
   const { numEnvs, seed, actionSpace } = task
   const { learningStarts, noiseRepeat = 1 } = config
   const { envActions } = act.results
   if (envActions instanceof Uint8Array) throw new TypeError("actions are numbers")
   const steps = stepsBetweenUpdates(config, task)
   const random = stream(seed, "act")
-  const uniform = new Float32Array(noiseSize * numEnvs)
-  /** The index of the noise in `uniform`, which is drawn again every `noiseRepeat` steps. */
+  const noise = new Float32Array(noiseSize * numEnvs)
+  /** The index of the draw in `noise`; the same noise serves for `noiseRepeat` steps. */
   let drawn = -1
 
-  const collect = function* (envs: BatchEnv, { iteration, step }: Position): Steps<number> {
+  return function* (envs: BatchEnv, { iteration, step }: Position): Steps<number> {
     if (iteration === 0) replay.begin(envs)
     for (let t = 0; t < steps; t++) {
       const now = step + t * numEnvs
@@ -167,9 +186,9 @@ const collector = <N extends string, T extends N | "actor", S extends string>(
         randomActions(actionSpace, random.child("random", draw), envActions)
       } else {
         act.feeds.observations.set(envs.observations)
-        if (draw !== drawn) random.child(draw).fillUniform(uniform)
+        if (draw !== drawn) random.child(draw).fillUniform(noise)
         drawn = draw
-        act.feeds.noise.set(uniform)
+        act.feeds.noise.set(noise)
         if (exploration !== undefined) act.feeds.exploration[0] = exploration(now)
         yield act
       }
@@ -179,14 +198,16 @@ const collector = <N extends string, T extends N | "actor", S extends string>(
     }
     return steps * numEnvs
   }
-  return (envs, position) => drive(() => collect(envs, position))
 }
 
-/** Fills the feeds of the update's program, and learns from its results what the sampler needs. */
-const updater = <N extends string, T extends N | "actor", S extends string>(
-  { config, noiseSize }: ReplayDefinition<N, T, S>,
-  task: Task,
-  { feeds, results }: Program,
+/**
+ * Draws the transitions and the noise of an update into the feeds of its program. It returns the transitions' places, or
+ * undefined if it is too early for an update.
+ */
+const batchFiller = <N extends string, T extends N | "actor">(
+  { task, config }: ReplayExperience<N, T>,
+  noiseSize: number,
+  { feeds }: Program,
   replay: Replay,
   sampler: Sampler,
 ) => {
@@ -199,16 +220,50 @@ const updater = <N extends string, T extends N | "actor", S extends string>(
   if (gradientSteps > 1) for (let row = 0; row < places.length; row++) feeds[indicesFeed][row] = row
   const random = stream(seed, "update")
   const stepsPerIteration = stepsBetweenUpdates(config, task) * numEnvs
-  return {
-    /** Draws the transitions and the noise of an update; false if it is too early for one. */
-    prepare: ({ iteration, step }: Position): boolean => {
-      if (step + stepsPerIteration <= learningStarts || replay.size() < batchSize) return false
-      const draws = random.child(iteration)
-      sampler.draw(draws, Math.min(1, step / totalSteps), places)
-      replay.gather(places, transitions)
-      if (noise !== undefined) draws.fillUniform(noise)
-      return true
-    },
-    finish: () => sampler.learned(places, results[errorsOutput]),
+
+  return ({ iteration, step }: Position): Int32Array | undefined => {
+    if (step + stepsPerIteration <= learningStarts || replay.size() < batchSize) return undefined
+    const draws = random.child(iteration)
+    sampler.draw(draws, Math.min(1, step / totalSteps), places)
+    replay.gather(places, transitions)
+    if (noise !== undefined) draws.fillUniform(noise)
+    return places
   }
+}
+
+/** The name of the state that holds the weights of a network's target network. */
+const targetOf = (name: string): string => `target.${name}`
+
+/** The name of an update's output that holds the error of each transition. */
+const errorsOutput = "errors"
+
+/** The whole update as one graph: from a batch of transitions to the next weights, once for each gradient step. */
+const updateSpec = <N extends string, T extends N | "actor", S extends string>(
+  { name, task, config: { batchSize, gradientSteps }, targets, sampling }: ReplayExperience<N, T>,
+  { scalars, noiseSize, update }: UpdateOptions<N, T, S>,
+  layouts: PerNetwork<N, Layout>,
+): ProgramSpec => {
+  const namedNet = (layout: Layout, key: string): NamedNet => ({ name: key, ...netOf(layout, key) })
+  return batchSpec({
+    name: `${name}.update`,
+    columns: replayColumns(task, noiseSize),
+    sequences: batchSize,
+    minibatches: gradientSteps === 1 ? undefined : { rows: batchSize * gradientSteps, count: gradientSteps },
+    build: ({ batch, scalar }) => {
+      const copies = Record.map(layouts, (layout, key) => namedNet(layout, targetOf(key)))
+      const { states, metrics, errors } = update({
+        batch,
+        networks: Record.map(layouts, namedNet),
+        targets: Struct.pick(copies, targets),
+        scalars: Record.map(scalars, (_, key) => scalar(key)),
+      })
+      return {
+        states: {
+          ...Object.fromEntries(targets.map((key) => [targetOf(key), { tensor: copies[key].theta }])),
+          ...states,
+        },
+        outputs: { ...metrics, ...(sampling.needsErrors && errors !== undefined ? { [errorsOutput]: errors } : {}) },
+      }
+    },
+  })
 }

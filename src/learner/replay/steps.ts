@@ -2,10 +2,15 @@ import { Record } from "effect"
 import { add, equal, mul, state, sub, where } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
-import { descend } from "../descent.ts"
-import type { NamedNet, NextStates } from "./definition.ts"
+import { descend, type Net } from "../descent.ts"
 
-/** The steps that updates of replay learners consist of. */
+/** A network in an update, with the name of the program state that holds its weights. */
+export interface NamedNet extends Net {
+  readonly name: string
+}
+
+/** Program states by name, each with its next value. */
+export type NextStates = Readonly<Record<string, { readonly tensor: Tensor; readonly next: Tensor }>>
 
 /** One step of Adam down the gradient of a loss: the network's next weights, and the states that change. */
 export const adamStep = (

@@ -1,0 +1,79 @@
+import { sizeOf } from "../../env/Space.ts"
+import type { Actor } from "../../model/Actor.ts"
+import type { Declarations } from "../../model/trunk.ts"
+import type { Task } from "../Algorithm.ts"
+import { actionColumn, f32 } from "../Batch.ts"
+import type { Prioritised, ReplayConfig } from "./fields.ts"
+import { prioritisedSampling, type Sampling, uniformSampling } from "./Sampler.ts"
+
+/**
+ * Describes what a replay learner learns from: how it acts, its networks, and how it draws transitions from its replay
+ * buffer. `withTargets` and `withPriorities` add to it; `replayLearner` makes a learner of it and an update.
+ *
+ * `Name` are the names of the networks besides the actor, and `Target` those of the networks that have a target network.
+ */
+export interface ReplayExperience<Name extends string, Target extends Name | "actor"> extends ExperienceOptions<Name> {
+  readonly targets: ReadonlyArray<Target>
+  /** Copies networks to their target networks after this many env steps; undefined if the update moves them. */
+  readonly copyTargetsEvery?: number | undefined
+  readonly sampling: Sampling
+}
+
+export interface ExperienceOptions<Name extends string> {
+  /** The name of the algorithm. */
+  readonly name: string
+  readonly task: Task
+  readonly config: ReplayConfig
+  readonly actor: Actor
+  /** The amount of exploration after a number of env steps, which `actor.act` reads: the ε of ε-greedy. */
+  readonly exploration?: (step: number) => number
+  /** The networks that learn without acting: the critics. */
+  readonly networks: Readonly<Record<Name, Declarations>>
+}
+
+/**
+ * Keeps the newest `bufferSize` transitions and draws each with the same probability.
+ *
+ * @example
+ * ```ts
+ * const experience = replayExperience({ name: "sac", task, config, actor, networks: { critic: critics.parameters } })
+ * return yield* replayLearner(withTargets(experience, ["critic"]), { scalars, noiseSize, update })
+ * ```
+ */
+export const replayExperience = <Name extends string>(
+  options: ExperienceOptions<Name>,
+): ReplayExperience<Name, never> => ({ ...options, targets: [], sampling: uniformSampling })
+
+/**
+ * Gives networks a target network, which starts with the same weights. With `copyEvery` it is copied again after this
+ * many env steps, or never if that is 0; without it, the update moves the target networks.
+ */
+export const withTargets = <Name extends string, Target extends Name | "actor">(
+  experience: ReplayExperience<Name, never>,
+  targets: ReadonlyArray<Target>,
+  options: { readonly copyEvery?: number } = {},
+): ReplayExperience<Name, Target> => ({ ...experience, targets, copyTargetsEvery: options.copyEvery })
+
+/** Draws transitions with larger errors more often (Schaul et al. 2015); null draws all with the same probability. */
+export const withPriorities = <Name extends string, Target extends Name | "actor">(
+  experience: ReplayExperience<Name, Target>,
+  priorities: Prioritised | null,
+): ReplayExperience<Name, Target> =>
+  priorities === null ? experience : { ...experience, sampling: prioritisedSampling(priorities) }
+
+/** The columns of a batch of transitions. A program is fed only those that its update reads. */
+export const replayColumns = ({ observationSpace, actionSpace }: Task, noiseSize: number) => ({
+  observations: f32(sizeOf(observationSpace)),
+  /** The actions that the env took. */
+  actions: actionColumn(actionSpace),
+  /** The discounted sum of the transition's rewards. */
+  rewards: f32(),
+  nextObservations: f32(sizeOf(observationSpace)),
+  /** What the value of the next observation counts: γⁿ, or 0 where the episode terminated. */
+  discounts: f32(),
+  /** The importance weight of the transition; only of an experience `withPriorities`. */
+  importance: f32(),
+  /** Uniform random numbers in [0, 1). */
+  noise: f32(noiseSize),
+})
+export type ReplayColumns = ReturnType<typeof replayColumns>

@@ -16,6 +16,7 @@ import { StepScoreRecord } from "../src/run/record/stepScores.ts"
 import { SystemRecord } from "../src/run/record/system.ts"
 import { RunResult } from "../src/run/RunResult.ts"
 import { AgentJson, RuntimeJson } from "../src/runtime/checkpointing.ts"
+import { RuntimeState } from "../src/runtime/RuntimeState.ts"
 import { RuntimeResult } from "../src/run/RuntimeResult.ts"
 import { closedAll } from "./closed.ts"
 import { type Meanings, meaningsIn, read, schemaIn } from "./meanings.ts"
@@ -55,8 +56,9 @@ const files: ReadonlyArray<File> = [
   {
     name: "runtime",
     title: "checkpoints/{name}/runtime.json",
-    schema: RuntimeJson,
+    schema: Schema.Struct({ ...RuntimeJson.fields, progress: Schema.optionalKey(Schema.Struct(RuntimeState.fields)) }),
     from: ["src/runtime/checkpointing.ts", "RuntimeJson"],
+    also: [["src/runtime/RuntimeState.ts", "RuntimeState"]],
   },
   {
     name: "agent",

@@ -13,6 +13,7 @@ import { RunStore } from "../run/store/RunStore.ts"
 import { aggregateCurves } from "../statistics/statistics.ts"
 import { backend, envPool, platform } from "../node.ts"
 import { Recorder } from "../run/record/Recorder.ts"
+import { validate } from "../run/ValidationRequest.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { kindOf } from "../run/RunSpec.ts"
 import { checkpointOf } from "./evaluate/evaluateRun.ts"
@@ -129,13 +130,8 @@ const policyFile = Effect.fnUntraced(function* (
     { path: "render.everySteps", value: 1, source: "effect export" },
   ]
   const store = RunStore.memory({ files: yield* Effect.promise(() => filesToLoad(run)), resume: run })
-  yield* training.pipe(
-    Effect.provideService(RunOptions, {
-      overrides,
-      source: config,
-      name: "export",
-      evaluate: { checkpoint, keeps: true },
-    }),
+  yield* validate(training, { checkpoint, writesStepFolder: true }).pipe(
+    Effect.provideService(RunOptions, { overrides, source: config, name: "export" }),
     Effect.provide(Layer.mergeAll(backend("auto"), envPool, platform, Recorder.layerSilent, store.layer)),
   )
   const found = [...store.files].find(([path]) => path.endsWith(`/checkpoint.${format}`))

@@ -1,18 +1,19 @@
-import { Cause, Clock, Effect, Exit, Schema, type Scope } from "effect"
-import { stringify } from "yaml"
+import { Clock, Effect, Schema, type Scope } from "effect"
 import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
 import { firstDifference } from "../config/difference.ts"
+import { utf8 } from "../config/utf8.ts"
 import { sha256 } from "../config/sha256.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { inOrder } from "../episode/rollouts/inOrder.ts"
 import type { Protocol } from "../episode/Protocol.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import type { JsonLinesError } from "../formats/jsonLines.ts"
-import { encodeReturnFile, spreadOf } from "../run/evaluation.ts"
+import { CurrentRun } from "../run/CurrentRun.ts"
+import { spreadOf, summaryOf } from "../run/evaluation.ts"
 import { finishedResult } from "../run/finishedResult.ts"
 import { derivedName } from "../run/identifier.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
-import { type OwnPlace, RunStore } from "../run/store/RunStore.ts"
+import type { OwnPlace, RunStore } from "../run/store/RunStore.ts"
 import { RunStoreError } from "../run/store/RunStoreError.ts"
 import type { Spent } from "../lm/middleware/budgeted.ts"
 import type { Price } from "../lm/LmConfig.ts"
@@ -20,9 +21,11 @@ import type { LmError } from "../lm/LmError.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { callFiles } from "../run/record/callFiles.ts"
-import { withLogs } from "../run/record/logging.ts"
-import { Recorder, type Recording } from "../run/record/Recorder.ts"
-import type { RunStarted } from "../run/record/RunEvent.ts"
+import type { Recorder } from "../run/record/Recorder.ts"
+import * as Layout from "../run/Layout.ts"
+import * as Run from "../run/Run.ts"
+import { ValidationSummary } from "../run/RunResult.ts"
+import type { RunSpec } from "../run/RunSpec.ts"
 import * as Evaluate from "./Evaluate.ts"
 import type { EvaluationSettings } from "./EvaluationConfig.ts"
 import { eventsOf } from "./events.ts"
@@ -31,9 +34,6 @@ import * as Report from "./Report.ts"
 import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { Scorer } from "./Scorer.ts"
 import type { ScorerError } from "./ScorerError.ts"
-import * as Layout from "../run/Layout.ts"
-import { prettyJson } from "../config/text.ts"
-import { utf8 } from "../config/utf8.ts"
 
 /** Who is evaluated. */
 export interface Contestant {
@@ -73,14 +73,7 @@ export const EvaluationResult = Schema.Struct({
   episodes: Schema.Int,
   failed: Schema.Int,
   /** What the envs gave the first agent, as a validation of any run. */
-  validation: Schema.NullOr(
-    Schema.Struct({
-      step: Schema.Int,
-      episodes: Schema.Int,
-      meanReturn: Schema.Finite,
-      stdReturn: Schema.Finite,
-    }),
-  ),
+  validation: Schema.NullOr(ValidationSummary),
   report: Report.Report,
   /** Of its intervals. */
   confidence: Schema.Finite,
@@ -90,112 +83,110 @@ export const EvaluationResult = Schema.Struct({
 })
 export type EvaluationResult = typeof EvaluationResult.Type
 
-export type ExecuteError = ConfigError | LmError | RunStoreError | JsonLinesError | ScorerError
-
-/** The tables in a run's folder. */
+export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError
 
 /** Cores, as far as the machine tells. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
 
-/** Plays what isn't played yet, in a run's folder, and writes what it comes to. */
+/** An evaluation while it is played. */
+interface State {
+  /** The rows of the episodes so far, over all agents, in order. */
+  readonly rows: Array<EpisodeRow>
+  /** Where the episodes of an earlier process stand in the journal; each is taken out when it is used. */
+  readonly earlier: Map<string, Journal.Kept>
+}
+
+/** Plays the episodes that aren't played yet, in a run's folder, and writes the report. */
 export const execute = Effect.fnUntraced(function* (
   prepared: Prepared,
 ): Effect.fn.Return<EvaluationResult, ExecuteError, RunStore | Recorder | Scope.Scope> {
-  const { settings, tasks, contestants, effective, spent } = prepared
-  const begun = yield* Clock.currentTimeMillis
-  const algorithm = contestants.map(({ name }) => name).join("+")
-  const inPath = contestants.map(({ name, isNamed }) => (isNamed ? name : derivedName(name))).join("+")
-  const identity = {
-    name: settings.name,
-    population: { environment: derivedName(tasks.name), algorithm: inPath },
-    seed: settings.seed,
-  }
-  const run = yield* (yield* RunStore).open(identity, prepared.place)
-  if (run.resumed && !(yield* run.exists(Layout.evaluation.journal))) return yield* finishedBefore(prepared, run)
-  const earlier = yield* Journal.readEarlier(run)
-  if (earlier.evaluation !== undefined) yield* refuseOther(prepared, earlier.evaluation)
-  // All but the journal is told once more, so that it is as if nobody had stopped.
-  yield* run.cutBack({ sizes: {} })
-  for (const stale of [...Layout.results, Layout.evaluation.episodes, Layout.evaluation.steps, Layout.evaluation.table])
-    yield* run.remove(stale)
-  Object.assign(spent, earlier.spent)
-  yield* run.write(Layout.config, stringify(toSnakeCase(effective)))
-  yield* run.write(Layout.configJson, prettyJson(toSnakeCase(effective)))
-  const total = contestants.length * tasks.size * settings.repeats
-  const line = `evaluation of ${contestants.map(({ name }) => name).join(", ")} on ${tasks.name}, ${total} episodes, seed ${settings.seed}`
-  yield* run.write(Layout.description, `${settings.description ?? line}\n`)
-
-  const known = earlier.entries.length
-  const started: RunStarted = {
-    _tag: "RunStarted",
-    unit: "episodes",
-    name: settings.name,
-    env: tasks.name,
-    algorithm,
-    devices: Object.fromEntries(contestants.flatMap(({ name, model }) => (model === null ? [] : [[name, model]]))),
-    seed: settings.seed,
-    totalSteps: total,
-    numEnvs: 1,
-    resumedFromStep: run.resumed ? known : null,
-    config: effective,
-    logLevel: settings.output.logLevel,
-    ...(settings.verbose ? {} : { quiet: true }),
-  }
-  const recording = yield* (yield* Recorder).start(run, started)
-  yield* recording.emit([started])
-  const add = yield* Journal.journal(run)
-  if (earlier.evaluation === undefined) yield* add({ evaluation: prepared.identity })
-  const seconds = Effect.map(Clock.currentTimeMillis, (now) => earlier.seconds + (now - begun) / 1000)
-
-  const entries = new Map(earlier.entries.map((kept) => [keyOf(kept.agent, kept.index), kept]))
-  const rows: Array<EpisodeRow> = []
-  const playAll = Effect.fnUntraced(function* (recording: Recording) {
-    for (const [place, contestant] of contestants.entries()) {
-      yield* played({ prepared, run, recording, add, seconds, entries, place, contestant, told: rows })
-    }
+  return yield* Run.execute({
+    spec: specOf(prepared),
+    startedAtMillis: yield* Clock.currentTimeMillis,
+    place: prepared.place,
+    results: [Layout.evaluation.episodes, Layout.evaluation.steps, Layout.evaluation.table],
+    open: (files: RunFiles) => open(prepared, files),
+    loop: (state: State) => playAll(prepared, state),
+    position: ({ rows }: State) => ({ step: rows.length, episodes: rows.length }),
+    result: {
+      schema: EvaluationResult,
+      of: ({ rows }: State) => resultOf(prepared, rows),
+      after: (files: RunFiles) => files.remove(Layout.evaluation.journal),
+    },
   })
-  // An evaluation that has played everything is finished, also when a signal comes now.
-  return yield* Effect.uninterruptibleMask((restore) =>
-    withLogs(recording, settings.output.logLevel, (recording) =>
-      Effect.onExit(restore(playAll(recording)), (exit) => concluded(recording, rows.length, exit)),
-    ).pipe(
-      Effect.provideService(CallSink, prepared.logCalls ? callFiles(run) : null),
-      Effect.andThen(seconds),
-      Effect.flatMap((wallSeconds) => finish(prepared, run, recording, rows, wallSeconds)),
-    ),
-  )
+})
+
+const specOf = ({ settings, tasks, contestants, effective }: Prepared): RunSpec => {
+  const names = contestants.map(({ name }) => name)
+  const inPath = contestants.map(({ name, isNamed }) => (isNamed ? name : derivedName(name))).join("+")
+  const total = contestants.length * tasks.size * settings.repeats
+  const line = `evaluation of ${names.join(", ")} on ${tasks.name}, ${total} episodes, seed ${settings.seed}`
+  return {
+    kind: "evaluation",
+    identity: {
+      name: settings.name,
+      population: { environment: derivedName(tasks.name), algorithm: inPath },
+      seed: settings.seed,
+    },
+    config: effective,
+    description: settings.description ?? line,
+    env: tasks.name,
+    algorithm: names.join("+"),
+    devices: Object.fromEntries(contestants.flatMap(({ name, model }) => (model === null ? [] : [[name, model]]))),
+    total,
+    logLevel: settings.output.logLevel,
+    quiet: !settings.verbose,
+  }
+}
+
+/** A new evaluation, or the journal of an earlier process. All files but the journal are written anew. */
+const open = Effect.fnUntraced(function* (
+  prepared: Prepared,
+  files: RunFiles,
+): Effect.fn.Return<Run.Opened<State, EvaluationResult>, ExecuteError> {
+  if (files.resumed && !(yield* files.exists(Layout.evaluation.journal))) {
+    yield* checkFinished(prepared, files)
+    return { state: { rows: [], earlier: new Map() }, resumedFromStep: null, isOver: () => true }
+  }
+  const { evaluation, entries, spent, seconds } = yield* Journal.readEarlier(files)
+  if (evaluation === undefined) yield* Journal.begin(files, prepared.identity)
+  else yield* refuseOther(prepared, evaluation)
+  Object.assign(prepared.spent, spent)
+  const earlier = new Map(entries.map((kept) => [keyOf(kept.agent, kept.index), kept]))
+  return {
+    state: { rows: [], earlier },
+    resumedFromStep: files.resumed ? entries.length : null,
+    seconds,
+  }
 })
 
 const keyOf = (agent: string, index: number): string => `${index} ${agent}`
 
-interface Playing {
-  readonly prepared: Prepared
-  readonly run: RunFiles
-  readonly recording: Recording
-  readonly add: (entry: Journal.Entry) => Effect.Effect<void, RunStoreError>
-  readonly seconds: Effect.Effect<number>
-  /** Those of an earlier process; each is taken out when it is used. */
-  readonly entries: Map<string, Journal.Kept>
-  readonly place: number
-  readonly contestant: Contestant
-  /** What was told so far, also of agents before; who is interrupted knows by it how far all came. */
-  readonly told: Array<EpisodeRow>
-}
+type Add = (entry: Journal.Entry) => Effect.Effect<void, RunStoreError>
 
-/** All episodes of an agent, told in their order. */
-const played = Effect.fnUntraced(function* ({
-  prepared,
-  run,
-  recording,
-  add,
-  seconds,
-  entries,
-  place,
-  contestant,
-  told,
-}: Playing): Effect.fn.Return<void, ExecuteError, Scope.Scope> {
-  const { settings, tasks, scorers, spent } = prepared
+const playAll = Effect.fnUntraced(function* (
+  prepared: Prepared,
+  state: State,
+): Effect.fn.Return<void, ExecuteError, CurrentRun | Scope.Scope> {
+  const { files } = yield* CurrentRun
+  const add = yield* Journal.journal(files)
+  const calls = prepared.logCalls ? callFiles(files) : null
+  for (const place of prepared.contestants.keys()) {
+    yield* Effect.provideService(play(prepared, state, place, add), CallSink, calls)
+  }
+}, Effect.scoped)
+
+/** Plays all episodes of the agent in this place of the list, and records them in their order. */
+const play = Effect.fnUntraced(function* (
+  prepared: Prepared,
+  { rows, earlier }: State,
+  place: number,
+  add: Add,
+): Effect.fn.Return<void, ExecuteError, CurrentRun | Scope.Scope> {
+  const { settings, tasks, scorers, spent, contestants } = prepared
+  const contestant = contestants[place]
   const { name, protocol, price } = contestant
+  const { files, recording, seconds } = yield* CurrentRun
   const phase = { _tag: "validation", seenEpisodes: place } as const
   const evaluation: Evaluate.Evaluation = {
     tasks,
@@ -205,46 +196,43 @@ const played = Effect.fnUntraced(function* ({
     concurrency: settings.workers ?? cores(),
     phase,
   }
-  const before = told.length
+  const before = rows.length
   const append = {
-    rollouts: yield* run.appending(Layout.validationRollouts(place)),
-    episodes: yield* run.appending(Layout.evaluation.episodes),
-    steps: yield* run.appending(Layout.evaluation.steps),
+    rollouts: yield* files.appending(Layout.validationRollouts(place)),
+    episodes: yield* files.appending(Layout.evaluation.episodes),
+    steps: yield* files.appending(Layout.evaluation.steps),
   }
   const work = Effect.fnUntraced(function* (index: number): Effect.fn.Return<Journal.Entry, ExecuteError> {
     const key = keyOf(name, index)
-    const known = entries.get(key)
-    if (known !== undefined) {
-      entries.delete(key)
-      return yield* Journal.readAgain(run, known)
+    const kept = earlier.get(key)
+    if (kept !== undefined) {
+      earlier.delete(key)
+      return yield* Journal.readAgain(files, kept)
     }
-    const one = yield* Evaluate.one(evaluation, index)
-    const row = yield* episodeRow(one, { agent: name, scorers, price }).pipe(
+    const played = yield* Evaluate.one(evaluation, index)
+    const row = yield* episodeRow(played, { agent: name, scorers, price }).pipe(
       // A judge's call has a place of its own, whatever else is judged at the time: in the log, and in the cache.
       Effect.provideService(CallContext, { phase, purpose: "judgement", episode: index + 1, step: 0 }),
     )
-    const entry = { played: one, row, spent: spent.save(), seconds: yield* seconds }
+    const entry = { played, row, spent: spent.save(), seconds: yield* seconds }
     yield* add(entry)
     return entry
   })
-  const tell = Effect.fnUntraced(function* ({
-    played: one,
-    row,
-  }: Journal.Entry): Effect.fn.Return<void, RunStoreError> {
-    told.push(row)
-    for (const rollout of one.rollouts) yield* append.rollouts(Rollouts.line(rollout))
-    yield* append.steps(jsonl(stepRows(one, name)))
+  const record = Effect.fnUntraced(function* ({ played, row }: Journal.Entry): Effect.fn.Return<void, RunStoreError> {
+    rows.push(row)
+    for (const rollout of played.rollouts) yield* append.rollouts(Rollouts.line(rollout))
+    yield* append.steps(jsonl(stepRows(played, name)))
     yield* append.episodes(jsonl([row]))
-    const { terminated, truncated, truncationReason } = one.ending
+    const { terminated, truncated, truncationReason } = played.ending
     yield* recording.emit([
-      ...eventsOf(one, { seenEpisodes: place, agent: contestant, verbose: true }),
+      ...eventsOf(played, { seenEpisodes: place, agent: contestant, verbose: true }),
       {
         _tag: "EpisodeEnded",
-        step: told.length,
-        episode: before + one.index,
+        step: rows.length,
+        episode: before + played.index,
         env: 0,
-        return: one.totalScore,
-        length: one.steps.length,
+        return: played.totalScore,
+        length: played.steps.length,
         terminated,
         truncated,
         truncationReason: truncationReason === "max_seq_len" ? null : truncationReason,
@@ -252,10 +240,10 @@ const played = Effect.fnUntraced(function* ({
     ])
   })
   const all = Array.from({ length: Evaluate.sizeOf(evaluation) }, (_, index) => index)
-  yield* inOrder(all, { concurrency: evaluation.concurrency, work, tell })
-  const rows = told.slice(before)
-  const good = rows.filter(({ error }) => error === null)
-  const failed = rows.length - good.length
+  yield* inOrder(all, { concurrency: evaluation.concurrency, work, tell: record })
+  const own = rows.slice(before)
+  const good = own.filter(({ error }) => error === null)
+  const failed = own.length - good.length
   yield* recording.emit([
     good.length === 0
       ? { _tag: "Warning", message: `${name}: all ${failed} episodes failed` }
@@ -275,31 +263,18 @@ const played = Effect.fnUntraced(function* ({
   ])
 })
 
-const concluded = (
-  recording: Recording,
-  episodes: number,
-  exit: Exit.Exit<void, ExecuteError>,
-): Effect.Effect<void, RunStoreError> => {
-  const ended = (reason: "finished" | "interrupted" | "failed", message: string | null) =>
-    recording.emit([{ _tag: "RunEnded", step: episodes, episodes, reason, message }])
-  if (Exit.isSuccess(exit)) return ended("finished", null)
-  if (Cause.hasInterruptsOnly(exit.cause)) return ended("interrupted", null)
-  return Effect.ignore(ended("failed", Cause.pretty(exit.cause)))
-}
-
-/** The result of an evaluation that was finished before; any other folder is refused, and keeps its files. */
-const finishedBefore = Effect.fnUntraced(function* (
+/** Fails where a folder without a journal is not this evaluation, finished. */
+const checkFinished = Effect.fnUntraced(function* (
   { effective, source }: Prepared,
-  run: RunFiles,
-): Effect.fn.Return<EvaluationResult, ConfigError | RunStoreError> {
-  const path = run.directory
-  const result = yield* finishedResult(run, EvaluationResult)
-  if (result === undefined || !(yield* run.exists(Layout.configJson))) {
+  files: RunFiles,
+): Effect.fn.Return<void, ConfigError | RunStoreError> {
+  const path = files.directory
+  if ((yield* finishedResult(files, EvaluationResult)) === undefined || !(yield* files.exists(Layout.configJson))) {
     const message = `${path}: this is not an evaluation that was stopped, so there is nothing to resume; start a new one without --resume`
     return yield* new RunStoreError({ path, operation: "resume", message })
   }
-  const difference = firstDifference(lasting(effective), lasting(parsed(yield* run.readText(Layout.configJson))))
-  if (difference === undefined) return { ...result, runDir: path }
+  const difference = firstDifference(lasting(effective), lasting(parsed(yield* files.readText(Layout.configJson))))
+  if (difference === undefined) return
   const { key, now, then } = difference
   const problem = `${path} was finished with ${display(then)}, found ${display(now)}; start a new evaluation without --resume`
   return yield* ConfigError.at({ source }, key, problem)
@@ -339,13 +314,11 @@ const timeless = (
   timed: ReadonlySet<string>,
 ): string => JSON.stringify({ ...row, scores: Object.entries(scores).filter(([name]) => !timed.has(name)) })
 
-const finish = Effect.fnUntraced(function* (
+const resultOf = Effect.fnUntraced(function* (
   { settings, scorers, contestants, other }: Prepared,
-  run: RunFiles,
-  recording: Recording,
   rows: ReadonlyArray<EpisodeRow>,
-  wallSeconds: number,
-): Effect.fn.Return<EvaluationResult, RunStoreError> {
+): Effect.fn.Return<Run.Result<EvaluationResult>, RunStoreError, CurrentRun> {
+  const { files, seconds } = yield* CurrentRun
   const options: Report.Options = {
     scorers: scorers.map(({ name }) => name),
     passAt: settings.passAt ?? [settings.repeats],
@@ -367,24 +340,17 @@ const finish = Effect.fnUntraced(function* (
       terminated: good.filter(({ terminated }) => terminated).length,
     }
   })
-  const [first] = evaluations
-  const result: EvaluationResult = {
-    runDir: run.directory,
+  yield* files.write(Layout.evaluation.table, csv(rows))
+  const metrics: EvaluationResult = {
+    runDir: files.directory,
     steps: rows.reduce((sum, { steps }) => sum + steps, 0),
     episodes: rows.length,
     failed: rows.filter(({ error }) => error !== null).length,
-    validation:
-      first.returns.length === 0 ? null : { step: 0, episodes: first.returns.length, ...spreadOf(first.returns) },
+    validation: summaryOf(evaluations[0]),
     report,
     confidence: settings.confidence,
     digest: yield* sha256(utf8.encode(rows.map((row) => timeless(row, timed)).join("\n"))),
-    wallSeconds,
+    wallSeconds: yield* seconds,
   }
-  yield* run.write(Layout.evaluation.table, csv(rows))
-  yield* run.write(Layout.metrics, prettyJson(toSnakeCase(result)))
-  yield* recording.flush
-  // Last: its existence says that the run is finished.
-  yield* run.write(Layout.returns, encodeReturnFile(evaluations))
-  yield* run.remove(Layout.evaluation.journal)
-  return result
+  return { metrics, evaluations }
 })

@@ -27,6 +27,7 @@ export type Entry = typeof Entry.Type
 
 /** The first line: what the rest is worth something for. */
 export const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
+type Head = typeof Head.Type
 
 /** Where an episode that was played stands. Its transcript is read again when it is told: all of them wouldn't fit. */
 export interface Kept extends Part {
@@ -135,11 +136,15 @@ export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunSt
   )
 }
 
-/** Adds to it; whoever is interrupted meanwhile waits for the line to be whole. */
+/** Writes the first line of a journal. */
+export const begin = (run: RunFiles, evaluation: Head["evaluation"]): Effect.Effect<void, RunStoreError> =>
+  run.append(files.journal, `${sealed({ evaluation })}\n`)
+
+/** Opens a journal to add episodes to it. An interruption waits until the line is whole. */
 export const journal = Effect.fnUntraced(function* (
   run: RunFiles,
-): Effect.fn.Return<(value: Entry | typeof Head.Type) => Effect.Effect<void, RunStoreError>, never, Scope.Scope> {
+): Effect.fn.Return<(entry: Entry) => Effect.Effect<void, RunStoreError>, never, Scope.Scope> {
   const append = yield* run.appending(files.journal)
   const one = Semaphore.makeUnsafe(1)
-  return (value) => Effect.uninterruptible(one.withPermit(append(`${sealed(value)}\n`)))
+  return (entry) => Effect.uninterruptible(one.withPermit(append(`${sealed(entry)}\n`)))
 })

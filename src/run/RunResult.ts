@@ -7,6 +7,7 @@ export const ValidationSummary = Schema.Struct({
   meanReturn: Schema.Finite,
   stdReturn: Schema.Finite,
 })
+export type ValidationSummary = typeof ValidationSummary.Type
 
 /** What a training run gives back, and what `--json` prints. */
 export const RunResult = Schema.Struct({

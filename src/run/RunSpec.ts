@@ -8,34 +8,71 @@
  * ```
  */
 import { Option, Schema } from "effect"
-import { isPlain } from "../config/Config.ts"
+import { isPlain, type Plain } from "../config/Config.ts"
 import { withDefault } from "../config/fields.ts"
+import type { LogLevel } from "./record/logLevel.ts"
+import type { RunStarted } from "./record/RunEvent.ts"
+import type { RunIdentity } from "./store/RunStore.ts"
 
 /** A training by reinforcement learning, a training of agents that ask a language model, or an evaluation of such agents. */
 export const RunKind = Schema.Literals(["training", "agents", "evaluation"])
 export type RunKind = typeof RunKind.Type
+
+/** What every kind of run says about itself. */
+interface Described {
+  readonly identity: RunIdentity
+  /** The effective config, which becomes `config.yaml`. */
+  readonly config: Plain
+  /** The line in `description.txt`. */
+  readonly description: string
+  readonly env: string
+  readonly algorithm: string
+  /** The device of each program, or the model of each agent. */
+  readonly devices: Readonly<Record<string, string>>
+  /** The length of the whole run: env steps of a training, episodes of any other run. */
+  readonly total: number
+  readonly logLevel: LogLevel
+}
+
+/** A run before its folder is opened. */
+export type RunSpec =
+  | (Described & { readonly kind: "training"; readonly numEnvs: number })
+  | (Described & { readonly kind: "agents" | "evaluation"; readonly quiet: boolean })
+
+/** The first event of a run. */
+export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunStarted => {
+  const { identity, env, algorithm, devices, total, config, logLevel } = spec
+  const { name, seed } = identity
+  return {
+    _tag: "RunStarted",
+    ...(spec.kind === "training" ? {} : { unit: "episodes" }),
+    name,
+    env,
+    algorithm,
+    devices,
+    seed,
+    totalSteps: total,
+    numEnvs: spec.kind === "training" ? spec.numEnvs : 1,
+    resumedFromStep,
+    config,
+    logLevel,
+    ...(spec.kind !== "training" && spec.quiet ? { quiet: true } : {}),
+  }
+}
 
 /** The key `kind` of a config: it may be left out, but not name another kind. */
 export const kindField = <K extends RunKind>(kind: K) => withDefault(Schema.Literal(kind), kind)
 
 const decodeKind = Schema.decodeUnknownOption(RunKind)
 
-/** The keys by which a file without `kind` is recognised. */
-export const keysOfKind = {
-  evaluation: ["dataset"],
-  agents: ["runtime", "train_dataset", "trainDataset", "validation_dataset", "validationDataset", "agent"],
-} as const
+/** The keys that only configs of agents' trainings have, if `dataset` is not among the others. */
+const keysOfAgents = ["runtime", "train_dataset", "trainDataset", "validation_dataset", "validationDataset"]
 
 /** Tells the kind of run that a config is for. This is the only place that decides it. */
 export const kindOf = (config: unknown): RunKind => {
   if (!isPlain(config)) return "training"
-  const { kind } = config
-  const has = (key: string): boolean => key in config
-  return Option.getOrElse(decodeKind(kind), () =>
-    has("dataset") && !keysOfKind.agents.some((key) => key !== "agent" && has(key))
-      ? "evaluation"
-      : keysOfKind.agents.some(has)
-        ? "agents"
-        : "training",
-  )
+  return Option.getOrElse(decodeKind(config.kind), () => {
+    if (keysOfAgents.some((key) => key in config)) return "agents"
+    return "dataset" in config ? "evaluation" : "agent" in config ? "agents" : "training"
+  })
 }

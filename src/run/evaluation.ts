@@ -1,5 +1,7 @@
 import { Schema } from "effect"
 import { utf8 } from "../config/utf8.ts"
+import type { ValidationEnded } from "./record/RunEvent.ts"
+import type { ValidationSummary } from "./RunResult.ts"
 
 /** One evaluation as RLtools writes it in `return.json`: a list of these, whose file says that a run is finished. */
 export const EvaluationRecord = Schema.Struct({
@@ -21,13 +23,31 @@ export const ReturnFile = Schema.Array(EvaluationRecord)
 /** Reads a `return.json`, RLtools' own too. */
 export const decodeReturnFile = Schema.decodeUnknownEffect(Schema.fromJsonString(ReturnFile))
 
-export interface EvaluationOutcome {
-  readonly step: number
-  readonly returns: ReadonlyArray<number>
-  readonly lengths: ReadonlyArray<number>
-  /** How many of the episodes ended in a terminal state. */
-  readonly terminated: number
-}
+/** The episodes of one validation, as a run's state holds them. */
+export const Evaluation = Schema.Struct({
+  step: Schema.Int,
+  returns: Schema.Array(Schema.Finite),
+  lengths: Schema.Array(Schema.Int),
+  /** The number of episodes that ended in a terminal state. */
+  terminated: Schema.Int,
+})
+export type Evaluation = typeof Evaluation.Type
+
+/** A validation as it went: the same in events, in results and for `effect eval`. */
+export type ValidationOutcome = Omit<ValidationEnded, "_tag" | "step" | "seenEpisodes">
+
+export const evaluationOf = (step: number, { episodes }: Pick<ValidationOutcome, "episodes">): Evaluation => ({
+  step,
+  returns: episodes.map((episode) => episode.return),
+  lengths: episodes.map(({ length }) => length),
+  terminated: episodes.filter(({ terminated }) => terminated).length,
+})
+
+/** The mean and the population deviation of a validation, for `metrics.json`; null for a validation without episodes. */
+export const summaryOf = (evaluation: Evaluation | undefined): ValidationSummary | null =>
+  evaluation === undefined || evaluation.returns.length === 0
+    ? null
+    : { step: evaluation.step, episodes: evaluation.returns.length, ...spreadOf(evaluation.returns) }
 
 const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
 
@@ -44,7 +64,7 @@ export const spreadOf = (
   stdReturn: deviation(returns),
 })
 
-const recordOf = ({ step, returns, lengths, terminated }: EvaluationOutcome): typeof EvaluationRecord.Encoded => ({
+const recordOf = ({ step, returns, lengths, terminated }: Evaluation): typeof EvaluationRecord.Encoded => ({
   step,
   returns_mean: mean(returns),
   returns_std: deviation(returns),
@@ -59,8 +79,8 @@ const recordOf = ({ step, returns, lengths, terminated }: EvaluationOutcome): ty
 const bytesOf = (value: unknown): Uint8Array => utf8.encode(`${JSON.stringify(value)}\n`)
 
 /** The bytes of a `return.json`. An evaluation without episodes has no mean, so it is left out. */
-export const encodeReturnFile = (outcomes: ReadonlyArray<EvaluationOutcome>): Uint8Array =>
+export const encodeReturnFile = (outcomes: ReadonlyArray<Evaluation>): Uint8Array =>
   bytesOf(outcomes.filter(({ returns }) => returns.length > 0).map(recordOf))
 
 /** The bytes of one evaluation, as `evaluation_results.json` holds it. */
-export const encodeEvaluation = (outcome: EvaluationOutcome): Uint8Array => bytesOf(recordOf(outcome))
+export const encodeEvaluation = (outcome: Evaluation): Uint8Array => bytesOf(recordOf(outcome))

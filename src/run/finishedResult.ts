@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { isPlain, toCamelCase } from "../config/Config.ts"
+import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
@@ -24,6 +24,15 @@ export const finishedResult = Effect.fnUntraced(function* <A>(
   if (!(yield* run.exists(Layout.returns)) || !(yield* run.exists(Layout.metrics))) return undefined
   return yield* Effect.orElseSucceed(parseMetrics(yield* run.readText(Layout.metrics), schema), () => undefined)
 })
+
+/** Writes the text of `metrics.json`. Episodes keep the keys of their env. */
+export const encodeMetrics = (result: object): string => {
+  const renamed = Object.entries(result).map(([key, value]) => [
+    snakeCase(key),
+    key === "episodes" ? value : toSnakeCase(value),
+  ])
+  return `${JSON.stringify(Object.fromEntries(renamed), null, 2)}\n`
+}
 
 /** Episodes keep the keys of their env. */
 const inCamelCase = (metrics: unknown): unknown => {

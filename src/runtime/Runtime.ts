@@ -26,6 +26,7 @@ import type { RuntimeResult } from "../run/RuntimeResult.ts"
 
 export { type Needs, type RuntimeError } from "./execute.ts"
 export { fromConfig } from "./fromConfig.ts"
+export { validate } from "../run/ValidationRequest.ts"
 export { logsDir } from "./logsDir.ts"
 export { RunSettings, RuntimeSettings, OutputSettings } from "./RuntimeConfig.ts"
 export { AnyResult, RuntimeResult, toRunResult } from "../run/RuntimeResult.ts"

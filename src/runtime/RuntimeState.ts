@@ -1,35 +1,9 @@
-import { Schema } from "effect"
-import { ScoreHash } from "../train/ScoreHash.ts"
-import { Evaluation } from "../train/RunState.ts"
+import { Effect, Schema } from "effect"
+import type { MemoryEntry } from "../agent/memory/Memory.ts"
+import { Spending } from "../lm/middleware/budgeted.ts"
 import { LmUsage, noUsage } from "../lm/Chat.ts"
-
-/** How many episodes the mean that people watch is taken over. */
-const recentEpisodes = 100
-
-/** A run's progress, as `runtime.json` of a checkpoint holds it. */
-export const SavedProgress = Schema.Struct({
-  /** Training episodes that have ended, those that were passed over included. */
-  seen: Schema.Int,
-  /** As many had ended when the run's folder began. */
-  begunAt: Schema.Int,
-  /** Those that were played. */
-  played: Schema.Int,
-  /** Of the run, also of a part of it that another program ran. */
-  steps: Schema.Int,
-  /** Those whose scores are known. */
-  scoredSteps: Schema.Int,
-  scoreSum: Schema.Finite,
-  recentScores: Schema.Array(Schema.Finite),
-  hash: Schema.Tuple([Schema.Int, Schema.Int]),
-  lastValidation: Schema.Int,
-  lastCheckpoint: Schema.Int,
-  lastMemory: Schema.Int,
-  failedValidationEpisodes: Schema.Int,
-  evaluations: Schema.Array(Evaluation),
-  usage: LmUsage,
-  wallSeconds: Schema.Finite,
-})
-export type SavedProgress = typeof SavedProgress.Type
+import { Evaluation } from "../run/evaluation.ts"
+import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
 
 /** One episode, as far as scores go. */
 export interface Played {
@@ -42,34 +16,55 @@ export const sum = (values: ReadonlyArray<number>): number => values.reduce((tot
 const mean = (values: ReadonlyArray<number>): number | null =>
   values.length === 0 ? null : sum(values) / values.length
 
-/** A run's progress while it goes; it always is at a boundary between two episodes. */
-export class RuntimeState {
-  seen: number
-  begunAt: number
-  played = 0
-  steps = 0
-  scoredSteps = 0
-  lastValidation = -1
-  lastCheckpoint = -1
-  /** The validation score in that checkpoint. */
-  lastCheckpointScore: number | null = null
-  lastMemory = -1
-  failedValidationEpisodes = 0
-  usage: LmUsage = noUsage
-  /** Seconds spent before this process took over. */
-  earlierSeconds = 0
-  evaluations: ReadonlyArray<Evaluation> = []
-  private scoreSum = 0
-  private recentScores: Array<number> = []
-  private hash = new ScoreHash()
+/** An episode or a validation that has begun, with what is restored if it doesn't end. */
+interface Unfinished {
+  doing: "train" | "validation" | null
+  /** The agent's memory before the episode. */
+  memory: ReadonlyArray<MemoryEntry> | null
+  /** The usage before it. */
+  usage: LmUsage
+}
 
-  /** `passedOver` episodes of the data set are not played. */
-  constructor(passedOver = 0) {
-    this.seen = passedOver
-    this.begunAt = passedOver
-  }
+const usage = Schema.mutableKey(LmUsage.pipe(Schema.withConstructorDefault(Effect.succeed(noUsage))))
 
-  /** What another run's folder has, its own new one hasn't. */
+/** The state of a training of agents, apart from the agent's memory; it always is at a boundary between two episodes. */
+export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
+  /** Training episodes that have ended, including those that were skipped. */
+  seen: count(),
+  /** The number of episodes that had ended when the run's folder was made. */
+  begunAt: count(),
+  /** Training episodes that were played. */
+  played: count(),
+  /** Steps of the run, including those in a part of it that another program ran. */
+  steps: count(),
+  /** Steps whose scores are known. */
+  scoredSteps: count(),
+  scoreSum: total,
+  recentScores: list(Schema.Finite),
+  scoreHash,
+  lastValidation: count(-1),
+  lastCheckpoint: count(-1),
+  /** The validation score in the last checkpoint. */
+  lastCheckpointScore: Schema.mutableKey(
+    Schema.NullOr(Schema.Finite).pipe(Schema.withConstructorDefault(Effect.succeed(null))),
+  ),
+  lastMemory: count(-1),
+  failedValidationEpisodes: count(),
+  evaluations: list(Evaluation),
+  usage,
+  /** What counts against the budget; null for a run without one. */
+  spent: Schema.mutableKey(Schema.NullOr(Spending).pipe(Schema.withConstructorDefault(Effect.succeed(null)))),
+}) {
+  /** The steps of earlier processes. */
+  readonly stepsBefore = this.steps
+
+  /** What an interruption would find half done. It is undone before a checkpoint is saved. */
+  readonly unfinished: Unfinished = { doing: null, memory: null, usage: this.usage }
+
+  /** A state that skips the first episodes of the data set. */
+  static readonly after = (seen: number): RuntimeState => new RuntimeState({ seen, begunAt: seen })
+
+  /** Forgets what only another run's folder has: this run's own folder is new. */
   beginFolder(): void {
     this.begunAt = this.seen
     this.lastCheckpoint = -1
@@ -83,10 +78,10 @@ export class RuntimeState {
     this.scoredSteps += scores.length
     const total = sum(scores)
     this.scoreSum += total
-    this.hash.add(this.seen)
-    for (const score of scores) this.hash.add(score)
+    this.scoreHash.add(this.seen)
+    for (const score of scores) this.scoreHash.add(score)
     this.recentScores.push(total)
-    if (this.recentScores.length > 2 * recentEpisodes) this.recentScores = this.recentScores.slice(-recentEpisodes)
+    this.recentScores = recent(this.recentScores)
   }
 
   addUsage(more: LmUsage): void {
@@ -103,11 +98,11 @@ export class RuntimeState {
     this.lastValidation = this.seen
     this.failedValidationEpisodes += failed
     const returns = episodes.map(({ scores }) => sum(scores))
-    for (const value of returns) this.hash.add(value)
-    this.hash.add(failed)
+    for (const value of returns) this.scoreHash.add(value)
+    this.scoreHash.add(failed)
     const lengths = episodes.map(({ scores }) => scores.length)
     const terminated = episodes.filter((episode) => episode.terminated).length
-    this.evaluations = [...this.evaluations, { step: this.seen, returns, lengths, terminated }]
+    this.evaluations.push({ step: this.seen, returns, lengths, terminated })
   }
 
   /** The mean episode score of a validation at this very moment. */
@@ -116,58 +111,13 @@ export class RuntimeState {
     return last?.step === this.seen ? mean(last.returns) : null
   }
 
-  /** Over steps. */
+  /** The mean score of all steps whose scores are known. */
   get meanScore(): number | null {
     return this.scoredSteps === 0 ? null : this.scoreSum / this.scoredSteps
   }
 
-  /** Over the last hundred episodes. */
+  /** The mean score of the last hundred episodes. */
   get meanReturn(): number | null {
-    return mean(this.recentScores.slice(-recentEpisodes))
-  }
-
-  get scoreHash(): readonly [number, number] {
-    return this.hash.state
-  }
-
-  save(wallSeconds: number): SavedProgress {
-    return {
-      seen: this.seen,
-      begunAt: this.begunAt,
-      played: this.played,
-      steps: this.steps,
-      scoredSteps: this.scoredSteps,
-      scoreSum: this.scoreSum,
-      recentScores: this.recentScores.slice(-recentEpisodes),
-      hash: this.hash.state,
-      lastValidation: this.lastValidation,
-      lastCheckpoint: this.lastCheckpoint,
-      lastMemory: this.lastMemory,
-      failedValidationEpisodes: this.failedValidationEpisodes,
-      evaluations: this.evaluations,
-      usage: this.usage,
-      wallSeconds,
-    }
-  }
-
-  static restore(saved: SavedProgress): RuntimeState {
-    const state = new RuntimeState()
-    state.seen = saved.seen
-    state.begunAt = saved.begunAt
-    state.played = saved.played
-    state.steps = saved.steps
-    state.scoredSteps = saved.scoredSteps
-    state.scoreSum = saved.scoreSum
-    state.recentScores = [...saved.recentScores]
-    state.hash = new ScoreHash(saved.hash)
-    state.lastValidation = saved.lastValidation
-    state.lastCheckpoint = saved.lastCheckpoint
-    state.lastMemory = saved.lastMemory
-    state.failedValidationEpisodes = saved.failedValidationEpisodes
-    state.evaluations = saved.evaluations
-    state.lastCheckpointScore = state.scoreHere
-    state.usage = saved.usage
-    state.earlierSeconds = saved.wallSeconds
-    return state
+    return mean(this.recentScores)
   }
 }

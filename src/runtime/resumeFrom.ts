@@ -1,5 +1,5 @@
 import { Effect, FileSystem, Path } from "effect"
-import * as Checkpoints from "../run/Checkpoint.ts"
+import * as Checkpoint from "../run/Checkpoint.ts"
 import { onDisk } from "../run/store/FileTree.ts"
 import { makeRunFiles } from "../run/store/RunFiles.ts"
 import { type RunStoreError, runStoreError } from "../run/store/RunStoreError.ts"
@@ -12,7 +12,7 @@ import * as Layout from "../run/Layout.ts"
  */
 export const checkpointAt = Effect.fnUntraced(function* (
   path: string,
-): Effect.fn.Return<CheckpointFiles, Checkpoints.CheckpointError | RunStoreError, FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<CheckpointFiles, Checkpoint.CheckpointError | RunStoreError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const has = (...parts: ReadonlyArray<string>) =>
@@ -26,7 +26,7 @@ export const checkpointAt = Effect.fnUntraced(function* (
     : "latest"
   if (!isOne && !isPointer && !(yield* has(Layout.latest)) && !(yield* has(Layout.latestPointer))) {
     const message = `resume_from: ${path} is no checkpoint: it has neither runtime.json nor latest in it`
-    return yield* new Checkpoints.CheckpointError({ path, message })
+    return yield* new Checkpoint.CheckpointError({ path, message })
   }
   const tree = yield* onDisk(folder)
   const nobody = { name: "", population: {}, seed: 0 }
@@ -37,7 +37,7 @@ export const checkpointAt = Effect.fnUntraced(function* (
   const name = target === "latest" ? yield* latestIn(run) : target
   const at = paths.join(folder, name)
   if (yield* run.exists(Layout.checkpointFile(name, Layout.inCheckpoint.manifest))) {
-    const { files } = yield* Checkpoints.load(run, name)
+    const { files } = yield* Checkpoint.load(run, name)
     return { path: at, files, warnings: [] }
   }
   const files: Record<string, Uint8Array> = {}
@@ -48,10 +48,10 @@ export const checkpointAt = Effect.fnUntraced(function* (
 })
 
 const latestIn = (run: ReturnType<typeof makeRunFiles>) =>
-  Effect.flatMap(Checkpoints.latestName(run), (name) =>
+  Effect.flatMap(Checkpoint.latestName(run), (name) =>
     name === undefined
       ? Effect.fail(
-          new Checkpoints.CheckpointError({
+          new Checkpoint.CheckpointError({
             path: run.directory,
             message: `resume_from: ${run.directory} has no checkpoint that latest names`,
           }),

@@ -2,16 +2,17 @@ import { Effect } from "effect"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import * as Evaluate from "../evaluate/Evaluate.ts"
 import { eventsOf } from "../evaluate/events.ts"
+import { usageOf } from "../episode/Rollout.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
-import { spreadOf } from "../run/evaluation.ts"
-import type { ValidationOutcome } from "../train/validation/Validator.ts"
 import * as Layout from "../run/Layout.ts"
-import type { LoopError, Running } from "./loop.ts"
-import type { Played } from "./RuntimeState.ts"
-import { usageOf } from "../episode/Rollout.ts"
+import { CurrentRun } from "../run/CurrentRun.ts"
+import { spreadOf, type ValidationOutcome } from "../run/evaluation.ts"
+import type { AgentTraining } from "./AgentTraining.ts"
+import type { LoopError } from "./loop.ts"
+import type { Played, RuntimeState } from "./RuntimeState.ts"
 
-/** Cores, as far as the machine tells. */
+/** The number of cores; 1 where the platform doesn't say it. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
 
 export interface PlayedAll {
@@ -27,8 +28,9 @@ const enough = 3
  * the first ones all end without an answer of the model, it is an error: nobody waits for hours on a server that is down.
  */
 export const playAll = Effect.fnUntraced(function* <E>(
-  { settings, agent, validation, state }: Pick<Running, "settings" | "agent" | "validation" | "state">,
-  tell: (episode: Evaluate.Played) => Effect.Effect<void, E>,
+  { settings, agent, validation }: AgentTraining,
+  { seen }: RuntimeState,
+  record: (episode: Evaluate.Played) => Effect.Effect<void, E>,
 ): Effect.fn.Return<PlayedAll, E | LmError> {
   const { runtime, seed } = settings
   const played: Array<Played> = []
@@ -44,7 +46,7 @@ export const playAll = Effect.fnUntraced(function* <E>(
         protocol: Evaluate.frozen(agent, { maxSteps: runtime.maxStepsPerEpisode }),
         seed,
         concurrency,
-        phase: { _tag: "validation", seenEpisodes: state.seen },
+        phase: { _tag: "validation", seenEpisodes: seen },
         onFailed: (index, error) => {
           if (error._tag === "LmError" && error.reason === "exhausted") unanswered.set(index, error)
         },
@@ -54,9 +56,9 @@ export const playAll = Effect.fnUntraced(function* <E>(
         else failed++
         const down = unanswered.get(episode.index)
         if (down === undefined) someAnswered = true
-        // Told in their order, so it doesn't depend on which was done first.
+        // Episodes come in their order, so this doesn't depend on which one ended first.
         if (down !== undefined && !someAnswered && failed >= atMost) return Effect.fail(down)
-        return tell(episode)
+        return record(episode)
       },
     )
   }
@@ -74,25 +76,28 @@ export const playAll = Effect.fnUntraced(function* <E>(
  * than short ones. Those that failed are recorded as such, and in no mean.
  */
 export const validate = Effect.fn("effect-rl.validate")(function* (
-  running: Running,
-): Effect.fn.Return<void, LoopError> {
-  const { settings, agent, validation, state, run, recording, unfinished } = running
+  training: AgentTraining,
+  state: RuntimeState,
+): Effect.fn.Return<void, LoopError, CurrentRun> {
+  const { settings, agent, validation } = training
   if (validation === null) return
-  const { seen } = state
+  const { files, recording } = yield* CurrentRun
+  const { seen, unfinished } = state
   unfinished.usage = state.usage
   unfinished.doing = "validation"
   const { played, outcome } = yield* playAll(
-    running,
+    training,
+    state,
     Effect.fnUntraced(function* (episode: Evaluate.Played): Effect.fn.Return<void, LoopError> {
       yield* recording.emit(
         eventsOf(episode, { seenEpisodes: seen, agent, verbose: settings.runtime.verboseScoreLogging }),
       )
       state.addUsage(usageOf(episode.rollouts))
       if (!settings.output.saveRollouts) return
-      for (const rollout of episode.rollouts) yield* run.append(Layout.rollouts(seen), Rollouts.line(rollout))
+      for (const rollout of episode.rollouts) yield* files.append(Layout.rollouts(seen), Rollouts.line(rollout))
     }),
   )
-  // From here on it counts, or not at all.
+  // From here on the validation counts, or not at all.
   yield* Effect.uninterruptible(
     Effect.suspend(() => {
       const { failed } = outcome

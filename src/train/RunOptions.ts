@@ -1,7 +1,6 @@
 import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../config/Config.ts"
 import type { RunIdentity } from "../run/store/RunStore.ts"
-import type { ValidationOutcome } from "./validation/Validator.ts"
 
 /** What a launcher (the `effect` command, a sweep) says to a training that is already a value. */
 export interface RunOptions {
@@ -20,17 +19,6 @@ export interface RunOptions {
    * look at). The training is the same whether anybody does.
    */
   readonly isStepWanted?: Effect.Effect<boolean>
-  /** Not to train: to validate what a run has learnt, as one of its checkpoints holds it. */
-  readonly evaluate?: Evaluate
-}
-
-export interface Evaluate {
-  /** A checkpoint's name, or `latest`. */
-  readonly checkpoint: string
-  /** Writes the folder of that step, too: episodes to look at, and the policy in every format. */
-  readonly keeps: boolean
-  /** Told how the episodes went. */
-  readonly onPlayed?: (outcome: ValidationOutcome) => Effect.Effect<void>
 }
 
 /** `Effect.provideService(RunOptions, { … })`; by default nothing is overridden. */

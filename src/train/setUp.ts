@@ -1,101 +1,73 @@
-import { Clock, Effect, Scope } from "effect"
+import { Effect, Scope } from "effect"
 import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
-import { ConfigError, display, isPlain, snakeCase } from "../config/Config.ts"
-import { tidyFolder } from "../config/files.ts"
+import { ConfigError, display, snakeCase } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { sizeOf } from "../env/Space.ts"
 import { GraphError } from "../graph/GraphError.ts"
-import { type RunFiles, RunStore } from "../run/store/RunStore.ts"
+import type { CurrentRun } from "../run/CurrentRun.ts"
+import { evaluationOf } from "../run/evaluation.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
-import { savedConfig } from "./checkpointing.ts"
 import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
-import { RunOptions } from "./RunOptions.ts"
-import { evaluationOf, type RunState } from "./RunState.ts"
+import type { TrainingState } from "./TrainingState.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { makeValidator, type Validator } from "./validation/Validator.ts"
-import * as Layout from "../run/Layout.ts"
 
-/** Everything that a training or an evaluation works with, compiled and opened. */
-export interface Ready {
-  readonly planned: Plan
+/** A training that is ready to start: its plan, its envs and its learner, compiled. */
+export interface Training {
+  readonly plan: Plan
   readonly envs: TrainingEnvs
   readonly learner: Learner
   readonly validator: Validator | undefined
-  readonly stepFolder: WriteStepFolder | undefined
-  /** The same with an evaluation, whatever the settings say of either; it is compiled when it is first wanted. */
-  readonly wantedStep: WriteWantedStep | undefined
-  readonly run: RunFiles
-  readonly startedAtMillis: number
+  readonly writeStepFolder: WriteStepFolder | undefined
+  /** Writes the folder of a step on demand, whatever the settings say; it is compiled at the first demand. */
+  readonly writeWantedStep: WriteWantedStep | undefined
 }
 
 export type WriteWantedStep = (
-  run: RunFiles,
-  state: RunState,
-) => Effect.Effect<string, SetupError | LearnerError | RunStoreError>
+  state: TrainingState,
+) => Effect.Effect<string, SetupError | LearnerError | RunStoreError, CurrentRun>
 
+/** Compiles a training. What can't be set up fails here, before there is a folder for the run. */
 export const setUp = Effect.fnUntraced(function* (
-  planned: Plan,
-): Effect.fn.Return<Ready, SetupError | RunStoreError | EnvError, Backend | RunStore | Scope.Scope> {
-  const { settings, env, algorithm } = planned
-  const { population, onPlanned } = yield* RunOptions
-  const identity = {
-    name: settings.name,
-    population: { environment: env.id, algorithm: algorithm.name, ...population },
-    seed: settings.seed,
-  }
-  if (onPlanned !== undefined) yield* onPlanned(identity, planned.effective)
-  const startedAtMillis = yield* Clock.currentTimeMillis
+  plan: Plan,
+): Effect.fn.Return<Training, SetupError | EnvError, Backend | Scope.Scope> {
+  const { settings, env, algorithm } = plan
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
-  yield* checkRollout(planned)
-  const envs = yield* trainingEnvs(env, settings, gamma).pipe(withinMemory(planned))
+  yield* checkRollout(plan)
+  const envs = yield* trainingEnvs(env, settings, gamma).pipe(withinMemory(plan))
   const { observationSpace, actionSpace } = env
   const learner = yield* algorithm.setup({ ...settings, observationSpace, actionSpace }).pipe(
-    Effect.catchTag("ConfigError", (error) => Effect.fail(ConfigError.at(planned.from, error.key, error.problem))),
-    withinMemory(planned),
+    Effect.catchTag("ConfigError", (error) => Effect.fail(ConfigError.at(plan.from, error.key, error.problem))),
+    withinMemory(plan),
   )
-  const problem = misfit(planned, learner)
+  const problem = misfit(plan, learner)
   if (problem !== undefined) return yield* problem
   const { policy } = learner
-  const playing =
-    policy === undefined
-      ? undefined
-      : {
-          validator: Effect.flatMap(validationBatches(planned.validationEnvs, settings, envs), (batches) =>
-            makeValidator(batches, policy, settings.validation),
-          ),
-          stepFolder: makeStepFolder({ plan: planned, learner, envs }, policy),
-        }
-  const validator = settings.validation.everySteps > 0 ? yield* playing?.validator ?? Effect.undefined : undefined
-  const stepFolder = settings.render.everySteps > 0 ? yield* playing?.stepFolder ?? Effect.undefined : undefined
-  const scope = yield* Effect.scope
-  const onDemand =
-    playing === undefined
-      ? undefined
-      : yield* Effect.cached(
-          Effect.all({
-            validator: validator === undefined ? playing.validator : Effect.succeed(validator),
-            stepFolder: stepFolder === undefined ? playing.stepFolder : Effect.succeed(stepFolder),
-          }).pipe(Effect.provideService(Scope.Scope, scope)),
-        )
-  const wantedStep: WriteWantedStep | undefined =
-    onDemand === undefined
-      ? undefined
-      : Effect.fnUntraced(function* (run, state) {
-          const made = yield* onDemand
-          const evaluation =
-            state.evaluationHere ?? evaluationOf(state.step, yield* made.validator.validate(settings.seed, state.step))
-          return yield* made.stepFolder(run, state, evaluation)
-        })
-
-  // Only what can be set up leaves a folder behind.
-  const opened = yield* (yield* RunStore).open(identity)
-  const moved = yield* movedCheckpoints(planned, opened)
-  if (moved !== undefined) return yield* moved
-  const run = opened.placed(Layout.places({ checkpoints: settings.checkpoint.dir, logs: settings.logDir }))
-  return { planned, envs, learner, validator, stepFolder, wantedStep, run, startedAtMillis }
+  if (policy === undefined) {
+    return { plan, envs, learner, validator: undefined, writeStepFolder: undefined, writeWantedStep: undefined }
+  }
+  const makeValidation = Effect.flatMap(validationBatches(plan.validationEnvs, settings, envs), (batches) =>
+    makeValidator(batches, policy, settings.validation),
+  )
+  const makeFolder = makeStepFolder({ plan, learner, envs }, policy)
+  const validator = settings.validation.everySteps > 0 ? yield* makeValidation : undefined
+  const writeStepFolder = settings.render.everySteps > 0 ? yield* makeFolder : undefined
+  const onDemand = yield* Effect.cached(
+    Effect.all({
+      validator: validator === undefined ? makeValidation : Effect.succeed(validator),
+      writeStepFolder: writeStepFolder === undefined ? makeFolder : Effect.succeed(writeStepFolder),
+    }).pipe(Effect.provideService(Scope.Scope, yield* Effect.scope)),
+  )
+  const writeWantedStep: WriteWantedStep = Effect.fnUntraced(function* (state) {
+    const made = yield* onDemand
+    const evaluation =
+      state.evaluationHere ?? evaluationOf(state.step, yield* made.validator.validate(settings.seed, state.step))
+    return yield* made.writeStepFolder(state, evaluation)
+  })
+  return { plan, envs, learner, validator, writeStepFolder, writeWantedStep }
 })
 
 /** Two gibibytes of observations. */
@@ -123,19 +95,6 @@ const withinMemory =
       const message = `needs more memory than there is (${oneLine(defect.message)}); make some of these smaller: ${[`num_envs ${settings.numEnvs}`, ...sizes].join(", ")}`
       return Effect.fail(ConfigError.at({ source: from.source }, "", message))
     })
-
-/** A run that goes on must find its checkpoints: it would start over, and its scores be gone. */
-const movedCheckpoints = Effect.fnUntraced(function* (
-  { settings, from }: Plan,
-  run: RunFiles,
-): Effect.fn.Return<ConfigError | undefined, RunStoreError> {
-  if (!run.resumed || !(yield* run.exists(Layout.config))) return undefined
-  const { checkpoint } = yield* savedConfig(run)
-  const { dir = Layout.checkpoints } = isPlain(checkpoint) ? checkpoint : {}
-  if (typeof dir === "string" && tidyFolder(dir) === settings.checkpoint.dir) return undefined
-  const problem = `the run keeps its checkpoints in ${String(dir)}, not in ${settings.checkpoint.dir}`
-  return ConfigError.at(from, "checkpoint.dir", problem)
-})
 
 /** What the settings ask of a learner that it can't do. */
 const misfit = ({ settings, from }: Plan, { policy, plays }: Learner): ConfigError | undefined => {

@@ -2,20 +2,21 @@ import { Effect, type Scope } from "effect"
 import type { Learner, LearnerError } from "../learner/Algorithm.ts"
 import * as safetensors from "../formats/safetensors.ts"
 import type { Env } from "../env/Env.ts"
-import * as Normalise from "../env/Normalise.ts"
 import { trajectoriesJson, uiOf } from "../env/ui/Ui.ts"
-import { encodeEvaluation } from "../run/evaluation.ts"
+import { CurrentRun } from "../run/CurrentRun.ts"
+import { encodeEvaluation, type Evaluation } from "../run/evaluation.ts"
+import * as Layout from "../run/Layout.ts"
+import { utf8 } from "../config/utf8.ts"
 import { fromPath } from "../run/identifier.ts"
 import { gzip } from "../formats/gzip.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { policyFiles } from "../export/policyFiles.ts"
+import { exportedPolicy } from "./checkpointing.ts"
 import type { TrainingEnvs } from "./envs.ts"
 import type { Plan } from "./plan.ts"
-import type { Evaluation, RunState } from "./RunState.ts"
+import type { TrainingState } from "./TrainingState.ts"
 import { animate, makePlayer } from "./validation/rendering.ts"
-import * as Layout from "../run/Layout.ts"
-import { utf8 } from "../config/utf8.ts"
 
 /**
  * `steps/{STEP}/`: what there is to look at and to take away at some step of a run, in the names that RLtools' viewer
@@ -23,34 +24,29 @@ import { utf8 } from "../config/utf8.ts"
  * many formats as it fits (`checkpoint.onnx`, `.safetensors`, `.h5`, `.h`), and `evaluation_results.json`.
  */
 
-export interface StepFolderOptions {
-  readonly plan: Plan
-  readonly learner: Learner
-  readonly envs: TrainingEnvs
-}
-
-/** Writes the folder of this moment and gives its path. */
+/** Writes the folder of this moment and returns its path. */
 export type WriteStepFolder = (
-  run: RunFiles,
-  state: RunState,
-  /** Of this moment; that of the state, where it has one, unless given. */
+  state: TrainingState,
+  /** The evaluation of this moment; the state's, where it has one, unless given. */
   evaluation?: Evaluation,
-) => Effect.Effect<string, LearnerError | RunStoreError>
+) => Effect.Effect<string, LearnerError | RunStoreError, CurrentRun>
 
 export const makeStepFolder = Effect.fnUntraced(function* (
-  { plan, learner, envs }: StepFolderOptions,
+  { plan, learner, envs }: { readonly plan: Plan; readonly learner: Learner; readonly envs: TrainingEnvs },
   policyFor: NonNullable<Learner["policy"]>,
 ): Effect.fn.Return<WriteStepFolder, Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>, Scope.Scope> {
   const { render, validation, seed } = plan.settings
   const [env] = plan.validationEnvs
   const play = yield* makePlayer(env, policyFor, envs.observationMoments, validation)
-  return Effect.fnUntraced(function* (run, state, evaluation = state.evaluationHere) {
+  return Effect.fnUntraced(function* (state, evaluation = state.evaluationHere) {
+    const { files: run } = yield* CurrentRun
     const folder = Layout.stepFolder(state.step)
     const episodes = yield* Effect.forEach(
       Array.from({ length: render.episodes }, (_, index) => index),
       (index) => play(seed, state.step, index),
     )
     const weights = yield* learner.weights
+    const model = yield* exportedPolicy(learner, envs)
     const example = Float32Array.from(episodes[0].steps[0].observation)
     yield* writeUi(run, env)
     yield* run.writeDirectory(folder, {
@@ -59,7 +55,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
         ? {}
         : { [Layout.inStep.picture]: utf8.encode(animate(episodes[0].frames, render.speed)) }),
       [Layout.inStep.weights]: safetensors.encode(weights),
-      ...(yield* exported(learner, envs)),
+      ...(model === undefined ? {} : { [Layout.inStep.onnx]: model }),
       ...policyFiles(learner.dense, weights, {
         name: `${plan.algorithm.name} on ${env.id}`,
         environment: env.id,
@@ -81,15 +77,3 @@ const writeUi = Effect.fnUntraced(function* (run: RunFiles, env: Env): Effect.fn
   yield* run.write(Layout.ui.module, ui.esm)
   yield* run.write(Layout.ui.classic, ui.classic)
 })
-
-/** The policy for whoever wants to use it elsewhere, with what it sees the env's observations through. */
-const exported = (
-  { exportPolicy }: Learner,
-  { observationMoments }: TrainingEnvs,
-): Effect.Effect<Readonly<Record<string, Uint8Array>>, LearnerError> =>
-  exportPolicy === undefined
-    ? Effect.succeed({})
-    : exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments)).pipe(
-        Effect.map((model) => ({ [Layout.inStep.onnx]: model })),
-        Effect.catchTag("GraphError", (error) => Effect.die(error)),
-      )

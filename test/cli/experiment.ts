@@ -108,13 +108,12 @@ const beside = new Set([
   "duration_ms",
   "latency_ms",
   "wall_seconds",
-  "wallSeconds",
+  "seconds",
   "steps_per_second",
   "run_dir",
   "spent",
   "cache",
-  "appended_sizes",
-  "appended_digests",
+  "appended",
 ])
 
 export const timeless = (value: unknown): unknown => {

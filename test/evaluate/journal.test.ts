@@ -22,8 +22,8 @@ describe("the journal of an evaluation", () => {
       const entries = yield* Effect.forEach([2, 0, 1], entry)
       yield* Effect.scoped(
         Effect.gen(function* () {
+          yield* Journal.begin(run, { seed: 1 })
           const add = yield* Journal.journal(run)
-          yield* add({ evaluation: { seed: 1 } })
           yield* Effect.forEach(entries, add)
         }),
       )
@@ -44,8 +44,8 @@ describe("the journal of an evaluation", () => {
     const run = makeRunFiles(inMemory("run", new Map()), { name: "", population: {}, seed: 0 }, false)
     yield* Effect.scoped(
       Effect.gen(function* () {
+        yield* Journal.begin(run, { seed: 1 })
         const add = yield* Journal.journal(run)
-        yield* add({ evaluation: { seed: 1 } })
         yield* Effect.forEach([2, 0, 1], (index) => Effect.flatMap(entry(index), add))
       }),
     )

@@ -3,7 +3,7 @@ import { Effect, Logger } from "effect"
 import * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
 import * as Scripted from "../../src/lm/providers/scripted.ts"
 import type { LogLevel } from "../../src/run/record/logLevel.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { validate } from "../../src/run/ValidationRequest.ts"
 import { folderOf, keep, tasks } from "./support.ts"
 
 const cutOff = Scripted.layer(() => ({ content: "name-", finishReason: "length" }))
@@ -54,15 +54,8 @@ describe("an evaluation of a run", () => {
         yield* keep(input, { files, model: cutOff })
         const lines: Array<unknown> = []
         const logger = Logger.make(({ message }) => void lines.push(message))
-        yield* keep(input, { files, resume: folderOf(files), model: cutOff }).pipe(
-          Effect.provideService(RunOptions, {
-            overrides: [],
-            source: "test",
-            name: "run",
-            evaluate: { checkpoint: "latest", keeps: false },
-          }),
-          Effect.provide(Logger.layer([logger])),
-        )
+        const again = keep(input, { files, resume: folderOf(files), model: cutOff })
+        yield* validate(again, { checkpoint: "latest" }).pipe(Effect.provide(Logger.layer([logger])))
         return lines.length
       })
       assert.deepStrictEqual([yield* logged("WARN"), yield* logged("ERROR")], [1, 0])

@@ -6,9 +6,10 @@ import type { Override } from "../../config/Config.ts"
 import { backend, type BackendName, envPool, platform, runStore } from "../../node.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
+import type { ValidationOutcome } from "../../run/evaluation.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
-import type { ValidationOutcome } from "../../train/validation/Validator.ts"
+import { validate } from "../../run/ValidationRequest.ts"
 import { loadTrainingOf, readYaml, yamlOverrides } from "../userCode/loadTraining.ts"
 import { setting } from "../run/overrides.ts"
 import { writeOut } from "../output/output.ts"
@@ -51,14 +52,11 @@ export const evaluateRun = Effect.fnUntraced(function* (given: GivenRun): Effect
         ...setTo("validation.episodes", episodes),
       ]
   const overrides = [...(yield* yamlOverrides(config)), ...always, ...(yield* Effect.forEach(given.set, setting))]
-  let played: ValidationOutcome | undefined
-  const onPlayed = (outcome: ValidationOutcome): Effect.Effect<void> => Effect.sync(() => void (played = outcome))
-  const result = yield* training.pipe(
+  const { result, outcome: played } = yield* validate(training, { checkpoint, writesStepFolder: given.render }).pipe(
     Effect.provideService(RunOptions, {
       overrides,
       source: config,
       name: "eval",
-      evaluate: { checkpoint, keeps: given.render, onPlayed },
     }),
     Effect.provide(
       Layer.mergeAll(

@@ -2,24 +2,10 @@ import { Effect, type Scope } from "effect"
 import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
 import { drive } from "../../learner/drive.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
-import { spreadOf } from "../../run/evaluation.ts"
+import { spreadOf, type ValidationOutcome } from "../../run/evaluation.ts"
 import { stream } from "../../rng/Rng.ts"
 import { attempt } from "../../config/attempt.ts"
 import { EnvError } from "../../env/EnvError.ts"
-
-export interface ValidationEpisode {
-  readonly return: number
-  readonly length: number
-  readonly terminated: boolean
-  readonly truncated: boolean
-}
-
-export interface ValidationOutcome {
-  readonly episodes: ReadonlyArray<ValidationEpisode>
-  readonly meanReturn: number
-  /** Population standard deviation. */
-  readonly stdReturn: number
-}
 
 /**
  * Plays a number of whole episodes and says how they went. Whatever the strategy, every episode is played in a lane of
@@ -62,11 +48,11 @@ const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions)
   Effect.fnUntraced(function* (
     seed: number,
     index: number,
-  ): Effect.fn.Return<ReadonlyArray<ValidationEpisode>, LearnerError> {
+  ): Effect.fn.Return<ValidationOutcome["episodes"], LearnerError> {
     yield* policy.refresh
     const { numEnvs } = envs
     const { program, noise } = policy
-    const episodes = new Array<ValidationEpisode | undefined>(numEnvs)
+    const episodes = new Array<ValidationOutcome["episodes"][number] | undefined>(numEnvs)
     const returns = new Float64Array(numEnvs)
     const draws = Array.from({ length: noise === undefined ? 0 : numEnvs }, (_, lane) =>
       stream(seed, "validation", index, first + lane, "actions"),
@@ -131,7 +117,7 @@ export const makeValidator = Effect.fnUntraced(function* (
 
 type PolicyError = Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>
 
-const summarise = (episodes: ReadonlyArray<ValidationEpisode>): ValidationOutcome => ({
+const summarise = (episodes: ValidationOutcome["episodes"]): ValidationOutcome => ({
   episodes,
   ...spreadOf(episodes.map((episode) => episode.return)),
 })

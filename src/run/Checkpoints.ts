@@ -1,0 +1,40 @@
+/**
+ * The checkpoints of a run as a service. By default they are folders in the run's own folder; another place for them is a
+ * Layer, and the rest of a run stays as it is:
+ *
+ * @example
+ * ```ts
+ * const result = yield* training.pipe(Effect.provide(Checkpoints.layerMemory))
+ * ```
+ */
+import { Context, type Effect } from "effect"
+import * as Checkpoint from "./Checkpoint.ts"
+import type { RunFiles } from "./store/RunFiles.ts"
+import type { RunStoreError } from "./store/RunStoreError.ts"
+
+type Failure = Checkpoint.CheckpointError | RunStoreError
+
+/** The checkpoints of one run. */
+export interface RunCheckpoints {
+  /** Saves a checkpoint, makes it the latest, and deletes those that its strategy does not keep. */
+  readonly save: (checkpoint: Checkpoint.NewCheckpoint) => Effect.Effect<void, Failure>
+  /** The names of all checkpoints: the latest, then the others from new to old. */
+  readonly list: Effect.Effect<ReadonlyArray<string>, Failure>
+  /** The newest checkpoint that is intact, and the damaged ones that are newer. Fails where none is intact. */
+  readonly latest: Effect.Effect<Checkpoint.Loaded, Failure>
+  /** The checkpoint of that name. Fails where it is missing or damaged. */
+  readonly at: (name: string) => Effect.Effect<Checkpoint.Loaded, Failure>
+}
+
+/** The checkpoints in a run's own folder. */
+export const inRun = (run: RunFiles): RunCheckpoints => ({
+  save: (checkpoint) => Checkpoint.save(run, checkpoint),
+  list: Checkpoint.names(run),
+  latest: Checkpoint.load(run, "latest"),
+  at: (name) => Checkpoint.load(run, name),
+})
+
+/** Opens the checkpoints of a run. */
+export const Checkpoints = Context.Reference<(run: RunFiles) => RunCheckpoints>("effect-rl/run/Checkpoints", {
+  defaultValue: () => inRun,
+})

@@ -1,0 +1,30 @@
+import { Context, type Effect } from "effect"
+import type { CheckpointError, NewCheckpoint } from "./Checkpoint.ts"
+import type { Recording } from "./record/Recorder.ts"
+import type { RunSpec } from "./RunSpec.ts"
+import type { RunFiles } from "./store/RunFiles.ts"
+import type { RunStoreError } from "./store/RunStoreError.ts"
+
+/** A checkpoint without the state of the run, which `Run` adds as `runtime.json`. */
+export interface Parts extends Omit<NewCheckpoint, "strategy"> {
+  /** The path in the event `CheckpointSaved`. */
+  readonly path: string
+  /** More keys of `runtime.json`, for other programs. */
+  readonly runtime?: Readonly<Record<string, unknown>>
+}
+
+/** The run that a loop works for: its files, its recording and its clock. `Run.execute` provides it. */
+export class CurrentRun extends Context.Service<
+  CurrentRun,
+  {
+    readonly spec: RunSpec
+    readonly files: RunFiles
+    readonly recording: Recording
+    /** The seconds that this process has spent on the run. */
+    readonly secondsHere: Effect.Effect<number>
+    /** The seconds that all processes have spent on the run. */
+    readonly seconds: Effect.Effect<number>
+    /** Flushes the recording, then saves the run's state with these parts. */
+    readonly save: (parts: Parts) => Effect.Effect<void, CheckpointError | RunStoreError>
+  }
+>()("effect-rl/run/CurrentRun") {}

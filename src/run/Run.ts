@@ -1,0 +1,306 @@
+/**
+ * The life of a run, whatever it runs: its folder is opened, its state is new or restored from a checkpoint, its files are
+ * described, its events recorded; the loop works until it ends, is interrupted or fails; then the result is written.
+ *
+ * @example
+ * ```ts
+ * Run.execute({
+ *   spec,                                        // what the run is
+ *   startedAtMillis,
+ *   open: (files, saved) => …,                   // the state, new or as it was saved
+ *   loop: (state) => …,                          // the work, which may use the service `CurrentRun`
+ *   saving: { schema: State, save, … },          // how the state is saved
+ *   position: (state) => state,                  // how far it is
+ *   result: { schema: Result, of: (state) => … } // what metrics.json and return.json hold
+ * })
+ * ```
+ */
+import { Cause, Clock, Effect, Exit, Option, Schema, type Scope } from "effect"
+import { stringify } from "yaml"
+import { display, type Plain, toSnakeCase } from "../config/Config.ts"
+import { firstDifference } from "../config/difference.ts"
+import { oneLine, prettyJson } from "../config/text.ts"
+import { utf8 } from "../config/utf8.ts"
+import { LmError } from "../lm/LmError.ts"
+import { CheckpointError, type Loaded, type RetentionStrategy } from "./Checkpoint.ts"
+import { Checkpoints } from "./Checkpoints.ts"
+import { CurrentRun, type Parts } from "./CurrentRun.ts"
+import { Appended, cutBack, refuseChanged, type Target } from "./cutBack.ts"
+import { encodeReturnFile, type Evaluation } from "./evaluation.ts"
+import { encodeMetrics, finishedResult } from "./finishedResult.ts"
+import * as Layout from "./Layout.ts"
+import { withLogs } from "./record/logging.ts"
+import { Recorder, type Recording } from "./record/Recorder.ts"
+import type { RunEnded, RunEvent } from "./record/RunEvent.ts"
+import { type RunSpec, startedOf } from "./RunSpec.ts"
+import type { RunFiles } from "./store/RunFiles.ts"
+import { type OwnPlace, RunStore } from "./store/RunStore.ts"
+import { RunStoreError } from "./store/RunStoreError.ts"
+
+export type RunError = CheckpointError | RunStoreError
+
+/** One kind of run as a program. */
+export interface Program<S, A, E, R> {
+  readonly spec: RunSpec
+  /** The time at which the work for the run began. What was done before its folder was opened counts, too. */
+  readonly startedAtMillis: number
+  /** The results folder that the config asks for, instead of the launcher's. */
+  readonly place?: OwnPlace | undefined
+  /** Files and folders that the config puts elsewhere. */
+  readonly places?: Layout.Places
+  /** Files of an earlier attempt to remove, besides metrics.json and return.json. */
+  readonly results?: ReadonlyArray<string>
+  /** Makes the state: a new one, or from what was saved. The files are as the earlier process left them. */
+  readonly open: (files: RunFiles, saved: Saved<S> | undefined) => Effect.Effect<Opened<S, A>, E, R>
+  /** Works until the run is over. */
+  readonly loop: (state: S) => Effect.Effect<void, E, CurrentRun | R>
+  /** How the state is saved. A run without this keeps what it has done in a file of its own. */
+  readonly saving?: Saving<S, E, R>
+  /** How far the run is, in the unit that its kind counts in. */
+  readonly position: (state: S) => { readonly step: number; readonly episodes: number }
+  readonly result: {
+    readonly schema: Schema.Codec<A, unknown>
+    readonly of: (state: S) => Effect.Effect<Result<A>, E, CurrentRun | R>
+    /** Runs when all results are written. */
+    readonly after?: (files: RunFiles) => Effect.Effect<void, E>
+  }
+}
+
+/** The results of a run: `metrics.json`, and its validations for `return.json`. */
+export interface Result<A> {
+  readonly metrics: A
+  readonly evaluations: ReadonlyArray<Evaluation>
+}
+
+/** A state to begin with. */
+export interface Opened<S, A> {
+  readonly state: S
+  /** Where the run resumes; null for a new run. */
+  readonly resumedFromStep: number | null
+  /** Tells whether a finished run with this result has nothing left to do; a run never is unless given. */
+  readonly isOver?: (finished: A) => boolean
+  /** The seconds that earlier processes spent, where no checkpoint says it. */
+  readonly seconds?: number
+  readonly notes?: ReadonlyArray<string>
+  readonly warnings?: ReadonlyArray<string>
+}
+
+/** How the state of a run becomes a checkpoint, and when. */
+export interface Saving<S, E, R> {
+  /** Saving encodes the state, restoring decodes it. */
+  readonly schema: Schema.Codec<S, unknown>
+  /** The settings that a resumed run must share with the run that was saved. */
+  readonly settings: Plain
+  readonly strategy: RetentionStrategy
+  /** Checks a run's folder before anything in it is read for a resume, or changed. */
+  readonly check?: (files: RunFiles) => Effect.Effect<void, E>
+  /** Saves a checkpoint of this moment by `CurrentRun`; first undoes what an interrupted loop left half done. */
+  readonly save: (state: S) => Effect.Effect<void, E, CurrentRun | R>
+  /** Tells whether the run is over, and its last checkpoint holds all of it. */
+  readonly isSaved: (state: S) => boolean
+  /** Whether what was done before a failure can be saved, too. */
+  readonly savesOnFailure: boolean
+}
+
+/** A checkpoint, read and checked. */
+export interface Saved<S> extends Target {
+  readonly state: S
+  /** The seconds that the run had taken. */
+  readonly seconds: number
+  /** All files of the checkpoint. */
+  readonly files: Loaded["files"]
+  /** Newer checkpoints that are damaged. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** What `runtime.json` of every checkpoint holds. */
+export const savedFields = <S>(state: Schema.Codec<S, unknown>) => ({
+  progress: state,
+  /** The seconds that the run had taken. */
+  seconds: Schema.Finite,
+  appended: Appended,
+  /** The settings that a resumed run must share with this one. */
+  settings: Schema.Record(Schema.String, Schema.Unknown),
+})
+
+/** Runs a program in a run's folder, from its start or from where an earlier process left it, to its result. */
+export const execute = Effect.fn("effect-rl.run")(function* <
+  S,
+  A extends { readonly runDir: string },
+  E extends { readonly message: string },
+  R,
+>(
+  program: Program<S, A, E, R>,
+): Effect.fn.Return<A, E | RunError, RunStore | Recorder | Scope.Scope | R | Exclude<R, CurrentRun>> {
+  const { spec, saving } = program
+  const files = yield* openFiles(program)
+  const isUnsaved = saving !== undefined && files.resumed && (yield* list(files)).length === 0
+  const saved = saving !== undefined && files.resumed && !isUnsaved ? yield* restore(program, saving, files) : undefined
+  const opened = yield* program.open(files, saved)
+  const finished = files.resumed ? yield* finishedResult(files, program.result.schema) : undefined
+  if (finished !== undefined && opened.isOver?.(finished) === true) {
+    if (saved !== undefined) yield* refuseChanged(files, saved)
+    return { ...finished, runDir: files.directory }
+  }
+  const { state, resumedFromStep, notes = [], warnings = [] } = opened
+  const logWarnings = saved === undefined ? yield* Effect.as(cutAll(files), []) : yield* cutBack(files, saved)
+  for (const stale of [...Layout.results, ...(program.results ?? [])]) yield* files.remove(stale)
+  yield* files.write(Layout.config, stringify(toSnakeCase(spec.config)))
+  yield* files.write(Layout.configJson, prettyJson(toSnakeCase(spec.config)))
+  yield* files.write(Layout.description, `${spec.description}\n`)
+
+  const started = startedOf(spec, resumedFromStep)
+  const recording = yield* (yield* Recorder).start(files, started)
+  yield* recording.emit([
+    started,
+    ...[...notes, ...(isUnsaved ? ["it had not saved anything yet, so it starts over"] : [])].map(note),
+    ...[...warnings, ...(saved?.warnings ?? []), ...logWarnings].map(warning),
+  ])
+  const secondsBefore = saved?.seconds ?? opened.seconds ?? 0
+  const current = (recording: Recording) => currentRun({ program, state, files, recording, secondsBefore })
+  // A run that has done its work is finished, even if a signal comes now.
+  return yield* Effect.uninterruptibleMask((restore) =>
+    withLogs(recording, spec.logLevel, (recording) =>
+      Effect.provideService(work(program, state, restore), CurrentRun, current(recording)),
+    ).pipe(Effect.andThen(Effect.provideService(conclude(program, state), CurrentRun, current(recording)))),
+  )
+})
+
+/** Restores a run's state from one of its checkpoints, writes nothing into the folder, and uses the state. */
+export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonly message: string }, R>(
+  program: Program<S, A, E, R> & { readonly saving: Saving<S, E, R> },
+  checkpoint: string,
+  use: (state: S) => Effect.Effect<B, E, CurrentRun | R>,
+): Effect.fn.Return<B, E | RunError, RunStore | Scope.Scope | R | Exclude<R, CurrentRun>> {
+  const files = yield* openFiles(program)
+  const saved = yield* restore(program, program.saving, files, checkpoint)
+  const { state } = yield* program.open(files, saved)
+  const recording: Recording = { emit: () => Effect.void, flush: Effect.void }
+  const current = currentRun({ program, state, files, recording, secondsBefore: 0 })
+  return yield* Effect.provideService(use(state), CurrentRun, current)
+})
+
+const openFiles = Effect.fnUntraced(function* <S, A, E, R>({ spec, place, places = {}, saving }: Program<S, A, E, R>) {
+  const opened = yield* (yield* RunStore).open(spec.identity, place)
+  if (opened.resumed && saving?.check !== undefined) yield* saving.check(opened)
+  return opened.placed(places)
+})
+
+const list = (files: RunFiles) => Effect.flatMap(Checkpoints, (checkpoints) => checkpoints(files).list)
+
+/** Nothing was saved: what little an earlier process has recorded is removed. */
+const cutAll = (files: RunFiles) => (files.resumed ? files.cutBack({ sizes: {} }) : Effect.void)
+
+const restore = Effect.fnUntraced(function* <S, A, E, R>(
+  { places }: Program<S, A, E, R>,
+  { schema, settings }: Saving<S, E, R>,
+  run: RunFiles,
+  wanted = "latest",
+): Effect.fn.Return<Saved<S>, RunError> {
+  const checkpoints = (yield* Checkpoints)(run)
+  const { name, files, skipped } = yield* wanted === "latest" ? checkpoints.latest : checkpoints.at(wanted)
+  const path = Layout.checkpointFile(name, Layout.inCheckpoint.runtime)
+  const refuse = (problem: string) => new CheckpointError({ path, message: `${run.directory}/${path}: ${problem}` })
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Struct(savedFields(schema))))
+  const saved = yield* Effect.mapError(decode(utf8.decode(files[Layout.inCheckpoint.runtime])), (error) =>
+    refuse(oneLine(error.message)),
+  )
+  const difference = firstDifference(settings, saved.settings)
+  if (difference !== undefined) {
+    const { key, now, then } = difference
+    return yield* refuse(`the run was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`)
+  }
+  const folder = Layout.locate(places ?? {}, Layout.checkpoints)
+  return {
+    name,
+    folder: folder.startsWith("/") ? folder : `${run.directory}/${folder}`,
+    files,
+    state: saved.progress,
+    seconds: saved.seconds,
+    appended: saved.appended,
+    warnings: skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`),
+  }
+})
+
+interface Running<S, A, E, R> {
+  readonly program: Program<S, A, E, R>
+  readonly state: S
+  readonly files: RunFiles
+  readonly recording: Recording
+  readonly secondsBefore: number
+}
+
+const currentRun = <S, A, E, R>(running: Running<S, A, E, R>): CurrentRun["Service"] => {
+  const { program, state, files, recording, secondsBefore } = running
+  const { spec, saving, startedAtMillis } = program
+  const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
+  const seconds = Effect.map(secondsHere, (here) => secondsBefore + here)
+  const save = Effect.fnUntraced(function* ({ path, runtime, ...parts }: Parts): Effect.fn.Return<void, RunError> {
+    if (saving === undefined) return
+    yield* recording.flush
+    const saved = {
+      progress: yield* Effect.orDie(Schema.encodeEffect(saving.schema)(state)),
+      seconds: yield* seconds,
+      appended: yield* files.appended,
+      settings: saving.settings,
+    }
+    const checkpoints = (yield* Checkpoints)(files)
+    yield* checkpoints.save({
+      ...parts,
+      strategy: saving.strategy,
+      files: { ...parts.files, [Layout.inCheckpoint.runtime]: utf8.encode(prettyJson({ ...runtime, ...saved })) },
+    })
+    yield* recording.emit([{ _tag: "CheckpointSaved", step: parts.step, path }])
+  })
+  return { spec, files, recording, secondsHere, seconds, save }
+}
+
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** Runs the loop to whatever end it comes to, and records that end. Only the loop itself is interruptible. */
+const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: string }, R>(
+  program: Program<S, A, E, R>,
+  state: S,
+  restore: Restore,
+): Effect.fn.Return<void, E | RunStoreError, CurrentRun | R> {
+  const { saving, loop, position } = program
+  const { recording } = yield* CurrentRun
+  const ended = (reason: RunEnded["reason"], message: string | null) =>
+    recording.emit([{ _tag: "RunEnded", ...position(state), reason, message }])
+
+  const exit = yield* Effect.exit(restore(loop(state)))
+  const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+  // An interruption after the last checkpoint comes too late: there is nothing left to interrupt.
+  if (Exit.isSuccess(exit) || (isInterrupted && saving?.isSaved(state) === true)) return yield* ended("finished", null)
+  if (isInterrupted) {
+    // Nobody may be told that the run can be resumed when it could not be saved.
+    const save = saving === undefined ? Effect.void : saving.save(state)
+    yield* Effect.tapError(save, (error) => Effect.ignore(ended("failed", error.message)))
+    yield* ended("interrupted", null)
+    return yield* exit
+  }
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  // After a failure of the store nobody knows what is in its files; what was saved last is intact.
+  if (saving?.savesOnFailure === true && !(error instanceof RunStoreError)) yield* Effect.ignore(saving.save(state))
+  // What failed is known; that its record could not be written (the disk is full) would only hide it.
+  const isBudget = error instanceof LmError && error.reason === "budget"
+  yield* Effect.ignore(isBudget ? ended("stopped", error.message) : ended("failed", Cause.pretty(exit.cause)))
+  return yield* exit
+})
+
+const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>(
+  { result }: Program<S, A, E, R>,
+  state: S,
+): Effect.fn.Return<A, E | RunStoreError, CurrentRun | R> {
+  const { files, recording } = yield* CurrentRun
+  const { metrics, evaluations } = yield* result.of(state)
+  yield* files.write(Layout.metrics, encodeMetrics(metrics))
+  yield* recording.flush
+  // Last: a run that has this file is finished.
+  yield* files.write(Layout.returns, encodeReturnFile(evaluations))
+  if (result.after !== undefined) yield* result.after(files)
+  return metrics
+})
+
+const note = (message: string): RunEvent => ({ _tag: "Note", message })
+const warning = (message: string): RunEvent => ({ _tag: "Warning", message })

@@ -1,0 +1,42 @@
+import { Schema, SchemaGetter } from "effect"
+
+const bytes = new DataView(new ArrayBuffer(8))
+
+/**
+ * A running 64-bit hash over numbers, exact to the bit. Its whole state is two words, so a resumed run continues the hash
+ * from its checkpoint.
+ */
+export class ScoreHash {
+  private low: number
+  private high: number
+
+  constructor(words: readonly [number, number] = [0x811c9dc5, 0x9e3779b9]) {
+    this.low = words[0]
+    this.high = words[1]
+  }
+
+  get words(): readonly [number, number] {
+    return [this.low >>> 0, this.high >>> 0]
+  }
+
+  add(value: number): void {
+    bytes.setFloat64(0, value)
+    this.mix(bytes.getUint32(0))
+    this.mix(bytes.getUint32(4))
+  }
+
+  private mix(word: number): void {
+    this.low = Math.imul(this.low ^ word, 0x85ebca6b)
+    this.low ^= this.low >>> 13
+    this.high = Math.imul(this.high ^ word ^ this.low, 0xc2b2ae35)
+    this.high ^= this.high >>> 16
+  }
+
+  /** Saves the hash as its two words. */
+  static readonly schema = Schema.Tuple([Schema.Int, Schema.Int]).pipe(
+    Schema.decodeTo(Schema.instanceOf(ScoreHash), {
+      decode: SchemaGetter.transform((words: readonly [number, number]) => new ScoreHash(words)),
+      encode: SchemaGetter.transform((hash: ScoreHash): readonly [number, number] => hash.words),
+    }),
+  )
+}

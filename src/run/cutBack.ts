@@ -1,0 +1,99 @@
+import { Effect, Option, Schema } from "effect"
+import { intactBytes } from "../formats/tfevents.ts"
+import { utf8 } from "../config/utf8.ts"
+import * as Layout from "./Layout.ts"
+import { CheckpointError } from "./Checkpoint.ts"
+import { Checkpoints } from "./Checkpoints.ts"
+import type { Appended as AppendedFiles, Changed, RunFiles } from "./store/RunFiles.ts"
+import type { RunStoreError } from "./store/RunStoreError.ts"
+
+/** The sizes and digests of the files that grow, at the moment of a checkpoint. */
+export const Appended = Schema.Struct({
+  sizes: Schema.Record(Schema.String, Schema.Int),
+  digests: Schema.Record(Schema.String, Schema.String),
+})
+
+/** A checkpoint that a run is cut back to. */
+export interface Target {
+  readonly name: string
+  /** The folder of the checkpoints, for messages. */
+  readonly folder: string
+  readonly appended: AppendedFiles
+}
+
+/** Logs are cut back as far as they can be read: damage to them must not stop a training from being resumed. */
+const logs: Readonly<Record<string, (bytes: Uint8Array) => number>> = {
+  [Layout.tensorBoard]: intactBytes,
+  [Layout.progressCsv]: (bytes) => bytes.lastIndexOf(0x0a) + 1,
+}
+
+/** Fails where scores, rollouts or memories of the run differ from those at the time of the checkpoint. */
+export const refuseChanged = Effect.fnUntraced(function* (
+  run: RunFiles,
+  target: Target,
+): Effect.fn.Return<ReadonlyArray<Changed>, CheckpointError | RunStoreError> {
+  const changed = yield* run.changedSince(target.appended)
+  const [first] = changed.filter(({ file }) => !Object.hasOwn(logs, file))
+  if (first === undefined) return changed
+  const path = `${run.directory}/${first.file}`
+  const message = `${path}: ${first.problem} since the checkpoint ${target.name}; ${yield* remedy(run, target)}`
+  return yield* new CheckpointError({ path, message })
+})
+
+/**
+ * Cuts the files that grow back to a checkpoint. Returns a warning for each log that was changed since: it is cut to the
+ * part that can be read.
+ */
+export const cutBack = Effect.fnUntraced(function* (
+  run: RunFiles,
+  target: Target,
+): Effect.fn.Return<ReadonlyArray<string>, CheckpointError | RunStoreError> {
+  const changed = yield* refuseChanged(run, target)
+  yield* run.cutBack(target.appended)
+  return yield* Effect.forEach(changed, ({ file, problem }) =>
+    Effect.map(
+      keepReadable(run, file),
+      (kept) =>
+        `${run.directory}/${file}: ${problem} since the checkpoint ${target.name}; the log goes on after ${kept} bytes of it`,
+    ),
+  )
+})
+
+/** Cuts a log off where it can't be read any more, and returns the bytes that are left. */
+const keepReadable = Effect.fnUntraced(function* (
+  run: RunFiles,
+  file: string,
+): Effect.fn.Return<number, RunStoreError> {
+  if (!(yield* run.exists(file))) return 0
+  const bytes = yield* run.read(file)
+  const kept = logs[file](bytes)
+  if (kept === 0) yield* run.remove(file)
+  else if (kept < bytes.length) yield* run.truncate(file, kept)
+  return kept
+})
+
+/** Says how to resume: from the newest checkpoint that still matches the files, if there is one. */
+const remedy = Effect.fnUntraced(function* (
+  run: RunFiles,
+  { name, folder }: Target,
+): Effect.fn.Return<string, CheckpointError | RunStoreError> {
+  const newer: Array<string> = []
+  for (const other of yield* (yield* Checkpoints)(run).list) {
+    if (other !== name && (yield* matches(run, other))) {
+      const folders = newer.map((one) => `${folder}/${one}`)
+      return `the checkpoint ${other} still fits: to go on from it, remove ${folders.join(", ")} and resume again`
+    }
+    newer.push(other)
+  }
+  return "no other checkpoint fits either: put the file back as it was, or start a new run"
+})
+
+const decodeAppended = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ appended: Appended })))
+
+const matches = (run: RunFiles, name: string): Effect.Effect<boolean, RunStoreError> =>
+  Effect.gen(function* () {
+    const { files } = yield* (yield* Checkpoints)(run).at(name)
+    const saved = decodeAppended(utf8.decode(files[Layout.inCheckpoint.runtime]))
+    if (Option.isNone(saved)) return false
+    return (yield* run.changedSince(saved.value.appended)).every(({ file }) => Object.hasOwn(logs, file))
+  }).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(false)))

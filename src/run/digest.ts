@@ -1,0 +1,25 @@
+import type { Effect } from "effect"
+import { joined } from "../config/bytes.ts"
+import { utf8 } from "../config/utf8.ts"
+import { sha256 } from "../config/sha256.ts"
+import type { NamedArrays, NamedTensors } from "../learner/Algorithm.ts"
+import type { ScoreHash } from "./ScoreHash.ts"
+
+/**
+ * Returns the SHA-256 over the final weights, by name, the hash of all scores, and the final memory: equal digests mean
+ * equal runs.
+ */
+export const digestOf = (weights: NamedTensors, scores: ScoreHash, memory = new Uint8Array(0)): Effect.Effect<string> =>
+  sha256(joined([...bytesOf(weights), new Uint8Array(Uint32Array.from(scores.words).buffer), memory]))
+
+/** Returns the SHA-256 over arrays, by name. */
+export const digestOfArrays = (arrays: NamedArrays): Effect.Effect<string> => sha256(joined(bytesOf(arrays)))
+
+const bytesOf = (arrays: NamedArrays): ReadonlyArray<Uint8Array> =>
+  Object.keys(arrays)
+    .sort()
+    .flatMap((name) => {
+      const { shape, data } = arrays[name]
+      const heading = utf8.encode(`${name}[${shape.join(",")}]`)
+      return [heading, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)]
+    })

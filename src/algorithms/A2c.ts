@@ -1,19 +1,28 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { add, mean, mul, neg, square, stopGradient, sub } from "../graph/ops.ts"
+import { add, mean, mul, sub } from "../graph/ops.ts"
 import { rmsprop } from "../graph/optimisers.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
+import type { Batch } from "../learner/Batch.ts"
+import { build } from "../learner/build.ts"
+import type { Loss } from "../learner/Loss.ts"
+import { experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
+import { actorCriticFields, learningRateOf, resolved } from "../learner/rollout/fields.ts"
+import { type Minibatch, type Phase, rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
+import type { BaseColumns } from "../learner/rollout/Rollout.ts"
+import { withMemory } from "../learner/rollout/withMemory.ts"
+import * as Losses from "../losses/policyGradient.ts"
+import { actorCritic, type Evaluation } from "../model/ActorCritic.ts"
 import type { A2cOptions } from "./options/A2c.ts"
-import { buildThen } from "../learner/build.ts"
-import { type ActorCriticModel, actorCriticModel, type Evaluated } from "../learner/rollout/actorCriticModel.ts"
-import { actorCriticFields, resolved } from "../learner/rollout/fields.ts"
-import type { Loss, Minibatch, Phase } from "../learner/rollout/programs.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
 
 /**
- * Advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783), synchronous: one gradient step on each short rollout,
- * with RMSProp. With λ = 1 the advantage is the n-step return less the value, as in the paper; with `lstm`, it remembers.
+ * Advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783), synchronous: one gradient step on each short rollout, with
+ * RMSProp. With λ = 1 the advantage is the n-step return minus the value, as in the paper; with `lstm` the network has a
+ * memory.
  */
+
+// --- Config ---
+
 export const a2cFields = {
   ...actorCriticFields,
   /** The learning rate of RMSProp. */
@@ -30,15 +39,40 @@ export const a2cFields = {
 export const A2cConfig = Schema.Struct(a2cFields)
 export type A2cConfig = typeof A2cConfig.Type
 
+// --- Networks, rollout, returns, update ---
+
+const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Task) {
+  const config = resolved(settings)
+  const network = yield* build(() => actorCritic({ ...task, ...config }))
+  const rollout = experience({
+    name: "a2c",
+    task,
+    actor: network,
+    steps: config.nsteps,
+    noiseRepeat: config.noiseRepeat,
+    returns: generalisedAdvantages(config),
+  })
+  return yield* rolloutLearner(withMemory(rollout, config.sequence), {
+    learningRate: learningRateOf(config),
+    phases: [
+      a2cPhase(config, ({ batch, weights, recall }) =>
+        a2cLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
+      ),
+    ],
+  })
+})
+
 /** L = −E[A log π] + c_v E[(V − target)²] − c_e H. */
 export const a2cLoss = (
   config: A2cConfig,
-  batch: Pick<Minibatch, "column">,
-  { distribution, value }: Pick<Evaluated, "distribution" | "value">,
+  { actions, advantages, targets }: Batch<BaseColumns>,
+  { distribution, value }: Pick<Evaluation, "distribution" | "value">,
 ): Loss => {
-  const advantages = stopGradient(batch.column("advantages"))
-  const policyLoss = neg(mean(mul(distribution.logProbability(batch.column("actions")), advantages)))
-  const valueLoss = mean(square(sub(value, batch.column("targets"))))
+  const policyLoss = Losses.policyGradient({
+    logProbability_t: distribution.logProbability(actions),
+    advantage_t: advantages,
+  })
+  const valueLoss = Losses.valueLoss({ v_t: value, target_t: targets })
   const entropy = mean(distribution.entropy())
   return {
     loss: sub(add(policyLoss, mul(valueLoss, config.valueCoefficient)), mul(entropy, config.entropyCoefficient)),
@@ -46,24 +80,16 @@ export const a2cLoss = (
   }
 }
 
-/** One pass over the whole rollout with RMSProp. */
-export const a2cPhase = (config: A2cConfig, model: ActorCriticModel): Phase => ({
+/** One gradient step on the whole rollout, with RMSProp. */
+export const a2cPhase = <C>(config: A2cConfig, loss: (minibatch: Minibatch<C>) => Loss): Phase<C> => ({
   name: "update",
   epochs: 1,
   minibatches: 1,
   maxGradNorm: config.maxGradNorm,
-  loss: (batch) => a2cLoss(config, batch, model.evaluate(batch)),
+  loss,
   optimiser: ({ size, learningRate }) =>
     rmsprop({ size, learningRate, decay: config.rmspropDecay, epsilon: config.rmspropEpsilon }),
 })
-
-const setup = (config: A2cConfig, task: Task) => {
-  const chosen = resolved(config)
-  return buildThen(
-    () => actorCriticModel({ ...task, ...chosen }),
-    (model) => rolloutLearner({ name: "a2c", config: chosen, model, phases: [a2cPhase(chosen, model)] }, task),
-  )
-}
 
 /**
  * A2C as a value, with any of its settings changed.

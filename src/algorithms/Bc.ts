@@ -2,36 +2,40 @@ import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../backend/Backend.ts"
 import { nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { sizeOf } from "../env/Space.ts"
-import { cast, equal, input, mean, mul, neg, state, sub } from "../graph/ops.ts"
+import { mean, mul, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import { type Layout, layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
-import { stream } from "../rng/Rng.ts"
 import {
-  LearningError,
   type Algorithm,
   define,
   type Learner,
-  type PolicyOptions,
+  LearningError,
   type SetupError,
   type Task,
 } from "../learner/Algorithm.ts"
-import type { BcOptions } from "./options/Bc.ts"
 import { Averages } from "../learner/Averages.ts"
+import { type Action, actionColumn, type Arrays, f32, type F32, feedsOf } from "../learner/Batch.ts"
 import { build } from "../learner/build.ts"
-import { descend } from "../learner/descent.ts"
 import type { Demonstrations } from "../learner/Demonstrations.ts"
+import { descend, netOf } from "../learner/descent.ts"
 import { learnerPolicy, namedVector, onnxPolicy, restoreState, statesOf } from "../learner/learnerState.ts"
+import { batchSpec, policySpec } from "../learner/programs.ts"
+import { learningRateOf } from "../learner/rollout/fields.ts"
+import { accuracy, behaviourCloning } from "../losses/policyGradient.ts"
 import { type ActorCritic, actorCritic } from "../model/ActorCritic.ts"
-import { toEnvAction } from "../model/actions.ts"
-import { networkFields, type Weights } from "../model/trunk.ts"
+import { networkFields } from "../model/trunk.ts"
 import { planningFields } from "../model/valueIteration.ts"
-import { actionKind } from "../learner/rollout/programs.ts"
+import { stream } from "../rng/Rng.ts"
+import type { BcOptions } from "./options/Bc.ts"
 
 /**
- * Behaviour cloning: the policy that makes the demonstrated actions likeliest. A step of such a training is a
- * demonstrated step that was learnt from; the env is only played in validations.
+ * Behaviour cloning: the policy under which the demonstrated actions are likeliest. A step of such a training is one
+ * demonstrated step that was learned from; the env is played only in validations.
  */
+
+// --- Config ---
+
 export const BcConfig = Schema.Struct({
   ...networkFields,
   ...planningFields,
@@ -51,72 +55,51 @@ export const BcConfig = Schema.Struct({
 })
 export type BcConfig = typeof BcConfig.Type
 
-const distributionOf = (network: ActorCritic, weights: Weights, observations: ReturnType<typeof input>) =>
-  network.heads(weights, network.features(weights, observations)).distribution
+// --- Update ---
 
-const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec => {
-  const { batchSize, entropyCoefficient, maxGradNorm } = config
-  const learningRate = input("learningRate", [])
-  const { size } = parameters
-  const theta = state("theta", [size])
-  const weights = parameters.tensorsOf(theta)
-  const { shape, dtype } = actionKind(task.actionSpace)
-  const observations = input("observations", [batchSize, sizeOf(task.observationSpace)])
-  const actions = input("actions", [batchSize, ...shape], dtype)
-  const distribution = distributionOf(network, weights, observations)
-  const unlikeliness = neg(mean(distribution.logProbability(actions)))
-  const entropy = mean(distribution.entropy())
-  const loss = sub(unlikeliness, mul(entropy, entropyCoefficient))
-  const net = { layout: parameters, theta, weights }
-  const { next, moments } = descend(net, loss, adam({ size, learningRate }), maxGradNorm)
-  const isDiscrete = task.actionSpace._tag === "Discrete"
-  return {
+type BcColumns = { readonly observations: F32; readonly actions: Action }
+
+const columnsOf = ({ observationSpace, actionSpace }: Task): BcColumns => ({
+  observations: f32(sizeOf(observationSpace)),
+  actions: actionColumn(actionSpace),
+})
+
+/** L = −E[log π] − c_e H, one gradient step of Adam. */
+const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec =>
+  batchSpec({
     name: "bc.update",
-    inputs: { observations, actions, learningRate },
-    state: { theta: { tensor: theta, next }, ...moments },
-    outputs: {
-      "losses/unlikeliness": unlikeliness,
-      "losses/entropy": entropy,
-      ...(isDiscrete ? { "charts/accuracy": mean(cast(equal(distribution.mode(), actions), "f32")) } : {}),
+    columns: columnsOf(task),
+    sequences: config.batchSize,
+    build: ({ batch, scalar }) => {
+      const learningRate = scalar("learningRate")
+      const net = netOf(parameters, "theta")
+      const { distribution } = network.evaluate(net.weights, batch.observations)
+      const unlikeliness = behaviourCloning(distribution.logProbability(batch.actions))
+      const entropy = mean(distribution.entropy())
+      const loss = sub(unlikeliness, mul(entropy, config.entropyCoefficient))
+      const optimiser = adam({ size: parameters.size, learningRate })
+      const { next, moments } = descend(net, loss, optimiser, config.maxGradNorm)
+      const isDiscrete = task.actionSpace._tag === "Discrete"
+      return {
+        states: { theta: { tensor: net.theta, next }, ...moments },
+        outputs: {
+          "losses/unlikeliness": unlikeliness,
+          "losses/entropy": entropy,
+          ...(isDiscrete ? { "charts/accuracy": accuracy(distribution.mode(), batch.actions) } : {}),
+        },
+      }
     },
-  }
-}
+  })
 
-const policySpec = (
-  network: ActorCritic,
-  parameters: Layout,
-  task: Task,
-  count: number,
-  { sampled = false, see = (seen) => seen }: PolicyOptions = {},
-): ProgramSpec => {
-  const theta = state("theta", [parameters.size])
-  const observations = input("observations", [count, sizeOf(task.observationSpace)])
-  const noise = input("noise", [count, network.noiseSize])
-  const distribution = distributionOf(network, parameters.tensorsOf(theta), see(observations))
-  return {
-    name: "bc.policy",
-    inputs: { observations, ...(sampled ? { noise } : {}) },
-    state: { theta: { tensor: theta } },
-    outputs: {
-      actions: toEnvAction(task.actionSpace, sampled ? distribution.sample(noise) : distribution.mode()),
-    },
-  }
-}
+// --- Learner: instead of a rollout, the next batch of the demonstrations ---
 
-const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
+const learnFrom = (demonstrations: Demonstrations) =>
   Effect.fnUntraced(function* (
     config: BcConfig,
     task: Task,
   ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
-    const width = sizeOf(task.observationSpace)
-    const actionSize = sizeOf(task.actionSpace)
-    const isDiscrete = task.actionSpace._tag === "Discrete"
-    const fits = observations.length === rows * width && actions.length === rows * actionSize
-    if (rows === 0) return yield* new LearningError({ message: "bc: there are no demonstrated steps to learn from" })
-    if (!fits || isDiscrete !== actions instanceof Int32Array) {
-      const message = `bc: ${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`
-      return yield* new LearningError({ message })
-    }
+    yield* checkFit(demonstrations, task)
+    const { observations, actions } = demonstrations
     const backend = yield* Backend
     const network = yield* build(() => actorCritic({ ...task, ...config, lstm: 0 }))
     const parameters = layout(network.parameters)
@@ -126,26 +109,9 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
     yield* update.write("theta", parameters.initialise(stream(task.seed, "weights")))
 
     const averages = new Averages()
-    const batches = Math.ceil(rows / config.batchSize)
-    const order = new Int32Array(rows)
-    /** Which pass `order` is of. */
-    let ordered = -1
-
-    /** The batch of this iteration: the demonstrations are gone through again and again, each time in another order. */
-    const fill = (iteration: number): void => {
-      const pass = Math.floor(iteration / batches)
-      if (pass !== ordered) stream(task.seed, "demonstrations", pass).permutation(order)
-      ordered = pass
-      const from = (iteration % batches) * config.batchSize
-      for (let row = 0; row < config.batchSize; row++) {
-        const shown = order[(from + row) % rows]
-        for (let at = 0; at < width; at++)
-          update.feeds.observations[row * width + at] = observations[shown * width + at]
-        for (let at = 0; at < actionSize; at++)
-          update.feeds.actions[row * actionSize + at] = actions[shown * actionSize + at]
-      }
-    }
-
+    const fill = batches(demonstrations, task, config.batchSize, feedsOf(columnsOf(task), update.feeds))
+    const learningRate = learningRateOf(config)
+    const acting = { name: "bc", task, actor: network, layout: parameters }
     return {
       devices: { [update.name]: update.device },
       plays: "nothing",
@@ -156,17 +122,16 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
           return config.batchSize
         }),
       update: Effect.fnUntraced(function* ({ iteration, step }) {
-        const left = config.schedule === "linear" ? Math.max(0, 1 - step / task.totalSteps) : 1
-        update.feeds.learningRate[0] = config.learningRate * left
+        update.feeds.learningRate[0] = learningRate(step / task.totalSteps)
         yield* update.run
         averages.addResults(update)
         yield* averages.checkFinite(`update ${iteration + 1}`)
       }),
       metrics: () => averages.take(),
       policy: (count, options) =>
-        learnerPolicy(backend, () => policySpec(network, parameters, task, count, options), update.read("theta")),
-      exportPolicy: (see = (seen) => seen) =>
-        onnxPolicy(() => policySpec(network, parameters, task, 1, { see }), update.read("theta")),
+        learnerPolicy(backend, () => policySpec(acting, count, options), update.read("theta")),
+      exportPolicy: (see = (observations) => observations) =>
+        onnxPolicy(() => policySpec(acting, 1, { see }), update.read("theta")),
       ...(network.dense === undefined ? {} : { dense: network.dense }),
       weights: Effect.map(update.read("theta"), parameters.toNamed),
       state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),
@@ -178,8 +143,46 @@ const learnFrom = ({ rows, observations, actions }: Demonstrations) =>
     }
   })
 
+/** Fails unless there are demonstrations, and they are of this env's spaces. */
+const checkFit = ({ rows, observations, actions }: Demonstrations, { observationSpace, actionSpace }: Task) => {
+  const width = sizeOf(observationSpace)
+  const actionSize = sizeOf(actionSpace)
+  if (rows === 0) {
+    return Effect.fail(new LearningError({ message: "bc: there are no demonstrated steps to learn from" }))
+  }
+  const fits = observations.length === rows * width && actions.length === rows * actionSize
+  if (fits && (actionSpace._tag === "Discrete") === actions instanceof Int32Array) return Effect.void
+  const message = `bc: ${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`
+  return Effect.fail(new LearningError({ message }))
+}
+
+/** Fills the feeds with the batch of an iteration. Each pass over the demonstrations has another order. */
+const batches = (
+  { rows, observations, actions }: Demonstrations,
+  { seed }: Task,
+  batchSize: number,
+  feeds: Arrays<BcColumns>,
+): ((iteration: number) => void) => {
+  const width = observations.length / rows
+  const actionSize = actions.length / rows
+  const perPass = Math.ceil(rows / batchSize)
+  const order = new Int32Array(rows)
+  let orderedPass = -1
+  return (iteration) => {
+    const pass = Math.floor(iteration / perPass)
+    if (pass !== orderedPass) stream(seed, "demonstrations", pass).permutation(order)
+    orderedPass = pass
+    const from = (iteration % perPass) * batchSize
+    for (let row = 0; row < batchSize; row++) {
+      const step = order[(from + row) % rows]
+      for (let at = 0; at < width; at++) feeds.observations[row * width + at] = observations[step * width + at]
+      for (let at = 0; at < actionSize; at++) feeds.actions[row * actionSize + at] = actions[step * actionSize + at]
+    }
+  }
+}
+
 /**
- * Behaviour cloning of demonstrations, with any of its settings changed.
+ * Behaviour cloning of demonstrations as a value, with any of its settings changed.
  *
  * @example
  * ```ts

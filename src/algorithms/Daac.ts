@@ -1,25 +1,31 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { fraction, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
-import { add, concat, mean, mul, reshape, square, sub } from "../graph/ops.ts"
-import { adam } from "../graph/optimisers.ts"
+import { concat, mul, reshape } from "../graph/ops.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import type { DaacOptions } from "./options/Daac.ts"
-import { buildThen } from "../learner/build.ts"
+import { build } from "../learner/build.ts"
+import { addLosses, type Loss } from "../learner/Loss.ts"
+import { type ColumnsOf, experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
+import { learningRateOf, resolved } from "../learner/rollout/fields.ts"
+import { type Minibatch, type Phase, rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
+import { withMemory } from "../learner/rollout/withMemory.ts"
+import * as Losses from "../losses/policyGradient.ts"
+import { actorCritic, type ActorCriticKept } from "../model/ActorCritic.ts"
 import { asNumbers, outputsFor } from "../model/actions.ts"
+import { adam } from "../graph/optimisers.ts"
+import type { DaacOptions } from "./options/Daac.ts"
 import { ppoFields, ppoPolicyLoss } from "./Ppo.ts"
-import { actorCriticModel } from "../learner/rollout/actorCriticModel.ts"
-import { resolved } from "../learner/rollout/fields.ts"
-import type { Phase } from "../learner/rollout/programs.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
 
 /**
  * Decoupled advantage actor-critic (Raileanu and Fergus 2021, arXiv:2102.10330): the policy has a network of its own,
- * which also predicts advantages (they say less about the level's looks than values do), and learns in one pass; the
- * critic has another, and learns in many.
+ * which also predicts advantages, as they say less about the looks of a level than values do, and learns in one pass; the
+ * critic has another network, and learns in many.
  */
-// The critic has its own weights and its own phase: nothing is clipped or weighed there.
+
+// --- Config ---
+
+// The critic has its own weights and its own phase, in which its error is neither clipped nor weighted.
 const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, ...fields } = ppoFields
 export const DaacConfig = Schema.Struct({
   ...fields,
@@ -38,48 +44,55 @@ export const DaacConfig = Schema.Struct({
 })
 export type DaacConfig = typeof DaacConfig.Type
 
-const setup = (given: DaacConfig, task: Task) => {
-  const config = resolved(given)
+// --- Networks, rollout, returns, update ---
+
+type Rows = Minibatch<ColumnsOf<ActorCriticKept>>
+
+const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Task) {
+  const config = resolved(settings)
   const { actionSpace } = task
-  const actions = outputsFor(actionSpace)
-  return buildThen(
-    () => {
-      const actor = actorCriticModel({ ...task, ...config, separate: true })
-      const advantage = linear("actor.advantage", actor.network.featureSize + actions, 1, orthogonal(1))
-      return { model: { ...actor, parameters: { ...actor.parameters, ...advantage.parameters } }, advantage }
-    },
-    ({ model, advantage }) => {
-      const policy: Phase["loss"] = (batch) => {
-        const { weights, column, rows } = batch
-        const evaluated = model.evaluate(batch)
-        const main = ppoPolicyLoss(config, batch, evaluated)
-        const numbers = asNumbers(actionSpace, column("actions"))
-        const guess = reshape(advantage.apply(weights, concat([evaluated.features.actor, numbers], 1)), [rows])
-        const error = mean(square(sub(guess, column("advantages"))))
-        return {
-          ...main,
-          loss: add(main.loss, mul(error, config.advantageCoefficient)),
-          metrics: { ...main.metrics, "losses/advantage_loss": error },
-        }
-      }
-      const value: Phase["loss"] = (batch) => {
-        const error = mean(square(sub(model.evaluate(batch).value, batch.column("targets"))))
-        return { loss: error, metrics: { "losses/value_loss": error } }
-      }
-      const common = {
-        minibatches: config.minibatches,
-        maxGradNorm: config.maxGradNorm,
-        optimiser: ({ size, learningRate }: Parameters<Phase["optimiser"]>[0]) =>
-          adam({ size, learningRate, epsilon: config.adamEpsilon }),
-      }
-      const phases = [
-        { ...common, name: "policy", epochs: config.epochs, loss: policy },
-        { ...common, name: "value", epochs: config.valueEpochs, loss: value },
-      ]
-      return rolloutLearner({ name: "daac", config, model, phases }, task)
-    },
-  )
-}
+  const network = yield* build(() => actorCritic({ ...task, ...config, separate: true }))
+  const advantageHead = linear("actor.advantage", network.featureSize + outputsFor(actionSpace), 1, orthogonal(1))
+  const rollout = experience({
+    name: "daac",
+    task,
+    actor: { ...network, parameters: { ...network.parameters, ...advantageHead.parameters } },
+    steps: config.nsteps,
+    noiseRepeat: config.noiseRepeat,
+    returns: generalisedAdvantages(config),
+  })
+
+  /** L_clip − c_e H + c_a E[(Â(s, a) − A)²], where the policy's network predicts the advantage Â. */
+  const policyLoss = ({ batch, weights, recall }: Rows): Loss => {
+    const evaluation = network.evaluate(weights, batch.observations, recall)
+    const main = ppoPolicyLoss(config, batch, evaluation)
+    const inputs = concat([evaluation.actor, asNumbers(actionSpace, batch.actions)], 1)
+    const predicted = reshape(advantageHead.apply(weights, inputs), batch.advantages.shape)
+    const advantageLoss = Losses.valueLoss({ v_t: predicted, target_t: batch.advantages })
+    return addLosses(main, {
+      loss: mul(advantageLoss, config.advantageCoefficient),
+      metrics: { "losses/advantage_loss": advantageLoss },
+    })
+  }
+  /** E[(V − target)²] */
+  const criticLoss = ({ batch, weights, recall }: Rows): Loss => {
+    const { value } = network.evaluate(weights, batch.observations, recall)
+    const loss = Losses.valueLoss({ v_t: value, target_t: batch.targets })
+    return { loss, metrics: { "losses/value_loss": loss } }
+  }
+  const phase = (name: string, epochs: number, loss: (rows: Rows) => Loss): Phase<ColumnsOf<ActorCriticKept>> => ({
+    name,
+    epochs,
+    minibatches: config.minibatches,
+    maxGradNorm: config.maxGradNorm,
+    loss,
+    optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
+  })
+  return yield* rolloutLearner(withMemory(rollout, config.sequence), {
+    learningRate: learningRateOf(config),
+    phases: [phase("policy", config.epochs, policyLoss), phase("value", config.valueEpochs, criticLoss)],
+  })
+})
 
 /**
  * DAAC as a value, with any of its settings changed.

@@ -3,22 +3,29 @@ import { fraction, naturalInt, positive, positiveInt, withDefault } from "../con
 import { argMax, huber, mean, stopGradient, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import type { DdqnOptions } from "./options/Ddqn.ts"
-import { buildThen } from "../learner/build.ts"
+import { build } from "../learner/build.ts"
+import { epsilonGreedy, epsilonSchedule, explorationFields } from "../learner/exploration.ts"
+import type { Loss } from "../learner/Loss.ts"
+import { needsChoices } from "../learner/requirements.ts"
+import { experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
+import { learningFields, learningRateOf, resolved } from "../learner/rollout/fields.ts"
+import type { BaseColumns } from "../learner/rollout/Rollout.ts"
+import { type Minibatch, rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
+import { withTarget } from "../learner/rollout/withTarget.ts"
 import { valueOfAction } from "../losses/qLearning.ts"
-import { epsilonAt, epsilonGreedy, explorationFields } from "../learner/exploration.ts"
+import type { Actor } from "../model/Actor.ts"
 import { qNetwork } from "../model/qNetwork.ts"
 import { networkFields } from "../model/trunk.ts"
-import { needsChoices } from "../learner/requirements.ts"
-import { learningFields, resolved } from "../learner/rollout/fields.ts"
-import type { Model } from "../learner/rollout/programs.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
+import type { DdqnOptions } from "./options/Ddqn.ts"
 
 /**
  * Synchronous n-step double Q-learning: many envs are played ε-greedily for a few steps, and the network learns from
- * exactly those, without a replay memory (after Mnih et al. 2016, arXiv:1602.01783). What comes after the last step is
- * worth what the target network says of the action that the network would choose (van Hasselt et al. 2015).
+ * exactly those, without a replay buffer (after Mnih et al. 2016, arXiv:1602.01783). The online network chooses the
+ * action after the last step, and the target network values it (van Hasselt et al. 2015, arXiv:1509.06461).
  */
+
+// --- Config ---
+
 export const DdqnConfig = Schema.Struct({
   ...learningFields,
   ...explorationFields,
@@ -44,54 +51,54 @@ export const DdqnConfig = Schema.Struct({
 })
 export type DdqnConfig = typeof DdqnConfig.Type
 
-const setup = (given: DdqnConfig, task: Task) => {
-  const config = resolved(given)
-  return Effect.flatMap(needsChoices("ddqn", task), (actions) =>
-    buildThen(
-      () => qNetwork({ ...config, observationSpace: task.observationSpace, actions }),
-      (network) => {
-        const model: Model = {
-          parameters: network.parameters,
-          noiseSize: 2,
-          memorySize: 0,
-          also: [],
-          act: ({ weights, target, observations, noise, exploration }) => {
-            const values = network.apply(weights, observations)
-            return {
-              actions: epsilonGreedy(values, noise, exploration),
-              values: valueOfAction(network.apply(target, observations), argMax(values)),
-            }
-          },
-          greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
-        }
-        return rolloutLearner(
-          {
-            name: "ddqn",
-            config,
-            model,
-            exploration: (step) => epsilonAt(config, step, task.totalSteps),
-            target: { everySteps: config.updateTargetFreq },
-            phases: [
-              {
-                name: "update",
-                epochs: config.epochs,
-                minibatches: config.minibatches,
-                maxGradNorm: config.maxGradNorm,
-                loss: ({ weights, column }) => {
-                  const values = valueOfAction(network.apply(weights, column("observations")), column("actions"))
-                  const loss = mean(huber(sub(values, stopGradient(column("targets")))))
-                  return { loss, metrics: { "losses/td_loss": loss, "losses/q_values": mean(values) } }
-                },
-                optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
-              },
-            ],
-          },
-          task,
-        )
+// --- Network, rollout, returns, update ---
+
+const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Task) {
+  const config = resolved(settings)
+  const actions = yield* needsChoices("ddqn", task)
+  const network = yield* build(() => qNetwork({ ...config, observationSpace: task.observationSpace, actions }))
+  const actor: Actor<"values"> = {
+    parameters: network.parameters,
+    noiseSize: 2,
+    memorySize: 0,
+    keeps: ["values"],
+    act: ({ weights, target, observations, noise, exploration }) => {
+      const q = network.apply(weights, observations)
+      return {
+        actions: epsilonGreedy(q, noise, exploration),
+        kept: { values: valueOfAction(network.apply(target, observations), argMax(q)) },
+      }
+    },
+    greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
+  }
+  const rollout = experience({
+    name: "ddqn",
+    task,
+    actor,
+    steps: config.nsteps,
+    exploration: epsilonSchedule(config),
+    returns: generalisedAdvantages(config),
+  })
+  /** E[huber(Q(s, a) − target)] */
+  const loss = ({ weights, batch }: Minibatch<BaseColumns>): Loss => {
+    const q = valueOfAction(network.apply(weights, batch.observations), batch.actions)
+    const loss = mean(huber(sub(q, stopGradient(batch.targets))))
+    return { loss, metrics: { "losses/td_loss": loss, "losses/q_values": mean(q) } }
+  }
+  return yield* rolloutLearner(withTarget(rollout, config.updateTargetFreq), {
+    learningRate: learningRateOf(config),
+    phases: [
+      {
+        name: "update",
+        epochs: config.epochs,
+        minibatches: config.minibatches,
+        maxGradNorm: config.maxGradNorm,
+        loss,
+        optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
       },
-    ),
-  )
-}
+    ],
+  })
+})
 
 /**
  * Double DQN without replay as a value, with any of its settings changed.

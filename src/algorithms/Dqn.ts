@@ -4,7 +4,7 @@ import { abs, argMax, huber, mean, sub } from "../graph/ops.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
 import type { Batch } from "../learner/Batch.ts"
 import { build } from "../learner/build.ts"
-import { epsilonAt, epsilonGreedy, explorationFields } from "../learner/exploration.ts"
+import { epsilonGreedy, epsilonSchedule, explorationFields } from "../learner/exploration.ts"
 import { Prioritised, replayFields } from "../learner/replay/fields.ts"
 import {
   type ReplayColumns,
@@ -73,7 +73,8 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Task) {
     }),
     greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
   }
-  const exploration = (step: number) => epsilonAt(config, step, task.totalSteps)
+  const epsilon = epsilonSchedule(config)
+  const exploration = (step: number) => epsilon(step / task.totalSteps)
   const experience = replayExperience({ name: "dqn", task, config, actor, exploration, networks: {} })
   const targeted = withTargets(experience, ["actor"], { copyEvery: config.updateTargetFreq })
   return yield* replayLearner(withPriorities(targeted, config.prioritised), {

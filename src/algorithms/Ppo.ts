@@ -1,44 +1,37 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
-import {
-  abs,
-  add,
-  cast,
-  clip,
-  div,
-  exp,
-  greater,
-  lessEqual,
-  maximum,
-  mean,
-  minimum,
-  mul,
-  neg,
-  sqrt,
-  square,
-  sub,
-} from "../graph/ops.ts"
+import { add, lessEqual, mean, mul, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
-import type { Tensor } from "../graph/Tensor.ts"
-import { type ConfiguredAlgorithm, type Algorithm, define, type Task } from "../learner/Algorithm.ts"
+import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
+import type { Batch } from "../learner/Batch.ts"
+import { build } from "../learner/build.ts"
+import type { Loss } from "../learner/Loss.ts"
+import { type ColumnsOf, experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
+import { actorCriticFields, learningRateOf, resolved } from "../learner/rollout/fields.ts"
+import { type Minibatch, type Phase, rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
+import { withMemory } from "../learner/rollout/withMemory.ts"
+import * as Losses from "../losses/policyGradient.ts"
+import { actorCritic, type ActorCriticKept, type Evaluation } from "../model/ActorCritic.ts"
+import type { Planning } from "../model/valueIteration.ts"
 import type { PpoOptions } from "./options/Ppo.ts"
-import { buildThen } from "../learner/build.ts"
-import {
-  type ActorCriticModel,
-  actorCriticModel,
-  type ActorCriticModelOptions,
-  type Evaluated,
-} from "../learner/rollout/actorCriticModel.ts"
-import { actorCriticFields, resolved } from "../learner/rollout/fields.ts"
-import type { Loss, Minibatch, Phase } from "../learner/rollout/programs.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
 
 /**
- * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in
- * practice: clipped value loss, advantages normalised per minibatch, orthogonal initialisation, Adam with ε = 1e-5,
- * gradients clipped by their global norm, the learning rate annealed to zero. With `lstm` it remembers, and minibatches
- * are made of whole sequences.
+ * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in practice
+ * (Huang et al. 2022, "The 37 Implementation Details of PPO"). Where each of those is found:
+ *
+ * - vectorised envs, which go on where the last rollout ended; bootstrapping at truncations: `learner/rollout/Rollout.ts`
+ * - separate networks for vectors, one shared network for images, orthogonal initialisation, a Gaussian whose deviation
+ *   does not depend on the observation, independent action elements, LSTM: `model/ActorCritic.ts`
+ * - generalised advantage estimation: `returns`, below; advantages normalised for each minibatch, clipped surrogate,
+ *   clipped value loss, entropy bonus, one loss for both networks, ε of Adam, gradients clipped by their global norm,
+ *   early stopping by the KL divergence, debug variables: `ppoLoss` and `ppoPhase`, below
+ * - learning rate annealed to 0: `learningRateOf`; shuffled minibatches without replacement, of whole sequences with an
+ *   LSTM: `learner/rollout/RolloutLearner.ts`; actions clipped to their bounds: `model/actions.ts`
+ * - observations and rewards scaled and clipped, frames stacked: `normalize` of `Train.run` and the wrappers in `env/`
  */
+
+// --- Config ---
+
 export const ppoFields = {
   ...actorCriticFields,
   /** The learning rate of Adam. */
@@ -68,68 +61,85 @@ export const ppoFields = {
 export const PpoConfig = Schema.Struct(ppoFields)
 export type PpoConfig = typeof PpoConfig.Type
 
-type Said = Pick<Evaluated, "distribution" | "value">
+// --- Networks, rollout, returns, update ---
 
-/** L_clip − c_e H: what becomes of the policy, over one minibatch of which the current weights say what is given. */
+export const ppoLearner = Effect.fnUntraced(function* (
+  name: string,
+  settings: PpoConfig & { readonly planning?: Planning },
+  task: Task,
+) {
+  const config = resolved(settings)
+  const network = yield* build(() => actorCritic({ ...task, ...config }))
+  const rollout = experience({
+    name,
+    task,
+    actor: network,
+    steps: config.nsteps,
+    noiseRepeat: config.noiseRepeat,
+    returns: generalisedAdvantages(config),
+  })
+  return yield* rolloutLearner(withMemory(rollout, config.sequence), {
+    learningRate: learningRateOf(config),
+    phases: [
+      ppoPhase(config, ({ batch, weights, recall }) =>
+        ppoLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
+      ),
+    ],
+  })
+})
+
+/** What the loss reads of each row. */
+export type PpoBatch = Batch<ColumnsOf<ActorCriticKept>>
+
+/** L = L_clip − c_e H + c_v ½ L_value, over one minibatch. */
+export const ppoLoss = (
+  config: PpoConfig,
+  batch: PpoBatch,
+  evaluation: Pick<Evaluation, "distribution" | "value">,
+): Loss => {
+  const { loss, metrics, continueWhile } = ppoPolicyLoss(config, batch, evaluation)
+  const errors = { v_t: evaluation.value, target_t: batch.targets }
+  const squaredError = config.clipValue
+    ? Losses.clippedValueLoss({ ...errors, vOld_t: batch.values, epsilon: config.clip })
+    : Losses.valueLoss(errors)
+  const valueLoss = mul(squaredError, 0.5)
+  return {
+    loss: add(loss, mul(valueLoss, config.valueCoefficient)),
+    metrics: { ...metrics, "losses/value_loss": valueLoss },
+    continueWhile,
+  }
+}
+
+/** L_clip − c_e H: the part of the loss that the policy learns from. */
 export const ppoPolicyLoss = (
   config: Pick<PpoConfig, "clip" | "normalizeAdvantages" | "entropyCoefficient" | "targetKl">,
-  batch: Pick<Minibatch, "column">,
-  { distribution }: Pick<Said, "distribution">,
+  batch: PpoBatch,
+  { distribution }: Pick<Evaluation, "distribution">,
 ): Loss => {
-  const actions = batch.column("actions")
-  const given = batch.column("advantages")
-  const advantages = config.normalizeAdvantages ? standardise(given) : given
-
-  const logRatio = sub(distribution.logProbability(actions), batch.column("logProbs"))
-  const ratio = exp(logRatio)
-  const clippedRatio = clip(ratio, 1 - config.clip, 1 + config.clip)
-  const policyLoss = neg(mean(minimum(mul(ratio, advantages), mul(clippedRatio, advantages))))
+  const { actions, logProbs, advantages } = batch
+  const advantage_t = config.normalizeAdvantages ? Losses.standardised(advantages) : advantages
+  const ratios = Losses.importanceRatio({
+    logProbability_t: distribution.logProbability(actions),
+    logProbabilityOld_t: logProbs,
+  })
+  const { ratio_t } = ratios
+  const policyLoss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: config.clip })
   const entropy = mean(distribution.entropy())
-
-  // Schulman's estimate of the divergence, of low variance and never negative: E[(r − 1) − log r].
-  const approxKl = mean(sub(sub(ratio, 1), logRatio))
+  const approximateKl = Losses.approximateKl(ratios)
   return {
     loss: sub(policyLoss, mul(entropy, config.entropyCoefficient)),
     metrics: {
       "losses/policy_loss": policyLoss,
       "losses/entropy": entropy,
-      "losses/approx_kl": approxKl,
-      "losses/clipfrac": mean(cast(greater(abs(sub(ratio, 1)), config.clip), "f32")),
+      "losses/approx_kl": approximateKl,
+      "losses/clipfrac": Losses.clipFraction({ ratio_t, epsilon: config.clip }),
     },
-    ...(config.targetKl === null ? {} : { proceed: lessEqual(approxKl, 1.5 * config.targetKl) }),
+    continueWhile: config.targetKl === null ? undefined : lessEqual(approximateKl, 1.5 * config.targetKl),
   }
 }
 
-/** L = L_clip + c_v L_value − c_e H. */
-export const ppoLoss = (config: PpoConfig, batch: Pick<Minibatch, "column">, said: Said): Loss => {
-  const policy = ppoPolicyLoss(config, batch, said)
-  const targets = batch.column("targets")
-  const error = square(sub(said.value, targets))
-  const worst = config.clipValue
-    ? maximum(error, clippedError(config, batch.column("values"), said.value, targets))
-    : error
-  const valueLoss = mul(mean(worst), 0.5)
-  return {
-    ...policy,
-    loss: add(policy.loss, mul(valueLoss, config.valueCoefficient)),
-    metrics: { ...policy.metrics, "losses/value_loss": valueLoss },
-  }
-}
-
-const clippedError = ({ clip: most }: PpoConfig, before: Tensor, value: Tensor, targets: Tensor): Tensor =>
-  square(sub(add(before, clip(sub(value, before), -most, most)), targets))
-
-/** (x − mean) / (deviation + 1e-8), with the unbiased deviation. */
-const standardise = (x: Tensor): Tensor => {
-  const [n] = x.shape
-  if (n < 2) return x
-  const centred = sub(x, mean(x))
-  const variance = mul(mean(square(centred)), n / (n - 1))
-  return div(centred, add(sqrt(variance), 1e-8))
-}
-
-/** Several epochs of shuffled minibatches with Adam. */
-export const ppoPhase = (config: PpoConfig, loss: (batch: Minibatch) => Loss): Phase => ({
+/** Several epochs of shuffled minibatches, with Adam. */
+export const ppoPhase = <C>(config: PpoConfig, loss: (minibatch: Minibatch<C>) => Loss): Phase<C> => ({
   name: "update",
   epochs: config.epochs,
   minibatches: config.minibatches,
@@ -137,21 +147,6 @@ export const ppoPhase = (config: PpoConfig, loss: (batch: Minibatch) => Loss): P
   loss,
   optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
 })
-
-/** PPO for a task, on whatever network the config describes. */
-export const ppoLearner = (
-  name: string,
-  given: PpoConfig & Pick<ActorCriticModelOptions, "planning">,
-  task: Task,
-): ReturnType<ConfiguredAlgorithm["setup"]> => {
-  const config = resolved(given)
-  const phaseOf = (model: ActorCriticModel) =>
-    ppoPhase(config, (batch) => ppoLoss(config, batch, model.evaluate(batch)))
-  return buildThen(
-    () => actorCriticModel({ ...task, ...config }),
-    (model) => rolloutLearner({ name, config, model, phases: [phaseOf(model)] }, task),
-  )
-}
 
 /**
  * PPO as a value, with any of its settings changed.

@@ -1,27 +1,33 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { fraction, naturalInt, nonNegative, positive, units, withDefault } from "../config/fields.ts"
-import type { Box } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
-import { add, div, maximum, mean, mul, square, stopGradient, sub, sum } from "../graph/ops.ts"
+import { mul } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
+import { build } from "../learner/build.ts"
+import { addLosses, type Loss } from "../learner/Loss.ts"
+import { type ColumnsOf, experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
+import { learningRateOf, resolved } from "../learner/rollout/fields.ts"
+import { type Minibatch, rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
+import { type Bonus, type BonusColumns, type BonusRows, withBonus } from "../learner/rollout/withBonus.ts"
+import { withMemory } from "../learner/rollout/withMemory.ts"
+import { distillationError, maskedMean } from "../losses/intrinsicMotivation.ts"
+import { valueLoss } from "../losses/policyGradient.ts"
+import { actorCritic, type ActorCriticKept } from "../model/ActorCritic.ts"
+import { isImage, trunk, type Weights } from "../model/trunk.ts"
 import type { RndOptions } from "./options/Rnd.ts"
-import { buildThen } from "../learner/build.ts"
-import { isImage, type NetworkConfig, trunk, type Weights } from "../model/trunk.ts"
-import { ppoFields, ppoLoss, ppoPhase, type PpoConfig } from "./Ppo.ts"
-import { type ActorCriticModel, actorCriticModel } from "../learner/rollout/actorCriticModel.ts"
-import type { Auxiliary } from "../learner/rollout/Auxiliary.ts"
-import type { Bonus } from "../learner/rollout/Bonus.ts"
-import { resolved } from "../learner/rollout/fields.ts"
-import type { Loss, Minibatch } from "../learner/rollout/programs.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
+import { ppoFields, ppoLoss, ppoPhase } from "./Ppo.ts"
 
 /**
- * Random network distillation (Burda et al. 2018, arXiv:1810.12894) on top of PPO: a network learns to predict what
- * another, never trained, says of an observation. Where it can't yet, the observation is new, and that is rewarded. The
- * bonus has a critic of its own, because it has its own discount and needn't end with the episode.
+ * Random network distillation (Burda et al. 2018, arXiv:1810.12894) on top of PPO: a network learns to predict the
+ * features that another one, which is never trained, computes of an observation. Where the prediction is bad the
+ * observation is new, and that is rewarded. The bonus has a critic of its own, because it has its own discount and need
+ * not end with the episode.
  */
+
+// --- Config ---
+
 export const rndFields = {
   ...ppoFields,
   /** The discount factor of the bonus. */
@@ -46,94 +52,112 @@ export const rndFields = {
 export const RndConfig = Schema.Struct(rndFields)
 export type RndConfig = typeof RndConfig.Type
 
+// --- Networks: PPO's with a second critic, and the two networks of the bonus ---
+
+type Kept = ActorCriticKept | "bonusValues"
+/** The columns that the losses read. */
+export type RndColumns = ColumnsOf<Kept> & BonusColumns
+
 /**
- * The predictor has a layer more than what it is to predict, so that it can. Both end in plain sums: a rectifier that
- * never fires would leave an error that nothing can learn away, and states would seem new for ever.
+ * The predictor and the network that it predicts, whose error is the bonus. The predictor has one more layer, so that it
+ * can learn the other exactly. Both end without an activation: a rectifier that never fires would leave an error that
+ * nothing can learn, and states would stay new for ever. Vectors pass through rectifiers, which do not saturate far away.
  */
-export const rndBonus = (config: RndConfig, { observationSpace, numEnvs }: Task): Bonus => {
-  const width = observationSpace.shape.reduce((product, length) => product * length, 1)
+const rndNetworks = (config: RndConfig, { observationSpace }: Task) => {
+  const ofImages = isImage(observationSpace)
+  const activation = ofImages ? config.activation : "relu"
   const network = (name: string, hidden: ReadonlyArray<number>) => {
-    const below = trunk(name, observationSpace, { ...networkFor(observationSpace, config), hidden })
-    const last = linear(`${name}.${below.depth}`, below.outputs, config.predictionSize, orthogonal(1))
+    const body = trunk(name, observationSpace, { ...config, activation, hidden })
+    const last = linear(`${name}.${body.depth}`, body.outputs, config.predictionSize, orthogonal(1))
     return {
-      parameters: { ...below.parameters, ...last.parameters },
-      apply: (weights: Weights, observations: Tensor) => last.apply(weights, below.apply(weights, observations)),
+      parameters: { ...body.parameters, ...last.parameters },
+      apply: (weights: Weights, observations: Tensor) => last.apply(weights, body.apply(weights, observations)),
     }
   }
-  const fixed = network("rnd.fixed", isImage(observationSpace) ? [] : config.hidden.slice(0, 1))
-  const predictor = network("rnd.predictor", isImage(observationSpace) ? config.hidden.slice(0, 1) : config.hidden)
-  const surprise: Bonus["surprise"] = ({ weights, fixed: given, column }) => {
-    const seen = column("seen")
-    const error = square(sub(predictor.apply(weights, seen), stopGradient(fixed.apply(given, seen))))
-    return mean(error, 1)
-  }
   return {
+    fixed: network("rnd.fixed", ofImages ? [] : config.hidden.slice(0, 1)),
+    predictor: network("rnd.predictor", ofImages ? config.hidden.slice(0, 1) : config.hidden),
+  }
+}
+
+/** The bonus: the prediction's error. Its returns are apart from those of the env, and go on when an episode ends. */
+const rndBonus = (config: RndConfig, task: Task) => {
+  const { fixed, predictor } = rndNetworks(config, task)
+  const surprise = ({ batch, weights, fixed: fixedWeights }: BonusRows<RndColumns>): Tensor =>
+    distillationError({
+      predicted: predictor.apply(weights, batch.normalisedObservations),
+      fixed: fixed.apply(fixedWeights, batch.normalisedObservations),
+    })
+  const bonus: Bonus<RndColumns> = {
     parameters: predictor.parameters,
-    pace: config.predictionPace,
+    learningRateShare: config.predictionPace,
     fixed: fixed.parameters,
     surprise,
-    loss: (batch) => {
-      const learns = batch.column("learns")
-      const loss = div(sum(mul(surprise(batch), learns)), maximum(sum(learns), 1))
-      return { loss, metrics: { "losses/prediction_loss": loss } }
-    },
-    columns: { nextObservations: [width], seen: [width], learns: [], bonusTargets: [] },
-    share: config.predictionShare ?? Math.min(1, 32 / numEnvs),
-    warmUp: config.initObsSteps,
     reward: {
-      kind: "own",
+      kind: "separate",
       gamma: config.gammaIntrinsic,
       lambda: config.lambda,
       coefficient: config.intrinsicCoefficient,
       extrinsicCoefficient: config.extrinsicCoefficient,
       episodic: config.episodic,
+      critic: ({ columns, last, atTruncation }) => ({
+        values: columns.bonusValues,
+        lastValues: last.bonusValues,
+        truncatedValues: atTruncation.bonusValues,
+      }),
+      predictedShare: config.predictionShare ?? Math.min(1, 32 / task.numEnvs),
+      warmUpSteps: config.initObsSteps,
     },
   }
+  return bonus
 }
 
-/** A vector's features must be able to grow, or everything far away would look the same: rectifiers. */
-const networkFor = (space: Box, config: NetworkConfig): NetworkConfig =>
-  isImage(space) ? config : { ...config, activation: "relu" }
+// --- Rollout and returns ---
 
-/** PPO's loss with the second critic's error. */
-export const rndLoss = (config: PpoConfig, { evaluate }: ActorCriticModel, batch: Minibatch): Loss => {
-  const evaluated = evaluate(batch)
-  const main = ppoLoss(config, batch, evaluated)
-  const error = mul(mean(square(sub(evaluated.heads.bonusValues, batch.column("bonusTargets")))), 0.5)
-  return {
-    ...main,
-    loss: add(main.loss, mul(error, config.valueCoefficient)),
-    metrics: { ...main.metrics, "losses/intrinsic_value_loss": error },
-  }
+/** Everything up to the update; `config` has `returns` and `trainMode` applied. */
+export const rndRollout = (name: string, config: RndConfig, task: Task) => {
+  const network = actorCritic({ ...task, ...config, critics: ["bonusValues"] })
+  const bonus = rndBonus(config, task)
+  const plain = experience({
+    name,
+    task,
+    actor: network,
+    steps: config.nsteps,
+    noiseRepeat: config.noiseRepeat,
+    returns: generalisedAdvantages(config),
+  })
+  return { network, bonus, rollout: withBonus(withMemory(plain, config.sequence), bonus) }
 }
 
-/** RND for a task, with or without tasks beside it. */
-export const rndLearner = (
-  name: string,
-  given: RndConfig,
-  task: Task,
-  auxiliary?: (model: ActorCriticModel) => Auxiliary,
-) => {
-  const config = resolved(given)
-  return buildThen(
-    () => {
-      const model = actorCriticModel({ ...task, ...config, critics: ["bonusValues"] })
-      return { model, bonus: rndBonus(config, task), beside: auxiliary?.(model) }
-    },
-    ({ model, bonus, beside }) =>
-      rolloutLearner(
-        {
-          name,
-          config,
-          model,
-          bonus,
-          auxiliary: beside,
-          phases: [ppoPhase(config, (batch) => rndLoss(config, model, batch))],
-        },
-        task,
-      ),
+// --- Update ---
+
+/** L = L_PPO + c_v ½ E[(V_bonus − target)²] + L_predictor. The predictor learns from a share of the rows. */
+export const rndLoss = (
+  config: RndConfig,
+  { network, bonus }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus">,
+  minibatch: Minibatch<RndColumns>,
+): Loss => {
+  const { batch, weights, recall } = minibatch
+  const evaluation = network.evaluate(weights, batch.observations, recall)
+  const main = ppoLoss(config, batch, evaluation)
+  const bonusError = valueLoss({ v_t: evaluation.critics.bonusValues, target_t: batch.bonusTargets })
+  const bonusLoss = mul(bonusError, 0.5)
+  const predictionLoss = maskedMean(bonus.surprise(minibatch), batch.predicted)
+  return addLosses(
+    main,
+    { loss: mul(bonusLoss, config.valueCoefficient), metrics: { "losses/intrinsic_value_loss": bonusLoss } },
+    { loss: predictionLoss, metrics: { "losses/prediction_loss": predictionLoss } },
   )
 }
+
+const setup = Effect.fnUntraced(function* (settings: RndConfig, task: Task) {
+  const config = resolved(settings)
+  const { rollout, ...networks } = yield* build(() => rndRollout("rnd", config, task))
+  return yield* rolloutLearner(rollout, {
+    learningRate: learningRateOf(config),
+    phases: [ppoPhase(config, (minibatch) => rndLoss(config, networks, minibatch))],
+  })
+})
 
 /**
  * RND as a value, with any of its settings changed.
@@ -143,8 +167,4 @@ export const rndLearner = (
  * Train.run({ env: KeyDoor.env, numEnvs: 32, algorithm: Rnd.make({ intrinsicCoefficient: 0.5 }), totalSteps: 2_000_000 })
  * ```
  */
-export const make: (options?: RndOptions) => Algorithm = define({
-  name: "rnd",
-  config: RndConfig,
-  setup: (config, task) => rndLearner("rnd", config, task),
-}).make
+export const make: (options?: RndOptions) => Algorithm = define({ name: "rnd", config: RndConfig, setup }).make

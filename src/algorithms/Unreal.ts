@@ -1,18 +1,25 @@
 import { Effect, Schema } from "effect"
 import { layers, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { a2cFields, a2cPhase } from "./A2c.ts"
 import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import type { UnrealOptions } from "./options/Unreal.ts"
-import { buildThen } from "../learner/build.ts"
-import { actorCriticModel } from "../learner/rollout/actorCriticModel.ts"
-import { resolved } from "../learner/rollout/fields.ts"
+import { build } from "../learner/build.ts"
+import { addLosses } from "../learner/Loss.ts"
+import { experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
+import { learningRateOf, resolved } from "../learner/rollout/fields.ts"
 import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
+import { withAuxiliary } from "../learner/rollout/withAuxiliary.ts"
+import { withMemory } from "../learner/rollout/withMemory.ts"
 import { auxiliaryFields, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
+import { actorCritic } from "../model/ActorCritic.ts"
+import { a2cFields, a2cLoss, a2cPhase } from "./A2c.ts"
+import type { UnrealOptions } from "./options/Unreal.ts"
 
 /**
- * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C, with `lstm` a remembering one, whose network also learns to
- * control pixels, to foresee rewards and to value what it replays. For images and discrete actions.
+ * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C, with `lstm` one with a memory, whose network also learns to
+ * control pixels, to predict rewards, and to value steps that it replays. For images and discrete actions.
  */
+
+// --- Config ---
+
 export const UnrealConfig = Schema.Struct({
   ...a2cFields,
   ...auxiliaryFields,
@@ -25,20 +32,32 @@ export const UnrealConfig = Schema.Struct({
 })
 export type UnrealConfig = typeof UnrealConfig.Type
 
-const setup = (given: UnrealConfig, task: Task) => {
-  const config = resolved(given)
-  return Effect.andThen(
-    checkTasks("unreal", config, task),
-    buildThen(
-      () => {
-        const model = actorCriticModel({ ...task, ...config })
-        return { model, auxiliary: auxiliaryTasks(config, model, task) }
-      },
-      ({ model, auxiliary }) =>
-        rolloutLearner({ name: "unreal", config, model, auxiliary, phases: [a2cPhase(config, model)] }, task),
-    ),
-  )
-}
+// --- Networks, rollout, returns, update ---
+
+const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Task) {
+  const config = resolved(settings)
+  yield* checkTasks("unreal", config, task)
+  const network = yield* build(() => actorCritic({ ...task, ...config }))
+  const tasks = yield* build(() => auxiliaryTasks(config, network, task))
+  const plain = experience({
+    name: "unreal",
+    task,
+    actor: network,
+    steps: config.nsteps,
+    noiseRepeat: config.noiseRepeat,
+    returns: generalisedAdvantages(config),
+  })
+  return yield* rolloutLearner(withAuxiliary(withMemory(plain, config.sequence), tasks), {
+    learningRate: learningRateOf(config),
+    phases: [
+      a2cPhase(config, (minibatch) => {
+        const { batch, weights, recall } = minibatch
+        const main = a2cLoss(config, batch, network.evaluate(weights, batch.observations, recall))
+        return addLosses(main, tasks.loss(minibatch))
+      }),
+    ],
+  })
+})
 
 /**
  * UNREAL as a value, with any of its settings changed.

@@ -6,10 +6,12 @@ import { Planning } from "../model/valueIteration.ts"
 import { ppoFields, ppoLearner } from "./Ppo.ts"
 
 /**
- * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO: for maps [planes, height, width] on
- * which a way has to be found. (`Bc.make(shown, { planning: {} })` teaches the same network by demonstrations.)
+ * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO: for maps [planes, height, width]
+ * through which a path has to be found. `Bc.make(demonstrations, { planning: {} })` trains the same network by imitation.
  */
-// The planner stands where those would.
+
+// --- Config: PPO's, but for the trunk, which the planner replaces ---
+
 const { hidden: _hidden, activation: _activation, convolutions: _convolutions, ...fields } = ppoFields
 export const VinConfig = Schema.Struct({
   ...fields,
@@ -20,10 +22,12 @@ export const VinConfig = Schema.Struct({
 })
 export type VinConfig = typeof VinConfig.Type
 
+// --- Network: the planner alone, without layers after it. Rollout, returns and update are PPO's ---
+
 const noTrunk = { hidden: [], activation: "relu", convolutions: null } as const
 
 /**
- * A planning PPO as a value, with any of its settings changed.
+ * PPO on a value-iteration network as a value, with any of its settings changed.
  *
  * @example
  * ```ts

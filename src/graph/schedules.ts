@@ -1,7 +1,8 @@
 import { fail } from "./ops/core.ts"
 
 /**
- * Learning rates as functions of progress, which goes from 0 to 1 and is cut off there.
+ * A quantity that changes over a run, such as a learning rate: a function of the run's progress, which goes from 0 to 1.
+ * Progress beyond the ends counts as the end.
  *
  * @example
  * ```ts
@@ -20,15 +21,19 @@ export const constant =
   () =>
     value
 
-/** From `start` down to `end` in a power's curve; power 1 is a straight line. It never goes up. */
+/** Goes from `start` to `end` along a straight line. */
+export const linear =
+  (start: number, end = 0): Schedule =>
+  (progress) =>
+    end + (start - end) * (1 - clamp(progress))
+
+/** Falls from `start` to `end` as the power of what remains of the run. It cannot rise. */
 export const polynomial = (start: number, end = 0, power = 1): Schedule => {
   if (!(end <= start)) fail("polynomial", `${end} is not below ${start}: a polynomial schedule never goes up`)
   return (progress) => end + (start - end) * (1 - clamp(progress)) ** power
 }
 
-export const linear = (start: number, end = 0): Schedule => polynomial(start, end, 1)
-
-/** Up in a line over the first `warmUp` of the way, then down half a cosine. */
+/** Rises along a straight line over the first `warmUp` of the run, then falls from `peak` to `end` as half a cosine. */
 export const cosine =
   (peak: number, options: { readonly warmUp?: number; readonly end?: number } = {}): Schedule =>
   (progress) => {
@@ -37,3 +42,9 @@ export const cosine =
     if (at < warmUp) return peak * (at / warmUp)
     return end + 0.5 * (peak - end) * (1 + Math.cos((Math.PI * (at - warmUp)) / (1 - warmUp)))
   }
+
+/** Completes a schedule in the first `share` of the run, and stays at its end from there on. A share of 0 is its end. */
+export const within =
+  (share: number, schedule: Schedule): Schedule =>
+  (progress) =>
+    schedule(share === 0 ? 1 : progress / share)

@@ -52,6 +52,12 @@ export type Arrays<C> = {
 /** Declares a column of real numbers, whose rows have this shape: `f32()` is one number a row. */
 export const f32 = (...shape: Shape): F32 => ({ shape, dtype: "f32" })
 
+/** Declares a column of whole numbers. */
+export const i32 = (...shape: Shape): I32 => ({ shape, dtype: "i32" })
+
+/** Declares an input that is the same for all minibatches of an update. */
+export const perUpdate = <C extends Column>(column: C): C => ({ ...column, per: "update" })
+
 /** Declares the column for the actions of a space. */
 export const actionColumn = (space: Space): Action =>
   space._tag === "Discrete" ? { shape: [], dtype: "i32" } : { shape: [sizeOfSpace(space)], dtype: "f32" }
@@ -101,8 +107,8 @@ export function arraysOf<C extends Columns>(
   shared?: Readonly<Record<string, unknown>>,
 ): Arrays<C>
 export function arraysOf(columns: Columns, rows: number, shared: Readonly<Record<string, unknown>> = {}) {
-  const arrayOf = (name: string, { shape, dtype }: Column): Float32Array | Int32Array => {
-    const length = rows * sizeOf(shape)
+  const arrayOf = (name: string, { shape, dtype, per }: Column): Float32Array | Int32Array => {
+    const length = (per === "update" ? 1 : rows) * sizeOf(shape)
     const feed = shared[name]
     if (dtype === "i32") return feed instanceof Int32Array && feed.length === length ? feed : new Int32Array(length)
     return feed instanceof Float32Array && feed.length === length ? feed : new Float32Array(length)

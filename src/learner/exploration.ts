@@ -1,8 +1,9 @@
 import { fraction, withDefault } from "../config/fields.ts"
 import { argMax, cast, less, minimum, mul, reshape, slice, where } from "../graph/ops.ts"
+import { linear, type Schedule, within } from "../graph/schedules.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
-/** ε-greedy: how often a learner of action values tries something else. */
+/** The settings of ε-greedy exploration. */
 export const explorationFields = {
   /** The probability of a random action at the start of the run. */
   epsilonStart: withDefault(fraction, 1),
@@ -18,17 +19,14 @@ interface Exploration {
   readonly explorationFraction: number
 }
 
-/** ε after so many of the run's env steps. */
-export const epsilonAt = (
-  { epsilonStart, epsilonEnd, explorationFraction }: Exploration,
-  step: number,
-  totalSteps: number,
-): number => {
-  const share = explorationFraction === 0 ? 1 : Math.min(1, step / (explorationFraction * totalSteps))
-  return epsilonStart + share * (epsilonEnd - epsilonStart)
-}
+/** The course of ε over the run. */
+export const epsilonSchedule = ({ epsilonStart, epsilonEnd, explorationFraction }: Exploration): Schedule =>
+  within(explorationFraction, linear(epsilonStart, epsilonEnd))
 
-/** The best action of each row, or with probability ε any: from values [rows, n] and noise [rows, 2]. */
+/**
+ * Chooses the action of the greatest value in each row, or with probability ε one at random: action values [rows, n] and
+ * uniform noise [rows, 2] → [rows].
+ */
 export const epsilonGreedy = (values: Tensor, noise: Tensor, epsilon: Tensor): Tensor => {
   const [rows, n] = values.shape
   const column = (index: number): Tensor => reshape(slice(noise, [0, index], [rows, 1]), [rows])

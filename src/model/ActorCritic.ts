@@ -6,9 +6,8 @@ import { fail } from "../graph/ops/core.ts"
 import { concat, reshape, split } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { outputsFor } from "./actions.ts"
+import type { Actor } from "./Actor.ts"
 import { memory, type Recall } from "./memory.ts"
-import { type Planning, planner } from "./valueIteration.ts"
-import type { DensePolicy } from "./DensePolicy.ts"
 import {
   type Declarations,
   denseLayers,
@@ -18,54 +17,66 @@ import {
   trunk,
   type Weights,
 } from "./trunk.ts"
+import { type Planning, planner } from "./valueIteration.ts"
 
 /**
- * An actor and a critic.
+ * An actor and a critic: what PPO, A2C and the algorithms on top of them learn.
  *
- * Over vectors they share nothing, not even a memory: a critic's errors are much larger than an actor's at first, and
- * would shape what both see. Over images they are two heads on one trunk, and on one memory. The
- * last layer of the actor starts near zero (orthogonal, gain 0.01), so that the first policy is nearly uniform; the critic's with gain 1; all others with √2.
+ * Over vectors they are two networks, which share nothing, not even a memory: at first a critic's errors are much larger
+ * than an actor's, and would shape the features of both. Over images they are two heads on one trunk and one memory.
+ * Weights start orthogonal: with gain 0.01 in the actor's last layer, so that the first policy is nearly uniform, with
+ * gain 1 in the critic's, and with √2 in all others. Biases start at 0.
+ *
+ * @example
+ * ```ts
+ * const network = actorCritic({ ...CartPole.env, hidden: [64, 64], activation: "tanh", convolutions: null, lstm: 0 })
+ * Object.keys(network.parameters) // actor.0.weight, actor.0.bias, …, critic.2.weight, critic.2.bias
+ * ```
  */
-export interface ActorCritic {
-  readonly parameters: Declarations
-  /** Uniform numbers that one sampled action takes. */
-  readonly noiseSize: number
-  /** Numbers that an env's memory holds; 0 without memory. */
-  readonly memorySize: number
-  /** What the heads see: of the actor and of the critic, the same where they share a trunk. */
+export interface ActorCritic<Kept extends string = ActorCriticKept> extends Actor<Kept> {
+  /** Computes the policy and the value of observations [rows, size]. */
+  readonly evaluate: (weights: Weights, observations: Tensor, recall?: Recall) => Evaluation<Kept>
+  /** The number of features that each head reads. */
   readonly featureSize: number
-  readonly features: (weights: Weights, observations: Tensor, recall?: Recall) => Features
-  /** What the actor sees of single observations, before it remembers anything. */
-  readonly glance: (weights: Weights, observations: Tensor) => Tensor
-  readonly glanceSize: number
-  readonly heads: (weights: Weights, features: Features) => Heads
-  /** The actor, where it is nothing but dense layers. */
-  readonly dense: DensePolicy | undefined
+  readonly trunk: Trunk
 }
 
+/** What is kept of each row of a rollout for the loss: the critic's value, and the log probability of the action. */
+export type ActorCriticKept = "values" | "logProbs"
+
+export interface Evaluation<Kept extends string = ActorCriticKept> extends Features {
+  readonly distribution: Distribution
+  /** [rows] */
+  readonly value: Tensor
+  /** The values of further critics, [rows] each. */
+  readonly critics: Readonly<Record<Exclude<Kept, ActorCriticKept>, Tensor>>
+}
+
+/** What the heads read; the same for both where they share a trunk. */
 export interface Features {
   readonly actor: Tensor
   readonly critic: Tensor
-  /** What is remembered after the last of the observations. */
+  /** The memory after the last of the observations. */
   readonly memory?: Tensor
 }
 
-export interface Heads {
-  readonly distribution: Distribution
-  readonly value: Tensor
-}
-
-export interface ActorCriticOptions extends NetworkConfig {
+export interface ActorCriticOptions<Critics extends string = never> extends NetworkConfig {
   readonly observationSpace: Box
   readonly actionSpace: Space
+  /** The number of units of an LSTM between trunk and heads; 0 for none. */
   readonly lstm: number
-  /** Two networks, over images too. */
+  /** Makes two networks over images, too. */
   readonly separate?: boolean
-  /** A planner in place of the trunk. */
+  /** A value-iteration network in place of the trunk. */
   readonly planning?: Planning | null
+  /** Names of further critics on the same features; their values are kept in a rollout under these names. */
+  readonly critics?: ReadonlyArray<Critics>
 }
 
-export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
+export function actorCritic<Critics extends string = never>(
+  options: ActorCriticOptions<Critics>,
+): ActorCritic<ActorCriticKept | Critics>
+export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<string> {
   const { observationSpace, actionSpace, separate = false } = options
   const outputs = outputsFor(actionSpace)
   const shares = isImage(observationSpace) && !separate
@@ -75,103 +86,129 @@ export const actorCritic = (options: ActorCriticOptions): ActorCritic => {
       `a planner is one trunk below both heads, over maps [planes, height, width], found ${separate ? "two trunks" : `[${observationSpace.shape.join(", ")}]`}`,
     )
   }
-  const below = shares ? sharedTrunk(options) : separateTrunks(options)
-  const actorHead = linear(below.actorHead, below.featureSize, outputs, orthogonal(0.01))
-  const criticHead = linear(below.criticHead, below.featureSize, 1, orthogonal(1))
-  const deviations: Declarations =
+  const body = shares ? sharedBody(options) : separateBodies(options)
+  const actorHead = linear(body.actorHead, body.featureSize, outputs, orthogonal(0.01))
+  const criticHead = linear(body.criticHead, body.featureSize, 1, orthogonal(1))
+  const logDeviation: Declarations =
     actionSpace._tag === "Box" ? { "actor.logStd": { shape: [outputs], init: zeros } } : {}
+  const critics = (options.critics ?? []).map((name) => ({
+    name,
+    head: linear(name, body.featureSize, 1, orthogonal(1)),
+  }))
+
+  /** A Gaussian has a standard deviation for each element of an action, which does not depend on the observation. */
+  const policyOf = (weights: Weights, features: Features): Distribution => {
+    const outputs = actorHead.apply(weights, features.actor)
+    return actionSpace._tag === "Discrete" ? categorical(outputs) : diagonalGaussian(outputs, weights["actor.logStd"])
+  }
+  const flat = (column: Tensor): Tensor => reshape(column, [column.shape[0]])
+  const evaluate = (weights: Weights, observations: Tensor, recall?: Recall): Evaluation<string> => {
+    const features = body.features(weights, observations, recall)
+    return {
+      ...features,
+      distribution: policyOf(weights, features),
+      value: flat(criticHead.apply(weights, features.critic)),
+      critics: Object.fromEntries(critics.map(({ name, head }) => [name, flat(head.apply(weights, features.critic))])),
+    }
+  }
   return {
-    parameters: below.around(actorHead.parameters, criticHead.parameters, deviations),
-    noiseSize: actionSpace._tag === "Discrete" ? 1 : 2 * outputs,
-    memorySize: below.memorySize,
-    featureSize: below.featureSize,
-    features: below.features,
-    glance: below.seeing.apply,
-    glanceSize: below.seeing.outputs,
+    parameters: Object.assign(
+      body.around(actorHead.parameters, criticHead.parameters, logDeviation),
+      ...critics.map(({ head }) => head.parameters),
+    ),
     dense: options.lstm > 0 ? undefined : denseLayers("actor", observationSpace, options),
-    heads: (weights, { actor, critic }) => {
-      const preferences = actorHead.apply(weights, actor)
-      const distribution =
-        actionSpace._tag === "Discrete"
-          ? categorical(preferences)
-          : diagonalGaussian(preferences, weights["actor.logStd"])
-      const [rows] = critic.shape
-      return { distribution, value: reshape(criticHead.apply(weights, critic), [rows]) }
+    noiseSize: actionSpace._tag === "Discrete" ? 1 : 2 * outputs,
+    memorySize: body.memorySize,
+    featureSize: body.featureSize,
+    trunk: body.trunk,
+    keeps: ["logProbs", ...critics.map(({ name }) => name), "values"],
+    evaluate,
+    act: ({ weights, observations, noise, recall }) => {
+      const { distribution, value, critics, memory } = evaluate(weights, observations, recall)
+      const actions = distribution.sample(noise)
+      const kept = { logProbs: distribution.logProbability(actions), ...critics, values: value }
+      return { actions, kept, ...(memory === undefined ? {} : { memory }) }
+    },
+    greedy: ({ weights, observations, recall }) => {
+      const features = body.features(weights, observations, recall)
+      const actions = policyOf(weights, features).mode()
+      return { actions, ...(features.memory === undefined ? {} : { memory: features.memory }) }
     },
   }
 }
 
-interface Below {
+/** The part of the networks below the heads. */
+interface Body {
   readonly actorHead: string
   readonly criticHead: string
   readonly featureSize: number
   readonly memorySize: number
-  readonly seeing: Trunk
-  readonly features: ActorCritic["features"]
-  /** All parameters, in the order in which they are kept. */
-  readonly around: (actor: Declarations, critic: Declarations, deviations: Declarations) => Declarations
+  /** The actor's trunk. */
+  readonly trunk: Trunk
+  readonly features: (weights: Weights, observations: Tensor, recall?: Recall) => Features
+  /** All parameters with those of the heads, in the order in which they lie in the vector of weights. */
+  readonly around: (actor: Declarations, critic: Declarations, logDeviation: Declarations) => Declarations
 }
 
-const separateTrunks = (options: ActorCriticOptions): Below => {
+const separateBodies = (options: ActorCriticOptions<string>): Body => {
   const { observationSpace, lstm } = options
   const towers = (["actor", "critic"] as const).map((name) => {
-    const seeing = trunk(name, observationSpace, options)
-    return { seeing, remembering: lstm > 0 ? memory(`${name}.memory`, seeing.outputs, lstm) : undefined }
+    const tower = trunk(name, observationSpace, options)
+    return { trunk: tower, lstm: lstm > 0 ? memory(`${name}.memory`, tower.outputs, lstm) : undefined }
   })
   const [actor, critic] = towers
-  const memorySize = actor.remembering?.size ?? 0
+  const size = actor.lstm?.size ?? 0
   return {
-    actorHead: `actor.${actor.seeing.depth}`,
-    criticHead: `critic.${critic.seeing.depth}`,
-    featureSize: actor.remembering?.outputs ?? actor.seeing.outputs,
-    memorySize: 2 * memorySize,
-    seeing: actor.seeing,
+    actorHead: `actor.${actor.trunk.depth}`,
+    criticHead: `critic.${critic.trunk.depth}`,
+    featureSize: actor.lstm?.outputs ?? actor.trunk.outputs,
+    memorySize: 2 * size,
+    trunk: actor.trunk,
     features: (weights, observations, recall) => {
-      const seen = towers.map(({ seeing }) => seeing.apply(weights, observations))
-      if (recall === undefined) return { actor: seen[0], critic: seen[1] }
-      const halves = split(recall.state, [memorySize, memorySize], 1)
-      const [first, second] = towers.map(({ remembering }, index) => {
-        const rows = seen[index]
-        const own = { state: halves[index], fresh: recall.fresh }
-        return remembering?.apply(weights, rows, own) ?? { features: rows, memory: own.state }
+      const rows = towers.map((tower) => tower.trunk.apply(weights, observations))
+      if (recall === undefined) return { actor: rows[0], critic: rows[1] }
+      const states = split(recall.state, [size, size], 1)
+      const [first, second] = towers.map(({ lstm }, index) => {
+        const own = { state: states[index], fresh: recall.fresh }
+        return lstm?.apply(weights, rows[index], own) ?? { features: rows[index], memory: own.state }
       })
       return { actor: first.features, critic: second.features, memory: concat([first.memory, second.memory], 1) }
     },
-    around: (actorHead, criticHead, deviations) => ({
-      ...actor.seeing.parameters,
-      ...actor.remembering?.parameters,
+    around: (actorHead, criticHead, logDeviation) => ({
+      ...actor.trunk.parameters,
+      ...actor.lstm?.parameters,
       ...actorHead,
-      ...critic.seeing.parameters,
-      ...critic.remembering?.parameters,
+      ...critic.trunk.parameters,
+      ...critic.lstm?.parameters,
       ...criticHead,
-      ...deviations,
+      ...logDeviation,
     }),
   }
 }
 
-const sharedTrunk = (options: ActorCriticOptions): Below => {
+const sharedBody = (options: ActorCriticOptions<string>): Body => {
   const { observationSpace, planning = null } = options
   const shared =
     planning === null ? trunk("trunk", observationSpace, options) : planner("planner", observationSpace, planning)
-  const remembers = options.lstm > 0 ? memory("memory", shared.outputs, options.lstm) : undefined
+  const lstm = options.lstm > 0 ? memory("memory", shared.outputs, options.lstm) : undefined
   return {
     actorHead: "actor",
     criticHead: "critic",
-    featureSize: remembers?.outputs ?? shared.outputs,
-    memorySize: remembers?.size ?? 0,
-    seeing: shared,
+    featureSize: lstm?.outputs ?? shared.outputs,
+    memorySize: lstm?.size ?? 0,
+    trunk: shared,
     features: (weights, observations, recall) => {
-      const seen = shared.apply(weights, observations)
-      if (remembers === undefined || recall === undefined) return { actor: seen, critic: seen }
-      const { features, memory: after } = remembers.apply(weights, seen, recall)
+      const rows = shared.apply(weights, observations)
+      if (lstm === undefined || recall === undefined) return { actor: rows, critic: rows }
+      const { features, memory: after } = lstm.apply(weights, rows, recall)
       return { actor: features, critic: features, memory: after }
     },
-    around: (actorHead, criticHead, deviations) => ({
+    around: (actorHead, criticHead, logDeviation) => ({
       ...shared.parameters,
-      ...remembers?.parameters,
+      ...lstm?.parameters,
       ...actorHead,
       ...criticHead,
-      ...deviations,
+      ...logDeviation,
     }),
   }
 }

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DqnConfig, dqnLoss } from "../../src/algorithms/Dqn.ts"
-import { epsilonAt, epsilonGreedy } from "../../src/learner/exploration.ts"
+import { epsilonGreedy, epsilonSchedule } from "../../src/learner/exploration.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import { decode } from "../../src/config/Config.ts"
 import * as G from "../../src/graph/ops.ts"
@@ -98,7 +98,7 @@ describe("ε-greedy", () => {
 
   it("falls linearly, then stays constant", () => {
     const fields = { epsilonStart: 1, epsilonEnd: 0.1, explorationFraction: 0.5 }
-    const at = (step: number) => epsilonAt(fields, step, 1000)
+    const at = (step: number) => epsilonSchedule(fields)(step / 1000)
     assert.strictEqual(at(0), 1)
     assert.closeTo(at(250), 0.55, 1e-12)
     assert.closeTo(at(500), 0.1, 1e-12)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { A2cConfig, a2cLoss } from "../../src/algorithms/A2c.ts"
-import { explainedVariance } from "../../src/learner/rollout/RolloutLearner.ts"
+import { explainedVariance } from "../../src/learner/rollout/explainedVariance.ts"
 import { PpoConfig, ppoLoss } from "../../src/algorithms/Ppo.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import { decode } from "../../src/config/Config.ts"
@@ -21,15 +21,15 @@ const rows = {
   targets: [1, 1, -1],
 }
 
-const columns: Readonly<Record<string, Tensor>> = {
+const batch = {
+  observations: G.constant([0, 0, 0], [3, 1]),
   actions: G.constant(Int32Array.from(rows.actions)),
   logProbs: G.constant(rows.logProbs),
   values: G.constant(rows.values),
   advantages: G.constant(rows.advantages),
   targets: G.constant(rows.targets),
 }
-const batch = { column: (name: string) => columns[name] }
-const said = { distribution: categorical(G.constant(rows.logits, [3, 2])), value: G.constant(rows.value) }
+const evaluation = { distribution: categorical(G.constant(rows.logits, [3, 2])), value: G.constant(rows.value) }
 
 const evaluated = (outputs: Readonly<Record<string, Tensor>>): Readonly<Record<string, number>> => {
   const program = compileWith(Reference.layer, { name: "loss", inputs: {}, state: {}, outputs })
@@ -70,7 +70,7 @@ describe("the loss of PPO", () => {
   it.effect("is the paper's, written out row by row", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, {}, { source: "test" })
-      const { loss, metrics } = ppoLoss(config, batch, said)
+      const { loss, metrics } = ppoLoss(config, batch, evaluation)
       const found = evaluated({ loss, ...metrics })
       assert.closeTo(found["losses/policy_loss"], expected.policy, 1e-6)
       assert.closeTo(found["losses/value_loss"], expected.value, 1e-6)
@@ -86,7 +86,7 @@ describe("the loss of PPO", () => {
   it.effect("without normalised advantages and value clipping is the plain one", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, { normalizeAdvantages: false, clipValue: false }, { source: "test" })
-      const found = evaluated(ppoLoss(config, batch, said).metrics)
+      const found = evaluated(ppoLoss(config, batch, evaluation).metrics)
       const policy = -mean(
         ratios.map((ratio, row) =>
           Math.min(ratio * rows.advantages[row], clip(ratio, 0.8, 1.2) * rows.advantages[row]),
@@ -106,7 +106,7 @@ describe("the loss of A2C", () => {
   it.effect("is −E[A log π] + c_v E[(V − target)²] − c_e H", () =>
     Effect.gen(function* () {
       const config = yield* decode(A2cConfig, {}, { source: "test" })
-      const { loss, metrics } = a2cLoss(config, batch, said)
+      const { loss, metrics } = a2cLoss(config, batch, evaluation)
       const found = evaluated({ loss, ...metrics })
       const policy = -mean(logProbabilities.map((log, row) => log * rows.advantages[row]))
       const value = mean(rows.value.map((v, row) => (v - rows.targets[row]) ** 2))

@@ -1,8 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import * as Rnd from "../../src/algorithms/Rnd.ts"
+import { layout } from "../../src/graph/Parameters.ts"
+import { experience, type FeatureHooks } from "../../src/learner/rollout/Experience.ts"
 import { makeRollout } from "../../src/learner/rollout/Rollout.ts"
-import type { Program } from "../../src/backend/Backend.ts"
+import { withMemory } from "../../src/learner/rollout/withMemory.ts"
+import type { Actor } from "../../src/model/Actor.ts"
+import { Backend, type Program } from "../../src/backend/Backend.ts"
 import * as Batch from "../../src/env/Batch.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Env from "../../src/env/Env.ts"
@@ -65,22 +69,32 @@ const remembering = (): Program => {
   }
 }
 
+const actor: Actor<"values" | "bonusValues"> = {
+  parameters: {},
+  noiseSize: 1,
+  memorySize: 1,
+  keeps: ["values", "bonusValues"],
+  act: ({ observations }) => ({ actions: observations, kept: { values: observations, bonusValues: observations } }),
+  greedy: ({ observations }) => ({ actions: observations }),
+}
+
 describe("a rollout", () => {
-  it("values the final observation of an episode that was cut off by what was remembered until then", () => {
+  it("values the final observation of a truncated episode with the memory of that episode", () => {
     const envs = Batch.make(counter, numEnvs)
     envs.reset(3)
     const act = remembering()
-    const rollout = makeRollout({
-      task: { ...counter, numEnvs, seed: 1, totalSteps: 1000 },
-      steps,
-      noiseSize: 1,
-      noiseRepeat: 1,
-      memorySize: 1,
-      sequence: 4,
-      act,
-      columns: {},
-      feeds: {},
-    })
+    const task = { ...counter, numEnvs, seed: 1, totalSteps: 1000 }
+    const plain = experience({ name: "counting", task, actor, steps, returns: () => {} })
+    const { columns, features, sequence } = withMemory(plain, 4)
+    assert.strictEqual(sequence, 4)
+    const hooks: Array<FeatureHooks> = []
+    const { keeps, noiseSize } = actor
+    const rollout = makeRollout({ task, steps, columns, keeps, noiseSize, noiseRepeat: 1, act, feeds: {}, hooks })
+    const parts = { name: "counting", task, columns, parameters: layout({}), fixed: layout({}), act, updates: [] }
+    for (const start of features) {
+      const none = Layer.succeed(Backend, { name: "none", compile: () => Effect.die("not needed here") })
+      hooks.push(Effect.runSync(start({ ...parts, rollout }).pipe(Effect.scoped, Effect.provide(none))))
+    }
     let cuts = 0
     for (let iteration = 0; iteration < 3; iteration++) {
       for (const program of rollout.collect(envs, iteration)) program.runSync?.()
@@ -90,8 +104,8 @@ describe("a rollout", () => {
         assert.strictEqual(values[row] % 101, 0)
         if (rollout.truncated[row] === 0) continue
         cuts++
-        assert.strictEqual(rollout.atCuts.values[row], 303)
-        assert.strictEqual(rollout.atCuts.bonusValues[row], -303)
+        assert.strictEqual(rollout.atTruncation.values[row], 303)
+        assert.strictEqual(rollout.atTruncation.bonusValues[row], -303)
       }
       for (const last of rollout.last.values) assert.strictEqual(last % 101, 0)
     }

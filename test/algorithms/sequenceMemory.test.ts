@@ -11,17 +11,16 @@ const remembered = (ends: string) => {
   const marks = (mark: string): Uint8Array => Uint8Array.from(ends, (end) => (mark.includes(end) ? 1 : 0))
   memory.remember({
     steps: ends.length,
-    numEnvs: 1,
-    observationSize: 1,
-    columns: { observations: numbers, actions: new Int32Array(ends.length) },
+    columns: {
+      observations: numbers,
+      actions: new Int32Array(ends.length),
+      values: numbers,
+      advantages: numbers,
+      targets: numbers,
+    },
     rewards: numbers,
     terminated: marks("TB"),
     truncated: marks("cB"),
-    atCuts: {},
-    cuts: () => 0,
-    last: {},
-    remembered: undefined,
-    collect: function* () {},
   })
   return memory
 }

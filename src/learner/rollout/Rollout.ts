@@ -2,108 +2,106 @@ import type { Program, TensorData } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Task } from "../Algorithm.ts"
+import { type Action, type Arrays, arraysOf, type Columns, type F32, f32 } from "../Batch.ts"
 import type { Steps } from "../drive.ts"
-import { CutRows } from "./CutRows.ts"
+import { GrowingRows } from "./GrowingRows.ts"
 
-/** What a rollout keeps of each step, flat and time-major: row t · N + n. */
-export type Columns = Readonly<Record<string, Float32Array | Int32Array>>
+/** A column of what the actor computes of each observation, one number a row: `values`, `logProbs`. */
+export interface Kept extends F32 {
+  readonly kept: true
+}
 
-/** T steps of N envs: how they are played, and everything that was seen. */
-export interface Rollout {
+export const kept = (): Kept => ({ ...f32(), kept: true })
+
+/** The columns that every rollout has. An actor that keeps more, and features, add theirs. */
+export type BaseColumns = {
+  readonly observations: F32
+  readonly actions: Action
+  /** The critic's values of the observations. */
+  readonly values: Kept
+  readonly advantages: F32
+  /** The returns that the critic is to learn. */
+  readonly targets: F32
+}
+
+/** One array for each kept column; the others have none. */
+export type KeptArrays<C> = { readonly [Name in keyof C]: C[Name] extends Kept ? Float32Array : undefined }
+
+/** T steps of N envs. Its arrays are flat and time-major: the row of step t and env n is t · N + n. */
+export interface Rollout<out C> {
   readonly steps: number
   readonly numEnvs: number
-  readonly observationSize: number
-  /** `observations`, `actions`, what else the act program says of each row, and the columns that were asked for. */
-  readonly columns: Columns
+  readonly columns: Arrays<C>
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
-  /** What the act program says of the final observation, where truncated, by its results' names. */
-  readonly atCuts: Readonly<Record<string, Float32Array>>
-  readonly cuts: () => number
-  /** What the act program says of the observations after the last row, by its results' names. */
-  readonly last: Readonly<Record<string, Float32Array>>
-  /** With memory: the state before each row that begins a sequence, row by row of time, and the episodes' first rows. */
-  readonly remembered: Remembered | undefined
+  /** What the actor computes of the observations after the last step, N numbers each. */
+  readonly last: KeptArrays<C>
+  /** What the actor computes of the final observation of a truncated episode, in the row in which it was truncated. */
+  readonly atTruncation: KeptArrays<C>
+  /** How many rows were truncated. */
+  readonly truncations: () => number
+  /** Plays the rollout, and fills everything but `advantages`, `targets` and the columns of features. */
   readonly collect: (envs: BatchEnv, iteration: number) => Steps<void>
 }
 
-/** What goes on from one rollout to the next. */
-export interface Remembered {
-  readonly size: number
-  readonly memory: Float32Array
-  readonly fresh: Float32Array
+/** Code of a feature that runs around the steps of a rollout. */
+export interface StepHooks {
+  /** Before the first step. */
+  readonly start?: () => void
+  /** Before the actor acts at step t. At t = T it only values the observations after the last step. */
+  readonly beforeAct?: (t: number) => void
+  readonly afterStep?: (envs: BatchEnv, t: number) => void
+  /** After the step in which the episode of this env was truncated. Its final observation is valued after the rollout. */
+  readonly truncated?: (env: number) => void
+  /** Before the final observations of `count` truncations, counted from `first`, are valued together. */
+  readonly beforeTruncated?: (first: number, count: number) => void
 }
 
-export interface RolloutOptions {
+export interface RolloutOptions<C> {
   readonly task: Task
   readonly steps: number
+  readonly columns: C
+  readonly keeps: ReadonlyArray<string>
   readonly noiseSize: number
-  /** Steps for which the same noise is used. */
+  /** The number of steps for which actions are drawn with the same noise. */
   readonly noiseRepeat: number
-  readonly memorySize: number
-  /** Steps of a sequence that begins with a stored memory. */
-  readonly sequence: number
-  /**
-   * Feeds `observations` and `noise`, with memory also `memory` and `fresh`; results `actions`, `envActions`, `values`,
-   * with memory `nextMemory`, and any others of one number a row.
-   */
   readonly act: Program
-  /** Further columns, by their widths. */
-  readonly columns: Readonly<Record<string, number>>
-  /** Arrays that rows may be kept in where they fit: the update program's own feeds, so that nothing is copied again. */
+  /** The update program's feeds: rows are written there, where they fit, and need no copy before the update. */
   readonly feeds: Readonly<Record<string, TensorData>>
+  /** Hooks may be added until the first rollout. */
+  readonly hooks: ReadonlyArray<StepHooks>
 }
 
-const special = ["actions", "envActions", "nextMemory"]
-
-export const makeRollout = (options: RolloutOptions): Rollout => {
-  const { task, steps, noiseSize, noiseRepeat, memorySize, sequence, act, feeds } = options
+export function makeRollout<C extends BaseColumns & Columns>(options: RolloutOptions<C>): Rollout<C>
+export function makeRollout(options: RolloutOptions<Columns>): object {
+  const { task, steps, keeps, noiseSize, noiseRepeat, act, hooks } = options
   const { numEnvs, seed } = task
   const rows = steps * numEnvs
-  const actObservations = act.feeds.observations
-  const width = actObservations.length / numEnvs
-  const envActions = act.results.envActions
-  if (envActions instanceof Uint8Array) throw new TypeError("actions are numbers")
-
-  const floats = (name: string, size: number): Float32Array => {
-    const feed = feeds[name]
-    return feed instanceof Float32Array && feed.length === rows * size ? feed : new Float32Array(rows * size)
-  }
-  const observations = floats("observations", width)
-  const actionWidth = act.results.actions.length / numEnvs
-  const isDiscrete = act.results.actions instanceof Int32Array
-  const discrete = feeds.actions instanceof Int32Array ? feeds.actions : new Int32Array(isDiscrete ? rows : 0)
-  const actions = isDiscrete ? discrete : floats("actions", actionWidth)
-  const said = Object.keys(act.results).filter((name) => !special.includes(name))
-  const told = said.map((name) => ({
-    from: act.results[name],
-    to: floats(name, 1),
-    last: new Float32Array(numEnvs),
-    atCuts: new Float32Array(rows),
-  }))
-  const further = Object.entries(options.columns).map(([name, size]) => [name, floats(name, size)] as const)
-  const nextObservations = further.find(([name]) => name === "nextObservations")?.[1]
-
-  /** Of the whole rollout; of one step where it is held for several, which may begin in the rollout before. */
-  const noise = new Float32Array(noiseRepeat === 1 ? rows * noiseSize : numEnvs * noiseSize)
-  let heldDraw = -1
+  const columns = arraysOf(options.columns, rows, options.feeds)
+  const { observations, actions } = columns
   const rewards = new Float32Array(rows)
   const terminated = new Uint8Array(rows)
   const truncated = new Uint8Array(rows)
-  const cut = new CutRows(width + memorySize, Math.max(16, numEnvs))
-  const remembered =
-    memorySize === 0
-      ? undefined
-      : {
-          size: memorySize,
-          memory: new Float32Array(numEnvs * memorySize),
-          fresh: new Float32Array(numEnvs).fill(1),
-          /** [steps / sequence, numEnvs, size] */
-          starts: new Float32Array((rows / sequence) * memorySize),
-          freshRows: new Float32Array(rows),
-        }
+  const actObservations = act.feeds.observations
+  const width = actObservations.length / numEnvs
+  const actionWidth = act.results.actions.length / numEnvs
+  const envActions = act.results.envActions
+  if (envActions instanceof Uint8Array) throw new TypeError("actions are numbers")
 
+  const keptColumns = keeps.map((name) => ({
+    name,
+    result: act.results[name],
+    column: columns[name],
+    last: new Float32Array(numEnvs),
+    atTruncation: new Float32Array(rows),
+  }))
+  const finalObservations = new GrowingRows(width, Math.max(16, numEnvs))
+  let truncatedRows = new Int32Array(numEnvs)
+
+  // The noise of the whole rollout; or of one step, if it is held for several, which may have begun in the last rollout.
+  const noise = new Float32Array((noiseRepeat === 1 ? rows : numEnvs) * noiseSize)
+  let heldDraw = -1
   const drawNoise = (iteration: number, t: number): void => {
     const size = numEnvs * noiseSize
     if (noiseRepeat === 1) {
@@ -117,105 +115,81 @@ export const makeRollout = (options: RolloutOptions): Rollout => {
     copy(noise, 0, act.feeds.noise, 0, size)
   }
 
-  const beforeAct = (envs: BatchEnv, t: number): void => {
+  const observe = (envs: BatchEnv, t: number): void => {
     copy(envs.observations, 0, actObservations, 0, numEnvs * width)
-    copy(envs.observations, 0, observations, t * numEnvs * width, numEnvs * width)
-    if (remembered === undefined) return
-    const { memory, fresh, starts, freshRows } = remembered
-    copy(memory, 0, act.feeds.memory, 0, memory.length)
-    copy(fresh, 0, act.feeds.fresh, 0, numEnvs)
-    copy(fresh, 0, freshRows, t * numEnvs, numEnvs)
-    if (t % sequence === 0) copy(memory, 0, starts, (t / sequence) * memory.length, memory.length)
+    if (t < steps) copy(envs.observations, 0, observations, t * numEnvs * width, numEnvs * width)
+    for (const hook of hooks) hook.beforeAct?.(t)
   }
 
-  const afterAct = (envs: BatchEnv, t: number): void => {
+  const step = (envs: BatchEnv, t: number): void => {
     const base = t * numEnvs
     copy(act.results.actions, 0, actions, base * actionWidth, numEnvs * actionWidth)
-    for (const { from, to } of told) copy(from, 0, to, base, numEnvs)
-    if (remembered !== undefined) copy(act.results.nextMemory, 0, remembered.memory, 0, remembered.memory.length)
+    for (const { result, column } of keptColumns) copy(result, 0, column, base, numEnvs)
     envs.step(envActions)
     for (let env = 0; env < numEnvs; env++) {
       rewards[base + env] = envs.rewards[env]
       terminated[base + env] = envs.terminated[env]
       truncated[base + env] = envs.truncated[env]
-      const ended = envs.terminated[env] !== 0 || envs.truncated[env] !== 0
-      // Where both hold, the episode is over in the env's own terms and nothing is bootstrapped.
-      if (ended && envs.terminated[env] === 0) {
-        cut.add(base + env, envs.finalObservations, env * width, width, remembered?.memory, env * memorySize)
+    }
+    for (const hook of hooks) hook.afterStep?.(envs, t)
+    for (let env = 0; env < numEnvs; env++) {
+      // An episode that terminated in its last allowed step is over: nothing is bootstrapped.
+      if (envs.truncated[env] === 0 || envs.terminated[env] !== 0) continue
+      if (finalObservations.count === truncatedRows.length) {
+        const longer = new Int32Array(truncatedRows.length * 2)
+        longer.set(truncatedRows)
+        truncatedRows = longer
       }
-      if (remembered !== undefined) remembered.fresh[env] = ended ? 1 : 0
-      if (nextObservations !== undefined) {
-        const seen = ended ? envs.finalObservations : envs.observations
-        copy(seen, env * width, nextObservations, (base + env) * width, width)
-      }
+      truncatedRows[finalObservations.count] = base + env
+      finalObservations.add(envs.finalObservations, env * width)
+      for (const hook of hooks) hook.truncated?.(env)
     }
   }
 
-  /** Puts the cut rows from `from` on, at most numEnvs of them, into the act program. */
-  const beforeCutValues = (from: number): number => {
-    const count = Math.min(numEnvs, cut.count - from)
-    const stride = width + memorySize
-    for (let index = 0; index < count; index++) {
-      copy(cut.contents, (from + index) * stride, actObservations, index * width, width)
-      if (memorySize > 0) {
-        copy(cut.contents, (from + index) * stride + width, act.feeds.memory, index * memorySize, memorySize)
-      }
-    }
-    if (memorySize > 0) act.feeds.fresh.fill(0)
-    return count
-  }
-  const afterCutValues = (from: number, count: number): void => {
-    for (const { from: results, atCuts } of told) {
-      for (let index = 0; index < count; index++) atCuts[cut.rows[from + index]] = results[index]
-    }
-  }
-
-  const beforeLast = (envs: BatchEnv): void => {
-    copy(envs.observations, 0, actObservations, 0, numEnvs * width)
-    if (remembered === undefined) return
-    copy(remembered.memory, 0, act.feeds.memory, 0, remembered.memory.length)
-    copy(remembered.fresh, 0, act.feeds.fresh, 0, numEnvs)
-  }
-
+  const entries = (pick: (of: (typeof keptColumns)[number]) => Float32Array) =>
+    Object.fromEntries(keptColumns.map((of) => [of.name, pick(of)]))
   return {
     steps,
     numEnvs,
-    observationSize: width,
-    columns: {
-      observations,
-      actions,
-      ...Object.fromEntries(said.map((name, index) => [name, told[index].to])),
-      ...Object.fromEntries(further),
-      ...(remembered === undefined ? {} : { fresh: remembered.freshRows, memory: remembered.starts }),
-    },
+    columns,
     rewards,
     terminated,
     truncated,
-    atCuts: Object.fromEntries(said.map((name, index) => [name, told[index].atCuts])),
-    cuts: () => cut.count,
-    last: Object.fromEntries(said.map((name, index) => [name, told[index].last])),
-    remembered,
-    collect: function* (envs, iteration) {
-      cut.clear()
+    last: entries(({ last }) => last),
+    atTruncation: entries(({ atTruncation }) => atTruncation),
+    truncations: () => finalObservations.count,
+    collect: function* (envs: BatchEnv, iteration: number): Steps<void> {
+      finalObservations.clear()
+      for (const hook of hooks) hook.start?.()
       for (let t = 0; t < steps; t++) {
         drawNoise(iteration, t)
-        beforeAct(envs, t)
+        observe(envs, t)
         yield act
-        afterAct(envs, t)
+        step(envs, t)
       }
-      for (let from = 0; from < cut.count; from += numEnvs) {
-        const count = beforeCutValues(from)
+      for (let first = 0; first < finalObservations.count; first += numEnvs) {
+        const count = Math.min(numEnvs, finalObservations.count - first)
+        finalObservations.copy(first, count, actObservations)
+        for (const hook of hooks) hook.beforeTruncated?.(first, count)
         yield act
-        afterCutValues(from, count)
+        for (const { result, atTruncation } of keptColumns) {
+          for (let index = 0; index < count; index++) atTruncation[truncatedRows[first + index]] = result[index]
+        }
       }
-      beforeLast(envs)
+      observe(envs, steps)
       yield act
-      for (const { from, last } of told) copy(from, 0, last, 0, numEnvs)
+      for (const { result, last } of keptColumns) copy(result, 0, last, 0, numEnvs)
     },
   }
 }
 
-/** For the few dozen numbers of a step, a loop is faster than making a view for `set`. */
-export const copy = (from: TensorData, fromOffset: number, to: TensorData, toOffset: number, length: number): void => {
+/** Copies a few dozen numbers: a loop is faster than making a view for `set`. */
+export const copy = (
+  from: ArrayLike<number>,
+  fromOffset: number,
+  to: { [index: number]: number },
+  toOffset: number,
+  length: number,
+): void => {
   for (let index = 0; index < length; index++) to[toOffset + index] = from[fromOffset + index]
 }

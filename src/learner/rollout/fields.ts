@@ -1,8 +1,9 @@
 import { Schema } from "effect"
 import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
+import { constant, linear, type Schedule } from "../../graph/schedules.ts"
 import { memoryFields, networkFields } from "../../model/trunk.ts"
 
-/** What the configs of rollout learners have in common; those of actor-critics on top of `learningFields`. */
+/** The settings of every algorithm that learns from rollouts. */
 export const learningFields = {
   /**
    * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
@@ -20,6 +21,7 @@ export const learningFields = {
   ...networkFields,
 }
 
+/** The settings of every algorithm with an actor and a critic. */
 export const actorCriticFields = {
   ...learningFields,
   ...memoryFields,
@@ -34,16 +36,22 @@ export const actorCriticFields = {
   noiseRepeat: withDefault(positiveInt, 1),
 }
 
-interface Choices {
+interface ReturnSettings {
   readonly nsteps: number
   readonly lambda: number
   readonly returns: "GAE" | "LAMBDA" | "NSTEP"
   readonly trainMode: "nstep" | "onestep"
 }
 
-/** A config with `returns` and `trainMode` worked into λ and the number of steps. */
-export const resolved = <C extends Choices>(config: C): C => ({
+/** Applies `returns` and `trainMode`, which stand for values of λ and of the number of steps. */
+export const resolved = <C extends ReturnSettings>(config: C): C => ({
   ...config,
   lambda: config.returns === "NSTEP" ? 1 : config.lambda,
   nsteps: config.trainMode === "onestep" ? 1 : config.nsteps,
 })
+
+/** The course of the learning rate over the run, by the config's `schedule`. */
+export const learningRateOf = (config: {
+  readonly learningRate: number
+  readonly schedule: "constant" | "linear"
+}): Schedule => (config.schedule === "linear" ? linear(config.learningRate) : constant(config.learningRate))

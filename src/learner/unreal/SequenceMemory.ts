@@ -3,16 +3,22 @@ import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
 import { type Filled, filledPart, restoreFilled } from "../replay/storage.ts"
 import { Frames } from "../replay/Frames.ts"
-import { copy, type Rollout } from "../rollout/Rollout.ts"
+import { type BaseColumns, copy, type Rollout } from "../rollout/Rollout.ts"
 
-/** The last steps of every env, as sequences can be drawn from them. */
+/** What the memory takes from a rollout. */
+export type PlayedRows = Pick<Rollout<BaseColumns>, "steps" | "columns" | "rewards" | "terminated" | "truncated">
+
+/** Keeps the last steps of every env; sequences of consecutive steps can be drawn from it. */
 export interface SequenceMemory {
-  /** Steps of each env that are kept. */
+  /** The number of steps of each env that it holds. */
   readonly filled: () => number
-  readonly remember: (rollout: Rollout) => void
-  /** Copies drawn sequences, one after another. */
+  readonly remember: (rollout: PlayedRows) => void
+  /** Draws sequences and copies them into arrays, one after another. */
   readonly drawSequences: (random: Stream, into: Sequences) => void
-  /** Copies short histories and the sign of the reward that followed: half of them, where there are any, not zero. */
+  /**
+   * Draws short histories, each with the sign of the reward that followed. Half of them precede a reward that is not zero,
+   * if there is any.
+   */
   readonly drawRewards: (random: Stream, into: RewardFrames) => void
   readonly state: () => NamedArrays
   readonly restore: (arrays: NamedArrays) => void
@@ -21,14 +27,14 @@ export interface SequenceMemory {
 export interface Sequences {
   readonly count: number
   readonly steps: number
-  /** [count, steps + 1, size]: the last one is what came after. */
+  /** [count, steps + 1, size]: the last one came after the sequence. */
   readonly observations: Float32Array
   /** [count, steps, …] */
   readonly actions: Float32Array | Int32Array
   readonly rewards: Float32Array
-  /** 0 where the episode ended with the step. */
+  /** 0 where the episode ended with the step, else 1. */
   readonly continues: Float32Array
-  /** 0 where what follows is cut off by a truncation, so that nobody knows what the step was worth. */
+  /** 0 where a truncation cuts off what follows, so that the return of the step is unknown, else 1. */
   readonly known: Float32Array
   /** [count, steps + 1]: 1 where an episode, or the sequence, begins. */
   readonly fresh: Float32Array
@@ -36,15 +42,15 @@ export interface Sequences {
 
 export interface RewardFrames {
   readonly count: number
-  /** Observations in a history. */
+  /** The number of observations in a history. */
   readonly length: number
   /** [count, length, size] */
   readonly observations: Float32Array
-  /** 0, + and − as 0, 1 and 2. */
+  /** 0 for no reward, 1 for a positive one, 2 for a negative one. */
   readonly classes: Int32Array
 }
 
-// How an episode ended with a step, if it did.
+// How an episode ended with a step.
 const terminal = 1
 const cut = 2
 
@@ -52,11 +58,11 @@ export interface SequenceMemoryOptions {
   readonly numEnvs: number
   readonly observationSize: number
   readonly actionSize: number
-  /** Steps of each env. */
+  /** The number of steps of each env that it can hold. */
   readonly capacity: number
 }
 
-/** How much memory a full one takes; observations as the bytes that those of images mostly are. */
+/** The bytes of a full memory, with observations as bytes, which those of images mostly are. */
 export const sequenceMemoryBytes = ({
   numEnvs,
   observationSize,
@@ -72,23 +78,22 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
   const rewards = new Float32Array(places)
   const ended = new Uint8Array(places)
   const position = Int32Array.of(0, 0)
-  const paying = new Int32Array(places)
-  const dull = new Int32Array(places)
+  /** Steps with a reward that is not zero, and steps without: `drawRewards` fills them anew. */
+  const rewarded = new Int32Array(places)
+  const unrewarded = new Int32Array(places)
 
   /** The place of an env's step, counted from the oldest. */
   const placeOf = (age: number, env: number): number =>
     ((position[0] - position[1] + age + capacity) % capacity) * numEnvs + env
 
-  const remember = ({ steps, columns, rewards: paid, terminated, truncated }: Rollout): void => {
-    const observations = columns.observations
-    if (!(observations instanceof Float32Array)) throw new TypeError("observations are real numbers")
+  const remember = ({ steps, columns, rewards: received, terminated, truncated }: PlayedRows): void => {
     for (let t = 0; t < steps; t++) {
       for (let env = 0; env < numEnvs; env++) {
         const row = t * numEnvs + env
         const place = position[0] * numEnvs + env
-        frames.write(place, observations, row * width)
+        frames.write(place, columns.observations, row * width)
         copy(columns.actions, row * actionSize, actions, place * actionSize, actionSize)
-        rewards[place] = paid[row]
+        rewards[place] = received[row]
         ended[place] = terminated[row] !== 0 ? terminal : truncated[row] !== 0 ? cut : 0
       }
       position[0] = (position[0] + 1) % capacity
@@ -103,9 +108,9 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
       let begins = true
       for (let step = 0; step <= into.steps; step++) {
         const place = placeOf(first + step, env)
-        const seen = sequence * (into.steps + 1) + step
-        frames.read(place, into.observations, seen * width)
-        into.fresh[seen] = begins ? 1 : 0
+        const observation = sequence * (into.steps + 1) + step
+        frames.read(place, into.observations, observation * width)
+        into.fresh[observation] = begins ? 1 : 0
         begins = ended[place] !== 0
         if (step === into.steps) break
         const row = sequence * into.steps + step
@@ -123,24 +128,26 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
   }
 
   const drawRewards = (random: Stream, into: RewardFrames): void => {
-    let pays = 0
-    let doesNot = 0
+    let rewardedCount = 0
+    let unrewardedCount = 0
     for (let age = into.length - 1; age < position[1]; age++) {
       for (let env = 0; env < numEnvs; env++) {
         const candidate = age * numEnvs + env
-        if (rewards[placeOf(age, env)] === 0) dull[doesNot++] = candidate
-        else paying[pays++] = candidate
+        if (rewards[placeOf(age, env)] === 0) unrewarded[unrewardedCount++] = candidate
+        else rewarded[rewardedCount++] = candidate
       }
     }
     for (let index = 0; index < into.count; index++) {
-      const wantsPay = random.uniform() < 0.5
-      const fromPaying = pays > 0 && (wantsPay || doesNot === 0)
-      const candidate = fromPaying ? paying[random.integer(pays)] : dull[random.integer(doesNot)]
+      const wantsReward = random.uniform() < 0.5
+      const takesReward = rewardedCount > 0 && (wantsReward || unrewardedCount === 0)
+      const candidate = takesReward
+        ? rewarded[random.integer(rewardedCount)]
+        : unrewarded[random.integer(unrewardedCount)]
       const env = candidate % numEnvs
       const age = (candidate - env) / numEnvs
       const reward = rewards[placeOf(age, env)]
       into.classes[index] = reward > 0 ? 1 : reward < 0 ? 2 : 0
-      // A history doesn't reach into the episode before: its first observation stands for those.
+      // A history does not reach into the episode before: its first observation is repeated instead.
       let earliest = age
       while (earliest > age - into.length + 1 && ended[placeOf(earliest - 1, env)] === 0) earliest--
       for (let back = 0; back < into.length; back++) {
@@ -150,7 +157,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
     }
   }
 
-  /** Steps follow each other, each with all envs, from the beginning on until the memory is full. */
+  /** Until the memory is full, steps lie one after another from its beginning, each with all envs. */
   const filled = (): Filled => ({ numEnvs: 1, capacity: places, used: position[1] * numEnvs })
 
   return {

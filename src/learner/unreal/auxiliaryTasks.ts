@@ -27,18 +27,20 @@ import { fail } from "../../graph/ops/core.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Task } from "../Algorithm.ts"
-import type { ActorCriticModel } from "../rollout/actorCriticModel.ts"
-import type { Auxiliary } from "../rollout/Auxiliary.ts"
-import type { Loss, Minibatch } from "../rollout/programs.ts"
-import { floatsOf } from "../learnerState.ts"
+import type { ActorCritic } from "../../model/ActorCritic.ts"
+import type { Weights } from "../../model/trunk.ts"
+import { type Batch, f32, feedsOf, i32, perUpdate } from "../Batch.ts"
+import type { Loss } from "../Loss.ts"
+import type { Auxiliary } from "../rollout/withAuxiliary.ts"
+import type { BaseColumns } from "../rollout/Rollout.ts"
 import { tooLarge } from "../replay/storage.ts"
 import { needsImagesAndChoices } from "../requirements.ts"
 import { makeSequenceMemory, sequenceMemoryBytes } from "./SequenceMemory.ts"
 
 /**
- * UNREAL's tasks (Jaderberg et al. 2016, arXiv:1611.05397), all of them learnt from a memory of the last steps: to change
- * the pixels (a value for each action and each cell of the image), to foresee the sign of the next reward, and to value
- * old sequences anew.
+ * UNREAL's auxiliary tasks (Jaderberg et al. 2016, arXiv:1611.05397). The network learns them from a memory of the last
+ * steps: to change the pixels (the value of each action for each cell of the image), to predict the sign of the next
+ * reward, and to value earlier sequences again.
  */
 export const auxiliaryFields = {
   /** The number of steps of each env that are kept for replay. */
@@ -68,13 +70,14 @@ export interface AuxiliaryConfig {
   readonly valueReplayCoefficient: number
 }
 
+/** The number of observations from which the next reward is predicted, and the number of signs that it can have. */
 const history = 3
 const signs = 3
 
-/** Steps of each env that must be there before anything can be drawn. */
+/** The number of steps of each env that the memory must hold before anything can be drawn. */
 const leastFilled = ({ replaySteps }: AuxiliaryConfig): number => Math.max(replaySteps, history) + 1
 
-/** What the tasks need of an env and of their settings. */
+/** Fails if the tasks cannot be learned in this env or with these settings. */
 export const checkTasks = Effect.fnUntraced(function* (
   name: string,
   config: AuxiliaryConfig,
@@ -105,7 +108,29 @@ export const checkTasks = Effect.fnUntraced(function* (
   }
 })
 
-export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCriticModel, task: Task): Auxiliary => {
+type Network = Pick<ActorCritic, "evaluate" | "featureSize" | "memorySize" | "trunk">
+
+/** The inputs of the loss: replayed sequences, and histories with the class of the reward that followed. */
+const replayColumns = (sequences: number, steps: number, observationSize: number) => ({
+  /** 1 once the memory holds enough steps, else 0. */
+  replayReady: perUpdate(f32()),
+  replayObservations: perUpdate(f32(sequences * (steps + 1), observationSize)),
+  replayActions: perUpdate(i32(sequences * steps)),
+  replayRewards: perUpdate(f32(sequences, steps, 1)),
+  replayContinues: perUpdate(f32(sequences, steps, 1)),
+  replayKnown: perUpdate(f32(sequences, steps, 1)),
+  replayFresh: perUpdate(f32(sequences * (steps + 1))),
+  replayHistories: perUpdate(f32(sequences * history, observationSize)),
+  replayClasses: perUpdate(i32(sequences)),
+})
+type ReplayColumns = ReturnType<typeof replayColumns>
+
+/** The tasks for a network, with the loss that an algorithm adds to its own. */
+export interface AuxiliaryTasks extends Auxiliary<BaseColumns, ReplayColumns> {
+  readonly loss: (minibatch: { readonly weights: Weights; readonly batch: Batch<ReplayColumns> }) => Loss
+}
+
+export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: Task): AuxiliaryTasks => {
   const { observationSpace, actionSpace, numEnvs } = task
   const { replaySteps: steps, cell } = config
   if (actionSpace._tag !== "Discrete") return fail("unreal", "the tasks need discrete actions")
@@ -115,135 +140,130 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, { network }: ActorCritic
   const size = sizeOf(observationSpace)
   const actions = actionSpace.n
   const sequences = numEnvs
-  const advantages = linear("pixelControl.advantage", network.featureSize, actions * cells)
-  const worth = linear("pixelControl.value", network.featureSize, cells)
-  const foresight = linear("rewardPrediction", history * network.glanceSize, signs)
+  const columns = replayColumns(sequences, steps, size)
+  const { featureSize, memorySize, trunk } = network
+  const advantageHead = linear("pixelControl.advantage", featureSize, actions * cells)
+  const valueHead = linear("pixelControl.value", featureSize, cells)
+  const rewardHead = linear("rewardPrediction", history * trunk.outputs, signs)
 
   /** How much each cell changes from one observation to the next: [sequences, steps, cells]. */
   const changes = (observations: Tensor): Tensor => {
     const frames = reshape(observations, [sequences, (steps + 1) * size])
-    const moved = abs(
+    const changed = abs(
       sub(slice(frames, [0, size], [sequences, steps * size]), slice(frames, [0, 0], [sequences, steps * size])),
     )
-    const whole = reshape(moved, [sequences * steps * channels, height, width])
-    const even = slice(whole, [0, 0, 0], [sequences * steps * channels, high * cell, wide * cell])
-    const grid = reshape(even, [sequences * steps, channels, high, cell, wide, cell])
+    const images = reshape(changed, [sequences * steps * channels, height, width])
+    const covered = slice(images, [0, 0, 0], [sequences * steps * channels, high * cell, wide * cell])
+    const grid = reshape(covered, [sequences * steps, channels, high, cell, wide, cell])
     return reshape(mean(grid, [1, 3, 5]), [sequences, steps, cells])
   }
 
-  /** Discounted sums from the last value backwards, cut where an episode ends: [sequences, steps, size]. */
+  /** n-step returns that bootstrap from `last` and end where an episode does: [sequences, steps, size]. */
   const returnsOf = (rewards: Tensor, continues: Tensor, last: Tensor, gamma: number): Tensor => {
-    const breadth = last.shape[1]
+    const [, size] = last.shape
     const at = (tensor: Tensor, step: number): Tensor => {
-      const columns = tensor.shape[2]
+      const [, , columns] = tensor.shape
       return reshape(slice(tensor, [0, step, 0], [sequences, 1, columns]), [sequences, columns])
     }
     const rows: Array<Tensor> = []
-    let following = last
+    let next = last
     for (let step = steps - 1; step >= 0; step--) {
-      following = add(at(rewards, step), mul(mul(at(continues, step), following), gamma))
-      rows.unshift(reshape(following, [sequences, 1, breadth]))
+      next = add(at(rewards, step), mul(mul(at(continues, step), next), gamma))
+      rows.unshift(reshape(next, [sequences, 1, size]))
     }
     return stopGradient(concat(rows, 1))
   }
 
-  const loss = ({ weights, given }: Minibatch): Loss => {
-    const present = given("replay.present", [])
-    const observations = given("replay.observations", [sequences * (steps + 1), size])
-    const taken = given("replay.actions", [sequences * steps], "i32")
-    const rewards = given("replay.rewards", [sequences, steps, 1])
-    const continues = given("replay.continues", [sequences, steps, 1])
-    const known = given("replay.known", [sequences, steps, 1])
-    const fresh = given("replay.fresh", [sequences * (steps + 1)])
-    const state = constant(new Float32Array(sequences * Math.max(1, network.memorySize)), [
-      sequences,
-      Math.max(1, network.memorySize),
-    ])
-    const features = network.features(weights, observations, network.memorySize > 0 ? { state, fresh } : undefined)
-    const { value } = network.heads(weights, features)
+  /** Separates the rows of each sequence from the one after it: [sequences, steps, …] and [sequences, …]. */
+  const split = (rows: Tensor): readonly [Tensor, Tensor] => {
+    const columns = rows.shape.slice(1).reduce((product, length) => product * length, 1)
+    const each = reshape(rows, [sequences, steps + 1, columns])
+    return [
+      slice(each, [0, 0, 0], [sequences, steps, columns]),
+      reshape(slice(each, [0, steps, 0], [sequences, 1, columns]), [sequences, columns]),
+    ]
+  }
 
-    const split = (rows: Tensor): readonly [Tensor, Tensor] => {
-      const columns = rows.shape.slice(1).reduce((product, length) => product * length, 1)
-      const each = reshape(rows, [sequences, steps + 1, columns])
-      return [
-        slice(each, [0, 0, 0], [sequences, steps, columns]),
-        reshape(slice(each, [0, steps, 0], [sequences, 1, columns]), [sequences, columns]),
-      ]
-    }
-    const knownRows = maximum(sum(known), 1)
-    const meanOfKnown = (errors: Tensor): Tensor => div(sum(mul(mean(errors, 2, { keepDims: true }), known)), knownRows)
+  const loss: AuxiliaryTasks["loss"] = ({ weights, batch }) => {
+    const { replayRewards, replayContinues, replayKnown, replayFresh } = batch
+    const memory = constant(new Float32Array(sequences * Math.max(1, memorySize)), [sequences, Math.max(1, memorySize)])
+    const recall = memorySize > 0 ? { state: memory, fresh: replayFresh } : undefined
+    const { value, actor } = network.evaluate(weights, batch.replayObservations, recall)
+    const knownRows = maximum(sum(replayKnown), 1)
+    const meanOfKnown = (errors: Tensor): Tensor =>
+      div(sum(mul(mean(errors, 2, { keepDims: true }), replayKnown)), knownRows)
+
+    // Value replay: E[(V(s) − G)²] over the replayed steps.
     const [values, lastValue] = split(value)
-    const valueAims = returnsOf(rewards, continues, stopGradient(lastValue), config.gamma)
-    const valueLoss = meanOfKnown(square(sub(values, valueAims)))
+    const valueTargets = returnsOf(replayRewards, replayContinues, stopGradient(lastValue), config.gamma)
+    const valueReplayLoss = meanOfKnown(square(sub(values, valueTargets)))
 
-    const preference = reshape(advantages.apply(weights, features.actor), [sequences * (steps + 1), actions, cells])
-    const centre = mean(preference, 1, { keepDims: true })
-    const base = reshape(worth.apply(weights, features.actor), [sequences * (steps + 1), 1, cells])
-    const control = add(base, sub(preference, centre))
-    const [controls, lastControl] = split(control)
+    // Pixel control: n-step Q-learning for each cell, with a dueling head, whose reward is the change of the cell.
+    const advantages = reshape(advantageHead.apply(weights, actor), [sequences * (steps + 1), actions, cells])
+    const centre = mean(advantages, 1, { keepDims: true })
+    const cellValues = reshape(valueHead.apply(weights, actor), [sequences * (steps + 1), 1, cells])
+    const [controls, lastControl] = split(add(cellValues, sub(advantages, centre)))
     const best = max(reshape(lastControl, [sequences, actions, cells]), 1)
-    // What "changes" where an episode ends is another episode's picture.
-    const changed = mul(changes(observations), continues)
-    const controlAims = returnsOf(changed, continues, stopGradient(best), config.pixelControlGamma)
+    // Where an episode ends, the next observation is that of another episode: its change is no reward.
+    const cellRewards = mul(changes(batch.replayObservations), replayContinues)
+    const controlTargets = returnsOf(cellRewards, replayContinues, stopGradient(best), config.pixelControlGamma)
     const chosen = sum(
       mul(
         reshape(controls, [sequences * steps, actions, cells]),
-        reshape(oneHot(taken, actions), [sequences * steps, actions, 1]),
+        reshape(oneHot(batch.replayActions, actions), [sequences * steps, actions, 1]),
       ),
       1,
     )
-    const controlLoss = meanOfKnown(square(sub(reshape(chosen, [sequences, steps, cells]), controlAims)))
+    const pixelControlLoss = meanOfKnown(square(sub(reshape(chosen, [sequences, steps, cells]), controlTargets)))
 
-    const frames = given("replay.frames", [sequences * history, size])
-    const classes = given("replay.classes", [sequences], "i32")
-    const seen = reshape(network.glance(weights, frames), [sequences, history * network.glanceSize])
-    const predictionLoss = neg(mean(categorical(foresight.apply(weights, seen)).logProbability(classes)))
+    // Reward prediction: cross-entropy of the sign of the reward that follows a history.
+    const histories = reshape(trunk.apply(weights, batch.replayHistories), [sequences, history * trunk.outputs])
+    const predicted = categorical(rewardHead.apply(weights, histories))
+    const rewardPredictionLoss = neg(mean(predicted.logProbability(batch.replayClasses)))
 
-    const sumOfAll = add(
-      add(mul(valueLoss, config.valueReplayCoefficient), mul(controlLoss, config.pixelControlCoefficient)),
-      mul(predictionLoss, config.rewardPredictionCoefficient),
+    const weighted = add(
+      add(mul(valueReplayLoss, config.valueReplayCoefficient), mul(pixelControlLoss, config.pixelControlCoefficient)),
+      mul(rewardPredictionLoss, config.rewardPredictionCoefficient),
     )
     return {
-      loss: mul(sumOfAll, present),
+      loss: mul(weighted, batch.replayReady),
       metrics: {
-        "losses/pixel_control": controlLoss,
-        "losses/reward_prediction": predictionLoss,
-        "losses/value_replay": valueLoss,
+        "losses/pixel_control": pixelControlLoss,
+        "losses/reward_prediction": rewardPredictionLoss,
+        "losses/value_replay": valueReplayLoss,
       },
     }
   }
 
   return {
-    parameters: { ...advantages.parameters, ...worth.parameters, ...foresight.parameters },
+    parameters: { ...advantageHead.parameters, ...valueHead.parameters, ...rewardHead.parameters },
+    columns,
     loss,
-    start: ({ seed }, rollout) => {
+    start: ({ task: { seed }, rollout }) => {
       const memory = makeSequenceMemory({ numEnvs, observationSize: size, actionSize: 1, capacity: config.replaySize })
       return {
         remember: () => memory.remember(rollout),
-        prepare: (iteration, feeds) => {
+        prepare: (iteration, programFeeds) => {
+          const feeds = feedsOf(columns, programFeeds)
           const ready = memory.filled() >= leastFilled(config)
-          feeds["replay.present"][0] = ready ? 1 : 0
+          feeds.replayReady[0] = ready ? 1 : 0
           if (!ready) return
           const random = stream(seed, "replay", iteration)
-          const taken = feeds["replay.actions"]
-          const classes = feeds["replay.classes"]
-          if (!(taken instanceof Int32Array) || !(classes instanceof Int32Array))
-            throw new TypeError("choices are whole")
           memory.drawSequences(random, {
             count: sequences,
             steps,
-            observations: floatsOf(feeds, "replay.observations"),
-            actions: taken,
-            rewards: floatsOf(feeds, "replay.rewards"),
-            continues: floatsOf(feeds, "replay.continues"),
-            known: floatsOf(feeds, "replay.known"),
-            fresh: floatsOf(feeds, "replay.fresh"),
+            observations: feeds.replayObservations,
+            actions: feeds.replayActions,
+            rewards: feeds.replayRewards,
+            continues: feeds.replayContinues,
+            known: feeds.replayKnown,
+            fresh: feeds.replayFresh,
           })
           memory.drawRewards(random, {
             count: sequences,
             length: history,
-            observations: floatsOf(feeds, "replay.frames"),
-            classes,
+            observations: feeds.replayHistories,
+            classes: feeds.replayClasses,
           })
         },
         state: memory.state,

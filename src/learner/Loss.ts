@@ -1,0 +1,19 @@
+import { add } from "../graph/ops.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+
+/** What an update minimises, and what it reports. */
+export interface Loss {
+  /** The scalar to minimise. */
+  readonly loss: Tensor
+  /** Scalars that are averaged over the minibatches of an update, by their names in TensorBoard. */
+  readonly metrics: Readonly<Record<string, Tensor>>
+  /** A minibatch for which this is false is not applied, and ends the update. */
+  readonly continueWhile?: Tensor | undefined
+}
+
+/** Adds further losses, and their metrics, to a loss. */
+export const addLosses = (first: Loss, ...others: ReadonlyArray<Loss>): Loss =>
+  others.reduce(
+    (sum, { loss, metrics }) => ({ ...sum, loss: add(sum.loss, loss), metrics: { ...sum.metrics, ...metrics } }),
+    first,
+  )

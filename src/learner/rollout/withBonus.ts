@@ -1,0 +1,284 @@
+import { Effect } from "effect"
+import { Backend } from "../../backend/Backend.ts"
+import type { BatchEnv } from "../../env/BatchEnv.ts"
+import { make as makeMoments, type RunningMoments } from "../../env/RunningMoments.ts"
+import { sizeOf } from "../../env/Space.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
+import type { Declarations, Weights } from "../../model/trunk.ts"
+import { gae } from "../../returns/gae.ts"
+import { type Stream, stream } from "../../rng/Rng.ts"
+import type { Task } from "../Algorithm.ts"
+import { type Arrays, type Batch, type Columns, type F32, f32 } from "../Batch.ts"
+import { build } from "../build.ts"
+import { netOf } from "../descent.ts"
+import { copyInto, floatsOf, namedVector } from "../learnerState.ts"
+import { batchSpec } from "../programs.ts"
+import { randomActions } from "../randomActions.ts"
+import type { Experience, Feature } from "./Experience.ts"
+import { type BaseColumns, copy, type Rollout } from "./Rollout.ts"
+
+/** A reward that the learner gives itself for each transition, in proportion to how surprising it is. */
+export interface Bonus<C> {
+  readonly parameters: Declarations
+  /** The learning rate of those parameters as a share of the common one; 1 by default. */
+  readonly learningRateShare?: number
+  /** Weights that are drawn once and never learned. */
+  readonly fixed?: Declarations
+  /** Computes how surprising each row is. */
+  readonly surprise: (rows: BonusRows<C>) => Tensor
+  /** Adds the surprise to the env's reward, or learns its value by a critic of its own. */
+  readonly reward: AddedReward | SeparateReward<C>
+}
+
+/** The rows whose surprise is computed. A minibatch is one. */
+export interface BonusRows<C> {
+  readonly batch: Batch<C>
+  readonly weights: Weights
+  readonly fixed: Weights
+}
+
+export interface AddedReward {
+  readonly kind: "added"
+  readonly coefficient: number
+}
+
+/**
+ * A second stream of rewards, with its own critic and discount. Rewards are divided by the standard deviation of their
+ * discounted sums, so that a coefficient means the same in every env.
+ */
+export interface SeparateReward<C> {
+  readonly kind: "separate"
+  readonly gamma: number
+  readonly lambda: number
+  /** The weights of both advantages in their sum: of the bonus, and of the env's rewards. */
+  readonly coefficient: number
+  readonly extrinsicCoefficient: number
+  /** Whether the returns of the bonus end with the episode. */
+  readonly episodic: boolean
+  readonly critic: (rollout: Rollout<C>) => Critic
+  /** The share of rows that the column `predicted` marks. */
+  readonly predictedShare: number
+  /** The number of random steps before the first rollout, for the statistics of `normalisedObservations`. */
+  readonly warmUpSteps: number
+}
+
+/** A critic's values of a rollout's rows, of what followed the last row, and of truncated final observations. */
+export interface Critic {
+  readonly values: Float32Array
+  readonly lastValues: Float32Array
+  readonly truncatedValues: Float32Array
+}
+
+/** The columns that a bonus can read; it costs nothing to leave one unread. */
+export type BonusColumns = {
+  /** The observation after each step: the final one, where the episode ended. */
+  readonly nextObservations: F32
+  /** The same with mean 0 and standard deviation 1, clipped to ±5; only of a separate reward. */
+  readonly normalisedObservations: F32
+  /** 1 in a random share of the rows, else 0; only of a separate reward. */
+  readonly predicted: F32
+  /** The returns that the bonus' critic is to learn; only of a separate reward. */
+  readonly bonusTargets: F32
+}
+
+/** Adds a bonus to an experience. */
+export const withBonus = <C extends BaseColumns & Columns>(
+  experience: Experience<C>,
+  bonus: Bonus<C & BonusColumns>,
+): Experience<C & BonusColumns> => {
+  const { parameters, learningRateShare = 1, fixed = {} } = bonus
+  const size = sizeOf(experience.task.observationSpace)
+  const shares = Object.fromEntries(Object.keys(parameters).map((name) => [name, learningRateShare]))
+  const columns: BonusColumns = {
+    nextObservations: f32(size),
+    normalisedObservations: f32(size),
+    predicted: f32(),
+    bonusTargets: f32(),
+  }
+  return {
+    ...experience,
+    columns: { ...experience.columns, ...columns },
+    parameters: { ...experience.parameters, ...parameters },
+    fixed: { ...experience.fixed, ...fixed },
+    learningRateShares: { ...experience.learningRateShares, ...(learningRateShare === 1 ? {} : shares) },
+    features: [...experience.features, bonusFeature(bonus)],
+  }
+}
+
+/**
+ * The bonus at work. After a rollout it computes the surprise of all rows with one program, then adds it to the rewards,
+ * or estimates advantages of its own, which join those of the env's rewards.
+ */
+const bonusFeature =
+  <C extends BonusColumns & BaseColumns & Columns>({ surprise, reward }: Bonus<C>): Feature<C> =>
+  ({ name, task, columns: kinds, parameters, fixed, rollout, updates }) =>
+    Effect.gen(function* () {
+      const { numEnvs, steps } = rollout
+      const rows = steps * numEnvs
+      const spec = yield* build(() =>
+        batchSpec({
+          name: `${name}.bonus`,
+          columns: kinds,
+          sequences: rows,
+          build: ({ batch }) => {
+            const net = netOf(parameters, "theta")
+            const constants = netOf(fixed, "fixed")
+            return {
+              states: {
+                theta: { tensor: net.theta },
+                ...(fixed.size > 0 ? { fixed: { tensor: constants.theta } } : {}),
+              },
+              outputs: { surprise: surprise({ batch, weights: net.weights, fixed: constants.weights }) },
+            }
+          },
+        }),
+      )
+      const { compile } = yield* Backend
+      const program = yield* compile(spec)
+      const surprises = floatsOf(program.results, "surprise")
+      const columns: Arrays<BonusColumns & BaseColumns> = rollout.columns
+      const arrays: Readonly<Record<string, Float32Array | Int32Array>> = rollout.columns
+      const statistics = newStatistics(numEnvs, sizeOf(task.observationSpace))
+      const intrinsicAdvantages = new Float32Array(rows)
+      let mean = 0
+
+      const estimateSeparately = ({ gamma, lambda, episodic, critic }: SeparateReward<C>): void => {
+        const { values, lastValues, truncatedValues } = critic(rollout)
+        gae({
+          rewards: scaledByReturns(statistics, surprises, gamma, rollout),
+          values,
+          lastValues,
+          terminated: episodic ? rollout.terminated : new Uint8Array(rows),
+          ...(episodic ? { truncated: rollout.truncated, truncatedValues } : {}),
+          gamma,
+          lambda,
+          out: intrinsicAdvantages,
+          targets: columns.bonusTargets,
+        })
+      }
+
+      return {
+        program,
+        initialise: () => {
+          const constants = fixed.initialise(stream(task.seed, "fixed"))
+          const readers = fixed.size === 0 ? [] : [...updates, program]
+          return Effect.forEach(readers, (reader) => reader.write("fixed", constants), { discard: true })
+        },
+        beforeFirstRollout: (envs) => {
+          if (reward.kind === "separate") observeRandomSteps(envs, task, reward.warmUpSteps, statistics.observations)
+        },
+        afterStep: (envs, t) => {
+          const size = envs.observationSize
+          for (let env = 0; env < numEnvs; env++) {
+            const ended = (envs.terminated[env] | envs.truncated[env]) !== 0
+            const next = ended ? envs.finalObservations : envs.observations
+            copy(next, env * size, columns.nextObservations, (t * numEnvs + env) * size, size)
+          }
+        },
+        beforeReturns: function* (iteration) {
+          if (reward.kind === "separate") {
+            statistics.observations.update(columns.nextObservations)
+            normalise(columns.nextObservations, statistics.observations, columns.normalisedObservations)
+            markShare(stream(task.seed, "bonus", iteration), reward.predictedShare, columns.predicted)
+          }
+          for (const input of Object.keys(spec.inputs)) program.feeds[input].set(arrays[input])
+          yield program
+          mean = 0
+          for (let row = 0; row < rows; row++) mean += surprises[row] / rows
+          if (reward.kind === "separate") estimateSeparately(reward)
+          else for (let row = 0; row < rows; row++) rollout.rewards[row] += reward.coefficient * surprises[row]
+        },
+        afterReturns: () => {
+          if (reward.kind === "added") return
+          const { advantages } = columns
+          for (let row = 0; row < rows; row++) {
+            advantages[row] =
+              reward.extrinsicCoefficient * advantages[row] + reward.coefficient * intrinsicAdvantages[row]
+          }
+        },
+        metrics: () => ({ "charts/intrinsic_reward": mean }),
+        state: Effect.sync(() => ({ learner: namedStatistics(statistics, namedVector) })),
+        restore: (files) =>
+          files.use("learner", (arrays) => {
+            for (const [name, into] of Object.entries(namedStatistics(statistics, (array) => array))) {
+              copyInto(arrays, name, into)
+            }
+          }),
+      }
+    })
+
+/** Statistics of everything that the learner has seen. */
+interface Statistics {
+  readonly observations: RunningMoments
+  /** The discounted sum of each env's bonuses so far, and the moments of those sums. */
+  readonly returns: Float64Array
+  readonly returnMoments: RunningMoments
+}
+
+const newStatistics = (numEnvs: number, observationSize: number): Statistics => ({
+  observations: makeMoments(observationSize),
+  returns: new Float64Array(numEnvs),
+  returnMoments: makeMoments(1),
+})
+
+const namedStatistics = <A>({ observations, returns, returnMoments }: Statistics, of: (array: Float64Array) => A) => ({
+  "bonus.returns": of(returns),
+  "bonus.mean": of(observations.mean),
+  "bonus.variance": of(observations.variance),
+  "bonus.count": of(observations.count),
+  "bonus.return.mean": of(returnMoments.mean),
+  "bonus.return.variance": of(returnMoments.variance),
+  "bonus.return.count": of(returnMoments.count),
+})
+
+/** Takes the statistics of observations from random steps; the envs are put back to where they were. */
+const observeRandomSteps = (
+  envs: BatchEnv,
+  { seed, actionSpace, numEnvs }: Task,
+  steps: number,
+  moments: RunningMoments,
+): void => {
+  if (steps === 0) return
+  const before = envs.snapshot()
+  const random = stream(seed, "warm-up")
+  const actions =
+    actionSpace._tag === "Discrete" ? new Int32Array(numEnvs) : new Float32Array(numEnvs * envs.actionSize)
+  for (let step = 0; step < steps; step++) {
+    randomActions(actionSpace, random, actions)
+    envs.step(actions)
+    moments.update(envs.observations)
+  }
+  envs.restore(before)
+}
+
+const bound = 5
+
+/** (x − mean) / √(variance + 1e-8), clipped to ±5. */
+const normalise = (observations: Float32Array, { mean, variance, size }: RunningMoments, out: Float32Array): void => {
+  for (let column = 0; column < size; column++) {
+    const scale = 1 / Math.sqrt(variance[column] + 1e-8)
+    for (let at = column; at < observations.length; at += size) {
+      out[at] = Math.min(Math.max((observations[at] - mean[column]) * scale, -bound), bound)
+    }
+  }
+}
+
+const markShare = (random: Stream, share: number, out: Float32Array): void => {
+  random.fillUniform(out)
+  for (let row = 0; row < out.length; row++) out[row] = out[row] < share ? 1 : 0
+}
+
+/** Divides bonuses by the standard deviation of their discounted sums. */
+const scaledByReturns = (
+  { returns, returnMoments }: Statistics,
+  bonuses: Float32Array,
+  gamma: number,
+  { steps, numEnvs }: { readonly steps: number; readonly numEnvs: number },
+): Float32Array => {
+  for (let t = 0; t < steps; t++) {
+    for (let env = 0; env < numEnvs; env++) returns[env] = returns[env] * gamma + bonuses[t * numEnvs + env]
+    returnMoments.update(returns)
+  }
+  const scale = 1 / Math.sqrt(returnMoments.variance[0] + 1e-8)
+  return bonuses.map((bonus) => bonus * scale)
+}

@@ -1,0 +1,28 @@
+import { Effect } from "effect"
+import type { Columns } from "../Batch.ts"
+import { namedVector } from "../learnerState.ts"
+import type { Experience } from "./Experience.ts"
+
+/**
+ * Adds a target network, which the actor can read: a second set of the weights, made equal to the learned ones every so
+ * many env steps; 0 never updates it.
+ */
+export const withTarget = <C extends Columns>(experience: Experience<C>, everySteps: number): Experience<C> => ({
+  ...experience,
+  hasTarget: true,
+  features: [
+    ...experience.features,
+    ({ act }) => {
+      const update = (weights: Float32Array) => act.write("target", weights)
+      return Effect.succeed({
+        initialise: update,
+        target: { everySteps, update },
+        state: Effect.map(act.read("target"), (weights) => ({ learner: { target: namedVector(weights) } })),
+        restore: Effect.fnUntraced(function* (files) {
+          const { length } = yield* act.read("target")
+          yield* update(yield* files.floats("learner", "target", [length]))
+        }),
+      })
+    },
+  ],
+})

@@ -1,0 +1,52 @@
+import { div, maximum, mean, mul, neg, square, stopGradient, sub, sum } from "../graph/ops.ts"
+import { categorical } from "../graph/distributions.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import { expectShape } from "./shapes.ts"
+
+/** Errors of predictions whose size says how new a transition is: RND and the intrinsic curiosity module. */
+
+/**
+ * The error of random network distillation (Burda et al. 2018, arXiv:1810.12894), for each row: the mean over features of
+ * (f̂(s) − f(s))². No gradient flows through the fixed network f.
+ */
+export const distillationError = ({
+  predicted,
+  fixed,
+}: {
+  readonly predicted: Tensor
+  readonly fixed: Tensor
+}): Tensor => {
+  expectShape("distillationError", predicted.shape, { fixed })
+  return mean(square(sub(predicted, stopGradient(fixed))), 1)
+}
+
+/** The mean of those rows whose mask is 1; 0 if there is none. */
+export const maskedMean = (rows: Tensor, mask: Tensor): Tensor => {
+  expectShape("maskedMean", rows.shape, { mask })
+  return div(sum(mul(rows, mask)), maximum(sum(mask), 1))
+}
+
+/**
+ * The error of a forward model (Pathak et al. 2017, arXiv:1705.05363, equation 5), for each row: half the mean over
+ * features of (φ̂(s_t+1) − φ(s_t+1))². No gradient flows through the features φ(s_t+1): they would shrink, to become
+ * predictable.
+ */
+export const forwardError = ({
+  predicted_tp1,
+  features_tp1,
+}: {
+  readonly predicted_tp1: Tensor
+  readonly features_tp1: Tensor
+}): Tensor => {
+  expectShape("forwardError", predicted_tp1.shape, { features_tp1 })
+  return mul(mean(square(sub(predicted_tp1, stopGradient(features_tp1))), 1), 0.5)
+}
+
+/**
+ * The loss of an inverse model (equation 2), which infers the action from the features before and after it: cross-entropy
+ * for discrete actions [rows], the squared error for real-valued ones [rows, size].
+ */
+export const inverseLoss = (inferred: Tensor, actions: Tensor): Tensor =>
+  actions.dtype === "i32"
+    ? neg(mean(categorical(inferred).logProbability(actions)))
+    : mean(square(sub(inferred, actions)))

@@ -1,0 +1,144 @@
+import {
+  abs,
+  add,
+  cast,
+  clip,
+  div,
+  equal,
+  exp,
+  greater,
+  maximum,
+  mean,
+  minimum,
+  mul,
+  neg,
+  sqrt,
+  square,
+  stopGradient,
+  sub,
+} from "../graph/ops.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import { expectShape } from "./shapes.ts"
+
+/**
+ * Losses of algorithms that learn a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
+ *
+ * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is log π(a_t |
+ * s_t) by the weights that are learned, `logProbabilityOld_t` by those that played the rollout; `advantage_t` is the
+ * advantage of a_t, `v_t` the critic's value of s_t, and `target_t` the return that it should be. All are [rows].
+ *
+ * @example
+ * ```ts
+ * const { ratio_t, logRatio_t } = Losses.importanceRatio({ logProbability_t, logProbabilityOld_t })
+ * const policyLoss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: 0.2 })
+ * const divergence = Losses.approximateKl({ ratio_t, logRatio_t })
+ * ```
+ */
+
+/**
+ * The policy gradient (Williams 1992; with an advantage, Mnih et al. 2016, arXiv:1602.01783): −E[log π(a_t | s_t) A_t]. No
+ * gradient flows through the advantage.
+ */
+export const policyGradient = ({
+  logProbability_t,
+  advantage_t,
+}: {
+  readonly logProbability_t: Tensor
+  readonly advantage_t: Tensor
+}): Tensor => {
+  expectShape("policyGradient", logProbability_t.shape, { advantage_t })
+  return neg(mean(mul(logProbability_t, stopGradient(advantage_t))))
+}
+
+/** How much likelier the actions have become: r_t = π(a_t | s_t) / π_old(a_t | s_t), and its logarithm. */
+export const importanceRatio = ({
+  logProbability_t,
+  logProbabilityOld_t,
+}: {
+  readonly logProbability_t: Tensor
+  readonly logProbabilityOld_t: Tensor
+}): { readonly ratio_t: Tensor; readonly logRatio_t: Tensor } => {
+  expectShape("importanceRatio", logProbability_t.shape, { logProbabilityOld_t })
+  const logRatio_t = sub(logProbability_t, logProbabilityOld_t)
+  return { ratio_t: exp(logRatio_t), logRatio_t }
+}
+
+/**
+ * PPO's clipped surrogate objective (Schulman et al. 2017, arXiv:1707.06347, equation 7), negated:
+ * −E[min(r_t A_t, clip(r_t, 1 − ε, 1 + ε) A_t)].
+ */
+export const clippedSurrogate = ({
+  ratio_t,
+  advantage_t,
+  epsilon,
+}: {
+  readonly ratio_t: Tensor
+  readonly advantage_t: Tensor
+  readonly epsilon: number
+}): Tensor => {
+  expectShape("clippedSurrogate", ratio_t.shape, { advantage_t })
+  const clipped = clip(ratio_t, 1 - epsilon, 1 + epsilon)
+  return neg(mean(minimum(mul(ratio_t, advantage_t), mul(clipped, advantage_t))))
+}
+
+/** The share of rows whose ratio lies outside 1 ± ε. */
+export const clipFraction = ({ ratio_t, epsilon }: { readonly ratio_t: Tensor; readonly epsilon: number }): Tensor =>
+  mean(cast(greater(abs(sub(ratio_t, 1)), epsilon), "f32"))
+
+/**
+ * An estimate of KL(π_old ‖ π) from samples of π_old: E[(r_t − 1) − log r_t], which is never negative and has a low
+ * variance (Schulman 2020, "Approximating KL Divergence", estimator k₃).
+ */
+export const approximateKl = ({
+  ratio_t,
+  logRatio_t,
+}: {
+  readonly ratio_t: Tensor
+  readonly logRatio_t: Tensor
+}): Tensor => mean(sub(sub(ratio_t, 1), logRatio_t))
+
+/** The squared error of a critic: E[(V(s_t) − G_t)²]. */
+export const valueLoss = ({ v_t, target_t }: { readonly v_t: Tensor; readonly target_t: Tensor }): Tensor => {
+  expectShape("valueLoss", v_t.shape, { target_t })
+  return mean(square(sub(v_t, target_t)))
+}
+
+/**
+ * The squared error of a critic that may move by at most ε in an update, as in OpenAI's baselines:
+ * E[max((V(s_t) − G_t)², (V_old(s_t) + clip(V(s_t) − V_old(s_t), −ε, ε) − G_t)²)].
+ */
+export const clippedValueLoss = ({
+  v_t,
+  vOld_t,
+  target_t,
+  epsilon,
+}: {
+  readonly v_t: Tensor
+  /** The values at the time of the rollout. */
+  readonly vOld_t: Tensor
+  readonly target_t: Tensor
+  readonly epsilon: number
+}): Tensor => {
+  expectShape("clippedValueLoss", v_t.shape, { vOld_t, target_t })
+  const error = square(sub(v_t, target_t))
+  const clipped = add(vOld_t, clip(sub(v_t, vOld_t), -epsilon, epsilon))
+  return mean(maximum(error, square(sub(clipped, target_t))))
+}
+
+/** Scales a minibatch to mean 0 and standard deviation 1: (x − mean) / (deviation + 1e-8), with the unbiased deviation. */
+export const standardised = (x: Tensor): Tensor => {
+  const [n] = x.shape
+  if (n < 2) return x
+  const centred = sub(x, mean(x))
+  const variance = mul(mean(square(centred)), n / (n - 1))
+  return div(centred, add(sqrt(variance), 1e-8))
+}
+
+/** Behaviour cloning: the negative log likelihood of the demonstrated actions, −E[log π(a_t | s_t)]. */
+export const behaviourCloning = (logProbability_t: Tensor): Tensor => neg(mean(logProbability_t))
+
+/** The share of rows in which the policy would choose the demonstrated action. */
+export const accuracy = (chosen: Tensor, actions: Tensor): Tensor => {
+  expectShape("accuracy", actions.shape, { chosen })
+  return mean(cast(equal(chosen, actions), "f32"))
+}

@@ -51,7 +51,7 @@ const wrapped = (text: string): ReadonlyArray<string> =>
 /** A default that takes more than a line is that of a block, whose keys have their own. */
 const comment = (meaning = "", byDefault: unknown): string => {
   const shown = byDefault === undefined ? "" : JSON.stringify(byDefault)
-  const lines = [...wrapped(meaning), ...(shown === "" || shown.length > width / 2 ? [] : ["", `@default ${shown}`])]
+  const lines = [...wrapped(meaning), ...(shown === "" || shown.length > width / 2 ? [] : [`@default ${shown}`])]
   return lines.length === 0 ? "" : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join("\n")}\n */\n`
 }
 
@@ -110,7 +110,7 @@ const interfaceOf = (options: Options): string => {
     `export interface ${name}`,
     ...(bases.length === 0 ? [] : [bases.map((base) => base.name).join(", ")]),
   ]
-  return `/** ${about} */\n${heading.join(" extends ")} {\n${own.join("\n").trim()}\n}\n`
+  return `/** ${about} */\n${heading.join(" extends ")} {\n${own.join("").trim()}\n}\n`
 }
 
 const header = "// Written by `npm run settings` from the Schema and the comments on it.\n\n"

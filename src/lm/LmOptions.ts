@@ -7,181 +7,136 @@ export interface LmOptions {
    * toka:, scripted: or builtin:.
    */
   readonly model: string
-
   /**
    * The sampling temperature: 0 always takes the likeliest token, 1 samples from the model's own distribution.
-   *
    * @default 0.2
    */
   readonly temperature?: number
-
   /**
    * The number of tokens after which an answer is cut off; by default, such an answer is not acted upon.
-   *
    * @default 2048
    */
   readonly maxOutputTokens?: number
-
   /**
    * Writes every call as a file below `llm_calls/`.
-   *
    * @default false
    */
   readonly logCalls?: boolean
-
   /**
    * The number of times that a call is tried again after a temporary failure.
-   *
    * @default 5
    */
   readonly maxRetries?: number
-
   /**
    * The delay before the first retry, in seconds.
-   *
    * @default 1
    */
   readonly startingDelay?: number
-
   /**
    * The factor by which the delay grows from one retry to the next.
-   *
    * @default 2
    */
   readonly backoffFactor?: number
-
   /**
    * The longest delay before a retry, in seconds; only a server may ask for a longer one, of up to a minute.
-   *
    * @default 10
    */
   readonly maxDelay?: number
-
   /**
    * The address of the server; null takes the default address of the model's provider.
-   *
    * @default null
    */
   readonly baseUrl?: string | null
-
   /**
    * The protocol of the server; null chooses it by the model's name.
-   *
    * @default null
    */
   readonly protocol?: "openai" | "anthropic" | null
-
   /**
    * The API key. It is better kept in the environment: `${NAME}` takes the value of that variable.
-   *
    * @default null
    */
   readonly apiKey?: string | null
-
   /**
    * The time limit of one attempt, in seconds.
-   *
    * @default 900
    */
   readonly timeoutS?: number
-
   /**
    * The size limit of a server's answer, in megabytes; a longer answer is refused before it fills the memory.
-   *
    * @default 64
    */
   readonly maxAnswerMb?: number
-
   /**
    * Texts at which the model stops its answer.
-   *
    * @default []
    */
   readonly stopSequences?: ReadonlyArray<string> | null
-
   /**
    * The number of tokens that the model may think before it answers, for models that can; null uses the server's
    * default.
-   *
    * @default null
    */
   readonly thinkingBudget?: number | null
-
   /**
    * Has no effect: models are always asked over HTTP. The key is accepted so that files that have it stay valid.
-   *
    * @default null
    */
   readonly useServer?: boolean | null
-
   /**
    * Whether answers are cached: `record` asks once and then answers from files, `replay` answers from files only,
    * `off` always asks.
-   *
    * @default "off"
    */
   readonly cache?: "record" | "replay" | "off"
-
   /**
    * The folder of the cached answers.
-   *
    * @default "lm_cache"
    */
   readonly cacheDir?: string
-
   /**
    * Limits on the calls at the same time, and on requests and tokens per minute.
    */
   readonly limits?: {
     /**
      * The number of calls at the same time; null sets no limit.
-     *
      * @default null
      */
     readonly concurrency?: number | null
     /**
      * The number of requests per minute, retries included; null sets no limit.
-     *
      * @default null
      */
     readonly requestsPerMinute?: number | null
     /**
      * The number of tokens per minute, of prompts and answers together; null sets no limit.
-     *
      * @default null
      */
     readonly tokensPerMinute?: number | null
   }
-
   /**
    * Limits on what a run may spend before it stops.
-   *
    * @default {"tokens":null,"calls":null,"money":null}
    */
   readonly budget?: {
     /**
      * The number of tokens that may be used, of prompts and answers together; null sets no limit.
-     *
      * @default null
      */
     readonly tokens?: number | null
     /**
      * The number of requests to a server, retries included; answers from the cache cost nothing. null sets no limit.
-     *
      * @default null
      */
     readonly calls?: number | null
     /**
      * The amount of money that may be spent, in the currency of `prices`; null sets no limit.
-     *
      * @default null
      */
     readonly money?: number | null
   }
-
   /**
    * The prices of tokens, for a budget of money.
-   *
    * @default []
    */
   readonly prices?: ReadonlyArray<{
@@ -198,10 +153,8 @@ export interface LmOptions {
      */
     readonly output: number
   }>
-
   /**
    * The share of each delay that is random, so that many clients do not all retry at the same time.
-   *
    * @default 0.25
    */
   readonly jitter?: number

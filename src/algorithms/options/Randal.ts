@@ -7,7 +7,6 @@ import type { AuxiliaryOptions } from "./shared.ts"
 export interface RandalOptions extends RndOptions, AuxiliaryOptions {
   /**
    * The sizes of the hidden layers.
-   *
    * @default [128]
    */
   readonly hidden?: ReadonlyArray<number>

@@ -7,14 +7,11 @@ import type { AuxiliaryOptions } from "./shared.ts"
 export interface UnrealOptions extends A2cOptions, AuxiliaryOptions {
   /**
    * The sizes of the hidden layers.
-   *
    * @default [128]
    */
   readonly hidden?: ReadonlyArray<number>
-
   /**
    * The number of env steps that each env takes between two updates.
-   *
    * @default 20
    */
   readonly nsteps?: number

@@ -1,5 +1,5 @@
 /**
- * A game of several as one player's task: somebody else is played by a policy, which sees what it would see.
+ * Turns a game for several players into a task for one: policies play the others, and observe what those players would.
  *
  * @example
  * ```ts
@@ -17,21 +17,21 @@ import { EnvError } from "../env/EnvError.ts"
 import type { MultiTextEnv, MultiTextEpisode, MultiTextStep, Scene } from "./MultiTextEnv.ts"
 import { make as makeText, type TextEnv } from "./TextEnv.ts"
 
-/** What plays by itself: from what is seen, with chance of its own. */
+/** A player that acts by itself, from its observation and a random stream of its own. */
 export type Policy = (observation: string, random: Stream) => string
 
 export interface Seat {
   readonly id: string
   readonly type: string
   readonly metadata?: Readonly<Record<string, unknown>>
-  /** Who is played from outside. */
+  /** The player that the agent plays. */
   readonly player: string
-  /** Plays all others. */
+  /** Plays all other players. */
   readonly others: Policy
   readonly maxSteps?: number
 }
 
-/** Others who only mislead each other are stopped here. */
+/** Ends a game in which the other players move on forever. */
 const mostSteps = 1000
 
 interface Table {
@@ -39,11 +39,11 @@ interface Table {
   readonly now: Scene
 }
 
-/** The game as an env for one, who has a seat in it; the others are played by their policies. */
+/** Makes an env in which the agent plays one player and policies play the others. */
 export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
   const { id, type, metadata = game.metadata, player, others, maxSteps = game.maxSteps } = seat
 
-  /** Plays on, with `own` as one's next action, until one is to move again, or all is over. */
+  /** Plays until the agent must move again or the game is over; `own` is the agent's next action. */
   const playOn = Effect.fnUntraced(function* ({ episode, now: first }: Table, own: string | null, random: Stream) {
     let now = first
     let left = own
@@ -52,7 +52,10 @@ export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
     let message = ""
     for (let step = 0; left !== null || !now.toMove.includes(player); step++) {
       if (step === mostSteps) {
-        return yield* new EnvError({ env: id, message: `env "${id}": the others moved ${step} times, to no end` })
+        return yield* new EnvError({
+          env: id,
+          message: `env "${id}": the others moved ${step} times without ending their turns`,
+        })
       }
       const actions: Record<string, string> = {}
       for (const who of now.toMove) {

@@ -1,5 +1,5 @@
 /**
- * A kind of data set: what a config can say of it, and how it is opened. Kinds of one's own are given beside the built-in
+ * A kind of data set: the schema of its config, and how to open it. Provide your own kinds together with the built-in
  * ones:
  *
  * @example
@@ -30,11 +30,11 @@ import type { LmConfig } from "../lm/LmConfig.ts"
 import type { Order, DatasetError, TaskSet } from "./TaskSet.ts"
 
 export interface OpenContext {
-  /** What files are named from. */
+  /** Relative paths of files start here. */
   readonly baseDir: string
-  /** Who said it, for messages. */
+  /** The source of the config, for messages. */
   readonly from: DecodeOptions
-  /** How data sets whose feedback is written by a language model get one; without it, they can't be opened. */
+  /** Opens a language model that writes feedback. Data sets that need one cannot be opened without it. */
   readonly openLm?: (config: LmConfig) => Effect.Effect<LmService, ConfigError>
 }
 
@@ -43,39 +43,39 @@ export type Opening<A> = Effect.Effect<A, DatasetError | ConfigError, FileSystem
 export interface DatasetKind {
   readonly type: string
   readonly schema: Schema.Codec<unknown, unknown>
-  /** What the config comes to as plain data, with every default in it. */
-  readonly decode: (said: unknown, from: DecodeOptions) => Effect.Effect<Plain, ConfigError>
-  readonly open: (said: unknown, context: OpenContext) => Opening<TaskSet>
+  /** Decodes a config and returns it as plain data with all defaults. */
+  readonly decode: (input: unknown, from: DecodeOptions) => Effect.Effect<Plain, ConfigError>
+  readonly open: (input: unknown, context: OpenContext) => Opening<TaskSet>
 }
 
-/** A kind over its Schema, which is read strictly. */
+/** Makes a kind from its Schema, which is decoded strictly. */
 export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   readonly type: string
-  /** It has a key `type`, with the kind's. */
+  /** A Schema with a key `type` that holds the kind's name. */
   readonly schema: S
   readonly open: (config: S["Type"], context: OpenContext) => Opening<TaskSet>
 }): DatasetKind => ({
   type: kind.type,
   schema: kind.schema,
-  decode: (said, from) =>
-    decode(kind.schema, said, from).pipe(
-      // What was just decoded can be encoded.
+  decode: (input, from) =>
+    decode(kind.schema, input, from).pipe(
+      // A value that was just decoded can be encoded.
       Effect.flatMap((config) => Effect.orDie(Schema.encodeUnknownEffect(kind.schema)(config))),
       Effect.map((plain) => (isPlain(plain) ? plain : {})),
     ),
-  open: (said, context) =>
-    Effect.flatMap(decode(kind.schema, said, context.from), (config) => kind.open(config, context)),
+  open: (input, context) =>
+    Effect.flatMap(decode(kind.schema, input, context.from), (config) => kind.open(config, context)),
 })
 
 const fullKey = (from: DecodeOptions, key: string): string => [...(from.prefix ?? []), key].map(snakeCase).join(".")
 
-/** Who set a key, and the key, for messages: `conf.yaml: train_dataset.items`. */
+/** Returns the place of a key for messages: `conf.yaml: train_dataset.items`. */
 export const placeOf = (from: DecodeOptions, key: string): string => {
   const full = fullKey(from, key)
   return `${sourceOf(from, full)}: ${full}`
 }
 
-/** What is said of every data set, whatever is in it. */
+/** The keys of every kind of data set. */
 export const orderFields = {
   /** The number of tasks that are used, from the first on in the order of play; null uses all. */
   maxSamples: withDefault(Schema.NullOr(naturalInt), null),

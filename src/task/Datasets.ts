@@ -1,5 +1,5 @@
 /**
- * Data sets from what a config says of them.
+ * Opens data sets from configs.
  *
  * @example
  * ```ts
@@ -32,7 +32,7 @@ import * as OmegaMath from "./OmegaMath.ts"
 import * as Qa from "./Qa.ts"
 import type { TaskSet } from "./TaskSet.ts"
 
-/** The kinds that are known without doing anything. A new one is added here, and nowhere else. */
+/** The built-in kinds. A new one is added here and nowhere else. */
 export const builtIn: ReadonlyArray<DatasetKind> = [
   Qa.kind,
   CalendarTask.kind,
@@ -47,32 +47,32 @@ export const builtIn: ReadonlyArray<DatasetKind> = [
   WordGuess.kind,
 ]
 
-/** The kinds that configs can name; provide a longer list to add one's own. */
+/** The kinds that configs can name; provide a longer list to add your own. */
 export const Kinds = Context.Reference<ReadonlyArray<DatasetKind>>("effect-rl/task/DatasetKinds", {
   defaultValue: () => builtIn,
 })
 
-/** What a config can say of a data set of the built-in kinds: for the JSON Schema of whole files. */
+/** The config of a data set of a built-in kind, for the JSON Schema of whole files. */
 export const DatasetConfig = Schema.Union(builtIn.map(({ schema }) => schema))
 
-/** A data set, ready to be asked for its tasks. */
+/** An open data set. */
 export interface Dataset {
   readonly type: string
   readonly tasks: TaskSet
-  /** What the config came to, with every default in it, as it stands in a file: opening that again is opening the same. */
+  /** The config with all defaults, as in a file. Opening it again opens the same data set. */
   readonly config: Plain
 }
 
 const aliases = { questionField: "inputField", answerField: "targetField" } as const
 
-/** In the spelling of code, with one name for each thing and the kind named. */
-const spelled = (said: unknown, from: DecodeOptions) =>
+/** Converts keys to camel case, resolves aliases, and fills in the kind. */
+const normalised = (input: unknown, from: DecodeOptions) =>
   Effect.suspend(() => {
-    if (!isPlain(said)) {
-      return Effect.fail(ConfigError.at(from, "", `expected a data set, found ${display(said)}`))
+    if (!isPlain(input)) {
+      return Effect.fail(ConfigError.at(from, "", `expected a data set, found ${display(input)}`))
     }
-    // Items are data: their keys stay as they are.
-    const { items, ...rest } = said
+    // Items are data, so their keys stay as they are.
+    const { items, ...rest } = input
     const camel = toCamelCase(rest)
     const config: Record<string, unknown> = isPlain(camel) ? { ...camel } : {}
     if (items !== undefined) config["items"] = items
@@ -98,19 +98,17 @@ const spelled = (said: unknown, from: DecodeOptions) =>
 
 const kindOf = (type: unknown, from: DecodeOptions) =>
   Effect.flatMap(Kinds, (kinds) => {
-    // The last of a name holds, so that people can put their own in the place of a built-in one.
+    // The last kind of a name wins, so users can replace a built-in one.
     const kind = kinds.findLast((candidate) => candidate.type === type)
     if (kind !== undefined) return Effect.succeed(kind)
     if (type === "alfworld") {
-      const problem = `"alfworld" needs a simulator that isn't part of this; give a kind of one's own of that name, as Datasets.Kinds`
+      const problem = `"alfworld" needs a simulator that isn't included; provide your own kind of that name with Datasets.Kinds`
       return Effect.fail(ConfigError.at(from, "type", problem))
     }
-    const names = kinds.map((known) => known.type)
+    const names = kinds.map((one) => one.type)
     const near = typeof type === "string" ? closest(type, names) : undefined
-    const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-    return Effect.fail(
-      ConfigError.at(from, "type", `expected a known kind of data set, found ${display(type)}; ${hint}`),
-    )
+    const hint = near === undefined ? `expected one of ${names.join(", ")}` : `did you mean "${near}"?`
+    return Effect.fail(ConfigError.at(from, "type", `unknown kind of data set ${display(type)}; ${hint}`))
   })
 
 const inFile = (encoded: Plain): Plain => {
@@ -121,26 +119,26 @@ const inFile = (encoded: Plain): Plain => {
 
 const fromUnknown: DecodeOptions = { source: "data set" }
 
-const decodedBy = (said: unknown, from: DecodeOptions) =>
+const decodedBy = (input: unknown, from: DecodeOptions) =>
   Effect.gen(function* () {
-    const config = yield* spelled(said, from)
+    const config = yield* normalised(input, from)
     const kind = yield* kindOf(config["type"], from)
     return { kind, config, effective: inFile(yield* kind.decode(config, from)) }
   })
 
 /**
- * What a config comes to, without opening anything: strictly read, every default in it, spelled as in a file. The keys
- * of its `items` are data and stay as they are.
+ * Decodes a config without opening the data set. Returns it with all defaults and the keys of a file. The keys of its
+ * `items` are data and stay as they are.
  */
-export const decode = (said: unknown, from: DecodeOptions = fromUnknown): Effect.Effect<Plain, ConfigError> =>
-  Effect.map(decodedBy(said, from), ({ effective }) => effective)
+export const decode = (input: unknown, from: DecodeOptions = fromUnknown): Effect.Effect<Plain, ConfigError> =>
+  Effect.map(decodedBy(input, from), ({ effective }) => effective)
 
-/** The data set of a config, in either spelling of its keys. Files are named from `baseDir`. */
+/** Opens the data set of a config, with keys in either spelling. Relative paths start at `baseDir`. */
 export const open = (
-  said: unknown,
+  input: unknown,
   { from = fromUnknown, ...context }: Pick<OpenContext, "baseDir"> & Partial<OpenContext>,
 ): Opening<Dataset> =>
   Effect.gen(function* () {
-    const { kind, config, effective } = yield* decodedBy(said, from)
+    const { kind, config, effective } = yield* decodedBy(input, from)
     return { type: kind.type, tasks: yield* kind.open(config, { from, ...context }), config: effective }
   })

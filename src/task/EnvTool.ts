@@ -1,6 +1,6 @@
 /**
- * What can be called in an env: a name, a description, parameters by a Schema, and a function from state to state. What
- * is wrong with a call is its result, which the model sees and can act upon; the state is then as it was.
+ * A tool of an env: a name, a description, parameters with a Schema, and a function from state to state. A wrong call
+ * gives an error result, which the model sees and can react to; the state stays as it was.
  *
  * @example
  * ```ts
@@ -20,7 +20,7 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { toolArguments } from "../lm/toolArguments.ts"
 import type { CallResult, TextRules } from "./TextEnv.ts"
 
-/** What a call did, or why it did nothing. Content that is no text becomes JSON. */
+/** The result of a call, or the problem with it. Content other than text becomes JSON. */
 export type Done<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
 
 export interface EnvTool<State> {
@@ -28,11 +28,11 @@ export interface EnvTool<State> {
   readonly call: (state: State, call: ToolCall) => Effect.Effect<CallResult & { readonly state: State }>
 }
 
-/** A function of the env over the Schema of its parameters, which are decoded before it runs. */
+/** Makes a tool. Its parameters are decoded before its function runs. */
 export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(tool: {
   readonly name: string
   readonly description: string
-  /** Of an object. */
+  /** The Schema of an object. */
   readonly parameters: Parameters
   readonly run: (state: State, parameters: Parameters["Type"]) => Done<State>
 }): EnvTool<State> => {
@@ -50,7 +50,7 @@ export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(t
   }
 }
 
-/** What the rules of an env say of its tools. */
+/** Returns the fields of an env's rules for these tools. */
 export const all = <State>(
   tools: ReadonlyArray<EnvTool<State>>,
 ): Required<Pick<TextRules<State>, "tools" | "call">> => {

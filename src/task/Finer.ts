@@ -1,5 +1,5 @@
 /**
- * Which tag a number in a financial report has: `type: finer`.
+ * Questions about which tag fits a number in a financial report: `type: finer`.
  *
  * @example
  * ```yaml
@@ -14,7 +14,7 @@ import type { Plain } from "../config/Config.ts"
 import { withDefault } from "../config/fields.ts"
 import { exact } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"
-import { asked } from "./data/question.ts"
+import { readQuestion } from "./data/question.ts"
 import { type DatasetKind, make as makeKind } from "./DatasetKind.ts"
 import { make as makeQuestion } from "./Question.ts"
 
@@ -35,15 +35,15 @@ export const kind: DatasetKind = makeKind({
     Effect.gen(function* () {
       const put = yield* templateOf(config, context)
       const answers = new Set<string>()
-      let known: string | undefined
-      // Asked of the first task: all records have been read by then.
-      const options = (): string => (known ??= (config.options ?? [...answers].toSorted()).join(", "))
+      let cached: string | undefined
+      // The first task asks for the tags, when all records have been read.
+      const options = (): string => (cached ??= (config.options ?? [...answers].toSorted()).join(", "))
       const tags = config.prependOptions
         ? (question: string) => `The tags to choose from: ${options()}.\n\n${question}`
         : (question: string) => question
       let reading = true
       const task = (fields: Plain, index: number) => {
-        const question = asked(fields, config)
+        const question = readQuestion(fields, config)
         if (typeof question === "string") return question
         if (reading && config.prependOptions) for (const target of question.key.targets) answers.add(target)
         return makeQuestion({

@@ -1,6 +1,6 @@
 /**
- * A task in words for several players, who act in turn or at once: every step says who is to act next, what each player
- * sees now, and how good it was for whom.
+ * A task in words for several players, who act in turn or at the same time. Every step says who acts next, what each
+ * player observes, and each player's feedback.
  *
  * @example
  * ```ts
@@ -30,51 +30,54 @@ import { Effect } from "effect"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
-import { guardOf, noTool, type OrEffect, unkeepable } from "./guard.ts"
+import { guardOf, noTool, type OrEffect, notJson } from "./guard.ts"
 import type { Feedback } from "./Feedback.ts"
 import type { CallResult } from "./TextEnv.ts"
 
-/** Something for each player that it says anything about. */
+/** A value for each of some players. */
 export type ByPlayer<A> = Readonly<Record<string, A>>
 
-/** Who is to move, and what is seen. */
+/** The players to move and the observations. */
 export interface Scene {
-  /** One of them: in turn. Several: at once, without seeing what the others do. Nobody: it is over. */
+  /**
+   * One player: they move in turn. Several: they move at the same time, without seeing each other's actions. None: the
+   * episode is over.
+   */
   readonly toMove: ReadonlyArray<string>
-  /** What players see now. Each that is to move sees something; others may, the last look at the end above all. */
+  /** The observations of players. Every player to move has one; others may, for example a last one at the end. */
   readonly observations: ByPlayer<string | null>
 }
 
 export interface MultiTextStep extends Scene {
-  /** For whoever is told something: those that acted, and those that something happened to while they waited. */
+  /** The feedback of the players that acted, and of those affected while they waited. */
   readonly feedback: ByPlayer<Feedback>
-  /** The task came to its end, for all. */
+  /** The task ended, for all players. */
   readonly terminated: boolean
-  /** The env cut the episode off by itself, for all. */
+  /** The env itself cut the episode off, for all players. */
   readonly truncated?: boolean
   readonly info?: Readonly<Record<string, unknown>>
 }
 
-/** One episode in progress. */
+/** An episode in progress. */
 export interface MultiTextEpisode extends Scene {
-  /** One action of each player that is to move, and of nobody else. */
+  /** Takes one action of each player to move, and of no other player. */
   readonly step: (actions: ByPlayer<string>) => Effect.Effect<MultiTextStep, EnvError>
-  /** Calls one of the env's tools for a player, which is no step. Only where there are tools. */
+  /** Calls one of the env's tools for a player, if the env has tools. A call is not a step. */
   readonly call?: (player: string, call: ToolCall) => Effect.Effect<CallResult, EnvError>
 }
 
-/** One task for several players. */
+/** A task for several players. */
 export interface MultiTextEnv {
   readonly id: string
   readonly type: string
   readonly metadata: Readonly<Record<string, unknown>>
-  /** Their names, in order. */
+  /** The names of the players, in order. */
   readonly players: ReadonlyArray<string>
-  /** Truncates at this many steps, where no smaller limit is set from outside. */
+  /** Truncates episodes at this many steps, unless a lower limit is set from outside. */
   readonly maxSteps?: number
-  /** What players may call between steps; none unless given. */
+  /** The tools that players can call between steps. Default: none. */
   readonly tools?: ReadonlyArray<ToolSpec>
-  /** A new episode. The stream is all the chance there is: the same stream and actions are the same episode. */
+  /** Begins an episode. The stream is its only source of chance: the same stream and actions give the same episode. */
   readonly begin: (random: Stream) => Effect.Effect<MultiTextEpisode, EnvError>
 }
 
@@ -86,13 +89,13 @@ export interface MultiTextRules<State> {
   readonly maxSteps?: number
   readonly tools?: ReadonlyArray<ToolSpec>
   readonly begin: (random: Stream) => OrEffect<Scene & { readonly state: State }>
-  /** `random` is this step's own. */
+  /** `random` is the stream of this step. */
   readonly step: (
     state: State,
     actions: ByPlayer<string>,
     random: Stream,
   ) => OrEffect<MultiTextStep & { readonly state: State }>
-  /** Where there are tools. `random` is this call's own. */
+  /** Needed if there are tools. `random` is the stream of this call. */
   readonly call?: (
     state: State,
     player: string,
@@ -102,20 +105,24 @@ export interface MultiTextRules<State> {
 }
 
 const quoted = (names: ReadonlyArray<string>): string =>
-  names.length === 0 ? "nobody" : names.map((name) => `"${name}"`).join(", ")
+  names.length === 0 ? "no player" : names.map((name) => `"${name}"`).join(", ")
 
-/** An env from its rules. What they throw, and a step that makes no sense, is an `EnvError`. */
+/** Makes an env from its rules. An exception in them, or an inconsistent step, is an `EnvError`. */
 export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
   const { id, type, metadata = {}, players, maxSteps, tools = [] } = rules
   const guard = guardOf(id)
 
-  /** What is wrong with it, if anything. */
-  const problem = ({ toMove, observations }: Scene, told: ReadonlyArray<string>, over: boolean): string | undefined => {
-    const strangers = [...toMove, ...Object.keys(observations), ...told].filter((name) => !players.includes(name))
-    if (strangers.length > 0) return `speaks of ${quoted(strangers)}; its players are ${quoted(players)}`
+  /** Returns the problem with a step, if there is one. */
+  const problem = (
+    { toMove, observations }: Scene,
+    informed: ReadonlyArray<string>,
+    over: boolean,
+  ): string | undefined => {
+    const unknown = [...toMove, ...Object.keys(observations), ...informed].filter((name) => !players.includes(name))
+    if (unknown.length > 0) return `named ${quoted(unknown)}; its players are ${quoted(players)}`
     if (over) return undefined
-    if (toMove.length === 0) return "goes on, but nobody is to move"
-    if (new Set(toMove).size < toMove.length) return `says twice that somebody is to move: ${quoted(toMove)}`
+    if (toMove.length === 0) return "continues, but no player is to move"
+    if (new Set(toMove).size < toMove.length) return `names a player to move twice: ${quoted(toMove)}`
     const blind = toMove.filter((name) => typeof observations[name] !== "string")
     return blind.length === 0 ? undefined : `has no observation for ${quoted(blind)}, who is to move`
   }
@@ -140,23 +147,23 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
           const stepped = guard.run(number, `step ${number}`, () =>
             rules.step(state, actions, random.child("step", number)),
           )
-          return Effect.flatMap(stepped, (led) => {
-            const ends = led.terminated || led.truncated === true
-            const told = Object.keys(led.feedback)
-            const odd = told.find((name) => !Number.isFinite(led.feedback[name].score))
+          return Effect.flatMap(stepped, (result) => {
+            const ends = result.terminated || result.truncated === true
+            const informed = Object.keys(result.feedback)
+            const odd = informed.find((name) => !Number.isFinite(result.feedback[name].score))
             const wrong =
               odd === undefined
-                ? problem(led, told, ends)
-                : `gave "${odd}" the score ${led.feedback[odd].score}; expected a finite number`
+                ? problem(result, informed, ends)
+                : `gave "${odd}" the score ${result.feedback[odd].score}; expected a finite number`
             if (wrong !== undefined) return Effect.fail(guard.wrong(number, `at step ${number} ${wrong}`))
-            const unfit = unkeepable([led.info, told.map((name) => led.feedback[name].extra)])
+            const unfit = notJson([result.info, informed.map((name) => result.feedback[name].extra)])
             if (unfit !== undefined) {
               return Effect.fail(guard.wrong(number, `gave an info or extra feedback at step ${number}: ${unfit}`))
             }
-            ;({ state, toMove } = led)
+            ;({ state, toMove } = result)
             steps = number
             over = ends
-            return Effect.succeed(led)
+            return Effect.succeed(result)
           })
         }),
       call: (player, call) =>

@@ -17,7 +17,7 @@ import { LmConfig, request } from "../lm/LmConfig.ts"
 import { math, modes } from "./answers/math.ts"
 import { type Key, type Scorer, verdict } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"
-import { asked, fieldOf } from "./data/question.ts"
+import { readQuestion, fieldOf } from "./data/question.ts"
 import { type DatasetKind, make as makeKind, type OpenContext } from "./DatasetKind.ts"
 import { type AnyScorer, make as makeQuestion } from "./Question.ts"
 import type { Feedback } from "./Feedback.ts"
@@ -55,13 +55,16 @@ export const Config = Schema.Struct({
 })
 export type Config = typeof Config.Type
 
-/** Which part of a data set a record belongs to. */
+/** Returns the name of the subset to which a record belongs. */
 const subsetOf = (fields: Plain): string => {
   const named = ["setting_key", "subset", "category", "group", "task"].map((name) => fieldOf(fields, name))
   return named.find((value): value is string => typeof value === "string" && value.trim() !== "") ?? "default"
 }
 
-/** Which records stay when subsets are limited: told of each as it is read, asked of each in the order of the tasks. */
+/**
+ * Limits subsets: `tell` records the subset of each record as it is read, `pick` selects records in the order of the
+ * tasks.
+ */
 const subsets = ({ numSubsets, samplesPerSubset }: Config) => {
   const numbers = new Map<string, number>()
   const ofRecord: Array<number> = []
@@ -89,7 +92,7 @@ const Answer = Schema.Struct({
 })
 const readAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
-/** Without the fence that models put around JSON. */
+/** Removes the code fence that models put around JSON. */
 const unfenced = (text: string): string => /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text
 
 const wantJson =
@@ -103,10 +106,10 @@ const ofJson =
     return verdict(0, key.targets[0], answer, "expected a JSON object with final_answer and rationale")
   }
 
-/** How the record says that it is solved: text, or an object with a rationale (in a column: as JSON). */
+/** Returns the record's solution: text, or the rationale of an object (in CSV: as JSON). */
 const solutionOf = (fields: Plain): string | undefined => {
-  const said = fieldOf(fields, "ground_truth_solution")
-  const parsed = typeof said === "string" && said.trim().startsWith("{") ? jsonOf(said) : said
+  const raw = fieldOf(fields, "ground_truth_solution")
+  const parsed = typeof raw === "string" && raw.trim().startsWith("{") ? jsonOf(raw) : raw
   const text = isPlain(parsed) ? parsed["rationale"] : parsed
   return typeof text === "string" && text.trim() !== "" ? text.trim() : undefined
 }
@@ -130,7 +133,7 @@ const tutor = [
   "In two or three sentences, tell the student where the answer went wrong and what to look at to get it right.",
 ].join(" ")
 
-const told = (answer: string, { question = "", targets, fields = {} }: Key): string => {
+const describe = (answer: string, { question = "", targets, fields = {} }: Key): string => {
   const solution = solutionOf(fields)
   return [
     `Problem:\n${question}`,
@@ -140,7 +143,9 @@ const told = (answer: string, { question = "", targets, fields = {} }: Key): str
   ].join("\n\n")
 }
 
-/** The words of a model in the place of the solution. Where it gives none, the solution stays, and `extra` says why. */
+/**
+ * Replaces the solution by a text that a model writes. If the model fails, the solution stays, and `extra` says why.
+ */
 const byModel =
   (score: Scorer, lm: LmService, config: LmConfig): AnyScorer =>
   (answer, key) => {
@@ -149,7 +154,7 @@ const byModel =
     const plain = withSolution(feedback, key.fields ?? {})
     const messages = [
       { role: "system", content: tutor },
-      { role: "user", content: told(answer, key) },
+      { role: "user", content: describe(answer, key) },
     ] as const
     return lm.complete(request(config, messages)).pipe(
       Effect.map(({ content }): Feedback => {
@@ -173,17 +178,17 @@ const scorerOf = (config: Config, { from, openLm }: OpenContext) =>
     if (feedbackType === "ground_truth_solution" || !config.enableLlmFeedback) return solved
     const { feedbackLmConfig } = config
     if (feedbackLmConfig === null) {
-      const problem = `expected a model for feedback_type: ${feedbackType}, found null; enable_llm_feedback: false does without`
+      const problem = `expected a model for feedback_type: ${feedbackType}, found null; set a model, or enable_llm_feedback: false`
       return yield* ConfigError.at(from, "feedbackLmConfig", problem)
     }
     if (openLm === undefined) {
-      const problem = "nobody here opens language models; enable_llm_feedback: false does without"
+      const problem = "this program opens no language models; set enable_llm_feedback: false"
       return yield* ConfigError.at(from, "feedbackLmConfig", problem)
     }
     return byModel(score, yield* openLm(feedbackLmConfig), feedbackLmConfig)
   })
 
-/** The names of the fields that such data sets come with, where those of the config aren't there. */
+/** Uses the field names that such data sets usually have, if those of the config are missing. */
 const namesFor = (config: Config, fields: Plain): Config =>
   fieldOf(fields, config.inputField) === undefined &&
   fieldOf(fields, config.targetField) === undefined &&
@@ -201,7 +206,7 @@ export const kind: DatasetKind = makeKind({
       const put = yield* templateOf(config, context)
       const { tell, pick } = subsets(config)
       const task = (fields: Plain, index: number) => {
-        const question = asked(fields, namesFor(config, fields))
+        const question = readQuestion(fields, namesFor(config, fields))
         if (typeof question === "string") return question
         const subset = subsetOf(fields)
         tell(index, subset)

@@ -1,5 +1,5 @@
 /**
- * Questions with known answers, of a file or of the config itself: `type: qa`.
+ * Questions with scorer answers, from a file or the config: `type: qa`.
  *
  * @example
  * ```yaml
@@ -14,19 +14,19 @@ import { closest } from "../config/closest.ts"
 import { withDefault } from "../config/fields.ts"
 import { choiceOf, exact, f1, letterOf, mcq, numeric } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"
-import { asked, type Asked } from "./data/question.ts"
+import { readQuestion, type AskedQuestion } from "./data/question.ts"
 import { make as makeKind, type DatasetKind } from "./DatasetKind.ts"
 import { type AnyScorer, make as makeQuestion } from "./Question.ts"
 import { ConfigError } from "../config/Config.ts"
 
 export type { AnyScorer as Scorer } from "./Question.ts"
 
-/** Scorers of one's own, for `task_type: custom` with their name as `env_class`. */
+/** Your own scorers, selected by `task_type: custom` with their name as `env_class`. */
 export const Scorers = Context.Reference<Readonly<Record<string, AnyScorer>>>("effect-rl/task/Scorers", {
   defaultValue: () => ({}),
 })
 
-/** The names that other programs give to the same. */
+/** The names of other programs' classes that score in the same way. */
 const classes = { QAEnv: "exact", MathQAEnv: "numeric", MCQEnv: "mcq" } as const
 
 const builtIn = { exact, f1, numeric, mcq } as const
@@ -41,7 +41,7 @@ export const Config = Schema.Struct({
 })
 export type Config = typeof Config.Type
 
-/** The class's own name, of a dotted path as of Python's. */
+/** Returns the last part of a dotted path, such as Python's. */
 const lastPart = (path: string): string => path.replace(/^.*[.:]/s, "")
 
 type Named = { readonly name: string; readonly score: AnyScorer } | { readonly problem: string }
@@ -55,16 +55,16 @@ const scorerOf = (config: Config, own: Readonly<Record<string, AnyScorer>>): Nam
   }
   const name = lastPart(envClass)
   if (Object.hasOwn(own, name)) return { name, score: own[name] }
-  const known = Object.entries(classes).find(([other]) => other === name)?.[1]
-  if (known !== undefined) return { name: known, score: builtIn[known] }
+  const scorer = Object.entries(classes).find(([other]) => other === name)?.[1]
+  if (scorer !== undefined) return { name: scorer, score: builtIn[scorer] }
   const names = [...Object.keys(classes), ...Object.keys(own)]
   const near = closest(name, names)
-  const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-  return { problem: `unknown class "${envClass}"; ${hint}; those of one's own are given in code, as Qa.Scorers` }
+  const hint = near === undefined ? `expected one of ${names.join(", ")}` : `did you mean "${near}"?`
+  return { problem: `unknown class "${envClass}"; ${hint}; provide your own scorers with Qa.Scorers` }
 }
 
-/** What a record's answer can't be scored by, if anything. */
-const problemOf = (task: string, { key }: Asked): string | undefined => {
+/** Returns why a record's answer cannot be scored by the task's scorer, if so. */
+const problemOf = (task: string, { key }: AskedQuestion): string | undefined => {
   const { targets, choices } = key
   if (task !== "mcq" || choices === undefined) return undefined
   const odd = targets.find((target) => choiceOf(target, choices) === undefined)
@@ -87,7 +87,7 @@ export const kind: DatasetKind = makeKind({
       if ("problem" in scorer) return yield* ConfigError.at(context.from, "envClass", scorer.problem)
       const put = yield* templateOf(config, context)
       return yield* open(config, context, (fields, index) => {
-        const question = asked(fields, config)
+        const question = readQuestion(fields, config)
         if (typeof question === "string") return question
         const problem = problemOf(scorer.name, question)
         if (problem !== undefined) return problem

@@ -1,5 +1,5 @@
 /**
- * A task of one turn: something is asked, the answer is scored, and that is all.
+ * A task of one turn: the agent answers a question, and the answer is scored.
  *
  * @example
  * ```ts
@@ -17,29 +17,29 @@ import { Effect } from "effect"
 import type { EnvError } from "../env/EnvError.ts"
 import type { Key } from "./answers/score.ts"
 import type { FeedbackInput } from "./Feedback.ts"
-import { type GivenStep, make as makeEnv, type TextEnv } from "./TextEnv.ts"
+import { type StepInput, make as makeEnv, type TextEnv } from "./TextEnv.ts"
 
-/** A scorer that may have to wait: for a program to run, or for a model to judge. */
+/** A scorer that may need to wait, for a program to run or a model to judge. */
 export type AnyScorer = (answer: string, key: Key) => FeedbackInput | Effect.Effect<FeedbackInput, EnvError>
 
 export interface Question {
   readonly id: string
   readonly type: string
   readonly metadata?: Readonly<Record<string, unknown>>
-  /** What the agent sees. */
+  /** The observation of the agent. */
   readonly observation: string
   readonly key: Key
   readonly score: AnyScorer
 }
 
-const over = (feedback: FeedbackInput): GivenStep & { readonly state: null } => ({
+const over = (feedback: FeedbackInput): StepInput & { readonly state: null } => ({
   state: null,
   observation: null,
   feedback,
   terminated: true,
 })
 
-/** The question as an env of one step. */
+/** Makes an env of one step from a question. */
 export const make = ({ id, type, metadata, observation, key, score }: Question): TextEnv =>
   makeEnv<null>({
     id,

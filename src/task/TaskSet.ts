@@ -1,6 +1,5 @@
 /**
- * Many tasks, by their places: a data set is read where it is asked, so one of a million tasks takes no more memory than
- * one of ten.
+ * A set of tasks that are read on demand: one of a million tasks takes no more memory than one of ten.
  *
  * @example
  * ```ts
@@ -12,7 +11,9 @@ import { Effect, Schema } from "effect"
 import { stream } from "../rng/Rng.ts"
 import type { TextEnv } from "./TextEnv.ts"
 
-/** A data set that can't be read, or holds what it shouldn't: the file, the line, what was found and expected. */
+/**
+ * A data set that cannot be read or has wrong contents. The message names the file, the line, and what was expected.
+ */
 export class DatasetError extends Schema.TaggedError<DatasetError>()("DatasetError", {
   path: Schema.String,
   message: Schema.String,
@@ -21,13 +22,13 @@ export class DatasetError extends Schema.TaggedError<DatasetError>()("DatasetErr
 export interface TaskSet {
   readonly name: string
   readonly size: number
-  /** Of its contents and of how they are read: runs of another one aren't gone on with. */
+  /** The digest of the contents and of how they are read. A run is not resumed with another digest. */
   readonly digest: string
-  /** Counted from 0, and defined below `size`. */
+  /** Returns the task at an index from 0 to `size` − 1. */
   readonly at: (index: number) => Effect.Effect<TextEnv, DatasetError>
 }
 
-/** Tasks that are values already. The digest is of their ids and types. */
+/** Makes a set of tasks that are in memory. Its digest covers their ids and types. */
 export const of = (name: string, envs: ReadonlyArray<TextEnv>, digest?: string): TaskSet => ({
   name,
   size: envs.length,
@@ -44,13 +45,13 @@ export const of = (name: string, envs: ReadonlyArray<TextEnv>, digest?: string):
 
 export interface Order {
   readonly shuffle: boolean
-  /** Of the shuffle: the same one is the same order. */
+  /** The seed of the shuffle. */
   readonly seed: number
-  /** The first so many of that order; null: all. */
+  /** The number of tasks to keep, from the first in the order; null keeps all. */
   readonly maxSamples: number | null
 }
 
-/** The places of an order of so many tasks, or undefined where it is all of them as they are. */
+/** Returns the places of the tasks in their order, or undefined for all tasks in their own order. */
 const placesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Array | undefined => {
   const taken = maxSamples === null ? size : Math.min(size, maxSamples)
   if (shuffle) return stream(seed, "shuffle").permutation(new Int32Array(size)).subarray(0, taken)
@@ -58,7 +59,7 @@ const placesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Arra
 }
 
 /**
- * The tasks in another order, or fewer of them. `pick` chooses among those that are left.
+ * Shuffles tasks or keeps fewer of them. `pick` selects among the kept ones.
  *
  * @example
  * ```ts
@@ -75,7 +76,7 @@ export const ordered = (tasks: TaskSet, order: Order, pick?: (place: number) => 
     name: tasks.name,
     size,
     digest: `${tasks.digest}:${shuffle ? seed : "in order"}:${size}`,
-    // Past the end there is nothing, whatever lies there in the set that this is a part of.
+    // An index past the end is not in this set, even if the inner set has more tasks.
     at: (index) => tasks.at(index < size ? places[index] : tasks.size),
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A task in words: what is seen is text, what is done is text, and every step is told how good it was.
+ * A task in words: observations and actions are text, and every step gives feedback.
  *
  * @example
  * ```ts
@@ -24,49 +24,51 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { type Feedback, type FeedbackInput, readFeedback } from "./Feedback.ts"
-import { guardOf, noTool, type OrEffect, unkeepable } from "./guard.ts"
+import { guardOf, noTool, type OrEffect, notJson } from "./guard.ts"
 
-/** What a step led to. */
+/** The result of a step. */
 export interface TextStep {
-  /** What is seen next; null where there is nothing more to see. */
+  /** The next observation; null if there is none. */
   readonly observation: string | null
   readonly feedback: Feedback
-  /** The task came to its end. */
+  /** The task ended. */
   readonly terminated: boolean
-  /** The env cut the episode off by itself. */
+  /** The env itself cut the episode off. */
   readonly truncated?: boolean
   readonly info?: Readonly<Record<string, unknown>>
 }
 
-/** What a call of one of the env's tools gave. A failure is a result that the model sees. */
+/** The result of a tool call. A failure is a result too, which the model sees. */
 export interface CallResult {
   readonly content: string
   readonly isError?: boolean
 }
 
-/** One episode in progress. Its state is its own: others of the same env may go on at the same time. */
+/** An episode in progress. It has a state of its own, so several episodes of an env can run at the same time. */
 export interface TextEpisode {
   readonly observation: string
   readonly step: (action: string) => Effect.Effect<TextStep, EnvError>
-  /** Calls one of the env's tools, which is no step: nothing is scored. A call of anything else is an error result. */
+  /**
+   * Calls one of the env's tools. A call is not a step and isn't scored. Calling an unknown tool gives an error result.
+   */
   readonly call: (call: ToolCall) => Effect.Effect<CallResult, EnvError>
 }
 
-/** One task. */
+/** A task in words. */
 export interface TextEnv {
   readonly id: string
   readonly type: string
   readonly metadata: Readonly<Record<string, unknown>>
-  /** Truncates at this many steps, where no smaller limit is set from outside. */
+  /** Truncates episodes at this many steps, unless a lower limit is set from outside. */
   readonly maxSteps?: number
-  /** What may be called between steps; none unless given. */
+  /** The tools that can be called between steps. Default: none. */
   readonly tools?: ReadonlyArray<ToolSpec>
-  /** A new episode. The stream is all the chance there is: the same stream and actions are the same episode. */
+  /** Begins an episode. The stream is its only source of chance: the same stream and actions give the same episode. */
   readonly begin: (random: Stream) => Effect.Effect<TextEpisode, EnvError>
 }
 
-/** What an env's author says of a step: feedback may be of the older form, `{ correct }` or `{ is_correct }`. */
-export interface GivenStep extends Omit<TextStep, "feedback"> {
+/** The step that an env's author returns. Its feedback may have an older form, `{ correct }` or `{ is_correct }`. */
+export interface StepInput extends Omit<TextStep, "feedback"> {
   readonly feedback: FeedbackInput
 }
 
@@ -77,13 +79,16 @@ export interface TextRules<State> {
   readonly maxSteps?: number
   readonly tools?: ReadonlyArray<ToolSpec>
   readonly begin: (random: Stream) => OrEffect<{ readonly state: State; readonly observation: string }>
-  /** `random` is this step's own. */
-  readonly step: (state: State, action: string, random: Stream) => OrEffect<GivenStep & { readonly state: State }>
-  /** Where there are tools. `random` is this call's own. */
+  /** `random` is the stream of this step. */
+  readonly step: (state: State, action: string, random: Stream) => OrEffect<StepInput & { readonly state: State }>
+  /** Needed if there are tools. `random` is the stream of this call. */
   readonly call?: (state: State, call: ToolCall, random: Stream) => OrEffect<CallResult & { readonly state: State }>
 }
 
-/** An env from its rules: functions from state to state, or Effects of such. What they throw is an `EnvError`. */
+/**
+ * Makes an env from its rules: functions from state to state, or to Effects of it. An exception in them is an
+ * `EnvError`.
+ */
 export const make = <State>(rules: TextRules<State>): TextEnv => {
   const { id, type, metadata = {}, maxSteps, tools = [] } = rules
   const { wrong, run: guarded } = guardOf(id)
@@ -102,20 +107,20 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
           const stepped = guarded(number, `step ${number}`, () =>
             rules.step(state, action, random.child("step", number)),
           )
-          return Effect.flatMap(stepped, ({ state: next, feedback: given, ...led }) =>
-            Effect.flatMap(readFeedback(type, given), (feedback) => {
+          return Effect.flatMap(stepped, ({ state: next, feedback: raw, ...result }) =>
+            Effect.flatMap(readFeedback(type, raw), (feedback) => {
               const { score } = feedback
               if (!Number.isFinite(score)) {
                 return Effect.fail(wrong(number, `gave the score ${score} at step ${number}; expected a finite number`))
               }
-              const unfit = unkeepable([led.info, feedback.extra])
+              const unfit = notJson([result.info, feedback.extra])
               if (unfit !== undefined) {
                 return Effect.fail(wrong(number, `gave an info or extra feedback at step ${number}: ${unfit}`))
               }
               state = next
               steps = number
-              over = led.terminated || led.truncated === true
-              return Effect.succeed({ ...led, feedback })
+              over = result.terminated || result.truncated === true
+              return Effect.succeed({ ...result, feedback })
             }),
           )
         }),

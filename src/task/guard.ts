@@ -3,29 +3,29 @@ import { messageOf } from "../config/text.ts"
 import type { ToolSpec } from "../lm/Chat.ts"
 import { EnvError } from "../env/EnvError.ts"
 
-/** What an env's author may give: a value, or an Effect of it. */
+/** The result of an author's function: a value, or an Effect of it. */
 export type OrEffect<A> = A | Effect.Effect<A, EnvError>
 
-/** What is said of an env that breaks its rules. */
+/** Makes the errors of an env that breaks its rules. */
 export interface Guard {
   readonly wrong: (step: number, message: string, stack?: string) => EnvError
-  /** Runs an author's function; what it or its Effect throws is an `EnvError` that says where. */
+  /** Runs an author's function. An exception in it or in its Effect is an `EnvError` that says where. */
   readonly run: <A>(step: number, where: string, run: () => OrEffect<A>) => Effect.Effect<A, EnvError>
 }
 
-/** What is said to who calls something that isn't there. */
+/** Returns the result of calling a tool that doesn't exist. */
 export const noTool = (tools: ReadonlyArray<ToolSpec>, called: string) => {
-  const known = tools.length === 0 ? "" : `; there are ${tools.map(({ name }) => name).join(", ")}`
-  return { content: `There is no tool "${called}"${known}.`, isError: true }
+  const available = tools.length === 0 ? "" : `; there are ${tools.map(({ name }) => name).join(", ")}`
+  return { content: `There is no tool "${called}"${available}.`, isError: true }
 }
 
-/** Why a value can't be in a file of scores or rollouts, if so: a bigint is in it, or it is in itself. */
-export const unkeepable = (value: unknown): string | undefined => {
+/** Returns why a value cannot be saved as JSON, such as a bigint or a cycle; undefined if it can. */
+export const notJson = (value: unknown): string | undefined => {
   try {
     JSON.stringify(value)
     return undefined
   } catch (error) {
-    return `${messageOf(error)}; expected what JSON can hold`
+    return `${messageOf(error)}; expected values that JSON can hold`
   }
 }
 

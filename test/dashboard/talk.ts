@@ -48,7 +48,7 @@ const secretary = Scripted.layer(({ messages }) => {
   const plan = plans.find(({ requests }) => requests.every((request) => messages[0].content.includes(request)))
   const answered = messages.filter(({ role }) => role === "tool").length
   const wrong = { name: "cancel_event", arguments: { id: 99 } }
-  const next = [wrong, ...(plan?.deeds ?? [])].at(answered)
+  const next = [wrong, ...(plan?.calls ?? [])].at(answered)
   if (next === undefined) return "All of it is done."
   const toolCalls = [{ id: `call-${answered}`, name: next.name, arguments: JSON.stringify(next.arguments) }]
   return { content: answered === 0 ? "" : `That was number ${answered}.`, toolCalls }

@@ -112,7 +112,7 @@ describe("the config of an evaluation", () => {
         [{ agent: reader }, "dataset: expected the data set to evaluate on, found nothing"],
         [
           { dataset: { type: "codebok" }, agent: reader },
-          'dataset.type: expected a known kind of data set, found "codebok"; did you mean "codebook"?',
+          'dataset.type: unknown kind of data set "codebok"; did you mean "codebook"?',
         ],
         [
           { dataset, agent: reader, compare_to: "/nowhere" },

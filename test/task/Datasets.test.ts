@@ -171,13 +171,10 @@ describe("a data set of a config", () => {
       const said: ReadonlyArray<readonly [unknown, string]> = [
         ["sums.jsonl", `conf.yaml: expected a data set, found "sums.jsonl"`],
         [{ items: [item], taks_type: "exact" }, `conf.yaml: unknown key "taks_type"; did you mean "task_type"?`],
-        [
-          { items: [item], type: "qaa" },
-          `conf.yaml: type: expected a known kind of data set, found "qaa"; did you mean "qa"?`,
-        ],
+        [{ items: [item], type: "qaa" }, `conf.yaml: type: unknown kind of data set "qaa"; did you mean "qa"?`],
         [
           { type: "alfworld", split: "eval_out_of_distribution" },
-          `conf.yaml: type: "alfworld" needs a simulator that isn't part of this; give a kind of one's own of that name, as Datasets.Kinds`,
+          `conf.yaml: type: "alfworld" needs a simulator that isn't included; provide your own kind of that name with Datasets.Kinds`,
         ],
         [
           { items: [item], task_type: "numerical" },
@@ -200,7 +197,7 @@ describe("a data set of a config", () => {
         ],
         [
           { items: [item, { Question: "?", answer: "!" }] },
-          `conf.yaml: items[1]: expected a field "question", found "Question", "answer"; is it "Question"? (input_field says which)`,
+          `conf.yaml: items[1]: expected a field "question", found "Question", "answer"; did you mean "Question"? (set input_field to choose another)`,
         ],
       ]
       for (const [config, message] of said) assert.strictEqual(yield* problem(config), message)

@@ -48,13 +48,13 @@ describe("an env for several players", () => {
   > = [
     ["an action of somebody else", {}, { b: "1" }, `expected actions of "a", found those of "b"`],
     ["an action too many", {}, { a: "1", b: "1" }, `expected actions of "a", found those of "a", "b"`],
-    ["no action", {}, {}, `expected actions of "a", found those of nobody`],
+    ["no action", {}, {}, `expected actions of "a", found those of no player`],
     ["what it throws", { step: () => assert.fail("oh no") }, { a: "1" }, "threw at step 1: oh no"],
     [
       "going on without anybody",
       { step: (state) => ({ state, toMove: [], observations: {}, feedback: {}, terminated: false }) },
       { a: "1" },
-      "at step 1 goes on, but nobody is to move",
+      "at step 1 continues, but no player is to move",
     ],
     [
       "somebody to move who sees nothing",
@@ -66,13 +66,13 @@ describe("an env for several players", () => {
       "somebody twice",
       { step: (state) => ({ state, toMove: ["b", "b"], observations: { b: "" }, feedback: {}, terminated: false }) },
       { a: "1" },
-      `at step 1 says twice that somebody is to move: "b", "b"`,
+      `at step 1 names a player to move twice: "b", "b"`,
     ],
     [
       "somebody unknown",
       { step: (state) => ({ state, toMove: [], observations: {}, feedback: { c: told(1) }, terminated: true }) },
       { a: "1" },
-      `at step 1 speaks of "c"; its players are "a", "b"`,
+      `at step 1 named "c"; its players are "a", "b"`,
     ],
     [
       "a score that is none",
@@ -95,7 +95,7 @@ describe("an env for several players", () => {
     Effect.gen(function* () {
       const nobody = adding({ begin: () => ({ state: 0, toMove: [], observations: {} }) })
       const error = yield* Effect.flip(nobody.begin(stream(1, "env")))
-      assert.strictEqual(error.message, `env "add" at its beginning goes on, but nobody is to move`)
+      assert.strictEqual(error.message, `env "add" at its beginning continues, but no player is to move`)
       const episode = yield* adding().begin(stream(1, "env"))
       yield* episode.step({ a: "30" })
       const late = yield* Effect.flip(episode.step({ b: "1" }))

@@ -244,11 +244,11 @@ describe("feedback of a model", () => {
     Effect.gen(function* () {
       assert.strictEqual(
         yield* problem({ ...said, feedback_lm_config: null }),
-        "conf.yaml: feedback_lm_config: expected a model for feedback_type: llm_feedback_from_ground_truth_solution, found null; enable_llm_feedback: false does without",
+        "conf.yaml: feedback_lm_config: expected a model for feedback_type: llm_feedback_from_ground_truth_solution, found null; set a model, or enable_llm_feedback: false",
       )
       assert.strictEqual(
         yield* problem(said),
-        "conf.yaml: feedback_lm_config: nobody here opens language models; enable_llm_feedback: false does without",
+        "conf.yaml: feedback_lm_config: this program opens no language models; set enable_llm_feedback: false",
       )
       const config = yield* Datasets.decode({ ...said, feedback_lm_config: { model: "m", api_key: "sk-secret" } })
       assert.notInclude(JSON.stringify(config), "sk-secret")

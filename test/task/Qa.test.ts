@@ -61,7 +61,7 @@ describe("questions", () => {
       )
       assert.strictEqual(
         yield* own(problem({ items: [item], task_type: "custom", env_class: "lenght" })),
-        `conf.yaml: env_class: unknown class "lenght"; did you mean "length"?; those of one's own are given in code, as Qa.Scorers`,
+        `conf.yaml: env_class: unknown class "lenght"; did you mean "length"?; provide your own scorers with Qa.Scorers`,
       )
     }),
   )
@@ -159,7 +159,7 @@ describe("questions", () => {
       assert.lengthOf(yield* about({ shuffle: true, seed: 1, max_samples: 1 }), 1)
       assert.match(
         yield* problem({ ...said, id_field: "ky" }),
-        /expected a field "ky", found .*is it "key"\? \(id_field/,
+        /expected a field "ky", found .*did you mean "key"\? \(set id_field/,
       )
     }),
   )
@@ -171,7 +171,7 @@ describe("questions", () => {
       const rows: ReadonlyArray<readonly [unknown, string]> = [
         [
           { qestion: "?", answer: 2 },
-          `expected a field "question", found "qestion", "answer"; is it "qestion"? (input_field says which)`,
+          `expected a field "question", found "qestion", "answer"; did you mean "qestion"? (set input_field to choose another)`,
         ],
         [{ question: "?" }, `expected a field "answer", found "question" (target_field says which)`],
         [{}, `expected a field "question", found none (input_field says which)`],

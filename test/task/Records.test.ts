@@ -92,8 +92,8 @@ describe("a file of records", () => {
           'a\n5" disk\n7" disk\n',
           'a.csv:2: expected a field with a quote in it to be quoted and the quote doubled, found "5\\" disk\\n7\\" disk"',
         ],
-        ["a.parquet", "PAR1", "a.parquet: expected a file named .jsonl (a JSON object a line), .csv or .tsv"],
-        ["a", "", "a: expected a file named .jsonl (a JSON object a line), .csv or .tsv"],
+        ["a.parquet", "PAR1", "a.parquet: expected a file named .jsonl (one JSON object per line), .csv or .tsv"],
+        ["a", "", "a: expected a file named .jsonl (one JSON object per line), .csv or .tsv"],
       ]
       for (const [name, content, message] of rows) assert.strictEqual(yield* wrong(name, content), message)
       const absent = yield* Effect.flip(withFiles({}, (baseDir) => ofFile("no/such.jsonl", baseDir, () => undefined)))

@@ -65,7 +65,7 @@ describe("what an env says of a step beside the score", () => {
         assert.strictEqual(error._tag, "EnvError")
         assert.match(
           error.message,
-          /^env "odd" gave an info or extra feedback at step 1: .*expected what JSON can hold$/,
+          /^env "odd" gave an info or extra feedback at step 1: .*expected values that JSON can hold$/,
         )
         assert.match(error.message, said)
       }

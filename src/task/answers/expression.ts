@@ -1,6 +1,6 @@
 /**
- * Expressions as people and models write them, in plain text or LaTeX, read into functions of their variables. Two are
- * equivalent when they agree wherever they are tried: no algebra is needed for that, and none is here.
+ * Parses expressions that people and models write, in plain text or LaTeX, into functions of their variables. Two
+ * expressions are equivalent if they agree at every point that is tried; no algebra is needed.
  *
  * @example
  * ```ts
@@ -19,7 +19,7 @@ interface Parsed {
   readonly value: Expression
 }
 
-/** An answer is a line; what is longer is no expression, and must not take a machine's time. */
+/** An answer is one line. A longer text isn't parsed, so that it cannot take much time. */
 const mostCharacters = 2000
 const mostDepth = 100
 
@@ -48,14 +48,14 @@ const words = new RegExp(`^(?:${[...Object.keys(functions), "frac", "pi", greek]
 const token =
   /\s+|(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|\\?([A-Za-z]+)|(\*\*|[-+*/^(){}[\]!_])|([\s\S])/gy
 
-/** Numbers, names and signs, or undefined where there is something else. */
+/** Splits a text into numbers, names and signs; undefined if it contains anything else. */
 const tokensOf = (text: string): ReadonlyArray<string> | undefined => {
-  // Powers as programs write them, before two stars mean bold.
+  // Converts powers as programs write them, before "**" is removed as bold.
   const plain = bare(text.replace(/(?<=[\w)\]}])\s*\*\*\s*(?=[\w({\\-])/g, "^"))
     .replace(/\\(?:cdot|times)|[×·]/g, "*")
     .replace(/\\div|÷/g, "/")
     .replace(/\\[dt]?frac/g, "\\frac")
-    // LaTeX takes one digit where no braces are: \frac12 is a half.
+    // Without braces, LaTeX takes one digit: \frac12 is a half.
     .replace(/\\frac\s*(\d)/g, "\\frac{$1}")
     .replace(/(\\frac\s*\{[^{}]*\})\s*(\d)/g, "$1{$2}")
     .replace(/π/g, "pi ")
@@ -67,7 +67,7 @@ const tokensOf = (text: string): ReadonlyArray<string> | undefined => {
     if (number !== undefined) tokens.push(number)
     else if (sign !== undefined) tokens.push(sign === "**" ? "^" : sign)
     else if (letters !== undefined) {
-      // "2xy" is a product, "sinx" a function of x.
+      // "2xy" is a product, "sinx" is a function of x.
       for (let rest = letters; rest !== "";) {
         const word = words.exec(rest)?.[0] ?? rest[0]
         tokens.push(word)
@@ -85,12 +85,12 @@ const factorial = (value: number): number => {
   return product
 }
 
-/** What can't be read; it never leaves this file. */
+/** The text is not an expression. This error never leaves the file. */
 class Unreadable extends Error {}
 
 const closing: Readonly<Record<string, string>> = { "(": ")", "{": "}", "[": "]" }
 
-/** Sums of products of powers, read from the left with one token of foresight. */
+/** A recursive descent parser with one token of lookahead: sums of products of powers. */
 class Reader {
   readonly names = new Set<string>()
   readonly #tokens: ReadonlyArray<string>
@@ -151,7 +151,7 @@ class Reader {
     }
   }
 
-  /** Whether what follows is a factor, though no sign stands before it. */
+  /** Tells whether a factor follows without a sign. */
   #begins(): boolean {
     const next = this.#peek()
     return next !== undefined && (/^[\w.]/.test(next) || next === "(" || next === "{") && next !== "_"
@@ -237,7 +237,7 @@ class Reader {
   }
 }
 
-/** What stands after "y =" or "f(x) =". */
+/** Returns the part after "y =" or "f(x) =". */
 const rightSide = (text: string): string => text.replace(/^\s*\\?[A-Za-z]+\s*(?:\([A-Za-z, ]*\))?\s*=(?!=)/, "")
 
 const parse = (text: string): Parsed | undefined => {
@@ -253,7 +253,7 @@ const parse = (text: string): Parsed | undefined => {
   }
 }
 
-/** The value of an expression without variables; undefined where it is something else, or not finite. */
+/** Returns the value of an expression without variables; undefined for other texts and non-finite values. */
 export const constantOf = (text: string): number | undefined => {
   const parsed = parse(text)
   if (parsed === undefined || parsed.names.size > 0) return undefined
@@ -261,7 +261,7 @@ export const constantOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Whether both can be read and agree wherever they are tried. */
+/** Tells whether both texts are expressions that agree at every point that is tried. */
 export const equivalent = (left: string, right: string): boolean => {
   const [a, b] = [parse(left), parse(right)]
   if (a === undefined || b === undefined) return false
@@ -269,7 +269,7 @@ export const equivalent = (left: string, right: string): boolean => {
   const tries = names.length === 0 ? 1 : 24
   let compared = 0
   for (let index = 0; index < tries; index++) {
-    // Roots and logarithms are defined on one side of zero, and signs show on the other: both are tried.
+    // Roots and logarithms need positive values, signs show at negative ones: try both.
     const low = index % 2 === 0 ? 0.1 : -3
     const at = new Map(names.map((name) => [name, low + (3 - low) * stream(0, "expression", index, name).uniform()]))
     const [x, y] = [a.value(at), b.value(at)]

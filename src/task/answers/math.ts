@@ -1,5 +1,5 @@
 /**
- * Mathematical answers: numbers, tuples, sets and matrices within a tolerance, and expressions that are equivalent.
+ * Scores mathematical answers: numbers, tuples, sets and matrices within a tolerance, and equivalent expressions.
  *
  * @example
  * ```ts
@@ -15,7 +15,7 @@ import { normalise, unboxed } from "./text.ts"
 export const modes = ["auto", "numeric_tol", "tuple_tol", "set_tol", "matrix_tol", "expr_equiv"] as const
 export type Mode = (typeof modes)[number]
 
-/** A tuple within a tuple of the same kind and length is a row of a matrix. */
+/** A tuple of tuples of the same length is a matrix, row by row. */
 type Value =
   | { readonly _tag: "Number"; readonly value: number }
   | { readonly _tag: "Tuple"; readonly items: ReadonlyArray<Value> }
@@ -23,9 +23,9 @@ type Value =
 
 const closing: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}" }
 
-/** Parts between commas that stand in no bracket; undefined where brackets don't match. */
+/** Splits at commas outside brackets; undefined if brackets don't match. */
 const parts = (text: string): ReadonlyArray<string> | undefined => {
-  const found: Array<string> = []
+  const items: Array<string> = []
   const open: Array<string> = []
   let from = 0
   for (let at = 0; at < text.length; at++) {
@@ -34,15 +34,15 @@ const parts = (text: string): ReadonlyArray<string> | undefined => {
     else if (")]}".includes(sign)) {
       if (open.pop() !== sign) return undefined
     } else if ((sign === "," || sign === ";") && open.length === 0) {
-      found.push(text.slice(from, at))
+      items.push(text.slice(from, at))
       from = at + 1
     }
   }
-  found.push(text.slice(from))
-  return open.length === 0 ? found : undefined
+  items.push(text.slice(from))
+  return open.length === 0 ? items : undefined
 }
 
-/** What is in a pair of brackets that holds all of the text. */
+/** Returns the contents of a pair of brackets around the whole text. */
 const within = (text: string, open: string): string | undefined => {
   const close = closing[open]
   if (!text.startsWith(open) || !text.endsWith(close)) return undefined
@@ -56,13 +56,13 @@ const within = (text: string, open: string): string | undefined => {
 
 const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<Value> | undefined => {
   const values = texts?.map(valueOf)
-  const known = values?.filter((value) => value !== undefined)
-  return known !== undefined && known.length === values?.length ? known : undefined
+  const complete = values?.filter((value) => value !== undefined)
+  return complete !== undefined && complete.length === values?.length ? complete : undefined
 }
 
 const number = (value: number): Value => ({ _tag: "Number", value })
 
-/** LaTeX's own way to write a matrix. */
+/** Parses LaTeX's matrix environments. */
 const latexMatrix = (text: string): Value | undefined => {
   const inner = /^\\begin\{([pbvB]?matrix|array)\}(?:\{[clr| ]*\})?([\s\S]*)\\end\{\1\}$/.exec(text)?.[2]
   if (inner === undefined) return undefined
@@ -70,15 +70,15 @@ const latexMatrix = (text: string): Value | undefined => {
     .replace(/\\\\\s*$/, "")
     .split(/\\\\(?:\[[^\]]*\])?/)
     .map((row) => all(row.split("&")))
-  const known = rows.filter((row) => row !== undefined)
-  if (known.length < rows.length) return undefined
-  return { _tag: "Tuple", items: known.map((items) => ({ _tag: "Tuple", items })) }
+  const complete = rows.filter((row) => row !== undefined)
+  if (complete.length < rows.length) return undefined
+  return { _tag: "Tuple", items: complete.map((items) => ({ _tag: "Tuple", items })) }
 }
 
-/** Brackets without what LaTeX puts before them. */
+/** Removes what LaTeX puts before brackets. */
 const plainly = (text: string): string =>
   text
-    // A backslash after another one is LaTeX's line end.
+    // A backslash after another one is a line end in LaTeX.
     .replace(/\$|(?<!\\)\\[()[\]]/g, "")
     .replace(/\\(?:left|right)\s*/g, "")
     .replace(/\\langle/g, "(")
@@ -90,18 +90,18 @@ const plainly = (text: string): string =>
     .trim()
     .replace(/\.$/, "")
 
-/** More than any answer is made of; what is longer must not take a machine's time or stack. */
+/** No answer has more items. A longer text isn't parsed, so that it cannot take much time or stack. */
 const mostCharacters = 2000
 
-const valueOf = (said: string): Value | undefined => {
-  if (said.length > mostCharacters) return undefined
-  const text = plainly(said)
+const valueOf = (source: string): Value | undefined => {
+  if (source.length > mostCharacters) return undefined
+  const text = plainly(source)
   const matrix = latexMatrix(text)
   if (matrix !== undefined) return matrix
   for (const open of ["(", "["]) {
     const inner = within(text, open)
     const texts = inner === undefined ? undefined : parts(inner)
-    // (3) is a number, [3] is a tuple of one.
+    // (3) is a number; [3] is a tuple of one.
     if (texts === undefined || (open === "(" && texts.length === 1)) continue
     const items = inner?.trim() === "" ? [] : all(texts)
     return items === undefined ? undefined : { _tag: "Tuple", items }
@@ -123,7 +123,7 @@ const isMatrix = (value: Value): boolean =>
     (row, _, [first]) => row._tag === "Tuple" && first._tag === "Tuple" && row.items.length === first.items.length,
   )
 
-/** A matrix of one row or column, as the tuple that it is as well. */
+/** Returns a matrix of one row or column as a tuple. */
 const flat = (value: Value): Value => {
   if (value._tag !== "Tuple" || !isMatrix(value)) return value
   const rows = value.items.map((row) => (row._tag === "Tuple" ? row.items : []))
@@ -137,7 +137,7 @@ const same = (a: Value, b: Value, tolerance: number): boolean => {
     return a.items.length === b.items.length && a.items.every((item, at) => same(item, b.items[at], tolerance))
   }
   if (a._tag === "Set" && b._tag === "Set") {
-    // What is said twice is in it once.
+    // Each element of a set counts once.
     const each = (some: ReadonlyArray<Value>, others: ReadonlyArray<Value>) =>
       some.every((item) => others.some((other) => same(item, other, tolerance)))
     return each(a.items, b.items) && each(b.items, a.items)
@@ -145,7 +145,7 @@ const same = (a: Value, b: Value, tolerance: number): boolean => {
   return false
 }
 
-/** The last of a text that stands in brackets of one kind, for answers with words around them. */
+/** Finds the last bracketed group of one kind in a text, for answers with words around them. */
 const lastGroup = (text: string): string | undefined => {
   const plain = plainly(text)
   const matrix = [...plain.matchAll(/\\begin\{(\w+)\}[\s\S]*?\\end\{\1\}/g)].at(-1)
@@ -160,7 +160,7 @@ const lastGroup = (text: string): string | undefined => {
   return undefined
 }
 
-/** One value of a text; in a tuple or a set, brackets may be left out. */
+/** Reads a value of one kind. The brackets of a tuple or a set may be left out. */
 const read = (text: string, kind: "Number" | "Tuple" | "Set" | "Matrix"): Value | undefined => {
   const value = valueOf(text.replace(/^\s*\\?[A-Za-z]\s*=/, ""))
   if (kind === "Matrix") return value !== undefined && isMatrix(value) ? value : undefined
@@ -174,14 +174,14 @@ const read = (text: string, kind: "Number" | "Tuple" | "Set" | "Matrix"): Value 
 export interface MathOptions {
   readonly mode: Mode
   readonly tolerance: number
-  /** The answer is what is boxed, or the whole text: nothing is looked for in a text with words around it. */
+  /** Reads the answer from the box, or takes the whole text; a text with other words isn't searched. */
   readonly expectBoxed: boolean
 }
 
 const what = { Number: "number", Tuple: "tuple", Set: "set", Matrix: "matrix" } as const
 type Kind = keyof typeof what
 
-/** What a target is, by its form. */
+/** Returns the kind of a target by its form. */
 const kindOf = (target: string): Kind | undefined => {
   const value = valueOf(target)
   if (value === undefined) return undefined
@@ -196,8 +196,8 @@ const kinds: Readonly<Record<string, Kind>> = {
   matrix_tol: "Matrix",
 }
 
-/** What an answer comes to, of some kind. */
-const given = (answer: string, kind: Kind, expectBoxed: boolean): Value | undefined => {
+/** Reads a value of one kind from an answer. */
+const valueIn = (answer: string, kind: Kind, expectBoxed: boolean): Value | undefined => {
   const proper = unboxed(answer)
   const whole = read(proper, kind)
   if (whole !== undefined || expectBoxed) return whole
@@ -209,7 +209,7 @@ const given = (answer: string, kind: Kind, expectBoxed: boolean): Value | undefi
   return group === undefined ? undefined : read(group, kind)
 }
 
-/** One target: right, wrong, or why the answer can't be compared with it. */
+/** Compares with one target; returns the reason if the answer cannot be compared. */
 const against = (answer: string, target: string, { mode, tolerance, expectBoxed }: MathOptions): boolean | string => {
   const wanted = unboxed(target)
   const proper = unboxed(answer)
@@ -217,12 +217,12 @@ const against = (answer: string, target: string, { mode, tolerance, expectBoxed 
   if (mode === "expr_equiv") return equivalent(proper, wanted)
   const kind = kinds[mode] ?? kindOf(wanted)
   if (kind === undefined) return exact(answer, { targets: [target] }).score === 1
-  const [a, b] = [given(answer, kind, expectBoxed), read(wanted, kind)]
+  const [a, b] = [valueIn(answer, kind, expectBoxed), read(wanted, kind)]
   if (b === undefined) return false
   return a === undefined ? `there is no ${what[kind]} in it` : same(a, b, tolerance)
 }
 
-/** A scorer of mathematical answers; `auto` goes by the form of the target. */
+/** Makes a scorer of mathematical answers; `auto` takes the kind from the target. */
 export const math =
   (options: MathOptions): Scorer =>
   (answer: string, key: Key) => {

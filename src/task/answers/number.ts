@@ -1,17 +1,17 @@
-/** Numbers as people and models write them. */
+/** Reads numbers that people and models write. */
 import { unboxed } from "./text.ts"
 
-// Groups of two digits, too: 12,34,567.
+// Also groups of two digits: 12,34,567.
 const digits = String.raw`(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)`
 const number = String.raw`[-+]?(?:${digits}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?`
 const whole = new RegExp(`^${number}$`)
-// A sign right after a digit, a letter or a bracket is a minus, not the number's own.
+// After a digit, a letter or a bracket, "-" is a minus between two numbers, not the sign of one.
 const within = new RegExp(
   String.raw`(?:(?<![\w.)\]}])[-+])?(?:${digits}(?:\.\d+)?|(?<![\d.])\.\d+)(?:[eE][-+]?\d+)?`,
   "g",
 )
 
-/** Without what only says how to set it: dollars, LaTeX's spaces and text marks, percent signs. */
+/** Removes typesetting: dollar signs, LaTeX's spaces and text commands, percent signs. */
 export const bare = (text: string): string =>
   text
     .replace(/[\u2212\u2013]/g, "-")
@@ -34,8 +34,8 @@ const fraction = new RegExp(
 const quotient = new RegExp(String.raw`^(${number})\s*/\s*(${number})$`)
 
 /**
- * The number that the whole text is: `1,234.5`, `$3$`, `-\frac{1}{2}`, `2/3`, `1.5 \times 10^3`; undefined where it is
- * something else.
+ * Returns the number that the whole text is: `1,234.5`, `$3$`, `-\frac{1}{2}`, `2/3`, `1.5 \times 10^3`; undefined for
+ * other texts.
  */
 export const numberOf = (text: string): number | undefined => {
   const plain = bare(unboxed(text))
@@ -49,9 +49,9 @@ export const numberOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** The number that a text comes to: what is boxed, else all of it, else the last number in it. */
+/** Returns the number in a text: the boxed one, else the whole text, else the last number in it. */
 export const lastNumber = (text: string): number | undefined => {
-  // The last number stands at the end: a flood of digits must not take a machine's time.
+  // The last number is near the end; a long run of digits must not take much time.
   const plain = unboxed(text).slice(-4000)
   const exact = numberOf(plain)
   if (exact !== undefined) return exact

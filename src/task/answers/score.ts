@@ -1,5 +1,5 @@
 /**
- * Answers to questions, scored: each function takes an answer and what would have been right, and gives feedback.
+ * Scores answers to questions: each function takes an answer and the right ones, and returns feedback.
  *
  * @example
  * ```ts
@@ -11,19 +11,19 @@ import type { Feedback } from "../Feedback.ts"
 import { lastNumber, numberOf } from "./number.ts"
 import { normalise, short, unboxed } from "./text.ts"
 
-/** What is known of a question when its answer is scored. */
+/** The data with which an answer is scored. */
 export interface Key {
-  /** Each of them is right. */
+  /** Right answers, any of which is enough. */
   readonly targets: ReadonlyArray<string>
   readonly choices?: ReadonlyArray<string>
   readonly question?: string
-  /** Everything else that the data set says of it. */
+  /** All other fields of the record. */
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
 export type Scorer = (answer: string, key: Key) => Feedback
 
-/** Feedback in the words that are used everywhere. */
+/** Makes feedback in the wording that all scorers share. */
 export const verdict = (score: number, target: string, answer: string, why?: string): Feedback => ({
   score,
   target,
@@ -35,7 +35,7 @@ export const verdict = (score: number, target: string, answer: string, why?: str
         : `Incorrect${why === undefined ? "" : `: ${why}`}. Your answer was: ${short(answer) || "(empty)"}. The answer is: ${target}`,
 })
 
-/** The best of what an answer scores against each target. */
+/** Returns the best score of an answer over all targets. */
 const best = (key: Key, answer: string, score: (target: string) => number, why?: string): Feedback => {
   let most = 0
   let target = key.targets[0]
@@ -46,13 +46,13 @@ const best = (key: Key, answer: string, score: (target: string) => number, why?:
   return verdict(most, target, answer, most === 0 ? why : undefined)
 }
 
-/** The same text, apart from case, space, quotes, a full stop, and a box around it. */
+/** Scores equal texts, ignoring case, spaces, quotes, a full stop and a box around the answer. */
 export const exact: Scorer = (answer, key) => {
-  const given = normalise(unboxed(answer))
-  return best(key, answer, (target) => (given === normalise(unboxed(target)) ? 1 : 0))
+  const text = normalise(unboxed(answer))
+  return best(key, answer, (target) => (text === normalise(unboxed(target)) ? 1 : 0))
 }
 
-/** Words without punctuation and articles, as in SQuAD's evaluation. */
+/** Returns the words without punctuation and articles, as in SQuAD's evaluation. */
 const words = (text: string): ReadonlyArray<string> =>
   text
     .normalize("NFKC")
@@ -61,46 +61,46 @@ const words = (text: string): ReadonlyArray<string> =>
     .split(/\s+/)
     .filter((word) => word !== "" && !["a", "an", "the"].includes(word))
 
-const overlap = (given: ReadonlyArray<string>, wanted: ReadonlyArray<string>): number => {
-  if (given.length === 0 || wanted.length === 0) return given.length === wanted.length ? 1 : 0
+const overlap = (answered: ReadonlyArray<string>, wanted: ReadonlyArray<string>): number => {
+  if (answered.length === 0 || wanted.length === 0) return answered.length === wanted.length ? 1 : 0
   const left = new Map<string, number>()
   for (const word of wanted) left.set(word, (left.get(word) ?? 0) + 1)
   let common = 0
-  for (const word of given) {
+  for (const word of answered) {
     const count = left.get(word) ?? 0
     if (count > 0) {
       left.set(word, count - 1)
       common++
     }
   }
-  return (2 * common) / (given.length + wanted.length)
+  return (2 * common) / (answered.length + wanted.length)
 }
 
-/** How many words are common: the harmonic mean of precision and recall (Rajpurkar et al. 2016, arXiv:1606.05250). */
+/** Scores common words: the harmonic mean of precision and recall (Rajpurkar et al. 2016, arXiv:1606.05250). */
 export const f1: Scorer = (answer, key) => {
-  const given = words(unboxed(answer))
-  return best(key, answer, (target) => overlap(given, words(unboxed(target))))
+  const answered = words(unboxed(answer))
+  return best(key, answer, (target) => overlap(answered, words(unboxed(target))))
 }
 
-/** The number that the answer comes to, within a tolerance; a target that is no number must be the same text. */
+/** Scores the number in an answer within a tolerance. A target that isn't a number must be the same text. */
 export const numericWithin =
   (tolerance: number): Scorer =>
   (answer, key) => {
-    const given = lastNumber(answer)
+    const number = lastNumber(answer)
     const same = normalise(unboxed(answer))
     const score = (target: string): number => {
       const wanted = numberOf(target)
       if (wanted === undefined) return same === normalise(unboxed(target)) ? 1 : 0
-      return given !== undefined && Math.abs(given - wanted) <= tolerance ? 1 : 0
+      return number !== undefined && Math.abs(number - wanted) <= tolerance ? 1 : 0
     }
-    return best(key, answer, score, given === undefined ? "there is no number in it" : undefined)
+    return best(key, answer, score, number === undefined ? "there is no number in it" : undefined)
   }
 
 export const numeric: Scorer = numericWithin(1e-6)
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/** The letter of a choice: A, B … */
+/** Returns the letter of a choice: A, B … */
 export const letterOf = (index: number): string => letters[index] ?? String(index + 1)
 
 const indexOfLetter = (letter: string, count: number): number | undefined => {
@@ -108,7 +108,7 @@ const indexOfLetter = (letter: string, count: number): number | undefined => {
   return letter.length === 1 && index >= 0 && index < count ? index : undefined
 }
 
-/** Which choice a text names by its own words or its letter: `Paris`, `b`, `(B)`, `B.`, `B) Paris`. */
+/** Returns the choice that a text names by its own text or its letter: `Paris`, `b`, `(B)`, `B.`, `B) Paris`. */
 const named = (text: string, choices: ReadonlyArray<string>): number | undefined => {
   const plain = normalise(text)
   const byText = choices.findIndex((choice) => normalise(choice) === plain)
@@ -116,11 +116,11 @@ const named = (text: string, choices: ReadonlyArray<string>): number | undefined
   const marked = /^\(?([a-z])(?:[).:]+|$)\s*(.*)$/s.exec(plain)
   if (marked === null) return undefined
   const index = indexOfLetter(marked[1], choices.length)
-  // Further words must be those of the choice: "a: London" names neither, if A is Paris.
+  // Other words must be those of the choice: "a: London" names neither if A is Paris.
   return index !== undefined && (marked[2] === "" || marked[2] === normalise(choices[index])) ? index : undefined
 }
 
-/** Which choice a target names; a number that is no choice's text counts from 0. */
+/** Returns the choice that a target names. A number that isn't the text of a choice counts from 0. */
 export const choiceOf = (target: string, choices: ReadonlyArray<string>): number | undefined => {
   const index = named(target, choices)
   if (index !== undefined) return index
@@ -128,32 +128,32 @@ export const choiceOf = (target: string, choices: ReadonlyArray<string>): number
   return number !== undefined && number < choices.length ? number : undefined
 }
 
-/** Which choice an answer comes to: what it is, or what it says at its end ("the answer is B"). */
+/** Returns the choice that an answer names: as a whole, or at its end ("the answer is B"). */
 const chosen = (answer: string, choices: ReadonlyArray<string>): number | undefined => {
   const direct = named(unboxed(answer), choices)
   if (direct !== undefined) return direct
-  // Without what stands behind all words: a flood of line ends must not take a machine's time.
+  // Without trailing space: a long run of line ends must not take much time.
   const plain = answer.trimEnd()
-  const said = [...plain.matchAll(/\b(?:answer|option|choice)\b\s*(?:is|are|=|:)?\s*:?\s*([^\n]+)/gi)].at(-1)
-  if (said === undefined) return undefined
-  const words = said[1].trim()
+  const ending = [...plain.matchAll(/\b(?:answer|option|choice)\b\s*(?:is|are|=|:)?\s*:?\s*([^\n]+)/gi)].at(-1)
+  if (ending === undefined) return undefined
+  const words = ending[1].trim()
   const letter = /^[*("']*([A-Za-z])[*)"']*(?:[).:,;]|$)/.exec(words)?.[1]
   return named(words, choices) ?? (letter === undefined ? undefined : indexOfLetter(letter, choices.length))
 }
 
-/** A choice by its letter or its text. Without choices, letters are compared. */
+/** Scores a choice by its letter or its text. Without choices, letters are compared. */
 export const mcq: Scorer = (answer, key) => {
   const { choices = [] } = key
   const options = choices.length === 0 ? Array.from(letters) : choices
-  const given = chosen(answer, options)
+  const choice = chosen(answer, options)
   const wanted = key.targets.map((target) => choiceOf(target, options))
   if (choices.length === 0) {
     const same = exact(answer, key)
     if (same.score === 1 || wanted.includes(undefined)) return same
   }
-  const right = given !== undefined && wanted.includes(given)
+  const right = choice !== undefined && wanted.includes(choice)
   const first = wanted[0] ?? 0
   const target = choices.length === 0 ? letterOf(first) : `${letterOf(first)}. ${options[first]}`
-  const why = given === undefined ? "it names none of the choices" : undefined
+  const why = choice === undefined ? "it names none of the choices" : undefined
   return verdict(right ? 1 : 0, target, answer, right ? undefined : why)
 }

@@ -1,6 +1,6 @@
-/** What answers look like to people, brought into one form. */
+/** Brings answers as people write them to one form. */
 
-/** Without differences in case, width, space, quotes around it and a full stop after it. */
+/** Removes differences in case, spacing, quotes around the text and a full stop after it. */
 export const normalise = (text: string): string => {
   const plain = text
     .normalize("NFKC")
@@ -10,7 +10,7 @@ export const normalise = (text: string): string => {
   let bare = plain.replace(/\s+/g, " ").trim()
   for (;;) {
     const before = bare
-    // An ellipsis is no full stop, and a lone mark is an answer.
+    // An ellipsis isn't a full stop, and a single mark is an answer.
     bare = bare.replace(/([^.])[.!]$/, "$1").trim()
     const wrapped = /^(["'`*_]{1,3})(.+)\1$/s.exec(bare)
     if (wrapped !== null) bare = wrapped[2].trim()
@@ -18,7 +18,7 @@ export const normalise = (text: string): string => {
   }
 }
 
-/** Where each brace is closed that is, by where it opens; those behind a backslash are no braces. */
+/** Maps the position of each opening brace to that of its closing one. Braces after a backslash don't count. */
 const braces = (text: string): ReadonlyMap<number, number> => {
   const closed = new Map<number, number>()
   const open: Array<number> = []
@@ -34,7 +34,7 @@ const braces = (text: string): ReadonlyMap<number, number> => {
 }
 
 /**
- * What stands in the last `\boxed{…}`; undefined where there is none that is closed.
+ * Returns the contents of the last closed `\boxed{…}`; undefined if there is none.
  *
  * @example
  * ```ts
@@ -54,10 +54,10 @@ export const boxed = (text: string): string | undefined => {
   return undefined
 }
 
-/** The answer proper: what is boxed, or all of it. */
+/** Returns the boxed part of an answer, or all of it. */
 export const unboxed = (text: string): string => boxed(text) ?? text.trim()
 
-/** At most so many characters of a text, for messages. */
+/** Shortens a text to at most `most` characters, for messages. */
 export const short = (text: string, most = 200): string => {
   const line = text.trim().replace(/\s+/g, " ")
   return line.length > most ? `${line.slice(0, most - 1)}…` : line

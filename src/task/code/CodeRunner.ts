@@ -1,6 +1,6 @@
 /**
- * Runs programs that nobody knows, and tells what came of each of their tests. What a test expects is not told to the
- * program, so it can pass only by being right.
+ * Runs untrusted programs and reports the outcome of each of their tests. A program doesn't learn what a test expects,
+ * so it can pass only by being right.
  *
  * @example
  * ```ts
@@ -12,48 +12,48 @@
  */
 import { Context, Effect, Schema } from "effect"
 
-/** An expression of JavaScript, evaluated after the program, and its value as JSON; a promise is waited for. */
+/** An expression of JavaScript, evaluated after the program, and the expected value as JSON. A promise is awaited. */
 export const CodeTest = Schema.Struct({
   run: Schema.String,
   expected: Schema.Json,
 })
 export type CodeTest = typeof CodeTest.Type
 
-/** What came of a test. */
+/** The outcome of a test. */
 export type Outcome =
   | { readonly _tag: "Passed" }
-  /** As JSON; what JSON can't say, in words. */
+  /** The value as JSON, or in words if JSON cannot hold it. */
   | { readonly _tag: "Failed"; readonly got: string }
   | { readonly _tag: "Threw"; readonly message: string }
   | { readonly _tag: "TimedOut" }
   | { readonly _tag: "OutOfMemory" }
-  /** The process that ran it ended by itself. */
+  /** The process that ran the test ended by itself. */
   | { readonly _tag: "Crashed"; readonly message: string }
 
 export interface Work {
-  /** JavaScript: a script, no module. It is run anew for every test. */
+  /** A JavaScript script, not a module. Each test runs it anew. */
   readonly program: string
   readonly tests: ReadonlyArray<CodeTest>
 }
 
-/** Programs could not be run at all, whatever is in them. */
+/** Programs cannot be run at all, whatever they contain. */
 export class CodeRunnerError extends Schema.TaggedError<CodeRunnerError>()("CodeRunnerError", {
   message: Schema.String,
 }) {}
 
 export interface CodeRunnerService {
-  /** As many outcomes as tests, in their order. */
+  /** Returns one outcome per test, in order. */
   readonly run: (work: Work) => Effect.Effect<ReadonlyArray<Outcome>, CodeRunnerError>
 }
 
-/** Node's Layer is `Node.codeRunner`. */
+/** Runs programs. `Node.codeRunner` is the Layer for Node. */
 export class CodeRunner extends Context.Service<CodeRunner, CodeRunnerService>()("effect-rl/task/CodeRunner") {
   static run(work: Work): Effect.Effect<ReadonlyArray<Outcome>, CodeRunnerError, CodeRunner> {
     return Effect.flatMap(CodeRunner, (runner) => runner.run(work))
   }
 }
 
-/** What a guest says of a test: JSON of its value, or what it threw. */
+/** The guest's answer to a test: the value as JSON, or what it threw. */
 export const Answer = Schema.Struct({
   index: Schema.Int,
   value: Schema.optionalKey(Schema.String),
@@ -73,7 +73,7 @@ const sameJson = (a: unknown, b: unknown): boolean => {
   return a === b
 }
 
-/** What an answer comes to. */
+/** Compares an answer with the expected value. */
 export const judge = (test: CodeTest, { value, threw }: Answer): Outcome => {
   if (value === undefined) return { _tag: "Threw", message: threw ?? "nothing" }
   try {

@@ -1,7 +1,7 @@
 /**
- * Functions to write in JavaScript, proven by tests that are run where they can do no harm: `type: code`. A point if all
- * tests pass, or, with `partial: true`, the part of them that does. With more than one attempt one is told which test
- * failed first and what came of it, though not what was expected.
+ * Functions to write in JavaScript, scored by tests that run in a sandbox: `type: code`. The score is 1 if all tests
+ * pass, or with `partial: true` the share of tests that pass. With several attempts, the agent learns which test failed
+ * first and its outcome, but not the expected value.
  *
  * @example
  * ```yaml
@@ -18,11 +18,11 @@ import { EnvError } from "../../env/EnvError.ts"
 import { open, recordFields, templateOf } from "../data/fileSet.ts"
 import { fieldOf } from "../data/question.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
-import { ends, game, goesOn } from "../games/aloud.ts"
+import { ends, game, continues } from "../games/aloud.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { type CodeRunnerService, CodeRunner, CodeTest, type Outcome } from "./CodeRunner.ts"
 
-/** The program in what a model wrote: what stands between fences, or all of it; `export` means nothing here. */
+/** Returns the program in a model's answer: the text between fences, or all of it, without `export`. */
 export const programOf = (action: string): string => {
   const fenced = Array.from(action.matchAll(/^[ \t]*```[^\n]*\n([\s\S]*?)^[ \t]*```/gm), ([, code]) => code)
   const code = fenced.length === 0 ? action : fenced.join("\n")
@@ -46,7 +46,7 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
-/** What is said of a try. */
+/** Reports the outcome of an attempt. */
 const report = (tests: ReadonlyArray<CodeTest>, outcomes: ReadonlyArray<Outcome>): string => {
   const passed = outcomes.filter(({ _tag }) => _tag === "Passed").length
   const at = outcomes.findIndex(({ _tag }) => _tag !== "Passed")
@@ -59,7 +59,7 @@ export interface Task {
   readonly prompt: string
   readonly tests: ReadonlyArray<CodeTest>
   readonly runner: CodeRunnerService
-  /** 1 unless given. */
+  /** Default: 1. */
   readonly attempts?: number
   readonly partial?: boolean
   readonly metadata?: Readonly<Record<string, unknown>>
@@ -74,7 +74,7 @@ export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false,
     id,
     type: "code",
     metadata,
-    // Room for thinking aloud, where there is more than one step anyway.
+    // If there are several steps anyway, half of them may be thoughts.
     maxSteps: attempts === 1 ? 1 : 2 * attempts,
     begin: () => ({ state: { tried: 0 }, observation: prompt }),
     step: ({ tried }, action) =>
@@ -88,7 +88,7 @@ export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false,
           const score = passed === tests.length ? 1 : partial ? passed / tests.length : 0
           const led = isOver
             ? ends(next, { score, message })
-            : goesOn(
+            : continues(
                 next,
                 `${message} ${attempts - next.tried === 1 ? "1 attempt is" : `${attempts - next.tried} attempts are`} left.`,
               )
@@ -109,7 +109,7 @@ export type Config = typeof Config.Type
 
 const decodeTests = Schema.decodeUnknownOption(Schema.NonEmptyArray(CodeTest))
 
-/** A list of tests; in CSV, as JSON. */
+/** Reads a list of tests; in CSV, it is JSON. */
 const testsOf = (value: unknown): ReadonlyArray<CodeTest> | undefined => {
   if (typeof value === "string") {
     try {

@@ -1,11 +1,11 @@
 /**
- * What runs in the process of its own: a program, in a realm that shares no object with it. The text of this function is
- * what that process is started with, so it knows nothing of this file; what it writes are answers, which are not
- * believed but compared with what is expected.
+ * The code that runs in a separate process: it evaluates a program in a realm that shares no object with it. The
+ * process is started with the text of this function, which therefore refers to nothing in this file. Its answers are
+ * not trusted, only compared with the expected values.
  *
- * The realm is the first wall, and each one behind it holds if those before it fall: code can't be made from text
- * outside of the realm; Node's own connections are taken away; the process has no rights (`--permission`), no
- * variables, little memory, and is killed in time.
+ * The realm is the first barrier, and each further one holds if those before it fail: outside the realm no code can be
+ * made from text; Node's internal bindings are removed; the process has no permissions (`--permission`), no environment
+ * variables and little memory, and is killed after a time limit.
  */
 export const guest = (lock: () => void): void => {
   "use strict"
@@ -14,7 +14,10 @@ export const guest = (lock: () => void): void => {
   const input = process.stdin
   const chunks: Array<Uint8Array> = []
 
-  /** Evaluated in each realm, before the program: from a value to text, by what was there before the program was. */
+  /**
+   * Runs in each realm before the program. Converts a value to text with functions saved before the program could
+   * replace them.
+   */
   const inRealm = () => {
     const { stringify } = JSON
     const toText = String
@@ -22,17 +25,17 @@ export const guest = (lock: () => void): void => {
     const then = Promise.prototype.then
     const PromiseOf = Promise
     const call = Function.prototype.call.bind(Function.prototype.call)
-    let said: string | undefined
+    let settled: string | undefined
     const plain = (_: string, value: unknown): unknown =>
       typeof value === "bigint" || (typeof value === "number" && !finite(value)) ? toText(value) : value
     const tell = (value: unknown): void => {
-      said = `v${stringify(value, plain) ?? toText(value)}`
+      settled = `v${stringify(value, plain) ?? toText(value)}`
     }
     const thrown = (error: unknown): void => {
       try {
-        said = `t${toText(error)}`
+        settled = `t${toText(error)}`
       } catch {
-        said = "tsomething that is no text"
+        settled = "ta value without a text form"
       }
     }
     const settle = (value: unknown): void => {
@@ -43,17 +46,17 @@ export const guest = (lock: () => void): void => {
         thrown(error)
       }
     }
-    return { settle, thrown, said: () => said }
+    return { settle, thrown, settled: () => settled }
   }
 
   const mostText = 100_000
-  const answer = (index: number, said: { readonly value: string } | { readonly threw: string }): void => {
-    writeSync(1, `${JSON.stringify({ index, ...said })}\n`)
+  const answer = (index: number, settled: { readonly value: string } | { readonly threw: string }): void => {
+    writeSync(1, `${JSON.stringify({ index, ...settled })}\n`)
   }
 
   const ofRealm = (text: unknown): { readonly value: string } | { readonly threw: string } => {
-    if (typeof text !== "string") return { threw: "a promise that nobody keeps" }
-    if (text.length > mostText) return { threw: `an answer of ${text.length} characters; ${mostText} are the most` }
+    if (typeof text !== "string") return { threw: "a promise that never settles" }
+    if (text.length > mostText) return { threw: `an answer of ${text.length} characters; expected at most ${mostText}` }
     return text.startsWith("v") ? { value: text.slice(1) } : { threw: text.slice(1, 1000) }
   }
 
@@ -78,7 +81,7 @@ export const guest = (lock: () => void): void => {
         continue
       }
       const realm = vm.createContext(vm.constants.DONT_CONTEXTIFY)
-      const { settle, thrown, said } = prelude.runInContext(realm)
+      const { settle, thrown, settled } = prelude.runInContext(realm)
       let expression: InstanceType<typeof vm.Script>
       try {
         expression = compile(`(${runs[index]}\n)`, "test.js")
@@ -92,21 +95,24 @@ export const guest = (lock: () => void): void => {
       } catch (error) {
         thrown(error)
       }
-      // What a promise waits for in the realm is done by then: there are no timers in it.
-      if (said() === undefined) await nextTurn()
-      if (said() === undefined) await nextTurn()
-      answer(index, ofRealm(said()))
+      // By now, all promises of the realm that can settle have settled: it has no timers.
+      if (settled() === undefined) await nextTurn()
+      if (settled() === undefined) await nextTurn()
+      answer(index, ofRealm(settled()))
     }
     writeSync(1, "done\n")
   }
 
-  // A promise that a program drops is no end of the others' tests.
+  // A rejected promise that a program drops must not end the tests of others.
   process.on("unhandledRejection", () => {})
   input.on("data", (chunk: Uint8Array) => chunks.push(chunk))
   input.on("end", () => void main())
 }
 
-/** Nothing in a realm leads to Node; if something does one day, there is nothing to find. Its text is used, as the guest's. */
+/**
+ * The realm gives no access to Node. In case one is found, this removes what could be reached. The process is started
+ * with its text, like the guest's.
+ */
 export const lockDown = (): void => {
   const refuse = (): never => {
     throw new Error("not allowed here")
@@ -116,7 +122,7 @@ export const lockDown = (): void => {
       try {
         Object.defineProperty(from, name, { value: refuse, writable: false, configurable: false })
       } catch {
-        // What can't be replaced is not there, or frozen.
+        // A property that cannot be replaced is missing or frozen.
       }
     }
   }

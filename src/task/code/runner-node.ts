@@ -1,6 +1,6 @@
 /**
- * Programs in a process of their own, which may do nothing but compute: no files, no network, no other processes, no
- * environment, a limit of memory and one of time.
+ * Runs each program in a process of its own that can only compute: no files, no network, no other processes, no
+ * environment, and limits on memory and time.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -11,18 +11,18 @@ import { Answer, CodeRunner, CodeRunnerError, judge, type Outcome, type Work } f
 import { guest, lockDown } from "./guest-node.ts"
 
 export interface Options {
-  /** For all tests of a program together, from when it is ready; 5000 unless given. */
+  /** The time for all tests of a program together, from when it is ready. Default: 5000. */
   readonly timeoutMs?: number
-  /** What a program may have beside what Node itself needs; 128 unless given. */
+  /** The memory of a program, in addition to what Node itself needs. Default: 128. */
   readonly memoryMb?: number
-  /** How many programs run at a time; as many as there are processors unless given. */
+  /** The number of programs that run at the same time. Default: the number of processors. */
   readonly concurrency?: number
 }
 
-/** Some tools name functions by a helper of theirs, which isn't where the text is run. */
+/** Some build tools wrap functions in a helper `__name`, which must exist where the text runs. */
 const guestText = `const __name = (value) => value; (${guest.toString()})(${lockDown.toString()})`
 
-/** How Node runs a text that may do nothing. */
+/** Returns the flags with which Node runs a text without permissions. */
 export const flags = (memoryMb: number, text = guestText): ReadonlyArray<string> => [
   "--permission",
   "--disallow-code-generation-from-strings",
@@ -36,11 +36,13 @@ export const flags = (memoryMb: number, text = guestText): ReadonlyArray<string>
   text,
 ]
 
-/** What Node takes for itself, in MiB: resident, and (much of it never touched) as data. */
+/** The memory that Node takes itself, in MiB: resident memory, and data, much of which is never touched. */
 const residentOfNode = 96
 const dataOfNode = 1024
 
-/** Node can't bound buffers outside of its heap, the system can: no more data, no files written, no core dumped. */
+/**
+ * Node cannot limit buffers outside its heap, but the system can. The limits also forbid writing files and core dumps.
+ */
 const started = (memoryMb: number): ChildProcess => {
   const options = { env: {}, cwd: "/", stdio: ["pipe", "pipe", "pipe"] as ["pipe", "pipe", "pipe"] }
   if (process.platform === "win32") return spawn(process.execPath, flags(memoryMb), { ...options, cwd: undefined })
@@ -52,7 +54,7 @@ const started = (memoryMb: number): ChildProcess => {
   )
 }
 
-/** The memory of a process, in MiB; undefined where the system doesn't say. */
+/** Returns the memory of a process in MiB; undefined if the system doesn't tell. */
 const residentOf = (pid: number | undefined): number | undefined => {
   try {
     const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]
@@ -62,7 +64,7 @@ const residentOf = (pid: number | undefined): number | undefined => {
   }
 }
 
-/** Much more than all answers that are none too long. */
+/** Much more than all answers of the largest size. */
 const mostOutput = 2 ** 26
 const startMs = 30_000
 const lookEveryMs = 20
@@ -71,7 +73,7 @@ const readAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
 interface Ended {
   readonly answers: ReadonlyMap<number, Answer>
-  /** Of the tests that have no answer. */
+  /** The outcome of the tests without an answer. */
   readonly because: Outcome
 }
 
@@ -89,7 +91,7 @@ const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Ef
       because ??= why
       child.kill("SIGKILL")
     }
-    let timer = setTimeout(() => stop({ _tag: "Crashed", message: "it did not begin" }), startMs)
+    let timer = setTimeout(() => stop({ _tag: "Crashed", message: "it did not start in time" }), startMs)
     const watch = setInterval(() => {
       if ((residentOf(child.pid) ?? 0) > memoryMb + residentOfNode) stop({ _tag: "OutOfMemory" })
     }, lookEveryMs)
@@ -107,7 +109,7 @@ const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Ef
         return
       }
       const answer = readAnswer(text)
-      // The first answer counts.
+      // The first answer to a test counts.
       if (answer._tag === "Some" && !answers.has(answer.value.index)) answers.set(answer.value.index, answer.value)
     }
 
@@ -121,7 +123,7 @@ const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Ef
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       if (complaint.length < 10_000) complaint += text
     })
-    // A process that is gone before it read all is told of when it closes.
+    // If the process ends before it has read everything, its `close` event reports it.
     child.stdin?.on("error", () => {})
     child.on("error", (error) =>
       finish(Effect.fail(new CodeRunnerError({ message: `programs can't be run: ${messageOf(error)}` }))),

@@ -1,6 +1,6 @@
 /**
- * Finds where the records of a file begin, from chunks of its bytes, in one pass. A record ends with its line, or, where
- * quotes count, with the first line end outside of quotes. Empty lines are no records.
+ * Finds where the records of a file begin, from chunks of its bytes, in one pass. A record ends at its line end; in
+ * CSV, at the first line end outside quotes. Empty lines are skipped.
  */
 import { joined } from "../../config/bytes.ts"
 
@@ -8,13 +8,13 @@ const lineFeed = 10
 const carriageReturn = 13
 const quote = 34
 
-/** More than anybody writes into a record by intent: an open quote must not take in a whole disk. */
+/** No record is meant to be larger; without a limit, an unclosed quote would take in a whole file. */
 export const mostRecordBytes = 16 * 1024 * 1024
 
 export class RecordScanner {
   readonly #quotes: boolean
   readonly #emit: (bytes: Uint8Array, offset: number, line: number) => string | undefined
-  /** The start of a record whose end isn't there yet. */
+  /** The start of a record that has not ended yet. */
   #pending: Array<Uint8Array> = []
   #pendingBytes = 0
   #quoted = false
@@ -22,13 +22,13 @@ export class RecordScanner {
   #line = 1
   #lines = 0
 
-  /** `emit` is given a record without its line end, its place and its line; what it returns ends the scan. */
+  /** `emit` receives a record without its line end, its offset and its line. If it returns a problem, the scan ends. */
   constructor(quotes: boolean, emit: (bytes: Uint8Array, offset: number, line: number) => string | undefined) {
     this.#quotes = quotes
     this.#emit = emit
   }
 
-  /** What is wrong, if anything is. */
+  /** Scans a chunk; returns the problem, if there is one. */
   push(chunk: Uint8Array): string | undefined {
     let from = 0
     for (let end = this.#endIn(chunk, 0); end >= 0; end = this.#endIn(chunk, from)) {
@@ -46,7 +46,7 @@ export class RecordScanner {
     return undefined
   }
 
-  /** After the last chunk. */
+  /** Call this after the last chunk. */
   end(): string | undefined {
     return this.#finish(new Uint8Array(0), 0)
   }

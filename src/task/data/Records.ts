@@ -1,8 +1,8 @@
 /**
- * Records by their places: of a JSONL or CSV file, which is read where it is asked, or of a list.
+ * Records by index: those of a JSONL or CSV file, read on demand, or of a list.
  *
- * Opening a file reads it once from end to end: every record is checked, so that what is wrong is said before a run has
- * begun; then only the places of records are kept, 12 bytes each.
+ * Opening a file reads it once from end to end and checks every record, so that errors are reported before a run
+ * begins. After that only the places of records are kept, 12 bytes each.
  */
 import { Effect, FileSystem, type Path, type PlatformError, Stream } from "effect"
 import { isPlain, type Plain } from "../../config/Config.ts"
@@ -16,16 +16,16 @@ import { RecordScanner } from "./RecordScanner.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 export interface Records {
-  /** The file as it was named. */
+  /** The name of the file as in the config. */
   readonly name: string
   readonly size: number
-  /** SHA-256 of the contents. */
+  /** The SHA-256 of the contents. */
   readonly digest: string
-  /** The record, and its place in words, as `tasks.jsonl:17`. */
+  /** Returns a record and its place, such as `tasks.jsonl:17`. */
   readonly at: (index: number) => Effect.Effect<{ readonly fields: Plain; readonly place: string }, DatasetError>
 }
 
-/** What is wrong with a record, if anything is. */
+/** Returns the problem with a record, if there is one. */
 export type Check = (fields: Plain, index: number) => string | undefined
 
 type Form = { readonly _tag: "Jsonl" } | { readonly _tag: "Csv"; readonly separator: string }
@@ -61,7 +61,7 @@ const fromJson = (text: string, line: number): Parsed => {
     return { line, problem: `expected a JSON object on one line, found ${shown(text)}` }
   }
   if (isPlain(value)) return { fields: value }
-  const hint = Array.isArray(value) ? `; of one array, "jq -c '.[]'" makes a line for each item` : ""
+  const hint = Array.isArray(value) ? `; "jq -c '.[]'" writes each item of an array on its own line` : ""
   return { line, problem: `expected a JSON object on one line, found ${shown(text)}${hint}` }
 }
 
@@ -80,7 +80,7 @@ const headerProblem = (names: ReadonlyArray<string>): string | undefined => {
   return names.some((name) => name.trim() === "") ? "expected a header of names, found an empty one" : undefined
 }
 
-/** The places of records: offsets and lines in arrays that double. */
+/** The offsets and lines of records, in arrays that double in size. */
 class Places {
   offsets = new Float64Array(1024)
   lines = new Uint32Array(1024)
@@ -100,7 +100,7 @@ class Places {
   }
 }
 
-/** A record without what follows it up to the next one: its line end, and empty lines. */
+/** Cuts off a record's line end and the empty lines after it. */
 const withoutLineEnds = (text: string): string => {
   let end = text.length
   while (end > 0 && " \t\r\n".includes(text[end - 1])) end--
@@ -108,19 +108,19 @@ const withoutLineEnds = (text: string): string => {
   return (lineEnd < 0 ? text : text.slice(0, lineEnd)).replace(/\r$/, "")
 }
 
-/** The records of a file; `said` is how it was named. */
+/** Opens the records of a file. `name` is its path as in the config. */
 export const ofFile = (
-  said: string,
+  name: string,
   baseDir: string,
   check: Check,
 ): Effect.Effect<Records, DatasetError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    const { path, tried } = yield* locate(said, baseDir)
-    const failed = (problem: string): DatasetError => new DatasetError({ path, message: `${said}${problem}` })
+    const { path, tried } = yield* locate(name, baseDir)
+    const failed = (problem: string): DatasetError => new DatasetError({ path, message: `${name}${problem}` })
     const form = formOf(path)
     if (form === undefined) {
-      return yield* failed(": expected a file named .jsonl (a JSON object a line), .csv or .tsv")
+      return yield* failed(": expected a file named .jsonl (one JSON object per line), .csv or .tsv")
     }
 
     const places = new Places()
@@ -166,7 +166,7 @@ export const ofFile = (
       Stream.runForEach((chunk) => {
         const atStart = hash.size === 0
         hash.update(chunk)
-        // The mark that some editors put before a file's text.
+        // The byte order mark that some editors write before a text.
         if (atStart && chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf) skipped = 3
         const problem = scanner.push(atStart ? chunk.subarray(skipped) : chunk)
         return problem === undefined ? Effect.void : Effect.fail(failed(problem))
@@ -180,7 +180,7 @@ export const ofFile = (
     const fileBytes = hash.size
     const range = pages(fs, path)
     return {
-      name: said,
+      name,
       size,
       digest: hash.hex(),
       at: (index) =>
@@ -188,7 +188,7 @@ export const ofFile = (
           if (!(index >= 0 && index < size)) return Effect.fail(failed(`: there is no record ${index} of ${size}`))
           const end = index + 1 < size ? offsets[index + 1] : fileBytes
           return Effect.flatMap(Effect.mapError(range(offsets[index], end), unreadable), (bytes) => {
-            const place = `${said}:${lines[index]}`
+            const place = `${name}:${lines[index]}`
             const text = bytes.length === end - offsets[index] ? textOf(bytes) : undefined
             const parsed = text === undefined ? undefined : parse(withoutLineEnds(text), lines[index])
             if (parsed === undefined || "problem" in parsed) {
@@ -200,7 +200,7 @@ export const ofFile = (
     } satisfies Records
   })
 
-/** The records of a list that stands in the config itself; `place` is where, for messages. */
+/** Opens records listed in the config; `place` is their key, for messages. */
 export const ofItems = (
   place: string,
   items: ReadonlyArray<Plain>,

@@ -1,4 +1,4 @@
-/** Data sets of records: the keys that their configs have in common, and from records to tasks. */
+/** Data sets of records: the keys that their configs share, and how records become tasks. */
 import { Effect, Schema } from "effect"
 import { type Plain, ConfigError } from "../../config/Config.ts"
 import { orDefault, withDefault } from "../../config/fields.ts"
@@ -12,7 +12,7 @@ import { utf8 } from "../../config/utf8.ts"
 
 const optionalText = withDefault(Schema.NullOr(Schema.String), null)
 
-/** The keys of a data set of records; `input`, `target` and `split` as they are when nothing is said. */
+/** The config keys of a data set of records, with its defaults for `input`, `target` and `split`. */
 export const recordFields = (defaults: {
   readonly input: string
   readonly target: string
@@ -64,10 +64,10 @@ export interface RecordConfig extends FieldNames {
   readonly verbose: boolean
 }
 
-/** The task of a record, or what is wrong with it. It is made once for every record when the set is opened, in order. */
+/** Makes the task of a record, or returns the problem with it. On opening, it runs once for every record, in order. */
 export type TaskOf = (fields: Plain, index: number) => TextEnv | string
 
-/** The template that a config gives; without one, the question itself. */
+/** Returns the template of a config; by default, the question itself. */
 export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
   const made =
     config.instructionTemplate === null ? (question: string) => question : template(config.instructionTemplate)
@@ -76,10 +76,15 @@ export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
     : Effect.fail(ConfigError.at(from, "instructionTemplate", made.problem))
 }
 
-/** What runs call the set of a file: its name without folder and ending, so that it is the same from wherever it is read. */
-const nameOf = (said: string): string => said.replace(/^.*[\\/]/s, "").replace(/(?<=.)\.[^.]*$/s, "")
+/**
+ * Names a data set after its file, without folder and extension, so that the name doesn't depend on where it is read.
+ */
+const nameOf = (path: string): string => path.replace(/^.*[\\/]/s, "").replace(/(?<=.)\.[^.]*$/s, "")
 
-/** The data set of a config. `pick` chooses among its records, by their places in the file, when all have been read. */
+/**
+ * Opens the data set of a config. `pick` selects among its records, by their index in the file, after all have been
+ * read.
+ */
 export const open = (
   config: RecordConfig,
   context: OpenContext,

@@ -1,19 +1,19 @@
-/** Reads parts of a file by their places, and keeps the pages that were read last: small files are read once. */
+/** Reads ranges of a file, and keeps the pages read last, so that small files are read once. */
 import { Effect, type FileSystem, type PlatformError } from "effect"
 import { joined } from "../../config/bytes.ts"
 
 const pageBytes = 16 * 1024
-/** 8 MiB of a file are kept at most. */
+/** Keeps at most 8 MiB of a file. */
 const mostPages = 512
 
 export type ReadRange = (start: number, end: number) => Effect.Effect<Uint8Array, PlatformError.PlatformError>
 
-/** Gives fewer bytes than asked for where the file ends. */
+/** Returns fewer bytes than requested at the end of the file. */
 export const pages = (fs: FileSystem.FileSystem, path: string): ReadRange => {
   const kept = new Map<number, Uint8Array>()
 
   const keep = (page: number, bytes: Uint8Array): void => {
-    // A map remembers its order: the first key is that of the page that was wanted longest ago.
+    // A Map keeps insertion order, so its first key is the page used least recently.
     kept.delete(page)
     kept.set(page, bytes)
     for (const oldest of kept.keys()) {

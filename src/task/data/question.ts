@@ -1,4 +1,4 @@
-/** From a record of a data set to a question: which of its fields means what. */
+/** Reads a question from the fields of a record. */
 import { camelCase, display, isPlain, type Plain, snakeCase } from "../../config/Config.ts"
 import { closest } from "../../config/closest.ts"
 import type { Key } from "../answers/score.ts"
@@ -11,29 +11,29 @@ export interface FieldNames {
   readonly metaFields: ReadonlyArray<string>
 }
 
-export interface Asked {
+export interface AskedQuestion {
   readonly question: string
   readonly key: Key
   readonly id: string | null
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** A field by its name; items that stand in a config may have been brought into the other spelling with it. */
+/** Returns a field by its name. Items of a config may have had their keys converted to the other spelling. */
 export const fieldOf = (fields: Plain, name: string): unknown =>
   [name, camelCase(name), snakeCase(name)]
     .map((key) => (Object.hasOwn(fields, key) ? fields[key] : undefined))
     .find((value) => value !== undefined)
 
 const missing = (fields: Plain, name: string, setting: string): string => {
-  const there = Object.keys(fields)
-  const near = closest(name, there)
-  const hint = near === undefined ? "" : `; is it "${near}"?`
-  return `expected a field "${name}", found ${there.map((key) => `"${key}"`).join(", ") || "none"}${hint} (${setting} says which)`
+  const names = Object.keys(fields)
+  const near = closest(name, names)
+  const hint = near === undefined ? "" : `; did you mean "${near}"?`
+  return `expected a field "${name}", found ${names.map((key) => `"${key}"`).join(", ") || "none"}${hint} (set ${setting} to choose another)`
 }
 
 /**
- * The text of a conversation, up to what was last asked in it: what was answered then is no part of the question. Of
- * several messages, each stands after its role.
+ * Returns the text of a conversation up to its last question, without later answers. Several messages are prefixed by
+ * their roles.
  */
 const textOfMessages = (messages: ReadonlyArray<unknown>): string | undefined => {
   const turns = messages.map((message) =>
@@ -41,10 +41,10 @@ const textOfMessages = (messages: ReadonlyArray<unknown>): string | undefined =>
       ? { role: message["role"], content: message["content"] }
       : undefined,
   )
-  const known = turns.filter((turn) => turn !== undefined)
-  const asked = known.slice(0, known.findLastIndex(({ role }) => role === "user") + 1)
-  if (asked.length === 0 || known.length < turns.length) return undefined
-  return asked.length === 1 ? asked[0].content : asked.map(({ role, content }) => `${role}: ${content}`).join("\n\n")
+  const complete = turns.filter((turn) => turn !== undefined)
+  const shown = complete.slice(0, complete.findLastIndex(({ role }) => role === "user") + 1)
+  if (shown.length === 0 || complete.length < turns.length) return undefined
+  return shown.length === 1 ? shown[0].content : shown.map(({ role, content }) => `${role}: ${content}`).join("\n\n")
 }
 
 const questionOf = (value: unknown): string | undefined => {
@@ -56,7 +56,7 @@ const questionOf = (value: unknown): string | undefined => {
 const scalar = (value: unknown): string | undefined =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined
 
-/** One right answer, or a list of such. */
+/** Reads one right answer, or a list of them. */
 const targetsOf = (value: unknown): ReadonlyArray<string> | undefined => {
   if (!Array.isArray(value)) {
     const target = scalar(value)
@@ -66,7 +66,10 @@ const targetsOf = (value: unknown): ReadonlyArray<string> | undefined => {
   return all.length > 0 && all.length === value.length ? all : undefined
 }
 
-/** A list, an object of letters, a list with its labels beside it, or (in CSV) either as JSON, or texts parted by `|`. */
+/**
+ * Reads choices: a list, an object by letters, an object with texts and labels, either as JSON (in CSV), or texts
+ * separated by `|`.
+ */
 const choicesOf = (value: unknown): ReadonlyArray<string> | undefined => {
   if (typeof value === "string") {
     if (!/^\s*[[{]/.test(value)) return value.split("|").map((choice) => choice.trim())
@@ -82,8 +85,8 @@ const choicesOf = (value: unknown): ReadonlyArray<string> | undefined => {
   return all.length === value.length ? all : undefined
 }
 
-/** The question that a record holds, or what is wrong with it. */
-export const asked = (fields: Plain, names: FieldNames): Asked | string => {
+/** Returns the question of a record, or the problem with it. */
+export const readQuestion = (fields: Plain, names: FieldNames): AskedQuestion | string => {
   const input = fieldOf(fields, names.inputField)
   if (input === undefined) return missing(fields, names.inputField, "input_field")
   const question = questionOf(input)
@@ -119,10 +122,10 @@ export const asked = (fields: Plain, names: FieldNames): Asked | string => {
   }
 }
 
-/** How a question is put: text with `{question}` in it, where `{{` and `}}` are braces. */
+/** Puts a question into a text with `{question}`, in which `{{` and `}}` stand for braces. */
 export type Template = (question: string) => string
 
-/** The template, or what is wrong with it. */
+/** Returns the template, or the problem with it. */
 export const template = (text: string): Template | { readonly problem: string } => {
   const parts: Array<string | null> = []
   const token = /\{\{|\}\}|\{question\}|\{[^{}]*\}?|\}/g

@@ -1,6 +1,6 @@
 /**
- * A calendar to be kept by calling functions: some things are asked, and at the end the calendar must be as it would be
- * if they were done, however that was brought about. Needs an agent that calls tools.
+ * A calendar to keep with function calls: the task lists some requests, and at the end the calendar must equal the one
+ * that they lead to, in whatever way. Needs an agent that calls tools.
  *
  * @example
  * ```yaml
@@ -12,7 +12,7 @@ import { withDefault } from "../../config/fields.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import * as EnvTool from "../EnvTool.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { ends, game, goesOn } from "./aloud.ts"
+import { ends, game, continues } from "./aloud.ts"
 import {
   type Calendar,
   closes,
@@ -107,7 +107,7 @@ export const make = ({ id, plan, metadata = {} }: Task): TextEnv =>
     step: (calendar, action) => {
       if (!/\bdone\b/i.test(action)) {
         const names = tools.map(({ spec }) => spec.name).join(", ")
-        return goesOn(calendar, `Call functions (${names}), and answer "done" when all is done.`)
+        return continues(calendar, `Call functions (${names}), and answer "done" when all is done.`)
       }
       const wrong = differences(calendar, plan.after)
       return ends(calendar, {

@@ -1,12 +1,11 @@
 /**
- * Words in a secret code, asked again and again: nobody can guess the first answer, the feedback tells it, and whoever
- * remembers it is right the next time. So memory is worth something here that can be measured. The same word is asked
- * for in several wordings: who looks for the same question again finds it late, who noted what the word means finds it
- * at once.
+ * Words in a secret code, asked repeatedly: the first answer can only be guessed, the feedback reveals it, and an agent
+ * that remembers it is right the next time. So the benefit of memory can be measured. The same word is asked in several
+ * wordings: an agent that looks up the same question finds it late, one that noted the word's code finds it at once.
  *
- * With `rule: shift` a general rule is behind it all, the same for every word (each letter is moved by so many places in
- * the alphabet): whoever finds and keeps it is right about words never asked before. With `rule: none` every code word
- * is drawn by itself, and only what was told can be known.
+ * With `rule: shift`, one rule codes all words (each letter is shifted by a number of places in the alphabet): an agent
+ * that finds the rule is right about words it has never seen. With `rule: none`, every code word is drawn separately,
+ * and can be known only from feedback.
  *
  * @example
  * ```yaml
@@ -58,7 +57,7 @@ const alphabet = "abcdefghijklmnopqrstuvwxyz"
 const shiftedBy = (places: number, word: string): string =>
   Array.from(word, (letter) => alphabet[(alphabet.indexOf(letter) + places) % 26]).join("")
 
-/** Every word that is asked, with its code. */
+/** Returns every word with its code. */
 const codeOf = ({ words, rule, codeSeed }: Config): ReadonlyArray<readonly [string, string]> => {
   const random = stream(codeSeed, "codebook")
   const places = 1 + random.child("shift").integer(25)

@@ -1,6 +1,6 @@
 /**
- * Rooms with locked doors, and the keys to them, in words. One walks, takes keys, unlocks doors, and takes the treasure
- * in the room that was hardest to get to, which gives the only point.
+ * Rooms with locked doors and their keys, in words. The agent walks, takes keys, unlocks doors, and takes the treasure
+ * in the room that is hardest to reach, which gives the only point.
  *
  * @example
  * ```yaml
@@ -12,8 +12,8 @@ import { naturalInt, withDefault } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { ends, game, goesOn } from "./aloud.ts"
-import { beside, type Direction, directionOf, directions, listed, opposite } from "./directions.ts"
+import { ends, game, continues } from "./aloud.ts"
+import { neighbour, type Direction, directionOf, directions, listed, opposite } from "./directions.ts"
 import { levelFields, levels, oneOf, shuffled } from "./levels.ts"
 import { ConfigError } from "../../config/Config.ts"
 
@@ -26,29 +26,26 @@ const roomNames = [
 
 interface Way {
   readonly to: number
-  /** Of its door's key; null where there is no door, or an open one. */
+  /** The key of the door; null if there is no door, or an open one. */
   readonly lock: string | null
 }
 
-/** The rooms in the order in which they were built; one begins in the first. */
+/** The rooms in the order in which they were built; the agent begins in the first. */
 export interface House {
   readonly rooms: ReadonlyArray<{ readonly name: string; readonly ways: Readonly<Partial<Record<Direction, Way>>> }>
-  /** Where each key lies, by colour. */
+  /** The room of each key, by colour. */
   readonly keys: Readonly<Record<string, number>>
   readonly treasure: number
 }
 
-/**
- * Builds room after room onto one that is there. The key to a room lies in one built before it, so it can always be had
- * before it is needed, and every house can be solved.
- */
+/** Adds each room to an earlier one. The key to a room is in a room built before it, so every house can be solved. */
 export const drawn = (count: number, doors: number, random: Stream): House => {
-  // Wide enough that there is always a free place beside some room.
+  // Wide enough that some room always has a free neighbouring place.
   const width = 2 * count + 1
   const placed = [Math.floor((width * width) / 2)]
   const ways: Array<Partial<Record<Direction, Way>>> = [{}]
   const keys: Record<string, number> = {}
-  // The treasure is behind a door, if there is any.
+  // The treasure is behind a door, if there are doors.
   const locked = new Set(shuffled(roomNumbers(count - 1), random).slice(0, doors))
   if (doors > 0 && !locked.has(count - 1)) {
     locked.delete(Math.max(...locked))
@@ -58,7 +55,7 @@ export const drawn = (count: number, doors: number, random: Stream): House => {
   while (placed.length < count) {
     const from = random.integer(placed.length)
     const direction = oneOf(directions, random)
-    const place = beside(placed[from], direction, width, width)
+    const place = neighbour(placed[from], direction, width, width)
     if (place === undefined || placed.includes(place)) continue
     const room = placed.length
     const lock = locked.has(room) ? (free.pop() ?? null) : null
@@ -123,34 +120,34 @@ export const make = ({ id, house, metadata = {} }: Task): TextEnv => {
 
   const go = (state: State, direction: Direction) => {
     const way = rooms[state.room].ways[direction]
-    if (way === undefined) return goesOn(state, `No way leads ${direction}.\n${seen(state)}`)
-    if (!isOpen(way.lock, state)) return goesOn(state, `The ${way.lock} door is locked.`)
+    if (way === undefined) return continues(state, `No way leads ${direction}.\n${seen(state)}`)
+    if (!isOpen(way.lock, state)) return continues(state, `The ${way.lock} door is locked.`)
     const next = { ...state, room: way.to }
-    return goesOn(next, seen(next))
+    return continues(next, seen(next))
   }
 
   const take = (state: State, colour: string) => {
-    if (state.held.includes(colour)) return goesOn(state, `You have the ${colour} key already.`)
-    if (keys[colour] !== state.room) return goesOn(state, `There is no ${colour} key here.`)
-    return goesOn({ ...state, held: [...state.held, colour] }, `You take the ${colour} key.`)
+    if (state.held.includes(colour)) return continues(state, `You have the ${colour} key already.`)
+    if (keys[colour] !== state.room) return continues(state, `There is no ${colour} key here.`)
+    return continues({ ...state, held: [...state.held, colour] }, `You take the ${colour} key.`)
   }
 
-  const unlock = (state: State, said: string | undefined) => {
+  const unlock = (state: State, named: string | undefined) => {
     const doors = directions
       .map((direction) => rooms[state.room].ways[direction]?.lock ?? null)
       .filter((lock) => lock !== null)
     const locked = doors.filter((lock) => !isOpen(lock, state))
-    const colour = said ?? (locked.length === 1 ? locked[0] : undefined)
+    const colour = named ?? (locked.length === 1 ? locked[0] : undefined)
     if (colour === undefined) {
-      return goesOn(
+      return continues(
         state,
         locked.length === 0 ? "There is no locked door here." : "Say which door: unlock the red door.",
       )
     }
-    if (!doors.includes(colour)) return goesOn(state, `There is no ${colour} door here.`)
-    if (isOpen(colour, state)) return goesOn(state, `The ${colour} door is open already.`)
-    if (!state.held.includes(colour)) return goesOn(state, `You don't have the ${colour} key.`)
-    return goesOn({ ...state, opened: [...state.opened, colour] }, `The ${colour} door is open now.`)
+    if (!doors.includes(colour)) return continues(state, `There is no ${colour} door here.`)
+    if (isOpen(colour, state)) return continues(state, `The ${colour} door is open already.`)
+    if (!state.held.includes(colour)) return continues(state, `You don't have the ${colour} key.`)
+    return continues({ ...state, opened: [...state.opened, colour] }, `The ${colour} door is open now.`)
   }
 
   return game<State>({
@@ -166,26 +163,28 @@ export const make = ({ id, house, metadata = {} }: Task): TextEnv => {
       const plain = plainOf(action)
       const direction = directionOf(plain)
       if (direction !== undefined) return go(state, direction)
-      if (/^(look|look around|l)$/.test(plain)) return goesOn(state, seen(state))
+      if (/^(look|look around|l)$/.test(plain)) return continues(state, seen(state))
       if (/^(inventory|i)$/.test(plain)) {
         const held = listed(state.held.map((colour) => `a ${colour} key`))
-        return goesOn(state, held === "" ? "You have nothing." : `You have ${held}.`)
+        return continues(state, held === "" ? "You have nothing." : `You have ${held}.`)
       }
       if (/^(?:take|get|pick up|grab) treasure$/.test(plain)) {
         return state.room === treasure
           ? ends(state, { score: 1, message: "You have the treasure." })
-          : goesOn(state, "There is no treasure here.")
+          : continues(state, "There is no treasure here.")
       }
       const key = /^(?:take|get|pick up|grab) (\w+) key$/.exec(plain)
       if (key !== null) return take(state, key[1])
       const door = /^(?:unlock|open)(?: (\w+))? door(?: with (?:\w+ )?key)?$/.exec(plain)
       if (door !== null) return unlock(state, door[1])
-      return goesOn(state, `That can't be done here. ${commands}`)
+      return continues(state, `That can't be done here. ${commands}`)
     },
   })
 }
 
-/** Actions that solve it: to every key in the order of the doors, through every door, to the treasure. */
+/**
+ * Returns actions that solve the house: to every key in the order of the doors, through every door, to the treasure.
+ */
 export const solution = ({ rooms, keys, treasure }: House): ReadonlyArray<string> => {
   const path = (from: number, to: number): ReadonlyArray<readonly [Direction, Way]> => {
     const search = (room: number, came: number): ReadonlyArray<readonly [Direction, Way]> | undefined => {
@@ -208,7 +207,7 @@ export const solution = ({ rooms, keys, treasure }: House): ReadonlyArray<string
     for (const [direction, { lock, to: there }] of path(here, to)) {
       if (lock !== null && !opened.has(lock)) {
         if (!held.has(lock)) {
-          // Back from the door to where its key is; then on from there.
+          // Walk from the door to its key, and continue from there.
           walk(keys[lock])
           actions.push(`take the ${lock} key`)
           held.add(lock)

@@ -1,5 +1,6 @@
 /**
- * A maze in words: one sees the ways that lead on from where one stands, and nothing beyond. A point at the exit.
+ * A maze in words: the agent sees the ways that lead on from its place, and nothing else. Reaching the exit gives 1
+ * point.
  *
  * @example
  * ```yaml
@@ -11,20 +12,20 @@ import { withDefault } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { ends, game, goesOn } from "./aloud.ts"
-import { beside, type Direction, directionOf, directions, listed, opposite } from "./directions.ts"
+import { ends, game, continues } from "./aloud.ts"
+import { neighbour, type Direction, directionOf, directions, listed, opposite } from "./directions.ts"
 import { levelFields, levels, shuffled } from "./levels.ts"
 
-/** Between any two places of a maze there is just one way. */
+/** A maze with exactly one path between any two places. */
 export interface Maze {
   readonly size: number
   readonly start: number
   readonly exit: number
-  /** Of each place. */
+  /** The ways from each place. */
   readonly ways: ReadonlyArray<ReadonlyArray<Direction>>
 }
 
-/** Walks into whatever is new, and goes back where there is nothing new; the exit is the place farthest from the start. */
+/** Walks to new places, and back where there are none; the exit is the place farthest from the start. */
 export const drawn = (size: number, random: Stream): Maze => {
   const ways: Array<Array<Direction>> = Array.from({ length: size * size }, () => [])
   const start = random.integer(size * size)
@@ -34,31 +35,31 @@ export const drawn = (size: number, random: Stream): Maze => {
   while (path.length > 0) {
     const here = path[path.length - 1]
     const on = shuffled(directions, random).find((direction) => {
-      const there = beside(here, direction, size, size)
-      return there !== undefined && !far.has(there)
+      const target = neighbour(here, direction, size, size)
+      return target !== undefined && !far.has(target)
     })
-    const there = on === undefined ? undefined : beside(here, on, size, size)
-    if (on === undefined || there === undefined) {
+    const target = on === undefined ? undefined : neighbour(here, on, size, size)
+    if (on === undefined || target === undefined) {
       path.pop()
       continue
     }
     ways[here].push(on)
-    ways[there].push(opposite[on])
-    far.set(there, path.length)
-    if (path.length > (far.get(exit) ?? 0)) exit = there
-    path.push(there)
+    ways[target].push(opposite[on])
+    far.set(target, path.length)
+    if (path.length > (far.get(exit) ?? 0)) exit = target
+    path.push(target)
   }
   return { size, start, exit, ways: ways.map((some) => directions.filter((direction) => some.includes(direction))) }
 }
 
-/** The shortest way from a place to the exit. */
+/** Returns the shortest way from a place to the exit. */
 export const wayOut = ({ size, ways, exit }: Maze, from: number): ReadonlyArray<Direction> => {
   const search = (place: number, came: Direction | null): ReadonlyArray<Direction> | undefined => {
     if (place === exit) return []
     for (const direction of ways[place]) {
-      const there = beside(place, direction, size, size)
-      if (direction === came || there === undefined) continue
-      const rest = search(there, opposite[direction])
+      const target = neighbour(place, direction, size, size)
+      if (direction === came || target === undefined) continue
+      const rest = search(target, opposite[direction])
       if (rest !== undefined) return [direction, ...rest]
     }
     return undefined
@@ -94,14 +95,14 @@ export const make = ({ id, maze, metadata = {} }: Task): TextEnv => {
     step: (state, action) => {
       const direction = directionOf(action)
       if (direction === undefined) {
-        return goesOn(state, `That is no way to go. Answer with ${directions.join(", ")}.\n${seen(state)}`)
+        return continues(state, `That is no way to go. Answer with ${directions.join(", ")}.\n${seen(state)}`)
       }
-      const there = beside(state.place, direction, size, size)
-      if (there === undefined || !ways[state.place].includes(direction)) {
-        return goesOn(state, `There is a wall in the ${direction}.\n${seen(state)}`)
+      const target = neighbour(state.place, direction, size, size)
+      if (target === undefined || !ways[state.place].includes(direction)) {
+        return continues(state, `There is a wall in the ${direction}.\n${seen(state)}`)
       }
-      const next: State = { place: there }
-      return there === exit ? ends(next, { score: 1, message: "You are out." }) : goesOn(next, seen(next))
+      const next: State = { place: target }
+      return target === exit ? ends(next, { score: 1, message: "You are out." }) : continues(next, seen(next))
     },
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Tic-tac-toe in words. `players` is the game of two; a data set's tasks are games against an opponent, in which one is
- * X or O by a draw. A point for winning, half a point for a draw.
+ * Tic-tac-toe in words. `players` is the game for two; a data set's tasks are games against an opponent, in which the
+ * agent's side is drawn. Winning gives 1 point, a draw half a point.
  *
  * @example
  * ```yaml
@@ -14,17 +14,17 @@ import { playOptimally, playRandomly, turned, wins } from "../../env/games/TicTa
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import { make as against, type Policy } from "../Against.ts"
 import { make, type MultiTextEnv } from "../MultiTextEnv.ts"
-import { isThought, told } from "./aloud.ts"
+import { isThought, neutral } from "./aloud.ts"
 import { levelFields, levels } from "./levels.ts"
 
 const marks = ["X", "O"] as const
 const letters = "abc"
 
 interface State {
-  /** Row by row from the top: 0 free, 1 of X, 2 of O. */
+  /** Row by row from the top: 0 is free, 1 is X, 2 is O. */
   readonly board: ReadonlyArray<number>
   readonly next: number
-  /** Said to who is to move: what came of a move that was none. */
+  /** A note to the player to move about an invalid move. */
   readonly note: string | null
 }
 
@@ -43,7 +43,7 @@ const draw = (board: ReadonlyArray<number>): string =>
     "  a b c",
   ].join("\n")
 
-/** The place that an action names by itself: `b2`, `B2.`, `play b2`; undefined where it names none, or several. */
+/** Returns the place that an action names: `b2`, `B2.`, `play b2`; undefined if it names none or several. */
 const placeOf = (action: string): number | undefined => {
   const named = new Set(Array.from(action.toLowerCase().matchAll(/\b([abc])([123])\b/g), ([place]) => place))
   if (named.size !== 1) return undefined
@@ -56,7 +56,7 @@ const free = (board: ReadonlyArray<number>): string =>
 
 const howTo = "Three in a row win: across, down or diagonally. Answer with a free place, such as b2."
 
-/** What a player sees; at the end, the last look at the board. */
+/** Returns the observation of a player; at the end, the final board. */
 const seenBy = (player: Mark, { board, next, note }: State): string => {
   const isFirst = board.filter((who) => who !== 0).length < 2
   const turn = marks[next] === player ? `Your move. Free: ${free(board)}` : `${marks[next]} is to move.`
@@ -81,10 +81,10 @@ const scene = (state: State) => {
   }
 }
 
-/** A move that changed nothing; the same player is to move again. */
+/** Leaves the board unchanged; the same player moves again. */
 const again = (state: State, note: string) => ({
   ...scene({ ...state, note }),
-  feedback: { [marks[state.next]]: told(note) },
+  feedback: { [marks[state.next]]: neutral(note) },
 })
 
 const moved = (state: State, place: number) => {
@@ -103,7 +103,7 @@ const moved = (state: State, place: number) => {
   }
 }
 
-/** The game of two, X and O; X begins. A move that is none changes nothing, and takes a step. */
+/** The game for two players, X and O; X begins. An invalid move changes nothing, but takes a step. */
 export const players: MultiTextEnv = make<State>({
   id: "tic_tac_toe",
   type: "tic_tac_toe",
@@ -120,7 +120,7 @@ export const players: MultiTextEnv = make<State>({
   },
 })
 
-/** The board that an observation shows, as who is to move sees it: 1 one's own, 2 the other's. */
+/** Reads the board of an observation, from the side of the player to move: 1 is its own, 2 the other's. */
 export const boardOf = (observation: string): ReadonlyArray<number> => {
   const rows = Array.from(observation.matchAll(/^[123] ([.XO]) ([.XO]) ([.XO])$/gm), ([, ...cells]) => cells).flat()
   const board = rows.map((cell) => [".", "X", "O"].indexOf(cell))
@@ -132,7 +132,7 @@ const playing =
   (observation, random) =>
     nameOf(choose(boardOf(observation), random))
 
-/** Takes any free place. */
+/** Takes a random free place. */
 export const random: Policy = playing(playRandomly)
 /** Never loses. */
 export const optimal: Policy = playing(playOptimally)

@@ -1,6 +1,6 @@
 /**
- * One of some things is thought of: questions that are answered with yes or no tell which, and naming it ends the game. A
- * point for the right one; a wrong name is a question spent.
+ * The agent must find out a secret thing by questions answered with yes or no. Naming the thing ends the game with 1
+ * point; a wrong name costs a question.
  *
  * @example
  * ```yaml
@@ -11,10 +11,10 @@ import { Schema } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { ends, game, goesOn } from "./aloud.ts"
+import { ends, game, continues } from "./aloud.ts"
 import { levelFields, levels, oneOf } from "./levels.ts"
 
-/** What can be asked about. */
+/** The attributes that questions can be about. */
 export const attributes = [
   "alive",
   "animal",
@@ -37,7 +37,7 @@ export const attributes = [
 ] as const
 export type Attribute = (typeof attributes)[number]
 
-/** Everything that holds of each thing; no two have the same. */
+/** The attributes of each thing; no two things have the same. */
 export const things: Readonly<Record<string, ReadonlyArray<Attribute>>> = {
   dog: ["alive", "animal", "legs", "fur", "swims", "pet"],
   cat: ["alive", "animal", "legs", "fur", "pet"],
@@ -84,7 +84,7 @@ const names = Object.keys(things)
 const wordsOf = (action: string): ReadonlyArray<string> =>
   Array.from(action.toLowerCase().matchAll(/\p{L}+/gu), ([word]) => word)
 
-/** The words, in any of the forms in which people ask: "Does it fly?" is about "flies". */
+/** Maps the words of questions to attributes: "Does it fly?" is about "flies". */
 const forms: Readonly<Record<string, Attribute>> = {
   ...Object.fromEntries(attributes.map((attribute) => [attribute, attribute])),
   living: "alive",
@@ -101,13 +101,13 @@ const forms: Readonly<Record<string, Attribute>> = {
   musical: "music",
 }
 
-const only = <A>(found: ReadonlyArray<A>): A | undefined => (new Set(found).size === 1 ? found[0] : undefined)
+const only = <A>(items: ReadonlyArray<A>): A | undefined => (new Set(items).size === 1 ? items[0] : undefined)
 
 export interface Task {
   readonly id: string
   /** One of `things`. */
   readonly thing: string
-  /** 20 unless given. */
+  /** Default: 20. */
   readonly questions?: number
   readonly metadata?: Readonly<Record<string, unknown>>
 }
@@ -123,11 +123,11 @@ export const make = ({ id, thing, questions = 20, metadata = {} }: Task): TextEn
     const count = questions - asked
     return count === 1 ? "1 question is left." : `${count} questions are left.`
   }
-  const spent = (state: State, said: string) => {
+  const spent = (state: State, reply: string) => {
     const next: State = { asked: state.asked + 1 }
     return next.asked === questions
-      ? ends(next, { score: 0, target: thing, message: `${said} No question is left. It was: ${thing}.` })
-      : goesOn(next, `${said}\n${left(next)}`)
+      ? ends(next, { score: 0, target: thing, message: `${reply} No question is left. It was: ${thing}.` })
+      : continues(next, `${reply}\n${left(next)}`)
   }
   return game<State>({
     id,
@@ -144,7 +144,7 @@ export const make = ({ id, thing, questions = 20, metadata = {} }: Task): TextEn
       if (named === thing) return ends(state, { score: 1, target: thing, message: `Yes, it is: ${thing}.` })
       if (named !== undefined) return spent(state, `No, it is not: ${named}.`)
       const about = only(words.filter((word) => Object.hasOwn(forms, word)).map((word) => forms[word]))
-      if (about === undefined) return goesOn(state, `${howTo} ${left(state)}`)
+      if (about === undefined) return continues(state, `${howTo} ${left(state)}`)
       return spent(state, `${about}: ${things[thing].includes(about) ? "yes" : "no"}.`)
     },
   })

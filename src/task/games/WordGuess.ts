@@ -1,6 +1,6 @@
 /**
- * A hidden word of five letters, and six guesses: after each one is told which letters stand right, and which are in the
- * word at another place. A point for the word.
+ * A hidden word of five letters, and six guesses. After each guess the agent learns which letters are right, and which
+ * are in the word at another place. Guessing the word gives 1 point.
  *
  * @example
  * ```yaml
@@ -11,11 +11,11 @@ import { Schema } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { ends, game, goesOn } from "./aloud.ts"
+import { ends, game, continues } from "./aloud.ts"
 import { levelFields, levels, oneOf } from "./levels.ts"
 import { fiveLetters } from "./words.ts"
 
-/** A mark for each letter of a guess: `+` stands right, `?` stands elsewhere in the word, `-` is not in it (any more). */
+/** Marks each letter of a guess: `+` is right, `?` is elsewhere in the word, `-` is not in it (or not again). */
 export const marksOf = (guess: string, word: string): string => {
   const left = Array.from(word).filter((letter, at) => guess[at] !== letter)
   return Array.from(guess, (letter, at) => {
@@ -27,7 +27,7 @@ export const marksOf = (guess: string, word: string): string => {
   }).join("")
 }
 
-/** The word that an action guesses: all of it, or the only one of five letters in it. */
+/** Returns the word that an action guesses: all of it, or the only word of five letters in it. */
 const guessOf = (action: string): string | undefined => {
   const words = Array.from(action.toLowerCase().matchAll(/\p{L}+/gu), ([word]) => word)
   const fitting = words.filter((word) => /^[a-z]{5}$/.test(word))
@@ -40,7 +40,7 @@ const guessOf = (action: string): string | undefined => {
 export interface Task {
   readonly id: string
   readonly word: string
-  /** 6 unless given. */
+  /** Default: 6. */
   readonly guesses?: number
   readonly metadata?: Readonly<Record<string, unknown>>
 }
@@ -60,7 +60,7 @@ export const make = ({ id, word, guesses = 6, metadata = {} }: Task): TextEnv =>
     id,
     type: "word_guess",
     metadata,
-    // Room for thinking aloud, and for guesses that are none.
+    // Leaves room for thoughts and invalid guesses.
     maxSteps: 3 * guesses,
     begin: () => ({
       state: { guessed: 0 },
@@ -69,14 +69,14 @@ export const make = ({ id, word, guesses = 6, metadata = {} }: Task): TextEnv =>
     step: (state, action) => {
       const guess = guessOf(action)
       if (guess === undefined) {
-        return goesOn(state, `Answer with one word of five letters, a to z, such as "crane". ${left(state)}`)
+        return continues(state, `Answer with one word of five letters, a to z, such as "crane". ${left(state)}`)
       }
       const next: State = { guessed: state.guessed + 1 }
       if (guess === word) return ends(next, { score: 1, target: word, message: `${word} is the word.` })
       if (next.guessed === guesses) {
         return ends(next, { score: 0, target: word, message: `No guess is left. The word was ${word}.` })
       }
-      return goesOn(next, `${guess} ${marksOf(guess, word)}\n${left(next)}`)
+      return continues(next, `${guess} ${marksOf(guess, word)}\n${left(next)}`)
     },
   })
 }

@@ -1,22 +1,22 @@
-/** Thinking aloud, which changes nothing in any game. */
+/** Lets agents think aloud in a game: a thought changes nothing. */
 import { type Feedback } from "../Feedback.ts"
 import { make, type TextEnv, type TextRules, type TextStep } from "../TextEnv.ts"
 
-/** `think: …` and `thought: …`, as agents that reason in their actions write. */
+/** Recognises `think: …` and `thought: …`, which agents write that reason in their actions. */
 export const isThought = (action: string): boolean => /^\s*(think|thought)\s*:/i.test(action)
 
-/** What is said where nothing was won or lost. */
-export const told = (message: string): Feedback => ({ score: 0, target: null, message })
+/** Makes feedback for a step that neither wins nor loses. */
+export const neutral = (message: string): Feedback => ({ score: 0, target: null, message })
 
-/** A step that the game goes on after. */
-export const goesOn = <State>(state: State, observation: string): TextStep & { readonly state: State } => ({
+/** Makes a step after which the game continues. */
+export const continues = <State>(state: State, observation: string): TextStep & { readonly state: State } => ({
   state,
   observation,
-  feedback: told(observation.split("\n")[0]),
+  feedback: neutral(observation.split("\n")[0]),
   terminated: false,
 })
 
-/** A step that the game ends with; the target is what was to be found, if there is such a thing. */
+/** Makes the last step of a game. The target is the right answer, if there is one. */
 export const ends = <State>(
   state: State,
   {
@@ -31,9 +31,9 @@ export const ends = <State>(
   terminated: true,
 })
 
-/** An env from its rules, in which one may think aloud: that takes a step, and changes nothing else. */
+/** Makes an env from its rules in which a thought takes a step and changes nothing else. */
 export const game = <State>(rules: TextRules<State>): TextEnv =>
   make({
     ...rules,
-    step: (state, action, random) => (isThought(action) ? goesOn(state, "OK.") : rules.step(state, action, random)),
+    step: (state, action, random) => (isThought(action) ? continues(state, "OK.") : rules.step(state, action, random)),
   })

@@ -1,11 +1,11 @@
-/** A week's calendar, and what can be asked of who keeps it. */
+/** A week's calendar, and requests to its keeper. */
 import type { Stream } from "../../rng/Rng.ts"
 import { oneOf, shuffled } from "./levels.ts"
 
 export const days = ["monday", "tuesday", "wednesday", "thursday", "friday"] as const
 export type Day = (typeof days)[number]
 
-/** The first and the last hour; nothing begins before the one, or ends after the other. */
+/** The first and the last hour, between which all events must lie. */
 export const opens = 9
 export const closes = 17
 
@@ -13,7 +13,7 @@ export interface Event {
   readonly id: number
   readonly title: string
   readonly day: Day
-  /** An hour of the day. */
+  /** The hour at which it starts. */
   readonly start: number
   readonly hours: number
 }
@@ -22,7 +22,7 @@ export type Calendar = ReadonlyArray<Event>
 
 type Slot = Pick<Event, "day" | "start" | "hours">
 
-/** Why something can't be at a time; undefined where it can. An event is not in its own way. */
+/** Returns why an event cannot be at a time; undefined if it can. The event `id` itself is ignored. */
 export const hindrance = (calendar: Calendar, { day, start, hours }: Slot, id?: number): string | undefined => {
   if (start < opens || start + hours > closes) return `events are between ${opens} and ${closes}`
   const other = calendar.find(
@@ -33,7 +33,7 @@ export const hindrance = (calendar: Calendar, { day, start, hours }: Slot, id?: 
     : `"${other.title}" (id ${other.id}) is there from ${other.start} to ${other.start + other.hours}`
 }
 
-/** The first hour of a day at which so many hours are free. */
+/** Returns the first hour of a day from which so many hours are free. */
 export const earliest = (calendar: Calendar, day: Day, hours: number, id?: number): number | undefined => {
   for (let start = opens; start + hours <= closes; start++) {
     if (hindrance(calendar, { day, start, hours }, id) === undefined) return start
@@ -46,16 +46,16 @@ export const nextId = (calendar: Calendar): number => Math.max(0, ...calendar.ma
 const titles = ["dentist", "review", "lunch with Mia", "haircut", "choir", "interview", "planning", "call with Omar"]
 const newTitles = ["piano lesson", "workshop", "check-up", "walk with Lea", "reading hour", "rehearsal"]
 
-/** A call that is part of doing what is asked. */
-export interface Deed {
+/** A call that fulfils a part of the requests. */
+export interface Call {
   readonly name: "add_event" | "move_event" | "cancel_event"
   readonly arguments: Readonly<Record<string, string | number>>
 }
 
-/** Something asked, what does it, and the calendar after that. */
-interface Asked {
+/** A request, the call that fulfils it, and the calendar after that. */
+interface Request {
   readonly request: string
-  readonly deed: Deed
+  readonly call: Call
   readonly after: Calendar
 }
 
@@ -63,8 +63,8 @@ const named = (day: string): string => `${day[0].toUpperCase()}${day.slice(1)}`
 
 const hoursOf = (hours: number): string => (hours === 1 ? "one hour" : `${hours} hours`)
 
-/** One thing that can be asked of a calendar; undefined where what was drawn can't be done. */
-const drawnRequest = (calendar: Calendar, random: Stream): Asked | undefined => {
+/** Draws a request; undefined if the drawn one cannot be fulfilled. */
+const drawnRequest = (calendar: Calendar, random: Stream): Request | undefined => {
   const event = oneOf(calendar, random)
   const day = oneOf(days, random)
   switch (random.integer(3)) {
@@ -72,7 +72,7 @@ const drawnRequest = (calendar: Calendar, random: Stream): Asked | undefined => 
       const { id } = event
       return {
         request: `Cancel "${event.title}".`,
-        deed: { name: "cancel_event", arguments: { id } },
+        call: { name: "cancel_event", arguments: { id } },
         after: calendar.filter((other) => other.id !== id),
       }
     }
@@ -82,7 +82,7 @@ const drawnRequest = (calendar: Calendar, random: Stream): Asked | undefined => 
       if (start === undefined || day === event.day) return undefined
       return {
         request: `Move "${title}" to ${named(day)}, as early as it fits.`,
-        deed: { name: "move_event", arguments: { id, day, start } },
+        call: { name: "move_event", arguments: { id, day, start } },
         after: calendar.map((other) => (other.id === id ? { ...other, day, start } : other)),
       }
     }
@@ -93,18 +93,18 @@ const drawnRequest = (calendar: Calendar, random: Stream): Asked | undefined => 
       if (start === undefined || title === undefined) return undefined
       return {
         request: `Add "${title}" of ${hoursOf(hours)} on ${named(day)}, as early as it fits.`,
-        deed: { name: "add_event", arguments: { title, day, start, hours } },
+        call: { name: "add_event", arguments: { title, day, start, hours } },
         after: [...calendar, { id: nextId(calendar), title, day, start, hours }],
       }
     }
   }
 }
 
-/** A calendar, what is asked, and what does it, in order. */
+/** A calendar, requests, and the calls that fulfil them in order. */
 export interface Plan {
   readonly before: Calendar
   readonly requests: ReadonlyArray<string>
-  readonly deeds: ReadonlyArray<Deed>
+  readonly calls: ReadonlyArray<Call>
   readonly after: Calendar
 }
 
@@ -122,9 +122,9 @@ export const drawn = (events: number, requests: number, random: Stream): Plan =>
       break
     }
   }
-  let asked: Array<Asked> = []
+  let asked: Array<Request> = []
   let calendar: Calendar = before
-  // What takes back all that was asked before would be done by doing nothing.
+  // Requests that cancel each other would be fulfilled by doing nothing.
   while (differences(before, calendar).length === 0) {
     asked = []
     calendar = before
@@ -138,17 +138,17 @@ export const drawn = (events: number, requests: number, random: Stream): Plan =>
   return {
     before,
     requests: asked.map(({ request }) => request),
-    deeds: asked.map(({ deed }) => deed),
+    calls: asked.map(({ call }) => call),
     after: calendar,
   }
 }
 
-/** How many titles there are. */
+/** The number of titles. */
 export const mostEvents = titles.length
-/** More can't be added, and an event must be left to ask about. */
+/** No more events can be added, and one must be left to ask about. */
 export const mostRequests = 5
 
-/** The lines in which two calendars differ: what should be there and isn't, and the other way round. */
+/** Lists the differences between two calendars: missing events and wrong ones. */
 export const differences = (is: Calendar, should: Calendar): ReadonlyArray<string> => {
   const line = ({ title, day, start, hours }: Event): string =>
     `"${title}" on ${named(day)} from ${start} to ${start + hours}`

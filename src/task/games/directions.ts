@@ -1,18 +1,18 @@
-/** Four ways to go on a field whose places are numbered row by row. */
+/** Four directions on a field whose places are numbered row by row. */
 export const directions = ["north", "east", "south", "west"] as const
 export type Direction = (typeof directions)[number]
 
 const short: Readonly<Record<string, Direction>> = { n: "north", e: "east", s: "south", w: "west" }
 
-/** The way that an action names: `north`, `go north`, `Move north.`, `n`. */
+/** Returns the direction that an action names: `north`, `go north`, `Move north.`, `n`. */
 export const directionOf = (action: string): Direction | undefined => {
   const plain = action.trim().toLowerCase().replace(/[.!]$/, "")
   const named = /^(?:(?:go|walk|move|head)\s+(?:to\s+the\s+)?)?(north|east|south|west|[nesw])$/.exec(plain)?.[1]
   return named === undefined ? undefined : (short[named] ?? directions.find((direction) => direction === named))
 }
 
-/** The place that lies there; undefined beyond the field. */
-export const beside = (place: number, direction: Direction, width: number, height: number): number | undefined => {
+/** Returns the neighbouring place; undefined outside the field. */
+export const neighbour = (place: number, direction: Direction, width: number, height: number): number | undefined => {
   const column = place % width
   const row = Math.floor(place / width)
   switch (direction) {
@@ -34,6 +34,6 @@ export const opposite: Readonly<Record<Direction, Direction>> = {
   west: "east",
 }
 
-/** "a", "a and b", "a, b and c" */
+/** Joins names: "a", "a and b", "a, b and c". */
 export const listed = (names: ReadonlyArray<string>): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`

@@ -1,6 +1,6 @@
 /**
- * Games as data sets: `num_tasks` tasks of a kind, each drawn from its own address, so that task 7 of a seed is the same one
- * however many there are.
+ * Games as data sets of `num_tasks` tasks. Each task is drawn from its own random stream, so task 7 of a seed is the
+ * same whatever their number.
  */
 import { Effect } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
@@ -11,7 +11,7 @@ import { DatasetError, ordered, type Order, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** The keys of every game; `seed` is that of the tasks, and of their order if they are shuffled. */
+/** The config keys of every game. `seed` seeds the tasks, and their order if they are shuffled. */
 export const levelFields = {
   /** The number of tasks. */
   numTasks: withDefault(positiveInt, 100),
@@ -24,7 +24,7 @@ export interface Levels extends Order {
   readonly verbose: boolean
 }
 
-/** The tasks of a game: `task` is given the place, an id, and the chance that the task is drawn with. */
+/** Makes the tasks of a game. `task` receives the index, an id, and the random stream of the task. */
 export const levels = (
   config: Levels,
   task: (index: number, id: string, random: Stream) => TextEnv,
@@ -42,9 +42,9 @@ export const levels = (
     return ordered({ name: type, size: numTasks, digest, at }, orderOf(config))
   })
 
-/** One of a list. */
+/** Draws an item of a list. */
 export const oneOf = <A>(list: ReadonlyArray<A>, random: Stream): A => list[random.integer(list.length)]
 
-/** The list in another order. */
+/** Returns the list in a random order. */
 export const shuffled = <A>(list: ReadonlyArray<A>, random: Stream): ReadonlyArray<A> =>
   Array.from(random.permutation(new Int32Array(list.length)), (index) => list[index])

@@ -16,7 +16,7 @@ const before: Calendar = [
 const plan: Plan = {
   before,
   requests: ['Cancel "choir".', 'Move "review" to Monday, as early as it fits.'],
-  deeds: [
+  calls: [
     { name: "cancel_event", arguments: { id: 2 } },
     { name: "move_event", arguments: { id: 3, day: "monday", start: 11 } },
   ],
@@ -115,15 +115,15 @@ describe("a calendar", () => {
     assert.deepStrictEqual(differences([...before, before[1]], before), ['too much: "choir" on Monday from 12 to 13'])
   })
 
-  it.effect("is kept by the deeds of its plan, whatever is drawn", () =>
+  it.effect("is kept by the calls of its plan, whatever is drawn", () =>
     Effect.gen(function* () {
       for (let seed = 0; seed < 1000; seed++) {
         const own = drawn(6 + (seed % 3), 1 + (seed % 5), stream(seed))
         assert.isTrue(own.before.every((event) => hindrance(own.before, event, event.id) === undefined))
         assert.isNotEmpty(differences(own.before, own.after), `${seed}`)
         const { observation, call, step } = yield* CalendarTask.make({ id: "c", plan: own }).begin(stream(1))
-        for (const deed of own.deeds) {
-          const done = yield* call({ id: "1", name: deed.name, arguments: JSON.stringify(deed.arguments) })
+        for (const one of own.calls) {
+          const done = yield* call({ id: "1", name: one.name, arguments: JSON.stringify(one.arguments) })
           assert.isUndefined(done.isError, done.content)
         }
         const { feedback } = yield* step("done")
@@ -140,10 +140,10 @@ describe("a calendar", () => {
     }).pipe(
       Effect.provide(
         Scripted.layer(({ messages }) => {
-          const deed = plan.deeds[messages.filter(({ role }) => role === "tool").length]
-          return deed === undefined
+          const call = plan.calls[messages.filter(({ role }) => role === "tool").length]
+          return call === undefined
             ? "done"
-            : { toolCalls: [{ id: deed.name, name: deed.name, arguments: JSON.stringify(deed.arguments) }] }
+            : { toolCalls: [{ id: call.name, name: call.name, arguments: JSON.stringify(call.arguments) }] }
         }),
       ),
     ),

@@ -122,7 +122,7 @@ describe("tic-tac-toe against an opponent", () => {
     Effect.gen(function* () {
       const stubborn = against(() => "nowhere", "O")
       const error = yield* Effect.flip(stubborn.begin(stream(1)))
-      assert.include(error.message, "the others moved 1000 times, to no end")
+      assert.include(error.message, "the others moved 1000 times without ending their turns")
     }),
   )
 })

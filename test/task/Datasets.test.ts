@@ -193,7 +193,7 @@ describe("a data set of a config", () => {
         ],
         [
           { hf_dataset: "open/math", hf_subset: "main", split: "test" },
-          `conf.yaml: hf_dataset: "open/math" is on a hub, which is not read from here; save it as a file with a JSON object a line with "question" and "answer", and give that: dataset_path: open-math-main-test.jsonl`,
+          `conf.yaml: hf_dataset: "open/math" is on a hub, which is not read from here; save it as a file with one JSON object per line, with "question" and "answer", and give that: dataset_path: open-math-main-test.jsonl`,
         ],
         [
           { items: [item, { Question: "?", answer: "!" }] },

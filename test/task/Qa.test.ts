@@ -173,8 +173,8 @@ describe("questions", () => {
           { qestion: "?", answer: 2 },
           `expected a field "question", found "qestion", "answer"; did you mean "qestion"? (set input_field to choose another)`,
         ],
-        [{ question: "?" }, `expected a field "answer", found "question" (target_field says which)`],
-        [{}, `expected a field "question", found none (input_field says which)`],
+        [{ question: "?" }, `expected a field "answer", found "question" (set target_field to choose another)`],
+        [{}, `expected a field "question", found none (set input_field to choose another)`],
         [{ question: " ", answer: 2 }, `"question": expected text, found an empty one`],
         [
           { question: { a: 1 }, answer: 2 },

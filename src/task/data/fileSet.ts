@@ -110,7 +110,7 @@ export const open = (
       return yield* ConfigError.at(
         from,
         "hfDataset",
-        `"${hfDataset}" is on a hub, which is not read from here; save it as a file with a JSON object a line with ${fields}, and give that: dataset_path: ${file}`,
+        `"${hfDataset}" is on a hub, which is not read from here; save it as a file with one JSON object per line, with ${fields}, and give that: dataset_path: ${file}`,
       )
     }
     const records =

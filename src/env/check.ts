@@ -43,7 +43,7 @@ export interface Fault {
   readonly message: string
 }
 
-export interface Options {
+interface Options {
   readonly seed?: number
   /** 3 unless given. */
   readonly episodes?: number

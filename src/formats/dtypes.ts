@@ -28,7 +28,7 @@ export const dtypes = [
 ] as const
 export type Dtype = (typeof dtypes)[number]
 
-export interface Codec {
+interface Codec {
   /** Bytes per number. */
   readonly width: number
   /** Copies the numbers. Throws a RangeError if one cannot be held exactly. */

@@ -13,6 +13,7 @@
  * ```
  */
 import { Schema } from "effect"
+import { joined } from "../config/bytes.ts"
 import { messageOf } from "../config/text.ts"
 import { codecs, type Dtype, dtypeOf, dtypes, elements, type TensorArray } from "./dtypes.ts"
 import { repeatedKey } from "./repeatedKey.ts"
@@ -63,16 +64,8 @@ export const byteLength = (tensor: TensorEntry): number => tensor.data.length * 
  * Encodes tensors in the order of the reference implementation: wide number types first, so that all tensors are
  * aligned, then by name. The same tensors give the same bytes, in whatever order. Throws a `SafetensorsError`.
  */
-export const encode = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Uint8Array => {
-  const parts = [...encodeParts(tensors, metadata)]
-  const bytes = new Uint8Array(parts.reduce((size, part) => size + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    bytes.set(part, at)
-    at += part.length
-  }
-  return bytes
-}
+export const encode = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Uint8Array =>
+  joined([...encodeParts(tensors, metadata)])
 
 /**
  * Encodes in parts, for tensors too large to hold twice: the header, then the memory of each tensor, which must not

@@ -7,7 +7,7 @@ import { EnvError } from "../env/EnvError.ts"
 export type OrEffect<A> = A | Effect.Effect<A, EnvError>
 
 /** Makes the errors of an env that breaks its rules. */
-export interface Guard {
+interface Guard {
   readonly wrong: (step: number, message: string, stack?: string) => EnvError
   /** Runs an author's function. An exception in it or in its Effect is an `EnvError` that says where. */
   readonly run: <A>(step: number, where: string, run: () => OrEffect<A>) => Effect.Effect<A, EnvError>

@@ -184,7 +184,7 @@ describe("questions", () => {
         [{ question: "?", answer: [] }, `"answer": expected text, a number or a list of such, found []`],
         [
           [1],
-          `expected a JSON object on one line, found "[1]"; of one array, "jq -c '.[]'" makes a line for each item`,
+          `expected a JSON object on one line, found "[1]"; "jq -c '.[]'" writes each item of an array on its own line`,
         ],
       ]
       for (const [record, message] of rows) assert.strictEqual(yield* wrong(record), `a.jsonl:3: ${message}`)

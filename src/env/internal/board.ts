@@ -37,7 +37,7 @@ export interface BoardGame {
 }
 
 /** The meaning of a plane and how it is drawn. Later planes are drawn on top; a plane without a letter isn't drawn. */
-export interface Plane {
+interface Plane {
   readonly name: string
   readonly letter: string
   readonly colour: string

@@ -2,6 +2,15 @@ import type { Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
 import { copyFrom, type Kernel } from "./episodes.ts"
 
+/** The result of one step of a classic env as plain numbers, in the documented order of its state and observation. */
+export interface Moved {
+  readonly state: ReadonlyArray<number>
+  /** Rounded to float32. */
+  readonly observation: ReadonlyArray<number>
+  readonly reward: number
+  readonly terminated: boolean
+}
+
 /**
  * Saves, loads and draws states held in named float64 columns. The state's own numbers come first, in their order;
  * other columns follow.

@@ -6,7 +6,7 @@ import { constants, scene } from "./scene.ts"
  * `look` is the text of a function from a state to `{ pieces: [[kind, row, column, detail?], …], note, floor? }`. Later
  * pieces are drawn on top. The kinds are those of `pieces` below.
  */
-export interface Board {
+interface Board {
   readonly id: string
   readonly rows: number
   readonly columns: number

@@ -16,7 +16,7 @@ export const classic = (esm: string): string => {
   return `var { ${list} } = ${expression(esm, exports)}\n`
 }
 
-export interface Changes {
+interface Changes {
   /** A JavaScript expression of `state` for the state to draw. */
   readonly state?: string
   /** A JavaScript expression of `action` for the action to show. */

@@ -13,15 +13,15 @@ import { refusedOpcodes } from "./pickleOpcodes.ts"
 import { refuse } from "./TorchError.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-export type Value = null | boolean | number | bigint | string | List | Tuple | Dict | Global | Storage | TensorView
-export type Key = null | boolean | number | bigint | string
+type Value = null | boolean | number | bigint | string | List | Tuple | Dict | Global | Storage | TensorView
+type Key = null | boolean | number | bigint | string
 
-export interface List {
+interface List {
   readonly _tag: "List"
   readonly items: Array<Value>
 }
 
-export interface Tuple {
+interface Tuple {
   readonly _tag: "Tuple"
   readonly items: ReadonlyArray<Value>
 }
@@ -39,7 +39,7 @@ interface Global {
 }
 
 /** Numbers stored in a file of their own in the archive. */
-export interface Storage {
+interface Storage {
   readonly _tag: "Storage"
   readonly dtype: Dtype
   readonly key: string

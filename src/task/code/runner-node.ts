@@ -10,7 +10,7 @@ import { messageOf } from "../../config/text.ts"
 import { Answer, CodeRunner, CodeRunnerError, judge, type Outcome, type Work } from "./CodeRunner.ts"
 import { guest, lockDown } from "./guest-node.ts"
 
-export interface Options {
+interface Options {
   /** The time for all tests of a program together, from when it is ready. Default: 5000. */
   readonly timeoutMs?: number
   /** The memory of a program, in addition to what Node itself needs. Default: 128. */

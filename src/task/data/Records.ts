@@ -15,7 +15,7 @@ import { pages } from "./pages.ts"
 import { RecordScanner } from "./RecordScanner.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-export interface Records {
+interface Records {
   /** The name of the file as in the config. */
   readonly name: string
   readonly size: number
@@ -26,7 +26,7 @@ export interface Records {
 }
 
 /** Returns the problem with a record, if there is one. */
-export type Check = (fields: Plain, index: number) => string | undefined
+type Check = (fields: Plain, index: number) => string | undefined
 
 type Form = { readonly _tag: "Jsonl" } | { readonly _tag: "Csv"; readonly separator: string }
 

@@ -50,7 +50,7 @@ export const recordFields = (defaults: {
   ...orderFields,
 })
 
-export interface RecordConfig extends FieldNames {
+interface RecordConfig extends FieldNames {
   readonly type: string
   readonly datasetPath: string | null
   readonly items: ReadonlyArray<Plain> | null
@@ -65,7 +65,7 @@ export interface RecordConfig extends FieldNames {
 }
 
 /** Makes the task of a record, or returns the problem with it. On opening, it runs once for every record, in order. */
-export type TaskOf = (fields: Plain, index: number) => TextEnv | string
+type TaskOf = (fields: Plain, index: number) => TextEnv | string
 
 /** Returns the template of a config; by default, the question itself. */
 export const templateOf = (config: RecordConfig, { from }: OpenContext) => {

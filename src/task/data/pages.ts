@@ -6,7 +6,7 @@ const pageBytes = 16 * 1024
 /** Keeps at most 8 MiB of a file. */
 const mostPages = 512
 
-export type ReadRange = (start: number, end: number) => Effect.Effect<Uint8Array, PlatformError.PlatformError>
+type ReadRange = (start: number, end: number) => Effect.Effect<Uint8Array, PlatformError.PlatformError>
 
 /** Returns fewer bytes than requested at the end of the file. */
 export const pages = (fs: FileSystem.FileSystem, path: string): ReadRange => {

@@ -3,7 +3,7 @@ import type { Stream } from "../../rng/Rng.ts"
 import { oneOf, shuffled } from "./levels.ts"
 
 export const days = ["monday", "tuesday", "wednesday", "thursday", "friday"] as const
-export type Day = (typeof days)[number]
+type Day = (typeof days)[number]
 
 /** The first and the last hour, between which all events must lie. */
 export const opens = 9
@@ -34,7 +34,7 @@ export const hindrance = (calendar: Calendar, { day, start, hours }: Slot, id?: 
 }
 
 /** Returns the first hour of a day from which so many hours are free. */
-export const earliest = (calendar: Calendar, day: Day, hours: number, id?: number): number | undefined => {
+const earliest = (calendar: Calendar, day: Day, hours: number, id?: number): number | undefined => {
   for (let start = opens; start + hours <= closes; start++) {
     if (hindrance(calendar, { day, start, hours }, id) === undefined) return start
   }
@@ -47,7 +47,7 @@ const titles = ["dentist", "review", "lunch with Mia", "haircut", "choir", "inte
 const newTitles = ["piano lesson", "workshop", "check-up", "walk with Lea", "reading hour", "rehearsal"]
 
 /** A call that fulfils a part of the requests. */
-export interface Call {
+interface Call {
   readonly name: "add_event" | "move_event" | "cancel_event"
   readonly arguments: Readonly<Record<string, string | number>>
 }

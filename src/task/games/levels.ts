@@ -18,7 +18,7 @@ export const levelFields = {
   ...orderFields,
 }
 
-export interface Levels extends Order {
+interface Levels extends Order {
   readonly type: string
   readonly numTasks: number
   readonly verbose: boolean

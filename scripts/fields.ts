@@ -26,7 +26,7 @@ export const fieldsOf = (file: string, name: string): Fields => {
   if (body === undefined) return importedFields(file, text, name)
   const fields = new Map<string, Field>()
   const entry =
-    /^ {2}\.\.\.(\w+),$|(?:^ {2}\/\*\*\s+(?:\* )?((?:(?!\*\/)[^])*?)\s+\*\/\n)?^ {2}(\w+): ([^]*?),(?=\n {2}\S|$(?![^]))/gm
+    /^ {2}\.\.\.([\w.]+),$|(?:^ {2}\/\*\*\s+(?:\* )?((?:(?!\*\/)[^])*?)\s+\*\/\n)?^ {2}(\w+): ([^]*?),(?=\n {2}\S|$(?![^]))/gm
   for (const [, spread, comment, key, expression] of `${body}\n`.trimEnd().matchAll(entry)) {
     if (spread !== undefined) for (const [inherited, field] of fieldsOf(file, spread)) fields.set(inherited, field)
     else
@@ -51,7 +51,7 @@ export const groupsOf = (file: string, name: string): ReadonlyArray<Group> => {
     const [, whole] = new RegExp(`\\bconst ${name} = Schema\\.Struct\\((\\w+)\\)`).exec(text) ?? []
     return whole === undefined ? [] : [groupAt(file, whole)]
   }
-  return [...body.matchAll(/^ {2}\.\.\.(\w+),$/gm)].map(([, spread]) => groupAt(file, spread))
+  return [...body.matchAll(/^ {2}\.\.\.([\w.]+),$/gm)].map(([, spread]) => groupAt(file, spread))
 }
 
 /** Finds where a group is declared: in this file, in a file that it imports, or as the rest of another group. */
@@ -63,18 +63,27 @@ const groupAt = (file: string, name: string): Group => {
     return { ...groupAt(file, whole), without }
   }
   if (new RegExp(`\\bconst ${name} = `).test(text)) return { name, file, without: [] }
-  const from = importOf(text, name)
-  if (from === undefined) throw new Error(`${file}: ${name} is neither declared nor imported`)
-  return groupAt(join(dirname(file), from), name)
+  const imported = importOf(text, name)
+  if (imported === undefined) throw new Error(`${file}: ${name} is neither declared nor imported`)
+  const [from, member] = imported
+  return groupAt(join(dirname(file), from), member)
 }
 
-const importOf = (text: string, name: string): string | undefined =>
-  new RegExp(`import (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from "(\\.[^"]+)"`).exec(text)?.[1]
+/** Finds where a name comes from: `Learner.actorCriticFields` from an imported namespace, others by name. */
+const importOf = (text: string, name: string): readonly [from: string, name: string] | undefined => {
+  const [namespace, member] = name.split(".")
+  const from =
+    member === undefined
+      ? new RegExp(`(?:import|export) (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from "(\\.[^"]+)"`).exec(text)?.[1]
+      : new RegExp(`import \\* as ${namespace} from "(\\.[^"]+)"`).exec(text)?.[1]
+  return from === undefined ? undefined : [from, member ?? name]
+}
 
 const importedFields = (file: string, text: string, name: string): Fields => {
-  const from = importOf(text, name)
-  if (from === undefined) throw new Error(`${file}: there are no fields called ${name}`)
-  return fieldsOf(join(dirname(file), from), name)
+  const imported = importOf(text, name)
+  if (imported === undefined) throw new Error(`${file}: there are no fields called ${name}`)
+  const [from, member] = imported
+  return fieldsOf(join(dirname(file), from), member)
 }
 
 export const meaningsOfFields = (fields: Fields): Meanings =>

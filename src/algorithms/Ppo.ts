@@ -1,19 +1,14 @@
 import { Effect, Schema } from "effect"
-import { fraction, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { add, lessEqual, mean, mul, sub } from "../graph/ops.ts"
-import { adam } from "../graph/optimisers.ts"
-import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import type { Batch } from "../learner/Batch.ts"
-import { build } from "../learner/build.ts"
-import type { Loss } from "../learner/Loss.ts"
-import { type ColumnsOf, experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
-import { actorCriticFields, learningRateOf, resolved } from "../learner/rollout/fields.ts"
-import { type Minibatch, type Phase, rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
-import { withMemory } from "../learner/rollout/withMemory.ts"
-import * as Losses from "../losses/policyGradient.ts"
-import { actorCritic, type ActorCriticKept, type Evaluation } from "../model/ActorCritic.ts"
-import type { Planning } from "../model/valueIteration.ts"
+import * as Fields from "../config/fields.ts"
+import * as Graph from "../graph/ops.ts"
+import * as Optimisers from "../graph/optimisers.ts"
+import * as Algorithm from "../learner/Algorithm.ts"
+import * as Learner from "../learner/Learner.ts"
+import * as Losses from "../losses/Losses.ts"
+import * as Model from "../model/Model.ts"
 import type { PpoOptions } from "./options/Ppo.ts"
+
+const { add, lessEqual, mean, mul, sub } = Graph
 
 /**
  * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in practice
@@ -33,30 +28,30 @@ import type { PpoOptions } from "./options/Ppo.ts"
 // --- Config ---
 
 export const ppoFields = {
-  ...actorCriticFields,
+  ...Learner.actorCriticFields,
   /** The learning rate of Adam. */
-  learningRate: withDefault(positive, 2.5e-4),
+  learningRate: Fields.withDefault(Fields.positive, 2.5e-4),
   /** The number of env steps that each env takes between two updates. */
-  nsteps: withDefault(positiveInt, 128),
+  nsteps: Fields.withDefault(Fields.positiveInt, 128),
   /** The number of passes over each rollout. */
-  epochs: withDefault(positiveInt, 4),
+  epochs: Fields.withDefault(Fields.positiveInt, 4),
   /** The number of minibatches that a rollout is shuffled into, in each pass. */
-  minibatches: withDefault(positiveInt, 4),
+  minibatches: Fields.withDefault(Fields.positiveInt, 4),
   /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
-  lambda: withDefault(fraction, 0.95),
+  lambda: Fields.withDefault(Fields.fraction, 0.95),
   /** The clip range: the probability ratio is clipped to 1 ± this. */
-  clip: withDefault(positive, 0.2),
+  clip: Fields.withDefault(Fields.positive, 0.2),
   /** Clips the change of the value by the same bound. */
-  clipValue: withDefault(Schema.Boolean, true),
+  clipValue: Fields.withDefault(Schema.Boolean, true),
   /** Normalises the advantages of each minibatch to mean 0 and standard deviation 1. */
-  normalizeAdvantages: withDefault(Schema.Boolean, true),
+  normalizeAdvantages: Fields.withDefault(Schema.Boolean, true),
   /**
    * The KL limit: an update ends at the first minibatch whose approximate KL divergence exceeds 1.5 times this. null
    * sets no limit.
    */
-  targetKl: withDefault(Schema.NullOr(positive), null),
+  targetKl: Fields.withDefault(Schema.NullOr(Fields.positive), null),
   /** The constant that keeps Adam from dividing by zero. */
-  adamEpsilon: withDefault(positive, 1e-5),
+  adamEpsilon: Fields.withDefault(Fields.positive, 1e-5),
 }
 export const PpoConfig = Schema.Struct(ppoFields)
 export type PpoConfig = typeof PpoConfig.Type
@@ -65,21 +60,21 @@ export type PpoConfig = typeof PpoConfig.Type
 
 export const ppoLearner = Effect.fnUntraced(function* (
   name: string,
-  settings: PpoConfig & { readonly planning?: Planning },
-  task: Task,
+  settings: PpoConfig & { readonly planning?: Model.Planning },
+  task: Algorithm.Task,
 ) {
-  const config = resolved(settings)
-  const network = yield* build(() => actorCritic({ ...task, ...config }))
-  const rollout = experience({
+  const config = Learner.resolved(settings)
+  const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
+  const rollout = Learner.experience({
     name,
     task,
     actor: network,
     steps: config.nsteps,
     noiseRepeat: config.noiseRepeat,
-    returns: generalisedAdvantages(config),
+    returns: Learner.generalisedAdvantages(config),
   })
-  return yield* rolloutLearner(withMemory(rollout, config.sequence), {
-    learningRate: learningRateOf(config),
+  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, config.sequence), {
+    learningRate: Learner.learningRateOf(config),
     phases: [
       ppoPhase(config, ({ batch, weights, recall }) =>
         ppoLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
@@ -89,14 +84,14 @@ export const ppoLearner = Effect.fnUntraced(function* (
 })
 
 /** What the loss reads of each row. */
-export type PpoBatch = Batch<ColumnsOf<ActorCriticKept>>
+export type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 /** L = L_clip − c_e H + c_v ½ L_value, over one minibatch. */
 export const ppoLoss = (
   config: PpoConfig,
   batch: PpoBatch,
-  evaluation: Pick<Evaluation, "distribution" | "value">,
-): Loss => {
+  evaluation: Pick<Model.Evaluation, "distribution" | "value">,
+): Learner.Loss => {
   const { loss, metrics, continueWhile } = ppoPolicyLoss(config, batch, evaluation)
   const errors = { v_t: evaluation.value, target_t: batch.targets }
   const squaredError = config.clipValue
@@ -114,8 +109,8 @@ export const ppoLoss = (
 export const ppoPolicyLoss = (
   config: Pick<PpoConfig, "clip" | "normalizeAdvantages" | "entropyCoefficient" | "targetKl">,
   batch: PpoBatch,
-  { distribution }: Pick<Evaluation, "distribution">,
-): Loss => {
+  { distribution }: Pick<Model.Evaluation, "distribution">,
+): Learner.Loss => {
   const { actions, logProbs, advantages } = batch
   const advantage_t = config.normalizeAdvantages ? Losses.standardised(advantages) : advantages
   const ratios = Losses.importanceRatio({
@@ -139,13 +134,16 @@ export const ppoPolicyLoss = (
 }
 
 /** Several epochs of shuffled minibatches, with Adam. */
-export const ppoPhase = <C>(config: PpoConfig, loss: (minibatch: Minibatch<C>) => Loss): Phase<C> => ({
+export const ppoPhase = <C>(
+  config: PpoConfig,
+  loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,
+): Learner.Phase<C> => ({
   name: "update",
   epochs: config.epochs,
   minibatches: config.minibatches,
   maxGradNorm: config.maxGradNorm,
   loss,
-  optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
+  optimiser: ({ size, learningRate }) => Optimisers.adam({ size, learningRate, epsilon: config.adamEpsilon }),
 })
 
 /**
@@ -156,7 +154,7 @@ export const ppoPhase = <C>(config: PpoConfig, loss: (minibatch: Minibatch<C>) =
  * Train.run({ env: CartPole.env, algorithm: Ppo.make({ learningRate: 1e-3 }), totalSteps: 100_000 })
  * ```
  */
-export const make: (options?: PpoOptions) => Algorithm = define({
+export const make: (options?: PpoOptions) => Algorithm.Algorithm = Algorithm.define({
   name: "ppo",
   config: PpoConfig,
   setup: (config, task) => ppoLearner("ppo", config, task),

@@ -1,0 +1,86 @@
+/**
+ * What algorithms are made of. An on-policy algorithm describes an `experience` and gives it to `rolloutLearner` with its
+ * losses; an off-policy one describes a `replayExperience` and gives it to `replayLearner` with its update. Features are
+ * combinators: `withMemory`, `withTarget`, `withBonus`, `withAuxiliary`; `withTargets`, `withPriorities`.
+ *
+ * `src/algorithms/A2c.ts` is a complete algorithm of 100 lines, and runs in a project of yours as it is, with its imports
+ * taken from `effect-rl`.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Algorithm, Learner, Losses, Model, Optimisers, Schedules } from "effect-rl"
+ *
+ * const reinforce = Effect.fnUntraced(function* (config: { readonly learningRate: number }, task: Algorithm.Task) {
+ *   const network = yield* Learner.build(() =>
+ *     Model.actorCritic({ ...task, hidden: [32], activation: "tanh", convolutions: null, lstm: 0 }),
+ *   )
+ *   const returns = Learner.generalisedAdvantages({ gamma: 0.99, lambda: 1 })
+ *   const rollout = Learner.experience({ name: "reinforce", task, actor: network, steps: 100, returns })
+ *   return yield* Learner.rolloutLearner(rollout, {
+ *     learningRate: Schedules.linear(config.learningRate),
+ *     phases: [
+ *       {
+ *         name: "update",
+ *         epochs: 1,
+ *         minibatches: 1,
+ *         maxGradNorm: 0.5,
+ *         optimiser: Optimisers.adam,
+ *         loss: ({ batch, weights }) => {
+ *           const { distribution } = network.evaluate(weights, batch.observations)
+ *           const logProbability_t = distribution.logProbability(batch.actions)
+ *           return { loss: Losses.policyGradient({ logProbability_t, advantage_t: batch.advantages }), metrics: {} }
+ *         },
+ *       },
+ *     ],
+ *   })
+ * })
+ * ```
+ */
+export { Averages } from "./Averages.ts"
+export {
+  type Action,
+  actionColumn,
+  type Arrays,
+  arraysOf,
+  type Batch,
+  type Column,
+  type Columns,
+  f32,
+  type F32,
+  feedsOf,
+  i32,
+  type I32,
+  perUpdate,
+} from "./Batch.ts"
+export { build } from "./build.ts"
+export { descend, type Net, netOf } from "./descent.ts"
+export { epsilonGreedy, epsilonSchedule, explorationFields } from "./exploration.ts"
+export { addLosses, type Loss } from "./Loss.ts"
+export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
+export { Prioritised, type ReplayConfig, replayFields } from "./replay/fields.ts"
+export {
+  type ReplayColumns,
+  type ReplayExperience,
+  replayExperience,
+  withPriorities,
+  withTargets,
+} from "./replay/ReplayExperience.ts"
+export { type Learning, replayLearner, type Update } from "./replay/ReplayLearner.ts"
+export { adamStep, everyNth, polyak } from "./replay/steps.ts"
+export {
+  type ColumnsOf,
+  type Experience,
+  experience,
+  type ExperienceOptions,
+  type Feature,
+  type FeatureHooks,
+  generalisedAdvantages,
+} from "./rollout/Experience.ts"
+export { actorCriticFields, learningFields, learningRateOf, resolved } from "./rollout/fields.ts"
+export type { BaseColumns, Rollout } from "./rollout/Rollout.ts"
+export { type Minibatch, type Phase, rolloutLearner, type RolloutUpdate } from "./rollout/RolloutLearner.ts"
+export { type Auxiliary, type AuxiliaryMemory, withAuxiliary } from "./rollout/withAuxiliary.ts"
+export { type Bonus, type BonusColumns, type BonusRows, withBonus } from "./rollout/withBonus.ts"
+export { withMemory } from "./rollout/withMemory.ts"
+export { withTarget } from "./rollout/withTarget.ts"

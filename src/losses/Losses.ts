@@ -1,0 +1,17 @@
+/**
+ * Objectives as pure functions of tensors, each with its formula and paper. A loss is a scalar to minimise; a target is
+ * what values are to become. They know nothing of who collects the data, so they serve any learner.
+ *
+ * @example
+ * ```ts
+ * import { Graph, Losses } from "effect-rl"
+ *
+ * const ratio_t = Graph.constant([0.9, 1.5])
+ * const advantage_t = Graph.constant([1, 2])
+ * const loss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: 0.2 }) // −(0.9 + 2.4) / 2
+ * ```
+ */
+export * from "./intrinsicMotivation.ts"
+export * from "./policyGradient.ts"
+export * from "./qLearning.ts"
+export * from "./twinCritics.ts"

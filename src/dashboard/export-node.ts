@@ -57,30 +57,37 @@ export const exportResults = Effect.fnUntraced(function* (
     Effect.provide([NodeFileSystem.layer, NodePath.layer]),
   )
   const page = yield* pageFiles
-  return yield* Effect.tryPromise({
-    try: async () => {
-      await refuseUnfit(join(results.files.root, results.files.only), out)
-      let files = 0
-      const sums = { leftOut: 0, removed: 0, kept: 0 }
-      const write = async (path: string, contents: string | Uint8Array): Promise<void> => {
-        await mkdir(dirname(join(out, path)), { recursive: true })
-        await writeFile(join(out, path), contents)
-        files++
-      }
-      for (const { name, bytes } of page) await write(name, bytes)
-      const runs = results.index.runs()
-      for (const run of runs) {
-        const done = await exportRun(results, run, { out, write, checkpoints })
-        files += done.copied
-        for (const key of ["leftOut", "removed", "kept"] as const) sums[key] += done[key]
-      }
-      await exportBands(results, runs, write)
-      // Last, for it is what makes the rest a site.
-      await write(marker, JSON.stringify({ live: false, title: basename(results.files.root), runs }))
-      return { runs: runs.length, files, ...sums }
-    },
-    catch: (error) => new DashboardError({ message: `--export ${out}: ${messageOf(error)}` }),
+  let files = 0
+  const sums = { leftOut: 0, removed: 0, kept: 0 }
+  const write = async (path: string, contents: string | Uint8Array): Promise<void> => {
+    await mkdir(dirname(join(out, path)), { recursive: true })
+    await writeFile(join(out, path), contents)
+    files++
+  }
+  const writing = (body: () => Promise<void>): Effect.Effect<void, DashboardError> =>
+    Effect.tryPromise({
+      try: body,
+      catch: (error) => new DashboardError({ message: `--export ${out}: ${messageOf(error)}` }),
+    })
+  const runs = results.index.runs()
+  yield* writing(async () => {
+    await refuseUnfit(join(results.files.root, results.files.only), out)
+    for (const { name, bytes } of page) await write(name, bytes)
+    for (const run of runs) {
+      const done = await exportRun(results, run, { out, write, checkpoints })
+      files += done.copied
+      for (const key of ["leftOut", "removed", "kept"] as const) sums[key] += done[key]
+    }
+    await exportBands(results, runs, write)
   })
+  for (const { path } of runs) {
+    const metrics = yield* results.metrics(path)
+    yield* writing(() => write(`data/run/${path}/metrics.json`, JSON.stringify(metrics)))
+  }
+  // This file makes the folder a site, so it is written last.
+  const list = { live: false, title: basename(results.files.root), runs }
+  yield* writing(() => write(marker, JSON.stringify(list)))
+  return { runs: runs.length, files, ...sums }
 })
 
 const marker = "data/runs.json"

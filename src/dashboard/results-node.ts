@@ -4,6 +4,7 @@ import { basename, dirname } from "node:path"
 import { type Confined, confinedTo } from "./confined-node.ts"
 import { type Curves, makeCurves } from "./curves-node.ts"
 import { isRunFolder, makeIndex, type RunIndex } from "./index-node.ts"
+import { makeMetrics, type MetricsReader } from "./metrics-node.ts"
 import { makeTranscripts, type Transcripts } from "./transcripts/transcripts-node.ts"
 
 /** The page cannot be served or written. */
@@ -17,6 +18,7 @@ export interface Results {
   readonly index: RunIndex
   readonly curves: Curves
   readonly transcripts: Transcripts
+  readonly metrics: MetricsReader
 }
 
 /** Opens a results folder, or a single run: that is called by the name of its folder, and nothing beside it can be read. */
@@ -34,5 +36,6 @@ export const openResults = (directory: string): Effect.Effect<Results, Dashboard
       index: makeIndex(files),
       curves: makeCurves(files),
       transcripts: makeTranscripts(files),
+      metrics: makeMetrics(files),
     })),
   )

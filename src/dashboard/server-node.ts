@@ -83,7 +83,8 @@ export const serve = Effect.fnUntraced(function* (
       const title = basename(results.files.root)
       return document({ live: true, title, runs: results.index.runs() })
     }
-    const [, run, what, key] = /^data\/run\/(.+)\/(run|curves|episodes|episodes\/([a-z\d-]+))\.json$/.exec(path) ?? []
+    const [, run, what, key] =
+      /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/.exec(path) ?? []
     if (run === undefined) return refusal(404, "there is nothing here")
     if (!results.index.has(run)) yield* live.lookAgain
     const summary = results.index.runs().find((one) => one.path === run)
@@ -93,6 +94,7 @@ export const serve = Effect.fnUntraced(function* (
       if (asked === undefined) return refusal(400, "no such part of the list")
       return document(yield* Effect.promise(() => results.transcripts.page(run, asked)))
     }
+    if (what === "metrics") return document(yield* results.metrics(run))
     if (key !== undefined) {
       const transcript = yield* Effect.promise(() => results.transcripts.one(run, key))
       return transcript === undefined ? refusal(404, "there is no such episode") : document(transcript)

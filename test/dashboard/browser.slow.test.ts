@@ -154,7 +154,7 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
         await page.evaluate("document.querySelectorAll('.boxes input')[2].click()")
         await drawn(1, 5)
         const smoothed =
-          "import('/runs/curves.js').then(({ smooth }) => smooth([1, 3, 2], 0.5).map((one) => one.toFixed(3)).join())"
+          "import('/parts/lines.js').then(({ smooth }) => smooth([1, 3, 2], 0.5).map((one) => one.toFixed(3)).join())"
         assert.strictEqual(await page.evaluate(smoothed), "1.000,2.333,2.143")
         const found = (filter: string) =>
           page.evaluate(

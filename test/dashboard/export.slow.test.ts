@@ -1,42 +1,12 @@
 /** The static site in a real browser, from the plainest file server there is. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { createServer } from "node:http"
-import { extname, join } from "node:path"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, it } from "vitest"
 import { effect } from "../cli/effect.ts"
 import { makeRun, withFolder, write } from "./folder.ts"
 import { inBrowser } from "./inBrowser.ts"
+import { plainServer } from "./plainServer.ts"
 import { namingRun } from "./talk.ts"
-
-/** Of the files in a folder, whose folder `site` is the site; it knows a few types and nothing else. */
-const plainServer = async (folder: string): Promise<{ readonly url: string; readonly close: () => void }> => {
-  const server = createServer((request, response) => {
-    const path = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname)
-    try {
-      response
-        .writeHead(200, { "content-type": types[extname(path)] ?? (path.endsWith("/") ? "text/html" : "") })
-        .end(readFileSync(join(folder, path.replace(/\/$/, "/index.html"))))
-    } catch {
-      response.writeHead(404).end()
-    }
-  })
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
-  const address = server.address()
-  return {
-    url: `http://localhost:${typeof address === "object" ? address?.port : ""}/site/`,
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
-}
-
-const types: Record<string, string> = {
-  ".html": "text/html",
-  ".js": "text/javascript",
-  ".css": "text/css",
-  ".svg": "image/svg+xml",
-}
 
 const rows =
   "[...document.querySelectorAll('.runs tbody tr')].map((row) => row.querySelector('.name').textContent.trim())"

@@ -9,7 +9,17 @@ const axes = ["steps", "time", "episodes"]
 const middles = ["iqm", "mean"]
 const orders = ["oldest", "newest", "highest", "lowest"]
 
-export const firstView = { centre: "iqm", axis: "steps", smoothing: 0, logX: false, logY: false, singles: false }
+/** `metrics` says whether the overview shows all metrics, `metric` is the text by which they are searched. */
+export const firstView = {
+  centre: "iqm",
+  axis: "steps",
+  smoothing: 0,
+  logX: false,
+  logY: false,
+  singles: false,
+  metrics: false,
+  metric: "",
+}
 
 /** Of the overview; `chosen` is what is drawn, key → place among the colours, and undefined until somebody chooses. */
 export const firstSight = () => ({
@@ -34,12 +44,14 @@ export const firstTranscripts = () => ({
 
 const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
 
-const viewParts = ({ centre, axis, smoothing, logX, logY, singles }) => [
+const viewParts = ({ centre, axis, smoothing, logX, logY, singles, metrics, metric }) => [
   ...(axis === firstView.axis ? [] : [["x", axis]]),
   ...(smoothing === 0 ? [] : [["smooth", String(smoothing)]]),
   ...(logX || logY ? [["log", (logX ? "x" : "") + (logY ? "y" : "")]] : []),
   ...(centre === firstView.centre ? [] : [["middle", centre]]),
   ...(singles ? [["singles", "1"]] : []),
+  ...(metrics ? [["metrics", "1"]] : []),
+  ...(metric === "" ? [] : [["metric", metric]]),
 ]
 
 export const overviewAddress = ({ filter, by, sort, chosen, open, view }) => {
@@ -87,6 +99,8 @@ export const readAddress = (hash) => {
     logX: log.includes("x"),
     logY: log.includes("y"),
     singles: said.has("singles"),
+    metrics: said.has("metrics"),
+    metric: said.get("metric") ?? "",
   }
   if (run !== undefined) {
     return { run: decoded(run), view: query === "" ? undefined : view, transcripts: transcriptsOf(said) }

@@ -53,11 +53,14 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
 
   const draw = onceAFrame(() => {
     showReadout()
+    const series = lines()
+    plot.dataset.lines = String(series.length)
+    plot.dataset.points = String(series.reduce((sum, { x }) => sum + x.length, 0))
     const { clientWidth: width, clientHeight: height } = plot
     if (!isVisible || width === 0) return
     if (UPlot === undefined) return void loading.then(draw)
-    const table = tableOf(lines())
-    const next = table.columns.length === 0 ? undefined : JSON.stringify([shown.xName, ...distributions(lines(), shown), table.columns.map(({ style }) => style)]) // prettier-ignore
+    const table = tableOf(series)
+    const next = table.columns.length === 0 ? undefined : JSON.stringify([shown.xName, ...distributions(series, shown), table.columns.map(({ style }) => style)]) // prettier-ignore
     if (next !== structure) {
       chart?.destroy()
       chart = undefined
@@ -210,8 +213,6 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
       empty.hidden = series.length > 0
       empty.textContent =
         next.waiting === true ? "reading …" : notes.join("; ") || (next.nothing ?? "nothing to show yet")
-      plot.dataset.lines = String(series.length)
-      plot.dataset.points = String(series.reduce((sum, { x }) => sum + x.length, 0))
       const lasts = next.series
         .filter(({ faint, y, note }) => faint !== true && (y.length > 0 || note !== undefined))
         .map((one) => `${one.label}: ${one.note ?? text(one.y[lastShared(one)])}`)

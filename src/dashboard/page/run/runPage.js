@@ -1,9 +1,12 @@
 /** A run's page: how it did, and sections for the rest, each a file that hands out `{ element, show(detail) }`. */
 import { overviewAddress } from "../address.js"
 import { makeChart } from "../parts/chart.js"
-import { lineOf, viewControls } from "../runs/curves.js"
+import { lineOf } from "../parts/lines.js"
+import { viewControls } from "../parts/viewControls.js"
+import { makeMetricsSource } from "../metrics/source.js"
+import { makeMetrics } from "../metrics/metrics.js"
 import { fetchCurves, fetchRun } from "../data.js"
-import { el, seriesColor } from "../parts/dom.js"
+import { card, el, seriesColor } from "../parts/dom.js"
 import { duration, number, time } from "../parts/format.js"
 import { makeEpisodes } from "./episodes.js"
 import { makeFiles } from "./files.js"
@@ -32,12 +35,20 @@ export const makeRunPage = (state, seen, path) => {
   const [validations, log, config, files] = [makeValidations(), makeLog(), makeConfig(), makeFiles(path)]
   const sections = [report, episodes, transcripts, system, validations, log, config, files]
   const drawings = el("div", { class: "charts" }, [...charts.values()].map((chart) => chart.element)) // prettier-ignore
+  const metrics = makeMetrics(state.view, seen)
+  const metricsCard = card("Metrics", metrics.element)
+  const source = makeMetricsSource(
+    () => drawMetrics(),
+    (error) => (problem.textContent = error.message),
+  )
+  const drawMetrics = () => metrics.show([{ label: "mean", color: seriesColor(0), runs: [source.of(path)] }])
   const body = el(
     "div",
     {},
     report.element,
     controls,
     drawings,
+    metricsCard,
     episodes.element,
     transcripts.element,
     el("div", { class: "halves" }, validations.element, log.element),
@@ -68,6 +79,7 @@ export const makeRunPage = (state, seen, path) => {
   }
   const redraw = () => {
     draw()
+    drawMetrics()
     system.redraw()
   }
   const dark = matchMedia("(prefers-color-scheme: dark)")
@@ -76,10 +88,12 @@ export const makeRunPage = (state, seen, path) => {
   const restore = () => {
     const changed = (control) => {
       draw()
+      drawMetrics()
       seen(control)
     }
     controls.replaceChildren(viewControls(state.view, changed, { several: false }))
     draw()
+    drawMetrics()
     transcripts.restore()
   }
   restore()
@@ -94,6 +108,10 @@ export const makeRunPage = (state, seen, path) => {
       curves = found
       draw()
       show(detail)
+      if (detail.summary.kind === "run") {
+        if (source.of(path) === undefined) source.want([path])
+        else source.stale(new Set([path]))
+      }
     } catch (error) {
       if (closed) return
       problem.textContent = error.status === 404 ? `There is no run “${path}” here.` : error.message
@@ -128,7 +146,7 @@ export const makeRunPage = (state, seen, path) => {
     for (const section of sections) section.show(detail)
     // Nothing of an evaluation, or of rollouts by themselves, is over steps.
     const isTrained = run.kind === "run"
-    for (const one of [controls, drawings, validations.element]) one.hidden = !isTrained
+    for (const one of [controls, drawings, metricsCard, validations.element]) one.hidden = !isTrained
     for (const one of [log.element, config.element]) one.hidden = run.kind === "rollouts"
   }
 

@@ -1,7 +1,8 @@
 /** The learning curves of what is selected: bands of groups, lines of runs, and how to look at them. */
 import { makeChart } from "../parts/chart.js"
-import { choice, el, toggle } from "../parts/dom.js"
+import { el } from "../parts/dom.js"
 import { fetchBand, fetchCurves, mostInABand } from "../data.js"
+import { lineOf } from "../parts/lines.js"
 import { bandLabel } from "./groups.js"
 
 const measures = [
@@ -11,36 +12,6 @@ const measures = [
 
 /** More lines than this under one band no eye tells apart. */
 const mostSingles = 20
-
-export const viewControls = (view, changed, { several }) => {
-  const set = (name, control) => (value) => {
-    view[name] = value
-    changed(control)
-  }
-  const smoothing = el("input", {
-    type: "range",
-    min: "0",
-    max: "0.98",
-    step: "0.02",
-    value: String(view.smoothing),
-    oninput: () => set("smoothing", "smoothing")(Number(smoothing.value)),
-  })
-  return el(
-    "div",
-    { class: "controls", role: "group", "aria-label": "How the curves are drawn" },
-    several &&
-      choice("middle", [["iqm", "IQM, 95 % interval"], ["mean", "mean, 95 % interval"]], view.centre, set("centre")), // prettier-ignore
-    choice("over", [["steps", "steps"], ["time", "time"], ["episodes", "episodes"]], view.axis, set("axis")), // prettier-ignore
-    el("label", { class: "field" }, el("span", {}, "smoothing"), smoothing),
-    el(
-      "div",
-      { class: "field boxes" },
-      toggle("log x", view.logX, set("logX")),
-      toggle("log y", view.logY, set("logY")),
-      several && toggle("single runs", view.singles, set("singles")),
-    ),
-  )
-}
 
 /** An item is `{ key, label, color, kind, runs }`, the runs being paths. */
 export const makeCurves = (view) => {
@@ -160,26 +131,4 @@ const seriesOf = (item, data, measure, view) => {
   const line = { ...lineOf(band.x, columns, view.smoothing), label: banded, color, runs, of, shared }
   const lines = line.x.length === 0 && band.of > 0 ? noLine(item, view.axis) : [line]
   return view.singles ? [...singles, ...lines] : lines
-}
-
-/** The points that have a place on the axis, smoothed. */
-export const lineOf = (x, columns, smoothing) => {
-  const known = x.flatMap((value, index) => (value === null ? [] : [index]))
-  const line = { x: known.map((index) => x[index]) }
-  for (const [name, column] of Object.entries(columns)) {
-    line[name] = smooth(known.map((index) => column[index]), smoothing) // prettier-ignore
-  }
-  return line
-}
-
-/** A moving mean that forgets: the past weighs as much as `weight` says, less at the start, where there is little of it. */
-export const smooth = (values, weight) => {
-  if (weight === 0) return values
-  let sum = 0
-  let weights = 0
-  return values.map((value) => {
-    sum = sum * weight + value * (1 - weight)
-    weights = weights * weight + (1 - weight)
-    return sum / weights
-  })
 }

@@ -1,5 +1,8 @@
 /** The first page: what to show, its curves, and the table. */
-import { makeCurves, viewControls } from "./curves.js"
+import { makeMetrics } from "../metrics/metrics.js"
+import { makeMetricsSource } from "../metrics/source.js"
+import { makeCurves } from "./curves.js"
+import { viewControls } from "../parts/viewControls.js"
 import { choice, el, seriesColor } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { groupRuns, matches, plainGroupings, shortLabels, sortRuns, stateHint, variablesOf } from "./groups.js"
@@ -7,6 +10,9 @@ import { makeTable } from "./table.js"
 
 /** As many as there are colours. */
 const mostDrawn = 8
+
+/** A group's metrics are those of its first runs: each run has a file of its own to be read. */
+const mostMembers = 10
 
 /** `seen` hears when what is shown was changed by hand. */
 export const makeOverview = (state, seen) => {
@@ -26,6 +32,32 @@ export const makeOverview = (state, seen) => {
   })
   const grouping = el("div", { class: "slot" })
   const controls = el("div")
+  const metrics = makeMetrics(state.view, seen)
+  const metricsNote = el("p", { class: "problem", role: "alert" })
+  const allMetrics = el(
+    "details",
+    {
+      class: "card allMetrics",
+      ontoggle: () => {
+        if (state.view.metrics === allMetrics.open) return
+        state.view.metrics = allMetrics.open
+        changed()
+      },
+    },
+    el("summary", {}, "All metrics of the runs that are drawn"),
+    metricsNote,
+    metrics.element,
+  )
+  const source = makeMetricsSource(
+    () => showMetrics(),
+    (error) => (metricsNote.textContent = error.message),
+  )
+  let selection = []
+  const membersOf = ({ runs }) => runs.slice(0, mostMembers)
+  const showMetrics = () => {
+    const trained = selection.filter(({ kind }) => kind === "run")
+    metrics.show(trained.map((item) => ({ ...item, runs: membersOf(item).map(source.of) })))
+  }
   const count = el("p", { class: "quiet count", role: "status" })
   const full = el("p", { class: "quiet", role: "status" })
 
@@ -104,7 +136,7 @@ export const makeOverview = (state, seen) => {
         : ""
     full.hidden = full.textContent === ""
     welcome.hidden = runs.length > 0
-    for (const part of [controls, curves.element, search, table.element]) part.hidden = runs.length === 0
+    for (const part of [controls, curves.element, allMetrics, search, table.element]) part.hidden = runs.length === 0
     const nothing = stateHint(state.filter) ?? "No run is like that."
     table.show({ items, sort: state.sort, colors: drawn.colors, expanded: state.open, nothing })
     const selected = drawable().flatMap((item) => {
@@ -119,11 +151,13 @@ export const makeOverview = (state, seen) => {
         : drawnHere
           ? "tick rows below to draw them"
           : "what is here has no curves"
-    curves.show(
-      selected.map((one, index) => ({ ...one, label: labels[index] })),
-      state,
-      empty,
-    )
+    selection = selected.map((one, index) => ({ ...one, label: labels[index] }))
+    curves.show(selection, state, empty)
+    allMetrics.open = state.view.metrics
+    if (state.view.metrics) {
+      source.want(selection.filter(({ kind }) => kind === "run").flatMap(membersOf))
+      showMetrics()
+    }
   }
 
   const changed = (control) => {
@@ -162,6 +196,7 @@ export const makeOverview = (state, seen) => {
     el("h1", { class: "hidden" }, "Runs"),
     controls,
     curves.element,
+    allMetrics,
     search,
     full,
     welcome,
@@ -174,6 +209,7 @@ export const makeOverview = (state, seen) => {
     changed: (paths) => {
       update()
       curves.stale(paths)
+      source.stale(paths)
     },
     close: () => dark.removeEventListener("change", update),
   }

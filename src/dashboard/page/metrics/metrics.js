@@ -1,0 +1,109 @@
+/** Every metric of one or more runs as a small chart, grouped by the part of its name before the slash, and searchable. */
+import { makeChart } from "../parts/chart.js"
+import { el } from "../parts/dom.js"
+import { counted, number } from "../parts/format.js"
+import { lineOf, meanLine } from "../parts/lines.js"
+
+/**
+ * Makes the section. `view` has the axis, smoothing and logarithms that all charts share and `metric`, the text by which
+ * metrics are searched; `changed` is called after the user has typed such a text.
+ */
+export const makeMetrics = (view, changed) => {
+  const charts = new Map()
+  const search = el("input", {
+    type: "search",
+    class: "findMetric",
+    placeholder: "entropy, losses/, value_loss …",
+    spellcheck: "false",
+    oninput: () => {
+      view.metric = search.value
+      draw()
+      changed("metric")
+    },
+  })
+  const count = el("p", { class: "quiet metricCount", role: "status" })
+  const groups = el("div", { class: "metricGroups" })
+  const controls = el("div", { class: "controls", role: "search" }, el("label", { class: "field grow" }, el("span", {}, "find a metric"), search), count) // prettier-ignore
+  const element = el("div", { class: "metrics" }, controls, groups)
+  let items = []
+  let layout = ""
+
+  const draw = () => {
+    if (search.value !== view.metric) search.value = view.metric
+    const runs = items.flatMap((item) => item.runs)
+    const names = [...new Set(runs.flatMap((run) => run?.metrics.map(({ name }) => name) ?? []))].sort()
+    const words = view.metric.toLowerCase().split(/\s+/)
+    const matching = names.filter((name) => words.every((word) => name.toLowerCase().includes(word)))
+    const waiting = runs.includes(undefined)
+    const leftOut = Math.max(0, ...runs.map((run) => run?.leftOut ?? 0))
+    count.textContent = countText(names.length, matching.length, waiting, leftOut)
+    arrange(matching)
+    for (const name of matching) {
+      const series = items.flatMap((item) => seriesOf(item, name, view))
+      charts.get(name).show({ series, xName: axisOf(view), logX: view.logX, logY: view.logY, waiting })
+    }
+  }
+
+  /** Puts the charts of these metrics into the page; charts that are there already stay the elements that they are. */
+  const arrange = (names) => {
+    for (const name of names) if (!charts.has(name)) charts.set(name, makeChart(name, { small: true }))
+    if (layout === names.join("\n")) return
+    layout = names.join("\n")
+    const closed = new Set([...groups.querySelectorAll("details:not([open])")].map(({ id }) => id))
+    const byPrefix = Map.groupBy(names, prefixOf)
+    groups.replaceChildren(
+      ...[...byPrefix].map(([prefix, members]) => {
+        const id = `metrics-${prefix}`
+        return el(
+          "details",
+          { id, open: !closed.has(id) },
+          el("summary", {}, prefix, el("span", { class: "quiet" }, ` ${counted(members.length, "metric")}`)),
+          el("div", { class: "charts small" }, members.map((name) => charts.get(name).element)), // prettier-ignore
+        )
+      }),
+    )
+  }
+
+  return {
+    element,
+    draw,
+    /**
+     * Shows items `{ label, color, runs }`. The runs of an item are their metrics, undefined until these are read. An item
+     * of several runs is drawn as their mean, with thin lines for the runs.
+     */
+    show: (next) => {
+      items = next
+      draw()
+    },
+  }
+}
+
+const prefixOf = (name) => (name.includes("/") ? name.slice(0, name.indexOf("/")) : "other")
+
+/** An event file doesn't count episodes. */
+const axisOf = ({ axis }) => (axis === "episodes" ? "steps" : axis)
+
+const countText = (all, matching, waiting, leftOut) => {
+  if (all === 0) return waiting ? "reading …" : "no metrics were recorded"
+  const some = matching === all ? counted(all, "metric") : `${number(matching)} of ${counted(all, "metric")}`
+  return some + (leftOut === 0 ? "" : `, ${number(leftOut)} more are left out`)
+}
+
+const seriesOf = ({ label, color, runs }, name, view) => {
+  const lines = runs.flatMap((run) => {
+    const metric = run?.metrics.find((one) => one.name === name)
+    if (metric === undefined) return []
+    const { at, mean, low, high } = metric
+    return [{ x: run.places[at][axisOf(view)], columns: { y: mean, ...(low === undefined ? {} : { low, high }) } }]
+  })
+  if (lines.length === 0) return []
+  if (lines.length === 1) return [{ ...lineOf(lines[0].x, lines[0].columns, view.smoothing), label, color }]
+  const singles = lines.map(({ x, columns: { y } }) => ({
+    ...lineOf(x, { y }, view.smoothing),
+    label,
+    color,
+    faint: true,
+  }))
+  const { x, y } = meanLine(lines.map(({ x, columns }) => ({ x, y: columns.y })))
+  return [...singles, { ...lineOf(x, { y }, view.smoothing), label, color }]
+}

@@ -1,0 +1,48 @@
+/** Lines of charts from columns of numbers, and smoothing. */
+import { mean } from "./format.js"
+
+/** Keeps the points that have a place on the axis, and smooths the columns. */
+export const lineOf = (x, columns, smoothing) => {
+  const known = x.flatMap((value, index) => (value === null ? [] : [index]))
+  const line = { x: known.map((index) => x[index]) }
+  for (const [name, column] of Object.entries(columns)) {
+    line[name] = smooth(known.map((index) => column[index]), smoothing) // prettier-ignore
+  }
+  return line
+}
+
+/**
+ * Smooths by an exponential moving mean: `weight` is the share of the past in each value. The start is corrected for the
+ * shorter past, so that it isn't drawn towards zero.
+ */
+export const smooth = (values, weight) => {
+  if (weight === 0) return values
+  let sum = 0
+  let weights = 0
+  return values.map((value) => {
+    sum = sum * weight + value * (1 - weight)
+    weights = weights * weight + (1 - weight)
+    return sum / weights
+  })
+}
+
+/**
+ * The mean of several lines at the places of the one with the most points. A line counts between its first and its last
+ * point, on straight lines between its own points.
+ */
+export const meanLine = (lines) => {
+  const { x } = lines.reduce((most, line) => (line.x.length > most.x.length ? line : most))
+  const cursors = lines.map(() => 0)
+  const y = x.map((place) => {
+    const values = lines.flatMap((line, index) => {
+      const { x: xs, y: ys } = line
+      if (place < xs[0] || place > xs.at(-1)) return []
+      while (cursors[index] < xs.length - 1 && xs[cursors[index] + 1] <= place) cursors[index]++
+      const at = cursors[index]
+      if (at === xs.length - 1) return [ys[at]]
+      return [ys[at] + ((ys[at + 1] - ys[at]) * (place - xs[at])) / (xs[at + 1] - xs[at])]
+    })
+    return mean(values)
+  })
+  return { x, y }
+}

@@ -1,6 +1,6 @@
 /**
- * What a benchmark is, and how things are timed here: by medians of many batches, and against each other by turns,
- * because machines are noisy and slow down while one looks.
+ * Defines benchmarks and their timing. Times are medians of many batches, and comparisons alternate between the two sides,
+ * because machines are noisy and their speed changes during a measurement.
  *
  * To add one, put a file into `bench/benches/` whose default export is a Bench, or a list of them:
  *
@@ -20,38 +20,38 @@
  * ```
  */
 export interface Bench {
-  /** What `--only` takes. */
+  /** The name for `--only`. */
   readonly name: string
   readonly unit: string
   readonly higherIsBetter: boolean
-  /** One line: what is measured. */
+  /** One line about what is measured. */
   readonly about: string
   readonly run: (context: Context) => Promise<Measurement>
 }
 
 export interface Measurement {
   readonly value: number
-  /** What stands beside the value in the table: shares, ratios, settings. */
+  /** Further values for the table: shares, ratios, settings. */
   readonly details?: Readonly<Record<string, number | string>>
 }
 
 export interface Timing {
-  /** The median of the batches, for one call. */
+  /** The median time of one call over the batches. */
   readonly seconds: number
-  /** The quickest batch, for one call. */
+  /** The time of one call in the fastest batch. */
   readonly best: number
-  /** How far the middle half of the batches lies apart, as a share of the median. */
+  /** The interquartile range of the batches, as a share of the median. */
   readonly spread: number
   readonly calls: number
 }
 
 export interface TimingOptions {
-  /** How long to go on measuring, at least; 1 when left out. */
+  /** The least time to measure. Default: 1. */
   readonly minimumSeconds?: number
 }
 
 export interface Ratio {
-  /** The median of (time of a) / (time of b), each pair measured back to back. */
+  /** The median of (time of a) / (time of b), with each pair measured back to back. */
   readonly ratio: number
   readonly a: Timing
   readonly b: Timing
@@ -60,19 +60,19 @@ export interface Ratio {
 export interface Context {
   readonly time: (work: () => unknown, options?: TimingOptions) => Timing
   readonly timeAsync: (work: () => Promise<unknown>, options?: TimingOptions) => Promise<Timing>
-  /** Both by turns, a batch each, so that what slows the machine slows both. */
+  /** Measures both alternately, one batch each, so that what slows the machine slows both. */
   readonly ratio: (a: () => unknown, b: () => unknown, options?: TimingOptions) => Ratio
 }
 
 export const defineBench = (bench: Bench): Bench => bench
 
-/** Long enough for the clock, short enough for many of them. */
+/** Long enough for the clock, short enough for many batches. */
 const batchSeconds = 0.005
 const fewestBatches = 11
 
 const now = (): number => performance.now() / 1000
 
-/** Keeps results alive, so that work whose result nobody reads is not compiled away. */
+/** Keeps results alive, so that the compiler doesn't remove work whose result is unused. */
 let sink: unknown
 
 const batch = (work: () => unknown, calls: number): number => {
@@ -81,7 +81,7 @@ const batch = (work: () => unknown, calls: number): number => {
   return (now() - start) / calls
 }
 
-/** Warms the work up until the compiler is done with it, and says how many calls fill a batch. */
+/** Warms up until the code is compiled, and returns the number of calls that fill a batch. */
 const callsABatch = (work: () => unknown): number => {
   const until = now() + 0.25
   let calls = 1
@@ -152,5 +152,5 @@ const ratio: Context["ratio"] = (a, b, { minimumSeconds = 1 } = {}) => {
 
 export const context: Context = { time, timeAsync, ratio }
 
-/** The last result of the last batch: read by nobody, which the compiler can't know. */
+/** Returns the last result. Nobody calls it, but the compiler cannot know that. */
 export const lastResult = (): unknown => sink

@@ -1,19 +1,19 @@
 import type { Bench } from "./Bench.ts"
 
 /**
- * A benchmark measured in two environments by turns, a process each, so that what slows the machine slows both. Which
- * of the two goes first alternates, so that a machine that slows down steadily favours neither.
+ * Compares a benchmark in two environments, alternating, with a process for each run, so that what slows the machine
+ * slows both. The order alternates too, so that a machine that slows down steadily favours neither.
  */
 export interface Comparison {
-  /** Medians over the rounds. */
+  /** The median over the rounds. */
   readonly value: number
   readonly against: number
-  /** How many times as fast it is as the one that it is compared with: the median over the rounds. */
+  /** How many times as fast it is as the other one: the median over the rounds. */
   readonly ratio: number
   readonly ratios: ReadonlyArray<number>
 }
 
-/** `NAME=VALUE` as a variable; undefined where the text is not of that form. */
+/** Parses `NAME=VALUE`; undefined if the text has another form. */
 export const variableOf = (text: string): readonly [name: string, value: string] | undefined => {
   const [, name, value] = /^([A-Za-z_]\w*)=(.*)$/s.exec(text) ?? []
   return name === undefined || value === undefined ? undefined : [name, value]

@@ -1,4 +1,4 @@
-/** Runs one benchmark, named by its file, in this process, and sends what it measured to the process that asked. */
+/** Runs one benchmark, named by its file, in this process, and sends the result to the parent process. */
 import { context, type Bench } from "./Bench.ts"
 
 const [, , file, name] = process.argv

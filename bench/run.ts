@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: runs the benchmarks of `bench/benches/`, each in a process of its own, so that what one taught the
- * compiler is not held against the next, and prints a table.
+ * `npm run bench`: runs the benchmarks of `bench/benches/` and prints a table. Each runs in a process of its own, so
+ * that the compiler's optimisations for one don't affect the next.
  */
 import { fork } from "node:child_process"
 import { readdirSync } from "node:fs"
@@ -21,7 +21,7 @@ const help = `Measures effect-rl.
 Examples: npm run bench -- --only gae-128x1024 --json
           npm run bench -- --only sac-pendulum-rltools --against EFFECT_RL_WIDE=0`
 
-/** Ends with one line that says what was wrong. */
+/** Prints the problem in one line and ends the process. */
 const misused = (message: string): never => {
   console.error(`bench: ${message}`)
   process.exit(2)
@@ -55,19 +55,19 @@ const rounds = /^[1-9]\d{0,3}$/.test(options.rounds)
 
 const folder = new URL("./benches/", import.meta.url)
 
-/** Every benchmark with the file that it is in, which may hold several. */
+/** Loads every benchmark with its file, which may hold several. */
 const load = async (): Promise<ReadonlyArray<{ readonly bench: Bench; readonly file: string }>> => {
-  const found: Array<{ readonly bench: Bench; readonly file: string }> = []
+  const benches: Array<{ readonly bench: Bench; readonly file: string }> = []
   for (const name of readdirSync(folder).sort()) {
     const file = new URL(name, folder).href
     const { default: exported }: { readonly default?: Bench | ReadonlyArray<Bench> } = await import(file)
-    if (exported === undefined) return misused(`benches/${name}: it has no default export`)
-    for (const bench of [exported].flat()) found.push({ bench, file })
+    if (exported === undefined) return misused(`benches/${name}: expected a default export`)
+    for (const bench of [exported].flat()) benches.push({ bench, file })
   }
-  return found
+  return benches
 }
 
-/** What a benchmark measured in a process of its own, with these environment variables beside the others. */
+/** Runs a benchmark in a process of its own, with these additional environment variables. */
 const measure = (name: string, file: string, variables: Readonly<Record<string, string>> = {}): Promise<Measurement> =>
   new Promise((resolve, reject) => {
     const child = fork(new URL("./one.ts", import.meta.url), [file, name], {
@@ -79,7 +79,7 @@ const measure = (name: string, file: string, variables: Readonly<Record<string, 
     child.on("error", reject)
     child.on("exit", (code, signal) => {
       if (measured !== undefined) resolve(measured)
-      else reject(new Error(`${name} ended with ${signal ?? code} before it had measured anything`))
+      else reject(new Error(`${name} ended with ${signal ?? code} before it sent a result`))
     })
   })
 
@@ -95,7 +95,7 @@ const row = ({ name, unit }: Bench, { value, details = {} }: Measurement): Reado
     .join(", "),
 ]
 
-/** The benchmark as it is, and with the variables of `--against`. */
+/** Measures the benchmark without and with the variables of `--against`. */
 const measureAgainst = async (bench: Bench, file: string): Promise<Measurement & Pick<Result, "against">> => {
   const one = (other: boolean) => measure(bench.name, file, other ? against : {})
   const { value, ratios, ...other } = await compare(rounds, bench, async (side) => (await one(side)).value)
@@ -124,10 +124,10 @@ interface Result {
 
 const main = async (): Promise<void> => {
   const all = await load()
-  const known = all.map(({ bench }) => bench.name)
-  const wanted = options.only?.flatMap((names) => names.split(",")).filter((name) => name !== "") ?? known
-  const unknown = wanted.find((name) => !known.includes(name))
-  if (unknown !== undefined) misused(`there is no "${unknown}"; there are ${known.join(", ")}`)
+  const names = all.map(({ bench }) => bench.name)
+  const wanted = options.only?.flatMap((list) => list.split(",")).filter((name) => name !== "") ?? names
+  const unknown = wanted.find((name) => !names.includes(name))
+  if (unknown !== undefined) misused(`--only: unknown benchmark "${unknown}"; expected one of ${names.join(", ")}`)
   const benches = wanted.flatMap((name) => all.filter(({ bench }) => bench.name === name))
   const nameWidth = Math.max(0, ...wanted.map((name) => name.length))
   if (options.list) {

@@ -6,11 +6,11 @@ import { Backend, type Program, type RunResult, Train } from "effect-rl"
 import { backend, type BackendName, recorder, runStore } from "effect-rl/node"
 import type { Measurement } from "./Bench.ts"
 
-/** A whole training, files and all, and where its time goes. */
+/** Measures a whole training, including its files, and the share of each part. */
 
 type Training = Parameters<typeof Train.run>[0]
 
-/** Seconds spent in each compiled program. */
+/** Adds up the seconds spent in each compiled program. */
 const timed = (inner: Backend["Service"], seconds: Map<string, number>): Backend["Service"] => ({
   name: inner.name,
   compile: (spec) =>
@@ -45,7 +45,7 @@ const once = async (training: Training, name: BackendName, seconds?: Map<string,
   }
 }
 
-/** Env steps a second of a training from its first moment to its last, compiling and recording included. */
+/** Measures the env steps per second of a training from start to end, including compilation and recording. */
 export const measureTraining = async (
   training: Training,
   name: BackendName = "auto",

@@ -1,16 +1,16 @@
-/** JSON Schemas of objects that have the keys which they say, and no others. */
+/** Writes JSON Schemas of objects that allow only the keys they list. */
 import { isPlain, type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
 import type { Meanings } from "./meanings.ts"
 
 export interface About {
   readonly meanings?: Meanings
-  /** What is meant where a key is left out. */
+  /** The default of each key, by its name in code. */
   readonly defaults?: Plain
-  /** Keys that can't be, by their names in code; those that the Schema says, unless given. */
+  /** The required keys, by their names in code. Default: those of the Schema. */
   readonly required?: ReadonlyArray<string>
-  /** In the place of what the Schema says of some keys, by their names in code. */
+  /** Replaces the schemas of some keys, by their names in code. */
   readonly parts?: Plain
-  /** Keys become snake_case; true unless given. */
+  /** Converts keys to snake_case. Default: true. */
   readonly renamed?: boolean
 }
 
@@ -26,11 +26,11 @@ export const closed = (tree: unknown, about: About = {}): Plain => {
   const described = Object.entries(properties).map(([key, item]) => {
     const part = key in parts ? parts[key] : inner(item, { renamed })
     const description = meanings.get(key)
-    const said = {
+    const documentation = {
       ...(description === undefined ? {} : { description }),
       ...(key in defaults ? { default: toSnakeCase(defaults[key]) } : {}),
     }
-    return [spelled(key), isPlain(part) ? { ...part, ...said } : part]
+    return [spelled(key), isPlain(part) ? { ...part, ...documentation } : part]
   })
   return {
     type: "object",
@@ -40,13 +40,13 @@ export const closed = (tree: unknown, about: About = {}): Plain => {
   }
 }
 
-/** A tree whose objects are all closed, with the same said of keys of the same names. */
+/** Closes all objects of a tree, and describes keys of the same name alike. */
 export const closedAll = (tree: unknown, about: Pick<About, "meanings" | "renamed">): Plain => {
   const whole = inner(tree, about)
   return isPlain(whole) ? whole : {}
 }
 
-/** Bounds that only say what a double can hold are left out, and nested objects are closed as well. */
+/** Leaves out bounds that only say what a double can hold, and closes nested objects. */
 const inner = (tree: unknown, about: Pick<About, "meanings" | "renamed">): unknown => {
   if (Array.isArray(tree)) return tree.map((one) => inner(one, about))
   if (!isPlain(tree)) return tree
@@ -57,6 +57,6 @@ const inner = (tree: unknown, about: Pick<About, "meanings" | "renamed">): unkno
   return Object.fromEntries(kept.map(([key, value]) => [key, inner(value, about)]))
 }
 
-/** A list of at least one says the same of its first item and of the others; older editors know only the latter. */
+/** A list of at least one item describes its first item and the others alike; older editors know only `items`. */
 const isSame = ({ prefixItems, items }: Plain): boolean =>
   Array.isArray(prefixItems) && prefixItems.every((item) => JSON.stringify(item) === JSON.stringify(items))

@@ -1,4 +1,4 @@
-// The page of `effect ui` is served as it is written, so building it is copying it beside what is compiled.
+// The page of `effect ui` is not compiled: building it copies its files into dist/.
 import { cpSync } from "node:fs"
 
 const from = new URL("../src/dashboard/page/", import.meta.url)

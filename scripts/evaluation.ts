@@ -1,4 +1,4 @@
-// What an evaluation's file can say beside agents and data sets, which are an experiment's.
+// The keys of an evaluation's file, except agents and data sets, which an experiment shares.
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { EvaluationSettings, OutputSettings } from "../src/evaluate/EvaluationConfig.ts"
@@ -14,14 +14,14 @@ export const evaluation = {
   schema: EvaluationSettings,
   defaults,
   meanings: meaningsOf(file, "EvaluationSettings"),
-  /** Of what only their kinds can read. */
+  /** The keys whose contents only their kinds can read. */
   parts: meaningsOf(file, "Whole"),
   output: { schema: OutputSettings, defaults: outputDefaults, meanings: meaningsOf(file, "OutputSettings") },
 }
 
 const scorersFile = "src/evaluate/Scorers.ts"
 
-/** Where the fields of a kind are, if it has any of its own. */
+/** The Schemas of kinds that have fields of their own. */
 const ownFields: Readonly<Record<string, string>> = { solved: "SolvedConfig", judge: "JudgeConfig" }
 
 const scorerMeanings = (type: string): Meanings =>
@@ -31,8 +31,8 @@ const any = { rubric: "any", lmConfig: { model: "any" } }
 
 const scorerDefaults = (type: string, schema: Schema.Codec<unknown, unknown>): Plain => {
   const decoded = Schema.decodeUnknownSync(schema)({ type, ...any })
-  const given = ["type", ...Object.keys(any)]
-  return Object.fromEntries(Object.entries(isPlain(decoded) ? decoded : {}).filter(([key]) => !given.includes(key)))
+  const basic = ["type", ...Object.keys(any)]
+  return Object.fromEntries(Object.entries(isPlain(decoded) ? decoded : {}).filter(([key]) => !basic.includes(key)))
 }
 
 export const scorers = (): ReadonlyArray<Part> =>
@@ -45,7 +45,7 @@ export const scorers = (): ReadonlyArray<Part> =>
 
 const plain = scorers().filter(({ type }) => !(type in ownFields))
 
-/** The part of docs/settings.md. */
+/** Returns the part of docs/settings.md about evaluations. */
 export const evaluationSettings = (): string => {
   const { output, parts, meanings } = evaluation
   const [solved, judge] = ["solved", "judge"].map((wanted) => scorers().filter(({ type }) => type === wanted)[0])

@@ -1,4 +1,4 @@
-/** schemas/evaluation.schema.json, by which editors complete an evaluation's file. */
+/** Writes schemas/evaluation.schema.json, with which editors complete an evaluation's file. */
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
@@ -7,29 +7,29 @@ import { agents, definitions, modelRef } from "./partSchemas.ts"
 
 const properties = (tree: Plain): Plain => (isPlain(tree.properties) ? tree.properties : {})
 
-const name: Plain = { description: "What the agent is called in tables.", type: "string", minLength: 1 }
+const name: Plain = { description: "The name of the agent in tables.", type: "string", minLength: 1 }
 
-/** An experiment's agents, which may have names. */
+/** Allows a name in an experiment's agents. */
 const named = (): ReadonlyArray<Plain> =>
   agents().map((agent) => ({ ...agent, properties: { name, ...properties(agent) } }))
 
-/** By its name alone, where nothing more must be said. */
+/** A scorer without required settings can be written as its name alone. */
 const scorer = (): Plain => {
   const kinds = scorers()
   const alone = kinds.filter(({ schema }) => !isRequired(jsonSchema(schema), "rubric")).map(({ type }) => type)
-  const said = kinds.map(({ schema, meanings, defaults }) =>
+  const described = kinds.map(({ schema, meanings, defaults }) =>
     closed(jsonSchema(schema), {
-      meanings: new Map([...meanings, ["type", "Which kind of scorer."], ["lmConfig", "The model that judges."]]),
+      meanings: new Map([...meanings, ["type", "The kind of scorer."], ["lmConfig", "The model that judges."]]),
       defaults,
       parts: { lmConfig: modelRef },
     }),
   )
-  return { anyOf: [{ enum: alone }, ...said] }
+  return { anyOf: [{ enum: alone }, ...described] }
 }
 
 const isRequired = ({ required }: Plain, key: string): boolean => Array.isArray(required) && required.includes(key)
 
-/** The document as it should be. */
+/** Returns the JSON Schema document. */
 export const evaluationSchema = (): Plain => {
   const { schema, defaults, meanings, parts, output } = evaluation
   const agent = { $ref: "#/$defs/agent" }
@@ -58,7 +58,7 @@ export const evaluationSchema = (): Plain => {
       },
     },
     required: ["dataset"],
-    // Strict validators want what is required to be named beside it.
+    // Strict validators want a required key among the properties.
     oneOf: ["agent", "agents"].map((key) => ({
       properties: { [key]: { description: parts.get(key) } },
       required: [key],

@@ -1,4 +1,5 @@
-// What an experiment's file can say: the kinds of its parts, with defaults from the Schemas and meanings from the comments.
+// The keys of an experiment's file: the kinds of its parts, with defaults from the Schemas and meanings from the
+// comments.
 import { Effect, FileSystem, Layer, Path, Schema } from "effect"
 import * as Agents from "../src/agent/Agents.ts"
 import * as Memories from "../src/agent/memory/Memories.ts"
@@ -12,7 +13,7 @@ import { table } from "./table.ts"
 export interface Part {
   readonly type: string
   readonly schema: Schema.Top
-  /** In camelCase, without its `type`. */
+  /** The defaults in camelCase, without the `type`. */
   readonly defaults: Plain
   readonly meanings: Meanings
 }
@@ -31,7 +32,7 @@ const agentDefaults = (type: string): Plain => {
   return plain(toCamelCase(Effect.runSync(decoded).config))
 }
 
-/** Comments on the fields that a kind has in common with others, and on its own. */
+/** Collects the comments on the fields that a kind shares with others, and on its own. */
 const agentMeanings = (type: string): Meanings => {
   const own = /^const (\w+) = Schema\.Struct\(\{ ?\s*\.\.\.fields\((\w+)\.type\)/gm
   const file = read("src/agent/Agents.ts")
@@ -52,10 +53,10 @@ export const agents = (): ReadonlyArray<Part> =>
     meanings: agentMeanings(type),
   }))
 
-/** What `_type` of an agent's memory is where none is named. */
+/** Returns the kind of memory that an agent has by default. */
 export const memoryTypeOf = (agent: string): string => {
-  const said = { type: agent, lmConfig: { model: anyModel }, memoryConfig: {} }
-  const decoded = Effect.runSync(Effect.option(Effect.provide(Agents.decode(said), services)))
+  const config = { type: agent, lmConfig: { model: anyModel }, memoryConfig: {} }
+  const decoded = Effect.runSync(Effect.option(Effect.provide(Agents.decode(config), services)))
   const memory = plain(toCamelCase(decoded._tag === "Some" ? decoded.value.config : {})).memoryConfig
   return String(plain(memory)._type ?? "")
 }
@@ -74,7 +75,7 @@ export const memories = (): ReadonlyArray<Part> =>
     }
   })
 
-/** Where the Schema of each kind of data set is, and the fields that it shares. */
+/** The file of each kind of data set, and the fields that it shares. */
 const datasetFiles: Readonly<Record<string, string>> = {
   qa: "Qa.ts",
   calendar: "games/CalendarTask.ts",
@@ -103,7 +104,7 @@ export const datasets = (): ReadonlyArray<Part> =>
 
 const lmFile = "src/lm/LmConfig.ts"
 
-/** Of the model, and of what is below it. */
+/** The settings of a model and its blocks. */
 export const model = {
   schema: LmConfig,
   defaults: without(plain(Schema.decodeSync(LmConfig)({ model: anyModel })), "model"),
@@ -132,7 +133,7 @@ export const run = {
   },
 }
 
-/** The keys that mean the same in all of some parts. */
+/** Returns the keys that mean the same in all of these parts. */
 const common = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
   Object.keys(parts[0].defaults).filter((key) => {
     const [first, ...others] = parts.map(({ defaults }) => JSON.stringify(defaults[key]))
@@ -146,11 +147,11 @@ const parts = (all: ReadonlyArray<Part>, left: ReadonlyArray<string>): string =>
   all
     .map(({ type, defaults, meanings }) => {
       const own = without(defaults, ...left)
-      return `#### \`${type}\`\n\n${Object.keys(own).length === 0 ? "It has no more." : table(own, meanings)}`
+      return `#### \`${type}\`\n\n${Object.keys(own).length === 0 ? "It has no other settings." : table(own, meanings)}`
     })
     .join("\n\n")
 
-/** The part of docs/settings.md. */
+/** Returns the part of docs/settings.md about experiments. */
 export const experimentSettings = (): string => {
   const [allAgents, allDatasets] = [agents(), datasets()]
   const ofAgents = common(allAgents)

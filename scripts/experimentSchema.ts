@@ -1,4 +1,4 @@
-/** schemas/experiment.schema.json, by which editors complete an experiment's file. */
+/** Writes schemas/experiment.schema.json, with which editors complete an experiment's file. */
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { RunSettings } from "../src/runtime/RuntimeConfig.ts"
@@ -11,7 +11,7 @@ const dataset = (description: string): Plain => ({
   anyOf: [{ $ref: "#/$defs/dataset" }, { type: "null" }],
 })
 
-/** The document as it should be. */
+/** Returns the JSON Schema document. */
 export const experimentSchema = (): Plain => {
   const { defaults, meanings, runtime, output } = Experiment.run
   const settings = closed(jsonSchema(RunSettings), {
@@ -24,13 +24,13 @@ export const experimentSchema = (): Plain => {
   })
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
-    title: "An experiment with agents that talk",
+    title: "An experiment with language-model agents",
     ...settings,
     properties: {
       ...(isPlain(settings.properties) ? settings.properties : {}),
-      train_dataset: dataset("What the agent learns from."),
-      validation_dataset: dataset("What it is tested on, without learning."),
-      agent: { description: "Who acts: by its type.", anyOf: agents() },
+      train_dataset: dataset("The tasks from which the agent learns."),
+      validation_dataset: dataset("The tasks on which the agent is tested, without learning."),
+      agent: { description: "The agent, described by its type.", anyOf: agents() },
     },
     required: ["agent"],
     $defs: definitions(),

@@ -1,20 +1,20 @@
-/** The fields of a Schema as its source says them, with those that it spreads from elsewhere. */
+/** Reads the fields of a Schema from its source, with the fields that it spreads from other files. */
 import { dirname, join } from "node:path"
 import { type Meanings, read } from "./meanings.ts"
 
 interface Field {
   readonly meaning: string | undefined
-  /** What the field is decoded by, as text: `withDefault(Schema.NullOr(Prioritised), null)`. */
+  /** The text of the field's Schema: `withDefault(Schema.NullOr(Prioritised), null)`. */
   readonly expression: string
-  /** Where the names in that text are known. */
+  /** The file in which the names in that text are declared. */
   readonly file: string
 }
 
 export type Fields = ReadonlyMap<string, Field>
 
 /**
- * The fields of `const NAME = { … }` or `const NAME = Schema.Struct({ … })`, in order, by their names. A field that a
- * later one replaces keeps its comment where the later one has none.
+ * Reads the fields of `const NAME = { … }` or `const NAME = Schema.Struct({ … })`, in order, by name. A field that
+ * replaces an earlier one without a comment keeps the earlier comment.
  */
 export const fieldsOf = (file: string, name: string): Fields => {
   const text = read(file)
@@ -35,15 +35,15 @@ export const fieldsOf = (file: string, name: string): Fields => {
   return fields
 }
 
-/** Fields with a name of their own that other fields spread, such as `networkFields`. */
+/** A named group of fields that other fields spread, such as `networkFields`. */
 export interface Group {
   readonly name: string
   readonly file: string
-  /** Keys that the spread leaves out. */
+  /** The keys that the spread leaves out. */
   readonly without: ReadonlyArray<string>
 }
 
-/** The groups of fields that `const NAME = { …, }` or `const NAME = Schema.Struct({ … })` spreads, in order. */
+/** Reads the groups of fields that `const NAME = { …, }` or `const NAME = Schema.Struct({ … })` spreads, in order. */
 export const groupsOf = (file: string, name: string): ReadonlyArray<Group> => {
   const text = read(file)
   const body = new RegExp(`\\bconst ${name} = (?:Schema\\.Struct\\()?\\{\\n([^]*?)\\n\\}`).exec(text)?.[1]
@@ -89,7 +89,7 @@ const importedFields = (file: string, text: string, name: string): Fields => {
 export const meaningsOfFields = (fields: Fields): Meanings =>
   new Map([...fields].flatMap(([key, { meaning }]) => (meaning === undefined ? [] : [[key, meaning]])))
 
-/** The fields of the Schema that a field nests, if it nests one that has a name. */
+/** Reads the fields of the named Schema that a field nests, if there is one. */
 export const nestedFields = ({ expression, file }: Field): Fields | undefined => {
   const name = /(?<![.\w])(?!Schema\b)([A-Z]\w+)\b(?!\.|\()/.exec(expression.replace(/"[^"]*"/g, ""))?.[1]
   return name === undefined ? undefined : fieldsOf(file, name)

@@ -1,4 +1,6 @@
-/** schemas/files/: what is in the files of a run, each closed, so that a key which nobody expects is found. */
+/**
+ * Writes schemas/files/, which describe the files of a run. All objects are closed, so that unexpected keys are found.
+ */
 import { Schema } from "effect"
 import { MemoryEntry } from "../src/agent/memory/Memory.ts"
 import { Manifest, Pointer } from "../src/run/Checkpoint.ts"
@@ -24,15 +26,15 @@ import { type Meanings, meaningsIn, read, schemaIn } from "./meanings.ts"
 type From = readonly [file: string, ...names: ReadonlyArray<string>]
 
 interface File {
-  /** `schemas/files/{name}.schema.json`. */
+  /** The file is `schemas/files/{name}.schema.json`. */
   readonly name: string
   readonly title: string
   readonly schema: Schema.Top
-  /** Where the comments on its keys are. */
+  /** The source of the comments on its keys. */
   readonly from: From
-  /** And those that it refers to. */
+  /** The sources of the comments of the Schemas that it refers to. */
   readonly also?: ReadonlyArray<From>
-  /** Its keys are written in snake_case, though not in code. */
+  /** Whether its keys are snake_case in the file and camelCase in code. */
   readonly renamed?: boolean
 }
 
@@ -43,7 +45,7 @@ const sealed = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
 const files: ReadonlyArray<File> = [
   {
     name: "score",
-    title: "A line of scores/train/scores.jsonl and of scores/val/ of an agent that talks",
+    title: "A line of scores/train/scores.jsonl and of scores/val/ of a language-model agent",
     schema: StepScoreRecord,
     from: ["src/run/record/stepScores.ts", "shortFields", "StepScoreRecord"],
   },
@@ -94,7 +96,7 @@ const files: ReadonlyArray<File> = [
   },
   {
     name: "return",
-    title: "return.json: all validations; it is written last",
+    title: "return.json: all validations, written last",
     schema: ReturnFile,
     from: ["src/run/evaluation.ts", "EvaluationRecord"],
   },
@@ -125,20 +127,20 @@ const files: ReadonlyArray<File> = [
   {
     name: "played",
     title:
-      "A line of played.jsonl, which an evaluation has until it is finished: what must be the same to go on, then episodes",
+      "A line of played.jsonl, which an evaluation keeps until it has finished: what must be equal to resume it, then its episodes",
     schema: Schema.Union([sealed(Head.fields), sealed(Entry.fields)]),
     from: ["src/evaluate/journal.ts", "Entry"],
     also: [["src/evaluate/Played.ts"], ["src/evaluate/rows.ts", "about", "EpisodeRow"]],
   },
   {
     name: "git",
-    title: "git.json: the code that a run was made by",
+    title: "git.json: the code that made a run",
     schema: Provenance,
     from: ["src/run/store/RunStore.ts", "Provenance"],
   },
   {
     name: "system",
-    title: "A line of system.jsonl: what the run costs its machine",
+    title: "A line of system.jsonl: the resources that the run uses",
     schema: SystemRecord,
     from: ["src/run/record/system.ts", "SystemRecord"],
   },
@@ -151,7 +153,7 @@ const meaningsFrom = (places: ReadonlyArray<From>): Meanings =>
     ),
   )
 
-/** The documents as they should be, by their names. */
+/** Returns all documents by name. */
 export const fileSchemas = (): ReadonlyMap<string, Plain> =>
   new Map(
     files.map(({ name, title, schema, from, also = [], renamed = false }) => [

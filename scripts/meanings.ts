@@ -1,4 +1,4 @@
-/** What settings mean: the comments on them, where they are defined. */
+/** Reads the meanings of settings from the comments where they are defined. */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
@@ -7,7 +7,7 @@ export type Meanings = ReadonlyMap<string, string>
 const root = fileURLToPath(new URL("..", import.meta.url))
 export const read = (file: string): string => readFileSync(`${root}/${file}`, "utf8")
 
-/** Comments on fields, by the fields' names, of the first text that has one. */
+/** Reads the comments on fields, by field name; the first text with a comment wins. */
 export const meaningsIn = (texts: ReadonlyArray<string>): Meanings => {
   const meanings = new Map<string, string>()
   for (const text of texts) {
@@ -18,7 +18,7 @@ export const meaningsIn = (texts: ReadonlyArray<string>): Meanings => {
   return meanings
 }
 
-/** The text of one Schema, or of other fields with a name, in a file. */
+/** Returns the text of a Schema, or of other named fields, in a file. */
 export const schemaIn = (file: string, name: string): string =>
   read(file)
     .split(`const ${name} = `)[1]

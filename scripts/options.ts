@@ -1,7 +1,6 @@
-// Writes the interfaces of settings that editors show: for each algorithm (src/algorithms/options/), for a training, for a run
-// of agents that talk, and for a model, with the comments and defaults of the Schemas. (A type that is inferred from a Schema
-// has no comments.)
-//   npm run settings
+// Writes the option interfaces, which editors show for each algorithm (src/algorithms/options/), a training, a run of
+// language-model agents and a model, with comments and defaults. (A type inferred from a Schema has no comments.) Run
+// it by `npm run settings`.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema, SchemaAST } from "effect"
@@ -48,14 +47,14 @@ const width = 110
 const wrapped = (text: string): ReadonlyArray<string> =>
   text.match(new RegExp(`\\S.{0,${width - 1}}(?=\\s|$)`, "g")) ?? []
 
-/** A default that takes more than a line is that of a block, whose keys have their own. */
+/** Leaves out long defaults: they are those of blocks, whose keys show their own. */
 const comment = (meaning = "", byDefault: unknown): string => {
   const shown = byDefault === undefined ? "" : JSON.stringify(byDefault)
   const lines = [...wrapped(meaning), ...(shown === "" || shown.length > width / 2 ? [] : [`@default ${shown}`])]
   return lines.length === 0 ? "" : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join("\n")}\n */\n`
 }
 
-/** What is decoded for a key that is left out; of a block, what each key in it is then. */
+/** Decodes the default of a key; of a block, the defaults of its keys. */
 const defaultOf = ({ schema, base = {} }: Options, key: string, nested: boolean): unknown => {
   const decoded = Schema.decodeUnknownOption(schema)({ ...base, ...(nested ? { [key]: {} } : {}) })
   return decoded._tag === "Some" && !(key in base) ? decoded.value[key] : undefined
@@ -66,7 +65,7 @@ const members = (ast: SchemaAST.AST, describe: (key: string, type: SchemaAST.AST
     ? ast.propertySignatures.map(({ name, type }) => named(describe(String(name), type), String(name), type)).join("\n")
     : ""
 
-/** Puts the key of a member in its place. */
+/** Writes the key of a member in place of `KEY`. */
 const named = (text: string, key: string, type: SchemaAST.AST): string =>
   text.replace("KEY", `readonly ${key}${SchemaAST.isOptional(type) ? "?" : ""}`)
 
@@ -124,7 +123,7 @@ const isOfAlgorithm = (group: string): boolean => algorithmNames.some((name) => 
 
 const algorithmNames = [...names, "bc"]
 
-/** The groups of fields that configs of algorithms share, by their names, those that others build on first. */
+/** The groups of fields that several algorithms share, by name; a group comes after those that it spreads. */
 const groups = new Map<string, Group & { readonly schema: Options["schema"] }>()
 
 const addGroups = async (file: string, name: string): Promise<void> => {
@@ -153,8 +152,8 @@ const optionsOf = (name: string, file: string): Options => {
 }
 
 /**
- * The interfaces that a group or a config extends. A group of which a key is left out is replaced by the groups below it:
- * editors show no comments of members that went through `Omit`.
+ * Returns the interfaces that a group or a config extends. A group of which a key is left out is replaced by its own
+ * bases, because editors show no comments of members that went through `Omit`.
  */
 const basesOf = (file: string, name: string, without: ReadonlyArray<string> = []): ReadonlyArray<Base> =>
   groupsOf(file, name).flatMap((group): ReadonlyArray<Base> => {
@@ -165,7 +164,7 @@ const basesOf = (file: string, name: string, without: ReadonlyArray<string> = []
       : [{ name: interfaceName(group.name), members }]
   })
 
-/** Imports of the interfaces that these bases name, and that this file doesn't declare. */
+/** Writes the imports of these bases. */
 const importsOf = (bases: ReadonlyArray<Base>): string => {
   const used = bases.map(({ name }) => name)
   const ofAlgorithms = used.filter((name) => isOfAlgorithm(groupName(name)))
@@ -246,7 +245,7 @@ const model = (): readonly [path: string, text: string] => {
   return ["src/lm/LmOptions.ts", header + text]
 }
 
-/** The files as they should be but for their format, by their paths. */
+/** Returns the texts of all files by path, not yet formatted. */
 export const optionFiles = (): ReadonlyMap<string, string> =>
   new Map([...algorithmNames.map(algorithm), shared(), training(), runtime(), model()])
 

@@ -1,4 +1,4 @@
-/** JSON Schemas of what the files about agents that talk are made of: models, agents with their memories, data sets. */
+/** JSON Schemas of the parts of files about language-model agents: models, agents with their memories, data sets. */
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
@@ -6,7 +6,7 @@ import * as Experiment from "./experiment.ts"
 
 const propertyOf = (tree: Plain, key: string): unknown => (isPlain(tree.properties) ? tree.properties[key] : undefined)
 
-/** Of `definitions`. */
+/** Refers to the model in `definitions`. */
 export const modelRef: Plain = { $ref: "#/$defs/lm_config" }
 
 const model = (): Plain => {
@@ -29,7 +29,7 @@ const memory = (agent: string): Plain => {
   const usual = Experiment.memoryTypeOf(agent)
   const kinds = Experiment.memories().map(({ type, schema, defaults, meanings }) =>
     closed(jsonSchema(schema), {
-      meanings: new Map([...meanings, ["_type", "Which kind of memory."]]),
+      meanings: new Map([...meanings, ["_type", "The kind of memory."]]),
       defaults: { ...defaults, ...(type === usual ? { _type: type } : {}) },
       required: type === usual ? [] : ["_type"],
     }),
@@ -37,7 +37,7 @@ const memory = (agent: string): Plain => {
   return { anyOf: [...kinds, { type: "null" }] }
 }
 
-/** Where no type is said, the first kind is meant. */
+/** Without a type, the first kind is used. */
 export const agents = (): ReadonlyArray<Plain> =>
   Experiment.agents().map(({ type, schema, defaults, meanings }, index) =>
     closed(jsonSchema(schema), {
@@ -48,12 +48,12 @@ export const agents = (): ReadonlyArray<Plain> =>
     }),
   )
 
-/** Where no type is said, it is qa, or omega_math if `eval_mode` is said. */
+/** Without a type, the kind is qa, or omega_math if there is an `eval_mode`. */
 const datasets = (): ReadonlyArray<Plain> =>
   Experiment.datasets().flatMap(({ type, schema, defaults, meanings }) => {
     const kind = (required: ReadonlyArray<string>): Plain =>
       closed(jsonSchema(schema), {
-        meanings: new Map([...meanings, ["type", "Which kind of data set."]]),
+        meanings: new Map([...meanings, ["type", "The kind of data set."]]),
         defaults: type === "qa" ? { type, ...defaults } : defaults,
         required,
         parts: { feedbackLmConfig: { anyOf: [modelRef, { type: "null" }] } },

@@ -1,7 +1,7 @@
-// Writes schemas/: config.schema.json (a training), experiment.schema.json (agents that talk) and evaluation.schema.json, by
-// which editors complete a config in YAML, in whose first line `effect init` puts
+// Writes schemas/: config.schema.json (trainings), experiment.schema.json (language-model agents) and evaluation.schema.json,
+// with which editors complete a config in YAML. `effect init` writes their path in the first line of a config:
 //   # yaml-language-server: $schema=node_modules/effect-rl/schemas/config.schema.json
-// and files/, which say what is in the files of a run.
+// Also writes schemas/files/, which describe the files of a run.
 //   npm run schemas
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -20,7 +20,10 @@ import type { Meanings } from "./meanings.ts"
 import { algorithmMeanings, settingMeanings, trainerMeanings } from "./settings.ts"
 import { withSpellings } from "./spellings.ts"
 
-/** JSON Schema of a config: keys in snake_case with their meanings, no others, and defaults instead of duties. */
+/**
+ * Writes the JSON Schema of a config: closed, with keys in snake_case and their meanings; keys with defaults are not
+ * required.
+ */
 const objectOf = (schema: Schema.Codec<Plain, Plain>, meanings: Meanings, required: ReadonlyArray<string>): Plain => {
   const document: unknown = Schema.toJsonSchemaDocument(schema).schema
   return closed(document, { meanings, required })
@@ -40,12 +43,12 @@ const blocks = {
   normalize: "NormalizeSettings",
 } as const
 
-/** The document as it should be. */
+/** Returns the JSON Schema document. */
 export const configSchema = (): Plain => {
   const whole = Schema.toJsonSchemaDocument(Settings).schema
   const root = objectOf(Settings, settingMeanings("Settings"), ["env", "algorithm"])
   const properties = isPlain(root.properties) ? root.properties : {}
-  const given = isPlain(whole.properties) ? whole.properties : {}
+  const decoded = isPlain(whole.properties) ? whole.properties : {}
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "A training's config",
@@ -55,7 +58,7 @@ export const configSchema = (): Plain => {
       ...Object.fromEntries(
         Object.entries(blocks).map(([key, schema]) => [
           key,
-          closed(given[key], { meanings: settingMeanings(schema), required: [] }),
+          closed(decoded[key], { meanings: settingMeanings(schema), required: [] }),
         ]),
       ),
       env: {
@@ -72,7 +75,7 @@ export const configSchema = (): Plain => {
   }
 }
 
-/** All documents as they should be, by their paths in `schemas/`. */
+/** Returns all documents by their paths in `schemas/`. */
 export const schemas = (): ReadonlyMap<string, Plain> =>
   new Map([
     ["config.schema.json", withSpellings(configSchema())],

@@ -1,5 +1,5 @@
-// Writes docs/settings.md: every setting with its default, from the Schemas, and its meaning, from the comments on them.
-//   npm run settings
+// Writes docs/settings.md: every setting with its default, from the Schemas, and its meaning, from the comments. Run it
+// by `npm run settings`.
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema } from "effect"
@@ -21,7 +21,7 @@ import { fieldsOf, meaningsOfFields } from "./fields.ts"
 import { meaningsIn, meaningsOf, read } from "./meanings.ts"
 import { table } from "./table.ts"
 
-/** Of one Schema among a training's settings. */
+/** Reads the meanings of one Schema among a training's settings. */
 export const settingMeanings = (name: string): ReadonlyMap<string, string> => meaningsOf("src/train/Settings.ts", name)
 
 export const trainerMeanings = (): ReadonlyMap<string, string> => meaningsIn([read("src/train/TrainerConfig.ts")])
@@ -46,11 +46,11 @@ const algorithm = (name: string): string => {
   const config =
     name === "bc"
       ? Schema.decodeSync(BcConfig)({})
-      : Effect.runSync(Effect.flatMap(byName(name, ""), (found) => found.configure({}, { source: "" }))).config
+      : Effect.runSync(Effect.flatMap(byName(name, ""), (algorithm) => algorithm.configure({}, { source: "" }))).config
   return `### ${name}\n\n${table(config, algorithmMeanings(name))}`
 }
 
-/** The page as it should be. */
+/** Returns the text of the page. */
 export const page = (): string =>
   `# Settings
 

@@ -1,13 +1,16 @@
-/** Other spellings of keys than the one that editors offer: `learningRate` and `lambda_` are read as well. */
+/** Allows keys in other spellings than the one that editors offer: `learningRate` and `lambda_` are read as well. */
 import { camelCase, isPlain, type Plain } from "../src/config/Config.ts"
 
-/** What `Config.camelCase` reads as the same key: words joined by underscores or capitals, underscores at the end. */
+/**
+ * Writes a pattern of the keys that `Config.camelCase` reads as this one: words joined by underscores or capitals,
+ * underscores at the end.
+ */
 const readAs = (key: string): string =>
   `${key.replace(/_([a-z0-9])/g, (_, first: string) => `(?:_+${first}|${first.toUpperCase()})`)}_*`
 
 /**
- * A JSON Schema document whose closed objects also take their keys in other spellings. Editors don't offer these, and
- * leave it to the command to check their values.
+ * Returns a JSON Schema whose closed objects also take their keys in other spellings. Editors don't offer these, and
+ * leave the check of their values to the command.
  */
 export const withSpellings = (document: Plain): Plain => {
   const visited = visit(document)
@@ -27,9 +30,9 @@ const visit = (tree: unknown): unknown => {
   return { ...visited, patternProperties: { [pattern]: true }, ...required(tree.required) }
 }
 
-/** A required key of several words may be there in either spelling. */
-const required = (given: unknown): Plain => {
-  const keys = (Array.isArray(given) ? given : []).filter((key) => typeof key === "string")
+/** Allows a required key of several words in either spelling. */
+const required = (names: unknown): Plain => {
+  const keys = (Array.isArray(names) ? names : []).filter((key) => typeof key === "string")
   const several = keys.filter((key) => camelCase(key) !== key)
   if (several.length === 0) return {}
   return {
@@ -38,5 +41,5 @@ const required = (given: unknown): Plain => {
   }
 }
 
-/** Strict validators want what is required to be named beside it. */
+/** Strict validators want a required key among the properties. */
 const having = (key: string): Plain => ({ properties: { [key]: {} }, required: [key] })

@@ -1,6 +1,5 @@
-// Before packing: `exports` of what is built; after: of the sources again.
-//   node scripts/swapExports.ts dist
-//   node scripts/swapExports.ts src
+// Points `exports` in package.json to dist/ before packing, and to src/ after it: `node scripts/swapExports.ts dist`,
+// `node scripts/swapExports.ts src`.
 import { readFileSync, writeFileSync } from "node:fs"
 
 const path = new URL("../package.json", import.meta.url)

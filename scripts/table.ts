@@ -1,4 +1,4 @@
-/** Settings as a table for people. */
+/** Writes settings as a Markdown table. */
 import { type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
 import type { Meanings } from "./meanings.ts"
 

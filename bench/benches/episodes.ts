@@ -10,7 +10,7 @@ import * as SingleAgent from "../../src/episode/protocols/SingleAgent.ts"
 import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { defineBench } from "../Bench.ts"
 
-/** A question, an answer, and the end. */
+/** A task of one question and one answer. */
 const question = TextEnv.make<number>({
   id: "sum",
   type: "qa",
@@ -62,7 +62,7 @@ const counted = (batch: RolloutEngine.RolloutBatch, episodes: number): Promise<v
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
-/** What a core does in a second, however many others share it. */
+/** Measures calls per second of CPU time on one core, independent of other processes. */
 const aCore = async (work: () => Promise<unknown>): Promise<number> => {
   const times = 20
   const before = process.cpuUsage()
@@ -77,7 +77,7 @@ export default [
     name: "episodes",
     unit: "episodes/s",
     higherIsBetter: true,
-    about: "Single-turn episodes by the engine, with an agent whose model answers at once",
+    about: "Single-turn episodes of the engine, with a model that answers at once",
     run: async ({ timeAsync }) => {
       const batch = batchOf(await agentWith(null), episodes, 8)
       const play = () => counted(batch, episodes)
@@ -89,7 +89,7 @@ export default [
     name: "episodes-written",
     unit: "episodes/s",
     higherIsBetter: true,
-    about: "The same, with everything that happened written to a file",
+    about: "The same, with all rollouts written to a file",
     run: async ({ timeAsync }) => {
       const batch = batchOf(await agentWith(null), episodes, 8)
       const once = Effect.gen(function* () {

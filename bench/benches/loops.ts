@@ -25,7 +25,7 @@ import {
 import { defineBench } from "../Bench.ts"
 import { measureTraining } from "../training.ts"
 
-/** The whole loop of each algorithm as it comes, and which part of it is the update. */
+/** The whole training loop of each algorithm with default settings, and the name of its update program. */
 
 type Training = Parameters<typeof Train.run>[0]
 

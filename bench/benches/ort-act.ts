@@ -1,6 +1,6 @@
 /**
- * What a run of a small session costs: the actor and critic's forward pass, 4-64-64-{2, 1} with tanh, weights fed as
- * one flat state, through the runtime's synchronous binding.
+ * Measures a run of a small session in ONNX Runtime through its synchronous binding: the forward pass of actor and
+ * critic, 4-64-64-{2, 1} with tanh, with the weights in one flat state.
  */
 import { Effect } from "effect"
 import { Backend } from "../../src/backend/Backend.ts"

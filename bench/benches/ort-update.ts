@@ -1,6 +1,6 @@
 /**
- * A minibatch of PPO's whole update in ONNX Runtime, for several sizes of minibatch: sixteen of them in one call, and
- * how many nodes each runs.
+ * Measures PPO's whole update of a minibatch in ONNX Runtime, for several minibatch sizes, with sixteen updates per
+ * call, and counts the nodes of each graph.
  */
 import { Effect } from "effect"
 import { Backend, CartPole, Ppo } from "effect-rl"
@@ -10,7 +10,7 @@ import { indicesFeed, type ProgramSpec } from "../../src/graph/Program.ts"
 import { simplify } from "../../src/graph/simplify.ts"
 import { defineBench } from "../Bench.ts"
 
-/** The update that PPO compiles where a minibatch has this many rows, fed with numbers to learn from. */
+/** Compiles PPO's update for minibatches of this size, and fills its inputs with random numbers. */
 const update = (batch: number) =>
   Effect.gen(function* () {
     const inner = yield* Backend

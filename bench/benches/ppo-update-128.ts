@@ -4,7 +4,7 @@ import { backend, type BackendName } from "effect-rl/node"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
 import { defineBench } from "../Bench.ts"
 
-/** The update program that PPO compiles for CleanRL's CartPole settings, with random numbers to learn from. */
+/** Compiles PPO's update with CleanRL's settings for CartPole, and fills its inputs with random numbers. */
 const compiled = (name: BackendName) =>
   Effect.gen(function* () {
     const inner = yield* Backend

@@ -25,7 +25,7 @@ const about: RunStarted = {
 
 const episodesABatch = 1000
 
-/** What an iteration of a training with many envs and short episodes tells. */
+/** The events of one iteration of a training with many envs and short episodes. */
 const iteration: ReadonlyArray<RunEvent> = [
   ...Array.from({ length: episodesABatch }, (_, at): RunEvent => ({
     _tag: "EpisodeEnded",
@@ -59,7 +59,7 @@ const iteration: ReadonlyArray<RunEvent> = [
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
-/** Does something with a recording of all sinks, whose files are gone afterwards. */
+/** Uses a recording with all sinks, and deletes its files afterwards. */
 const withRecording = <A>(use: (recording: Recording) => Promise<A>): Promise<A> =>
   Effect.gen(function* () {
     const resultsDir = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()

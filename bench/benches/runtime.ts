@@ -6,7 +6,7 @@ import { MemorylessAgent, Runtime, Scripted, type TaskSet, TextEnv } from "effec
 import { platform, recorder, runStore } from "effect-rl/node"
 import { defineBench } from "../Bench.ts"
 
-/** A question, an answer, and the end. */
+/** A task of one question and one answer. */
 const question = (index: number): TextEnv.TextEnv =>
   TextEnv.make({
     id: `sum-${index}`,
@@ -33,7 +33,7 @@ const model = (wait: Effect.Effect<void> | null) =>
     return wait === null ? answer : Effect.as(wait, answer)
   })
 
-/** A run on disk, as `effect run` does it; gives what it says of itself, and the seconds of a core. */
+/** Executes a run on disk, like `effect run`; returns its result and the CPU seconds. */
 const once = async (
   input: Pick<Runtime.RuntimeInput, "train" | "validation" | "runtime">,
   wait: Effect.Effect<void> | null = null,

@@ -1,4 +1,4 @@
-/** Acting on the wasm backend: actor and critic, 4-64-64-{2, 1} with tanh, at a few batch sizes. */
+/** Measures acting on the wasm backend: actor and critic, 4-64-64-{2, 1} with tanh, at several batch sizes. */
 import { Effect } from "effect"
 import { Backend, type Program } from "../../src/backend/Backend.ts"
 import { mlp } from "../../src/graph/layers.ts"

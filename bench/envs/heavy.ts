@@ -1,6 +1,6 @@
 import { Env, EnvPool, Space } from "effect-rl"
 
-/** An env whose step takes tens of microseconds, as a simulator's does. */
+/** An env whose step takes tens of microseconds, like that of a simulator. */
 export const heavy = EnvPool.located(
   Env.make({
     id: "heavy",

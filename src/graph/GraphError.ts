@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
 /**
- * A graph that cannot be built or compiled: the op, the shapes it was given, and the line of user code that asked.
- * Building a graph is plain synchronous code, so this is thrown there, and is the typed error of `Backend.compile`.
+ * The error of a graph that cannot be built or compiled. It names the op, the shapes of its inputs, and the line of user
+ * code that made the op. Functions that build graphs throw it; `Backend.compile` fails with it.
  */
 export class GraphError extends Schema.TaggedError<GraphError>()("GraphError", {
   op: Schema.String,

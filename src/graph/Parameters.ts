@@ -5,8 +5,8 @@ import { fail, sameShape, shapeText } from "./ops/core.ts"
 import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
 
 /**
- * Named parameters laid out in one flat vector: one state to keep, one chain of ops for the optimiser, one array to
- * save.
+ * Lays out named parameters in one flat vector, so that there is one state to keep, one chain of ops for the optimiser,
+ * and one array to save.
  *
  * @example
  * ```ts
@@ -18,16 +18,16 @@ import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
 export interface Layout {
   readonly names: ReadonlyArray<string>
   readonly size: number
-  /** Each parameter as a part of the flat vector: for one vector always the same tensors, so gradients find them. */
+  /** Slices a flat vector into parameters. The same vector always gives the same tensors, so that gradients find them. */
   readonly tensorsOf: (theta: Tensor) => Readonly<Record<string, Tensor>>
-  /** One tensor a parameter, joined in the layout's order. */
+  /** Joins one tensor for each parameter into a flat vector. */
   readonly flatten: (tensors: Readonly<Record<string, Tensor>>) => Tensor
-  /** First values: each parameter draws from its own child of the stream, so adding one changes no other. */
+  /** Draws first values. Each parameter has its own child stream, so a new parameter does not change the others. */
   readonly initialise: (random: Stream) => Float32Array
-  /** A number for each parameter, in all of its places. */
+  /** Makes a flat vector in which all elements of a parameter are the same number. */
   readonly spread: (numberOf: (name: string) => number) => Float32Array
   readonly toNamed: (theta: Float32Array) => Readonly<Record<string, NamedArray>>
-  /** Throws a GraphError where a parameter is missing or has another shape. */
+  /** Throws a `GraphError` if a parameter is missing or has another shape. */
   readonly fromNamed: (named: Readonly<Record<string, NamedArray>>) => Float32Array
 }
 
@@ -41,7 +41,7 @@ export interface Declaration {
   readonly init: Initialiser
 }
 
-/** A gibibyte of them; what learns keeps several numbers for each. */
+/** One gibibyte of weights; an optimiser keeps several numbers for each of them. */
 const mostWeights = 2 ** 28
 
 export const layout = (declarations: Readonly<Record<string, Declaration>>): Layout => {
@@ -53,7 +53,7 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     size += entry.length
     return entry
   })
-  if (size > mostWeights) throw new RangeError(`${size} weights, of at most ${mostWeights}`)
+  if (size > mostWeights) throw new RangeError(`layout: ${size} weights; expected at most ${mostWeights}`)
   const parts = new WeakMap<Tensor, Readonly<Record<string, Tensor>>>()
   const partsOf = (theta: Tensor): Readonly<Record<string, Tensor>> =>
     Object.fromEntries(
@@ -64,16 +64,17 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     size,
     tensorsOf: (theta) => {
       if (!sameShape(theta.shape, [size])) fail("tensorsOf", `expected the flat vector [${size}]`, theta)
-      const known = parts.get(theta) ?? partsOf(theta)
-      parts.set(theta, known)
-      return known
+      const slices = parts.get(theta) ?? partsOf(theta)
+      parts.set(theta, slices)
+      return slices
     },
     flatten: (tensors) =>
       concat(
         entries.map(({ name, shape }) => {
           const tensor = tensors[name]
-          if (tensor === undefined) return fail("flatten", `there is no tensor for parameter "${name}"`)
-          if (!sameShape(tensor.shape, shape)) fail("flatten", `"${name}" is ${shapeText(shape)}`, tensor)
+          if (tensor === undefined) return fail("flatten", `parameter "${name}": its tensor is missing`)
+          if (!sameShape(tensor.shape, shape))
+            fail("flatten", `parameter "${name}": expected shape ${shapeText(shape)}`, tensor)
           return flatten(tensor)
         }),
       ),
@@ -94,17 +95,20 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     fromNamed: (named) => {
       const theta = new Float32Array(size)
       for (const { name, shape, offset } of entries) {
-        const given = named[name]
-        if (given === undefined) return fail("fromNamed", `there is no parameter "${name}"`)
-        if (!sameShape(given.shape, shape)) {
+        const parameter = named[name]
+        if (parameter === undefined) return fail("fromNamed", `parameter "${name}" is missing`)
+        if (!sameShape(parameter.shape, shape)) {
           return fail(
             "fromNamed",
-            `parameter "${name}" has shape ${shapeText(given.shape)}, expected ${shapeText(shape)}`,
+            `parameter "${name}": expected shape ${shapeText(shape)}, found ${shapeText(parameter.shape)}`,
           )
         }
-        if (given.data.length !== sizeOf(shape))
-          return fail("fromNamed", `parameter "${name}" has ${given.data.length} numbers for ${shapeText(shape)}`)
-        theta.set(given.data, offset)
+        if (parameter.data.length !== sizeOf(shape))
+          return fail(
+            "fromNamed",
+            `parameter "${name}": expected shape ${shapeText(shape)}, found ${parameter.data.length} numbers`,
+          )
+        theta.set(parameter.data, offset)
       }
       return theta
     },

@@ -1,27 +1,27 @@
 import type { Tensor } from "./Tensor.ts"
 
 /**
- * What a backend compiles: a graph with named ways in and out, and state that stays with the compiled program
- * (weights, optimiser moments) and is replaced by `next` at the end of every run.
+ * Describes a program for a backend to compile: a graph with named inputs and outputs, and with state (weights, optimiser
+ * moments) that stays in the compiled program and is replaced by its `next` value at the end of every run.
  */
 export interface ProgramSpec {
-  /** For messages: `ppo.update`. */
+  /** The name for logs and error messages, such as `ppo.update`. */
   readonly name: string
-  /** Each an `input` op of that name. */
+  /** Each tensor is an `input` op of the same name. */
   readonly inputs: Readonly<Record<string, Tensor>>
-  /** Each a `state` op of that name. All `next` values are computed from the old state, then swapped in together. */
+  /** Each tensor is a `state` op of the same name. All `next` values are computed from the old state, then replace it. */
   readonly state: Readonly<Record<string, { readonly tensor: Tensor; readonly next?: Tensor }>>
   readonly outputs: Readonly<Record<string, Tensor>>
   readonly minibatches?: Minibatches
 }
 
 /**
- * Run the graph once for each row of an index matrix, in one call, threading the state through.
+ * Runs the graph `count` times in one call, each time on other rows, and passes the state from run to run.
  *
- * An input named in `gathered` is fed whole, as [rows, ...rest], while the graph sees [batch, ...rest]:
- * iteration k sees the rows `indices[k * batch ..< (k + 1) * batch]` of the Int32Array feed `indices` (count × batch).
+ * An input named in `gathered` is fed whole, as [rows, ...rest], while the graph reads [batch, ...rest]: iteration k reads
+ * the rows `indices[k * batch ..< (k + 1) * batch]`, where `indices` is an Int32Array feed of count × batch elements.
  * Inputs that are not gathered are the same for all iterations. Each output is stacked to [count, ...shape].
- * With `continueWhile` (a bool scalar of the graph), no iteration follows one where it is false; that one counts.
+ * `continueWhile` is a bool scalar of the graph: the first iteration in which it is false is the last one.
  */
 export interface Minibatches {
   readonly rows: number

@@ -1,8 +1,8 @@
 /**
- * A tensor as an expression: the op that makes it, the tensors that op reads, its static shape and kind of number.
+ * Tensors as expressions: a tensor is an op, the tensors that the op reads, a static shape and a dtype.
  *
- * This file is the whole vocabulary of the graph: what a compiler target (`onnx`, `wasm`, `reference`) must know.
- * Everything richer (layers, distributions, optimisers) is composed of these ops in its own file.
+ * This file is the whole vocabulary of the graph: all that a compiler target (`onnx`, `wasm`, `reference`) must implement.
+ * Layers, distributions and optimisers are composed of these ops, in files of their own.
  */
 
 export type DType = "f32" | "i32" | "bool"
@@ -25,17 +25,17 @@ export type UnaryFn =
   | "softplus"
   | "floor"
 
-/** Both sides of one kind (f32, or i32 for add, sub, mul, min, max), broadcast as NumPy does. */
+/** Both inputs have the same dtype: f32, or i32 for add, sub, mul, min and max. They broadcast as in NumPy. */
 export type BinaryFn = "add" | "sub" | "mul" | "div" | "pow" | "min" | "max"
 
-/** f32 or i32 on both sides → bool, broadcast as NumPy does. */
+/** Both inputs are f32 or both i32, and the output is bool. They broadcast as in NumPy. */
 export type CompareFn = "less" | "lessEqual" | "greater" | "greaterEqual" | "equal" | "notEqual"
 
 export type ReduceFn = "sum" | "mean" | "max" | "min"
 
 export interface Conv2dAttributes {
   readonly strides: readonly [number, number]
-  /** top, left, bottom, right. */
+  /** The rows or columns added at the top, left, bottom and right. */
   readonly padding: readonly [number, number, number, number]
 }
 
@@ -43,7 +43,7 @@ export type Op =
   // Leaves
   | { readonly kind: "input"; readonly name: string }
   | { readonly kind: "state"; readonly name: string }
-  /** bool constants hold 0 and 1 in a Uint8Array. */
+  /** A bool constant holds 0 and 1 in a Uint8Array. */
   | { readonly kind: "constant"; readonly data: Float32Array | Int32Array | Uint8Array }
   // Element by element
   | { readonly kind: "unary"; readonly fn: UnaryFn }
@@ -56,21 +56,21 @@ export type Op =
   | { readonly kind: "clip"; readonly min: number; readonly max: number }
   /** f32 → i32 truncates toward zero; bool → number gives 0 and 1; number → bool is `!= 0`. */
   | { readonly kind: "cast" }
-  /** The identity, through which no gradient flows. */
+  /** Returns its input; no gradient flows through it. */
   | { readonly kind: "stopGradient" }
   // Linear algebra
-  /** [..., m, k] × [..., k, n] after the transposes of the last two axes; leading axes broadcast. */
+  /** [..., m, k] × [..., k, n] → [..., m, n], after transposing the last two axes if asked; leading axes broadcast. */
   | { readonly kind: "matmul"; readonly transposeA: boolean; readonly transposeB: boolean }
-  /** Inputs: x [N, C, H, W], w [O, C, kh, kw]. Output [N, O, H', W']. Cross-correlation, as every framework has it. */
+  /** Inputs: x [N, C, H, W], w [O, C, kh, kw]. Output [N, O, H', W']. It is a cross-correlation, as in every framework. */
   | ({ readonly kind: "conv2d" } & Conv2dAttributes)
   /** Inputs: dy, w. The output's shape is that of x. */
   | ({ readonly kind: "conv2dInputGrad" } & Conv2dAttributes)
   /** Inputs: x, dy. The output's shape is that of w. */
   | ({ readonly kind: "conv2dWeightGrad" } & Conv2dAttributes)
   // Along axes
-  /** Axes ascending, not negative, without repeats. Over no axes: the identity. */
+  /** The axes are ascending, not negative and distinct. Without axes it returns its input. */
   | { readonly kind: "reduce"; readonly fn: ReduceFn; readonly axes: ReadonlyArray<number>; readonly keepDims: boolean }
-  /** f32 → i32; the first of equals; the axis is dropped. */
+  /** f32 → i32, without the axis. Of equal elements, the first one counts. */
   | { readonly kind: "argMax"; readonly axis: number }
   /** Over the last axis. */
   | { readonly kind: "softmax" }
@@ -80,7 +80,7 @@ export type Op =
   | { readonly kind: "reshape" }
   | { readonly kind: "transpose"; readonly permutation: ReadonlyArray<number> }
   | { readonly kind: "broadcastTo" }
-  | { readonly kind: "slice"; readonly starts: ReadonlyArray<number> } // one start an axis; the output's shape holds the sizes
+  | { readonly kind: "slice"; readonly starts: ReadonlyArray<number> } // one start for each axis; the output's shape holds the sizes
   | { readonly kind: "concat"; readonly axis: number }
   | {
       readonly kind: "pad"
@@ -89,9 +89,9 @@ export type Op =
       readonly value: number
     }
   // Indexed by an i32 tensor
-  /** Inputs: data [rows, ...rest], indices (any shape). Output: [...indices.shape, ...rest]. Out of range is undefined. */
+  /** Inputs: data [rows, ...rest], indices (any shape). Output: [...indices.shape, ...rest]. The result of an index out of range is undefined. */
   | { readonly kind: "gather" }
-  /** The gradient of gather. Inputs: indices, updates [...indices.shape, ...rest]. Output [rows, ...rest]: zeros, plus each update at its row, in order. */
+  /** The gradient of gather. Inputs: indices, updates [...indices.shape, ...rest]. Output [rows, ...rest]: zeros, to which each update is added at its row, in order. */
   | { readonly kind: "scatterAdd" }
   /** i32 [...] → f32 [..., depth]; an index out of range gives zeros. */
   | { readonly kind: "oneHot"; readonly depth: number }
@@ -99,7 +99,7 @@ export type Op =
 export type OpKind = Op["kind"]
 
 export interface Tensor {
-  /** Grows with each tensor made: ascending ids are a topological order. */
+  /** Grows with each new tensor, so ascending ids are a topological order. */
   readonly id: number
   readonly op: Op
   readonly inputs: ReadonlyArray<Tensor>
@@ -109,7 +109,7 @@ export interface Tensor {
 
 export const sizeOf = (shape: Shape): number => shape.reduce((size, dimension) => size * dimension, 1)
 
-/** Row-major strides, in elements. */
+/** Returns row-major strides, in elements. */
 export const stridesOf = (shape: Shape): ReadonlyArray<number> => {
   const strides = new Array<number>(shape.length)
   let stride = 1
@@ -120,7 +120,7 @@ export const stridesOf = (shape: Shape): ReadonlyArray<number> => {
   return strides
 }
 
-/** Everything that `roots` need, each once, inputs before users. */
+/** Lists all tensors that `roots` depend on, each once, and each after its inputs. */
 export const topologicalOrder = (roots: Iterable<Tensor>): ReadonlyArray<Tensor> => {
   const seen = new Set<Tensor>()
   const stack = [...roots]

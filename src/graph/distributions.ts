@@ -28,19 +28,19 @@ import { broadcastShapes, fail, sameShape } from "./ops/core.ts"
 import type { Tensor } from "./Tensor.ts"
 
 /**
- * What a policy's network says of its actions, for a batch of rows. Sampling is a function of given uniform numbers, so
- * that it happens in the graph and the randomness stays outside.
+ * A distribution of actions for each row of a batch, as a policy's network outputs it. Sampling takes uniform numbers as an
+ * input, so that it happens in the graph while the randomness stays outside.
  */
 export interface Distribution {
-  /** Uniform numbers in [0, 1) that a sample of one row takes. */
+  /** How many uniform numbers in [0, 1) a sample of one row needs. */
   readonly noiseSize: number
-  /** noise [batch, noiseSize] → actions. */
+  /** Draws actions: noise [batch, noiseSize] → actions. */
   readonly sample: (noise: Tensor) => Tensor
-  /** The likeliest action. */
+  /** The most probable action. */
   readonly mode: () => Tensor
-  /** → [batch]. */
+  /** The log probability of each row's action, of shape [batch]. */
   readonly logProbability: (action: Tensor) => Tensor
-  /** → [batch]. */
+  /** The entropy of each row's distribution, of shape [batch]. */
   readonly entropy: () => Tensor
 }
 
@@ -48,7 +48,7 @@ export interface Categorical extends Distribution {
   readonly logProbabilities: Tensor
 }
 
-/** One of n, from logits [batch, n]. Actions are i32 [batch]. */
+/** Chooses one of n actions, from logits [batch, n]. Actions are i32 [batch]. */
 export const categorical = (logits: Tensor): Categorical => {
   if (logits.shape.length !== 2) fail("categorical", "expected logits [batch, n]", logits)
   const [, n] = logits.shape
@@ -56,7 +56,7 @@ export const categorical = (logits: Tensor): Categorical => {
   return {
     noiseSize: 1,
     logProbabilities,
-    // How many cumulative probabilities the uniform number has passed; rounding may bring the last below 1.
+    // The action is the number of cumulative probabilities that the uniform number exceeds; rounding may bring the last below 1.
     sample: (noise) => {
       const passed = sum(cast(greaterEqual(noise, cumSum(softmax(logits), -1)), "f32"), -1)
       return cast(minimum(passed, n - 1), "i32")
@@ -64,14 +64,14 @@ export const categorical = (logits: Tensor): Categorical => {
     mode: () => argMax(logits),
     logProbability: (action) => {
       if (!sameShape(action.shape, logits.shape.slice(0, 1)))
-        fail("categorical", "expected one action a row", action, logits)
+        fail("categorical", "expected one action for each row", action, logits)
       return sum(mul(logProbabilities, oneHot(action, n)), -1)
     },
     entropy: () => neg(sum(mul(exp(logProbabilities), logProbabilities), -1)),
   }
 }
 
-/** KL(p ‖ q) a row. */
+/** Computes KL(p ‖ q) of each row. */
 export const categoricalKl = (p: Categorical, q: Categorical): Tensor =>
   sum(mul(exp(p.logProbabilities), sub(p.logProbabilities, q.logProbabilities)), -1)
 
@@ -82,7 +82,7 @@ export interface Gaussian extends Distribution {
 
 const halfLogTau = 0.9189385332046727
 
-/** Standard normals from two uniform numbers each: noise [batch, 2n] → [batch, n]. */
+/** Computes a standard normal number from two uniform ones (Box and Muller): noise [batch, 2n] → [batch, n]. */
 export const normalFromUniform = (noise: Tensor): Tensor => {
   const [batch, twice] = noise.shape
   if (noise.shape.length !== 2 || twice % 2 !== 0) fail("normalFromUniform", "expected noise [batch, 2n]", noise)
@@ -92,7 +92,7 @@ export const normalFromUniform = (noise: Tensor): Tensor => {
   return mul(radius, cos(mul(slice(noise, [0, n], [batch, n]), 2 * Math.PI)))
 }
 
-/** Independent normals, from means [batch, n] and log deviations [n] or [batch, n]. Actions are f32 [batch, n]. */
+/** Independent normal distributions, from means [batch, n] and log deviations [n] or [batch, n]. Actions are f32 [batch, n]. */
 export const diagonalGaussian = (mean: Tensor, logDeviation: Tensor): Gaussian => {
   if (mean.shape.length !== 2) fail("diagonalGaussian", "expected means [batch, n]", mean)
   if (!sameShape(broadcastShapes("diagonalGaussian", mean, logDeviation), mean.shape))
@@ -113,7 +113,7 @@ export const diagonalGaussian = (mean: Tensor, logDeviation: Tensor): Gaussian =
   }
 }
 
-/** KL(p ‖ q) a row. */
+/** Computes KL(p ‖ q) of each row. */
 export const gaussianKl = (p: Gaussian, q: Gaussian): Tensor => {
   const ratio = exp(mul(sub(p.logDeviation, q.logDeviation), 2))
   const distance = square(div(sub(p.mean, q.mean), exp(q.logDeviation)))
@@ -122,8 +122,8 @@ export const gaussianKl = (p: Gaussian, q: Gaussian): Tensor => {
 }
 
 /**
- * tanh of a diagonal Gaussian: actions in (−1, 1). `logProbability` takes the action before the tanh, which `sampleBoth`
- * gives with the action: taking it back through atanh would lose it at the edges.
+ * The tanh of a diagonal Gaussian, so that actions are in (−1, 1). To learn from a sample, take `logProbabilityOfRaw` of
+ * the number before the tanh, which `sampleBoth` returns with the action: atanh of the action is inexact near ±1.
  */
 export interface SquashedGaussian extends Distribution {
   readonly base: Gaussian
@@ -133,7 +133,7 @@ export interface SquashedGaussian extends Distribution {
 
 export const squashedGaussian = (mean: Tensor, logDeviation: Tensor): SquashedGaussian => {
   const base = diagonalGaussian(mean, logDeviation)
-  // log(1 − tanh²x) = 2 (log 2 − x − softplus(−2x)), which doesn't cancel.
+  // log(1 − tanh²x) = 2 (log 2 − x − softplus(−2x)), in which no digits cancel.
   const logSlope = (raw: Tensor) => mul(sub(sub(Math.LN2, raw), softplus(mul(raw, -2))), 2)
   const logProbabilityOfRaw = (raw: Tensor) => sub(base.logProbability(raw), sum(logSlope(raw), -1))
   const edge = 1 - 1e-6
@@ -152,7 +152,7 @@ export const squashedGaussian = (mean: Tensor, logDeviation: Tensor): SquashedGa
     sample: (noise) => tanh(base.sample(noise)),
     mode: () => tanh(mean),
     logProbability: (action) => logProbabilityOfRaw(atanh(action)),
-    // There is no closed form: the base's entropy plus the mean log slope, taken at the mean.
+    // There is no closed form; this is the base's entropy plus the log slope at the mean.
     entropy: () => add(base.entropy(), sum(logSlope(mean), -1)),
   }
 }

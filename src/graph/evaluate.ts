@@ -3,8 +3,8 @@ import { kernelOf } from "./kernels.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "./Tensor.ts"
 
 /**
- * What tensors are, for given values of the leaves that they depend on: at once, in doubles, without a backend. For
- * constants at build time and for tests; to run a graph again and again, compile it.
+ * Computes tensors from the values of the inputs and states that they depend on, in doubles and without a backend. Use it
+ * for constants at build time and in tests; to run a graph many times, compile it.
  *
  * @example
  * ```ts
@@ -22,10 +22,12 @@ export const evaluate = (
     const out = new Float64Array(sizeOf(tensor.shape))
     values.set(tensor, out)
     if (tensor.op.kind === "input" || tensor.op.kind === "state") {
-      const given = leaves.get(tensor)
-      if (given === undefined) return fail("evaluate", `${tensor.op.kind} "${tensor.op.name}" has no value`, tensor)
-      if (given.length !== out.length) return fail("evaluate", `${given.length} numbers do not fill it`, tensor)
-      out.set(given)
+      const numbers = leaves.get(tensor)
+      if (numbers === undefined)
+        return fail("evaluate", `the value of ${tensor.op.kind} "${tensor.op.name}" is missing`, tensor)
+      if (numbers.length !== out.length)
+        return fail("evaluate", `expected ${out.length} numbers, found ${numbers.length}`, tensor)
+      out.set(numbers)
     } else kernelOf(tensor, tensor.inputs.map(valueOf), out)()
   }
   return tensors.map(valueOf)

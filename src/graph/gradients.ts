@@ -42,11 +42,11 @@ import {
 } from "./Tensor.ts"
 
 /**
- * Reverse-mode differentiation: the gradient of a scalar with respect to tensors, as more graph.
+ * Differentiates a scalar with respect to tensors in reverse mode; the gradients are tensors of the same graph.
  *
- * Gradients are written to take few ops, because an op is what a session charges for. At a tie, `min`, `max`,
- * `minimum` and `maximum` share the gradient equally among the equals; `clip` passes it on within its bounds, both
- * included.
+ * They consist of as few ops as possible, because an ONNX session has a cost for each op. At a tie, `min`, `max`,
+ * `minimum` and `maximum` divide the gradient equally among the equal inputs; `clip` passes it on from its lower to its
+ * upper bound, both included.
  *
  * @example
  * ```ts
@@ -58,7 +58,7 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
   if (sizeOf(loss.shape) !== 1) fail("gradients", "the loss must be a scalar", loss)
   const order = topologicalOrder([loss])
   const wanted = new Set(withRespectTo)
-  // Only what leads from a wanted tensor to the loss is differentiated.
+  // Differentiate only the tensors on a path from a wanted tensor to the loss.
   const matters = new Set<Tensor>()
   for (const tensor of order)
     if (wanted.has(tensor) || tensor.inputs.some((input) => matters.has(input))) matters.add(tensor)
@@ -80,13 +80,13 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
   return withRespectTo.map((tensor) => slopes.get(tensor) ?? constant(0, tensor.shape))
 }
 
-/** The sum of what several users give. What the slices of a tensor give is laid side by side, not padded and added. */
+/** Adds up the gradients from all users of a tensor. If the users are slices, one concat joins their gradients. */
 const total = (parts: ReadonlyArray<Tensor>): Tensor => {
   const sideBySide = parts.length === 1 ? undefined : joined(parts)
   return sideBySide ?? parts.reduce((sum, part) => add(sum, part))
 }
 
-/** One concat for parts that each fill their own stretch of one axis and are zero elsewhere. */
+/** Joins parts that each fill a range of one axis of their own and are zero elsewhere; undefined for other parts. */
 const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
   const axis = stretchOf(parts[0])?.axis
   const stretches = parts.flatMap((part) => stretchOf(part) ?? []).sort((a, b) => a.start - b.start)
@@ -108,7 +108,7 @@ const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
   return concat(pieces, axis)
 }
 
-/** What a tensor is padded from, and where along which axis it lies, if it is zeros around along just one. */
+/** For a tensor that pads another one with zeros along one axis: the padded tensor, the axis, and where it starts. */
 const stretchOf = ({ op, inputs }: Tensor) => {
   if (op.kind !== "pad" || op.value !== 0) return undefined
   const [axis, ...others] = op.before.flatMap((before, index) => (before + op.after[index] > 0 ? [index] : []))
@@ -118,7 +118,7 @@ const stretchOf = ({ op, inputs }: Tensor) => {
 type Contribution = readonly [Tensor, Tensor]
 type Give = (index: number, slope: () => Tensor) => void
 
-/** What a slope at a tensor adds to the slopes at those of its inputs that matter. */
+/** From the gradient `dy` at `y`, computes what to add to the gradients at those inputs of `y` that matter. */
 const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): ReadonlyArray<Contribution> => {
   const contributions: Array<Contribution> = []
   const give = (index: number, slope: () => Tensor): void => {
@@ -153,7 +153,7 @@ const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): R
       break
     }
     case "conv2dInputGrad": {
-      // Linear in both: the slope at dy is the convolution itself, that at w pairs the incoming slope (as x) with dy.
+      // The op is linear in both: the gradient at dy is the convolution itself, and at w the incoming gradient takes the place of x.
       const { strides, padding } = op
       give(0, () => make({ kind: "conv2d", strides, padding }, [dy, b], a.shape, "f32"))
       give(1, () => make({ kind: "conv2dWeightGrad", strides, padding }, [dy, a], b.shape, "f32"))
@@ -213,7 +213,7 @@ const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): R
     case "scatterAdd":
       give(1, () => gather(dy, a))
       break
-    // No slope goes through these.
+    // No gradient flows through these.
     case "stopGradient":
     case "compare":
     case "logical":
@@ -254,7 +254,7 @@ const unarySlopes = (fn: UnaryFn, x: Tensor, y: Tensor, dy: Tensor, give: Give):
       return give(0, () => where(greater(x, 0), dy, 0))
     case "softplus":
       return give(0, () => mul(dy, sigmoid(x)))
-    // Flat: nothing to add.
+    // These are constant almost everywhere, so the gradient is zero.
     case "sign":
     case "floor":
       return
@@ -273,7 +273,7 @@ const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor,
       break
     case "mul":
       if (a === b) {
-        // x·x: both contributions at once.
+        // x · x: one op for both contributions.
         give(0, () => mul(mul(dy, 2), a))
         break
       }
@@ -302,7 +302,7 @@ const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor,
   }
 }
 
-/** Made when it is first asked for, and then the same. */
+/** Makes a tensor at the first call, and returns the same one afterwards. */
 const once = (make: () => Tensor): (() => Tensor) => {
   let made: Tensor | undefined
   return () => (made ??= make())
@@ -323,7 +323,7 @@ const matmulSlopes = (transposeA: boolean, transposeB: boolean, a: Tensor, b: Te
 
 const reduceSlope = (fn: ReduceFn, axes: ReadonlyArray<number>, x: Tensor, y: Tensor, dy: Tensor): Tensor => {
   const kept = x.shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
-  // Without its leading axes a tensor broadcasts as it is.
+  // If only leading axes were reduced, the tensor broadcasts without a reshape.
   const aligned = (small: Tensor): Tensor =>
     axes.every((axis, index) => axis === index) ? small : reshape(small, kept)
   const slope = aligned(dy)
@@ -341,7 +341,7 @@ const inverse = (permutation: ReadonlyArray<number>): ReadonlyArray<number> => {
   return result
 }
 
-/** Sums a slope over the axes along which its tensor had been stretched; stretches one that is smaller. */
+/** Sums a gradient over the axes along which its tensor was broadcast; broadcasts one that is smaller. */
 const toShape = (slope: Tensor, shape: Shape): Tensor => {
   if (sameShape(slope.shape, shape)) return slope
   const shift = slope.shape.length - shape.length

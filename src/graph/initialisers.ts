@@ -1,7 +1,7 @@
 import type { Stream } from "../rng/Rng.ts"
 import { type Shape, sizeOf } from "./Tensor.ts"
 
-/** How a parameter starts: numbers for a shape, drawn from a stream. */
+/** Draws the first values of a parameter from a stream. */
 export type Initialiser = (random: Stream, shape: Shape) => Float32Array
 
 export const constant =
@@ -24,34 +24,34 @@ export const uniform =
   (random, shape) =>
     new Float32Array(sizeOf(shape)).map(() => random.between(-bound, bound))
 
-/** Inputs of a unit: all but the last axis of a matrix, all but the first of a convolution kernel. */
+/** The number of inputs of a unit: all axes but the last of a matrix, and but the first of a convolution kernel. */
 const fanIn = (shape: Shape): number => (shape.length === 4 ? sizeOf(shape.slice(1)) : sizeOf(shape.slice(0, -1)))
 const fanOut = (shape: Shape): number => (shape.length === 4 ? shape[0] * shape[2] * shape[3] : shape[shape.length - 1])
 
-/** Uniform within ±√(6 / (inputs + outputs)) (Glorot and Bengio 2010). */
+/** Draws uniformly within ±√(6 / (inputs + outputs)) (Glorot and Bengio 2010). */
 export const xavier: Initialiser = (random, shape) =>
   uniform(Math.sqrt(6 / (fanIn(shape) + fanOut(shape))))(random, shape)
 
-/** Normal with variance 2 / inputs (He et al. 2015). */
+/** Draws from a normal distribution with variance 2 / inputs (He et al. 2015). */
 export const he: Initialiser = (random, shape) => normal(Math.sqrt(2 / fanIn(shape)))(random, shape)
 
-/** Normal with variance 1 / inputs (LeCun et al. 1998). */
+/** Draws from a normal distribution with variance 1 / inputs (LeCun et al. 1998). */
 export const lecun: Initialiser = (random, shape) => normal(Math.sqrt(1 / fanIn(shape)))(random, shape)
 
 /**
- * A matrix with orthonormal rows or columns, whichever are fewer, times `gain` (Saxe et al. 2013). A kernel
- * [O, C, kh, kw] is a matrix of O rows.
+ * Draws a matrix with orthonormal rows or columns, whichever are fewer, and multiplies it by `gain` (Saxe et al. 2013). A
+ * convolution kernel [O, C, kh, kw] counts as a matrix of O rows.
  */
 export const orthogonal =
   (gain: number): Initialiser =>
   (random, shape) => {
     const rows = shape.length === 4 ? shape[0] : sizeOf(shape.slice(0, -1))
     const columns = sizeOf(shape) / rows
-    // Vectors are the longer way through the matrix.
+    // Orthogonalise along the shorter side: `count` vectors of `length` numbers.
     const [count, length] = rows < columns ? [rows, columns] : [columns, rows]
     const vectors = Array.from({ length: count }, () => Float64Array.from({ length }, () => random.normal()))
     vectors.forEach((vector, index) => {
-      // Twice, because once leaves rounding errors that are not orthogonal.
+      // A second pass removes the rounding errors of the first.
       for (let pass = 0; pass < 2; pass++)
         for (let other = 0; other < index; other++) subtractProjection(vector, vectors[other])
       const norm = Math.sqrt(dot(vector, vector))

@@ -1,13 +1,14 @@
 import { type BinaryFn, type CompareFn, type Shape, sizeOf, stridesOf, type Tensor, type UnaryFn } from "./Tensor.ts"
 
 /**
- * Every op in plain doubles, written to be read rather than to be fast: what the `reference` backend interprets and the
- * other backends are checked against. A kernel is made once for a tensor, over buffers that live as long as the program.
+ * Computes one tensor in doubles. The kernels of all ops are written to be read rather than to be fast: the `reference`
+ * backend runs them, and the other backends are checked against them. A kernel is made once for a tensor, over buffers that
+ * live as long as the program.
  */
 export type Kernel = () => void
 
-// Functions store what they compute rather than return it: a number that is returned by one of many functions is put on
-// the heap.
+// These functions store their result instead of returning it: V8 allocates a number that is returned by one of many
+// functions on the heap.
 
 type Unary = (a: Float64Array, out: Float64Array) => (i: number) => void
 type Binary = (a: Float64Array, b: Float64Array, out: Float64Array) => (i: number, j: number, at: number) => void
@@ -53,7 +54,7 @@ const logicalFunctions: Readonly<Record<"and" | "or", Binary>> = {
   or: (a, b, out) => (i, j, at) => void (out[at] = a[i] | b[j]),
 }
 
-/** For each element of `shape`, in order, the index of the element that is broadcast to it. */
+/** For each element of `shape`, in order, returns the index of the element of `from` that is broadcast to it. */
 const broadcastIndex = (from: Shape, shape: Shape): Int32Array => {
   const shift = shape.length - from.length
   const own = stridesOf(from)
@@ -61,7 +62,7 @@ const broadcastIndex = (from: Shape, shape: Shape): Int32Array => {
   return stridedIndex(shape, strides, 0)
 }
 
-/** For each element of `shape`, in order: offset + Σ coordinate · stride. */
+/** For each element of `shape`, in order, returns offset + Σ coordinate · stride. */
 const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, offset: number): Int32Array => {
   const index = new Int32Array(sizeOf(shape))
   const coordinates = new Array<number>(shape.length).fill(0)
@@ -76,14 +77,14 @@ const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, offset: numb
   return index
 }
 
-/** x seen as [before, along, after] around an axis. */
+/** Views a shape as [before, along, after], where `along` is one axis. */
 const around = (shape: Shape, axis: number) => ({
   before: sizeOf(shape.slice(0, axis)),
   along: shape[axis],
   after: sizeOf(shape.slice(axis + 1)),
 })
 
-/** The kernel that fills `out` with a tensor's elements from those of its inputs. */
+/** Makes the kernel that fills `out` with a tensor's elements, computed from its inputs'. */
 export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, out: Float64Array): Kernel => {
   const { op, shape } = tensor
   const [a, b, c] = inputs
@@ -317,7 +318,7 @@ const matmulKernel = (
 ): Kernel => {
   const [m, n] = shape.slice(-2)
   const k = shapeA[shapeA.length - (transposeA ? 2 : 1)]
-  // How far apart neighbours along m, n and k lie.
+  // The strides along m, n and k.
   const [rowA, innerA] = transposeA ? [1, m] : [k, 1]
   const [innerB, columnB] = transposeB ? [1, k] : [n, 1]
   const batches = shape.slice(0, -2)
@@ -344,7 +345,7 @@ const matmulKernel = (
   }
 }
 
-/** Calls `tap` with the indices of every x, w and y that meet in a convolution; `out` is zeroed first. */
+/** Calls `tap` with the indices of every x, w and y that a convolution combines; sets `out` to zero first. */
 const eachTap = (
   x: Shape,
   w: Shape,

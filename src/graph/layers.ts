@@ -19,7 +19,7 @@ import type { Declaration } from "./Parameters.ts"
 import type { Tensor } from "./Tensor.ts"
 
 /**
- * Layers: each declares its parameters, named below the layer's own name, and applies them.
+ * A layer declares its parameters, whose names begin with the layer's name, and applies them.
  *
  * @example
  * ```ts
@@ -36,7 +36,7 @@ export interface Layer {
 export const activations = { tanh, relu, gelu, sigmoid, silu, softplus } as const
 export type Activation = keyof typeof activations
 
-/** x W + b, for x [batch, inputs]. */
+/** A linear layer: x W + b, for x [batch, inputs]. */
 export const linear = (name: string, inputs: number, outputs: number, init: Initialiser = orthogonal(1)): Layer => ({
   parameters: {
     [`${name}.weight`]: { shape: [inputs, outputs], init },
@@ -46,14 +46,14 @@ export const linear = (name: string, inputs: number, outputs: number, init: Init
 })
 
 export interface MlpOptions {
-  /** Inputs, the hidden layers, outputs. */
+  /** The numbers of inputs, of units in each hidden layer, and of outputs. */
   readonly sizes: ReadonlyArray<number>
   readonly activation: Activation
-  /** Gain of the last layer's orthogonal initialisation; the others have √2. */
+  /** The gain of the last layer's orthogonal initialisation; the other layers have √2. */
   readonly outputGain?: number
 }
 
-/** Linear layers with an activation between them, none after the last. */
+/** A multilayer perceptron: linear layers with an activation between them, and none after the last. */
 export const mlp = (name: string, { sizes, activation, outputGain = 1 }: MlpOptions): Layer => {
   if (sizes.length < 2) fail("mlp", `"${name}" needs inputs and outputs, found sizes [${sizes.join(", ")}]`)
   const last = sizes.length - 2
@@ -79,14 +79,14 @@ export interface LstmState {
 
 export interface LstmCell {
   readonly parameters: Readonly<Record<string, Declaration>>
-  /** What an input adds to the gates: [rows, 4 × size]. It needs no memory, so all steps can be done at once. */
+  /** Computes what an input adds to the gates, [rows, 4 × size]. It needs no state, so one call can do all steps. */
   readonly fromInput: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
-  /** One step, from what the input adds. */
+  /** Does one step, from the result of `fromInput` for its input. */
   readonly step: (weights: Readonly<Record<string, Tensor>>, fromInput: Tensor, state: LstmState) => LstmState
   readonly apply: (weights: Readonly<Record<string, Tensor>>, x: Tensor, state: LstmState) => LstmState
 }
 
-/** One step of a long short-term memory; gates in the order input, forget, candidate, output. */
+/** A cell of a long short-term memory (Hochreiter and Schmidhuber 1997); gates in the order input, forget, candidate, output. */
 export const lstmCell = (name: string, inputs: number, size: number): LstmCell => {
   const fromInput: LstmCell["fromInput"] = (weights, x) =>
     add(matmul(x, weights[`${name}.inputWeight`]), weights[`${name}.bias`])
@@ -112,7 +112,7 @@ export interface ConvOptions extends Conv2dOptions {
   readonly kernel: number
 }
 
-/** A convolution with a bias, for x [N, C, H, W]. */
+/** A convolution layer with a bias, for x [N, C, H, W]. */
 export const conv = (name: string, inputs: number, outputs: number, { kernel, ...options }: ConvOptions): Layer => ({
   parameters: {
     [`${name}.weight`]: { shape: [outputs, inputs, kernel, kernel], init: orthogonal(Math.SQRT2) },

@@ -3,8 +3,8 @@ import type { Operand } from "./ops/elementwise.ts"
 import type { Tensor } from "./Tensor.ts"
 
 /**
- * Optimisers over one flat vector of parameters: from parameters and gradient to the next parameters, with the state
- * that they keep in between (all zeros at first).
+ * An optimiser computes the next parameters, one flat vector, from the parameters and their gradient. It keeps states
+ * between updates, which start as zeros.
  *
  * @example
  * ```ts
@@ -21,10 +21,10 @@ export interface Updated {
 }
 
 interface Common {
-  /** Parameters in all. */
+  /** The number of parameters. */
   readonly size: number
   readonly learningRate: Operand
-  /** Before the names of what is kept; where a program has several optimisers, they need different ones. */
+  /** The prefix of the names of its states. Optimisers in one program need different names. */
   readonly name?: string
 }
 
@@ -32,7 +32,7 @@ export interface AdamOptions extends Common {
   readonly beta1?: number
   readonly beta2?: number
   readonly epsilon?: number
-  /** Decoupled from the gradient: AdamW. */
+  /** Shrinks the parameters by this share of the learning rate, apart from the gradient (AdamW). */
   readonly weightDecay?: number
 }
 
@@ -55,7 +55,7 @@ export const adam = ({
     const nextSecond = add(mul(second, beta2), mul(square(gradient), 1 - beta2))
     const correction1 = sub(1, pow(constant(beta1), nextSteps))
     const correction2 = sqrt(sub(1, pow(constant(beta2), nextSteps)))
-    // lr · (m / c₁) / (√v / c₂ + ε), with the scalars gathered so that the vectors are passed over least.
+    // lr · (m / c₁) / (√v / c₂ + ε), with scalars combined first so that there are few ops over whole vectors.
     const rate = div(mul(correction2, learningRate), correction1)
     const step = div(nextFirst, add(sqrt(nextSecond), mul(correction2, epsilon)))
     const decayed = weightDecay === 0 ? theta : mul(theta, sub(1, mul(constant(weightDecay), learningRate)))
@@ -91,7 +91,7 @@ export interface RmspropOptions extends Common {
   readonly epsilon?: number
 }
 
-/** RMSProp (Tieleman and Hinton 2012): the gradient by the root of a running mean of its square. */
+/** RMSProp (Tieleman and Hinton 2012) divides the gradient by the root of a running mean of its square. */
 export const rmsprop = ({
   size,
   learningRate,
@@ -109,7 +109,7 @@ export const rmsprop = ({
   },
 })
 
-/** The gradient, scaled down where its norm exceeds `largest`. */
+/** Scales the gradient down to the norm `largest` if its norm is larger. */
 export const clipGlobalNorm = (gradient: Tensor, largest: number): Tensor => {
   const norm = sqrt(sum(square(gradient)))
   return mul(gradient, minimum(div(constant(largest), add(norm, 1e-6)), 1))

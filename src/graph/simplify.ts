@@ -10,11 +10,11 @@ import { type Op, sizeOf, type Tensor, topologicalOrder, type UnaryFn } from "./
 import { rootsOf } from "./validate.ts"
 
 /**
- * The same program in fewer ops: constants are computed now, what is computed twice is computed once, what changes
- * nothing is left out, and movement is left to the ops that broadcast. Ways in and out stay as they are.
+ * Rewrites a program to fewer ops: constants are computed now, equal expressions are computed once, ops that change
+ * nothing are removed, and ops that broadcast take their inputs unstretched. Inputs, states and outputs stay the same.
  *
- * Results are the same but for rounding and the sign of zeros. The outcome depends on the graph alone, and never has
- * more ops than it.
+ * Results stay the same except for rounding and the sign of zeros. The result depends on the graph alone, and never has
+ * more ops.
  *
  * @example
  * ```ts
@@ -34,17 +34,17 @@ export const simplify = (spec: ProgramSpec): ProgramSpec => {
   return best
 }
 
-/** How many ops a run of the program is: leaves are none. */
+/** Counts the ops of a program, without inputs, states and constants. */
 export const countOps = (spec: ProgramSpec): number =>
   topologicalOrder(rootsOf(spec)).filter(({ inputs }) => inputs.length > 0).length
 
 const maxPasses = 12
-/** Rules that one tensor goes through at most, a pass: the rest is for the next. */
+/** How many rules may rewrite one tensor in one pass; the next pass continues. */
 const maxSteps = 8
 
 const stopsNothing: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
 
-/** What every engine computes to the same bits. Elementary functions are left to the backend, which may be strict. */
+/** Whether every engine computes the op to the same bits. Elementary functions differ, so backends compute them. */
 const isExact = ({ op }: Tensor): boolean => {
   switch (op.kind) {
     case "unary":
@@ -61,7 +61,7 @@ const isExact = ({ op }: Tensor): boolean => {
 
 const inexact: ReadonlySet<UnaryFn> = new Set(["exp", "log", "sin", "cos", "tanh", "sigmoid", "softplus"])
 
-/** Ops on constants are constants, unless what they give is much larger than what they take. */
+/** Replaces an op on constants by a constant, unless the result is much larger than its inputs. */
 const folding: Rule = (tensor) => {
   const { inputs, shape, dtype } = tensor
   if (inputs.length === 0 || !inputs.every(({ op }) => op.kind === "constant") || !isExact(tensor)) return undefined
@@ -98,7 +98,7 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const images = new Map<Tensor, Tensor>()
   const imageOf = (tensor: Tensor): Tensor => images.get(tensor) ?? tensor
 
-  // Users of the tensors as they were, then counted for what stands in their place.
+  // The number of users of each tensor; a replacement takes over the users of the tensor that it replaces.
   const users = new Map<Tensor, number>()
   const addUsers = (tensor: Tensor, count: number) => users.set(tensor, (users.get(tensor) ?? 0) + count)
   for (const root of roots) addUsers(root, 1)
@@ -140,7 +140,9 @@ const simplest = (tensor: Tensor, surroundings: Surroundings): Tensor => {
     const next = firstOf(current, surroundings)
     if (next === undefined) return current
     if (!sameShape(next.shape, tensor.shape) || next.dtype !== tensor.dtype) {
-      throw new Error(`simplifying ${current.op.kind} of [${tensor.shape.join()}] gave [${next.shape.join()}]`)
+      throw new Error(
+        `simplify: a rule turned ${current.op.kind} of shape [${tensor.shape.join()}] into shape [${next.shape.join()}]`,
+      )
     }
     current = next
   }
@@ -155,13 +157,13 @@ const firstOf = (tensor: Tensor, surroundings: Surroundings): Tensor | undefined
   return undefined
 }
 
-/** Texts that are equal for tensors of equal value: the same op with the same settings on the same inputs. */
+/** Makes keys that are equal for equal expressions: the same op with the same settings on the same inputs. */
 const keyMaker = (): ((tensor: Tensor) => string) => {
   const arrays = new Map<object, number>()
   const nameOf = (data: object): number => {
-    const known = arrays.get(data) ?? arrays.size
-    arrays.set(data, known)
-    return known
+    const index = arrays.get(data) ?? arrays.size
+    arrays.set(data, index)
+    return index
   }
   return ({ id, op, inputs, shape, dtype }) => {
     if (op.kind === "input" || op.kind === "state") return `${op.kind} ${id}`
@@ -180,7 +182,7 @@ const keyMaker = (): ((tensor: Tensor) => string) => {
 const textOf = (value: unknown): string =>
   Array.isArray(value) ? value.map(textOf).join() : Object.is(value, -0) ? "-0" : String(value)
 
-/** Where the order of the inputs does not matter, ascending; what is greater is less seen from the other side. */
+/** Sorts the inputs of an op if their order does not matter; a `greater` becomes a `less` with exchanged inputs. */
 const ordered = (op: Op, ids: ReadonlyArray<number>): readonly [Op, ReadonlyArray<number>] => {
   if (op.kind === "compare" && op.fn === "greater") return [{ ...op, fn: "less" }, [...ids].reverse()]
   if (op.kind === "compare" && op.fn === "greaterEqual") return [{ ...op, fn: "lessEqual" }, [...ids].reverse()]

@@ -3,14 +3,14 @@ import { sameShape } from "./ops/core.ts"
 import { indicesFeed, type ProgramSpec } from "./Program.ts"
 import { type Tensor, topologicalOrder } from "./Tensor.ts"
 
-/** Everything that a program computes: its outputs, the next values of its state, and whether it goes on. */
+/** Lists all tensors that a program computes: its outputs, the next values of its states, and `continueWhile`. */
 export const rootsOf = (spec: ProgramSpec): ReadonlyArray<Tensor> => [
   ...Object.values(spec.outputs),
   ...Object.values(spec.state).flatMap(({ next }) => (next === undefined ? [] : [next])),
   ...(spec.minibatches?.continueWhile === undefined ? [] : [spec.minibatches.continueWhile]),
 ]
 
-/** Throws a GraphError where a program's names, shapes and graph do not fit together. All backends check this first. */
+/** Throws a `GraphError` if a program's names, shapes and graph do not fit together. Every backend calls it first. */
 export const validate = (spec: ProgramSpec): void => {
   const complain = (message: string, ...tensors: ReadonlyArray<Tensor>): never => {
     throw new GraphError({
@@ -22,15 +22,15 @@ export const validate = (spec: ProgramSpec): void => {
   }
   for (const [name, tensor] of Object.entries(spec.inputs)) {
     if (tensor.op.kind !== "input" || tensor.op.name !== name)
-      complain(`input "${name}" is not an input op of that name`, tensor)
+      complain(`input "${name}": expected an input op of this name`, tensor)
     if (name === indicesFeed && spec.minibatches !== undefined)
-      complain(`"${indicesFeed}" is the name of the index matrix`, tensor)
+      complain(`input "${indicesFeed}": the name is reserved for the index matrix`, tensor)
   }
   for (const [name, { tensor, next }] of Object.entries(spec.state)) {
     if (tensor.op.kind !== "state" || tensor.op.name !== name)
-      complain(`state "${name}" is not a state op of that name`, tensor)
+      complain(`state "${name}": expected a state op of this name`, tensor)
     if (next !== undefined && (!sameShape(next.shape, tensor.shape) || next.dtype !== "f32")) {
-      complain(`the next value of state "${name}" has another shape or kind`, tensor, next)
+      complain(`state "${name}": its next value has another shape or dtype`, tensor, next)
     }
   }
   for (const tensor of topologicalOrder(rootsOf(spec))) {
@@ -48,14 +48,14 @@ export const validate = (spec: ProgramSpec): void => {
   for (const name of gathered) {
     const tensor = spec.inputs[name]
     if (tensor === undefined) complain(`gathered input "${name}" is not declared`)
-    if (tensor.shape[0] !== batch) complain(`gathered input "${name}" has not ${batch} rows`, tensor)
+    if (tensor.shape[0] !== batch) complain(`gathered input "${name}": expected ${batch} rows`, tensor)
   }
   if (continueWhile !== undefined && (continueWhile.shape.length !== 0 || continueWhile.dtype !== "bool")) {
     complain("continueWhile must be a bool scalar", continueWhile)
   }
 }
 
-/** The shape that a feed has: a gathered input is fed whole. */
+/** Returns the shapes of a program's feeds; gathered inputs are fed whole. */
 export const feedShapes = (
   spec: ProgramSpec,
 ): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> => {
@@ -71,7 +71,7 @@ export const feedShapes = (
   return Object.fromEntries([...feeds, ...indices])
 }
 
-/** The shape that a result has: outputs of minibatches are stacked. */
+/** Returns the shapes of a program's results; outputs of minibatches are stacked. */
 export const resultShapes = (
   spec: ProgramSpec,
 ): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> =>

@@ -71,18 +71,24 @@ describe("layout", () => {
 
   it("says which part is missing or of another shape", () => {
     const [weight, bias, scale] = [G.constant(0, [2, 3]), G.constant(0, [3]), G.constant(0)]
-    assert.throws(() => parameters.flatten({ weight, bias }), GraphError, /no tensor for parameter "scale"/)
-    assert.throws(() => parameters.flatten({ weight: bias, bias, scale }), /"weight" is \[2, 3\] \(given \[3\]\)/)
+    assert.throws(() => parameters.flatten({ weight, bias }), GraphError, /parameter "scale": its tensor is missing/)
+    assert.throws(
+      () => parameters.flatten({ weight: bias, bias, scale }),
+      /parameter "weight": expected shape \[2, 3\] \(given \[3\]\)/,
+    )
     assert.throws(() => parameters.tensorsOf(G.state("theta", [9])), /expected the flat vector \[10\] \(given \[9\]\)/)
     const named = parameters.toNamed(new Float32Array(10))
-    assert.throws(() => parameters.fromNamed({ weight: named.weight, scale: named.scale }), /no parameter "bias"/)
+    assert.throws(
+      () => parameters.fromNamed({ weight: named.weight, scale: named.scale }),
+      /parameter "bias" is missing/,
+    )
     assert.throws(
       () => parameters.fromNamed({ ...named, bias: { shape: [4], data: new Float32Array(4) } }),
-      /parameter "bias" has shape \[4\], expected \[3\]/,
+      /parameter "bias": expected shape \[3\], found \[4\]/,
     )
     assert.throws(
       () => parameters.fromNamed({ ...named, bias: { shape: [3], data: new Float32Array(4) } }),
-      /parameter "bias" has 4 numbers for \[3\]/,
+      /parameter "bias": expected shape \[3\], found 4 numbers/,
     )
   })
 })

@@ -74,7 +74,7 @@ describe("categorical", () => {
 
   it("says what shapes it wants", () => {
     assert.throws(() => categorical(G.input("logits", [3])), GraphError, /expected logits \[batch, n\] \(given \[3\]\)/)
-    assert.throws(() => policy.logProbability(G.input("a", [2, 1], "i32")), /expected one action a row/)
+    assert.throws(() => policy.logProbability(G.input("a", [2, 1], "i32")), /expected one action for each row/)
     assert.throws(() => policy.logProbability(G.input("a", [2])), /oneHot: expected i32, found f32/)
   })
 })

@@ -183,7 +183,7 @@ describe("evaluate", () => {
 
   it("asks for a value that is missing, and for the right number of them", () => {
     const x = G.input("x", [2])
-    assert.throws(() => evaluate([x]), /evaluate: input "x" has no value/)
-    assert.throws(() => evaluate([x], new Map([[x, [1]]])), /evaluate: 1 numbers do not fill it \(given \[2\]\)/)
+    assert.throws(() => evaluate([x]), /evaluate: the value of input "x" is missing/)
+    assert.throws(() => evaluate([x], new Map([[x, [1]]])), /evaluate: expected 2 numbers, found 1 \(given \[2\]\)/)
   })
 })

@@ -135,55 +135,88 @@ describe("errors", () => {
     "functions of integers": [() => G.exp(i32(2)), /^exp: expected f32, found i32/],
     "division of integers": [() => G.div(i32(2), i32(2)), /^div: expected f32, found i32/],
     "logic on numbers": [() => G.and(f32(2), f32(2)), /^and: expected bool, found f32/],
-    "a fraction as an integer": [() => G.add(i32(2), 1.5), /^constant: 1.5 is no i32/],
+    "a fraction as an integer": [() => G.add(i32(2), 1.5), /^constant: expected i32, found 1.5/],
     "a condition of numbers": [() => G.where(f32(2), 1, 2), /^where: expected bool, found f32/],
     "bounds the wrong way round": [() => G.clip(f32(2), 1, 0), /^clip: the lower bound 1 is above the upper bound 0/],
     "inner sizes that differ": [
       () => G.matmul(f32(2, 3), f32(2, 3)),
       /^matmul: inner sizes 3 and 2 differ \(given \[2, 3\] and \[2, 3\]\)/,
     ],
-    "a vector as a matrix": [() => G.matmul(f32(3), f32(3, 2)), /^matmul: both sides need two axes at least/],
-    "leading axes that don't fit": [
+    "a vector instead of a matrix": [
+      () => G.matmul(f32(3), f32(3, 2)),
+      /^matmul: expected at least two axes on both sides/,
+    ],
+    "leading axes that do not broadcast": [
       () => G.matmul(f32(2, 2, 3), f32(3, 3, 2)),
       /^matmul: leading axes do not broadcast/,
     ],
-    "channels that don't fit": [
+    "another number of channels than the kernel has": [
       () => G.conv2d(f32(1, 2, 4, 4), f32(1, 3, 2, 2)),
-      /^conv2d: 2 channels meet a kernel for 3/,
+      /^conv2d: expected 3 channels, as the kernel has, found 2/,
     ],
     "a kernel that is too large": [() => G.conv2d(f32(1, 1, 2, 2), f32(1, 1, 3, 3)), /^conv2d: the kernel is larger/],
-    "strides of nothing": [() => G.conv2d(f32(1, 1, 2, 2), f32(1, 1, 1, 1), { strides: 0 }), /^conv2d: strides of 0/],
-    "an axis that isn't there": [() => G.sum(f32(2, 3), 2), /^sum: there is no axis 2 \(given \[2, 3\]\)/],
-    "half an axis": [() => G.cumSum(f32(2, 3), 0.5), /^cumSum: there is no axis 0.5/],
-    "softmax of a scalar": [() => G.softmax(f32()), /^softmax: there is no axis -1/],
-    "sizes that don't multiply up": [
-      () => G.reshape(f32(2, 3), [4, -1]),
-      /^reshape: cannot become \[4, -1\] \(given \[2, 3\]\)/,
+    "strides of 0": [
+      () => G.conv2d(f32(1, 1, 2, 2), f32(1, 1, 1, 1), { strides: 0 }),
+      /^conv2d: expected strides that are integers from 1 on, found 0/,
     ],
-    "two open sizes": [() => G.reshape(f32(4), [-1, -1]), /^reshape: cannot become/],
-    "negative sizes": [() => G.reshape(f32(6), [-2, -3]), /^reshape: cannot become/],
-    "an order that leaves an axis out": [() => G.transpose(f32(2, 3), [0, 0]), /^transpose: \[0, 0\] is no order/],
-    "a stretch of what isn't 1": [() => G.broadcastTo(f32(2), [3]), /^broadcastTo: cannot stretch to \[3\]/],
+    "an axis that isn't there": [() => G.sum(f32(2, 3), 2), /^sum: there is no axis 2 \(given \[2, 3\]\)/],
+    "a fractional axis": [() => G.cumSum(f32(2, 3), 0.5), /^cumSum: there is no axis 0.5/],
+    "softmax of a scalar": [() => G.softmax(f32()), /^softmax: there is no axis -1/],
+    "a shape of another size": [
+      () => G.reshape(f32(2, 3), [4, -1]),
+      /^reshape: expected a shape of the same size, found \[4, -1\] \(given \[2, 3\]\)/,
+    ],
+    "two sizes of −1": [() => G.reshape(f32(4), [-1, -1]), /^reshape: expected a shape of the same size/],
+    "negative sizes": [() => G.reshape(f32(6), [-2, -3]), /^reshape: expected a shape of the same size/],
+    "an order that leaves an axis out": [
+      () => G.transpose(f32(2, 3), [0, 0]),
+      /^transpose: expected an order of all axes, found \[0, 0\]/,
+    ],
+    "a broadcast of an axis that is not 1": [
+      () => G.broadcastTo(f32(2), [3]),
+      /^broadcastTo: cannot broadcast to \[3\]/,
+    ],
     "a slice beyond the end": [
       () => G.slice(f32(3), [2], [2]),
       /^slice: \[2\] from \[2\] is not inside \(given \[3\]\)/,
     ],
-    "parts that aren't the whole": [() => G.split(f32(5), [2, 2]), /^split: \[2, 2\] is not all of axis 0/],
-    "nothing to join": [() => G.concat([]), /^concat: nothing to join/],
-    "joining what differs": [() => G.concat([f32(2, 3), f32(3, 2)]), /^concat: shapes differ off axis 0/],
-    "squeezing what isn't 1": [() => G.squeeze(f32(2, 1), [0]), /^squeeze: axes \[0\] are not all of size 1/],
-    "less than no padding": [() => G.pad(f32(2), [-1], [0]), /^pad: \[-1\] before and \[0\] after are no padding/],
-    "rows by fractions": [() => G.gather(f32(2), f32(2)), /^gather: expected i32, found f32/],
+    "parts that do not add up": [
+      () => G.split(f32(5), [2, 2]),
+      /^split: expected sizes that add up to axis 0, found \[2, 2\]/,
+    ],
+    "a concat of no tensors": [() => G.concat([]), /^concat: expected at least one tensor/],
+    "a concat of different shapes": [
+      () => G.concat([f32(2, 3), f32(3, 2)]),
+      /^concat: expected shapes that are equal except along axis 0/,
+    ],
+    "a squeeze of an axis that is not 1": [
+      () => G.squeeze(f32(2, 1), [0]),
+      /^squeeze: expected axes of size 1 at \[0\]/,
+    ],
+    "negative padding": [
+      () => G.pad(f32(2), [-1], [0]),
+      /^pad: expected integers from 0 on for each axis, found \[-1\] before and \[0\] after/,
+    ],
+    "row indices that are fractions": [() => G.gather(f32(2), f32(2)), /^gather: expected i32, found f32/],
     "rows of a scalar": [() => G.gather(f32(), i32(2)), /^gather: a scalar has no rows/],
-    "updates for other rows": [() => G.scatterAdd(i32(2), f32(3, 2), 4), /^scatterAdd: updates must begin with/],
-    "numbers that don't fill a shape": [() => G.constant([1, 2, 3], [2]), /^constant: 3 numbers do not fill \[2\]/],
-    "more than six axes": [() => f32(1, 1, 1, 1, 1, 1, 1), /^input: a shape is at most 6 axes of whole sizes/],
-    "a size that is no number": [() => f32(NaN), /^input: a shape is at most 6 axes of whole sizes, not \[NaN\]/],
-    "a negative size": [() => G.state("s", [-1]), /^state: a shape is/],
-    "a table of no whole width": [() => G.oneHot(i32(2), 1.5), /^oneHot: a shape is/],
+    "updates for other indices": [
+      () => G.scatterAdd(i32(2), f32(3, 2), 4),
+      /^scatterAdd: expected updates whose shape begins with/,
+    ],
+    "too many numbers for a shape": [
+      () => G.constant([1, 2, 3], [2]),
+      /^constant: expected numbers for shape \[2\], found 3/,
+    ],
+    "more than six axes": [() => f32(1, 1, 1, 1, 1, 1, 1), /^input: expected at most 6 axes/],
+    "a size that is NaN": [
+      () => f32(NaN),
+      /^input: expected at most 6 axes, with sizes that are integers from 0 on, found shape \[NaN\]/,
+    ],
+    "a negative size": [() => G.state("s", [-1]), /^state: expected at most 6 axes/],
+    "one-hot rows of fractional width": [() => G.oneHot(i32(2), 1.5), /^oneHot: expected at most 6 axes/],
   }
   for (const [name, [build, message]] of Object.entries(wrong)) {
-    it(`say what is wrong: ${name}`, () => assert.match(errorOf(build).message, message))
+    it(`name the problem: ${name}`, () => assert.match(errorOf(build).message, message))
   }
 
   it("name the op, the shapes and the line that asked", () => {

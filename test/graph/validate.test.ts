@@ -23,8 +23,8 @@ describe("validate", () => {
     validate({ name: "idle", inputs: { x }, state: {}, outputs: { rate: G.constant(1) } }))
 
   const wrong: Readonly<Record<string, readonly [Partial<ProgramSpec>, RegExp]>> = {
-    "an input by another name": [{ inputs: { y: x, rate } }, /^good: input "y" is not an input op of that name/],
-    "an input that is no input": [{ inputs: { x: s, rate } }, /^good: input "x" is not an input op of that name/],
+    "an input by another name": [{ inputs: { y: x, rate } }, /^good: input "y": expected an input op of this name/],
+    "an input that is no input": [{ inputs: { x: s, rate } }, /^good: input "x": expected an input op of this name/],
     "an input that isn't declared": [{ inputs: { x } }, /^good: input "rate" is used but not declared/],
     "an input of the same name, but another": [
       { inputs: { x: G.input("x", [4, 3]), rate } },
@@ -32,16 +32,16 @@ describe("validate", () => {
     ],
     "a state by another name": [
       { state: { t: { tensor: s, next } } },
-      /^good: state "t" is not a state op of that name/,
+      /^good: state "t": expected a state op of this name/,
     ],
     "a state that isn't declared": [{ state: {} }, /^good: state "s" is used but not declared/],
     "a next value of another shape": [
       { state: { s: { tensor: s, next: G.sum(next) } } },
-      /^good: the next value of state "s" has another shape or kind/,
+      /^good: state "s": its next value has another shape or dtype/,
     ],
     "a next value of another kind": [
       { state: { s: { tensor: s, next: G.cast(next, "i32") } } },
-      /^good: the next value of state "s" has another shape or kind/,
+      /^good: state "s": its next value has another shape or dtype/,
     ],
     "a gathered input that isn't declared": [
       { minibatches: { rows: 10, batch: 4, count: 3, gathered: ["z"] } },
@@ -49,7 +49,7 @@ describe("validate", () => {
     ],
     "a gathered input of another batch": [
       { minibatches: { rows: 10, batch: 5, count: 3, gathered: ["x"] } },
-      /^good: gathered input "x" has not 5 rows/,
+      /^good: gathered input "x": expected 5 rows/,
     ],
     "no minibatches at all": [
       { minibatches: { rows: 10, batch: 4, count: 0, gathered: ["x"] } },
@@ -72,7 +72,7 @@ describe("validate", () => {
     const indices = G.input("indices", [4])
     assert.throws(
       () => validate({ ...good, inputs: { ...good.inputs, indices } }),
-      /"indices" is the name of the index matrix/,
+      /input "indices": the name is reserved for the index matrix/,
     )
     validate({ name: "once", inputs: { indices }, state: {}, outputs: { y: G.sum(indices) } })
   })

@@ -6,24 +6,24 @@ import { counter, emitNodes, exportAs, nameOf, type Scope } from "./nodes.ts"
 import { type Stages, stagesOf } from "./stages.ts"
 
 /**
- * A program as an ONNX model. State comes in as inputs and goes out as outputs, so that what one run gives is what the
- * next is fed. Minibatches are one loop inside the model, a whole update in one call: a `Scan`, or, where the program
- * may end it early, a `Loop`.
+ * A program as an ONNX model. State is both input and output: the outputs of a run are the inputs of the next. Minibatches
+ * are a loop inside of the model, so that one call does a whole update: a `Scan`, or a `Loop` if the program can end it
+ * early.
  */
 export interface Emitted {
   readonly bytes: Uint8Array
   readonly inputs: ReadonlyArray<string>
   readonly outputs: ReadonlyArray<string>
-  /** Nodes that run once a minibatch, or once; those before and after a loop are not counted. */
+  /** The number of nodes that run for each minibatch, without those before and after the loop. */
   readonly nodeCount: number
 }
 
-/** The model's names for what goes in and comes out; whatever else has a name in it has none like these. */
+/** The model's names for its inputs and outputs; no other name in the model has these prefixes. */
 export const feedInput = (name: string): string => `feed:${name}`
 export const stateInput = (name: string): string => `state:${name}`
 export const stateOutput = (name: string): string => `next:${name}`
 export const resultOutput = (name: string): string => `result:${name}`
-/** Has as many elements as minibatches were done; there only where the program may end early. */
+/** An output with one element for each minibatch that ran; only for programs that can end early. */
 export const iterationsOutput = "iterations"
 
 export const emit = (spec: ProgramSpec): Emitted => {
@@ -38,7 +38,7 @@ export const emit = (spec: ProgramSpec): Emitted => {
   return { bytes: modelBytes(graph), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
 }
 
-/** State that a run replaces. */
+/** Lists the states that a run replaces. */
 export const changing = (
   spec: ProgramSpec,
 ): ReadonlyArray<readonly [string, { readonly tensor: Tensor; readonly next: Tensor }]> =>
@@ -62,7 +62,7 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
   for (const [name, tensor] of stages.feeds) outer.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) outer.names.set(tensor, stateInput(name))
 
-  // Before: what the body reads from outside, and what is sliced for it.
+  // Before the loop: what the body reads from outside, and what is sliced for each iteration.
   const { continueWhile } = minibatches
   const handedOn = [...stages.carried.map(({ next }) => next), ...(continueWhile === undefined ? [] : [continueWhile])]
   const read = new Set([...stages.body.flatMap(({ inputs }) => inputs), ...handedOn])
@@ -79,7 +79,7 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
   for (const [name, final] of stages.counters) exportAs(outer, final, stateOutput(name))
   for (const [name, tensor] of Object.entries(stages.results)) exportAs(outer, tensor, resultOutput(name))
   if (continueWhile !== undefined) {
-    // How many rows there will be is not known: a shape would be a lie.
+    // The number of rows is unknown, so the outputs have no shape.
     graph.outputs.forEach(({ name, dtype }, index) => {
       if (name.startsWith(resultOutput(""))) graph.outputs[index] = { name, dtype }
     })
@@ -92,12 +92,12 @@ interface LoopParts {
   readonly outer: Scope
   readonly body: Scope
   readonly stages: Stages
-  /** Tensors of the body that come as slices of what was computed before. */
+  /** Tensors of the body that are slices of tensors computed before the loop. */
   readonly sliced: ReadonlyArray<readonly [Tensor, Tensor]>
   readonly minibatches: Minibatches
 }
 
-/** Every iteration is handed its slices, and what it gives is put in place: no node for either. */
+/** Emits the loop as a `Scan`, which slices its inputs and stacks its outputs without nodes for it. */
 const emitScan = ({ outer, body, stages, sliced, minibatches }: LoopParts): number => {
   const { carried, collected, gatheredInside } = stages
   if (carried.length === 0 && collected.size === 0) return 0
@@ -112,7 +112,7 @@ const emitScan = ({ outer, body, stages, sliced, minibatches }: LoopParts): numb
     body.names.set(tensor, name)
     declareSlice(nameOf(outer, whole), { name, dtype: tensor.dtype, shape: tensor.shape })
   }
-  // It also says how many iterations there are.
+  // A scanned input also determines the number of iterations.
   if (gatheredInside.length > 0 || slices.length === 0)
     declareSlice(feedInput(indicesFeed), { name: "rows", dtype: "i32", shape: [minibatches.batch] })
   emitBody(body, stages)
@@ -125,7 +125,7 @@ const emitScan = ({ outer, body, stages, sliced, minibatches }: LoopParts): numb
   return body.graph.nodes.length
 }
 
-/** The op with a condition, whose iterations get their slices themselves. */
+/** Emits the loop as a `Loop`, which has a condition, and whose iterations slice their inputs with nodes. */
 const emitLoop = ({ outer, body, stages, sliced, minibatches }: LoopParts, continueWhile: Tensor): number => {
   const { graph } = body
   const pick = (from: string, index: string, to: string): void => {
@@ -141,7 +141,7 @@ const emitLoop = ({ outer, body, stages, sliced, minibatches }: LoopParts, conti
   if (stages.gatheredInside.length > 0) pick(feedInput(indicesFeed), "iteration", "rows")
   const condition = () => exportAs(body, continueWhile, "goesOn:next")
   emitBody(body, stages, condition, [continueWhile])
-  // Says how many iterations there were: its rows are counted.
+  // The rows of this output tell the number of iterations.
   graph.nodes.push({ op: "Identity", inputs: ["iteration"], outputs: ["iteration:each"] })
   graph.outputs.push({ name: "iteration:each", dtype: "i64", shape: [] })
   outer.graph.initializers.push(
@@ -165,7 +165,7 @@ const declareCarried = (body: Scope, { carried }: Stages): void => {
   }
 }
 
-/** The body's nodes and its outputs: a condition where there is one, then the state, then what is collected. */
+/** Emits the body's nodes and lists its outputs: the condition if there is one, the state, then the collected tensors. */
 const emitBody = (
   body: Scope,
   { carried, collected, gatheredInside }: Stages,
@@ -189,7 +189,7 @@ const emitBody = (
   for (const tensor of collected.keys()) exportAs(body, tensor, `collected:${index++}`)
 }
 
-/** The loop's outputs: the state at the end, and what was collected, which now has a name outside. */
+/** Names the loop's outputs: the state at the end, then the collected tensors. */
 const declareResults = (outer: Scope, { carried, collected }: Stages): ReadonlyArray<string> => {
   for (const { name, tensor } of carried)
     outer.graph.outputs.push({ name: stateOutput(name), dtype: "f32", shape: tensor.shape })

@@ -8,14 +8,13 @@ import { Graph, modelBytes } from "./model.ts"
 import { counter, emitNodes, exportAs, type Scope } from "./nodes.ts"
 
 export interface ExportOptions {
-  /** What the program's states hold, by name: weights, all of them. */
+  /** The numbers of all states of the program, by name. */
   readonly weightsAsInitializers: Readonly<Record<string, Float32Array>>
 }
 
 /**
- * A program as a model file that stands on its own: inputs and outputs have the names that they have in the program,
- * the weights are inside. Standard ONNX (opset 18), so whatever reads ONNX runs it. State is not updated: export what
- * acts, not what learns.
+ * Writes a program as an ONNX model file that contains its weights. Inputs and outputs keep their names. It is standard ONNX
+ * (opset 18), so every ONNX runtime runs it. The model does not update its state: export a policy, not an update.
  *
  * @example
  * ```ts
@@ -25,9 +24,11 @@ export interface ExportOptions {
  */
 export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights }: ExportOptions): Uint8Array => {
   validate(spec)
-  if (spec.minibatches !== undefined) fail("export", `${spec.name} has minibatches: export what acts, not what learns`)
+  if (spec.minibatches !== undefined)
+    fail("export", `${spec.name} has minibatches; expected a program that acts, not one that learns`)
   const shared = Object.keys(spec.outputs).find((name) => name in spec.inputs)
-  if (shared !== undefined) fail("export", `"${shared}" is both an input and an output of ${spec.name}`)
+  if (shared !== undefined)
+    fail("export", `"${shared}" is both an input and an output of ${spec.name}; use different names`)
   const { inputs, outputs } = simplify(withWeights(spec, weights))
 
   const graph = new Graph(spec.name)
@@ -42,7 +43,7 @@ export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights }: Ex
   return modelBytes(graph)
 }
 
-/** The program with constants where its state was, which then can be computed with beforehand. */
+/** Replaces states by constants, so that simplification can compute with them. */
 const withWeights = (spec: ProgramSpec, weights: ExportOptions["weightsAsInitializers"]): ProgramSpec => {
   const images = new Map<Tensor, Tensor>()
   const imageOf = (tensor: Tensor): Tensor => images.get(tensor) ?? tensor
@@ -50,8 +51,9 @@ const withWeights = (spec: ProgramSpec, weights: ExportOptions["weightsAsInitial
     const { op, inputs, shape, dtype } = tensor
     if (op.kind === "state") {
       const data = weights[op.name]
-      if (data === undefined) return fail("export", `there are no weights for state "${op.name}"`, tensor)
-      if (data.length !== sizeOf(shape)) return fail("export", `${data.length} weights for state "${op.name}"`, tensor)
+      if (data === undefined) return fail("export", `the weights for state "${op.name}" are missing`, tensor)
+      if (data.length !== sizeOf(shape))
+        return fail("export", `state "${op.name}": found ${data.length} weights`, tensor)
       images.set(tensor, constant(data, shape))
     } else if (inputs.some((input) => imageOf(input) !== input))
       images.set(tensor, make(op, inputs.map(imageOf), shape, dtype))

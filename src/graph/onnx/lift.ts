@@ -3,11 +3,11 @@ import { make } from "../ops/core.ts"
 import type { Op, Shape, Tensor } from "../Tensor.ts"
 
 /**
- * The same op for all iterations at once: what has one value an iteration becomes one tensor with the iterations as
- * its first axis. So what a loop's body need not do is done before or after it, in one node instead of one an iteration.
+ * Lifting does an op for all iterations of a loop at once: a tensor that differs between iterations becomes one tensor whose
+ * first axis is the iteration. One node before or after the loop then replaces a node in its body.
  */
 
-/** Can the op be done for many iterations at once, and is it worth it? Products and convolutions stay where they are. */
+/** Whether the op can be lifted and it is worth it. Products and convolutions stay in the loop. */
 export const isLiftable = ({ op, shape, inputs }: Tensor): boolean =>
   liftableKinds.has(op.kind) && shape.length < 6 && inputs.every((input) => input.shape.length < 6)
 
@@ -36,8 +36,8 @@ const liftableKinds: ReadonlySet<Op["kind"]> = new Set([
 ])
 
 /**
- * The op over all `count` iterations. `lifted` has what its inputs are with that first axis, for those that differ
- * between iterations; at least one does.
+ * Does the op for all `count` iterations. `lifted` returns the lifted form of those inputs that differ between iterations;
+ * at least one does.
  */
 export const lift = (tensor: Tensor, count: number, lifted: (input: Tensor) => Tensor | undefined): Tensor => {
   const { op, shape, dtype } = tensor
@@ -82,21 +82,21 @@ export const lift = (tensor: Tensor, count: number, lifted: (input: Tensor) => T
     case "oneHot":
       return made(op, allLifted(tensor, count, lifted))
     default:
-      throw new Error(`${op.kind} is not lifted`)
+      throw new Error(`lift: unexpected ${op.kind}`)
   }
 }
 
-/** Its values one after the other, of a tensor that is the same for all. */
+/** Lifts a tensor that is the same in all iterations. */
 export const repeated = (tensor: Tensor, count: number): Tensor => broadcastTo(tensor, [count, ...tensor.shape])
 
-/** start, start + step, … over `count` iterations. */
+/** Counts 0, step, 2 step, … over `count` iterations. */
 export const counted = (step: number, count: number, shape: Shape): Tensor =>
   constant(
     Float32Array.from({ length: count }, (_, iteration) => iteration * step),
     [count, ...shape.map(() => 1)],
   )
 
-/** So that axes line up at the right behind the first: [count, 4] among [count, 3, 4] is [count, 1, 4]. */
+/** Adds axes of size 1 after the first, so that tensors broadcast: [count, 4] with rank 3 becomes [count, 1, 4]. */
 const stretched = (many: Tensor, rank: number): Tensor => {
   const [count, ...own] = many.shape
   const missing = rank - own.length

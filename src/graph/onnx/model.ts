@@ -1,7 +1,7 @@
 import type { DType, Shape } from "../Tensor.ts"
 import { Message } from "./protobuf.ts"
 
-/** The few ONNX messages that a model of ours is made of (ir_version 9, opset 18). */
+/** Writes the ONNX messages that our models need (ir_version 9, opset 18). */
 
 export const elementType: Readonly<Record<DType | "i64", number>> = { f32: 1, i32: 6, i64: 7, bool: 9 }
 
@@ -17,7 +17,7 @@ export interface Node {
 export interface Value {
   readonly name: string
   readonly dtype: DType | "i64"
-  /** Left out where it is not known beforehand. */
+  /** Absent if it is unknown before the model runs. */
   readonly shape?: Shape
 }
 
@@ -61,7 +61,7 @@ const tensorProto = ({ name, dtype, shape, data }: Initializer): Message => {
 
 const attributeProto = (name: string, value: Attribute): Message => {
   const message = new Message().text(1, name)
-  // Types: INT 2, STRING 3, GRAPH 5, INTS 7. No op that we use has a float among its attributes.
+  // Attribute types: INT 2, STRING 3, GRAPH 5, INTS 7. No op that we use has a float attribute.
   if (typeof value === "number") return message.int(3, value).int(20, 2)
   if (typeof value === "string") return message.text(4, value).int(20, 3)
   if (value instanceof Graph) return message.message(6, graphProto(value)).int(20, 5)

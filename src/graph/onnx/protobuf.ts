@@ -1,5 +1,5 @@
 import { utf8 } from "../../config/utf8.ts"
-/** As much of protobuf's wire format as writing an ONNX model takes: varints and length-delimited fields. */
+/** Writes protobuf's wire format, as far as ONNX models need it: varints and length-delimited fields. */
 export class Message {
   private readonly parts: Array<Uint8Array> = []
   private size = 0
@@ -12,7 +12,7 @@ export class Message {
 
   private varint(value: number): this {
     const bytes: Array<number> = []
-    // Negative numbers are written in two's complement of 64 bits.
+    // Negative numbers are written in 64-bit two's complement.
     let rest = value < 0 ? BigInt.asUintN(64, BigInt(value)) : BigInt(value)
     while (rest >= 128n) {
       bytes.push(Number(rest & 127n) | 128)

@@ -5,31 +5,31 @@ import { rootsOf } from "../validate.ts"
 import { counted, isLiftable, lift, repeated } from "./lift.ts"
 
 /**
- * What of a program with minibatches has to be in the loop, and what has not. A loop's body is charged for once an
- * iteration, node by node, so only what depends on the state that the iterations hand on stays there:
+ * Divides a program with minibatches into what is computed before, in and after the loop. Each node in the loop's body has a
+ * cost in each iteration, so only tensors stay there that depend on the state passed from iteration to iteration:
  *
- * - what no iteration changes is computed once, before;
- * - what depends on an iteration's rows or number alone (normalised advantages, one-hot actions, Adam's bias
- *   corrections) is computed before, for all iterations at once;
- * - what only results need (metrics) is computed after, for all iterations at once.
+ * - what is the same in all iterations is computed once, before the loop;
+ * - what depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias corrections)
+ *   is computed before the loop, for all iterations at once;
+ * - what only results need (metrics) is computed after the loop, for all iterations at once.
  */
 export interface Stages {
-  /** The whole feeds and the state at the start, by name: what `before` is computed from. */
+  /** The whole feeds and the first state, by name, from which everything before the loop is computed. */
   readonly feeds: ReadonlyMap<string, Tensor>
-  /** The same in each iteration: computed before the loop and read from within it. */
+  /** Tensors that are the same in each iteration: computed before the loop and read in it. */
   readonly fixed: ReadonlyArray<Tensor>
-  /** By tensor of the body: all its values, [count, ...shape]. */
+  /** For tensors of the body that are computed before the loop: their values in all iterations, [count, ...shape]. */
   readonly series: ReadonlyMap<Tensor, Tensor>
-  /** Gathered inputs that are too large to be laid out for all iterations. */
+  /** Gathered inputs that are too large to gather for all iterations before the loop. */
   readonly gatheredInside: ReadonlyArray<readonly [string, Tensor]>
   readonly body: ReadonlyArray<Tensor>
-  /** What the loop hands on. */
+  /** States that the loop passes from iteration to iteration. */
   readonly carried: ReadonlyArray<Carried>
-  /** State that counts iterations: its value at the end is known beforehand. */
+  /** States that count iterations, with their last value, which is known before the loop. */
   readonly counters: ReadonlyArray<readonly [string, Tensor]>
-  /** Tensors of the body that results are made of, and what stands for all their values behind the loop. */
+  /** Tensors of the body that results depend on, each with the tensor of all its values after the loop. */
   readonly collected: ReadonlyMap<Tensor, Tensor>
-  /** By output: what gives [count, ...shape] behind the loop. */
+  /** For each output, the tensor [count, ...shape] after the loop. */
   readonly results: Readonly<Record<string, Tensor>>
 }
 
@@ -39,15 +39,15 @@ export interface Carried {
   readonly next: Tensor
 }
 
-/** Elements, over all iterations, up to which rows are laid out before the loop. */
+/** The largest number of elements, over all iterations, that are gathered before the loop. */
 const mostLaidOut = 1 << 22
-/** Up to which arithmetic is moved out of the loop: above that a node is cheap, and memory is not. */
+/** The largest number of elements for which an op is moved out of the loop; above it, memory costs more than a node. */
 const mostMoved = 1 << 17
 
 export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches): Stages => {
   const { count, batch, rows, continueWhile } = minibatches
   const over = (tensor: Tensor): number => count * sizeOf(tensor.shape)
-  // How many iterations there will be is known beforehand only where nothing can end them.
+  // The number of iterations is known before the loop only if nothing can end it early.
   const countKnown = continueWhile === undefined
 
   const feeds = new Map<string, Tensor>()
@@ -95,7 +95,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches): Stages =>
     else inside.push(tensor)
   }
 
-  // The counters' own next values are known: nothing in the loop is done for them alone.
+  // The next values of counters are known, so the loop does nothing for them alone.
   const handedOn = [...carried.map(({ next }) => next), ...(continueWhile === undefined ? [] : [continueWhile])]
   const insideSet = new Set([...inside, ...carried.map(({ tensor }) => tensor), ...gatheredInside.map(([, x]) => x)])
   const body = bodyOf(spec, handedOn, insideSet, countKnown ? (tensor) => over(tensor) <= mostMoved : () => false)
@@ -104,8 +104,8 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches): Stages =>
   const later = new Map<Tensor, Tensor>()
   const behind = (tensor: Tensor): Tensor | undefined => {
     if (fixed.has(tensor)) return undefined
-    const known = series.get(tensor) ?? later.get(tensor)
-    if (known !== undefined) return known
+    const existing = series.get(tensor) ?? later.get(tensor)
+    if (existing !== undefined) return existing
     if (!insideSet.has(tensor)) return undefined
     const made =
       body.has(tensor) || !inside.includes(tensor)
@@ -131,7 +131,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches): Stages =>
   }
 }
 
-/** The whole number that each iteration adds to a state, if that is all that it does to it. */
+/** Returns the integer that each iteration adds to a state, if it changes the state in no other way. */
 const stepOf = (state: Tensor, { op, inputs }: Tensor): number | undefined => {
   if (op.kind !== "binary" || op.fn !== "add" || !inputs.includes(state)) return undefined
   const other = inputs[0] === state ? inputs[1] : inputs[0]
@@ -142,8 +142,8 @@ const stepOf = (state: Tensor, { op, inputs }: Tensor): number | undefined => {
 }
 
 /**
- * What stays inside: all that is handed on depends on, what cannot be done for many iterations at once, and what would
- * need something large carried out of the loop.
+ * Lists the tensors that stay in the loop: those that the next state depends on, those that cannot be lifted, and those whose
+ * inputs are too large to collect.
  */
 const bodyOf = (
   spec: ProgramSpec,

@@ -1,7 +1,7 @@
 import { GraphError } from "../GraphError.ts"
 import type { DType, Op, Shape, Tensor } from "../Tensor.ts"
 
-/** What every op constructor is made of: a fresh tensor, shape arithmetic, and one way to complain. */
+/** What all op constructors share: making a tensor, checking and combining shapes, and throwing errors. */
 
 let nextId = 0
 
@@ -9,33 +9,33 @@ const maxRank = 6
 
 export const make = (op: Op, inputs: ReadonlyArray<Tensor>, shape: Shape, dtype: DType): Tensor => {
   if (!isShape(shape)) {
-    const wanted = `at most ${maxRank} axes of whole sizes`
-    return fail("fn" in op ? op.fn : op.kind, `a shape is ${wanted}, not ${shapeText(shape)}`, ...inputs)
+    const wanted = `expected at most ${maxRank} axes, with sizes that are integers from 0 on`
+    return fail("fn" in op ? op.fn : op.kind, `${wanted}, found shape ${shapeText(shape)}`, ...inputs)
   }
   return { id: nextId++, op, inputs, shape, dtype }
 }
 
-/** Tensors made from now on have this id or a greater one. */
+/** Returns the id of the next tensor; all tensors made from now on have this id or a greater one. */
 export const nextMark = (): number => nextId
 
 const isShape = (shape: Shape): boolean => shape.length <= maxRank && shape.every(isSize)
 
-/** A whole number from 0 on. */
+/** Whether a number can be the size of an axis: an integer from 0 on. */
 export const isSize = (size: number): boolean => Number.isSafeInteger(size) && size >= 0
 
 export const shapeText = (shape: Shape): string => `[${shape.join(", ")}]`
 
-/** Never returns: throws a GraphError that names the op, the shapes, and the line outside this folder that asked. */
+/** Throws a `GraphError` that names the op, the shapes, and the line outside of this folder that made the op. */
 export const fail = (op: string, message: string, ...tensors: ReadonlyArray<Tensor>): never => {
   const shapes = tensors.map((tensor) => tensor.shape)
   const where = callerOutsideGraph()
-  const given = shapes.length === 0 ? "" : ` (given ${shapes.map(shapeText).join(" and ")})`
-  throw new GraphError({ op, message: `${op}: ${message}${given}${where === "" ? "" : ` at ${where}`}`, shapes, where })
+  const found = shapes.length === 0 ? "" : ` (given ${shapes.map(shapeText).join(" and ")})`
+  throw new GraphError({ op, message: `${op}: ${message}${found}${where === "" ? "" : ` at ${where}`}`, shapes, where })
 }
 
 /**
- * The line that asked for an op: the first call from outside of `graph/`. The first call of all is this function's own,
- * so its path says where `graph/` is; a bundle is one file, of which no line is outside.
+ * Finds the line that made an op: the first one in the stack that is outside of `graph/`. The first line of the stack is in
+ * this function, so its path tells where `graph/` is. A bundle is one file, in which no line is outside.
  */
 const callerOutsideGraph = (): string => {
   const places = stackOf(50).flatMap(
@@ -50,7 +50,7 @@ const callerOutsideGraph = (): string => {
   return places.find((place) => !place.includes(graphFolder) && !place.startsWith("node:")) ?? ""
 }
 
-/** An engine keeps ten calls otherwise, which ops made of ops use up. */
+/** Returns the lines of the stack. Engines keep only ten by default, too few where ops call other ops. */
 const stackOf = (depth: number): ReadonlyArray<string> => {
   const usual = Error.stackTraceLimit
   Error.stackTraceLimit = depth
@@ -65,7 +65,7 @@ export const expectDType = (op: string, dtypes: ReadonlyArray<DType>, ...tensors
   }
 }
 
-/** NumPy's broadcasting: shapes are aligned at the right, 1 stretches. */
+/** Computes the shape of a broadcast as NumPy does: shapes are aligned at the right, and sizes of 1 are stretched. */
 export const broadcastShapes = (op: string, ...tensors: ReadonlyArray<Tensor>): Shape => {
   const rank = Math.max(...tensors.map((tensor) => tensor.shape.length))
   return Array.from({ length: rank }, (_, axis) => {
@@ -81,7 +81,7 @@ export const broadcastShapes = (op: string, ...tensors: ReadonlyArray<Tensor>): 
   })
 }
 
-/** An axis counted from the front; −1 is the last. */
+/** Converts a negative axis, of which −1 is the last, to one counted from the front. */
 export const normalAxis = (op: string, tensor: Tensor, axis: number): number => {
   const rank = tensor.shape.length
   const normal = axis < 0 ? axis + rank : axis

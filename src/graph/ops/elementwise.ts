@@ -2,7 +2,7 @@ import type { BinaryFn, CompareFn, DType, Shape, Tensor, UnaryFn } from "../Tens
 import { sizeOf } from "../Tensor.ts"
 import { broadcastShapes, expectDType, fail, make, sameShape } from "./core.ts"
 
-/** Leaves, and ops that work element by element. Where a number stands for a tensor, it takes the other's kind. */
+/** Inputs, states, constants, and ops that work element by element. A number in place of a tensor gets the other's dtype. */
 
 export type Operand = Tensor | number
 
@@ -11,7 +11,7 @@ export const input = (name: string, shape: Shape, dtype: DType = "f32"): Tensor 
 
 export const state = (name: string, shape: Shape): Tensor => make({ kind: "state", name }, [], shape, "f32")
 
-/** A tensor of fixed numbers. An array is 1-D unless a shape is given. */
+/** Makes a tensor of fixed numbers. An array becomes a vector unless there is a shape. */
 export const constant = (
   value: number | Float32Array | Int32Array | Uint8Array | ReadonlyArray<number>,
   shape?: Shape,
@@ -23,9 +23,9 @@ export const constant = (
   const dimensions = shape ?? (typeof value === "number" ? [] : [values.length])
   const wrong =
     dtype === "f32" ? undefined : values.find((one, index) => data[index] !== one || (dtype === "bool" && one > 1))
-  if (wrong !== undefined) fail("constant", `${wrong} is no ${dtype}`)
+  if (wrong !== undefined) fail("constant", `expected ${dtype}, found ${wrong}`)
   if (sizeOf(dimensions) !== data.length)
-    fail("constant", `${data.length} numbers do not fill [${dimensions.join(", ")}]`)
+    fail("constant", `expected numbers for shape [${dimensions.join(", ")}], found ${data.length}`)
   return make({ kind: "constant", data }, [], dimensions, dtype)
 }
 
@@ -72,9 +72,9 @@ export const sub = binary("sub")
 export const mul = binary("mul")
 export const div = binary("div", ["f32"])
 export const pow = binary("pow", ["f32"])
-/** Element by element; for the smallest along axes see `min`. */
+/** Takes the smaller element of both; `min` takes the smallest along axes. */
 export const minimum = binary("min")
-/** Element by element; for the largest along axes see `max`. */
+/** Takes the larger element of both; `max` takes the largest along axes. */
 export const maximum = binary("max")
 
 const compare =
@@ -107,7 +107,7 @@ export const not = (x: Tensor): Tensor => {
   return make({ kind: "not" }, [x], x.shape, "bool")
 }
 
-/** `a` where the condition holds, else `b`. */
+/** Takes the element of `a` where the condition is true, else that of `b`. */
 export const where = (condition: Tensor, a: Operand, b: Operand): Tensor => {
   expectDType("where", ["bool"], condition)
   const [left, right] = pair("where", a, b)
@@ -134,7 +134,7 @@ export const gelu = (x: Tensor): Tensor => {
   return mul(mul(x, 0.5), add(tanh(inner), 1))
 }
 
-/** Quadratic up to `delta`, linear beyond. */
+/** The Huber loss of an error (Huber 1964): ½ x² for |x| ≤ δ, and δ (|x| − ½ δ) beyond. */
 export const huber = (error: Tensor, delta = 1): Tensor => {
   const size = abs(error)
   return where(lessEqual(size, delta), mul(square(error), 0.5), mul(sub(size, delta / 2), delta))

@@ -1,18 +1,18 @@
 import type { Tensor } from "../Tensor.ts"
 import { expectDType, fail, isSize, make } from "./core.ts"
 
-/** Products: matrices and convolutions. */
+/** Matrix products and convolutions. */
 
 export interface MatmulOptions {
   readonly transposeA?: boolean
   readonly transposeB?: boolean
 }
 
-/** [..., m, k] × [..., k, n], after the transposes asked for; leading axes broadcast. */
+/** Multiplies matrices: [..., m, k] × [..., k, n] → [..., m, n], after the transposes in `options`; leading axes broadcast. */
 export const matmul = (a: Tensor, b: Tensor, options: MatmulOptions = {}): Tensor => {
   const { transposeA = false, transposeB = false } = options
   expectDType("matmul", ["f32"], a, b)
-  if (a.shape.length < 2 || b.shape.length < 2) fail("matmul", "both sides need two axes at least", a, b)
+  if (a.shape.length < 2 || b.shape.length < 2) fail("matmul", "expected at least two axes on both sides", a, b)
   const [m, k] = lastTwo(a, transposeA)
   const [k2, n] = lastTwo(b, transposeB)
   if (k !== k2) fail("matmul", `inner sizes ${k} and ${k2} differ`, a, b)
@@ -38,21 +38,21 @@ const leading = (a: Tensor, b: Tensor): ReadonlyArray<number> => {
 
 export interface Conv2dOptions {
   readonly strides?: number | readonly [number, number]
-  /** All sides, or top, left, bottom, right; `same` keeps ⌈size / stride⌉. */
+  /** One number for all sides, or top, left, bottom and right. `same` makes the output ⌈size / stride⌉ large. */
   readonly padding?: number | "same" | readonly [number, number, number, number]
 }
 
-/** x [N, C, H, W], w [O, C, kh, kw] → [N, O, H', W']. */
+/** Convolves images with kernels: x [N, C, H, W] and w [O, C, kh, kw] → [N, O, H', W']. */
 export const conv2d = (x: Tensor, w: Tensor, options: Conv2dOptions = {}): Tensor => {
   expectDType("conv2d", ["f32"], x, w)
   if (x.shape.length !== 4 || w.shape.length !== 4) fail("conv2d", "expected [N, C, H, W] and [O, C, kh, kw]", x, w)
   const [batch, channels, height, width] = x.shape
   const [outputs, inner, kernelHeight, kernelWidth] = w.shape
-  if (channels !== inner) fail("conv2d", `${channels} channels meet a kernel for ${inner}`, x, w)
-  const { strides: asked = 1, padding = 0 } = options
-  const strides = typeof asked === "number" ? ([asked, asked] as const) : asked
+  if (channels !== inner) fail("conv2d", `expected ${inner} channels, as the kernel has, found ${channels}`, x, w)
+  const { strides: strideOption = 1, padding = 0 } = options
+  const strides = typeof strideOption === "number" ? ([strideOption, strideOption] as const) : strideOption
   if (!strides.every((stride) => isSize(stride) && stride > 0))
-    fail("conv2d", `strides of ${strides.join(" and ")}`, x, w)
+    fail("conv2d", `expected strides that are integers from 1 on, found ${strides.join(" and ")}`, x, w)
   const same = (size: number, kernel: number, stride: number): readonly [number, number] => {
     const total = Math.max(0, (Math.ceil(size / stride) - 1) * stride + kernel - size)
     return [Math.floor(total / 2), Math.ceil(total / 2)]
@@ -65,7 +65,7 @@ export const conv2d = (x: Tensor, w: Tensor, options: Conv2dOptions = {}): Tenso
       : typeof padding === "number"
         ? ([padding, padding, padding, padding] as const)
         : padding
-  if (!sides.every(isSize)) fail("conv2d", `padding of ${sides.join(", ")}`, x, w)
+  if (!sides.every(isSize)) fail("conv2d", `expected padding by integers from 0 on, found ${sides.join(", ")}`, x, w)
   const outHeight = Math.floor((height + sides[0] + sides[2] - kernelHeight) / strides[0]) + 1
   const outWidth = Math.floor((width + sides[1] + sides[3] - kernelWidth) / strides[1]) + 1
   if (outHeight < 1 || outWidth < 1) fail("conv2d", "the kernel is larger than the padded image", x, w)

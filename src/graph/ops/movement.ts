@@ -3,25 +3,25 @@ import { expectDType, fail, isSize, make, normalAxis, sameShape, shapeText } fro
 
 /** Ops that move elements without changing them. */
 
-/** One size may be −1: what is left. */
+/** Gives a tensor another shape of the same size. One size may be −1; it is computed from the others. */
 export const reshape = (x: Tensor, shape: Shape): Tensor => {
-  const known = shape.filter((size) => size !== -1).reduce((product, size) => product * size, 1)
+  const fixed = sizeOf(shape.filter((size) => size !== -1))
   const open = shape.filter((size) => size === -1).length
-  const target = shape.map((size) => (size === -1 ? sizeOf(x.shape) / known : size))
+  const target = shape.map((size) => (size === -1 ? sizeOf(x.shape) / fixed : size))
   if (open > 1 || sizeOf(target) !== sizeOf(x.shape) || !target.every(isSize)) {
-    fail("reshape", `cannot become ${shapeText(shape)}`, x)
+    fail("reshape", `expected a shape of the same size, found ${shapeText(shape)}`, x)
   }
   return sameShape(target, x.shape) ? x : make({ kind: "reshape" }, [x], target, x.dtype)
 }
 
 export const flatten = (x: Tensor): Tensor => reshape(x, [-1])
 
-/** Without a permutation: the last two axes change places. */
+/** Reorders axes; without a permutation it exchanges the last two. */
 export const transpose = (x: Tensor, permutation?: ReadonlyArray<number>): Tensor => {
   const rank = x.shape.length
   const order = permutation ?? [...Array.from({ length: rank - 2 }, (_, axis) => axis), rank - 1, rank - 2]
   const isPermutation = order.length === rank && [...order].sort((a, b) => a - b).every((axis, index) => axis === index)
-  if (!isPermutation) fail("transpose", `${shapeText(order)} is no order of the axes`, x)
+  if (!isPermutation) fail("transpose", `expected an order of all axes, found ${shapeText(order)}`, x)
   if (order.every((axis, index) => axis === index)) return x
   return make(
     { kind: "transpose", permutation: order },
@@ -34,7 +34,7 @@ export const transpose = (x: Tensor, permutation?: ReadonlyArray<number>): Tenso
 export const broadcastTo = (x: Tensor, shape: Shape): Tensor => {
   const shift = shape.length - x.shape.length
   if (shift < 0 || !x.shape.every((size, axis) => size === 1 || size === shape[axis + shift])) {
-    fail("broadcastTo", `cannot stretch to ${shapeText(shape)}`, x)
+    fail("broadcastTo", `cannot broadcast to ${shapeText(shape)}`, x)
   }
   return sameShape(shape, x.shape) ? x : make({ kind: "broadcastTo" }, [x], shape, x.dtype)
 }
@@ -48,11 +48,11 @@ export const slice = (x: Tensor, starts: ReadonlyArray<number>, sizes: Shape): T
   return sameShape(sizes, x.shape) ? x : make({ kind: "slice", starts }, [x], sizes, x.dtype)
 }
 
-/** Parts along an axis, of the given sizes. */
+/** Splits a tensor along an axis into parts of these sizes. */
 export const split = (x: Tensor, sizes: ReadonlyArray<number>, axis = 0): ReadonlyArray<Tensor> => {
   const at = normalAxis("split", x, axis)
   if (sizes.reduce((sum, size) => sum + size, 0) !== x.shape[at])
-    fail("split", `${shapeText(sizes)} is not all of axis ${axis}`, x)
+    fail("split", `expected sizes that add up to axis ${axis}, found ${shapeText(sizes)}`, x)
   let start = 0
   return sizes.map((size) => {
     const starts = x.shape.map((_, index) => (index === at ? start : 0))
@@ -67,7 +67,7 @@ export const split = (x: Tensor, sizes: ReadonlyArray<number>, axis = 0): Readon
 
 export const concat = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => {
   const [first, ...rest] = tensors
-  if (first === undefined) return fail("concat", "nothing to join")
+  if (first === undefined) return fail("concat", "expected at least one tensor")
   if (rest.length === 0) return first
   const at = normalAxis("concat", first, axis)
   const fits = rest.every(
@@ -76,7 +76,7 @@ export const concat = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => {
       shape.length === first.shape.length &&
       shape.every((size, index) => index === at || size === first.shape[index]),
   )
-  if (!fits) fail("concat", `shapes differ off axis ${axis}`, ...tensors)
+  if (!fits) fail("concat", `expected shapes that are equal except along axis ${axis}`, ...tensors)
   const total = tensors.reduce((sum, { shape }) => sum + shape[at], 0)
   return make(
     { kind: "concat", axis: at },
@@ -89,15 +89,16 @@ export const concat = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => {
 export const expandDims = (x: Tensor, axis: number): Tensor => {
   const rank = x.shape.length + 1
   const at = axis < 0 ? axis + rank : axis
-  if (!Number.isInteger(at) || at < 0 || at >= rank) fail("expandDims", `there is no place ${axis}`, x)
+  if (!Number.isInteger(at) || at < 0 || at >= rank)
+    fail("expandDims", `there is no position ${axis} for a new axis`, x)
   return reshape(x, [...x.shape.slice(0, at), 1, ...x.shape.slice(at)])
 }
 
-/** Drops axes of size 1: the given ones, or all. */
+/** Drops axes of size 1: those in `axes`, or all. */
 export const squeeze = (x: Tensor, axes?: ReadonlyArray<number>): Tensor => {
   const drop =
     axes?.map((axis) => normalAxis("squeeze", x, axis)) ?? x.shape.flatMap((size, axis) => (size === 1 ? [axis] : []))
-  if (drop.some((axis) => x.shape[axis] !== 1)) fail("squeeze", `axes ${shapeText(drop)} are not all of size 1`, x)
+  if (drop.some((axis) => x.shape[axis] !== 1)) fail("squeeze", `expected axes of size 1 at ${shapeText(drop)}`, x)
   return reshape(
     x,
     x.shape.filter((_, axis) => !drop.includes(axis)),
@@ -114,7 +115,11 @@ export const pad = (x: Tensor, before: ReadonlyArray<number>, after: ReadonlyArr
   const rank = x.shape.length
   const whole = (sizes: ReadonlyArray<number>) => sizes.length === rank && sizes.every(isSize)
   if (!whole(before) || !whole(after))
-    fail("pad", `${shapeText(before)} before and ${shapeText(after)} after are no padding of`, x)
+    fail(
+      "pad",
+      `expected integers from 0 on for each axis, found ${shapeText(before)} before and ${shapeText(after)} after`,
+      x,
+    )
   if ([...before, ...after].every((size) => size === 0)) return x
   return make(
     { kind: "pad", before, after, value },
@@ -124,20 +129,20 @@ export const pad = (x: Tensor, before: ReadonlyArray<number>, after: ReadonlyArr
   )
 }
 
-/** Rows of `data`, by index. */
+/** Selects rows of `data` by index. */
 export const gather = (data: Tensor, indices: Tensor): Tensor => {
   expectDType("gather", ["i32"], indices)
   if (data.shape.length === 0) fail("gather", "a scalar has no rows", data)
   return make({ kind: "gather" }, [data, indices], [...indices.shape, ...data.shape.slice(1)], data.dtype)
 }
 
-/** Zeros of `rows` rows, plus each update at its row. */
+/** Adds each update to its row of a tensor that starts as `rows` rows of zeros. */
 export const scatterAdd = (indices: Tensor, updates: Tensor, rows: number): Tensor => {
   expectDType("scatterAdd", ["i32"], indices)
   expectDType("scatterAdd", ["f32"], updates)
   const rank = indices.shape.length
   if (!sameShape(updates.shape.slice(0, rank), indices.shape))
-    fail("scatterAdd", "updates must begin with the indices' shape", indices, updates)
+    fail("scatterAdd", "expected updates whose shape begins with that of the indices", indices, updates)
   return make({ kind: "scatterAdd" }, [indices, updates], [rows, ...updates.shape.slice(rank)], "f32")
 }
 

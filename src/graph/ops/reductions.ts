@@ -3,7 +3,7 @@ import { expectDType, make, normalAxis } from "./core.ts"
 import { add, exp, log, mul, reciprocal, sqrt, square, sub } from "./elementwise.ts"
 import { reshape } from "./movement.ts"
 
-/** Ops along axes. Without axes: over all of them. */
+/** Ops along axes; without axes, along all of them. */
 
 export interface ReduceOptions {
   readonly keepDims?: boolean
@@ -45,9 +45,9 @@ const overLast =
     return make({ kind }, [x], x.shape, "f32")
   }
 
-/** Over the last axis. */
+/** Computes exp(x) / Σ exp(x) over the last axis. */
 export const softmax = overLast("softmax")
-/** Over the last axis. */
+/** Computes the logarithm of `softmax` over the last axis, without overflow. */
 export const logSoftmax = overLast("logSoftmax")
 
 export const cumSum = (
@@ -60,17 +60,17 @@ export const cumSum = (
   return make({ kind: "cumSum", axis: normalAxis("cumSum", x, axis), exclusive, reverse }, [x], x.shape, "f32")
 }
 
-/** log Σ exp over the last axis, without overflow. */
+/** Computes log Σ exp(x) over the last axis, without overflow. */
 export const logSumExp = (x: Tensor): Tensor => {
   const largest = max(x, -1, { keepDims: true })
   return add(log(sum(exp(sub(x, largest)), -1)), reshape(largest, x.shape.slice(0, -1)))
 }
 
-/** Population variance. */
+/** Computes the population variance: it divides by n, not by n − 1. */
 export const variance = (x: Tensor, axes?: number | ReadonlyArray<number>, options: ReduceOptions = {}): Tensor =>
   mean(square(sub(x, mean(x, axes, { keepDims: true }))), axes, options)
 
-/** Over the last axis, to mean 0 and variance 1; then scaled and shifted where given. */
+/** Normalises the last axis to mean 0 and variance 1 (Ba et al. 2016), then multiplies by `scale` and adds `shift`. */
 export const layerNorm = (
   x: Tensor,
   options: { readonly scale?: Tensor; readonly shift?: Tensor; readonly epsilon?: number } = {},
@@ -82,7 +82,7 @@ export const layerNorm = (
   return options.shift === undefined ? scaled : add(scaled, options.shift)
 }
 
-/** Over the last axis, to a root mean square of 1; then scaled where given. */
+/** Normalises the last axis to a root mean square of 1 (Zhang and Sennrich 2019), then multiplies by `scale`. */
 export const rmsNorm = (x: Tensor, options: { readonly scale?: Tensor; readonly epsilon?: number } = {}): Tensor => {
   const size = sqrt(add(mean(square(x), -1, { keepDims: true }), options.epsilon ?? 1e-6))
   const normal = mul(x, reciprocal(size))

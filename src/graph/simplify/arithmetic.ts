@@ -4,19 +4,19 @@ import type { Tensor } from "../Tensor.ts"
 import { likeShape, type Rule, scalarLike, uniformValue } from "./rule.ts"
 
 /**
- * What arithmetic knows of ops element by element. Only laws that hold for every float, NaN and infinities included
- * (but for the sign of zero, and for one rounding where two scale factors become one).
+ * Rules of arithmetic for ops that work element by element. All hold for every float, NaN and infinities included, except
+ * for the sign of zero, and for one rounding when two scale factors become one.
  */
 
 const isZero = (x: Tensor): boolean => uniformValue(x) === 0
 const isOne = (x: Tensor): boolean => uniformValue(x) === 1
 
-/** x, if it has the shape and so can stand for the whole. */
+/** Returns `x` if it has the tensor's shape, so that it can replace the tensor. */
 const instead = (tensor: Tensor, x: Tensor): Tensor | undefined => (likeShape(tensor, x) ? x : undefined)
 
 const zeroLike = (tensor: Tensor): Tensor => broadcastTo(scalarLike(tensor, 0), tensor.shape)
 
-/** No NaN or infinity can be in it, so nothing is lost with it. */
+/** Whether no element can be NaN or infinite, so that multiplying by 0 always gives 0. */
 const isFinite = ({ op, dtype, inputs }: Tensor): boolean => {
   if (dtype !== "f32" || op.kind === "oneHot" || op.kind === "cast") return true
   if (op.kind === "constant") return op.data.every(Number.isFinite)
@@ -47,7 +47,7 @@ export const neutral: Rule = (tensor) => {
   }
 }
 
-/** a + (−b) is a − b, and so on: the negation may be gone then. */
+/** Rewrites a + (−b) to a − b, and so on, so that the negation is no longer needed. */
 export const signs: Rule = (tensor) => {
   const { op } = tensor
   const [a, b] = tensor.inputs
@@ -72,7 +72,7 @@ interface Scaled {
   readonly by: number
 }
 
-/** A tensor as another one times a number. */
+/** Views a tensor as another one times a number; undefined if it is not. */
 const scaled = (tensor: Tensor): Scaled | undefined => {
   const { op, inputs } = tensor
   const [a, b] = inputs
@@ -89,7 +89,7 @@ const scaled = (tensor: Tensor): Scaled | undefined => {
 const smallestNormal = 2 ** -126
 const largest = 3.4e38
 
-/** Factors one after the other are one factor, unless that one is out of a float's range. */
+/** Combines two scale factors in a row to one, unless the product is out of a float's range. */
 export const scaleChains: Rule = (tensor) => {
   const outer = scaled(tensor)
   if (outer === undefined) return undefined
@@ -103,7 +103,7 @@ export const scaleChains: Rule = (tensor) => {
   return outer.by === -1 && tensor.op.kind === "binary" ? neg(outer.x) : undefined
 }
 
-/** Functions of their own result. */
+/** Removes a function that is applied to its own result, such as relu(relu(x)). */
 export const repeated: Rule = (tensor) => {
   const { op } = tensor
   const [x] = tensor.inputs
@@ -137,7 +137,7 @@ export const truths: Rule = (tensor) => {
     case "not":
       if (a.op.kind === "not") return a.inputs[0]
       if (a.op.kind !== "compare") return undefined
-      // The opposite of an order is no order where a NaN is compared.
+      // Not for an order of floats: if one is NaN, both an order and its opposite are false.
       return a.inputs[0].dtype === "i32" || a.op.fn === "equal" || a.op.fn === "notEqual"
         ? make({ kind: "compare", fn: opposite[a.op.fn] }, a.inputs, a.shape, "bool")
         : undefined

@@ -3,14 +3,14 @@ import { broadcastShapes, make, sameShape } from "../ops/core.ts"
 import { type Shape, sizeOf, type Tensor } from "../Tensor.ts"
 import { likeShape, onInputs, type Rule, scalarLike, uniformValue } from "./rule.ts"
 
-/** Movement of movement is one movement, and what only stretches a tensor is left to the op that it is stretched for. */
+/** Combines ops that move elements, and removes broadcasts before ops that broadcast by themselves. */
 
 const withoutLeadingOnes = (shape: Shape): Shape => {
   const first = shape.findIndex((size) => size !== 1)
   return first === -1 ? [] : shape.slice(first)
 }
 
-/** The least that broadcasts to the same. */
+/** Returns the smallest tensor that broadcasts to the same elements. */
 const narrowed = (x: Tensor): Tensor => {
   const value = uniformValue(x)
   if (value !== undefined) return x.shape.length === 0 ? x : scalarLike(x, value)
@@ -21,7 +21,7 @@ const narrowed = (x: Tensor): Tensor => {
   return onlyLeadingOnes ? narrowed(source) : x
 }
 
-/** An op that broadcasts needs no inputs that are stretched beforehand; what it then lacks in size it is stretched by. */
+/** Gives an op that broadcasts its inputs unstretched, and stretches its result if that became smaller. */
 export const broadcasts: Rule = (tensor, { once }) => {
   const { op, inputs, shape } = tensor
   const stretches = op.kind === "binary" || op.kind === "compare" || op.kind === "logical" || op.kind === "where"
@@ -82,7 +82,7 @@ export const transposes: Rule = (tensor) => {
   return make({ kind: "matmul", transposeA, transposeB }, [a ?? x, b ?? y], tensor.shape, "f32")
 }
 
-/** What a transpose of nothing but the last two axes is applied to. */
+/** Returns the input of a transpose that exchanges only the last two axes. */
 const swapOfLastTwo = ({ op, inputs }: Tensor): Tensor | undefined => {
   if (op.kind !== "transpose") return undefined
   const rank = op.permutation.length
@@ -128,7 +128,7 @@ export const slices: Rule = (tensor) => {
   }
 }
 
-/** Neighbouring slices of one tensor are one slice, and a part that is itself joined along the axis is its parts. */
+/** In a concat, joins neighbouring slices of one tensor to one slice, and replaces a concat along the same axis by its parts. */
 export const concats: Rule = (tensor, { once }) => {
   if (tensor.op.kind !== "concat") return undefined
   const { axis } = tensor.op
@@ -142,11 +142,11 @@ export const concats: Rule = (tensor, { once }) => {
     if (both === undefined) merged.push(part)
     else merged[merged.length - 1] = both
   }
-  // A slice that stays in use elsewhere is not gained, but nothing is lost either: one op stands for one.
+  // If a slice has other users it remains, but the number of ops does not grow: one slice replaces at least one.
   return merged.length === tensor.inputs.length ? undefined : concat(merged, axis)
 }
 
-/** Two slices as one, where the second begins at the first one's end. */
+/** Joins two slices to one if the second begins at the end of the first. */
 const union = (first: Tensor, second: Tensor, axis: number): Tensor | undefined => {
   if (first.op.kind !== "slice" || second.op.kind !== "slice" || first.inputs[0] !== second.inputs[0]) return undefined
   const [from, to] = [first.op.starts, second.op.starts]

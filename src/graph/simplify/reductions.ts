@@ -3,7 +3,7 @@ import { make, nextMark, sameShape } from "../ops/core.ts"
 import type { Shape } from "../Tensor.ts"
 import { madeSince, type Rule } from "./rule.ts"
 
-/** Reductions over nothing, of reductions, and of what was stretched. */
+/** Simplifies reductions over axes of size 1, of reductions, and of broadcasts. */
 
 const kept = (shape: Shape, axes: ReadonlyArray<number>): Shape =>
   shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
@@ -16,7 +16,7 @@ export const overNothing: Rule = (tensor) => {
   return op.axes.every((axis) => x.shape[axis] === 1) ? reshape(x, tensor.shape) : undefined
 }
 
-/** A sum of sums is a sum; so for means, whose parts are of one size, and for extremes. */
+/** Combines a sum of sums to one sum; likewise for means, whose parts have equal sizes, and for minima and maxima. */
 export const twice: Rule = (tensor) => {
   const { op } = tensor
   const [inner] = tensor.inputs
@@ -30,7 +30,7 @@ export const twice: Rule = (tensor) => {
   return sameShape(shape, tensor.shape) ? make({ ...op, axes }, [x], shape, "f32") : undefined
 }
 
-/** Along axes that a tensor was stretched along, its sum is a product, and all else is the tensor itself. */
+/** Along axes of a broadcast, the sum is a product with their size; mean, min and max are the tensor itself. */
 export const ofStretched: Rule = (tensor, { once }) => {
   const { op, shape } = tensor
   const [wide] = tensor.inputs
@@ -48,7 +48,7 @@ export const ofStretched: Rule = (tensor, { once }) => {
   const summed = fn === "sum" && times > 1 ? mul(reduced, times) : reduced
   const dropped = op.axes.map((axis) => axis - shift)
   const result = broadcastTo(keepDims ? summed : reshape(summed, without(x.shape, dropped)), shape)
-  // Only where it takes no more ops than now.
+  // Only if it takes no more ops than before.
   return madeSince(mark, result) <= (once(wide) ? 2 : 1) ? result : undefined
 }
 

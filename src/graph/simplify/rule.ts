@@ -2,21 +2,21 @@ import { constant } from "../ops.ts"
 import { make, sameShape } from "../ops/core.ts"
 import type { Tensor } from "../Tensor.ts"
 
-/** What every simplification is made of. */
+/** What all rules share. */
 
-/** A cheaper tensor of the same value, shape and kind, if there is one. */
+/** Returns a cheaper tensor of the same value, shape and dtype, or undefined. */
 export type Rule = (tensor: Tensor, graph: Surroundings) => Tensor | undefined
 
 export interface Surroundings {
-  /** Whether one op alone looks at a tensor: when that op stops to, the tensor is gone. */
+  /** Whether a tensor has only one user, so that it is no longer computed when that user is replaced. */
   readonly once: (tensor: Tensor) => boolean
 }
 
-/** The same op on other inputs. */
+/** Applies the same op to other inputs. */
 export const onInputs = (tensor: Tensor, inputs: ReadonlyArray<Tensor>, shape = tensor.shape): Tensor =>
   make(tensor.op, inputs, shape, tensor.dtype)
 
-/** The number that all elements of a constant are, however it is stretched. */
+/** Returns the number that all elements equal, if the tensor is a constant or a broadcast of one. */
 export const uniformValue = ({ op, inputs }: Tensor): number | undefined => {
   if (op.kind === "broadcastTo") return uniformValue(inputs[0])
   if (op.kind !== "constant" || op.data.length === 0) return undefined
@@ -26,10 +26,10 @@ export const uniformValue = ({ op, inputs }: Tensor): number | undefined => {
 
 export const likeShape = (x: Tensor, y: Tensor): boolean => sameShape(x.shape, y.shape)
 
-/** A constant of one number, for all of a tensor's kind. */
+/** Makes a scalar constant of a tensor's dtype. */
 export const scalarLike = (tensor: Tensor, value: number): Tensor => constant(value, [], tensor.dtype)
 
-/** How many ops were made since `mark` for a tensor. */
+/** Counts the ops of a tensor that were made since `mark`. */
 export const madeSince = (mark: number, tensor: Tensor): number => {
   const seen = new Set<Tensor>()
   const visit = (one: Tensor): void => {

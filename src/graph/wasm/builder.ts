@@ -1,10 +1,10 @@
 /**
- * Makes the compiler's nodes, and the refs that move data without copying it.
+ * Makes the compiler's nodes, and refs that view data in another order or shape without copying it.
  */
 import { type DType, type Shape, sizeOf } from "../Tensor.ts"
 import { isContiguous, type MapFn, type Node, type Phase, type Ref, restride, wholeOf, type Work } from "./ir.ts"
 
-/** Makes nodes, in topological order. */
+/** Makes nodes and lists them in topological order. */
 export class Builder {
   readonly nodes: Array<Node> = []
   private readonly copies = new Map<string, Ref>()
@@ -37,7 +37,7 @@ export class Builder {
     return this.node({ kind: "reduce", fn, axes }, [input], kept, input.node.dtype)
   }
 
-  /** Chooses what the kernel vectorises over, and copies an operand whose layout does not suit that. */
+  /** Chooses the axis that the kernel vectorises over, and copies an operand whose layout does not suit that. */
   matmul(a: Ref, b: Ref): Ref {
     const { along, packA, packB } = planMatmul(a, b)
     const left = packA ? (along === "rows" ? swapLast(this.copy(swapLast(a))) : this.copy(a)) : a
@@ -65,11 +65,11 @@ export class Builder {
     return this.constant(Float32Array.of(value), [], "f32")
   }
 
-  /** The same elements in a node of their own; the same ref is copied once. */
+  /** Copies a ref to a node of its own; the same ref is copied only once. */
   copy(ref: Ref): Ref {
     const key = `${ref.node.id}@${ref.offset}:${ref.shape.join()}/${ref.strides.join()}`
-    const known = this.copies.get(key)
-    if (known !== undefined) return known
+    const existing = this.copies.get(key)
+    if (existing !== undefined) return existing
     const made = this.map("copy", [ref], ref.shape, ref.node.dtype)
     this.copies.set(key, made)
     return made
@@ -98,8 +98,9 @@ export const broadcast = (ref: Ref, shape: Shape): Ref => {
 }
 
 /**
- * Costs in vector multiply-adds, roughly. Vectorising over columns wants B's rows contiguous; over rows, A's columns;
- * over the inner dimension, A's rows and B's columns. Copies of what never changes cost nothing.
+ * Chooses the cheapest way to vectorise a product; costs are in vector multiply-adds, roughly. Vectorising over columns
+ * needs contiguous rows of B; over rows, contiguous columns of A; over the inner dimension, contiguous rows of A and columns
+ * of B. Copies of data that never changes cost nothing.
  */
 const planMatmul = (
   a: Ref,

@@ -1,9 +1,9 @@
 /**
- * A program as one WebAssembly module: `compile` is a pure function from a spec to bytes and a map of its memory.
+ * Compiles a program to one WebAssembly module: `compile` is a pure function from a spec to bytes and a map of its memory.
  *
- * The module exports its memory, `prepare` (what depends only on states that no run changes: to be called after they
- * were written) and `run` (answers how many minibatches were done). The arithmetic is strict single precision in an
- * order that depends on shapes alone, so the results are the same bits on every machine.
+ * The module exports its memory, `prepare` and `run`. `prepare` computes what depends only on states that no run changes;
+ * call it after those were written. `run` returns the number of minibatches that it did. The arithmetic is strict single
+ * precision, in an order that depends on shapes alone, so the results are the same bits on every machine.
  */
 import { GraphError } from "../GraphError.ts"
 import { indicesFeed, type ProgramSpec } from "../Program.ts"
@@ -21,7 +21,7 @@ import { bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 export interface Place {
   readonly dtype: DType
   readonly address: number
-  /** In elements. */
+  /** The number of elements. */
   readonly length: number
 }
 
@@ -30,7 +30,7 @@ export interface CompiledModule {
   readonly feeds: Readonly<Record<string, Place>>
   readonly results: Readonly<Record<string, Place>>
   readonly state: Readonly<Record<string, Place>>
-  /** Whether there is anything for `prepare` to do. */
+  /** Whether `prepare` has anything to do. */
   readonly prepares: boolean
 }
 
@@ -53,7 +53,7 @@ export const compile = (spec: ProgramSpec): CompiledModule => {
   if (pages > maxPages) {
     throw new GraphError({
       op: "program",
-      message: `${spec.name}: needs more than 2 GiB of memory`,
+      message: `${spec.name}: the program needs more than 2 GiB of memory; use smaller batches or networks, or another backend`,
       shapes: [],
       where: "",
     })
@@ -95,7 +95,7 @@ const constantsIn = (groups: ReadonlyArray<Group>): ReadonlySet<ConstantNode> =>
 
 const placeOf = (node: Node, address: number): Place => ({ dtype: node.dtype, address, length: sizeOf(node.shape) })
 
-// Names of the places beside the nodes' own.
+// Names of memory areas that belong to no node.
 const scratch = "scratch"
 const wholeInput = (name: string): string => `input ${name}`
 const stackedOutput = (name: string): string => `output ${name}`
@@ -116,7 +116,7 @@ const extrasOf = (spec: ProgramSpec, lowered: Lowered): ReadonlyMap<string, numb
 
 const extra = (memory: MemoryPlan, name: string): number => {
   const address = memory.extra.get(name)
-  if (address === undefined) throw new Error(`no memory for ${name}`)
+  if (address === undefined) throw new Error(`compile: ${name} has no memory`)
   return address
 }
 

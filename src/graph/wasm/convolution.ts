@@ -1,13 +1,14 @@
 /**
- * Convolutions as matrix products over patches: `columns` lays out, for each image, a row for each (channel, tap) with
- * a column for each place that the kernel visits. No kernel of its own, and each product runs at a matmul's speed.
+ * Convolutions as matrix products over patches: `columns` copies each image to a matrix with a row for each pair of channel
+ * and tap, and a column for each position of the kernel. So a convolution needs no loops of its own and is as fast as a
+ * matmul.
  */
 import type { Conv2dAttributes, Shape } from "../Tensor.ts"
 import { stridesOf } from "../Tensor.ts"
 import { type Builder, slice, transpose } from "./builder.ts"
 import type { Ref } from "./ir.ts"
 
-/** x [N, C, H, W] → [N, C·kh·kw, H'·W'] */
+/** Copies patches to columns: x [N, C, H, W] → [N, C·kh·kw, H'·W']. */
 const columns = (build: Builder, op: Conv2dAttributes, x: Ref, taps: Shape, places: Shape): Ref => {
   const [top, left, bottom, right] = op.padding
   const [images, channels, height, width] = x.shape
@@ -30,7 +31,7 @@ const columns = (build: Builder, op: Conv2dAttributes, x: Ref, taps: Shape, plac
   return build.reshape(build.copy(patches), [images, channels * taps[0] * taps[1], places[0] * places[1]])
 }
 
-/** w [O, C, kh, kw] · columns → [N, O, H', W'] */
+/** Computes the convolution: w [O, C, kh, kw] · columns → [N, O, H', W']. */
 export const convolution = (build: Builder, op: Conv2dAttributes, x: Ref, w: Ref, shape: Shape): Ref => {
   const [outputs, channels, ...taps] = w.shape
   const patches = columns(build, op, x, taps, shape.slice(2))
@@ -38,7 +39,7 @@ export const convolution = (build: Builder, op: Conv2dAttributes, x: Ref, w: Ref
   return build.reshape(build.matmul(weights, patches), shape)
 }
 
-/** wᵀ · dy gives each patch's share, which is added back, tap by tap, to where the patch was taken. */
+/** Computes dx: wᵀ · dy is the gradient of each patch, which is added to where the patch came from, tap by tap. */
 export const convolutionInputGrad = (build: Builder, op: Conv2dAttributes, dy: Ref, w: Ref, shape: Shape): Ref => {
   const [outputs, channels, kh, kw] = w.shape
   const [images, , oh, ow] = dy.shape
@@ -61,7 +62,7 @@ export const convolutionInputGrad = (build: Builder, op: Conv2dAttributes, dy: R
   return slice(sum, [0, 0, top, left], shape)
 }
 
-/** dy · columnsᵀ for each image, summed over the images. */
+/** Computes dw: dy · columnsᵀ for each image, summed over the images. */
 export const convolutionWeightGrad = (build: Builder, op: Conv2dAttributes, x: Ref, dy: Ref, shape: Shape): Ref => {
   const [outputs, channels, ...taps] = shape
   const [images, , oh, ow] = dy.shape

@@ -1,5 +1,5 @@
 /**
- * A group as functions of the module and the calls that run it.
+ * Emits a group of nodes: functions in the module, and the calls that run them.
  */
 import type { Shape } from "../Tensor.ts"
 import { sizeOf, stridesOf } from "../Tensor.ts"
@@ -34,7 +34,7 @@ export const emitGroup = (target: Target, memory: MemoryPlan, group: Group): Rea
     case "leaf":
     case "constant":
     case "map":
-      throw new Error(`a group of one ${core?.work.kind}`)
+      throw new Error(`emit: unexpected group of one ${core?.work.kind}`)
   }
 }
 
@@ -43,7 +43,7 @@ const inBytes = (strides: ReadonlyArray<number>, node: Node): ReadonlyArray<numb
 
 const stridesOver = (ref: { readonly shape: Shape; readonly strides: ReadonlyArray<number> }, dims: Shape) => {
   const strides = restride(ref.shape, ref.strides, dims)
-  if (strides === undefined) throw new Error("an array does not fit the loop that reads it")
+  if (strides === undefined) throw new Error("emit: an array does not fit the loop that reads it")
   return strides
 }
 
@@ -59,7 +59,7 @@ const wholeAccess = (memory: MemoryPlan, node: Node, dims: Shape): Access => ({
   strides: inBytes(stridesOver({ shape: node.shape, strides: stridesOf(node.shape) }, dims), node),
 })
 
-/** The strides of a reduction's result over all dims: none over those that are summed away. */
+/** Returns the strides of a reduction's result over all dims; they are 0 over the reduced ones. */
 const reducedAccess = (memory: MemoryPlan, node: Node, group: Group): Access => {
   const kept = group.dims.filter((_, d) => !group.reduced[d])
   const strides = [...inBytes(stridesOf(kept), node)]
@@ -97,7 +97,7 @@ const emitNest = (target: Target, memory: MemoryPlan, group: Group): Statement =
 }
 
 const emitScan = (target: Target, memory: MemoryPlan, node: Node): Statement => {
-  if (node.work.kind !== "scan") throw new Error("not a scan")
+  if (node.work.kind !== "scan") throw new Error("emit: expected a scan")
   const { axis, exclusive, reverse } = node.work
   const f = new FunctionBuilder(target, { params: [], results: [] })
   writeNest(f, {
@@ -113,7 +113,7 @@ const emitScan = (target: Target, memory: MemoryPlan, node: Node): Statement => 
 }
 
 const emitAssemble = (target: Target, memory: MemoryPlan, node: Node): ReadonlyArray<Statement> => {
-  if (node.work.kind !== "assemble") throw new Error("not an assemble")
+  if (node.work.kind !== "assemble") throw new Error("emit: expected an assemble")
   const { pieces, fill, accumulate } = node.work
   const base = memory.addressOf(node)
   const bytes = bytesPer(node.dtype)
@@ -164,7 +164,7 @@ const emitAssemble = (target: Target, memory: MemoryPlan, node: Node): ReadonlyA
 }
 
 const emitProduct = (target: Target, memory: MemoryPlan, group: Group, core: Node): Statement => {
-  if (core.work.kind !== "matmul") throw new Error("not a matmul")
+  if (core.work.kind !== "matmul") throw new Error("emit: expected a matmul")
   const [a, b] = core.inputs
   const expressions: Expressions = expressionsOf(group)
   const written = [...group.stored]
@@ -195,14 +195,14 @@ const emitProduct = (target: Target, memory: MemoryPlan, group: Group, core: Nod
 }
 
 const emitGather = (target: Target, memory: MemoryPlan, node: Node): Statement => {
-  if (node.work.kind !== "gather") throw new Error("not a gather")
+  if (node.work.kind !== "gather") throw new Error("emit: expected a gather")
   const [data, indices] = node.inputs
   const index = gatherFunction(target, data.shape[0], node.work.width * bytesPer(node.dtype), sizeOf(indices.shape))
   const base = (ref: Ref): number => memory.addressOf(ref.node) + ref.offset * bytesPer(ref.node.dtype)
   return call(index, [base(data), base(indices), memory.addressOf(node)].map(i32.const))
 }
 
-/** A function of three addresses: data, indices, output. */
+/** Makes a function that gathers; its parameters are the addresses of data, indices and output. */
 export const gatherFunction = (target: Target, rows: number, bytes: number, count: number): number => {
   const f = new FunctionBuilder(target, { params: addresses(3), results: [] })
   writeGather(f, rows, bytes, count)
@@ -210,7 +210,7 @@ export const gatherFunction = (target: Target, rows: number, bytes: number, coun
 }
 
 const emitScatterAdd = (target: Target, memory: MemoryPlan, node: Node): Statement => {
-  if (node.work.kind !== "scatterAdd") throw new Error("not a scatterAdd")
+  if (node.work.kind !== "scatterAdd") throw new Error("emit: expected a scatterAdd")
   const [indices, updates] = node.inputs
   const f = new FunctionBuilder(target, { params: addresses(3), results: [] })
   writeScatterAdd(f, node.shape[0], node.work.width, sizeOf(indices.shape))

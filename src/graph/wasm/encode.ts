@@ -1,19 +1,19 @@
 import { utf8 } from "../../config/utf8.ts"
 /**
- * The binary format of WebAssembly, as little of it as the compiler needs: a module of functions over one memory that
- * it owns and exports, with constants in data segments.
+ * Writes the binary format of WebAssembly, as far as the compiler needs it: a module of functions over one memory that it
+ * owns and exports, with constants in data segments.
  *
- * Code is a rope of bytes (`Code`), so that expressions are composed without copying, and flattened once.
+ * Code is a tree of bytes (`Code`), so that expressions are composed without copying, and flattened once at the end.
  */
 
 export type ValueType = "i32" | "i64" | "f32" | "f64" | "v128"
 
-/** Bytes, nested as it suits the writer. */
+/** Bytes in nested arrays of any depth. */
 export type Code = number | ReadonlyArray<Code>
 
 const typeBytes: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b }
 
-/** LEB128, unsigned. */
+/** Encodes an unsigned integer as LEB128. */
 export const unsigned = (value: number): Code => {
   if (value < 0x80) return value
   const bytes: Array<number> = []
@@ -26,7 +26,7 @@ export const unsigned = (value: number): Code => {
   return bytes
 }
 
-/** LEB128, signed: 32-bit integers. */
+/** Encodes a signed 32-bit integer as LEB128. */
 export const signed = (value: number): Code => {
   if (value >= 0 && value < 0x40) return value
   const bytes: Array<number> = []
@@ -42,7 +42,7 @@ export const signed = (value: number): Code => {
   }
 }
 
-/** LEB128, signed: 64-bit integers. */
+/** Encodes a signed 64-bit integer as LEB128. */
 export const signed64 = (value: bigint): Code => {
   const bytes: Array<number> = []
   let rest = BigInt.asIntN(64, value)
@@ -57,7 +57,7 @@ export const signed64 = (value: bigint): Code => {
   }
 }
 
-/** Bytes appended one by one to a buffer that doubles. */
+/** Collects bytes in a buffer that doubles when it is full. */
 class ByteSink {
   private bytes = new Uint8Array(1024)
   private length = 0
@@ -83,7 +83,7 @@ class ByteSink {
     this.bytes = larger
   }
 
-  /** What was appended; then the sink is empty again. */
+  /** Returns the collected bytes and empties the sink. */
   finish(): Uint8Array<ArrayBuffer> {
     const bytes = this.bytes.slice(0, this.length)
     this.length = 0
@@ -91,7 +91,7 @@ class ByteSink {
   }
 }
 
-/** One buffer for all that is flattened, so that it is grown only once. */
+/** One buffer for everything that is flattened, so that it grows only once. */
 const scratch = new ByteSink()
 
 export const flatten = (code: Code): Uint8Array<ArrayBuffer> => {
@@ -110,7 +110,7 @@ const name = (text: string): Code => {
   return [unsigned(bytes.length), [...bytes]]
 }
 
-/** Locals are declared in runs of one type. */
+/** Encodes the declarations of locals, in runs of one type. */
 const declarations = (locals: ReadonlyArray<ValueType>): Code => {
   const runs: Array<Code> = []
   for (let i = 0; i < locals.length;) {
@@ -122,14 +122,14 @@ const declarations = (locals: ReadonlyArray<ValueType>): Code => {
   return vector(runs)
 }
 
-/** FNV-1a. */
+/** The FNV-1a hash of bytes. */
 const hash = (bytes: Uint8Array): number => {
   let word = 0x811c9dc5
   for (let i = 0; i < bytes.length; i++) word = Math.imul(word ^ bytes[i], 0x01000193)
   return word
 }
 
-/** A module under construction. Functions with parameters whose type and bytes are equal are kept once. */
+/** Builds a module. Functions with parameters are stored once if their type and bytes are equal. */
 export class ModuleBuilder {
   private readonly types: Array<FunctionType> = []
   private readonly functions: Array<{ readonly type: number; readonly body: Uint8Array }> = []
@@ -137,20 +137,20 @@ export class ModuleBuilder {
   private readonly exported: Array<Code> = []
   private readonly segments: Array<{ readonly address: number; readonly bytes: Uint8Array }> = []
 
-  /** Adds a function; answers its index. */
+  /** Adds a function and returns its index. */
   define(type: FunctionType, locals: ReadonlyArray<ValueType>, code: Code): number {
     const body = flatten([declarations(locals), code, 0x0b])
     const typeIndex = this.typeIndex(type)
-    // What takes no parameters has its addresses built in: nothing equals it.
+    // A function without parameters contains its addresses, so no other one equals it.
     const key = type.params.length === 0 ? undefined : hash(body)
     const alike = key === undefined ? [] : (this.byHash.get(key) ?? [])
-    const known = alike.find((at) => {
+    const existing = alike.find((at) => {
       const other = this.functions[at]
       return (
         other.type === typeIndex && other.body.length === body.length && other.body.every((byte, i) => byte === body[i])
       )
     })
-    if (known !== undefined) return known
+    if (existing !== undefined) return existing
     const index = this.functions.length
     this.functions.push({ type: typeIndex, body })
     if (key !== undefined) this.byHash.set(key, [...alike, index])
@@ -161,12 +161,12 @@ export class ModuleBuilder {
     this.exported.push([name(exportName), 0x00, unsigned(index)])
   }
 
-  /** Bytes that the memory holds from the start. */
+  /** Sets bytes that the memory holds from the start. */
   data(address: number, bytes: Uint8Array): void {
     this.segments.push({ address, bytes })
   }
 
-  /** The finished module; its memory has exactly `pages` pages of 64 KiB and is exported as `memory`. */
+  /** Returns the bytes of the module, whose memory has exactly `pages` pages of 64 KiB and is exported as `memory`. */
   encode(pages: number): Uint8Array<ArrayBuffer> {
     const sink = new ByteSink()
     const section = (id: number, content: Uint8Array): void => {
@@ -209,8 +209,8 @@ export class ModuleBuilder {
   private typeIndex(type: FunctionType): number {
     const same = (a: ReadonlyArray<ValueType>, b: ReadonlyArray<ValueType>): boolean =>
       a.length === b.length && a.every((value, i) => value === b[i])
-    const found = this.types.findIndex((known) => same(known.params, type.params) && same(known.results, type.results))
-    if (found >= 0) return found
+    const index = this.types.findIndex((one) => same(one.params, type.params) && same(one.results, type.results))
+    if (index >= 0) return index
     this.types.push(type)
     return this.types.length - 1
   }

@@ -1,5 +1,5 @@
 /**
- * The maps of a group as straight vector code: where each input of each member comes from, and the code of each op.
+ * The maps of a group as vector code without branches: the source of each input of each member, and the code of each op.
  */
 import type { BinaryFn, CompareFn, UnaryFn } from "../Tensor.ts"
 import { sizeOf } from "../Tensor.ts"
@@ -16,15 +16,15 @@ export type Source =
 
 export interface Expressions {
   readonly group: Group
-  /** Arrays read from memory, each once. */
+  /** The distinct arrays that are read from memory. */
   readonly operands: ReadonlyArray<Ref>
   readonly sources: ReadonlyMap<Node, ReadonlyArray<Source>>
 }
 
-/** Sources for the members, and for the input of a reduction. The operands of a matmul are its own affair. */
+/** Finds the sources of the members and of the input of a reduction. A matmul reads its own operands. */
 export const expressionsOf = (group: Group): Expressions => {
   const operands: Array<Ref> = []
-  const known = new Map<string, number>()
+  const indices = new Map<string, number>()
   const sources = new Map<Node, ReadonlyArray<Source>>()
   const inside = new Set(nodesOf(group))
   for (const node of inside) {
@@ -36,10 +36,10 @@ export const expressionsOf = (group: Group): Expressions => {
         if (inside.has(ref.node)) return { kind: "value", node: ref.node }
         if (work.kind === "constant" && sizeOf(ref.node.shape) === 1) return { kind: "scalar", value: work.data[0] }
         const key = `${ref.node.id}@${ref.offset}:${ref.shape.join()}/${ref.strides.join()}`
-        const index = known.get(key) ?? operands.length
+        const index = indices.get(key) ?? operands.length
         if (index === operands.length) {
           operands.push(ref)
-          known.set(key, index)
+          indices.set(key, index)
         }
         return { kind: "operand", index }
       }),
@@ -48,22 +48,22 @@ export const expressionsOf = (group: Group): Expressions => {
   return { group, operands, sources }
 }
 
-/** Computes the group's members on one block; `read` loads an operand. Answers where any source's value is. */
+/** Computes the group's members on one block; `read` loads an operand. It returns a function from a node to its value. */
 export const evaluate = (
   f: FunctionBuilder,
   expressions: Expressions,
   width: number,
   read: (operand: number) => Block,
-  given: ReadonlyMap<Node, Block> = new Map(),
+  computed: ReadonlyMap<Node, Block> = new Map(),
 ): ((node: Node) => Block) => {
-  const values = new Map<Node, Block>(given)
+  const values = new Map<Node, Block>(computed)
   const loaded = new Map<number, Block>()
   const scalars = new Map<string, Block>()
   const like: Block = new Array<V128>(width).fill(v128.zero)
   const resolve = (source: Source, dtype: Node["dtype"]): Block => {
     if (source.kind === "value") {
       const value = values.get(source.node)
-      if (value === undefined) throw new Error("a value is used before it is computed")
+      if (value === undefined) throw new Error("expression: a value is used before it is computed")
       return value
     }
     if (source.kind === "operand") {
@@ -72,8 +72,8 @@ export const evaluate = (
       return block
     }
     const key = `${dtype}${Object.is(source.value, -0) ? "-0" : source.value}`
-    const known = scalars.get(key)
-    if (known !== undefined) return known
+    const existing = scalars.get(key)
+    if (existing !== undefined) return existing
     const word = dtype === "f32" ? f.constant(source.value) : f.word(dtype === "bool" ? -source.value : source.value)
     const local = f.let(word)
     const block = like.map(() => local)
@@ -139,7 +139,7 @@ const integers: Readonly<Record<Exclude<BinaryFn, "pow" | "div"> | CompareFn, Op
 const has = <K extends string>(table: Readonly<Record<K, unknown>>, key: string): key is K => Object.hasOwn(table, key)
 
 const compute = (f: FunctionBuilder, node: Node, inputs: ReadonlyArray<Block>): Block => {
-  if (node.work.kind !== "map") throw new Error("not a map")
+  if (node.work.kind !== "map") throw new Error("expression: expected a map")
   const { fn } = node.work
   const [x, y] = inputs
   const from = node.inputs[0].node.dtype
@@ -173,11 +173,11 @@ const compute = (f: FunctionBuilder, node: Node, inputs: ReadonlyArray<Block>): 
   }
   const table: Readonly<Record<string, Op2>> = from === "f32" ? floats : integers
   const op = table[fn]
-  if (op === undefined) throw new Error(`no ${fn} of ${from}`)
+  if (op === undefined) throw new Error(`expression: ${fn} of ${from} is not supported`)
   return apply2(f, op, x, y)
 }
 
-/** A rough count of instructions a vector, for deciding how far to unroll. */
+/** Estimates the instructions for each vector, to decide how far to unroll. */
 export const weightOf = (group: Group): number => {
   let weight = 0
   for (const { work } of group.members) {

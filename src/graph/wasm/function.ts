@@ -1,8 +1,8 @@
 /**
- * A function under construction: its locals, the constants it reads, and the statements written so far.
+ * Builds a function: its locals, the constants that it reads, and its statements so far.
  *
- * Constants of the vector code lie in the module's memory, four bytes each: loading one into all lanes is a single
- * instruction, where `v128.const` takes engines four.
+ * Constants of vector code are in the module's memory, four bytes each: loading one to all lanes is one instruction, while
+ * engines compile `v128.const` to four.
  */
 import { type Code, type FunctionType, type ModuleBuilder, unsigned, type ValueType } from "./encode.ts"
 import { type Expression, i32, type Local, loopWhile, type Statement, v128, type V128 } from "./instructions.ts"
@@ -14,7 +14,7 @@ export const bitsOf = (value: number): number => {
   return bits.getInt32(0)
 }
 
-/** The table of 32-bit constants at a fixed place in memory. */
+/** A table of 32-bit constants at a fixed address in memory. */
 export class ConstantPool {
   private readonly words = new Map<number, number>()
   readonly address: number
@@ -25,10 +25,10 @@ export class ConstantPool {
     this.capacity = capacity
   }
 
-  /** The constant's address; undefined once the table is full. */
+  /** Returns the constant's address, or undefined if the table is full. */
   word(value: number): number | undefined {
-    const known = this.words.get(value | 0)
-    if (known !== undefined) return known
+    const existing = this.words.get(value | 0)
+    if (existing !== undefined) return existing
     const address = this.address + 4 * this.words.size
     if (4 * this.words.size >= this.capacity) return undefined
     this.words.set(value | 0, address)
@@ -43,9 +43,9 @@ export class ConstantPool {
 export interface Target {
   readonly module: ModuleBuilder
   readonly pool: ConstantPool
-  /** Memory that a kernel may use while it runs. */
+  /** The address of memory that a kernel may use while it runs. */
   readonly scratch: number
-  /** Functions in the module that kernels share, made when first asked for. */
+  /** Functions in the module that kernels share; the first kernel that needs one makes it. */
   readonly shared: Map<string, number>
 }
 
@@ -78,7 +78,7 @@ export class FunctionBuilder {
     return local(type, index)
   }
 
-  /** A fresh local that holds the value. */
+  /** Stores the value in a new local. */
   let<T extends ValueType>(value: Expression<T>): Local<T> {
     const result = this.local(value.type)
     this.emit(result.set(value))
@@ -89,7 +89,7 @@ export class FunctionBuilder {
     this.statements.push(statement)
   }
 
-  /** Locals made inside may be used again for something else afterwards. */
+  /** Frees the locals that `write` made, so that later code can use them for other values. */
   scoped(write: () => void): void {
     const outer = this.scope
     this.scope = []
@@ -102,7 +102,7 @@ export class FunctionBuilder {
     this.scope = outer
   }
 
-  /** What is written inside, apart from the body. */
+  /** Returns the statements that `write` writes, instead of adding them to the body. */
   capture(write: () => void): ReadonlyArray<Statement> {
     const outer = this.statements
     this.statements = []
@@ -112,7 +112,7 @@ export class FunctionBuilder {
     return inner
   }
 
-  /** The body `count` times; straight through where that is once. */
+  /** Repeats the statements that `write` writes `count` times; once needs no loop. */
   repeat(count: number, write: () => void): void {
     if (count <= 0) return
     if (count === 1) {

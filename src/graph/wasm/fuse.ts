@@ -1,23 +1,23 @@
 /**
- * Which nodes are computed together, in one loop each.
+ * Decides which nodes are computed together in one loop; such nodes are a group.
  *
- * Nodes are visited from last to first. A map joins a group that uses it element by element, so that its value need not
- * be kept; if it is used elsewhere too it is stored by that group on the way, where this makes no cycle. A matmul that
- * only one group of maps uses becomes that group's host: the maps run on its accumulators before they are stored.
+ * Nodes are visited from last to first. A map joins a group that uses it element by element, so that its value need not be
+ * stored; if other groups use it too, its group also stores it, unless that makes a cycle between groups. A matmul that
+ * only one group of maps uses becomes the core of that group: the maps run on its accumulators before they are stored.
  */
 import { commonDims, isWhole, type Node, type Phase, type Ref, restride } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
 
 export interface Group {
-  /** What is counted: the members' elements; for a matmul, its output's shape. */
+  /** The dimensions of the loop: those of the members' elements, or of a matmul's output. */
   dims: ReadonlyArray<number>
-  /** For each dim, whether the reduction runs over it. */
+  /** For each dimension, whether the reduction is over it. */
   reduced: ReadonlyArray<boolean>
-  /** The maps computed inside. */
+  /** The maps that the group computes. */
   readonly members: Set<Node>
-  /** The node that is not a map: a reduction of the members, a matmul under them, or work that stands alone. */
+  /** The node that is not a map: a reduction of the members, a matmul that they read, or a node that is alone in its group. */
   core: Node | undefined
-  /** What is written to memory. */
+  /** The nodes whose values are stored to memory. */
   readonly stored: Set<Node>
   readonly phase: Phase
 }
@@ -31,7 +31,7 @@ const maxMembers = 48
 
 const squeezed = (shape: ReadonlyArray<number>): ReadonlyArray<number> => shape.filter((size) => size !== 1)
 
-/** Everything that results need, with its users. */
+/** Lists all nodes that results depend on, each with its users. */
 const usesOf = (lowered: Lowered): Map<Node, Array<Use>> => {
   const uses = new Map<Node, Array<Use>>()
   const pending = [...lowered.outputs.values(), ...lowered.nexts.values()]
@@ -80,7 +80,7 @@ class Fuser {
     const result = new Map<Group, Array<Use>>()
     for (const use of this.uses.get(node) ?? []) {
       const group = this.groupOf.get(use.user)
-      if (group === undefined) throw new Error("a user has no group")
+      if (group === undefined) throw new Error("fuse: a user has no group")
       const list = result.get(group)
       if (list === undefined) result.set(group, [use])
       else list.push(use)
@@ -157,7 +157,7 @@ class Fuser {
     this.open(node)
   }
 
-  /** Whether `to` needs something that `from` computes. */
+  /** Whether `to` depends on something that `from` computes. */
   private reaches(from: Group, to: Group): boolean {
     const seen = new Set<Group>()
     const pending = [from]
@@ -175,7 +175,7 @@ class Fuser {
     return false
   }
 
-  /** Needed groups first, and otherwise in the order in which the graph was written. */
+  /** Sorts groups so that each comes after those that it depends on, and otherwise in the order of the graph. */
   private ordered(): ReadonlyArray<Group> {
     const result: Array<Group> = []
     const done = new Set<Group>()
@@ -215,12 +215,12 @@ const refineFlags = (
   return result
 }
 
-/** All that the group computes, in topological order. */
+/** Lists all nodes that the group computes, in topological order. */
 export const nodesOf = (group: Group): ReadonlyArray<Node> => {
   const nodes = [...group.members]
   if (group.core !== undefined) nodes.push(group.core)
   return nodes.sort((a, b) => a.id - b.id)
 }
 
-/** Groups in the order in which they can run. */
+/** Divides a program into groups, in an order in which they can run. */
 export const fuse = (lowered: Lowered): ReadonlyArray<Group> => new Fuser(lowered).run()

@@ -1,5 +1,5 @@
 /**
- * Rows by index: gather and its gradient. An index out of range reads or adds to the last row, and never anything else.
+ * Gather and its gradient, which read and add to rows by index. An index out of range counts as the last row.
  */
 import type { FunctionBuilder } from "./function.ts"
 import {
@@ -18,14 +18,14 @@ import {
 
 const bump = (pointer: Local<"i32">, bytes: number): Statement => pointer.set(i32.add(pointer, i32.const(bytes)))
 
-/** The address of the row that the index at `indices` names. */
+/** Computes the address of the row whose index is at `indices`. */
 const rowAddress = (f: FunctionBuilder, base: I32, indices: I32, rows: number, bytes: number): Local<"i32"> => {
   const index = f.let(i32.load(indices))
   const inRange = choose(i32.ltU(index, i32.const(rows)), index, i32.const(rows - 1))
   return f.let(i32.add(base, i32.mul(inRange, i32.const(bytes))))
 }
 
-/** Parameters: the data, the indices, the output. */
+/** Writes a function that gathers; its parameters are the addresses of data, indices and output. */
 export const writeGather = (f: FunctionBuilder, rows: number, bytes: number, count: number): void => {
   const [data, indices, out] = [0, 1, 2].map((i) => f.param("i32", i))
   const end = f.let(i32.add(indices, i32.const(4 * count)))
@@ -43,7 +43,7 @@ export const writeGather = (f: FunctionBuilder, rows: number, bytes: number, cou
   f.emit(loopWhile(body, i32.ltU(indices.tee(i32.add(indices, i32.const(4))), end)))
 }
 
-/** Parameters: the indices, the updates, the output. */
+/** Writes a function that scatters; its parameters are the addresses of indices, updates and output. */
 export const writeScatterAdd = (f: FunctionBuilder, rows: number, width: number, count: number): void => {
   const [indices, updates, out] = [0, 1, 2].map((i) => f.param("i32", i))
   f.emit(memoryFill(out, i32.const(0), i32.const(4 * rows * width)))

@@ -1,6 +1,6 @@
 /**
- * Typed instructions. An expression is the code that leaves its value on the stack, tagged with that value's type;
- * a statement is code that leaves nothing. Both are plain values, composed by calling functions:
+ * Typed instructions. An expression is code that leaves a value on the stack, together with the value's type; a statement is
+ * code that leaves nothing. Both are plain values, composed by calling functions:
  *
  * ```ts
  * const next = i32.add(index, i32.const(16))
@@ -21,7 +21,7 @@ export type F64 = Expression<"f64">
 export type V128 = Expression<"v128">
 export type Statement = Code
 
-/** A local variable: an expression that reads it, and the two ways of writing it. */
+/** A local variable: an expression that reads it, and `set` and `tee` to write it. */
 export interface Local<T extends ValueType> extends Expression<T> {
   readonly set: (value: Expression<T>) => Statement
   readonly tee: (value: Expression<T>) => Expression<T>
@@ -149,12 +149,12 @@ export const v128 = {
   store8Lane: storeLane(88),
   store32Lane: storeLane(90),
   store64Lane: storeLane(91),
-  /** Four 32-bit lanes. */
+  /** A vector of four 32-bit lanes. */
   const: (lanes: readonly [number, number, number, number]): V128 => ({
     type: "v128",
     code: [simd(12), bytesOf((view) => lanes.forEach((lane, i) => view.setInt32(4 * i, lane, true)), 16)],
   }),
-  /** Lanes of 32 bits: 0 to 3 from a, 4 to 7 from b. */
+  /** Selects four 32-bit lanes: 0 to 3 are those of a, 4 to 7 those of b. */
   shuffle: (a: V128, b: V128, lanes: readonly [number, number, number, number]): V128 => ({
     type: "v128",
     code: [a.code, b.code, simd(13), lanes.flatMap((lane) => [4 * lane, 4 * lane + 1, 4 * lane + 2, 4 * lane + 3])],
@@ -163,7 +163,7 @@ export const v128 = {
   and: vectors2(78),
   or: vectors2(80),
   xor: vectors2(81),
-  /** Bits of a where the mask is set, of b elsewhere. */
+  /** Takes the bits of a where the mask is set, and of b elsewhere. */
   bitselect: (a: V128, b: V128, mask: V128): V128 => ({ type: "v128", code: [a.code, b.code, mask.code, simd(82)] }),
 }
 
@@ -184,9 +184,9 @@ export const i32x4 = {
   shl: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(171)] }),
   shrS: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(172)] }),
   truncSat: vectors1(248),
-  /** Bytes 0 to 3 as four unsigned lanes. */
+  /** Extends bytes 0 to 3 to four unsigned lanes. */
   extendLowBytes: (a: V128): V128 => ({ type: "v128", code: [a.code, simd(137), simd(169)] }),
-  /** The low byte of each lane, in bytes 0 to 3; lanes must be within 0 to 255. */
+  /** Packs four lanes, each from 0 to 255, into bytes 0 to 3. */
   narrowToBytes: (a: V128): V128 => {
     return { type: "v128", code: [a.code, zero.code, simd(133), zero.code, simd(102)] }
   },
@@ -209,10 +209,10 @@ export const f32x4 = {
   sub: vectors2(229),
   mul: vectors2(230),
   div: vectors2(231),
-  /** NaN where either is. */
+  /** The smaller number, or NaN if either is NaN. */
   min: vectors2(232),
   max: vectors2(233),
-  /** b < a ? b : a, so a where either is NaN. One instruction on x86, where `min` takes seven. */
+  /** b < a ? b : a, so it is a if either is NaN. On x86 it is one instruction, and `min` is seven. */
   pmin: vectors2(234),
   /** a < b ? b : a */
   pmax: vectors2(235),
@@ -225,7 +225,7 @@ export const f64x2 = {
   nearest: vectors1(148),
   sub: vectors2(241),
   mul: vectors2(242),
-  /** Lanes 0 and 1 of four singles as doubles, and back with zeros above. */
+  /** Converts lanes 0 and 1 to doubles; `demoteZero` converts them back, with zeros in the upper lanes. */
   promoteLow: vectors1(95),
   demoteZero: vectors1(94),
   truncSatZero: vectors1(252),
@@ -244,7 +244,7 @@ export const memoryFill = (to: I32, byte: I32, bytes: I32): Statement => [
   [0xfc, 0x0b, 0x00],
 ]
 
-/** The body, again for as long as the condition holds after it. */
+/** Runs the body, and repeats it while the condition holds after it. */
 export const loopWhile = (body: ReadonlyArray<Statement>, condition: I32): Statement => [
   0x03,
   0x40,

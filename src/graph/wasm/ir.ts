@@ -1,7 +1,7 @@
 /**
- * What the compiler works on: a smaller vocabulary than the graph's. A `Node` computes an array and keeps it row-major;
- * every movement of data that needs no copy (reshape, transpose, slice, broadcast) is only a `Ref`: a node read with
- * strides.
+ * The compiler's intermediate representation, whose vocabulary is smaller than the graph's. A `Node` computes an array and
+ * stores it row-major. A movement of data that needs no copy (reshape, transpose, slice, broadcast) is a `Ref`: a node that
+ * is read with strides.
  */
 import type { BinaryFn, CompareFn, DType, ReduceFn, Shape, UnaryFn } from "../Tensor.ts"
 import { sizeOf, stridesOf } from "../Tensor.ts"
@@ -28,21 +28,21 @@ export interface Piece {
 export type Work =
   | { readonly kind: "leaf"; readonly source: "input" | "state"; readonly name: string }
   | { readonly kind: "constant"; readonly data: Float32Array | Int32Array | Uint8Array }
-  /** Element by element; inputs are broadcast to the node's shape by zero strides. */
+  /** An op element by element; inputs are broadcast to the node's shape by strides of zero. */
   | { readonly kind: "map"; readonly fn: MapFn }
-  /** The input without `axes`. */
+  /** A reduction of the input over `axes`, which the output lacks. */
   | { readonly kind: "reduce"; readonly fn: Exclude<ReduceFn, "mean">; readonly axes: ReadonlyArray<number> }
   /**
-   * [...batch, m, k] × [...batch, k, n], both with all of the batch's axes, vectorised over the columns n, the rows m or
-   * the inner dimension k.
+   * The product [...batch, m, k] × [...batch, k, n], both with the same batch axes, vectorised over the columns n, the
+   * rows m or the inner dimension k.
    */
   | { readonly kind: "matmul"; readonly along: "columns" | "rows" | "inner" }
   | { readonly kind: "scan"; readonly axis: number; readonly exclusive: boolean; readonly reverse: boolean }
-  /** Data as [rows, width] and indices as one list, both contiguous. */
+  /** Rows by index, from data [rows, width] and a vector of indices, both contiguous. */
   | { readonly kind: "gather"; readonly width: number }
-  /** Indices as one list and updates as [count, width], both contiguous. */
+  /** The gradient of gather, from a vector of indices and updates [count, width], both contiguous. */
   | { readonly kind: "scatterAdd"; readonly width: number }
-  /** Inputs laid side by side (or added, in order) into an array that starts as `fill`, if that is given. */
+  /** Inputs that are copied next to each other (or added, in order) into an array, which first is set to `fill` if there is one. */
   | {
       readonly kind: "assemble"
       readonly pieces: ReadonlyArray<Piece>
@@ -56,20 +56,20 @@ export interface Node {
   readonly inputs: ReadonlyArray<Ref>
   readonly shape: Shape
   readonly dtype: DType
-  /** How often it changes: see `Phase`. */
+  /** How often the node's value changes. */
   readonly phase: Phase
 }
 
 /**
- * 0: only when a state is written; 1: once a run; 2: in each minibatch, or once a run where there are none. A node is as
- * changeable as its inputs.
+ * How often a value changes. 0: only when a state is written; 1: in each run; 2: in each minibatch, or in each run of a
+ * program without minibatches. A node has the highest phase of its inputs.
  */
 export type Phase = 0 | 1 | 2
 
 export interface Ref {
   readonly node: Node
   readonly shape: Shape
-  /** Both in elements. */
+  /** Strides and offset are in elements. */
   readonly strides: ReadonlyArray<number>
   readonly offset: number
 }
@@ -83,7 +83,7 @@ export const wholeOf = (node: Node, shape: Shape = node.shape): Ref => ({
   offset: 0,
 })
 
-/** Whether the elements lie one after another, in order. */
+/** Whether the elements are contiguous in memory, in order. */
 export const isContiguous = (ref: Ref): boolean => {
   let expected = 1
   for (let axis = ref.shape.length - 1; axis >= 0; axis--) {
@@ -94,13 +94,13 @@ export const isContiguous = (ref: Ref): boolean => {
   return true
 }
 
-/** Whether the ref reads all of its node, each element once, in order. */
+/** Whether the ref reads its whole node, each element once, in order. */
 export const isWhole = (ref: Ref): boolean =>
   ref.offset === 0 && isContiguous(ref) && sizeOf(ref.shape) === sizeOf(ref.node.shape)
 
 /**
- * The strides that read the same elements in the same order as `strides` over `shape`, when the elements are counted
- * by `dims`; undefined where no strides do.
+ * Computes strides over `dims` that read the same elements in the same order as `strides` over `shape`; undefined if there
+ * are none.
  */
 export const restride = (
   shape: Shape,
@@ -109,7 +109,7 @@ export const restride = (
 ): ReadonlyArray<number> | undefined => {
   const result = new Array<number>(dims.length).fill(0)
   let axis = shape.length - 1
-  let left = 1 // how much of the axis is still to be counted
+  let left = 1 // the part of the axis that is not covered yet
   let stride = 0
   const next = (): void => {
     while (axis >= 0 && shape[axis] === 1) axis--
@@ -129,7 +129,7 @@ export const restride = (
       stride *= need
       continue
     }
-    // The dimension spans several axes, which must follow each other in memory.
+    // The dimension spans several axes, which must be contiguous to each other in memory.
     while (need > 1) {
       if (need % left !== 0) return undefined
       need /= left
@@ -148,7 +148,7 @@ export const restride = (
   return result
 }
 
-/** Dimensions that both factorings of one size divide into; undefined where there are none. */
+/** Finds dimensions that refine both shapes of one size, so that strides exist for both; undefined if there are none. */
 export const commonDims = (a: ReadonlyArray<number>, b: ReadonlyArray<number>): ReadonlyArray<number> | undefined => {
   const cuts = new Set<number>()
   for (const dims of [a, b]) {

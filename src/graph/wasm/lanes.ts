@@ -1,5 +1,5 @@
 /**
- * Reading and writing four elements: numbers as they are, bools as bytes in memory and as masks in lanes.
+ * Loads and stores four elements. Numbers have the same form in memory and in lanes; bools are bytes in memory, and masks in lanes.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
@@ -9,11 +9,11 @@ const { zero } = v128
 
 const toMask = (bytes: V128): V128 => i32x4.ne(i32x4.extendLowBytes(bytes), zero)
 
-/** One element in all four lanes. */
+/** Loads one element to all four lanes. */
 export const loadSplat = (f: FunctionBuilder, dtype: DType, address: I32, offset: number): V128 =>
   f.let(dtype === "bool" ? i32x4.ne(i32x4.splat(i32.load8(address, offset)), zero) : v128.load32Splat(address, offset))
 
-/** `count` elements (1 to 4) that lie `stride` bytes apart; what the other lanes hold is undefined. */
+/** Loads `count` elements (1 to 4) that are `stride` bytes apart; the other lanes are undefined. */
 export const loadLanes = (
   f: FunctionBuilder,
   dtype: DType,
@@ -28,7 +28,7 @@ export const loadLanes = (
     for (let lane = 0; lane < count; lane++) lanes = v128.load8Lane(address, lanes, lane, offset + lane * stride)
     return f.let(toMask(lanes))
   }
-  // Every array has room for a whole vector behind its last element.
+  // Every array has room for a whole vector after its last element.
   if (stride === 4) return f.let(v128.load(address, offset))
   let lanes = v128.load32Zero(address, offset)
   for (let lane = 1; lane < count; lane++) lanes = v128.load32Lane(address, lanes, lane, offset + lane * stride)

@@ -1,6 +1,6 @@
 /**
- * From the graph's tensors to the compiler's nodes: movement becomes strides, composed ops become maps and reductions,
- * convolutions become matrix products.
+ * Translates the graph's tensors to the compiler's nodes: movement becomes strides, composed ops become maps and reductions,
+ * and convolutions become matrix products.
  */
 import { GraphError } from "../GraphError.ts"
 import type { ProgramSpec } from "../Program.ts"
@@ -13,7 +13,7 @@ export interface Lowered {
   readonly nodes: ReadonlyArray<Node>
   readonly inputs: ReadonlyMap<string, Node>
   readonly states: ReadonlyMap<string, Node>
-  /** Nodes that are nobody else's result: each can be computed straight into the output's place. */
+  /** The nodes of the outputs. No node is two results, so each can be computed in the output's own memory. */
   readonly outputs: ReadonlyMap<string, Node>
   readonly nexts: ReadonlyMap<string, Node>
   readonly continueWhile: Node | undefined
@@ -24,7 +24,7 @@ const castFn = (from: DType, to: DType): MapFn => {
   return to === "i32" ? "toInt" : to === "f32" ? "toFloat" : "toBool"
 }
 
-/** exp(x − max), and the sum of that, over the last axis. */
+/** Computes x − max, its exponential, and the sum of that, over the last axis. */
 const exponentials = (build: Builder, x: Ref): { readonly shifted: Ref; readonly exp: Ref; readonly sum: Ref } => {
   const last = x.shape.length - 1
   const max = insertAxis(build.reduce("max", x, [last]), last)
@@ -33,17 +33,17 @@ const exponentials = (build: Builder, x: Ref): { readonly shifted: Ref; readonly
   return { shifted, exp, sum: insertAxis(build.reduce("sum", exp, [last]), last) }
 }
 
-/** The first of the largest: the smallest index at which the maximum stands. */
+/** Computes the smallest index of the maximum. */
 const argMax = (build: Builder, x: Ref, axis: number, index: Ref): Ref => {
   const size = x.shape[axis]
   const max = insertAxis(build.reduce("max", x, [axis]), axis)
-  const found = build.map("equal", [x, max], x.shape, "bool")
+  const isLargest = build.map("equal", [x, max], x.shape, "bool")
   const last = build.constant(Int32Array.of(size - 1), [], "i32")
-  const candidates = build.map("where", [found, index, last], x.shape, "i32")
+  const candidates = build.map("where", [isLargest, index, last], x.shape, "i32")
   return build.reduce("min", candidates, [axis])
 }
 
-/** 0, 1, 2 … along one axis of a shape. */
+/** Makes the numbers 0, 1, 2 … along one axis of a shape. */
 const iota = (build: Builder, size: number, axis: number, rank: number): Ref => {
   const data = Int32Array.from({ length: size }, (_, i) => i)
   return build.constant(
@@ -161,14 +161,14 @@ const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>)
     case "state":
       throw new GraphError({
         op: op.kind,
-        message: `"${op.name}" is used by the graph but not declared in its program`,
+        message: `"${op.name}" is used in the graph but not declared in the program`,
         shapes: [[...shape]],
         where: "",
       })
   }
 }
 
-/** The whole program. Inputs and states that nothing reads have nodes too: they can still be fed, read and written. */
+/** Lowers a whole program. Inputs and states that nothing reads have nodes too: they can still be fed, read and written. */
 export const lower = (spec: ProgramSpec): Lowered => {
   const build = new Builder()
   const refs = new Map<Tensor, Ref>()
@@ -201,15 +201,15 @@ export const lower = (spec: ProgramSpec): Lowered => {
       lowerTensor(
         build,
         tensor,
-        tensor.inputs.map((input) => found(refs, input)),
+        tensor.inputs.map((input) => refOf(refs, input)),
       ),
     )
   }
 
-  // Each result wants a node of its own that holds exactly it.
+  // Each result needs a node of its own that holds nothing else.
   const claimed = new Set<Node>()
   const sink = (tensor: Tensor): Node => {
-    const ref = found(refs, tensor)
+    const ref = refOf(refs, tensor)
     const kind = ref.node.work.kind
     const own = kind !== "leaf" && kind !== "constant" && isWhole(ref) && !claimed.has(ref.node)
     const node = own ? ref.node : build.map("copy", [ref], tensor.shape, tensor.dtype).node
@@ -222,8 +222,8 @@ export const lower = (spec: ProgramSpec): Lowered => {
   return { nodes: build.nodes, inputs, states, outputs, nexts: sunkNexts, continueWhile }
 }
 
-const found = (refs: ReadonlyMap<Tensor, Ref>, tensor: Tensor): Ref => {
+const refOf = (refs: ReadonlyMap<Tensor, Ref>, tensor: Tensor): Ref => {
   const ref = refs.get(tensor)
-  if (ref === undefined) throw new Error("a tensor is used before it is made")
+  if (ref === undefined) throw new Error("lower: a tensor is used before it is computed")
   return ref
 }

@@ -1,19 +1,19 @@
 /**
- * Elementary functions over blocks of vectors, in strict single precision: range reduction and a polynomial or a
- * rational function each, with coefficients fitted for this project. A block is a few vectors computed in step, so that
- * constants are loaded once for all of them and their dependency chains overlap.
+ * Elementary functions over blocks of vectors, in strict single precision. Each reduces the range of its argument and
+ * evaluates a polynomial or a rational function, with coefficients fitted for this project. A block is a few vectors that
+ * are computed together, so that constants are loaded once for all of them and their dependency chains overlap.
  *
- * Largest errors, in units in the last place, over the arguments in `test/graph/wasm/math.test.ts`:
+ * The largest errors in units in the last place, over the arguments in `test/graph/wasm/math.test.ts`:
  * exp 1, log 1, tanh 5.5, sigmoid 3, softplus 3, sin and cos 2, pow 0.5.
  */
 import type { FunctionBuilder } from "./function.ts"
 import { callFor, f32, f32x4, f64, f64x2, i32x4, type V128, v128 } from "./instructions.ts"
 import { powFunction } from "./pow.ts"
 
-/** Some vectors of four lanes; all blocks in one computation are of the same length. */
+/** A few vectors of four lanes; all blocks in one computation have the same length. */
 export type Block = ReadonlyArray<V128>
 
-/** Each vector in a local of its own. */
+/** Applies an op to each vector, and stores each result in a local. */
 export const apply = (f: FunctionBuilder, op: (a: V128) => V128, a: Block): Block => a.map((x) => f.let(op(x)))
 
 export const apply2 = (f: FunctionBuilder, op: (a: V128, b: V128) => V128, a: Block, b: Block): Block =>
@@ -29,11 +29,11 @@ const word = (f: FunctionBuilder, value: number, like: Block): Block => {
   return like.map(() => loaded)
 }
 
-/** a · b + c, rounded twice. */
+/** Computes a · b + c with two roundings. */
 const multiplyAdd = (f: FunctionBuilder, a: Block, b: Block, c: Block): Block =>
   a.map((x, i) => f.let(f32x4.add(f32x4.mul(x, b[i]), c[i])))
 
-/** Horner's scheme: coefficients from the highest power down, the first already multiplied in where it is 1. */
+/** Evaluates a polynomial by Horner's scheme, with coefficients from the highest power down; a first one of 1 costs nothing. */
 const polynomial = (f: FunctionBuilder, x: Block, coefficients: ReadonlyArray<number>): Block => {
   let sum = constant(f, coefficients[0], x)
   for (const coefficient of coefficients.slice(1)) sum = multiplyAdd(f, sum, x, constant(f, coefficient, x))
@@ -44,8 +44,8 @@ const select = (f: FunctionBuilder, mask: Block, then: Block, otherwise: Block):
   mask.map((m, i) => f.let(v128.bitselect(then[i], otherwise[i], m)))
 
 /**
- * x · P(x²) / Q(x²), with x² cut off behind the point where float32 has reached 1, and the quotient there too. The
- * coefficients are scaled so that Q's highest is 1; the lowest are equal, so that the smallest x are their own tanh.
+ * Computes x · P(x²) / Q(x²). x² is clipped at the point where tanh rounds to 1 in float32, and so is the quotient. The
+ * coefficients are scaled so that Q's highest is 1; the lowest of P and Q are equal, so that tanh x = x for tiny x.
  */
 export const tanh = (f: FunctionBuilder, x: Block): Block => {
   const farthest = constant(f, 9.25 ** 2, x)
@@ -61,12 +61,12 @@ export const tanh = (f: FunctionBuilder, x: Block): Block => {
   return numerator.map((v, i) => f.let(f32x4.pmax(f32x4.pmin(f32x4.div(v, q[i]), one[i]), minusOne[i])))
 }
 
-const roundingMagic = 12582912 // 1.5 · 2²³: adding it leaves the nearest integer in the low bits
+const roundingMagic = 12582912 // 1.5 · 2²³: adding it puts the nearest integer into the low bits
 const roundingMagicBits = 0x4b400000
 const ln2High = 0.693359375
 const ln2Low = -2.1219444e-4
 
-/** 2ⁿ · e^r with |r| ≤ ln 2 / 2; the power of two in two steps, so that overflow and denormals come out right. */
+/** Computes 2ⁿ · e^r with |r| ≤ ln 2 / 2; it multiplies by 2ⁿ in two steps, so that overflow and denormals are right. */
 export const exp = (f: FunctionBuilder, x: Block): Block => {
   const high = constant(f, 89, x)
   const low = constant(f, -104, x)
@@ -88,7 +88,7 @@ export const exp = (f: FunctionBuilder, x: Block): Block => {
   return fraction.map((v, i) => f.let(f32x4.mul(f32x4.mul(v, first[i]), second[i])))
 }
 
-/** x = 2ᵉ · (1 + s) with 1 + s between √½ and √2; denormals are scaled up first. */
+/** Computes log x from x = 2ᵉ · (1 + s) with 1 + s between √½ and √2; denormals are scaled up first. */
 export const log = (f: FunctionBuilder, x: Block): Block => {
   const tiny = apply2(f, f32x4.lt, x, constant(f, 1.1754943508222875e-38, x))
   const scaled = select(f, tiny, apply2(f, f32x4.mul, x, constant(f, 8388608, x)), x)
@@ -113,14 +113,14 @@ export const log = (f: FunctionBuilder, x: Block): Block => {
   const value = multiplyAdd(f, exponent, constant(f, ln2High, x), apply2(f, f32x4.add, s, tail))
   const finite = apply2(f, f32x4.lt, x, constant(f, Infinity, x))
   const zero = constant(f, 0, x)
-  const positive = select(f, finite, value, x) // +∞ and NaN are their own logarithms
+  const positive = select(f, finite, value, x) // the logarithm of +∞ is +∞, and of NaN it is NaN
   const nonNegative = select(f, apply2(f, f32x4.eq, x, zero), constant(f, -Infinity, x), positive)
   return select(f, apply2(f, f32x4.lt, x, zero), constant(f, NaN, x), nonNegative)
 }
 
 const negativeAbs = (f: FunctionBuilder, x: Block): Block => apply(f, (v) => f32x4.neg(f32x4.abs(v)), x)
 
-/** From e^(−|x|), so that neither side loses digits. */
+/** Computes the sigmoid from e^(−|x|), so that it is exact for negative and for positive x. */
 export const sigmoid = (f: FunctionBuilder, x: Block): Block => {
   const e = exp(f, negativeAbs(f, x))
   const one = constant(f, 1, x)
@@ -128,7 +128,7 @@ export const sigmoid = (f: FunctionBuilder, x: Block): Block => {
   return numerator.map((v, i) => f.let(f32x4.div(v, f32x4.add(e[i], one[i]))))
 }
 
-/** max(x, 0) + log(1 + e^(−|x|)), the logarithm from the series in s = e / (2 + e). */
+/** Computes max(x, 0) + log(1 + e^(−|x|)); the logarithm is a series in s = e / (2 + e), where e = e^(−|x|). */
 export const softplus = (f: FunctionBuilder, x: Block): Block => {
   const e = exp(f, negativeAbs(f, x))
   const two = constant(f, 2, x)
@@ -148,8 +148,8 @@ const halfPiHigh = 1.5707963267341256 // 33 bits of π/2: its product with a mul
 const halfPiLow = 6.077100506506192e-11
 
 /**
- * Sine and cosine: the multiple of π/2 is taken off in double precision, good for |x| below 10⁹; beyond, the value is
- * bounded and the same everywhere, but means little.
+ * Computes sine or cosine. The multiple of π/2 is subtracted in double precision, which is exact enough for |x| < 10⁹; for
+ * larger |x| the result is within [−1, 1] and the same on every machine, but inaccurate.
  */
 const sine =
   (shift: 0 | 1) =>
@@ -187,7 +187,7 @@ const sine =
 export const sin = sine(0)
 export const cos = sine(1)
 
-/** Lane by lane, through a scalar function in double precision. */
+/** Computes powers lane by lane, with a scalar function in double precision. */
 export const pow = (f: FunctionBuilder, x: Block, y: Block): Block => {
   const index = powFunction(f.target)
   return x.map((base, i) => {
@@ -203,7 +203,7 @@ export const pow = (f: FunctionBuilder, x: Block, y: Block): Block => {
   })
 }
 
-/** −1, 0 or 1; NaN and zeros are kept. */
+/** Returns −1 or 1, and zeros and NaN as they are. */
 export const sign = (f: FunctionBuilder, x: Block): Block => {
   const zero = constant(f, 0, x)
   const one = constant(f, 1, x)

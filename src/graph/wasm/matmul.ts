@@ -1,12 +1,12 @@
 /**
- * Matrix products, with the maps that follow them run on the accumulators.
+ * Computes matrix products, and runs the maps that follow them on the accumulators.
  *
- * A tile of the result is held in registers: up to eight vectors, which is what sixteen registers allow beside the
- * operands. Over columns (or rows: the transposed product), each step of k multiplies single elements of one operand
- * with vectors of the other; over the inner dimension, four products are taken at once and summed across at the end.
- * Each element is a sum in order of k, or, over the inner dimension, four such sums of every fourth product.
+ * A tile of the result is in registers: up to eight vectors, as sixteen registers must also hold the operands. Vectorised
+ * over columns (or over rows, as the transposed product), each step of k multiplies single elements of one operand with
+ * vectors of the other. Vectorised over the inner dimension, it computes four products at once and sums them up at the end.
+ * Each element is a sum in the order of k, or, over the inner dimension, four such sums of every fourth product.
  *
- * The functions take the addresses of their arrays, so that products of one shape share one function.
+ * The functions take the addresses of their arrays as parameters, so that products of one shape share one function.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
@@ -14,7 +14,7 @@ import { f32x4, i32, type Local, loopWhile, v128, type V128 } from "./instructio
 import { loadLanes, loadSplat, storeLanes } from "./lanes.ts"
 import type { Block } from "./math.ts"
 
-/** An array over the result's [...batch, m, n]; strides in bytes. */
+/** An array that is read or written along the result's [...batch, m, n]; strides are in bytes. */
 export interface Operand {
   readonly dtype: DType
   readonly strides: ReadonlyArray<number>
@@ -26,16 +26,16 @@ export interface Product {
   readonly m: number
   readonly k: number
   readonly n: number
-  /** [...batch, m, k] and [...batch, k, n], in bytes. */
+  /** The strides of a [...batch, m, k] and b [...batch, k, n], in bytes. */
   readonly a: ReadonlyArray<number>
   readonly b: ReadonlyArray<number>
   readonly reads: ReadonlyArray<Operand>
   readonly writes: ReadonlyArray<Operand>
-  /** From the products to a block for each write. */
+  /** Computes the block of each write from the products. */
   readonly finish: (product: Block, read: (index: number) => Block) => ReadonlyArray<Block>
 }
 
-/** What each operand's strides along the tile's two directions are, and the pointer that walks it. */
+/** An operand's strides along the two directions of the tile, and the pointer that moves through it. */
 interface Walker {
   readonly pointer: Local<"i32">
   readonly dtype: DType
@@ -50,7 +50,7 @@ const swapLast = (strides: ReadonlyArray<number>): ReadonlyArray<number> => [
   strides[strides.length - 2],
 ]
 
-/** cᵀ = bᵀ · aᵀ */
+/** Exchanges the operands: cᵀ = bᵀ · aᵀ. */
 const transposed = (product: Product): Product => ({
   ...product,
   along: "columns",
@@ -62,20 +62,20 @@ const transposed = (product: Product): Product => ({
   writes: product.writes.map((operand) => ({ ...operand, strides: swapLast(operand.strides) })),
 })
 
-/** As large as on most machines. It decides the order of the loops, not the results. */
+/** The size of the first-level cache of most machines. It determines the order of the loops, not the results. */
 const firstCacheBytes = 32768
 
-/** What packing takes for products of this inner size. */
+/** The bytes of scratch memory that packing needs for products of this inner size. */
 export const scratchFor = (k: number): number => 32 * (k + 4)
 
-/** How a count is covered: whole pieces, then what is left. */
+/** Divides a count into whole pieces and a rest. */
 const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: number; readonly times: number }> =>
   [
     { size, times: Math.floor(count / size) },
     { size: count % size, times: 1 },
   ].filter((piece) => piece.size > 0 && piece.times > 0)
 
-/** Vectors across, for a tile of so many rows. */
+/** The number of vectors in each row of a tile with this many rows. */
 const vectorsFor = (rows: number, available: number): number =>
   Math.min(available, rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1)
 
@@ -135,7 +135,7 @@ class ProductWriter {
     if (bytes !== 0) this.f.emit(walker.pointer.set(i32.add(walker.pointer, i32.const(bytes))))
   }
 
-  /** `times` blocks, after each of which the pointers move by `step` elements; then back to the start. */
+  /** Repeats a block `times` times, moves the pointers by `step` elements after each, and finally moves them back. */
   private blocks(
     list: ReadonlyArray<{ readonly size: number; readonly times: number }>,
     move: (elements: number) => void,
@@ -154,7 +154,7 @@ class ProductWriter {
     if (moved > 0) move(-moved)
   }
 
-  /** Rows outside and columns inside, or the other way round where that reads less from beyond the first cache. */
+  /** Loops over rows outside and columns inside, or the other way round if that reads less from beyond the first cache. */
   private columnTiles(): void {
     const { m, k, n } = this.p
     const vectors = Math.ceil(n / 4)
@@ -177,7 +177,7 @@ class ProductWriter {
     }
   }
 
-  /** Some columns of b, row after row without gaps, so that they do not push each other out of the cache. */
+  /** Copies some columns of b to contiguous rows, so that they do not evict each other from the cache. */
   private pack(vectors: number): Walker {
     const { f } = this
     const to = f.let(i32.const(f.target.scratch))
@@ -205,7 +205,7 @@ class ProductWriter {
     for (const walker of this.results()) this.advance(walker, columns * walker.across)
   }
 
-  /** `step(a, b, i)` for each i of the inner dimension, unrolled, with pointers of its own. */
+  /** Writes `step(a, b, i)` for each i of the inner dimension, unrolled, with pointers of its own. */
   private alongInner(
     count: number,
     right: Walker,
@@ -258,7 +258,7 @@ class ProductWriter {
         }
       }
     })
-    // The maps, on as many rows at a time as make four vectors.
+    // Run the maps on as many rows at a time as make four vectors.
     const atOnce = Math.max(1, Math.floor(4 / vectors))
     for (let row = 0; row < rows; row += atOnce) {
       const places: Array<Place> = []
@@ -281,8 +281,8 @@ class ProductWriter {
         const seen = new Map<number, V128>()
         return places.map((place) => {
           const at = offset(walker, place)
-          const known = seen.get(at)
-          if (known !== undefined) return known
+          const existing = seen.get(at)
+          if (existing !== undefined) return existing
           const loaded =
             stride === 0
               ? loadSplat(f, walker.dtype, walker.pointer, at)
@@ -336,7 +336,7 @@ class ProductWriter {
     }
     const whole = Math.floor(p.k / 4)
     const rest = p.k % 4
-    // The pointers come back from the loop where its last step left them; so the rest is reached from the start.
+    // The loop moves pointers of its own, so the rest is addressed from the start.
     this.alongInner(whole, this.b, 16, 16, (a, b, i) => step(a, b, i, undefined))
     if (rest > 0) {
       const mask = f.let(v128.const([-1, rest > 1 ? -1 : 0, rest > 2 ? -1 : 0, 0]))
@@ -355,7 +355,7 @@ class ProductWriter {
     this.finish(places, totals, "down")
   }
 
-  /** The sum over the lanes of each of four vectors, as the lanes of one: (0 + 2) + (1 + 3). */
+  /** Sums the lanes of each of four vectors, as (0 + 2) + (1 + 3), into the lanes of one vector. */
   private across(sums: ReadonlyArray<V128>): V128 {
     const { f } = this
     const pair = (x: V128, y: V128): V128 =>
@@ -369,7 +369,7 @@ class ProductWriter {
 interface Place {
   readonly down: number
   readonly across: number
-  /** How many of the vector's lanes count. */
+  /** How many of the vector's lanes are used. */
   readonly count: number
 }
 

@@ -1,7 +1,7 @@
 /**
- * Where everything lies. Feeds, results, states and constants have places of their own; what lives only for a while
- * within a run shares memory with what lives at other times. A concatenation's pieces are computed in their place in
- * it, and a state's next value in the state's, wherever nothing reads the old one later.
+ * Plans the memory of a program. Feeds, results, states and constants have memory of their own; arrays that are needed only
+ * for a part of a run share memory if they are needed at different times. The pieces of a concatenation are computed in
+ * their place in it, and the next value of a state in the state's memory if nothing reads the old value later.
  */
 import { sizeOf } from "../Tensor.ts"
 import { type Group, nodesOf } from "./fuse.ts"
@@ -14,16 +14,16 @@ export const bytesOf = (node: Node): number => sizeOf(node.shape) * bytesPer(nod
 
 export interface MemoryPlan {
   readonly addressOf: (node: Node) => number
-  /** Space beside the nodes': for whole inputs, stacked outputs, indices. */
+  /** Memory areas that belong to no node: for whole inputs, stacked outputs and indices. */
   readonly extra: ReadonlyMap<string, number>
-  /** Pieces of concatenations that are computed in place. */
+  /** The pieces of concatenations that are computed in place. */
   readonly inPlace: ReadonlySet<Node>
-  /** States whose next value must be copied over at the end. */
+  /** The states whose next value must be copied at the end of a run. */
   readonly copied: ReadonlyMap<Node, Node>
   readonly bytes: number
 }
 
-/** Intervals that share memory: first fit over what is free for the whole interval. */
+/** Allocates memory for intervals of time: the first gap that is free during the whole interval. */
 class Shared {
   private readonly taken: Array<{
     readonly from: number
@@ -49,7 +49,7 @@ class Shared {
   }
 }
 
-/** The concatenation that a node is computed in, and where. */
+/** Finds the nodes that are computed inside of a concatenation, and their offsets in it. */
 const placements = (lowered: Lowered, groups: ReadonlyArray<Group>, pinned: ReadonlySet<Node>) => {
   const stored = new Set(groups.flatMap((group) => [...group.stored]))
   const placed = new Map<Node, { readonly parent: Node; readonly offset: number }>()
@@ -72,7 +72,7 @@ const placements = (lowered: Lowered, groups: ReadonlyArray<Group>, pinned: Read
   return placed
 }
 
-/** Whether the group may write the state's next value over the state: it must read the old one at the same place only. */
+/** Whether the group can overwrite the state by its next value: it must read each old element only where it writes it. */
 const readsOnlyInStep = (group: Group, state: Node, next: Node): boolean =>
   nodesOf(group).every((node) =>
     node.inputs.every(
@@ -94,7 +94,7 @@ export const planMemory = (
     return place === undefined ? node : rootOf(place.parent)
   }
 
-  // When each array is first written and last read.
+  // The groups that first write and last read each array.
   const first = new Map<Node, number>()
   const last = new Map<Node, number>()
   groups.forEach((group, position) => {
@@ -150,7 +150,7 @@ export const planMemory = (
     const place = placed.get(node)
     if (place !== undefined) return addressOf(place.parent) + place.offset
     const address = addresses.get(node)
-    if (address === undefined) throw new Error("a node has no memory")
+    if (address === undefined) throw new Error("memory: a node has no address")
     return address
   }
   return { addressOf, extra, inPlace: new Set(placed.keys()), copied, bytes: top }

@@ -1,12 +1,12 @@
 /**
- * Loops over strided arrays: the code of every map and every reduction.
+ * Writes loops over strided arrays: the code of every map and every reduction.
  *
- * One dimension is laid along the four lanes: the one that costs the fewest instructions. Offsets are kept once for all
- * arrays that move alike, and an array's place in memory is part of its instructions, so that the loop over contiguous
- * arrays has one counter and nothing else.
+ * One dimension is along the four lanes: the one that needs the fewest instructions. Arrays with the same strides share one
+ * offset, and the address of an array is part of its instructions, so that a loop over contiguous arrays has one counter
+ * and nothing else.
  *
- * Sums have a fixed order: along the lanes, up to four vectors of partial sums (elements i mod 16), added in pairs at
- * the end; across them, one after another.
+ * Sums have a fixed order: along the lanes, up to four vectors of partial sums (elements i mod 16), added in pairs at the
+ * end; across the lanes, one after another.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
@@ -17,14 +17,14 @@ import type { Block } from "./math.ts"
 export interface Access {
   readonly dtype: DType
   readonly base: number
-  /** In bytes, one for each dim. */
+  /** The stride of each dimension, in bytes. */
   readonly strides: ReadonlyArray<number>
 }
 
 export type Carry =
-  /** One value over all of the carried dims. */
+  /** One value over all reduced dimensions. */
   | { readonly kind: "reduce"; readonly fn: "sum" | "max" | "min"; readonly write: Access }
-  /** Running sums along the carried dim. */
+  /** Running sums along one dimension. */
   | { readonly kind: "scan"; readonly exclusive: boolean; readonly reverse: boolean; readonly write: Access }
 
 export interface Nest {
@@ -32,9 +32,9 @@ export interface Nest {
   readonly carried: ReadonlyArray<boolean>
   readonly reads: ReadonlyArray<Access>
   readonly writes: ReadonlyArray<Access>
-  /** Instructions a vector, roughly. */
+  /** The estimated number of instructions for each vector. */
   readonly weight: number
-  /** A block for each write, then the block that is carried. */
+  /** Computes a block for each write, then the block that is carried. */
   readonly compute: (read: (index: number) => Block, width: number) => ReadonlyArray<Block>
   readonly carry: Carry | undefined
 }
@@ -44,7 +44,7 @@ const accessesOf = (nest: Nest): ReadonlyArray<Access> => {
   return nest.carry === undefined ? list : [...list, nest.carry.write]
 }
 
-/** Neighbouring dims that every array walks as one. */
+/** Merges neighbouring dimensions that are contiguous in every array. */
 const collapse = (nest: Nest): Nest => {
   const accesses = accessesOf(nest)
   const groups: Array<Array<number>> = []
@@ -74,7 +74,7 @@ const collapse = (nest: Nest): Nest => {
   }
 }
 
-/** The dim laid along the lanes, or -1 where there is none to lay. */
+/** Chooses the dimension along the lanes; −1 if there is none. */
 const chooseLanes = (nest: Nest): number => {
   let best = -1
   let bestCost = Infinity
@@ -114,7 +114,7 @@ const combine = (fn: "sum" | "max" | "min", dtype: DType): ((a: V128, b: V128) =
 class NestWriter {
   private readonly f: FunctionBuilder
   private readonly nest: Nest
-  /** The dim along the lanes. */
+  /** The dimension along the lanes. */
   private readonly along: number
   private readonly width: number
   private readonly levels: ReadonlyArray<number>
@@ -152,11 +152,11 @@ class NestWriter {
     return this.along >= 0 && this.nest.carried[this.along]
   }
 
-  /** The offset that all arrays with these strides share. A scan in reverse starts at the far end. */
+  /** Returns the offset that all arrays with these strides share. A reverse scan starts at the end. */
   private offsetOf(access: Access): Local<"i32"> {
     const key = access.strides.join()
-    const known = this.offsets.get(key)
-    if (known !== undefined) return known
+    const existing = this.offsets.get(key)
+    if (existing !== undefined) return existing
     const start = this.reversed
       ? access.strides.reduce(
           (sum, stride, d) => (this.nest.carried[d] ? sum + stride * (this.nest.dims[d] - 1) : sum),
@@ -184,7 +184,7 @@ class NestWriter {
     }
   }
 
-  /** Loads what does not change in the levels further in, once for all of them. */
+  /** Loads the values that do not change in the inner loops, before them. */
   private hoist(level: number): void {
     this.nest.reads.forEach((access, index) => {
       let deepest = -1
@@ -198,7 +198,7 @@ class NestWriter {
     })
   }
 
-  /** `width` vectors are in hand from the lanes' level on, of which the last may be part-filled: `lanes` elements. */
+  /** Writes the loop at level `at`. From the level of the lanes on, it computes `width` vectors, the last with `lanes` elements. */
   private level(at: number, width: number, lanes: number): void {
     const { f, nest } = this
     const carrying = nest.carry !== undefined && at === this.firstCarried
@@ -253,8 +253,8 @@ class NestWriter {
   }
 
   private load(index: number, width: number, lanes: number): Block {
-    const known = this.hoisted.get(index)
-    if (known !== undefined) return known.slice(0, width)
+    const existing = this.hoisted.get(index)
+    if (existing !== undefined) return existing.slice(0, width)
     const access = this.nest.reads[index]
     const stride = this.strideOf(access)
     const offset = this.offsetOf(access)
@@ -295,11 +295,11 @@ class NestWriter {
   }
 
   private add(carry: Carry | undefined, a: V128, b: V128): V128 {
-    if (carry === undefined) throw new Error("nothing is carried")
+    if (carry === undefined) throw new Error("nest: nothing is carried")
     return combine(carry.kind === "scan" ? "sum" : carry.fn, carry.write.dtype)(a, b)
   }
 
-  /** The lanes beyond the end take no part. */
+  /** Replaces the lanes beyond the end by the neutral element of the reduction. */
   private masked(value: V128, valid: number): V128 {
     const carry = this.nest.carry
     const lane = (index: number): number => (index < valid ? -1 : 0)

@@ -1,6 +1,7 @@
 /**
- * x to the power y, in double precision: 2^(y · log₂ x). One scalar function, put into the module when it is needed.
- * It takes and gives doubles; rounded to single precision the result is off by less than one unit in the last place.
+ * Computes x to the power y in double precision, as 2^(y · log₂ x), with one scalar function that is added to a module when
+ * it is needed. Its parameters and its result are doubles; rounded to single precision, the result is off by less than one
+ * unit in the last place.
  */
 import { FunctionBuilder, type Target } from "./function.ts"
 import { choose, type F64, f64, i32, i64 } from "./instructions.ts"
@@ -11,10 +12,10 @@ const horner = (f: FunctionBuilder, x: F64, coefficients: ReadonlyArray<number>)
   return sum
 }
 
-/** From the highest power down: 1/15, 1/13, … 1/3, 1. */
+/** The coefficients of atanh from the highest power down: 1/15, 1/13, … 1/3, 1. */
 const atanhSeries = [15, 13, 11, 9, 7, 5, 3, 1].map((k) => 1 / k)
 
-/** (ln 2)ⁿ / n!, from n = 11 down. */
+/** The coefficients of 2ˣ, which are (ln 2)ⁿ / n!, from n = 11 down. */
 const exp2Series = ((): ReadonlyArray<number> => {
   const terms: Array<number> = []
   for (let n = 0, term = 1; n <= 11; n++) {
@@ -25,8 +26,8 @@ const exp2Series = ((): ReadonlyArray<number> => {
 })()
 
 export const powFunction = (target: Target): number => {
-  const known = target.shared.get("pow")
-  if (known !== undefined) return known
+  const existing = target.shared.get("pow")
+  if (existing !== undefined) return existing
   const f = new FunctionBuilder(target, { params: ["f64", "f64"], results: ["f64"] })
   const x = f.param("f64", 0)
   const y = f.param("f64", 1)
@@ -34,7 +35,7 @@ export const powFunction = (target: Target): number => {
   const infinity = f64.const(Infinity)
   const a = f.let(f64.abs(x))
 
-  // a = 2^e · m with m between √½ and √2, from the bits. Singles are never denormal doubles.
+  // Splits a = 2^e · m with m between √½ and √2 by its bits. No single is a denormal double.
   const rootHalf = 0x3fe6a09e667f3bcdn
   const bits = f.let(i64.reinterpret(a))
   const e = f.let(i64.shrS(i64.sub(bits, i64.const(rootHalf)), i64.const(52n)))
@@ -43,7 +44,7 @@ export const powFunction = (target: Target): number => {
   const series = horner(f, f.let(f64.mul(s, s)), atanhSeries)
   const log2 = f64.add(f64.convertS(e), f64.mul(f64.mul(s, series), f64.const(2 * Math.LOG2E)))
 
-  // The exponent of the result, with 0 and ∞ as bases taken apart.
+  // The exponent of the result; the bases 0 and ∞ are treated apart.
   const t = f.let(f64.mul(y, log2))
   const towards = (positive: boolean): F64 =>
     choose(f64.gt(y, zero), f64.const(positive ? 400 : -400), f64.const(positive ? -400 : 400))
@@ -55,7 +56,7 @@ export const powFunction = (target: Target): number => {
   const scale = f64.reinterpret(i64.shl(i64.add(i64.truncSat(n), i64.const(1023n)), i64.const(52n)))
   const result = f.let(f64.mul(horner(f, r, exp2Series), scale))
 
-  // A negative base (or −0): whole exponents only, odd ones keep the sign.
+  // A negative base (or −0) needs an integer exponent; an odd one keeps the sign.
   const whole = f64.eq(f64.floor(y), y)
   const halfY = f64.mul(y, f64.const(0.5))
   const odd = i32.and(whole, f64.ne(f64.floor(halfY), halfY))

@@ -43,7 +43,7 @@ describe("toOnnx", () => {
   it("refuses what is missing, of another size, or learning", () => {
     assert.include(
       refusal(() => toOnnx(policy, { weightsAsInitializers: {} })),
-      `no weights for state "theta"`,
+      `the weights for state "theta" are missing`,
     )
     assert.include(
       refusal(() => toOnnx(policy, { weightsAsInitializers: { theta: new Float32Array(7) } })),

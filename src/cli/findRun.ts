@@ -2,14 +2,13 @@ import { existsSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { Effect } from "effect"
 import { Flag } from "effect/cli"
-import { configReader } from "../run/find/configText.ts"
-import { kindOf } from "../run/find/kind.ts"
 import type { RunKind } from "../run/RunSpec.ts"
 import { pick, type Usable } from "../run/find/pick.ts"
 import { entryOf, type RunEntry, unplacedEntry } from "../run/find/RunEntry.ts"
-import { runFacts } from "../run/find/RunFacts.ts"
-import type { RunSource } from "../run/find/RunSource.ts"
-import { findRuns, silentSource } from "../run/find/source-node.ts"
+import * as RunReader from "../run/RunReader.ts"
+import type { FileSource } from "../run/read/FileSource.ts"
+import { findRuns } from "../run/find/find-node.ts"
+import { silentSource } from "../run/read/disk-node.ts"
 import { defaultResultsDir } from "./flags.ts"
 import { writeError } from "./output/output.ts"
 import { UsageError } from "./UsageError.ts"
@@ -30,7 +29,7 @@ export interface FindOptions {
   readonly folders: ReadonlyArray<string>
   readonly usable?: Usable
   /** Files that are damaged are not worth a warning unless the command shows what is in them. */
-  readonly source?: RunSource
+  readonly source?: FileSource
 }
 
 /**
@@ -81,9 +80,9 @@ export const runToResumeAt = Effect.fnUntraced(function* (
 
 /** Only runs of these kinds. */
 export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable => {
-  const configs = configReader()
+  const read = RunReader.over(silentSource)
   const isUsable = (entry: RunEntry): Effect.Effect<boolean> =>
-    Effect.map(kindOf(runFacts(entry, silentSource, configs)), (kind) => kind !== undefined && kinds.includes(kind))
+    Effect.map(read(entry).kind, (kind) => kind !== undefined && kinds.includes(kind))
   return { noun, isUsable }
 }
 

@@ -3,7 +3,6 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { toCamelCase } from "../config/Config.ts"
 import { best } from "../run/find/best.ts"
-import { configReader } from "../run/find/configText.ts"
 import { diff } from "../run/find/diff.ts"
 import { overview, overviewText } from "../run/find/overview.ts"
 import {
@@ -17,10 +16,11 @@ import {
   valuesOf,
 } from "../run/find/query.ts"
 import type { RunEntry } from "../run/find/RunEntry.ts"
-import { runFacts, type RunFacts } from "../run/find/RunFacts.ts"
+import { over } from "../run/RunReader.ts"
 import { RunsError } from "../run/find/RunsError.ts"
 import { parseSort } from "../run/find/sort.ts"
-import { diskSource, findRuns } from "../run/find/source-node.ts"
+import { findRuns } from "../run/find/find-node.ts"
+import { diskSource } from "../run/read/disk-node.ts"
 import { type Column, fitted } from "../run/find/fitted.ts"
 import { type Cell, cell, table } from "../run/find/text.ts"
 import { type Value, valueOfData } from "../run/find/Value.ts"
@@ -237,8 +237,7 @@ export const runs = Command.make(
 )
 
 const source = diskSource((message) => writeError(`${colored("yellow", "warning:", process.stderr)} ${message}\n`))
-const configs = configReader()
-const factsOf = (entry: RunEntry): RunFacts => runFacts(entry, source, configs)
+const factsOf = over(source)
 
 /** What the library says of a flag or an argument is about how the command was used. */
 const usage = <A>(effect: Effect.Effect<A, RunsError>): Effect.Effect<A, UsageError> =>

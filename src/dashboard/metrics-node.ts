@@ -1,8 +1,8 @@
 /** Reads the metrics of runs from their event files; of a file that has grown, only the new part. */
 import { Effect, Semaphore } from "effect"
 import { decode } from "../formats/tfevents.ts"
-import { attempt } from "../run/find/attempt.ts"
-import { parseConfig } from "../run/find/configText.ts"
+import { attempt } from "../run/read/attempt.ts"
+import { parseConfig } from "../run/read/configText.ts"
 import * as Layout from "../run/Layout.ts"
 import { behind, type Confined } from "./confined-node.ts"
 import { addEvents, emptyMetrics, metricsOf, type MetricsTable, type RunMetrics } from "./metrics.ts"

@@ -250,18 +250,22 @@ export const places = (placement: Placement): Places => {
   return Object.fromEntries(Object.entries(all).filter(([usual, place]) => usual !== place))
 }
 
-/** The places in a config as `config.yaml` holds it. */
-export const placesIn = (config: unknown): Places => {
-  const text = (...path: ReadonlyArray<string>): string | undefined => {
-    const value = dataAt(config, path)
-    return typeof value === "string" ? value : undefined
-  }
-  return places({
-    checkpoints: text("checkpoint", "dir") ?? text("runtime", "checkpoint_dir"),
-    logs: text("log_dir"),
-    scores: text("runtime", "scores_path"),
-  })
+/** The keys of config.yaml that place files, for readers that don't parse the whole file. */
+export const placeKeys: ReadonlyArray<ReadonlyArray<string>> = [
+  ["checkpoint", "dir"],
+  ["runtime", "checkpoint_dir"],
+  ["log_dir"],
+  ["runtime", "scores_path"],
+]
+
+/** The places, by the values of `placeKeys`. */
+export const placesAt = (values: ReadonlyArray<unknown>): Places => {
+  const [trainingDir, agentsDir, logs, scores] = values.map((value) => (typeof value === "string" ? value : undefined))
+  return places({ checkpoints: trainingDir ?? agentsDir, logs, scores })
 }
+
+/** The places in a config as config.yaml holds it. */
+export const placesIn = (config: unknown): Places => placesAt(placeKeys.map((path) => dataAt(config, path)))
 
 /** Where a file really lies, by its usual path. */
 export const locate = (places: Places, path: string): string => {

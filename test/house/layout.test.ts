@@ -33,16 +33,19 @@ const nameInPath = new RegExp(`(?:^|[/}^(|_])(?:${names.map(escaped).join("|")})
 
 const quoted = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|`((?:[^`\\]|\\.)*)`|\/((?:[^/\\\n]|\\.)+)\/[a-z]*/g
 
+/** What the page asks its server for begins with `data/`. */
+const isAddress = (text: string): boolean => text.startsWith("data/")
+
 /** The paths and patterns that a line of code spells. A text with spaces is prose: a message, or help. */
 const literalsOf = (line: string): ReadonlyArray<string> =>
   [...line.matchAll(quoted)]
     .map((match) => match[1] ?? match[2] ?? match[3] ?? match[4].replaceAll("\\", ""))
-    .filter((text) => !/\s/.test(text.replace(/\$\{[^}]*\}/g, "")))
+    .filter((text) => !/\s/.test(text.replace(/\$\{[^}]*\}/g, "")) && !isAddress(text))
 
 const spellsName = (line: string): boolean => literalsOf(line).some((text) => nameInPath.test(text))
 
 const isComment = (line: string): boolean => /^\s*(?:\/\/|\/?\*)/.test(line)
-const isImport = (line: string): boolean => /^\s*(?:import|export)\b.*\bfrom\b|\} from "/.test(line)
+const isImport = (line: string): boolean => /^\s*(?:import|export)\b.*\bfrom\b|\} from "|\bimport\("/.test(line)
 
 describe("the layout of a run", () => {
   it.for([

@@ -1,13 +1,13 @@
 import { Effect } from "effect"
 import { isKnownKey, knownKeys, type Place, placesOf, unknownKey, valueInEntry } from "./keys.ts"
 import type { RunEntry } from "./RunEntry.ts"
-import type { RunFacts } from "./RunFacts.ts"
+import type { RunReader } from "../RunReader.ts"
 import { dataAt, type Value, valueOfData } from "./Value.ts"
 
 /** The value of a key that the run's path alone tells; undefined where a file of the run must be read for it. */
 export const valueOfEntry = (entry: RunEntry, key: string): Value | undefined => valueInEntry(entry, placesOf(key)[0])
 
-const readAt = (facts: RunFacts, place: Place): Effect.Effect<Value | undefined> => {
+const readAt = (facts: RunReader, place: Place): Effect.Effect<Value | undefined> => {
   if (place.in === "config") return Effect.map(facts.configAt(place.path), valueOfData)
   if (place.in === "metrics") return Effect.map(facts.metrics, (metrics) => valueOfData(dataAt(metrics, place.path)))
   if (place.in === "population") return Effect.succeed(valueInEntry(facts.entry, place))
@@ -26,7 +26,10 @@ const readAt = (facts: RunFacts, place: Place): Effect.Effect<Value | undefined>
 }
 
 /** Reads the value of a key in a run, from as few files as it takes; undefined where the run doesn't have it. */
-export const valueOf = Effect.fnUntraced(function* (facts: RunFacts, key: string): Effect.fn.Return<Value | undefined> {
+export const valueOf = Effect.fnUntraced(function* (
+  facts: RunReader,
+  key: string,
+): Effect.fn.Return<Value | undefined> {
   let value: Value | undefined
   for (const place of placesOf(key)) {
     const here = yield* readAt(facts, place)
@@ -45,7 +48,7 @@ const enough = 100
  */
 export const keyProblem = Effect.fnUntraced(function* (
   key: string,
-  runs: ReadonlyArray<RunFacts>,
+  runs: ReadonlyArray<RunReader>,
   entries: ReadonlyArray<RunEntry>,
 ): Effect.fn.Return<string | undefined> {
   if (runs.length === 0 || isKnownKey(key, entries)) return undefined

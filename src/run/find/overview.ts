@@ -1,14 +1,14 @@
 import { Effect } from "effect"
 import type { Plain } from "../../config/Config.ts"
-import { attempt } from "./attempt.ts"
+import { attempt } from "../read/attempt.ts"
 import * as Layout from "../Layout.ts"
 import { leaves } from "./diff.ts"
 import { runLine, type RunLine } from "./query.ts"
-import type { RunFacts } from "./RunFacts.ts"
-import type { FileSize, RunSource } from "./RunSource.ts"
+import type { RunReader } from "../RunReader.ts"
+import type { FileSize, FileSource } from "../read/FileSource.ts"
 import { bar, bytesText, cell, indented, short, table, thinned } from "./text.ts"
 import { dataAt, valueOfData } from "./Value.ts"
-import type { Validation } from "./validations.ts"
+import type { Validation } from "../read/validations.ts"
 
 /** All about one run. */
 export interface Overview extends RunLine {
@@ -33,7 +33,7 @@ export interface SavedCheckpoint {
   readonly latest: boolean
 }
 
-export const overview = Effect.fnUntraced(function* (facts: RunFacts, source: RunSource): Effect.fn.Return<Overview> {
+export const overview = Effect.fnUntraced(function* (facts: RunReader, source: FileSource): Effect.fn.Return<Overview> {
   const config = yield* facts.config
   const files = yield* source.tree(facts.entry.path)
   const folder = Layout.locate(Layout.placesIn(config), Layout.checkpoints)
@@ -56,7 +56,7 @@ const checkpointsIn = Effect.fnUntraced(function* (
   run: string,
   folder: string,
   files: ReadonlyArray<FileSize>,
-  source: RunSource,
+  source: FileSource,
 ): Effect.fn.Return<ReadonlyArray<SavedCheckpoint>> {
   const readJson = Effect.fnUntraced(function* (file: string): Effect.fn.Return<unknown> {
     if (!files.some(({ path }) => path === file)) return undefined

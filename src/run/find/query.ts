@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type Filter, formatFilter, parseFilter, passes } from "./filter.ts"
 import { keyProblem, valueOf, valueOfEntry } from "./lookup.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
-import type { RunFacts, RunState } from "./RunFacts.ts"
+import type { RunReader, RunState } from "../RunReader.ts"
 import { RunsError } from "./RunsError.ts"
 import { type Sort, sortBy } from "./sort.ts"
 import type { Value } from "./Value.ts"
@@ -28,7 +28,7 @@ export const eachRun = <A, B, E>(
 
 /** The values of a key in runs; one that no run has is a mistake of whoever asked, unless all runs could have it. */
 export const valuesOf = Effect.fnUntraced(function* (
-  runs: ReadonlyArray<RunFacts>,
+  runs: ReadonlyArray<RunReader>,
   key: string,
   { entries, asked }: { readonly entries: ReadonlyArray<RunEntry>; readonly asked: string },
 ): Effect.fn.Return<ReadonlyArray<Value | undefined>, RunsError> {
@@ -49,8 +49,8 @@ export const readFilter = (text: string): Effect.Effect<Filter, RunsError> => {
 export const query = Effect.fnUntraced(function* (
   entries: ReadonlyArray<RunEntry>,
   { where, finished, sort, limit }: Query,
-  factsOf: (entry: RunEntry) => RunFacts,
-): Effect.fn.Return<ReadonlyArray<RunFacts>, RunsError> {
+  factsOf: (entry: RunEntry) => RunReader,
+): Effect.fn.Return<ReadonlyArray<RunReader>, RunsError> {
   const possible = entries.filter((entry) =>
     where.every((filter) => {
       const value = valueOfEntry(entry, filter.key)
@@ -93,7 +93,7 @@ export interface RunLine {
 }
 
 export const runLine = Effect.fnUntraced(function* (
-  facts: RunFacts,
+  facts: RunReader,
   keys: ReadonlyArray<string> = [],
 ): Effect.fn.Return<RunLine> {
   const { path, time, commit, population } = facts.entry

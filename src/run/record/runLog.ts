@@ -51,6 +51,9 @@ export const levelOf = (event: RunEvent): LogLevel => {
   }
 }
 
+/** Tells whether a line of a log says that the run failed, which is then the log's last line. */
+export const isFailure = (line: string): boolean => /^\S+ failed at (?:step|episode) \d/.test(line)
+
 export const lineOfWarning = ({ message, isError = false }: Warning): string =>
   `${isError ? "error" : "warning"}: ${message}`
 

@@ -1,13 +1,12 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { toPath } from "../../../src/run/identifier.ts"
-import { configReader } from "../../../src/run/find/configText.ts"
 import { pick, type Usable } from "../../../src/run/find/pick.ts"
 import { type Query, query, readFilter, runLine } from "../../../src/run/find/query.ts"
 import { entryOf } from "../../../src/run/find/RunEntry.ts"
-import { runFacts } from "../../../src/run/find/RunFacts.ts"
+import { over } from "../../../src/run/RunReader.ts"
 import { parseSort } from "../../../src/run/find/sort.ts"
-import { memorySource } from "./memorySource.ts"
+import { memorySource } from "../read/memorySource.ts"
 
 const pathOf = (second: number, algorithm: string, seed = 1): string =>
   toPath({ time: `2026-01-01_00-00-0${second}`, commit: "0123abc", name: "tune", population: { algorithm }, seed })
@@ -61,13 +60,12 @@ interface Asked {
 }
 
 const ask = Effect.fnUntraced(function* ({ where = [], sort, rest = {} }: Asked, source = memorySource(files)) {
-  const configs = configReader()
   const asked: Query = {
     where: yield* Effect.forEach(where, readFilter),
     ...(sort === undefined ? {} : { sort: yield* parseSort(sort) }),
     ...rest,
   }
-  return yield* query(entries, asked, (entry) => runFacts(entry, source, configs))
+  return yield* query(entries, asked, over(source))
 })
 const paths = (asked: Asked, source = memorySource(files)): ReadonlyArray<string> =>
   Effect.runSync(ask(asked, source)).map(({ entry }) => entry.path)
@@ -142,7 +140,7 @@ describe("a line", () => {
   const lineOf = (path: string, source = memorySource(files)) => {
     const entry = entryOf(path)
     if (entry === undefined) throw new Error(path)
-    return Effect.runSync(runLine(runFacts(entry, source, configReader()), ["env", "mean_return"]))
+    return Effect.runSync(runLine(over(source)(entry), ["env", "mean_return"]))
   }
 
   it("says where a run is and how far it came", () => {
@@ -193,7 +191,7 @@ describe("a line", () => {
       `${slow}/config.yaml: not a config: `,
       `${slow}/metrics.json: not valid JSON: `,
       `${fast}/metrics.json: expected keys and values`,
-      `${fast}/return.json: not a list of evaluations`,
+      `${fast}/return.json: expected a list of evaluations`,
       `${fast}/scores/val/1_seen_episodes_scores.jsonl: it has lines that are no scores`,
     ]
     assert.strictEqual(source.warnings.length, begins.length, source.warnings.join("\n"))

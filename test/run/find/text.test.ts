@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { bar, bytesText, cell, short, table, thinned } from "../../../src/run/find/text.ts"
-import { curveOf, scoreLines } from "../../../src/run/find/validations.ts"
+import { curveOf, scoreLines } from "../../../src/run/read/validations.ts"
 
 describe("text for terminals", () => {
   it("is a table whose numbers are on the right", () => {

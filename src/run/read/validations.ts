@@ -1,3 +1,4 @@
+import { isPlain } from "../../config/plain.ts"
 import { seenEpisodesOf } from "../Layout.ts"
 import { episodesOf, type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 
@@ -5,8 +6,28 @@ import { episodesOf, type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 export interface Validation {
   readonly step: number
   readonly mean: number
+  /** NaN where a file of another program doesn't have it. */
   readonly std: number
   readonly episodes: number
+}
+
+const finite = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isFinite(value) ? value : undefined
+
+/**
+ * The evaluations in a return.json, RLtools' own too; undefined where it is not a list of these. This uses no Schema: the page reads a
+ * thousand of these files before it shows anything.
+ */
+export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefined => {
+  if (!Array.isArray(data)) return undefined
+  const evaluations: Array<Validation> = []
+  for (const record of data) {
+    const mean = isPlain(record) ? finite(record.returns_mean) : undefined
+    if (mean === undefined) return undefined
+    const episodes = Array.isArray(record.returns) ? record.returns.length : 0
+    evaluations.push({ step: finite(record.step) ?? 0, mean, std: finite(record.returns_std) ?? NaN, episodes })
+  }
+  return evaluations
 }
 
 export const lastValidation = (curve: ReadonlyArray<Validation>): number | undefined => curve.at(-1)?.mean

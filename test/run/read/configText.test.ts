@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { parse, stringify } from "yaml"
-import { configReader } from "../../../src/run/find/configText.ts"
+import { configReader } from "../../../src/run/read/configText.ts"
 
 const scalar = fc.oneof(
   fc.integer(),

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import type { RunSource } from "../../../src/run/find/RunSource.ts"
+import type { FileSource } from "../../../src/run/read/FileSource.ts"
 
-export interface MemorySource extends RunSource {
+export interface MemorySource extends FileSource {
   readonly warnings: ReadonlyArray<string>
   /** Which files were read, in their order. */
   readonly reads: ReadonlyArray<string>
@@ -27,8 +27,20 @@ export const memorySource = (
     reads,
     list: (folder) => Effect.sync(() => names(folder)),
     folders: (folder) => Effect.sync(() => names(folder).filter((name) => !(`${folder}/${name}` in files))),
+    entries: (folder) =>
+      Effect.sync(() => ({
+        files: names(folder).filter((name) => `${folder}/${name}` in files),
+        folders: names(folder).filter((name) => !(`${folder}/${name}` in files)),
+      })),
     text: read,
-    tail: read,
+    part: (file, from, most = Infinity) =>
+      Effect.map(read(file), (text) => {
+        if (text === undefined) return undefined
+        const bytes = new TextEncoder().encode(text)
+        const start = from < 0 ? Math.max(0, bytes.length + from) : from
+        return bytes.subarray(start, start + most)
+      }),
+    size: (file) => Effect.sync(() => (file in files ? new TextEncoder().encode(files[file]).length : undefined)),
     tree: (folder) =>
       Effect.sync(() => below(folder).map((path) => ({ path, bytes: files[`${folder}/${path}`].length }))),
     isAlive: (name) => Effect.sync(() => alive.includes(name)),

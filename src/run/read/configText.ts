@@ -1,6 +1,6 @@
 import { isPlain } from "../../config/Config.ts"
 import { parseYaml } from "../../config/yaml.ts"
-import { dataAt } from "./Value.ts"
+import { dataAt } from "../find/Value.ts"
 
 /**
  * Single keys out of many configs that are nearly the same: only the block of a key's first part is parsed, and equal
@@ -23,9 +23,12 @@ export const configReader = (): ConfigReader => {
     parsed.set(text, value)
     return value
   }
+  let last: { readonly text: string; readonly blocks: ReturnType<typeof blocks> } | undefined
   return {
     at: (text, path) => {
-      const found = blocks(text)
+      // Several keys are read from one text before the next.
+      if (last?.text !== text) last = { text, blocks: blocks(text) }
+      const found = last.blocks
       if (found === undefined) return dataAt(parseConfig(text), path)
       const block = found.get(path[0])
       return block === undefined ? undefined : dataAt(parseOnce(block), path)
@@ -46,7 +49,7 @@ export const parseConfig = (text: string): unknown => {
   return value
 }
 
-/** The text of each top-level key, where it can be told without parsing: as this library writes it. */
+/** The text of each top-level key, where the text is as this library writes it; undefined where it must be parsed as a whole. */
 const blocks = (text: string): ReadonlyMap<string, string> | undefined => {
   // An alias may stand for what another block has.
   if (/[&*]/.test(text)) return undefined

@@ -1,0 +1,340 @@
+/**
+ * Reads the folder of a run. A `RunReader` reads each file when it is first needed, and once: a listing of ten thousand runs
+ * opens only what its filters, its order and its columns need. For a run that is watched while it grows, `follow` reads
+ * scores and metrics again and again, and only what was appended.
+ *
+ * @example
+ * ```ts
+ * const read = RunReader.over(silentSource)
+ * const run = read(unplacedEntry("results/2026-01-31_12-00-00/no-hash_tune_algorithm/ppo/0007"))
+ * yield* run.state // "finished"
+ * yield* run.configAt(["algorithm", "learning_rate"]) // 0.001
+ * ```
+ */
+import { Effect } from "effect"
+import { isPlain, type Plain } from "../config/plain.ts"
+import type { RunEntry } from "./find/RunEntry.ts"
+import { dataAt } from "./find/Value.ts"
+import * as Layout from "./Layout.ts"
+import { attempt } from "./read/attempt.ts"
+import { type ConfigReader, configReader, parseConfig } from "./read/configText.ts"
+import type { FileSource } from "./read/FileSource.ts"
+import { countLines, type Position, readOn, start } from "./read/readOn.ts"
+import {
+  bestValidation,
+  curveOf,
+  evaluationsIn,
+  lastValidation,
+  playedIn,
+  scoreLines,
+  type Validation,
+} from "./read/validations.ts"
+import { isFailure } from "./record/runLog.ts"
+import type { ScoreLine } from "./record/scoreLine.ts"
+import { utf8 } from "../config/utf8.ts"
+import { kindOf, type RunKind } from "./RunSpec.ts"
+
+export type RunState = "running" | "finished" | "stopped" | "failed"
+
+/** Tells the state of a run. This is the only place that decides it. */
+export const stateOf = (run: {
+  /** It has `return.json`, which is written last. */
+  readonly isFinished: boolean
+  /** A process that is alive holds its lock. */
+  readonly isOwned: boolean
+  /** The last line of its log says that it failed. */
+  readonly hasFailed: boolean
+}): RunState => (run.isFinished ? "finished" : run.isOwned ? "running" : run.hasFailed ? "failed" : "stopped")
+
+export interface RunReader {
+  readonly entry: RunEntry
+  readonly isFinished: Effect.Effect<boolean>
+  readonly state: Effect.Effect<RunState>
+  /** Undefined where there is no config.yaml. */
+  readonly kind: Effect.Effect<RunKind | undefined>
+  readonly steps: Effect.Effect<number | undefined>
+  /** Training episodes. */
+  readonly episodes: Effect.Effect<number | undefined>
+  /** The mean return of the last validation, and of the best. */
+  readonly validation: Effect.Effect<number | undefined>
+  readonly bestValidation: Effect.Effect<number | undefined>
+  readonly curve: Effect.Effect<ReadonlyArray<Validation>>
+  /** What metrics.json holds; undefined where there is none, or only a damaged one. */
+  readonly metrics: Effect.Effect<Plain | undefined>
+  readonly configText: Effect.Effect<string | undefined>
+  readonly config: Effect.Effect<unknown>
+  readonly configAt: (path: ReadonlyArray<string>) => Effect.Effect<unknown>
+  /** Where the config places files and folders. */
+  readonly places: Effect.Effect<Layout.Places>
+  /** The last lines of run.log, as many as so many bytes hold. */
+  readonly log: (bytes: number) => Effect.Effect<ReadonlyArray<string>>
+}
+
+/** A line of scores has about 300 bytes; one with the texts of an agent may be longer. */
+const tailBytes = [4096, 1024 * 1024]
+
+/** The last line of a log, and its end. */
+const logBytes = 4096
+
+/** Reads all runs of a source. Readers of one source share what their configs have in common. */
+export const over = (source: FileSource): ((entry: RunEntry) => RunReader) => {
+  const configs = configReader()
+  const counts = new Map<string, { readonly position: Position; readonly lines: number }>()
+
+  /** Counts the lines of a file; when it is counted again, only what was appended is read. */
+  const lineCount = Effect.fnUntraced(function* (file: string): Effect.fn.Return<number> {
+    let { position, lines } = counts.get(file) ?? { position: start, lines: 0 }
+    position = yield* readOn(source, file, position, {
+      take: (bytes) => {
+        lines += countLines(bytes)
+        return bytes.length
+      },
+      restart: () => void (lines = 0),
+    })
+    counts.set(file, { position, lines })
+    return lines
+  })
+
+  return (entry) => reader(entry, { source, configs, lineCount })
+}
+
+interface Shared {
+  readonly source: FileSource
+  readonly configs: ConfigReader
+  readonly lineCount: (file: string) => Effect.Effect<number>
+}
+
+const reader = (entry: RunEntry, { source, configs, lineCount }: Shared): RunReader => {
+  const at = (file: string): string => pathIn(entry.path, file)
+  const damaged = new Set<string>()
+  const warn = (file: string, problem: string): Effect.Effect<undefined> =>
+    Effect.suspend(() => {
+      if (damaged.has(file)) return Effect.succeed(undefined)
+      damaged.add(file)
+      return Effect.as(source.warn(`${at(file)}: ${problem}`), undefined)
+    })
+
+  const names = once(Effect.map(source.list(entry.path), (all) => new Set(all)))
+  const has = (file: string): Effect.Effect<boolean> => Effect.map(names, (all) => all.has(file))
+  const textOf = (file: string): Effect.Effect<string | undefined> =>
+    Effect.flatMap(has(file), (exists) => (exists ? source.text(at(file)) : Effect.succeed(undefined)))
+  const isFinished = has(Layout.returns)
+
+  const jsonOf = <A>(file: string, decode: (data: unknown) => A | undefined, expected: string) =>
+    once(
+      Effect.flatMap(textOf(file), (text): Effect.Effect<A | undefined> => {
+        if (text === undefined) return Effect.succeed(undefined)
+        const data = attempt((): unknown => JSON.parse(text))
+        if ("problem" in data) return warn(file, `not valid JSON: ${data.problem}`)
+        const value = decode(data.value)
+        return value === undefined ? warn(file, `expected ${expected}`) : Effect.succeed(value)
+      }),
+    )
+  const metrics = jsonOf(Layout.metrics, (data) => (isPlain(data) ? data : undefined), "keys and values")
+  const evaluations = jsonOf(Layout.returns, evaluationsIn, "a list of evaluations")
+
+  const configText = once(textOf(Layout.config))
+  const reading = (read: (text: string) => unknown): Effect.Effect<unknown> =>
+    Effect.flatMap(configText, (text): Effect.Effect<unknown> => {
+      if (text === undefined) return Effect.succeed(undefined)
+      const read_ = attempt(() => read(text))
+      return "problem" in read_ ? warn(Layout.config, `not a config: ${read_.problem}`) : Effect.succeed(read_.value)
+    })
+  const configAt = (path: ReadonlyArray<string>): Effect.Effect<unknown> => reading((text) => configs.at(text, path))
+  const config = once(reading(parseConfig))
+
+  const places = once(
+    Effect.map(
+      Effect.forEach(Layout.placeKeys, (path) => configAt(path)),
+      (values) => Layout.placesAt(values),
+    ),
+  )
+  /** Where a file or folder lies. The config is only read where the file is missing from its usual place. */
+  const located = Effect.fnUntraced(function* (path: string): Effect.fn.Return<string> {
+    if (yield* has(path.split("/")[0])) return path
+    return Layout.locate(yield* places, path)
+  })
+
+  const validationFiles = once(
+    Effect.gen(function* () {
+      const folder = yield* located(Layout.validationScoresFolder)
+      return Layout.validationFilesIn(yield* source.list(at(folder))).map((name) => `${folder}/${name}`)
+    }),
+  )
+
+  const linesOf = (file: string, text: string | undefined): Effect.Effect<ReadonlyArray<ScoreLine>> => {
+    const { lines, damaged } = scoreLines(text ?? "")
+    return damaged ? Effect.as(warn(file, "it has lines that are no scores"), lines) : Effect.succeed(lines)
+  }
+
+  const scored = (files: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Validation>> =>
+    Effect.map(
+      Effect.forEach(files, (file) =>
+        Effect.flatMap(source.text(at(file)), (text) =>
+          Effect.map(linesOf(file, text), (lines) => playedIn(Layout.fileName(file), lines)),
+        ),
+      ),
+      (played) => curveOf(played.flat()),
+    )
+
+  const curve = once(
+    Effect.gen(function* () {
+      return (yield* evaluations) ?? (yield* scored(yield* validationFiles))
+    }),
+  )
+
+  /** For an unfinished run: the newest file of validations is read, and the one before where that is still empty. */
+  const lastScored = once(
+    Effect.gen(function* () {
+      const [newest = [], before] = (yield* validationFiles)
+        .slice(-2)
+        .reverse()
+        .map((file) => [file])
+      const validations = yield* scored(newest)
+      return validations.length > 0 || before === undefined ? validations : yield* scored(before)
+    }),
+  )
+
+  const validation = once(
+    Effect.gen(function* () {
+      const result = yield* metrics
+      const last = numberAt(result, ["validation", "mean_return"])
+      if (last !== undefined) return last
+      // The run ended and had no validation.
+      if (result !== undefined && dataAt(result, ["validation"]) === null) return undefined
+      if (yield* isFinished) return lastValidation(yield* curve)
+      return lastValidation(yield* lastScored)
+    }),
+  )
+
+  const checkpointSteps = once(
+    Effect.gen(function* () {
+      const names = yield* source.list(at(yield* located(Layout.checkpoints)))
+      return names.flatMap((name) => {
+        const checkpoint = Layout.checkpointOf(name)
+        return checkpoint?.unit === "step" ? checkpoint.count : []
+      })
+    }),
+  )
+
+  /** The last whole line of the training scores, and the number of steps up to it. */
+  const newestScore = once(
+    Effect.gen(function* () {
+      const file = yield* located(Layout.trainScores)
+      for (const bytes of tailBytes) {
+        const text = yield* tail(source, at(file), bytes)
+        if (text === undefined) return undefined
+        const { lines, damaged } = scoreLines(text)
+        if (damaged) yield* warn(file, "it has lines that are no scores")
+        const line = lines.at(-1)
+        if (line === undefined) continue
+        // Agents that talk write a line for each step.
+        return { line, steps: line.of === "episode" ? line.step : yield* lineCount(at(file)) }
+      }
+      return undefined
+    }),
+  )
+
+  /** How far an unfinished run came: its newest score, validation, checkpoint or step folder. */
+  const stepsSoFar = Effect.gen(function* () {
+    const trained = (yield* newestScore)?.steps
+    // Agents that talk count their validations in episodes.
+    const isTalk = (yield* configAt(["agent"])) !== undefined
+    const validated = isTalk ? undefined : (yield* lastScored).at(-1)?.step
+    const stepNames = (yield* has(Layout.steps)) ? yield* source.list(at(Layout.steps)) : []
+    const kept = stepNames.flatMap((name) => Layout.stepOf(name) ?? [])
+    const reached = [...(yield* checkpointSteps), ...kept, trained, validated].filter((step) => step !== undefined)
+    return reached.length === 0 ? undefined : Math.max(...reached)
+  })
+
+  const steps = once(
+    Effect.gen(function* () {
+      const result = yield* metrics
+      const total = numberAt(result, ["steps"]) ?? numberAt(result, ["train_steps"])
+      if (total !== undefined) return total
+      return (yield* isFinished) ? ((yield* curve).at(-1)?.step ?? (yield* stepsSoFar)) : yield* stepsSoFar
+    }),
+  )
+
+  const episodes = once(
+    Effect.gen(function* () {
+      const result = yield* metrics
+      const total = numberAt(result, ["train_episodes"]) ?? numberAt(result, ["episodes"])
+      if (total !== undefined || (yield* isFinished)) return total
+      const line = (yield* newestScore)?.line
+      // A training counts its episodes from 0.
+      return line === undefined ? undefined : line.of === "step" ? (line.episode ?? 0) : (line.episode ?? 0) + 1
+    }),
+  )
+
+  const log = Effect.fnUntraced(function* (bytes: number): Effect.fn.Return<ReadonlyArray<string>> {
+    const text = (yield* tail(source, at(yield* located(Layout.log)), bytes)) ?? ""
+    return text.trimEnd() === "" ? [] : text.trimEnd().split("\n")
+  })
+
+  const state = once(
+    Effect.gen(function* () {
+      if (yield* isFinished) return stateOf({ isFinished: true, isOwned: false, hasFailed: false })
+      const owner = yield* textOf(Layout.lock)
+      // A lock without a name is one whose writer was killed before it wrote the name.
+      const isOwned = owner !== undefined && owner !== "" && (yield* source.isAlive(owner))
+      const hasFailed = !isOwned && isFailure((yield* log(logBytes)).at(-1) ?? "")
+      return stateOf({ isFinished: false, isOwned, hasFailed })
+    }),
+  )
+
+  const kind = once(
+    Effect.gen(function* () {
+      if ((yield* configText) === undefined) return undefined
+      // One key is read without parsing the whole file.
+      const kind = yield* configAt(["kind"])
+      return kindOf(kind === undefined ? yield* config : { kind })
+    }),
+  )
+
+  return {
+    entry,
+    isFinished,
+    state,
+    kind,
+    steps,
+    episodes,
+    validation,
+    bestValidation: once(Effect.map(curve, bestValidation)),
+    curve,
+    metrics,
+    configText,
+    config,
+    configAt,
+    places,
+    log,
+  }
+}
+
+/** The path of a run's file, which the config may have placed at an absolute path. */
+export const pathIn = (run: string, file: string): string => (file.startsWith("/") ? file : `${run}/${file}`)
+
+/** The last whole lines of a file, as many as so many bytes hold. */
+const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<string | undefined> =>
+  Effect.map(source.part(file, -bytes), (part) => {
+    if (part === undefined) return undefined
+    const text = utf8.decode(part)
+    return part.length < bytes ? text : text.slice(text.indexOf("\n") + 1)
+  })
+
+/** Runs an Effect once and keeps its result. Callers within one run come one after another, so this needs no lock. */
+const once = <A>(effect: Effect.Effect<A>): Effect.Effect<A> => {
+  let result: { readonly value: A } | undefined
+  return Effect.suspend(() => {
+    if (result !== undefined) return Effect.succeed(result.value)
+    return Effect.map(effect, (value) => {
+      result = { value }
+      return value
+    })
+  })
+}
+
+const numberAt = (data: unknown, path: ReadonlyArray<string>): number | undefined => {
+  const value = dataAt(data, path)
+  return typeof value === "number" ? value : undefined
+}

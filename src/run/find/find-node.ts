@@ -1,0 +1,47 @@
+import { join, resolve, sep } from "node:path"
+import { Effect } from "effect"
+import { dateOf, fromFlatPath } from "../identifier.ts"
+import type { FileSource } from "../read/FileSource.ts"
+import { entryOf, type RunEntry } from "./RunEntry.ts"
+
+/** The number of folders between a results folder and a run in RLtools' layout, the run's own included. */
+const depth = 4
+
+const isTime = (name: string): boolean => dateOf(name) !== undefined
+
+/**
+ * Finds all runs in a results folder or in a folder inside of one (`results/2026-01-31_12-00-00`), and runs of the flat
+ * layout in folders of their own (`outputs/my_experiment/20260131_120000`). Other folders are passed over.
+ */
+export const findRuns = Effect.fnUntraced(function* (
+  folder: string,
+  { folders }: Pick<FileSource, "folders">,
+): Effect.fn.Return<ReadonlyArray<RunEntry>> {
+  const whole = resolve(folder)
+  const above = whole.split(sep).slice(1 - depth)
+  const time = above.findLastIndex(isTime)
+  const found: Array<RunEntry> = []
+  const visit = Effect.fnUntraced(function* (path: string, full: string, level: number): Effect.fn.Return<void> {
+    const names = yield* folders(path)
+    const nested: Array<string> = []
+    const experiments: Array<string> = []
+    for (const name of names) {
+      const entry = entryOf(join(path, name), `${full}/${name}`)
+      if (entry !== undefined) found.push(entry)
+      else if (level > 0 ? level < depth - 1 : isTime(name)) nested.push(name)
+      else if (level === 0 && !name.startsWith(".")) experiments.push(name)
+    }
+    for (const name of experiments) {
+      const flat = (yield* folders(join(path, name))).filter((below) => fromFlatPath(below) !== undefined)
+      found.push(...flat.flatMap((below) => entryOf(join(path, name, below), `${full}/${name}/${below}`) ?? []))
+    }
+    yield* Effect.forEach(nested, (name) => visit(join(path, name), `${full}/${name}`, level + 1), {
+      concurrency: 16,
+      discard: true,
+    })
+  })
+  const itself = entryOf(folder, whole.replaceAll(sep, "/"))
+  if (itself !== undefined) return [itself]
+  yield* visit(folder, whole.replaceAll(sep, "/"), time < 0 ? 0 : above.length - time)
+  return found
+})

@@ -73,10 +73,10 @@ const filled = (memory: Memory, all: ReadonlyArray<MemoryEntry>): Memory => {
 
 const recall = (memory: Memory, query: string, limit: number | null) => run(memory.recall({ query, limit }))
 
-describe.each(kinds)("a memory of the kind $name", ({ make, entries, most }) => {
+describe.each(kinds)("a memory of type $name", ({ make, entries, most }) => {
   const memories = fc.tuple(bound, entries)
 
-  it("is the same after a snapshot and a restore, also in what it recalls and forgets next", () => {
+  it("is equal after a snapshot and a restore, also in its later recalls", () => {
     fc.assert(
       fc.property(memories, entries, text, limit, ([maxLength, all], later, query, limit) => {
         const memory = filled(make(maxLength), all)
@@ -98,7 +98,7 @@ describe.each(kinds)("a memory of the kind $name", ({ make, entries, most }) => 
     )
   })
 
-  it("never holds more than its bound, and counts what it holds", () => {
+  it("never holds more than its limit, and counts its entries", () => {
     fc.assert(
       fc.property(memories, ([maxLength, all]) => {
         const memory = make(maxLength)
@@ -112,7 +112,7 @@ describe.each(kinds)("a memory of the kind $name", ({ make, entries, most }) => 
     )
   })
 
-  it("recalls at most as many as asked of what it holds, in its order, and all for null", () => {
+  it("recalls at most the limit, in order, and everything for null", () => {
     fc.assert(
       fc.property(memories, text, limit, ([maxLength, all], query, limit) => {
         const memory = filled(make(maxLength), all)
@@ -131,7 +131,7 @@ describe.each(kinds)("a memory of the kind $name", ({ make, entries, most }) => 
     )
   })
 
-  it("can't be changed through a read-only view, nor through a copy", () => {
+  it("cannot be changed through a read-only view or a copy", () => {
     fc.assert(
       fc.property(memories, entries, ([maxLength, all], later) => {
         const memory = filled(make(maxLength), all)
@@ -169,7 +169,7 @@ const leaf: fc.Arbitrary<Parser.Parser> = fc.constantFrom(
 )
 
 describe("parsers", () => {
-  it("read any text, always the same way, and cost nothing but what is wrong", () => {
+  it("handle any text deterministically, with penalties only for failures", () => {
     fc.assert(
       fc.property(leaf, said, (parse, text) => {
         const result = parse(text)
@@ -180,7 +180,7 @@ describe("parsers", () => {
     )
   })
 
-  it("find again what was put into their form, whatever is said before", () => {
+  it("find an action in their format, whatever text precedes it", () => {
     fc.assert(
       fc.property(
         said,
@@ -196,7 +196,7 @@ describe("parsers", () => {
     )
   })
 
-  it("find JSON again among words", () => {
+  it("find JSON within text", () => {
     const words = fc.string().map((text) => text.replace(/[[\]{}"]/g, ""))
     fc.assert(
       fc.property(words, words, fc.record({ k: fc.integer(), s: fc.string() }), (before, after, value) => {
@@ -207,7 +207,7 @@ describe("parsers", () => {
     )
   })
 
-  it("by `orElse` are associative, and never worse than the first", () => {
+  it("are associative under `orElse`, and never worse than the first", () => {
     const { orElse } = Parser
     fc.assert(
       fc.property(leaf, leaf, leaf, said, (a, b, c, text) => {
@@ -218,7 +218,7 @@ describe("parsers", () => {
     )
   })
 
-  it("by `map` keep identity and composition, and by `all` add up what they are worth", () => {
+  it("respect identity and composition under `map`, and add rewards under `all`", () => {
     const { map, all } = Parser
     const upper = (text: string) => text.toUpperCase()
     const twice = (text: string) => text + text

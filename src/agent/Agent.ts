@@ -1,9 +1,9 @@
 /**
- * What acts: it is shown something, asks a language model as often as it needs to, and answers with an action for the
- * env, with calls for somebody else to make, or with why there is no action.
+ * An agent gets an observation, calls a language model as often as it needs to, and answers with an action for the env,
+ * with calls of tools that it cannot run itself, or with the reason why there is no action.
  *
- * An agent has a short-term state, which an episode begins without, and may have a memory, which outlives episodes and
- * is only written in training. The clones of an agent share its model and, if asked, its memory; never its short-term
+ * Its short-term state is reset at the beginning of an episode. It may have a memory, which outlives episodes and is
+ * written in training only. The clones of an agent share its model and, if asked, its memory, but never its short-term
  * state.
  *
  * @example
@@ -21,7 +21,7 @@ import type { AgentError } from "./AgentError.ts"
 import type { Memory } from "./memory/Memory.ts"
 import { ParseResult } from "./Parser.ts"
 
-/** What a tool answered. */
+/** The result of a tool call. */
 export const ToolResult = Schema.Struct({
   toolCallId: Schema.String,
   toolName: Schema.String,
@@ -31,10 +31,10 @@ export const ToolResult = Schema.Struct({
 export type ToolResult = typeof ToolResult.Type
 
 /**
- * One call of the model, as an agent tells of it: it is all that is needed to train on the call.
+ * Records one call of the model by an agent, with everything that is needed to train on it.
  *
- * `target` says who acts upon it: the agent itself (`internal`: its own tools were called, or it was for its memory),
- * somebody outside (`external`: tools that are not its own), or the env (`env`: `parsed` says what was done).
+ * `target` says what acts upon the completion: the agent itself (`internal`: its own tools or its memory), the code that
+ * plays the episode (`external`: other tools), or the env (`env`: `parsed` holds the action).
  */
 export const ModelCall = Schema.Struct({
   purpose: Schema.Literals(["action", "reflection"]),
@@ -43,33 +43,33 @@ export const ModelCall = Schema.Struct({
   loopIndex: Schema.Int,
   /** The whole prompt. */
   messages: Schema.Array(ChatMessage),
-  /** What the model could call; left out where it was nothing. */
+  /** The tools that the model could call; left out if there were none. */
   tools: Schema.optionalKey(Schema.Array(ToolSpec)),
   completion: Completion,
-  /** Of the agent's own tools that were called. */
+  /** The results of the agent's own tools. */
   toolResults: Schema.Array(ToolResult),
   /**
-   * What the agent's parser makes of the completion; it is done, and a failure costs something, only where the target is
-   * the env. Null where tools of others were called, and of reflections.
+   * The result of the agent's parser. It counts (as an action, or a failure with its penalty) only if the target is the
+   * env. Null for reflections, and if external tools were called.
    */
   parsed: Schema.NullOr(ParseResult),
-  /** The completion was cut at its length, and refused for that. */
+  /** Whether the completion was refused because it was cut off at its length. */
   incomplete: Schema.Boolean,
 })
 export type ModelCall = typeof ModelCall.Type
 
-/** What an agent is shown. */
-export type Shown =
+/** What an agent acts upon. */
+export type AgentInput =
   | {
       readonly _tag: "Observation"
       readonly text: string
-      /** What may be called outside, by agents that call tools; as before unless given. */
+      /** The external tools that the agent may call; by default the same as before. */
       readonly tools?: ReadonlyArray<ToolSpec>
     }
-  /** The answers to the calls that its last turn ended with. */
+  /** The results of the external calls that ended its last turn. */
   | { readonly _tag: "ToolResults"; readonly results: ReadonlyArray<ToolResult> }
 
-/** What an agent answers with, and the calls of the model that led there. The last of them is the turn's. */
+/** The answer of an agent, and the calls of the model that led to it; the last call gave the answer. */
 export interface Turn {
   readonly calls: ReadonlyArray<ModelCall>
   readonly outcome:
@@ -78,38 +78,38 @@ export interface Turn {
     | { readonly _tag: "CallTools"; readonly toolCalls: ReadonlyArray<Completion["toolCalls"][number]> }
 }
 
-/** What a step led to, as an agent is told of it. */
-export interface Seen {
+/** The result of an env step, as the agent gets it. */
+export interface StepResult {
   readonly action: string
-  /** Null where there is nothing more to see. */
+  /** The next observation; null if there is none. */
   readonly observation: string | null
-  /** In training alone. */
+  /** The feedback in training; null in evaluation. */
   readonly feedback: Feedback | null
-  /** The episode ends here. */
+  /** Whether the episode ends with this step. */
   readonly done: boolean
 }
 
 export type AgentFailure = AgentError | LmError
 
 export interface Agent {
-  /** `history_agent` … */
+  /** The type in configs, e.g. `history_agent`. */
   readonly type: string
-  /** The model that it asks; null where it asks none. */
+  /** The model that it calls; null if it calls none. */
   readonly model: string | null
   readonly training: boolean
   readonly memory: Memory | null
-  /** A new episode begins: what is short-term is gone, also after an episode that failed. */
+  /** Resets the short-term state for a new episode. */
   readonly reset: Effect.Effect<void>
-  readonly act: (shown: Shown) => Effect.Effect<Turn, AgentFailure>
-  readonly observe: (seen: Seen) => Effect.Effect<void, AgentFailure>
-  /** The episode is over, whichever way; gives the calls that looking back took. */
+  readonly act: (input: AgentInput) => Effect.Effect<Turn, AgentFailure>
+  readonly observe: (result: StepResult) => Effect.Effect<void, AgentFailure>
+  /** Ends the episode, and gives the calls of the model that a reflection took. */
   readonly endEpisode: Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure>
-  readonly cloneForEpisode: (how: CloneOptions) => Effect.Effect<Agent>
+  readonly cloneForEpisode: (options: CloneOptions) => Effect.Effect<Agent>
 }
 
 export interface CloneOptions {
-  /** Without it nothing is written into the memory: a write is a defect. */
+  /** Whether the clone may write into the memory; otherwise a write is a defect. */
   readonly training: boolean
-  /** Else the clone has a copy of its own. */
+  /** Whether the clone shares the memory; otherwise it has its own copy. */
   readonly shareMemory: boolean
 }

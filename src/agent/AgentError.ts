@@ -1,10 +1,10 @@
 import { Schema } from "effect"
 
-/** An agent that can't be made, or can't go on; the message is one line. */
+/** An agent cannot be made or cannot continue; the message is one line. */
 export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
-  /** Its type. */
+  /** The type of the agent. */
   agent: Schema.String,
   message: Schema.String,
-  /** Where the user's own code threw. */
+  /** The stack of the user's own code that threw. */
   userStack: Schema.optionalKey(Schema.String),
 }) {}

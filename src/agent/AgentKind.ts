@@ -1,6 +1,6 @@
 /**
- * A kind of agent: what a config can say of it below `agent`, and how it is made. Kinds of one's own are given beside the
- * built-in ones, by the reference `Agents.Kinds`.
+ * A kind of agent: the Schema of its config below `agent`, and how the agent is made from it. To add a kind, provide a
+ * longer list of kinds by the reference `Agents.Kinds`.
  *
  * @example
  * ```ts
@@ -15,7 +15,7 @@
  *   make: ({ loud }, { settings, memory }) =>
  *     Effect.flatMap(memory, (memory) => Shouting.make({ ...settings, memory, loud })),
  * })
- * const decoded = yield* Agents.decode(said, { source: "train.yaml" }).pipe(
+ * const decoded = yield* Agents.decode(config, { source: "train.yaml" }).pipe(
  *   Effect.provideService(Agents.Kinds, [...Agents.builtIn, shouting]),
  * )
  * ```
@@ -33,14 +33,14 @@ import * as HistoryList from "./memory/HistoryList.ts"
 import type { Memory } from "./memory/Memory.ts"
 import type { DecodedMemory } from "./memory/MemoryKind.ts"
 import * as Memories from "./memory/Memories.ts"
-import { fromConfig, ParserConfig } from "./parsing.ts"
+import { fromConfig, ParserConfig } from "./Parser.ts"
 
 export type { From } from "./internal/prompts.ts"
 
-/** A text, or none. */
+/** The Schema of a prompt, which may be null. */
 export const prompt = withDefault(Schema.NullOr(Schema.String), null)
 
-/** What is said of every agent. */
+/** The settings of all agents. */
 export const fields = <Type extends string>(type: Type) => ({
   /** The kind of the agent. */
   type: Schema.Literal(type),
@@ -63,7 +63,7 @@ export const fields = <Type extends string>(type: Type) => ({
   verbose: withDefault(Schema.Boolean, true),
 })
 
-/** What is said of agents with a memory. */
+/** The settings of agents with a memory. */
 export const memoryFields = {
   /** The memory that keeps experience, by its `_type`; null takes the default memory of the kind of agent. */
   memoryConfig: withDefault(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)), null),
@@ -75,21 +75,22 @@ export const memoryFields = {
 }
 
 const Common = Schema.Struct(fields(""))
-/** What all kinds' configs have in common, as it is read. */
+/** The decoded settings of all agents. */
 type Common = Omit<typeof Common.Type, "type">
 
+/** The parts of an agent that are made from its config in the same way for all kinds. */
 export interface Parts {
-  /** Of the conversation with the model. */
+  /** The settings of the conversation with the model. */
   readonly settings: AgentSettings
-  /** The prompts with what files hold, by their keys. */
+  /** The prompts by their keys, with the texts of files inserted. */
   readonly texts: Readonly<Record<string, string>>
-  /** Null where none is asked for. */
+  /** The memory; null for none. */
   readonly memory: Effect.Effect<Memory | null, AgentError>
 }
 
 export interface DecodedAgent {
   readonly type: string
-  /** With every default and every file's text in it: it needs nothing else, and comes to the same agent. */
+  /** The config with all defaults and the texts of all files. It makes the same agent without these files. */
   readonly config: Plain
   readonly lmConfig: LmConfig
   readonly make: Effect.Effect<Agent, ConfigError | AgentError, Lm>
@@ -99,25 +100,25 @@ export interface AgentKind {
   readonly type: string
   readonly schema: Schema.Codec<unknown, unknown>
   readonly decode: (
-    said: Plain,
+    config: Plain,
     from: From,
   ) => Effect.Effect<DecodedAgent, ConfigError, FileSystem.FileSystem | Path.Path>
 }
 
 export interface KindRules<Config extends Common & { readonly memoryConfig?: unknown }, Encoded> {
   readonly type: string
-  /** It has the `fields`, those for a memory if there is one, and its own. */
+  /** The Schema of the config: the `fields`, the `memoryFields` of kinds with a memory, and the kind's own settings. */
   readonly schema: Schema.Codec<Config, Encoded>
-  /** What `memory_config` is unless given, and how long one is; null: none. Kinds that have none at all leave it out. */
+  /** The default `memory_config`; null for no memory by default. Kinds that never have a memory leave it out. */
   readonly memory?: Plain | null
-  /** Keys of other prompts than the system's, which may name files. */
+  /** The keys of further prompts, besides `systemPrompt`, that may insert files. */
   readonly prompts?: ReadonlyArray<string>
-  /** Of them, those whose whole text may be a file's name. */
+  /** The keys among `prompts` whose whole text may be the name of a file. */
   readonly fileNames?: ReadonlyArray<string>
   readonly make: (config: Config, parts: Parts) => Effect.Effect<Agent, ConfigError | AgentError, Lm>
 }
 
-/** What an agent is told of its model. */
+/** Converts the common settings to those of a conversation. */
 const settingsOf = (config: Common, systemPrompt: string | null): AgentSettings => ({
   model: config.lmConfig.model,
   temperature: config.lmConfig.temperature,
@@ -129,41 +130,41 @@ const settingsOf = (config: Common, systemPrompt: string | null): AgentSettings 
   rejectIncompleteCompletions: config.rejectIncompleteCompletions,
 })
 
-/** A kind over its Schema; the rest of a config means the same for all of them. */
+/** Makes a kind of agent from its Schema and a function. Prompts, parser, model and memory are handled for all kinds. */
 export const make = <Config extends Common & { readonly memoryConfig?: unknown }, Encoded>(
   rules: KindRules<Config, Encoded>,
 ): AgentKind => ({
   type: rules.type,
   schema: rules.schema,
-  decode: Effect.fnUntraced(function* (said: Plain, from: From) {
+  decode: Effect.fnUntraced(function* (plainConfig: Plain, from: From) {
     const { type, schema, memory, prompts = [], fileNames = [] } = rules
-    const config = yield* decode(schema, said, from)
-    const memorySaid = memory === undefined ? null : memoryOf(config.memoryConfig, memory)
-    const remembering: DecodedMemory | null =
-      memorySaid === null
+    const config = yield* decode(schema, plainConfig, from)
+    const memoryConfig = memory === undefined ? null : memoryOf(config.memoryConfig, memory)
+    const decodedMemory: DecodedMemory | null =
+      memoryConfig === null
         ? null
-        : yield* Memories.decode(memorySaid, { ...from, prefix: [...(from.prefix ?? []), "memoryConfig"] })
+        : yield* Memories.decode(memoryConfig, { ...from, prefix: [...(from.prefix ?? []), "memoryConfig"] })
     const encoded: unknown = Schema.encodeSync(schema)(config)
     const plain = isPlain(encoded) ? encoded : {}
     const { texts, config: whole } = yield* inject(plain, ["systemPrompt", ...prompts], fileNames, from)
     const settings = settingsOf(config, texts["systemPrompt"] ?? null)
     return {
       type,
-      config: remembering === null ? whole : { ...whole, memoryConfig: remembering.config },
+      config: decodedMemory === null ? whole : { ...whole, memoryConfig: decodedMemory.config },
       lmConfig: config.lmConfig,
       make: Effect.suspend(() =>
-        rules.make(config, { settings, texts, memory: remembering?.make ?? Effect.succeed(null) }),
+        rules.make(config, { settings, texts, memory: decodedMemory?.make ?? Effect.succeed(null) }),
       ),
     }
   }),
 })
 
-/** What is said, over the agent's own defaults where they are about that kind of memory. */
-const memoryOf = (said: unknown, unlessGiven: Plain | null): Plain | null => {
-  if (!isPlain(said)) return unlessGiven
-  if (unlessGiven === null) return { _type: HistoryList.type, ...said }
-  const { _type: type = unlessGiven["_type"] } = said
-  const { maxLength } = unlessGiven
-  const isOwn = maxLength !== undefined && (type === unlessGiven["_type"] || type === HistoryList.type)
-  return { ...(isOwn ? { maxLength } : {}), ...said, _type: type }
+/** Completes a `memory_config` with the agent's defaults, which apply to its default kind of memory and to lists. */
+const memoryOf = (config: unknown, defaults: Plain | null): Plain | null => {
+  if (!isPlain(config)) return defaults
+  if (defaults === null) return { _type: HistoryList.type, ...config }
+  const { _type: type = defaults["_type"] } = config
+  const { maxLength } = defaults
+  const applies = maxLength !== undefined && (type === defaults["_type"] || type === HistoryList.type)
+  return { ...(applies ? { maxLength } : {}), ...config, _type: type }
 }

@@ -1,10 +1,10 @@
 /**
- * Agents from what a config says of them.
+ * Makes agents from their configs.
  *
  * @example
  * ```ts
- * const said = { type: "reflexion_agent", lm_config: { model: "gpt-4.1-mini" }, system_prompt: "{file:prompts/qa.md}" }
- * const { make, lmConfig } = yield* Agents.decode(said, { source: "train.yaml", baseDir: "experiments" })
+ * const config = { type: "reflexion_agent", lm_config: { model: "gpt-4.1-mini" }, system_prompt: "{file:prompts/qa.md}" }
+ * const { make, lmConfig } = yield* Agents.decode(config, { source: "train.yaml", baseDir: "experiments" })
  * const agent = yield* Effect.provideService(make, Lm, yield* Lms.open(lmConfig, {}))
  * ```
  */
@@ -47,7 +47,7 @@ const reflexion = Schema.Struct({
   reflectionFewShotExamples: prompt,
 })
 
-/** Of agents that ask more than once before they act. */
+/** The settings of agents that may call the model several times for one action. */
 const loopFields = {
   ...memoryFields,
   /** The number of times that the model may be asked for one action. */
@@ -63,7 +63,7 @@ const tool = Schema.Struct({
 
 const react = Schema.Struct({ ...fields(ReActAgent.type), ...loopFields })
 
-/** The kinds that are known without doing anything; the first is meant where none is named. */
+/** The built-in kinds; the first is the default. */
 export const builtIn: ReadonlyArray<AgentKind> = [
   make({
     type: HistoryAgent.type,
@@ -112,22 +112,22 @@ export const builtIn: ReadonlyArray<AgentKind> = [
     memory: null,
     make: ({ historyK, maxCalls, parser }, { settings, memory }) =>
       Effect.flatMap(memory, (memory) => {
-        const { parser: given, ...rest } = settings
-        // `finish[…]` is read where nothing else is asked for.
-        const reading = parser === "whole" || given === undefined ? {} : { parser: given }
-        return ReActAgent.make({ ...rest, ...reading, memory, historyK, maxCalls })
+        const { parser: decoded, ...rest } = settings
+        // The agent's default parser also reads `finish[…]`, so leave it in place unless the config sets another one.
+        const own = parser === "whole" || decoded === undefined ? {} : { parser: decoded }
+        return ReActAgent.make({ ...rest, ...own, memory, historyK, maxCalls })
       }),
   }),
 ]
 
-/** The kinds that configs can name; provide a longer list to add one's own. */
+/** The kinds that configs can name. Provide a longer list to add a kind. */
 export const Kinds = Context.Reference<ReadonlyArray<AgentKind>>("effect-rl/agent/AgentKinds", {
   defaultValue: () => builtIn,
 })
 
 const withMemory = { memoryConfig: withDefault(Schema.NullOr(MemoryConfig), null) }
 
-/** What a config can say below `agent`, with the built-in kinds: for schemas of whole files. */
+/** The Schema of the config below `agent` with the built-in kinds, for the schemas of whole files. */
 export const AgentConfig = Schema.Union([
   Schema.Struct({ ...history.fields, ...withMemory }),
   memoryless,
@@ -142,7 +142,7 @@ const said = (config: unknown, from: From): Effect.Effect<Plain, ConfigError> =>
   return Effect.fail(ConfigError.at(from, "", `expected an agent, found ${display(config)}`))
 }
 
-/** What a config comes to, in either spelling of its keys: strictly read, with every default and every file in it. */
+/** Decodes a config strictly, with keys in snake_case or camelCase, and completes it with defaults and files. */
 export const decode = (
   config: unknown,
   from: From = { source: "agent" },

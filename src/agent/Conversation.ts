@@ -1,7 +1,6 @@
 /**
- * What is said between an agent and its model, in order, and only ever added to: each request holds the one before it,
- * with what was answered. All language-model agents talk through it; they differ in what they say, and in when they
- * begin anew.
+ * The conversation between an agent and its model. Messages are only appended, so each request begins with the one
+ * before it and its answer. All agents that call a model use it; they differ in their messages, and in when they reset it.
  */
 import { Effect, Schema } from "effect"
 import { display } from "../config/Config.ts"
@@ -14,28 +13,27 @@ import { AgentError } from "./AgentError.ts"
 import { defaultPenalty, type Parser, ParseResult, whole } from "./Parser.ts"
 import { failed, type Tool } from "./Tool.ts"
 
-/** What every agent that asks a model is told. */
+/** The settings of an agent that calls a model. */
 export interface AgentSettings extends Partial<
   Pick<LmRequest, "temperature" | "topP" | "maxOutputTokens" | "stop" | "seed" | "traceTokens">
 > {
   readonly model: string
-  /** Null: none. */
   readonly systemPrompt?: string | null
-  /** How an action is found in what the model says; all of the text, unless given. */
+  /** Finds the action in an answer; by default it is the whole answer. */
   readonly parser?: Parser
-  /** What was cut at its length isn't acted upon; true unless given. */
+  /** Whether an answer that was cut off at its length is refused; true by default. */
   readonly rejectIncompleteCompletions?: boolean
 }
 
-/** How calls of tools are told apart from all else that is said, and how their results are given. */
-export interface ToolForm {
-  /** False: the model isn't told of any tools with the request, but by words. */
+/** The format in which the model calls tools and gets their results. */
+export interface ToolFormat {
+  /** Whether requests describe the tools in the provider's own format; otherwise prompts describe them. */
   readonly native: boolean
-  /** `external` are the tools that others than the agent answer. */
+  /** Finds the calls in a completion. The agent does not run the `external` tools itself. */
   readonly callsIn: (completion: Completion, external: ReadonlyArray<ToolSpec>) => ReadonlyArray<ToolCall>
-  /** The words by which the model is told of the tools of others, before what it is shown; none unless given. */
+  /** Describes new external tools to the model, in a text before the observation. */
   readonly introduce?: (external: ReadonlyArray<ToolSpec>) => string
-  readonly tell: (results: ReadonlyArray<ToolResult>) => ReadonlyArray<ChatMessage>
+  readonly resultMessages: (results: ReadonlyArray<ToolResult>) => ReadonlyArray<ChatMessage>
 }
 
 export interface ConversationOptions {
@@ -43,28 +41,28 @@ export interface ConversationOptions {
   readonly agent: string
   readonly settings: AgentSettings
   readonly lm: LmService
-  /** Run by the agent; the model goes on with their results. */
+  /** The tools that the agent runs itself. The model continues with their results. */
   readonly tools?: ReadonlyArray<Tool>
-  /** How often a model is asked for one observation; 1 unless given. */
+  /** The number of calls of the model for one observation, 1 by default. */
   readonly maxCalls?: number
-  /** In the last call of those, ask for an answer without tools. They stay in the prompt, which only grows. */
+  /** Whether the last of these calls forbids tools. They stay in the prompt, so that prompts only grow. */
   readonly shotClock?: boolean
-  /** As servers have it, unless given. */
-  readonly form?: ToolForm
+  /** The format of tool calls; by default the provider's own. */
+  readonly format?: ToolFormat
 }
 
 export interface Conversation {
-  /** Nothing has been said. */
+  /** Says whether the conversation has no messages yet, except the system prompt. */
   readonly isNew: () => boolean
-  /** Forgets all. */
+  /** Removes all messages except the system prompt. */
   readonly reset: () => void
-  /** Something to see, and what may be called outside. A failure leaves the conversation as it was. */
+  /** Sends a text, and sets the external tools. A failure leaves the conversation unchanged. */
   readonly say: (text: string, externalTools?: ReadonlyArray<ToolSpec>) => Effect.Effect<Turn, AgentFailure>
-  /** The results of the calls that the last turn ended with. */
+  /** Sends the results of the external calls that ended the last turn. */
   readonly answer: (results: ReadonlyArray<ToolResult>) => Effect.Effect<Turn, AgentFailure>
 }
 
-/** The request of an agent, without what it says. */
+/** Makes the request of an agent, without messages. */
 export const requestOf = ({
   model,
   temperature = null,
@@ -84,11 +82,11 @@ export const requestOf = ({
   traceTokens,
 })
 
-/** The messages that a conversation begins with. */
+/** Gives the first messages of a conversation: the system prompt, if there is one. */
 export const systemMessages = (prompt: string | null | undefined): ReadonlyArray<ChatMessage> =>
   prompt === null || prompt === undefined || prompt === "" ? [] : [{ role: "system", content: prompt }]
 
-export const incompleteFeedback =
+const incompleteFeedback =
   "Your answer was longer than it may be and was cut off, so it was not acted upon. Answer more briefly."
 
 export const isIncomplete = ({ finishReason }: Completion, settings: AgentSettings): boolean =>
@@ -104,44 +102,44 @@ const asToolMessage = ({ toolCallId, toolName, content, isError }: ToolResult): 
   ...(isError ? { isError } : {}),
 })
 
-/** Calls are part of the completion, and results are messages of their own. */
-export const nativeTools: ToolForm = {
+/** The provider's own format: calls are part of the completion, and each result is a message. */
+export const nativeTools: ToolFormat = {
   native: true,
   callsIn: ({ toolCalls }) => toolCalls,
-  tell: (results) => results.map(asToolMessage),
+  resultMessages: (results) => results.map(asToolMessage),
 }
 
 const isParseResult = Schema.is(ParseResult)
 
-/** How a turn ends with a completion that is for the env. */
+/** Converts a parsed completion to the outcome of its turn. */
 const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
   parsed._tag === "Parsed"
     ? { _tag: "Act", action: parsed.action, reward: parsed.reward }
     : { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward }
 
 export const make = (options: ConversationOptions): Conversation => {
-  const { agent, settings, lm, tools = [], maxCalls = 1, shotClock = false, form = nativeTools } = options
+  const { agent, settings, lm, tools = [], maxCalls = 1, shotClock = false, format = nativeTools } = options
   const { parser = whole } = settings
   const base = requestOf(settings)
   const system = systemMessages(settings.systemPrompt)
   const own = new Map(tools.map((tool) => [tool.spec.name, tool]))
-  const ownSpecs = form.native ? tools.map(({ spec }) => spec) : []
+  const ownSpecs = format.native ? tools.map(({ spec }) => spec) : []
 
   let messages: Array<ChatMessage> = [...system]
-  /** Tools that others answer. */
+  /** The tools that the agent does not run itself. */
   let external: ReadonlyArray<ToolSpec> = []
-  /** Calls that somebody outside owes an answer to. */
-  let owed: ReadonlyArray<ToolCall> = []
-  /** How often the model was asked since it was last shown something. */
-  let asked = 0
+  /** The external calls that still have no result. */
+  let open: ReadonlyArray<ToolCall> = []
+  /** The number of calls of the model since the last observation. */
+  let callCount = 0
 
   const isExternal = ({ name }: ToolCall): boolean => external.some((spec) => spec.name === name)
 
   const run = (call: ToolCall): Effect.Effect<ToolResult> => {
     const tool = own.get(call.name)
     if (tool !== undefined) return tool.call(call)
-    const known = [...new Set([...own.keys(), ...external.map(({ name }) => name)])].join(", ")
-    return Effect.succeed(failed(call, `There is no tool "${call.name}"${known === "" ? "" : `; there are ${known}`}.`))
+    const names = [...new Set([...own.keys(), ...external.map(({ name }) => name)])].join(", ")
+    return Effect.succeed(failed(call, `There is no tool "${call.name}"${names === "" ? "" : `; there are ${names}`}.`))
   }
 
   const read = (text: string): Effect.Effect<ParseResult, AgentError> =>
@@ -150,22 +148,22 @@ export const make = (options: ConversationOptions): Conversation => {
       catch: (error) =>
         new AgentError({
           agent,
-          message: `${agent}: the parser threw: ${messageOf(error)}; expected an action, or a refusal with feedback`,
+          message: `${agent}: the parser threw: ${messageOf(error)}; expected an action, or a failure with feedback`,
           ...(error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}),
         }),
     }).pipe(
       Effect.filterOrFail(isParseResult, (result) => {
-        const message = `${agent}: the parser gave ${display(result)}; expected an action, or a refusal with feedback`
+        const message = `${agent}: the parser gave ${display(result)}; expected an action, or a failure with feedback`
         return new AgentError({ agent, message })
       }),
     )
 
   const turn = Effect.gen(function* () {
     const calls: Array<ModelCall> = []
-    const specs = form.native ? [...ownSpecs, ...external] : []
+    const specs = format.native ? [...ownSpecs, ...external] : []
     while (true) {
-      const isLast = asked + 1 >= maxCalls
-      const loopIndex = asked
+      const isLast = callCount + 1 >= maxCalls
+      const loopIndex = callCount
       const prompt = messages.slice()
       const completion = yield* lm.complete({
         ...base,
@@ -173,38 +171,38 @@ export const make = (options: ConversationOptions): Conversation => {
         tools: specs,
         toolChoice: isLast && shotClock && specs.length > 0 ? "none" : "auto",
       })
-      // Our servers fail by it; others, and caches of earlier answers, may not.
+      // Our own providers fail then, but other services and caches of earlier answers may not.
       if (completion.finishReason === "content_filter") return yield* withheld(settings.model)
-      asked++
+      callCount++
       messages.push(asMessage(completion))
       const incomplete = isIncomplete(completion, settings)
       if (completion.finishReason === "length") {
         const limit = base.maxOutputTokens === null ? "" : ` (max_output_tokens: ${base.maxOutputTokens})`
-        const so = incomplete ? ", so it isn't acted upon" : ""
-        yield* Effect.logWarning(`${settings.model}: an answer was cut off at its length${limit}${so}`)
+        const consequence = incomplete ? ", so the agent does not act upon it" : ""
+        yield* Effect.logWarning(`${settings.model}: an answer was cut off at its length${limit}${consequence}`)
       }
-      const called = (
-        about: Pick<ModelCall, "target" | "parsed" | "toolResults">,
-        tell: ToolForm["tell"] = form.tell,
+      const record = (
+        result: Pick<ModelCall, "target" | "parsed" | "toolResults">,
+        resultMessages: ToolFormat["resultMessages"] = format.resultMessages,
       ): void => {
-        const told = specs.length === 0 ? {} : { tools: specs }
-        calls.push({ purpose: "action", loopIndex, messages: prompt, ...told, completion, incomplete, ...about })
-        messages.push(...tell(about.toolResults))
+        const described = specs.length === 0 ? {} : { tools: specs }
+        calls.push({ purpose: "action", loopIndex, messages: prompt, ...described, completion, incomplete, ...result })
+        messages.push(...resultMessages(result.toolResults))
       }
 
-      const refuse = (feedback: string, why: string): Turn => {
+      const refuse = (feedback: string, callResult: string): Turn => {
         const parsed = refusal(feedback)
-        // Every call has its answer in the conversation, else no server takes it.
-        const toolResults = completion.toolCalls.map((call) => failed(call, why))
-        called({ target: "env", parsed, toolResults }, nativeTools.tell)
+        // Servers refuse a conversation in which a call has no result.
+        const toolResults = completion.toolCalls.map((call) => failed(call, callResult))
+        record({ target: "env", parsed, toolResults }, nativeTools.resultMessages)
         return { calls, outcome: outcomeOf(parsed) }
       }
       if (incomplete) return refuse(incompleteFeedback, "Not run: the answer was cut off.")
 
-      const toolCalls = form.callsIn(completion, external)
+      const toolCalls = format.callsIn(completion, external)
       if (toolCalls.length === 0) {
         const parsed = yield* read(completion.content)
-        called({ target: "env", parsed, toolResults: [] })
+        record({ target: "env", parsed, toolResults: [] })
         return { calls, outcome: outcomeOf(parsed) }
       }
       if (isLast) {
@@ -219,23 +217,24 @@ export const make = (options: ConversationOptions): Conversation => {
         run,
       )
       const isInternal = outside.length === 0
-      // The text beside a call is for nobody, so a parser that can't read it is no failure.
+      // The text next to a call is not acted upon, so a parser that cannot read it is no failure.
       const parsed = isInternal ? yield* Effect.orElseSucceed(read(completion.content), () => null) : null
-      called({ target: isInternal ? "internal" : "external", parsed, toolResults })
+      record({ target: isInternal ? "internal" : "external", parsed, toolResults })
       if (!isInternal) {
-        owed = outside
+        open = outside
         return { calls, outcome: { _tag: "CallTools", toolCalls: outside } } satisfies Turn
       }
     }
   })
 
-  const undoable = (change: () => void): Effect.Effect<Turn, AgentFailure> => {
-    const before = { length: messages.length, owed, asked, external }
+  /** Applies a change and takes a turn; if the turn fails, the change is undone. */
+  const turnAfter = (change: () => void): Effect.Effect<Turn, AgentFailure> => {
+    const before = { length: messages.length, open, callCount, external }
     change()
     return Effect.onError(turn, () =>
       Effect.sync(() => {
         messages.length = before.length
-        ;({ owed, asked, external } = before)
+        ;({ open, callCount, external } = before)
       }),
     )
   }
@@ -245,34 +244,34 @@ export const make = (options: ConversationOptions): Conversation => {
     reset: () => {
       messages = [...system]
       external = []
-      owed = []
-      asked = 0
+      open = []
+      callCount = 0
     },
     say: (text, externalTools) =>
       Effect.suspend(() => {
-        if (owed.length > 0) {
-          const names = owed.map(({ id, name }) => `${name} (${id})`).join(", ")
-          const message = `${agent} was shown an observation, but still waits for the results of its calls: ${names}`
+        if (open.length > 0) {
+          const names = open.map(({ id, name }) => `${name} (${id})`).join(", ")
+          const message = `${agent}: expected the results of its calls ${names}, found an observation`
           return Effect.fail(new AgentError({ agent, message }))
         }
-        return undoable(() => {
-          asked = 0
-          const known = new Set(external.map((spec) => JSON.stringify(spec)))
+        return turnAfter(() => {
+          callCount = 0
+          const before = new Set(external.map((spec) => JSON.stringify(spec)))
           if (externalTools !== undefined) external = externalTools.filter(({ name }) => !own.has(name))
-          const unknown = external.filter((spec) => !known.has(JSON.stringify(spec)))
-          const introduced = unknown.length === 0 ? undefined : form.introduce?.(unknown)
-          messages.push({ role: "user", content: introduced === undefined ? text : `${introduced}\n\n${text}` })
+          const added = external.filter((spec) => !before.has(JSON.stringify(spec)))
+          const introduction = added.length === 0 ? undefined : format.introduce?.(added)
+          messages.push({ role: "user", content: introduction === undefined ? text : `${introduction}\n\n${text}` })
         })
       }),
     answer: (results) =>
       Effect.suspend(() => {
-        const expected = owed.map(({ id }) => id)
-        const given = results.map(({ toolCallId }) => toolCallId)
-        if (expected.length === 0 || expected.toSorted().join("\n") !== given.toSorted().join("\n")) {
-          const message = `${agent} waits for the results of [${expected.join(", ")}], found those of [${given.join(", ")}]`
+        const expected = open.map(({ id }) => id)
+        const found = results.map(({ toolCallId }) => toolCallId)
+        if (expected.length === 0 || expected.toSorted().join("\n") !== found.toSorted().join("\n")) {
+          const message = `${agent}: expected the results of the calls [${expected.join(", ")}], found those of [${found.join(", ")}]`
           return Effect.fail(new AgentError({ agent, message }))
         }
-        // In the order in which they were asked for, whatever order they came in.
+        // Sort the results in the order of the calls.
         const left = [...results]
         const inOrder = expected.flatMap((id) =>
           left.splice(
@@ -280,9 +279,9 @@ export const make = (options: ConversationOptions): Conversation => {
             1,
           ),
         )
-        return undoable(() => {
-          messages.push(...form.tell(inOrder))
-          owed = []
+        return turnAfter(() => {
+          messages.push(...format.resultMessages(inOrder))
+          open = []
         })
       }),
   }

@@ -1,25 +1,25 @@
 import { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
-import { Lm, type LmService } from "../lm/Lm.ts"
+import { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
-import * as Conversation from "./Conversation.ts"
-import { checkCount, memoryFor, withoutTools } from "./internal/agents.ts"
-import { make as recollection, promptOf } from "./internal/Recollection.ts"
+import type { AgentSettings } from "./Conversation.ts"
+import { checkCount } from "./internal/agents.ts"
+import { recallingAgent, type RecallingAgentOptions } from "./internal/recallingAgent.ts"
 import * as HistoryList from "./memory/HistoryList.ts"
 import type { Memory } from "./memory/Memory.ts"
 
-export interface HistoryAgentConfig extends Conversation.AgentSettings {
-  /** Where experience is kept, and how it is found again; the last 100 entries unless given. */
+export interface HistoryAgentConfig extends AgentSettings {
+  /** The memory; by default the last 100 entries. */
   readonly memory?: Memory | null
-  /** How many entries a prompt holds; null: all, 0: none. */
+  /** The number of entries in a prompt; null: all, 0: none. */
   readonly historyK?: number | null
 }
 
 export const type = "history_agent"
 
 /**
- * The agent that learns from what it was told: before each observation its prompt holds what it saw, did and was told
- * before, in this episode and in those before it.
+ * Makes the agent that learns from feedback in its prompt: before each observation the prompt holds the earlier
+ * observations, actions and feedback, of this episode and of those before it.
  *
  * @example
  * ```ts
@@ -33,38 +33,15 @@ export const type = "history_agent"
  */
 export const make = (config: HistoryAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
   Effect.gen(function* () {
-    yield* checkCount(type, "history_k", config.historyK)
-    return build(config, yield* Lm, config.memory ?? HistoryList.make(), true)
+    const { historyK = null } = config
+    yield* checkCount(type, "history_k", historyK)
+    const options = {
+      type,
+      lm: yield* Lm,
+      settings: config,
+      contentOf: ({ message }) => message,
+      recall: ({ recollection }, observation) => recollection.history(observation, historyK),
+      endEpisode: ({ recollection }) => Effect.as(recollection.end, []),
+    } satisfies RecallingAgentOptions
+    return recallingAgent(options, config.memory ?? HistoryList.make(), true)
   })
-
-const build = (config: HistoryAgentConfig, lm: LmService, memory: Memory, training: boolean): Agent => {
-  const { historyK = null } = config
-  const own = training ? memory : memory.readOnly
-  const conversation = Conversation.make({ agent: type, settings: config, lm })
-  const experience = recollection(own, training, ({ message }) => message)
-  return {
-    type,
-    model: config.model,
-    training,
-    memory: own,
-    reset: Effect.sync(() => {
-      conversation.reset()
-      experience.reset()
-    }),
-    act: (shown) =>
-      withoutTools(type, shown, (text) => {
-        if (!conversation.isNew()) return conversation.say(text)
-        experience.shown(text)
-        return Effect.flatMap(experience.history(text, historyK), (history) =>
-          conversation.say(promptOf(history, text)),
-        )
-      }),
-    observe: (seen) =>
-      Effect.suspend(() => {
-        conversation.reset()
-        return experience.stepped(seen)
-      }),
-    endEpisode: Effect.as(experience.ended, []),
-    cloneForEpisode: (how) => Effect.map(memoryFor(memory, how), (memory) => build(config, lm, memory, how.training)),
-  }
-}

@@ -9,7 +9,7 @@ export type MemorylessAgentConfig = Conversation.AgentSettings
 export const type = "memoryless_agent"
 
 /**
- * The agent that remembers nothing: every observation is a conversation of its own, which begins with `Q: …`.
+ * Makes the agent without a memory: every observation begins a new conversation with the message `Q: …`.
  *
  * @example
  * ```ts
@@ -27,7 +27,7 @@ const build = (config: MemorylessAgentConfig, lm: LmService, training: boolean):
     training,
     memory: null,
     reset: Effect.sync(conversation.reset),
-    act: (shown) => withoutTools(type, shown, (text) => conversation.say(conversation.isNew() ? `Q: ${text}` : text)),
+    act: (input) => withoutTools(type, input, (text) => conversation.say(conversation.isNew() ? `Q: ${text}` : text)),
     observe: () => Effect.sync(conversation.reset),
     endEpisode: Effect.succeed([]),
     cloneForEpisode: ({ training }) => Effect.sync(() => build(config, lm, training)),

@@ -1,6 +1,6 @@
 /**
- * From what a model said to what is done: a parser takes an action out of a completion, or says what to tell the model
- * instead. A failed parse never reaches the env.
+ * A parser finds the action in a model's answer, or gives feedback for the model if there is none. A failed parse never
+ * reaches the env.
  *
  * @example
  * ```ts
@@ -18,51 +18,51 @@ import { boxed as lastBox } from "../task/answers/text.ts"
 export const ParseResult = Schema.Union([
   Schema.TaggedStruct("Parsed", {
     action: Schema.String,
-    /** For keeping to the form; it is added to the env's. */
+    /** The reward for a well-formed answer; it is added to the env's. */
     reward: Schema.Finite,
   }),
   Schema.TaggedStruct("Failed", {
-    /** What the model sees in the place of an observation. */
+    /** The text that the model gets instead of an observation. */
     feedback: Schema.String,
-    /** Zero or less. */
+    /** The penalty, as a number of at most 0. */
     reward: Schema.Finite,
   }),
 ])
 export type ParseResult = typeof ParseResult.Type
 
-/** It says the same of the same text, always. */
+/** Must be a pure function of the text. */
 export type Parser = (text: string) => ParseResult
 
-/** What a failed parse costs, unless something else is said. */
+/** The default penalty of a failed parse. */
 export const defaultPenalty = -0.1
 
 export interface ParserOptions {
-  /** What a text of the right form is worth by that alone; 0 unless given. */
+  /** The reward for a well-formed answer, 0 by default. */
   readonly reward?: number
-  /** What another one costs, as a number of zero or less; `defaultPenalty` unless given. */
+  /** The penalty for any other answer, as a number of at most 0; by default `defaultPenalty`. */
   readonly penalty?: number
-  /** What the model is told then; each parser has words of its own. */
+  /** The text that the model gets after a failed parse; every parser has a default. */
   readonly feedback?: string
 }
 
-/** The result of a text that could be read. */
+/** The result for an answer with an action. */
 export const parsed = (action: string, reward = 0): ParseResult => ({ _tag: "Parsed", action, reward })
 
-/** The result of one that could not, and what the model is told. */
+/** The result for an answer without an action, with the feedback for the model. */
 export const refused = (feedback: string, reward = defaultPenalty): ParseResult => ({
   _tag: "Failed",
   feedback,
   reward,
 })
 
-const fails = ({ penalty = defaultPenalty, feedback }: ParserOptions, why: string): ParseResult =>
-  refused(feedback ?? why, penalty)
+const fails = ({ penalty = defaultPenalty, feedback }: ParserOptions, defaultFeedback: string): ParseResult =>
+  refused(feedback ?? defaultFeedback, penalty)
 
-/** All of the text, without the space around it. */
+/** Takes the whole text as the action, without the whitespace around it. */
 export const whole: Parser = (text) => parsed(text.trim())
 
 /**
- * What stands in the last `<tag>…</tag>`.
+ * Finds the action in the last `<tag>…</tag>`.
  *
  * @example
  * ```ts
@@ -74,7 +74,7 @@ export const tagged = (tag: string, options: ParserOptions = {}): Parser => {
   const close = `</${tag}>`
   return (text) => {
     const last = text.lastIndexOf(close)
-    // What was named while thinking is no answer: only the last pair counts, and not what is closed once more.
+    // Only the last pair counts, since earlier ones may be part of the model's thoughts.
     const start = last < 0 ? -1 : text.lastIndexOf(open, last - open.length)
     const action = start < 0 ? "" : text.slice(start + open.length, text.indexOf(close, start)).trim()
     return action === "" ? fails(options, `Answer with ${open}…${close}.`) : parsed(action, options.reward)
@@ -82,7 +82,7 @@ export const tagged = (tag: string, options: ParserOptions = {}): Parser => {
 }
 
 /**
- * What stands in the last `\boxed{…}`.
+ * Finds the action in the last `\boxed{…}`.
  *
  * @example
  * ```ts
@@ -97,12 +97,12 @@ export const boxed =
   }
 
 export interface JsonOptions<A> extends ParserOptions {
-  /** From the value to the action; JSON of what it was decoded from unless given. */
+  /** Converts the value to the action; by default the action is the JSON that it was decoded from. */
   readonly action?: (value: A) => string
 }
 
 /**
- * JSON of a form, by itself, in a fenced block, or among words.
+ * Finds JSON of a Schema in an answer: by itself, in a fenced block, or within other text.
  *
  * @example
  * ```ts
@@ -119,7 +119,7 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
   const decode = Schema.decodeUnknownResult(schema)
   return (text) => {
     let wrong: string | undefined
-    // The last one of that form is what the model came to.
+    // The last JSON that fits the Schema is the model's final answer.
     for (const candidate of jsonIn(text).toReversed()) {
       const decoded = decode(candidate.value)
       if (Result.isSuccess(decoded)) {
@@ -130,17 +130,17 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
     }
     return fails(
       options,
-      wrong === undefined ? "Answer with JSON; there was none in your answer." : `Your JSON won't do: ${wrong}.`,
+      wrong === undefined ? "Answer with JSON; there was none in your answer." : `Your JSON is invalid: ${wrong}.`,
     )
   }
 }
 
-/** One thing of JSON in a text. */
-interface Found {
+/** A value of JSON within a text. */
+interface JsonValue {
   readonly value: unknown
 }
 
-const read = (text: string): ReadonlyArray<Found> => {
+const read = (text: string): ReadonlyArray<JsonValue> => {
   try {
     return [{ value: JSON.parse(text) }]
   } catch {
@@ -148,12 +148,12 @@ const read = (text: string): ReadonlyArray<Found> => {
   }
 }
 
-/** All of a text, or the objects and arrays in it, in their order. */
-const jsonIn = (text: string): ReadonlyArray<Found> => {
+/** Gives the text's own JSON value, or else the objects and arrays within it, in order. */
+const jsonIn = (text: string): ReadonlyArray<JsonValue> => {
   const all = read(text)
   if (all.length > 0) return all
-  const found: Array<Found> = []
-  // Thousands of open brackets would else take for ever.
+  const values: Array<JsonValue> = []
+  // The search takes quadratic time for unclosed brackets, so it gives up after this many.
   let left = 200
   for (let at = 0; at < text.length && left > 0; at++) {
     if (text[at] !== "{" && text[at] !== "[") continue
@@ -164,13 +164,13 @@ const jsonIn = (text: string): ReadonlyArray<Found> => {
     }
     const value = read(text.slice(at, end + 1))
     if (value.length === 0) continue
-    found.push(...value)
+    values.push(...value)
     at = end
   }
-  return found
+  return values
 }
 
-/** Where the bracket at `from` is closed, strings apart. */
+/** Finds where the bracket at `from` is closed, and skips brackets within strings. */
 const closing = (text: string, from: number): number | undefined => {
   let depth = 0
   let quoted = false
@@ -187,8 +187,8 @@ const closing = (text: string, from: number): number | undefined => {
 }
 
 /**
- * The first of these that can read the text. Where none can, the model is told of all forms, and it costs what the
- * dearest of them costs.
+ * Tries parsers in order, and takes the first that finds an action. If none does, the feedback describes all of them,
+ * and the penalty is the largest one.
  */
 export const orElse =
   (first: Parser, ...others: ReadonlyArray<Parser>): Parser =>
@@ -205,7 +205,7 @@ export const orElse =
     return failed ?? refused("There is no form to answer in.")
   }
 
-/** The action as something else; a `ParseResult` in its place may refuse it, or be worth something. */
+/** Changes the action of a parser; the function may also give a `ParseResult`, to refuse the action or reward it. */
 export const map =
   (parser: Parser, change: (action: string) => string | ParseResult): Parser =>
   (text) => {
@@ -217,8 +217,8 @@ export const map =
   }
 
 /**
- * Several things that must all be there, as one action. Rewards add up; what is missing is told of all at once, and
- * costs what each of it costs.
+ * Requires the actions of several parsers, and combines them into one. Rewards add up, and so do the feedback and the
+ * penalties of those that fail.
  *
  * @example
  * ```ts
@@ -254,3 +254,38 @@ export const all =
       Object.keys(parsers).every((name) => name in some)
     return isWhole(made) ? parsed(action(made), reward) : refused(feedback.join(" "), penalty)
   }
+
+const One = Schema.Union([
+  Schema.Literals(["whole", "boxed"]),
+  Schema.Struct({ tag: Schema.NonEmptyString }),
+  Schema.Struct({ json: Schema.NonEmptyString }),
+])
+
+/** The config of a parser: `whole`, `boxed`, `{ tag: move }`, `{ json: answer }`, or a list of these to try in order. */
+export const ParserConfig = Schema.Union([One, Schema.NonEmptyArray(One)])
+export type ParserConfig = typeof ParserConfig.Type
+
+const one = (config: typeof One.Type): Parser => {
+  if (config === "whole") return whole
+  if (config === "boxed") return boxed()
+  if ("tag" in config) return tagged(config.tag)
+  const key = config.json
+  const Value = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean])
+  return json(Schema.Struct({ [key]: Value }), { action: (value) => String(value[key]) })
+}
+
+const isList = (config: ParserConfig): config is Extract<ParserConfig, ReadonlyArray<unknown>> => Array.isArray(config)
+
+/**
+ * Makes the parser of a config.
+ *
+ * @example
+ * ```ts
+ * fromConfig([{ tag: "answer" }, "boxed"])("so \\boxed{7}") // { _tag: "Parsed", action: "7", reward: 0 }
+ * ```
+ */
+export const fromConfig = (config: ParserConfig): Parser => {
+  if (!isList(config)) return one(config)
+  const [first, ...others] = config
+  return orElse(one(first), ...others.map(one))
+}

@@ -4,24 +4,24 @@ import { isPlain } from "../config/Config.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
-import { type AgentSettings, type ToolForm, nativeTools } from "./Conversation.ts"
+import { type AgentSettings, type ToolFormat, nativeTools } from "./Conversation.ts"
 import { checkCount, checkNames } from "./internal/agents.ts"
-import { talking } from "./internal/talking.ts"
+import { conversationAgent } from "./internal/conversationAgent.ts"
 import * as KeyValueMemory from "./memory/KeyValueMemory.ts"
 import type { Memory } from "./memory/Memory.ts"
 import { map, type Parser, parsed, type ParserOptions, refused } from "./Parser.ts"
 import type { Tool } from "./Tool.ts"
 
 export interface ReActAgentConfig extends Omit<AgentSettings, "parser"> {
-  /** Called by an action line: `Action: add[{"a": 1, "b": 2}]`. */
+  /** The tools that the agent runs itself; an action line calls them: `Action: add[{"a": 1, "b": 2}]`. */
   readonly tools?: ReadonlyArray<Tool>
-  /** How often the model is asked for one action; 8 unless given. */
+  /** The number of calls of the model for one action, 8 by default. */
   readonly maxCalls?: number
-  /** Reads what stands after `Action:`; all of it, or what is within `finish[…]`, unless given. */
+  /** Parses the text after `Action:`; by default the action is that text, or the content of `finish[…]`. */
   readonly parser?: Parser
-  /** Of earlier episodes; none unless given. */
+  /** The memory of earlier episodes; none by default. */
   readonly memory?: Memory | null
-  /** How many of its entries the first prompt of an episode holds; null: all, 0: none. */
+  /** The number of memory entries in the first prompt of an episode; null: all, 0: none. */
   readonly historyK?: number | null
 }
 
@@ -29,17 +29,17 @@ export const type = "react_agent"
 
 const label = /^[ \t]*(Thought|Action|Observation)[ \t]*\d*[ \t]*:[ \t]*/gim
 
-/** What stands behind the first label of that name, up to the next label. */
+/** Gives the text after the first label of that name, up to the next label. */
 const lineOf = (name: string, text: string): string | undefined => {
   const labels = [...text.matchAll(label)]
-  const at = labels.findIndex(([, found]) => found.toLowerCase() === name)
+  const at = labels.findIndex(([, word]) => word.toLowerCase() === name)
   if (at < 0) return undefined
   const from = labels[at].index + labels[at][0].length
   return text.slice(from, labels[at + 1]?.index).trim()
 }
 
 /**
- * What stands behind the first `Action:`; what the model goes on to say, in the env's place, doesn't count.
+ * Finds the action after the first `Action:`. Later text, in which the model may play the env, does not count.
  *
  * @example
  * ```ts
@@ -53,18 +53,18 @@ export const action =
     feedback = "Answer with a line `Thought: …` and then a line `Action: …`.",
   }: ParserOptions = {}): Parser =>
   (text) => {
-    const found = lineOf("action", text) ?? ""
-    return found === "" ? refused(feedback, penalty) : parsed(found, reward)
+    const line = lineOf("action", text) ?? ""
+    return line === "" ? refused(feedback, penalty) : parsed(line, reward)
   }
 
-/** `finish[Paris]` is the action `Paris`. */
+/** Gives the action `Paris` for `finish[Paris]`. */
 const finished = (text: string): string => /^(?:finish|answer)\s*\[(.*)\]$/is.exec(text)?.[1].trim() ?? text
 
-/** The call in an action line: `name[input]`, whose input is JSON, or the one parameter that the tool has. */
+/** Finds the call `name[input]` in the action line. The input is JSON, or the value of a tool's only parameter. */
 const callIn = (text: string, tools: ReadonlyArray<ToolSpec>, id: string): ReadonlyArray<ToolCall> => {
-  const found = /^([\w-]+)\s*(?:\[(.*)\]|\((.*)\))$/s.exec(lineOf("action", text) ?? "")
-  if (found === null) return []
-  const [, name, inBrackets, inParentheses] = found
+  const match = /^([\w-]+)\s*(?:\[(.*)\]|\((.*)\))$/s.exec(lineOf("action", text) ?? "")
+  if (match === null) return []
+  const [, name, inBrackets, inParentheses] = match
   const tool = tools.find((spec) => spec.name === name)
   if (tool === undefined) return []
   return [{ id, name, arguments: argumentsOf(tool, (inBrackets ?? inParentheses ?? "").trim()) }]
@@ -80,22 +80,22 @@ const argumentsOf = ({ parameters }: ToolSpec, input: string): string => {
   return `{${JSON.stringify(names[0])}: ${isText ? JSON.stringify(input) : input}}`
 }
 
-const formOf = (own: ReadonlyArray<ToolSpec>): ToolForm => ({
+const formatOf = (own: ReadonlyArray<ToolSpec>): ToolFormat => ({
   native: false,
   callsIn: (completion, external) =>
     completion.toolCalls.length > 0
       ? completion.toolCalls
       : callIn(completion.content, [...own, ...external], "action"),
   introduce: (external) => listOf(external, own.length === 0 ? "As an action you can call" : "You can also call"),
-  tell: (results) =>
+  resultMessages: (results) =>
     results.flatMap((result) =>
       result.toolCallId === "action"
         ? [{ role: "user", content: `Observation: ${result.content}` }]
-        : nativeTools.tell([result]),
+        : nativeTools.resultMessages([result]),
     ),
 })
 
-/** What there is to call, and how. */
+/** Describes tools, and how to call them. */
 const listOf = (tools: ReadonlyArray<ToolSpec>, youCan: string): string =>
   [
     `${youCan}, by \`Action: name[input]\`:`,
@@ -105,7 +105,7 @@ const listOf = (tools: ReadonlyArray<ToolSpec>, youCan: string): string =>
     "Any other action is for the task itself; `Action: finish[…]` gives an answer.",
   ].join("\n")
 
-/** How to answer, and which of its own tools there are to call. */
+/** Gives the instructions of the system prompt: the format of answers, and the agent's own tools. */
 const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
   const form =
     "Answer with two lines: `Thought: …`, what you think, and `Action: …`, what you do. Then wait: what you see next is said to you as `Observation: …`."
@@ -113,10 +113,10 @@ const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
 }
 
 /**
- * The agent that thinks aloud before it acts (Yao et al. 2022, arXiv:2210.03629): `Thought: …`, `Action: …`. An action
- * that names one of its own tools is run here, one that names a tool of the env or of somebody else is a call for whoever
- * plays the episode, and the model goes on with the result as its observation; any other is for the env. It needs no model
- * that knows of tools.
+ * Makes the ReAct agent, which writes a `Thought: …` before each `Action: …` (Yao et al. 2022, arXiv:2210.03629). If the
+ * action names one of its own tools, the agent runs it; if it names a tool of the env or of the protocol, the protocol
+ * does. The model continues with the result as its observation. Any other action goes to the env. The model itself need
+ * not support tool calls.
  *
  * @example
  * ```ts
@@ -129,7 +129,7 @@ export const make = (config: ReActAgentConfig): Effect.Effect<Agent, ConfigError
     yield* checkCount(type, "max_calls", maxCalls, 1)
     yield* checkCount(type, "history_k", historyK)
     yield* checkNames(type, tools)
-    // Notes are called by action lines, too.
+    // Action lines also call the tools for notes.
     const notes = memory?.type === KeyValueMemory.type ? KeyValueMemory.tools(memory, true) : []
     const all = [...notes, ...tools].map(({ spec }) => spec)
     const { systemPrompt = null } = config
@@ -138,11 +138,11 @@ export const make = (config: ReActAgentConfig): Effect.Effect<Agent, ConfigError
       systemPrompt:
         systemPrompt === null || systemPrompt === "" ? instructions(all) : `${systemPrompt}\n\n${instructions(all)}`,
       parser: map(action(), parser ?? finished),
-      // What it would see is not the model's to say.
+      // Stop the model before it writes the observation itself.
       stop: [...new Set([...(config.stop ?? []), "\nObservation:"])],
     }
     const lm = yield* Lm
-    const conversation = { tools, maxCalls, form: formOf(all) }
-    const asSeen = (text: string): string => `Observation: ${text}`
-    return talking({ type, lm, settings, conversation, memory, historyK, asSeen }, true)
+    const conversation = { tools, maxCalls, format: formatOf(all) }
+    const present = (observation: string): string => `Observation: ${observation}`
+    return conversationAgent({ type, lm, settings, conversation, memory, historyK, present }, true)
   })

@@ -1,30 +1,33 @@
 import { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
-import { CallContext, Lm, type LmService } from "../lm/Lm.ts"
 import type { ChatMessage } from "../lm/Chat.ts"
+import { CallContext, Lm, type LmService } from "../lm/Lm.ts"
 import type { Agent, AgentFailure, ModelCall } from "./Agent.ts"
 import * as Conversation from "./Conversation.ts"
-import { checkCount, memoryFor, withoutTools } from "./internal/agents.ts"
-import { lineOf, make as recollection, promptOf } from "./internal/Recollection.ts"
+import { checkCount } from "./internal/agents.ts"
+import { recallingAgent, type Remembering } from "./internal/recallingAgent.ts"
+import { lineOf } from "./internal/Recollection.ts"
 import { entry } from "./memory/entries.ts"
 import type { Memory, MemoryEntry } from "./memory/Memory.ts"
 import * as Reflections from "./memory/Reflections.ts"
 
 export interface ReflexionAgentConfig extends Conversation.AgentSettings {
-  /** The last 200 entries and as many reflections, unless given. */
+  /** The memory; by default the last 200 reflections and the last 200 other entries. */
   readonly memory?: Memory | null
-  /** How many entries a prompt holds besides reflections; null: all, 0: none. */
+  /** The number of entries in a prompt, reflections not counted; null: all, 0: none. */
   readonly historyK?: number | null
-  /** True unless given. */
+  /** Whether the agent reflects after an episode of training; true by default. */
   readonly enableReflection?: boolean
-  /** Look back only on episodes whose scores add up to less than `failureThreshold` (1). */
+  /** Reflects only on episodes whose scores add up to less than `failureThreshold` (1 by default). */
   readonly reflectOnFailureOnly?: boolean
   readonly failureThreshold?: number
-  /** The last so many reflections go before the history; null: all, 10 unless given. */
+  /** The number of reflections, the last ones, before the history in a prompt; null: all. 10 by default. */
   readonly maxReflectionsInPrompt?: number | null
-  /** In the place of `systemPrompt`. */
+  /** The system prompt for acting; by default `systemPrompt`. */
   readonly agentSystemPrompt?: string | null
+  /** The system prompt for reflecting; there is a built-in one. */
   readonly reflectionSystemPrompt?: string | null
+  /** Examples that precede the episode in the prompt for reflecting. */
   readonly reflectionFewShotExamples?: string | null
 }
 
@@ -37,8 +40,8 @@ not: what was the mistake, and what should be done instead? Be specific; what yo
 const isReflection = (type: string): boolean => type === "Reflection"
 
 /**
- * The agent that looks back: when an episode of training is over, it writes down what to do better, and its prompts
- * hold what it wrote before what it saw.
+ * Makes the agent that reflects (Shinn et al. 2023, arXiv:2303.11366): after an episode of training, it writes down what
+ * to do better, and later prompts hold these reflections before the history.
  *
  * @example
  * ```ts
@@ -47,33 +50,51 @@ const isReflection = (type: string): boolean => type === "Reflection"
  */
 export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
   Effect.gen(function* () {
-    yield* checkCount(type, "history_k", config.historyK)
-    yield* checkCount(type, "max_reflections_in_prompt", config.maxReflectionsInPrompt)
-    return build(config, yield* Lm, config.memory ?? Reflections.make(), true)
+    const { historyK = null, maxReflectionsInPrompt = 10 } = config
+    const { enableReflection = true, reflectOnFailureOnly = false, failureThreshold = 1 } = config
+    yield* checkCount(type, "history_k", historyK)
+    yield* checkCount(type, "max_reflections_in_prompt", maxReflectionsInPrompt)
+    const lm = yield* Lm
+
+    const mustReflect = ({ training, recollection }: Remembering): boolean => {
+      if (!training || !enableReflection || recollection.trajectory().length === 0) return false
+      return !reflectOnFailureOnly || recollection.score() < failureThreshold
+    }
+
+    return recallingAgent(
+      {
+        type,
+        lm,
+        settings: { ...config, systemPrompt: config.agentSystemPrompt ?? config.systemPrompt ?? null },
+        contentOf: (feedback) => ({ ...feedback }),
+        recall: ({ memory, recollection }, observation) =>
+          Effect.zipWith(
+            memory.recall({ query: observation, limit: maxReflectionsInPrompt, where: isReflection }),
+            recollection.history(observation, historyK),
+            (reflections, history) => [...reflections, ...history],
+          ),
+        // A failed call of the model changes nothing, so that the end can be retried.
+        endEpisode: (remembering) =>
+          remembering.recollection.end.pipe(
+            Effect.andThen(Effect.suspend(() => (mustReflect(remembering) ? reflect(config, lm, remembering) : none))),
+            Effect.tap(() => Effect.sync(remembering.recollection.reset)),
+          ),
+      },
+      config.memory ?? Reflections.make(),
+      true,
+    )
   })
 
-const build = (config: ReflexionAgentConfig, lm: LmService, memory: Memory, training: boolean): Agent => {
-  const { historyK = null, maxReflectionsInPrompt = 10 } = config
-  const own = training ? memory : memory.readOnly
-  const settings = { ...config, systemPrompt: config.agentSystemPrompt ?? config.systemPrompt ?? null }
-  const conversation = Conversation.make({ agent: type, settings, lm })
-  const experience = recollection(own, training, (feedback) => ({ ...feedback }))
+const none = Effect.succeed<ReadonlyArray<ModelCall>>([])
 
-  const remembered = (query: string) =>
-    Effect.zipWith(
-      own.recall({ query, limit: maxReflectionsInPrompt, where: isReflection }),
-      experience.history(query, historyK),
-      (reflections, history) => [...reflections, ...history],
-    )
-
-  const isToReflect = (): boolean => {
-    const { enableReflection = true, reflectOnFailureOnly = false, failureThreshold = 1 } = config
-    if (!training || !enableReflection || experience.trail().length === 0) return false
-    return !reflectOnFailureOnly || experience.score() < failureThreshold
-  }
-
-  const reflect: Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure> = Effect.gen(function* () {
-    const messages = reflectionMessages(config, experience.trail(), experience.score())
+/** Asks the model for a reflection on the episode, and adds it to the memory unless it is empty or incomplete. */
+const reflect = (
+  config: ReflexionAgentConfig,
+  lm: LmService,
+  { memory, recollection }: Remembering,
+): Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure> =>
+  Effect.gen(function* () {
+    const messages = reflectionMessages(config, recollection.trajectory(), recollection.score())
     const context = yield* CallContext
     const completion = yield* Effect.provideService(
       lm.complete({ ...Conversation.requestOf(config), messages }),
@@ -84,10 +105,10 @@ const build = (config: ReflexionAgentConfig, lm: LmService, memory: Memory, trai
     const reflection = completion.content.trim()
     const filtered = completion.finishReason === "content_filter"
     if (incomplete || filtered || reflection === "") {
-      const why = incomplete ? "was cut off at its length" : filtered ? "was withheld by a filter" : "was empty"
-      yield* Effect.logWarning(`A reflection ${why}, so it isn't remembered`)
+      const problem = incomplete ? "was cut off at its length" : filtered ? "was withheld by a filter" : "is empty"
+      yield* Effect.logWarning(`A reflection ${problem}, so it is not added to the memory`)
     } else {
-      yield* own.add(entry("Reflection", reflection))
+      yield* memory.add(entry("Reflection", reflection))
     }
     const call: ModelCall = {
       purpose: "reflection",
@@ -102,45 +123,16 @@ const build = (config: ReflexionAgentConfig, lm: LmService, memory: Memory, trai
     return [call]
   })
 
-  return {
-    type,
-    model: config.model,
-    training,
-    memory: own,
-    reset: Effect.sync(() => {
-      conversation.reset()
-      experience.reset()
-    }),
-    act: (shown) =>
-      withoutTools(type, shown, (text) => {
-        if (!conversation.isNew()) return conversation.say(text)
-        experience.shown(text)
-        return Effect.flatMap(remembered(text), (entries) => conversation.say(promptOf(entries, text)))
-      }),
-    observe: (seen) =>
-      Effect.suspend(() => {
-        conversation.reset()
-        return experience.stepped(seen)
-      }),
-    // What a failed call of the model leaves is all there, so the end can be tried again.
-    endEpisode: Effect.andThen(
-      experience.ended,
-      Effect.suspend(() => (isToReflect() ? reflect : Effect.succeed([]))),
-    ).pipe(Effect.tap(() => Effect.sync(experience.reset))),
-    cloneForEpisode: (how) => Effect.map(memoryFor(memory, how), (memory) => build(config, lm, memory, how.training)),
-  }
-}
-
 const reflectionMessages = (
   { reflectionSystemPrompt, reflectionFewShotExamples }: ReflexionAgentConfig,
-  trail: ReadonlyArray<MemoryEntry>,
+  trajectory: ReadonlyArray<MemoryEntry>,
   score: number,
 ): ReadonlyArray<ChatMessage> => {
   const examples =
     reflectionFewShotExamples === null || reflectionFewShotExamples === undefined
       ? []
       : [`Examples:\n\n${reflectionFewShotExamples.trim()}`]
-  const parts = [...examples, "The episode:", ...trail.map(lineOf), `Its score: ${score}`, "Reflection:"]
+  const parts = [...examples, "The episode:", ...trajectory.map(lineOf), `Its score: ${score}`, "Reflection:"]
   return [
     ...Conversation.systemMessages(reflectionSystemPrompt ?? defaultReflectionPrompt),
     { role: "user", content: parts.join("\n\n") },

@@ -1,5 +1,5 @@
 /**
- * What a model may call: a name, a description, and parameters by a Schema. Whatever goes wrong with a call is its
+ * A tool that a model can call: a name, a description, and parameters by a Schema. Every failure of a call becomes its
  * result, which the model sees and can act upon.
  *
  * @example
@@ -22,22 +22,22 @@ import type { ToolResult } from "./Agent.ts"
 
 export interface Tool {
   readonly spec: ToolSpec
-  /** Never fails: what goes wrong is a result with `isError`. */
+  /** Never fails: a failure is a result with `isError`. */
   readonly call: (call: ToolCall) => Effect.Effect<ToolResult>
 }
 
 export interface ToolRules<Parameters extends Schema.Codec<unknown, unknown>, E> {
   readonly name: string
   readonly description: string
-  /** Of an object. */
+  /** The Schema of the parameters, which must be an object. */
   readonly parameters: Parameters
-  /** Text is the result as it is; anything else becomes JSON. */
+  /** Gives the result: a text as it is, anything else as JSON. */
   readonly run: (parameters: Parameters["Type"]) => Effect.Effect<Schema.Json, E>
-  /** 30 seconds unless given. */
+  /** The time limit of a call, 30 seconds by default. */
   readonly timeout?: Duration.Input
 }
 
-/** The result that says what was wrong with a call. */
+/** Makes the result of a call that failed. */
 export const failed = (call: ToolCall, content: string): ToolResult => ({
   toolCallId: call.id,
   toolName: call.name,
@@ -45,7 +45,7 @@ export const failed = (call: ToolCall, content: string): ToolResult => ({
   isError: true,
 })
 
-/** A tool over the Schema of its parameters, which are decoded before it runs. */
+/** Makes a tool. The parameters of a call are decoded by the Schema before it runs. */
 export const make = <Parameters extends Schema.Codec<unknown, unknown>, E>(rules: ToolRules<Parameters, E>): Tool => {
   const { name, description, parameters, run } = rules
   const timeout = Duration.fromInputUnsafe(rules.timeout ?? "30 seconds")
@@ -60,7 +60,7 @@ export const make = <Parameters extends Schema.Codec<unknown, unknown>, E>(rules
             duration: timeout,
             orElse: () => Effect.fail(`${name} took longer than ${Duration.format(timeout)} and was stopped.`),
           }),
-          // A defect of one tool is no end of the run, nor is it when one interrupts itself; who interrupts us isn't caught.
+          // A tool that throws or interrupts itself must not end the run. An interruption from outside passes.
           Effect.catchDefect((defect) => Effect.fail(`${name} failed: ${messageOf(defect)}`)),
           Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(`${name} failed: it was interrupted`)),
         )

@@ -4,29 +4,29 @@ import { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
 import type { AgentSettings } from "./Conversation.ts"
 import { checkCount, checkNames } from "./internal/agents.ts"
-import { talking } from "./internal/talking.ts"
+import { conversationAgent } from "./internal/conversationAgent.ts"
 import type { Memory } from "./memory/Memory.ts"
 import type { Tool } from "./Tool.ts"
 
 export interface ToolAgentConfig extends AgentSettings {
-  /** The agent runs these itself, and the model goes on with their results. */
+  /** The tools that the agent runs itself. The model continues with their results. */
   readonly tools?: ReadonlyArray<Tool>
-  /** How often the model is asked for one action; 8 unless given. */
+  /** The number of calls of the model for one action, 8 by default. */
   readonly maxCalls?: number
-  /** In the last of those calls no tool may be called; true unless given. */
+  /** Whether the last of these calls forbids tools; true by default. */
   readonly shotClock?: boolean
-  /** Of earlier episodes; none unless given. */
+  /** The memory of earlier episodes; none by default. */
   readonly memory?: Memory | null
-  /** How many of its entries the first prompt of an episode holds; null: all, 0: none. */
+  /** The number of memory entries in the first prompt of an episode; null: all, 0: none. */
   readonly historyK?: number | null
 }
 
 export const type = "tool_agent"
 
 /**
- * The agent that calls tools until it knows what to do. Its own run here, and whatever goes wrong with them is a result
- * that the model sees; those of the env, or of somebody else, are given back to whoever plays the episode. The tools are
- * part of every prompt, also where they may not be called any more, so prompts only grow.
+ * Makes the agent that calls tools before it acts. It runs its own tools, whose failures are results that the model sees;
+ * calls of the tools of the env or of the protocol are given to the protocol. The tools are part of every prompt, even
+ * when no more calls are allowed, so that prompts only grow.
  *
  * @example
  * ```ts
@@ -41,5 +41,6 @@ export const make = (config: ToolAgentConfig): Effect.Effect<Agent, ConfigError,
     yield* checkNames(type, tools)
     const conversation = { tools, maxCalls, shotClock }
     const lm = yield* Lm
-    return talking({ type, lm, settings: config, conversation, memory, historyK, asSeen: (text) => text }, true)
+    const present = (observation: string): string => observation
+    return conversationAgent({ type, lm, settings: config, conversation, memory, historyK, present }, true)
   })

@@ -38,7 +38,7 @@ const errorOf = (config: unknown, from: Agents.From = { source: "train.yaml", pr
   Effect.map(Effect.flip(Agents.decode(config, from)), ({ message }) => message)
 
 layer(NodeServices.layer)("agents of a config", (it) => {
-  it.effect("have the defaults that files rely on", () =>
+  it.effect("have the defaults that config files rely on", () =>
     Effect.gen(function* () {
       const table: ReadonlyArray<readonly [Plain, Plain]> = [
         [{ lm_config }, { type: "history_agent", memory_config: { _type: "history_list", max_length: 100 } }],
@@ -96,7 +96,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
     }),
   )
 
-  it.effect("come to the same when what they came to is read again", () =>
+  it.effect("decode to the same agent from their completed config", () =>
     Effect.gen(function* () {
       const baseDir = yield* folder({ "prompts/qa.md": "Be brief. Write {file:x} as {{file:x}}, and pay $1." })
       const config = {
@@ -116,7 +116,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
     }),
   )
 
-  it.effect("ask their model as the file says", () =>
+  it.effect("call their model with the settings of the file", () =>
     Effect.gen(function* () {
       const { request } = yield* asked({
         type: "memoryless_agent",
@@ -138,7 +138,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
     }),
   )
 
-  it.effect("have prompts of files, in both forms, from the file's folder", () =>
+  it.effect("insert files into prompts, in both forms, from the config's folder", () =>
     Effect.gen(function* () {
       const baseDir = yield* folder({ "prompts/a.md": "A", "b.txt": "B", "ex.txt": "An example." })
       const from = { source: "train.yaml", baseDir }
@@ -178,7 +178,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
     }),
   )
 
-  it.effect("are refused with one line that says where, what and what else", () =>
+  it.effect("are refused with one line that says where, what, and what was expected", () =>
     Effect.gen(function* () {
       const baseDir = yield* folder({})
       const here = { source: "train.yaml", prefix: ["agent"], baseDir }
@@ -230,7 +230,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
     }),
   )
 
-  it.effect("may be of kinds of one's own, with memories of one's own", () =>
+  it.effect("may be of a user's own kinds, with a user's own memories", () =>
     Effect.gen(function* () {
       const dreams = MemoryKind.make({
         type: "dreams",
@@ -269,7 +269,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
 
 describe("the schema of all agents", () => {
   layer(NodeServices.layer)((it) => {
-    it.effect("takes what they come to, and nothing else", () =>
+    it.effect("accepts completed configs, and nothing else", () =>
       Effect.gen(function* () {
         const decode = Schema.decodeUnknownEffect(Agents.AgentConfig, { onExcessProperty: "error" })
         for (const type of Agents.builtIn.map(({ type }) => type)) {

@@ -25,7 +25,7 @@ const twoSteps = [
 ]
 
 describe("an agent with a history", () => {
-  it.effect("remembers every observation once, and what it did and was told, in that order", () =>
+  it.effect("remembers every observation once, then the action and the feedback", () =>
     Effect.gen(function* () {
       const { agent } = yield* made({}, "open", "go")
       const { looking } = yield* play(agent, "A door.", twoSteps)
@@ -42,7 +42,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("remembers no observation that says nothing", () =>
+  it.effect("does not remember empty observations", () =>
     Effect.gen(function* () {
       const { agent } = yield* made({}, "open", "go")
       yield* play(agent, "", [
@@ -58,7 +58,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("has in its prompt what it remembers, and then what it sees", () =>
+  it.effect("has its memory in its prompt, and then the observation", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ systemPrompt: "Play." }, "open", "go", "look")
       yield* play(agent, "A door.", twoSteps)
@@ -97,12 +97,12 @@ describe("an agent with a history", () => {
       }
       for (const historyK of [-1, 1.5, Number.NaN]) {
         const error = yield* Effect.flip(made({ historyK }))
-        assert.match(error.message, /^history_agent: history_k: expected a whole number from 0 on, found /)
+        assert.match(error.message, /^history_agent: history_k: expected a whole number of at least 0, found /)
       }
     }),
   )
 
-  it.effect("goes on in the same conversation after a parse that failed, and remembers only what was done", () =>
+  it.effect("continues the conversation after a failed parse, and remembers only the action", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ parser: Parser.tagged("do") }, "hm", "<do>open</do>")
       const { turns } = yield* play(agent, "A door.", [{ observation: null, feedback: told(1) }])
@@ -129,7 +129,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("refuses what was cut off, unless told otherwise, and keeps its text in the conversation", () =>
+  it.effect("refuses an answer that was cut off, unless configured otherwise, and keeps it in the conversation", () =>
     Effect.gen(function* () {
       const cut = said("open the do", { finishReason: "length" })
       const { agent, script } = yield* made({}, cut, "open")
@@ -148,7 +148,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("takes what a filter withheld for a failure, whoever gave it", () =>
+  it.effect("fails if a filter withheld the answer, whichever provider gave it", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({}, said("open the do", { finishReason: "content_filter" }), "open")
       const error = yield* Effect.flip(agent.act(look("A door.")))
@@ -159,7 +159,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("warns of what was cut off", () =>
+  it.effect("warns of an answer that was cut off", () =>
     Effect.gen(function* () {
       const warnings: Array<string> = []
       const logger = Logger.make(({ logLevel, message }) => warnings.push(`${logLevel}: ${String(message)}`))
@@ -169,11 +169,11 @@ describe("an agent with a history", () => {
         yield* agent.act(look("A door.")).pipe(Effect.provide(Logger.layer([logger])))
       }
       const warning = "Warn: m: an answer was cut off at its length (max_output_tokens: 3)"
-      assert.deepStrictEqual(warnings, [`${warning}, so it isn't acted upon`, warning])
+      assert.deepStrictEqual(warnings, [`${warning}, so the agent does not act upon it`, warning])
     }),
   )
 
-  it.effect("has nothing of an episode that failed in the next one", () =>
+  it.effect("carries nothing from a failed episode into the next one", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ historyK: 0, parser: Parser.tagged("do") }, "hm", null, "<do>x</do>")
       yield* agent.reset
@@ -186,7 +186,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("sees in evaluation what it saw and did in this episode, and writes nothing", () =>
+  it.effect("shows in evaluation the entries of this episode, and writes nothing", () =>
     Effect.gen(function* () {
       const { agent: parent, script } = yield* made({ historyK: 3 }, "open", "go", "open", "go")
       yield* play(parent, "A door.", twoSteps)
@@ -204,7 +204,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("shows in evaluation no more than its memory would hold", () =>
+  it.effect("shows in evaluation no more entries than its memory can hold", () =>
     Effect.gen(function* () {
       const { agent: parent, script } = yield* made(
         { memory: HistoryList.make({ maxLength: 3 }) },
@@ -225,7 +225,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("is in training as it was, whatever became of its clones in a test, and of theirs", () =>
+  it.effect("is unaffected in training by its clones in evaluation, and by theirs", () =>
     Effect.gen(function* () {
       const { agent: parent } = yield* made({}, "a", null, "b", "c")
       yield* play(parent, "One.", [{ observation: null, feedback: told(0) }])
@@ -247,7 +247,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("is cloned with its memory, or with a copy of it, and never with what is going on", () =>
+  it.effect("is cloned with its memory or a copy of it, and never with its short-term state", () =>
     Effect.gen(function* () {
       const script = scripted(({ messages }) => String(messages.length))
       const parent = yield* Effect.provide(HistoryAgent.make({ model: "m" }), script.layer)
@@ -266,7 +266,7 @@ describe("an agent with a history", () => {
     }),
   )
 
-  it.effect("keeps to the bound of its memory", () =>
+  it.effect("keeps to the limit of its memory", () =>
     Effect.gen(function* () {
       const { agent } = yield* made({ memory: HistoryList.make({ maxLength: 4 }) }, "x", "y")
       yield* play(agent, "a", [{ observation: null, feedback: told(0) }])
@@ -282,7 +282,7 @@ describe("an agent with a history", () => {
 })
 
 describe("an agent without a memory", () => {
-  it.effect("asks about each observation by itself", () =>
+  it.effect("begins a new conversation with each observation", () =>
     Effect.gen(function* () {
       const script = inTurn("open", "go")
       const agent = yield* Effect.provide(MemorylessAgent.make({ model: "m", systemPrompt: "Play." }), script.layer)
@@ -300,7 +300,7 @@ describe("an agent without a memory", () => {
     }),
   )
 
-  it.effect("has nothing of an episode that failed in the next one", () =>
+  it.effect("carries nothing from a failed episode into the next one", () =>
     Effect.gen(function* () {
       const script = inTurn("hm", null, "x")
       const making = MemorylessAgent.make({

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import * as Parser from "../../src/agent/Parser.ts"
-import { fromConfig } from "../../src/agent/parsing.ts"
+import { fromConfig } from "../../src/agent/Parser.ts"
 
 const ok = (action: string, reward = 0): Parser.ParseResult => ({ _tag: "Parsed", action, reward })
 const no = (feedback: string, reward = -0.1): Parser.ParseResult => ({ _tag: "Failed", feedback, reward })
@@ -12,7 +12,7 @@ const table = (parse: Parser.Parser, rows: ReadonlyArray<readonly [string, Parse
 
 describe("a tagged action", () => {
   const missing = no("Answer with <move>…</move>.")
-  it("is what stands in the last pair of tags", () => {
+  it("is the content of the last pair of tags", () => {
     table(Parser.tagged("move"), [
       ["<move>b2</move>", ok("b2")],
       ["<think>or <move>a1</move>?</think>\n<move>\n b2 \n</move>.", ok("b2")],
@@ -32,7 +32,7 @@ describe("a tagged action", () => {
     ])
   })
 
-  it("is worth what is said, and costs what is said", () => {
+  it("has the configured reward and penalty", () => {
     const parse = Parser.tagged("a", { reward: 0.2, penalty: -1, feedback: "Tags!" })
     table(parse, [
       ["<a>x</a>", ok("x", 0.2)],
@@ -42,7 +42,7 @@ describe("a tagged action", () => {
 })
 
 describe("a boxed action", () => {
-  it("is what stands in the last box that is closed", () => {
+  it("is the content of the last closed box", () => {
     const missing = no("Put your answer into \\boxed{…}.")
     table(Parser.boxed(), [
       ["so \\boxed{7}.", ok("7")],
@@ -59,7 +59,7 @@ describe("an action in JSON", () => {
   const Move = Schema.Struct({ from: Schema.String, to: Schema.String })
   const parse = Parser.json(Move, { action: ({ from, to }) => from + to })
 
-  it("is found by itself, in a fence, and among words", () => {
+  it("is found by itself, in a fence, and within text", () => {
     table(parse, [
       ['{"from": "e1", "to": "g1"}', ok("e1g1")],
       ['I castle.\n```json\n{"from": "e1", "to": "g1"}\n```\nDone.', ok("e1g1")],
@@ -70,7 +70,7 @@ describe("an action in JSON", () => {
     ])
   })
 
-  it("says what is wrong with it", () => {
+  it("explains what is wrong with it", () => {
     table(parse, [
       ["e1g1", no("Answer with JSON; there was none in your answer.")],
       ['{"from": "e1", "to": ', no("Answer with JSON; there was none in your answer.")],
@@ -78,12 +78,12 @@ describe("an action in JSON", () => {
     ])
   })
 
-  it("is JSON itself unless it is made into something else, and a list as well", () => {
+  it("is JSON by default, of lists too", () => {
     table(Parser.json(Schema.Array(Schema.Int)), [["take [1, 2] and", ok("[1,2]")]])
     table(Parser.json(Schema.Int), [[" 7 ", ok("7")]])
   })
 
-  it("is looked for in reasonable time", () => {
+  it("is found in reasonable time", () => {
     const text = "[{".repeat(250_000)
     // Were every bracket followed to the end, this would take minutes, and the test its time-out.
     assert.strictEqual(parse(text)._tag, "Failed")
@@ -93,7 +93,7 @@ describe("an action in JSON", () => {
 describe("parsers together", () => {
   const either = Parser.orElse(Parser.tagged("a"), Parser.boxed({ penalty: -0.5 }))
 
-  it("are the first that can read, or tell of all forms at the highest cost", () => {
+  it("take the first match, or describe all formats at the highest penalty", () => {
     table(either, [
       ["<a>x</a> \\boxed{y}", ok("x")],
       ["\\boxed{y}", ok("y")],
@@ -114,7 +114,7 @@ describe("parsers together", () => {
     ])
   })
 
-  it("want all of several things, and tell of all that are missing", () => {
+  it("require all of several parts, and name all that are missing", () => {
     const parse = Parser.all(
       { thought: Parser.tagged("think", { reward: 0.1 }), move: Parser.tagged("move", { reward: 0.2, penalty: -0.3 }) },
       ({ thought, move }) => `${move} (${thought})`,

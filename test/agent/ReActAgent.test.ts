@@ -32,7 +32,7 @@ const made = (
 }
 
 describe("an action line", () => {
-  it("is the first one, up to what the model says in the env's place", () => {
+  it("is the first one, up to the observation that the model invents", () => {
     const parse = ReActAgent.action()
     const table: ReadonlyArray<readonly [string, string | null]> = [
       ["Thought: a key?\nAction: take key", "take key"],
@@ -53,8 +53,8 @@ describe("an action line", () => {
   })
 })
 
-describe("an agent that thinks aloud", () => {
-  it.effect("runs its tools by action lines, and goes on with what they gave", () =>
+describe("a ReAct agent", () => {
+  it.effect("runs its tools by action lines, and continues with their results", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made(
         { tools: [lookup, double], systemPrompt: "Answer." },
@@ -94,7 +94,7 @@ describe("an agent that thinks aloud", () => {
     }),
   )
 
-  it.effect("leaves every other action to the env, and asks for the form where it is missing", () =>
+  it.effect("leaves every other action to the env, and asks for the format if it is missing", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ tools: [lookup] }, "Action: open[door]", "go", "Action: go")
       const { turns } = yield* play(agent, "A door.", [
@@ -118,7 +118,7 @@ describe("an agent that thinks aloud", () => {
     }),
   )
 
-  it.effect("calls the tools of the env and of others by action lines, too, and is told of them", () =>
+  it.effect("calls external tools by action lines, and describes them to the model", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made(
         { tools: [lookup] },
@@ -168,7 +168,7 @@ describe("an agent that thinks aloud", () => {
     }),
   )
 
-  it.effect("tells the model again of a tool whose schema changed", () =>
+  it.effect("describes a tool again if its schema changed", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({}, ...Array.from({ length: 3 }, () => "Action: wait"))
       const toolOf = (parameter: string) => ({
@@ -185,7 +185,7 @@ describe("an agent that thinks aloud", () => {
     }),
   )
 
-  it.effect("stops asking after so many calls", () =>
+  it.effect("stops at its limit of calls", () =>
     Effect.gen(function* () {
       const again = "Action: lookup[Paris]"
       const { agent, script } = yield* made({ tools: [lookup], maxCalls: 2 }, again, again)
@@ -196,7 +196,7 @@ describe("an agent that thinks aloud", () => {
     }),
   )
 
-  it.effect("reads what follows `Action:` by a parser of one's own", () =>
+  it.effect("parses the text after `Action:` by a user's own parser", () =>
     Effect.gen(function* () {
       const { agent } = yield* made({ parser: Parser.tagged("a") }, "Action: x", "Action: <a>x</a>")
       assert.strictEqual((yield* agent.act(look("Well?"))).outcome._tag, "NoAction")

@@ -29,7 +29,7 @@ const scoring = (...scores: ReadonlyArray<number>) =>
 const reflectionsOf = (lines: ReadonlyArray<string>) => lines.filter((line) => line.startsWith("Reflection: "))
 
 describe("an agent that reflects", () => {
-  it.effect("looks back when an episode is over, and keeps what it wrote behind what happened", () =>
+  it.effect("reflects at the end of an episode, and adds the reflection after the episode's entries", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ reflectionSystemPrompt: "Look back.", systemPrompt: "Play." })
       const { looking } = yield* play(agent, "a", [{ observation: null, feedback: { ...told(0), target: "y" } }])
@@ -54,7 +54,7 @@ describe("an agent that reflects", () => {
     }),
   )
 
-  it.effect("has all of its reflections in the prompt where null says so", () =>
+  it.effect("has all reflections in the prompt if the limit is null", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ maxReflectionsInPrompt: null, historyK: 0 })
       for (let at = 0; at < 12; at++) yield* play(agent, `${at}`, scoring(0))
@@ -64,7 +64,7 @@ describe("an agent that reflects", () => {
     }),
   )
 
-  it.effect("has its reflections in the prompt before the history, as many as it may", () =>
+  it.effect("has its reflections in the prompt before the history, up to their limit", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ maxReflectionsInPrompt: 2, historyK: 1 })
       for (const seen of ["a", "b", "c"]) yield* play(agent, seen, scoring(0))
@@ -81,7 +81,7 @@ describe("an agent that reflects", () => {
     }),
   )
 
-  it.effect("reflects exactly when it is to", () =>
+  it.effect("reflects exactly when its settings say so", () =>
     Effect.gen(function* () {
       type Row = readonly [Omit<ReflexionAgent.ReflexionAgentConfig, "model">, ReadonlyArray<number>, boolean]
       const table: ReadonlyArray<Row> = [
@@ -116,7 +116,7 @@ describe("an agent that reflects", () => {
     }),
   )
 
-  it.effect("counts an episode by itself, and not at all where nothing was done", () =>
+  it.effect("counts scores per episode, and skips an episode without steps", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ reflectOnFailureOnly: true })
       yield* play(agent, "a", scoring(1))
@@ -128,7 +128,7 @@ describe("an agent that reflects", () => {
     }),
   )
 
-  it.effect("shows examples, and acts by a prompt of its own", () =>
+  it.effect("shows examples, and acts with a system prompt of its own", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({
         systemPrompt: "Play.",
@@ -143,18 +143,18 @@ describe("an agent that reflects", () => {
     }),
   )
 
-  it.effect("fails where it is told what it can't remember", () =>
+  it.effect("fails on feedback that it cannot remember", () =>
     Effect.gen(function* () {
       const { agent } = yield* made()
       yield* agent.reset
       yield* agent.act(look("One."))
       const feedback = { ...told(1), extra: { big: 1n } }
       const error = yield* Effect.flip(agent.observe({ action: "x", observation: null, feedback, done: true }))
-      assert.match(error.message, /^memory "reflections" can't keep a Feedback: .*BigInt/)
+      assert.match(error.message, /^memory "reflections": cannot keep a Feedback: .*BigInt/)
     }),
   )
 
-  it.effect("doesn't remember a reflection that was cut off, or that says nothing", () =>
+  it.effect("does not remember a reflection that was cut off or is empty", () =>
     Effect.gen(function* () {
       const filtered = said("I sho", { finishReason: "content_filter" })
       for (const reflection of [said("I sho", { finishReason: "length" }), filtered, said("  \n")]) {
@@ -166,7 +166,7 @@ describe("an agent that reflects", () => {
     }),
   )
 
-  it.effect("fails when it can't reflect, and can be asked to again", () =>
+  it.effect("fails if it cannot reflect, and can retry", () =>
     Effect.gen(function* () {
       const { agent } = yield* made({}, (n) => (n === 1 ? null : "learnt"))
       assert.strictEqual(yield* Effect.flip(play(agent, "a", scoring(0))), broken)
@@ -177,7 +177,7 @@ describe("an agent that reflects", () => {
     }),
   )
 
-  it.effect("never forgets a reflection because of what it saw, unless its memory is a plain list", () =>
+  it.effect("never forgets a reflection because of observations, unless its memory is a plain list", () =>
     Effect.gen(function* () {
       const kept = yield* made({ memory: Reflections.make({ maxLength: 3 }), reflectOnFailureOnly: true })
       const lost = yield* made({ memory: HistoryList.make({ maxLength: 3 }), reflectOnFailureOnly: true })
@@ -190,12 +190,12 @@ describe("an agent that reflects", () => {
     }),
   )
 
-  it.effect("refuses counts that are none", () =>
+  it.effect("refuses invalid counts", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(made({ maxReflectionsInPrompt: -1 }))
       assert.strictEqual(
         error.message,
-        "reflexion_agent: max_reflections_in_prompt: expected a whole number from 0 on, found -1",
+        "reflexion_agent: max_reflections_in_prompt: expected a whole number of at least 0, found -1",
       )
     }),
   )

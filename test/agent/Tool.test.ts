@@ -22,7 +22,7 @@ const plain = <E>(run: () => Effect.Effect<Schema.Json, E>, timeout?: "2 seconds
 const callOf = (name: string, args: string) => ({ id: "1", name, arguments: args })
 
 describe("a tool", () => {
-  it.effect("is told of by its Schema", () =>
+  it.effect("is described by its Schema", () =>
     Effect.sync(() => {
       assert.strictEqual(add.spec.name, "add")
       assert.deepInclude(add.spec.parameters, { type: "object", required: ["a", "b"] })
@@ -30,7 +30,7 @@ describe("a tool", () => {
     }),
   )
 
-  it.effect("gives text as it is, and all else as JSON", () =>
+  it.effect("gives a text as it is, and anything else as JSON", () =>
     Effect.gen(function* () {
       const result = yield* add.call(callOf("add", '{"a": 1, "b": 2.5}'))
       assert.deepStrictEqual(result, { toolCallId: "1", toolName: "add", content: "3.5", isError: false })
@@ -46,7 +46,7 @@ describe("a tool", () => {
     }),
   )
 
-  it.effect("says in its result what was wrong with a call", () =>
+  it.effect("explains in its result what was wrong with a call", () =>
     Effect.gen(function* () {
       const table: ReadonlyArray<readonly [Tool.Tool, string, RegExp]> = [
         [add, '{"a": 1', /^The arguments of add are not JSON \(.+\); expected an object\.$/],
@@ -74,7 +74,7 @@ describe("a tool", () => {
     }),
   )
 
-  it.effect("is stopped when it takes too long", () =>
+  it.effect("is stopped at its time limit", () =>
     Effect.gen(function* () {
       let stopped = false
       const never = Effect.onInterrupt(Effect.never, () =>
@@ -90,7 +90,7 @@ describe("a tool", () => {
     }),
   )
 
-  it.effect("can be interrupted, which is no result", () =>
+  it.effect("can be interrupted, which gives no result", () =>
     Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(plain(() => Effect.never).call(callOf("t", "{}")))
       yield* TestClock.adjust("1 second")

@@ -45,7 +45,7 @@ const result = (toolCallId: string, toolName: string, content: string, isError =
 const seeing = (text: string, ...tools: ReadonlyArray<ToolSpec>) => ({ _tag: "Observation", text, tools }) as const
 
 describe("an agent with tools", () => {
-  it.effect("may have a parser that throws at the empty text beside a call", () =>
+  it.effect("may have a parser that throws on the empty text next to a call", () =>
     Effect.gen(function* () {
       const parser: Parser.Parser = (text) => Parser.parsed(String(JSON.parse(text)))
       const { agent } = yield* made({ tools: [add], parser }, calls(["1", "add", { a: 1, b: 2 }]), "7", "{")
@@ -61,7 +61,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("runs its own, and the model goes on with the results", () =>
+  it.effect("runs its own tools, and the model continues with the results", () =>
     Effect.gen(function* () {
       const call = calls(["1", "add", { a: 1, b: 2 }], ["2", "add", { a: 3, b: 4 }])
       const { agent, script } = yield* made({ tools: [add] }, call, "7")
@@ -92,7 +92,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("keeps what the parser makes of its own calls, which costs nothing, and none of calls for others", () =>
+  it.effect("records the parse of completions with its own calls, at no cost, and none for external calls", () =>
     Effect.gen(function* () {
       const outside = { ...add.spec, name: "outside" }
       const { agent } = yield* made(
@@ -127,7 +127,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("shows the model what went wrong with a call", () =>
+  it.effect("shows the model why a call failed", () =>
     Effect.gen(function* () {
       const call = calls(["1", "add", "{"], ["2", "sub", {}])
       const { agent, script } = yield* made({ tools: [add] }, call, "x")
@@ -142,7 +142,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("gives calls of others' tools back, after it has run its own, and goes on with their results", () =>
+  it.effect("hands external calls to the caller after its own calls, and continues with their results", () =>
     Effect.gen(function* () {
       const call = calls(["1", "weather", {}], ["2", "add", { a: 1, b: 1 }], ["3", "weather", {}])
       const { agent, script } = yield* made({ tools: [add] }, call, "x")
@@ -167,26 +167,29 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("refuses results that it doesn't wait for, and observations while it waits", () =>
+  it.effect("refuses unexpected results, and observations while results are missing", () =>
     Effect.gen(function* () {
       const { agent } = yield* made({}, calls(["1", "weather", {}]), "x")
       yield* agent.act(seeing("Well?", weather))
       const early = yield* Effect.flip(agent.act(look("Now?")))
       assert.strictEqual(
         early.message,
-        "tool_agent was shown an observation, but still waits for the results of its calls: weather (1)",
+        "tool_agent: expected the results of its calls weather (1), found an observation",
       )
       for (const ids of [[], ["2"], ["1", "1"], ["1", "2"]]) {
         const results = ids.map((id) => result(id, "weather", "sun"))
         const wrong = yield* Effect.flip(agent.act({ _tag: "ToolResults", results }))
-        assert.strictEqual(wrong.message, `tool_agent waits for the results of [1], found those of [${ids.join(", ")}]`)
+        assert.strictEqual(
+          wrong.message,
+          `tool_agent: expected the results of the calls [1], found those of [${ids.join(", ")}]`,
+        )
       }
       const turn = yield* agent.act({ _tag: "ToolResults", results: [result("1", "weather", "sun")] })
       assert.strictEqual(turn.outcome._tag, "Act")
     }),
   )
 
-  it.effect("stops asking after so many calls, the last of which is for an answer; its prompts only grow", () =>
+  it.effect("stops at its limit of calls, the last of which forbids tools, with prompts that only grow", () =>
     Effect.gen(function* () {
       const again = (id: string) => calls([id, "add", { a: 1, b: 1 }])
       const { agent, script } = yield* made({ tools: [add], maxCalls: 3 }, again("1"), again("2"), again("3"), "2")
@@ -221,7 +224,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("may ask as often for the next observation, and not more often because others answered between", () =>
+  it.effect("counts calls per observation, external results included", () =>
     Effect.gen(function* () {
       const own = calls(["1", "add", { a: 1, b: 1 }])
       const outside = calls(["2", "weather", {}])
@@ -241,7 +244,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("doesn't run the calls of what was cut off", () =>
+  it.effect("does not run the calls of an answer that was cut off", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       const log = Tool.make({
@@ -261,7 +264,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("is as it was before a call of the model that failed", () =>
+  it.effect("is unchanged after a failed call of the model", () =>
     Effect.gen(function* () {
       const { agent, script } = yield* made({ tools: [add] }, calls(["1", "add", { a: 1, b: 1 }]), null, "x")
       assert.strictEqual(yield* Effect.flip(agent.act(look("Well?"))), broken)
@@ -270,7 +273,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("is as it was before a turn that was interrupted", () =>
+  it.effect("is unchanged after an interrupted turn", () =>
     Effect.gen(function* () {
       const waiting = Tool.make({
         name: "wait",
@@ -288,7 +291,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("has an episode as one conversation, which begins with what it remembers", () =>
+  it.effect("makes one conversation of an episode, which begins with recalled entries", () =>
     Effect.gen(function* () {
       const memory = HistoryList.make({ maxLength: 3 })
       const { agent, script } = yield* made(
@@ -320,7 +323,7 @@ describe("an agent with tools", () => {
     }),
   )
 
-  it.effect("refuses what it can't be made of", () =>
+  it.effect("refuses invalid settings", () =>
     Effect.gen(function* () {
       const message = (config: Omit<ToolAgent.ToolAgentConfig, "model">) =>
         Effect.map(Effect.flip(made(config)), (error) => error.message)
@@ -330,7 +333,7 @@ describe("an agent with tools", () => {
       )
       assert.strictEqual(
         yield* message({ maxCalls: 0 }),
-        "tool_agent: max_calls: expected a whole number from 1 on, found 0",
+        "tool_agent: max_calls: expected a whole number of at least 1, found 0",
       )
     }),
   )

@@ -78,7 +78,7 @@ layer(NodeServices.layer)("what is remembered makes a difference", (it) => {
     }),
   )
 
-  it.effect("as much as is remembered, and as is shown of it", () =>
+  it.effect("depends on how much is remembered, and how much of it is shown", () =>
     Effect.gen(function* () {
       const [code] = codes
       const history = (config: Plain) => learnt({ type: "history_agent", ...config }, code)
@@ -98,7 +98,7 @@ layer(NodeServices.layer)("what is remembered makes a difference", (it) => {
     }),
   )
 
-  it.effect("and nothing is written, asked or told in a validation but what it is for", () =>
+  it.effect("and a validation writes nothing, and makes no further calls", () =>
     Effect.gen(function* () {
       const requests: Array<LmRequest> = []
       const script = (request: LmRequest): string => {
@@ -133,7 +133,7 @@ layer(NodeServices.layer)("what is remembered makes a difference", (it) => {
 
 describe("the reading model", () => {
   layer(NodeServices.layer)((it) => {
-    it.effect("knows nothing by itself, so all that is right was remembered", () =>
+    it.effect("knows nothing by itself, so every right answer was remembered", () =>
       Effect.gen(function* () {
         const agent = yield* agentOf({ type: "reflexion_agent" })
         const envs = yield* tasks({ type: "codebook", num_tasks: 30 }, 30)

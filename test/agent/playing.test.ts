@@ -51,7 +51,7 @@ const told = ({ steps }: Rollout) =>
   )
 
 describe("an agent that plays by a protocol", () => {
-  it.effect("calls the env's tools and its own, in one turn or in several, and its prompts only grow", () =>
+  it.effect("calls the env's tools and its own, in one turn or several, with prompts that only grow", () =>
     Effect.gen(function* () {
       const script = inTurn(
         "12",
@@ -79,7 +79,7 @@ describe("an agent that plays by a protocol", () => {
     }),
   )
 
-  it.effect("pays for what it says in the wrong form, and goes on", () =>
+  it.effect("pays for an answer in the wrong format, and continues", () =>
     Effect.gen(function* () {
       const script = inTurn("42", "<a>41</a>", "<a>42</a>")
       const parser = Parser.tagged("a", { reward: 0.25, penalty: -0.5 })
@@ -90,7 +90,7 @@ describe("an agent that plays by a protocol", () => {
     }),
   )
 
-  it.effect("thinks aloud, with tools in its action lines", () =>
+  it.effect("works as a ReAct agent, with tools in its action lines", () =>
     Effect.gen(function* () {
       const script = inTurn("Thought: try\nAction: 41", "Thought: so\nAction: double[21]", "Action: finish[42]")
       const rollout = yield* played(ReActAgent.make({ model: "m", tools: [double] }), script)

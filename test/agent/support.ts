@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import type { Agent, Seen, Turn } from "../../src/agent/Agent.ts"
+import type { Agent, StepResult, Turn } from "../../src/agent/Agent.ts"
 import type { Memory } from "../../src/agent/memory/Memory.ts"
 import type { Feedback } from "../../src/task/Feedback.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
@@ -97,7 +97,7 @@ export const play = (agent: Agent, first: string, steps: ReadonlyArray<ScriptedS
         turn = yield* agent.act(look(turn.outcome.feedback))
         turns.push(turn)
       }
-      const stepped: Seen = {
+      const stepped: StepResult = {
         action: turn.outcome._tag === "Act" ? turn.outcome.action : "",
         observation: step.observation,
         feedback: agent.training ? step.feedback : null,

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Agent, ModelCall, Seen, Shown, Turn } from "../../src/agent/Agent.ts"
+import type { Agent, ModelCall, StepResult, AgentInput, Turn } from "../../src/agent/Agent.ts"
 import { AgentError } from "../../src/agent/AgentError.ts"
 import * as TextEnv from "../../src/task/TextEnv.ts"
 import { type ChatMessage, type Completion, type FinishReason, type ToolCall } from "../../src/lm/Chat.ts"
@@ -13,8 +13,8 @@ export type Said =
   | { readonly broken: string }
 
 export interface Told {
-  readonly shown: ReadonlyArray<Shown>
-  readonly seen: ReadonlyArray<Seen>
+  readonly shown: ReadonlyArray<AgentInput>
+  readonly seen: ReadonlyArray<StepResult>
   readonly log: ReadonlyArray<string>
 }
 
@@ -38,12 +38,12 @@ export interface ScriptOptions {
 
 /** An agent whose model's answers are a function of how many came before and of what was shown. */
 export const scripted = (
-  script: (index: number, shown: Shown, messages: ReadonlyArray<ChatMessage>) => Said,
+  script: (index: number, shown: AgentInput, messages: ReadonlyArray<ChatMessage>) => Said,
   options: ScriptOptions = {},
 ): Agent & Told => {
   const { training = true, type = "scripted", reflections = [], logprobs = true } = options
-  const shownAll: Array<Shown> = []
-  const seen: Array<Seen> = []
+  const shownAll: Array<AgentInput> = []
+  const seen: Array<StepResult> = []
   const log: Array<string> = []
   let messages: Array<ChatMessage> = []
   let index = 0

@@ -1,110 +1,111 @@
 import { Effect } from "effect"
 import type { Feedback } from "../../task/Feedback.ts"
-import type { Seen } from "../Agent.ts"
+import type { StepResult } from "../Agent.ts"
 import type { AgentError } from "../AgentError.ts"
 import { holding } from "../memory/entries.ts"
 import type { Memory, MemoryEntry } from "../memory/Memory.ts"
 
 /**
- * An episode on its way into the memory, and the memory on its way into a prompt.
+ * Turns an episode into memory entries, and memory entries into the history of a prompt.
  *
- * What is seen, done and told becomes an entry each when the step that it belongs to is over: one Observation for each
- * observation, however often an answer to it was refused. In training entries go to the memory; in evaluation they stay
- * here, and prompts look the same.
+ * A step adds its observation, action and feedback as one entry each when it is over; an observation is added once,
+ * however often an answer to it could not be parsed. In training, entries go to the memory; in evaluation they stay here,
+ * and prompts look the same.
  */
 export interface Recollection {
   readonly reset: () => void
-  /** An observation is acted upon. */
-  readonly shown: (text: string) => void
-  readonly stepped: (seen: Seen) => Effect.Effect<void, AgentError>
-  /** What was seen last, but not acted upon, is remembered, too. */
-  readonly ended: Effect.Effect<void, AgentError>
-  /** The memory's and this episode's last `limit` entries, or what is nearest to `query` and then this episode's. */
+  /** Begins a step with its observation. */
+  readonly begin: (observation: string) => void
+  /** Adds the entries of the step. */
+  readonly step: (result: StepResult) => Effect.Effect<void, AgentError>
+  /** Adds the last observation of the episode, which has no action. */
+  readonly end: Effect.Effect<void, AgentError>
+  /** Gives the last `limit` entries, or the entries that are most similar to `query` and then those of this episode. */
   readonly history: (query: string, limit: number | null) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
-  /** Of this episode. */
-  readonly trail: () => ReadonlyArray<MemoryEntry>
-  /** The sum of the feedbacks' scores. */
+  /** Gives the entries of this episode. */
+  readonly trajectory: () => ReadonlyArray<MemoryEntry>
+  /** Gives the sum of the feedback scores of this episode. */
   readonly score: () => number
 }
 
-/** Reflections have a place of their own in a prompt. */
+/** Reflections are not history: they have their own place in a prompt. */
 const isHistory = (type: string): boolean => type !== "Reflection"
 
-export const make = (
+export const makeRecollection = (
   memory: Memory,
   training: boolean,
   contentOf: (feedback: Feedback) => MemoryEntry["content"],
 ): Recollection => {
-  let trail: Array<MemoryEntry> = []
-  /** Seen, and not yet remembered; empty where there was nothing to see. */
+  let trajectory: Array<MemoryEntry> = []
+  /** The observation of the current step, which is not an entry yet; empty if there is none. */
   let pending = ""
   let score = 0
 
-  const keep = (type: string, content: MemoryEntry["content"]): Effect.Effect<void, AgentError> =>
-    Effect.flatMap(holding(memory.type, { type, content }), (made) => {
-      trail.push(made)
-      return training ? memory.add(made) : Effect.void
+  const add = (type: string, content: MemoryEntry["content"]): Effect.Effect<void, AgentError> =>
+    Effect.flatMap(holding(memory.type, { type, content }), (entry) => {
+      trajectory.push(entry)
+      return training ? memory.add(entry) : Effect.void
     })
 
   return {
     reset: () => {
-      trail = []
+      trajectory = []
       pending = ""
       score = 0
     },
-    shown: (text) => {
-      pending = text
+    begin: (observation) => {
+      pending = observation
     },
-    stepped: ({ action, observation, feedback }) =>
+    step: ({ action, observation, feedback }) =>
       Effect.gen(function* () {
-        if (pending !== "") yield* keep("Observation", pending)
+        if (pending !== "") yield* add("Observation", pending)
         pending = observation ?? ""
-        yield* keep("Action", action)
+        yield* add("Action", action)
         if (feedback === null) return
         score += feedback.score
-        yield* keep("Feedback", contentOf(feedback))
+        yield* add("Feedback", contentOf(feedback))
       }),
-    ended: Effect.suspend(() => {
+    end: Effect.suspend(() => {
       if (pending === "") return Effect.void
       const last = pending
       pending = ""
-      return keep("Observation", last)
+      return add("Observation", last)
     }),
     history: (query, limit) => {
       const about = { query, limit, where: isHistory }
       if (memory.recalls === "similar") {
-        const past = memory.recall({ ...about, except: new Set(trail) })
-        return limit === 0 ? past : Effect.map(past, (past) => [...past, ...trail])
+        const past = memory.recall({ ...about, except: new Set(trajectory) })
+        return limit === 0 ? past : Effect.map(past, (past) => [...past, ...trajectory])
       }
       const recalled = memory.recall(about)
-      if (trail.length === 0 || limit === 0) return recalled
-      // In training the memory holds the trail already.
+      if (trajectory.length === 0 || limit === 0) return recalled
+      // In training, the memory holds this episode already.
       if (training) return recalled
-      // It would forget, too.
+      // Apply the bound of the memory, as if this episode were in it.
       const most = Math.min(limit ?? Infinity, memory.maxLength ?? Infinity)
       return Effect.map(recalled, (past) => {
-        const all = [...past, ...trail]
+        const all = [...past, ...trajectory]
         return all.slice(Math.max(0, all.length - most))
       })
     },
-    trail: () => trail,
+    trajectory: () => trajectory,
     score: () => score,
   }
 }
 
-/** Entries never change, and the same ones are in prompt after prompt. */
+/** Caches lines: entries never change, and the same ones are in prompt after prompt. */
 const lines = new WeakMap<MemoryEntry, string>()
 
-/** `OBSERVATION: A door.`; content that is an object is shown as JSON. */
-export const lineOf = (made: MemoryEntry): string => {
-  const known = lines.get(made)
-  if (known !== undefined) return known
-  const { type, content } = made
+/** Gives the line of an entry in a prompt, e.g. `OBSERVATION: A door.`; an object is shown as JSON. */
+export const lineOf = (entry: MemoryEntry): string => {
+  const cached = lines.get(entry)
+  if (cached !== undefined) return cached
+  const { type, content } = entry
   const line = `${type.toUpperCase()}: ${typeof content === "string" ? content : JSON.stringify(content)}`
-  lines.set(made, line)
+  lines.set(entry, line)
   return line
 }
 
-/** What is remembered, a paragraph each, and what is seen now. */
+/** Makes a prompt: a paragraph for each remembered entry, then the observation. */
 export const promptOf = (remembered: ReadonlyArray<MemoryEntry>, observation: string): string =>
   [...remembered.map(lineOf), observation].join("\n\n")

@@ -1,25 +1,25 @@
 import { Effect } from "effect"
 import { ConfigError, display } from "../../config/Config.ts"
-import type { AgentFailure, CloneOptions, Shown, Turn } from "../Agent.ts"
+import type { AgentFailure, CloneOptions, AgentInput, Turn } from "../Agent.ts"
 import { AgentError } from "../AgentError.ts"
 import type { Memory } from "../memory/Memory.ts"
 import type { Tool } from "../Tool.ts"
 
-/** Acts of an agent that calls nothing outside, so it is never owed results. */
+/** Acts on an observation, for agents that call no tools; results of tools are an error. */
 export const withoutTools = (
   agent: string,
-  shown: Shown,
-  say: (text: string) => Effect.Effect<Turn, AgentFailure>,
+  input: AgentInput,
+  act: (observation: string) => Effect.Effect<Turn, AgentFailure>,
 ): Effect.Effect<Turn, AgentFailure> =>
-  shown._tag === "Observation"
-    ? say(shown.text)
-    : Effect.fail(new AgentError({ agent, message: `${agent} was given results of tools, but calls none` }))
+  input._tag === "Observation"
+    ? act(input.text)
+    : Effect.fail(new AgentError({ agent, message: `${agent}: expected an observation, found results of tools` }))
 
-/** The memory that a clone is made over: whether it may write is the clone's own matter. */
+/** Gives the memory of a clone: the same one, or a copy. */
 export const memoryFor = (memory: Memory, { shareMemory }: Pick<CloneOptions, "shareMemory">): Effect.Effect<Memory> =>
   shareMemory ? Effect.succeed(memory) : memory.copy
 
-/** Refuses a count that is none. */
+/** Refuses a setting that is not null and not a whole number of at least `least`. */
 export const checkCount = (
   agent: string,
   key: string,
@@ -29,10 +29,10 @@ export const checkCount = (
   value === undefined || value === null || (Number.isSafeInteger(value) && value >= least)
     ? Effect.void
     : Effect.fail(
-        ConfigError.at({ source: agent }, key, `expected a whole number from ${least} on, found ${display(value)}`),
+        ConfigError.at({ source: agent }, key, `expected a whole number of at least ${least}, found ${display(value)}`),
       )
 
-/** Refuses two tools of one name: nobody could say which of them is called. */
+/** Refuses two tools with the same name, since a call could mean either. */
 export const checkNames = (agent: string, tools: ReadonlyArray<Tool>): Effect.Effect<void, ConfigError> => {
   const names = tools.map(({ spec }) => spec.name)
   const twice = names.find((name, at) => names.indexOf(name) !== at)

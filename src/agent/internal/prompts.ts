@@ -3,31 +3,31 @@ import { mostBytes, readText, shownPath } from "../../config/files.ts"
 import { ConfigError, type DecodeOptions, type Plain } from "../../config/Config.ts"
 import { locate } from "../../config/places.ts"
 
-/** Who said it, and the folder that files are named from. */
+/** Where a config comes from, for messages and for the files that it names. */
 export interface From extends DecodeOptions {
-  /** The folder of the config's file, where files are looked for before the current one; the current one unless given. */
+  /** The folder of the config's file, in which files are looked up before the current folder. */
   readonly baseDir?: string
 }
 
-/** `{file:path}` and `${file:path}`; `{{file:` is the text `{file:`. */
+/** Matches `{file:path}` and `${file:path}`, and `{{file:`, which stands for the text `{file:`. */
 const reference = /\{\{file:|\$?\{file:([^{}\n]*)\}/g
 
-/** What `injected` gives back as it is, so that a config that holds texts already can be read again. */
+/** Escapes a text so that `inject` gives it back unchanged when the config is read again. */
 const escaped = (text: string): string => text.replaceAll("{file:", "{{file:")
 
-/** A text that can only be meant as a file. */
+/** Says whether a text is the name of a file. */
 const isFileName = (text: string): boolean => /^\S+\.(txt|md|json|jsonl|yaml|yml)$/.test(text)
 
-export interface Injected {
-  /** The prompts themselves. */
+interface Injected {
+  /** The prompts by their keys. */
   readonly texts: Readonly<Record<string, string>>
-  /** The config with the files' texts in it: it needs none of them any more. */
+  /** The config with the texts of the files, which needs the files no more. */
   readonly config: Plain
 }
 
 /**
- * Puts files where a config's prompts name them. `bare` are the keys whose whole text may be a file's name. A file that
- * isn't there is an error, never a prompt that says so.
+ * Inserts files into a config's prompts where they are named. The whole text of a prompt in `bare` may be the name of a
+ * file. A missing file is an error.
  */
 export const inject = Effect.fnUntraced(function* (
   config: Plain,
@@ -43,25 +43,25 @@ export const inject = Effect.fnUntraced(function* (
     })
   })
 
-  const textOf = Effect.fnUntraced(function* (key: string, said: string) {
-    const name = said.trim()
+  const textOf = Effect.fnUntraced(function* (key: string, template: string) {
+    const name = template.trim()
     if (bare.includes(key) && isFileName(name)) return yield* read(key, name)
     let text = ""
     let end = 0
-    for (const match of said.matchAll(reference)) {
-      text += said.slice(end, match.index)
+    for (const match of template.matchAll(reference)) {
+      text += template.slice(end, match.index)
       end = match.index + match[0].length
       text += match[1] === undefined ? "{file:" : yield* read(key, match[1].trim())
     }
-    return text + said.slice(end)
+    return text + template.slice(end)
   })
 
   const texts: Record<string, string> = {}
   const effective: Record<string, unknown> = { ...config }
   for (const key of keys) {
-    const said = config[key]
-    if (typeof said !== "string") continue
-    texts[key] = yield* textOf(key, said)
+    const template = config[key]
+    if (typeof template !== "string") continue
+    texts[key] = yield* textOf(key, template)
     effective[key] = escaped(texts[key])
   }
   return { texts, config: effective }

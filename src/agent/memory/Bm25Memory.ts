@@ -1,19 +1,18 @@
 import { Effect } from "effect"
 import type { Memory } from "./Memory.ts"
 import { fromStore } from "./MemoryStore.ts"
-import { type Experience, experienceStore, type Ranking, textOf } from "./experiences.ts"
-import { words } from "./words.ts"
+import { type Experience, experienceStore, type Ranking, textOf, words } from "./experiences.ts"
 
 export const type = "bm25"
 
 export interface Bm25Options {
-  /** Of entries; past it the oldest is forgotten. 1000 unless given, null: unbounded. */
+  /** The number of entries that are kept, 1000 by default; beyond it the oldest is forgotten. null sets no limit. */
   readonly maxLength?: number | null
 }
 
 /**
- * The memory that recalls what shares words with the query, rare words before common ones: Okapi BM25 (Robertson and
- * Zaragoza 2009, doi:10.1561/1500000019).
+ * Makes the memory that recalls entries that share words with the query, where rare words count more: Okapi BM25
+ * (Robertson and Zaragoza 2009, doi:10.1561/1500000019).
  *
  * @example
  * ```ts
@@ -24,29 +23,29 @@ export interface Bm25Options {
 export const make = ({ maxLength = 1000 }: Bm25Options = {}): Memory =>
   fromStore(type, "similar", experienceStore(maxLength, ranking))
 
-/** How much a word counts that is said again, and how much long texts are held against themselves. */
+/** The constants of BM25: how much a repeated word counts, and how much the length of a text counts against it. */
 const k1 = 1.2
 const b = 0.75
 
 /**
- * Ours, and no library's: what a resumed run recalls must be, to the bit, what a run recalls that was never stopped.
- * Libraries keep running means as floats, which remember what was forgotten; here only integers are kept.
+ * Ranks by BM25. We do not use a library: a resumed run must recall exactly what an uninterrupted run does. Libraries
+ * keep running means as floats, which depend on forgotten entries; here all state is integers.
  */
 const ranking = (): Ranking => {
-  /** How often each word is said in each experience. */
-  const said = new Map<string, Map<Experience, number>>()
-  /** Words in each experience. */
+  /** The number of times that a word occurs in an experience. */
+  const occurrences = new Map<string, Map<Experience, number>>()
+  /** The number of words in an experience. */
   const lengths = new Map<Experience, number>()
   let total = 0
 
   const count = (experience: Experience, all: ReadonlyArray<string>, by: 1 | -1): void => {
     for (const word of all) {
-      const places = said.get(word) ?? new Map<Experience, number>()
+      const places = occurrences.get(word) ?? new Map<Experience, number>()
       const often = (places.get(experience) ?? 0) + by
       if (often === 0) places.delete(experience)
       else places.set(experience, often)
-      if (places.size === 0) said.delete(word)
-      else said.set(word, places)
+      if (places.size === 0) occurrences.delete(word)
+      else occurrences.set(word, places)
     }
     total += by * all.length
     lengths.set(experience, (lengths.get(experience) ?? 0) + by * all.length)
@@ -62,9 +61,9 @@ const ranking = (): Ranking => {
       Effect.sync(() => {
         const scores = new Map<Experience, number>()
         const mean = total / lengths.size
-        // In one order, whatever order they are asked in: sums of floats depend on it.
+        // Sort the words, since the sum of floats depends on their order.
         for (const word of [...new Set(words(query))].sort()) {
-          const places = said.get(word)
+          const places = occurrences.get(word)
           if (places === undefined) continue
           const rarity = Math.log1p((lengths.size - places.size + 0.5) / (places.size + 0.5))
           for (const [experience, often] of places) {

@@ -9,15 +9,15 @@ import { type Experience, experienceStore, type Ranking, textOf } from "./experi
 export const type = "embeddings"
 
 export interface EmbeddingMemoryOptions {
-  /** Of entries; past it the oldest is forgotten. 1000 unless given, null: unbounded. */
+  /** The number of entries that are kept, 1000 by default; beyond it the oldest is forgotten. null sets no limit. */
   readonly maxLength?: number | null
-  /** Words are hashed unless given. */
+  /** The embeddings; by default words are hashed. */
   readonly embeddings?: EmbeddingsService
 }
 
 /**
- * The memory that recalls what means the same, as far as its embeddings know. Texts are embedded when something is
- * first looked for after they came, all in one go.
+ * Makes the memory that recalls entries with a similar meaning, by their embeddings. New texts are embedded at the next
+ * query, all in one call.
  *
  * @example
  * ```ts
@@ -31,10 +31,10 @@ export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemo
     experienceStore(maxLength, () => ranking(embeddings)),
   )
 
-/** Queries are what is seen, so they are compared with what was seen: what a experience begins with. */
+/** Gives the observation at the beginning of an experience, which queries are compared with: they are observations. */
 const contentOf = ({ entries }: Experience): string => textOf(entries[0])
 
-const failed = (what: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${what}` })
+const failed = (problem: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${problem}` })
 
 const ranking = (embeddings: EmbeddingsService): Ranking => {
   const vectors = new Map<Experience, Float32Array>()
@@ -49,19 +49,19 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
     return yield* failed(`expected ${texts.length} vectors of one length, found ${made.length} of length ${sizes}`)
   })
 
-  /** Along with what is new. */
+  /** Embeds a query together with the new experiences. */
   const embedAll = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
     const added = experiences.filter(isNew)
     const texts = added.map(contentOf)
     const [vector, ...others] = yield* embed([query, ...texts])
     for (const [at, experience] of added.entries()) {
-      // It may be forgotten by now, or begin with something else.
+      // Meanwhile the experience may have been forgotten, or its first entry.
       if (experience.entries.length > 0 && contentOf(experience) === texts[at]) vectors.set(experience, others[at])
     }
     return { query, vector }
   })
 
-  /** Many may look at the same time: one of them has what is new embedded for all. */
+  /** Concurrent queries share one embedding of the new experiences. */
   const once = singleFlight<{ readonly query: string; readonly vector: Float32Array }, AgentError>()
 
   const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
@@ -78,11 +78,11 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
       vectors.delete(experience)
     },
     scores: (query, experiences) =>
-      Effect.map(embedded(query, experiences), (asked) => {
+      Effect.map(embedded(query, experiences), (target) => {
         const scores = new Map<Experience, number>()
         for (const experience of experiences) {
           const vector = vectors.get(experience)
-          const score = vector === undefined ? 0 : cosine(asked, vector)
+          const score = vector === undefined ? 0 : cosine(target, vector)
           if (score > 0) scores.set(experience, score)
         }
         return scores

@@ -1,6 +1,6 @@
 /**
- * Texts as directions in space: the nearer two are, the more alike are the texts. Whoever has a model for it provides
- * one; unless somebody does, words are hashed, which needs no model and gives the same everywhere.
+ * Embeddings of texts as vectors: the more similar two texts are, the closer are their directions. The default hashes
+ * words, which needs no model and gives the same vectors on every machine; provide `Embeddings` to use a model.
  *
  * @example
  * ```ts
@@ -8,29 +8,27 @@
  * Embeddings.cosine(door, gate)
  * ```
  *
- * `OpenAiEmbeddings.make` gives such a service over HTTP.
+ * `OpenAiEmbeddings.make` makes such a service over HTTP.
  */
 import { Context, Effect } from "effect"
 import type { AgentFailure } from "../Agent.ts"
-import { words } from "./words.ts"
+import { words } from "./experiences.ts"
 
 export interface EmbeddingsService {
-  /** A vector a text, all of one length. The same text has the same vector, always. */
+  /** Gives a vector for each text, all of the same length. Equal texts must always have equal vectors. */
   readonly embed: (texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Float32Array>, AgentFailure>
 }
 
-/** FNV-1a: the same 32 bits for a text on every machine. */
+/** Hashes a text to 32 bits by FNV-1a, which is the same on every machine. */
 const hash = (text: string): number => {
   let bits = 0x811c9dc5
   for (let at = 0; at < text.length; at++) bits = Math.imul(bits ^ text.charCodeAt(at), 0x01000193)
-  // The low bits alone say little; mix them.
+  // Mix the bits, since the low bits of FNV-1a are not random enough.
   bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b)
   return (bits ^ (bits >>> 13)) >>> 0
 }
 
-/**
- * Words and parts of words, each hashed to a place and a sign (Weinberger et al. 2009, arXiv:0902.2206).
- */
+/** Makes embeddings that hash words and their trigrams to a dimension and a sign (Weinberger et al. 2009, arXiv:0902.2206). */
 export const hashing = ({ dimensions = 256 }: { readonly dimensions?: number } = {}): EmbeddingsService => {
   const one = (text: string): Float32Array => {
     const vector = new Float32Array(dimensions)
@@ -40,7 +38,7 @@ export const hashing = ({ dimensions = 256 }: { readonly dimensions?: number } =
     }
     for (const word of words(text)) {
       put(word, 1)
-      // So `key` and `keys` have something in common.
+      // Trigrams make `key` and `keys` similar.
       const marked = `^${word}$`
       for (let at = 0; at + 3 <= marked.length; at++) put(`3:${marked.slice(at, at + 3)}`, 1 / marked.length)
     }
@@ -49,7 +47,7 @@ export const hashing = ({ dimensions = 256 }: { readonly dimensions?: number } =
   return { embed: (texts) => Effect.sync(() => texts.map(one)) }
 }
 
-/** Between -1 and 1; 0 where one of them says nothing. */
+/** Gives the cosine similarity of two vectors, from -1 to 1; 0 if one of them is zero. */
 export const cosine = (a: Float32Array, b: Float32Array): number => {
   let dot = 0
   let one = 0
@@ -62,7 +60,7 @@ export const cosine = (a: Float32Array, b: Float32Array): number => {
   return one === 0 || other === 0 ? 0 : dot / Math.sqrt(one * other)
 }
 
-/** What memories of a config embed with. */
+/** The embeddings of memories that are made from a config. */
 export const Embeddings = Context.Reference<EmbeddingsService>("effect-rl/agent/memory/Embeddings", {
   defaultValue: () => hashing(),
 })

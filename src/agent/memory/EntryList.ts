@@ -1,14 +1,14 @@
 import type { MemoryEntry } from "./Memory.ts"
 
 /**
- * Entries in their order; past `maxLength` (null: never) the oldest is forgotten. What is forgotten is skipped over and
- * cleared away seldom, so an addition costs the same however many there are.
+ * A list of entries that forgets the oldest beyond `maxLength` (null: no limit). Forgotten entries are skipped and only
+ * removed now and then, so adding an entry takes constant time.
  */
 export interface EntryList {
   readonly length: () => number
-  /** Gives what was forgotten for it. */
+  /** Adds an entry, and gives the one that is forgotten for it. */
   readonly add: (entry: MemoryEntry) => MemoryEntry | undefined
-  /** The last `limit` of those whose type will do, as a new array; null: all of them. */
+  /** Gives the last `limit` entries (null: all) whose type passes the filter, as a new array. */
   readonly last: (limit: number | null, where?: (type: string) => boolean) => ReadonlyArray<MemoryEntry>
   readonly clear: () => void
 }
@@ -35,11 +35,11 @@ export const entryList = (maxLength: number | null): EntryList => {
     },
     last: (limit, where) => {
       if (where === undefined) return items.slice(limit === null ? first : Math.max(first, items.length - limit))
-      const found: Array<MemoryEntry> = []
-      for (let at = items.length - 1; at >= first && (limit === null || found.length < limit); at--) {
-        if (where(items[at].type)) found.push(items[at])
+      const latest: Array<MemoryEntry> = []
+      for (let at = items.length - 1; at >= first && (limit === null || latest.length < limit); at--) {
+        if (where(items[at].type)) latest.push(items[at])
       }
-      return found.reverse()
+      return latest.reverse()
     },
     clear: () => {
       items = []

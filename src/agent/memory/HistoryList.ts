@@ -6,7 +6,7 @@ import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 export const type = "history_list"
 
 /**
- * The memory that recalls what came last.
+ * Makes the memory that recalls the last entries.
  *
  * @example
  * ```ts

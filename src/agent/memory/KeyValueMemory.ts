@@ -7,13 +7,13 @@ import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 export const type = "key_value"
 
 export interface KeyValueOptions {
-  /** Of notes; past it the one that was written longest ago is forgotten. 100 unless given, null: unbounded. */
+  /** The number of notes that are kept, 100 by default; beyond it the oldest is forgotten. null sets no limit. */
   readonly maxLength?: number | null
 }
 
 /**
- * The memory of notes that have names: a new note takes the place of the old one of its name. Only notes are kept; what
- * an agent sees and does is not, unless it writes it down by the `tools`.
+ * Makes the memory of notes with names; a new note replaces the old one with its name. It keeps only the notes that the
+ * model writes by the `tools`, not observations and actions.
  *
  * @example
  * ```ts
@@ -23,7 +23,7 @@ export interface KeyValueOptions {
  */
 export const make = ({ maxLength = 100 }: KeyValueOptions = {}): Memory => fromStore(type, "similar", store(maxLength))
 
-/** A note; without a value it takes the one of its name away. */
+/** Makes the entry of a note; the value null deletes the note. */
 export const note = (key: string, value: string | null): MemoryEntry => entry("Note", { key, value })
 
 const readNote = Schema.decodeUnknownOption(Schema.Struct({ key: Schema.String, value: Schema.NullOr(Schema.String) }))
@@ -31,21 +31,21 @@ const readNote = Schema.decodeUnknownOption(Schema.Struct({ key: Schema.String, 
 const noteIn = ({ type, content }: MemoryEntry) => (type === "Note" ? readNote(content) : readNote(null))
 
 const store = (maxLength: number | null): MemoryStore => {
-  /** In the order in which they were written. */
+  /** The notes in the order in which they were written. */
   const notes = new Map<string, MemoryEntry>()
   const all = (where?: (type: string) => boolean): ReadonlyArray<MemoryEntry> =>
     where === undefined || where("Note") ? [...notes.values()] : []
   return {
     maxLength,
     length: () => notes.size,
-    accepts: (given) => noteIn(given)._tag === "Some",
-    add: (given) => {
-      const found = noteIn(given)
-      if (found._tag === "None") return
-      const { key, value } = found.value
+    accepts: (entry) => noteIn(entry)._tag === "Some",
+    add: (entry) => {
+      const written = noteIn(entry)
+      if (written._tag === "None") return
+      const { key, value } = written.value
       notes.delete(key)
       if (value === null) return
-      notes.set(key, given)
+      notes.set(key, entry)
       if (maxLength === null || notes.size <= maxLength) return
       for (const oldest of notes.keys()) {
         notes.delete(oldest)
@@ -54,8 +54,8 @@ const store = (maxLength: number | null): MemoryStore => {
     },
     recall: ({ limit, where, except }) =>
       Effect.sync(() => {
-        const found = all(where).filter((made) => except?.has(made) !== true)
-        return limit === null ? found : found.slice(Math.max(0, found.length - limit))
+        const matching = all(where).filter((entry) => except?.has(entry) !== true)
+        return limit === null ? matching : matching.slice(Math.max(0, matching.length - limit))
       }),
     entries: () => all(),
     clear: () => notes.clear(),
@@ -64,8 +64,8 @@ const store = (maxLength: number | null): MemoryStore => {
 }
 
 /**
- * By which a model writes and reads its notes: `remember`, `look_up` and `forget`. In evaluation nothing is written, and
- * the model is told so.
+ * Makes the tools by which a model writes and reads its notes: `remember`, `look_up` and `forget`. In evaluation, writing
+ * is an error that the model sees.
  *
  * @example
  * ```ts
@@ -75,7 +75,7 @@ const store = (maxLength: number | null): MemoryStore => {
 export const tools = (memory: Memory, training: boolean): ReadonlyArray<Tool.Tool> => {
   const write = (made: MemoryEntry, done: string) =>
     training ? Effect.as(memory.add(made), done) : Effect.fail(new Error("nothing is written down in a test"))
-  const found = (key: string) =>
+  const valuesOf = (key: string) =>
     Effect.map(memory.entries, (entries) =>
       entries.flatMap((made) => {
         const read = noteIn(made)
@@ -93,7 +93,7 @@ export const tools = (memory: Memory, training: boolean): ReadonlyArray<Tool.Too
       name: "look_up",
       description: "Reads the note of a name.",
       parameters: Schema.Struct({ key: Schema.NonEmptyString }),
-      run: ({ key }) => Effect.map(found(key), ([value]) => value ?? `There is no note "${key}".`),
+      run: ({ key }) => Effect.map(valuesOf(key), ([value]) => value ?? `There is no note "${key}".`),
     }),
     Tool.make({
       name: "forget",

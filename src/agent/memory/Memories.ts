@@ -1,5 +1,5 @@
 /**
- * Memories from what a config says of them.
+ * Makes memories from their configs.
  *
  * @example
  * ```ts
@@ -21,14 +21,14 @@ import * as Reflections from "./Reflections.ts"
 
 const bound = (value: number) => withDefault(Schema.NullOr(positiveInt), value)
 
-/** What came last, whatever it is. */
+/** Recalls the last entries. */
 export const HistoryListConfig = Schema.Struct({
   _type: Schema.Literal(HistoryList.type),
   /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
   maxLength: bound(100),
 })
 
-/** What came last, with a bound of their own for reflections. */
+/** Recalls the last entries, and keeps reflections with a limit of their own. */
 export const ReflectionsConfig = Schema.Struct({
   _type: Schema.Literal(Reflections.type),
   /** The number of entries other than reflections that are kept; null sets no limit. */
@@ -37,28 +37,28 @@ export const ReflectionsConfig = Schema.Struct({
   maxReflections: bound(200),
 })
 
-/** What shares words with what is seen. */
+/** Recalls entries that share words with the observation. */
 export const Bm25Config = Schema.Struct({
   _type: Schema.Literal(Bm25Memory.type),
   /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
   maxLength: bound(1000),
 })
 
-/** What is like what is seen, by the `Embeddings` that are provided. */
+/** Recalls entries that are similar to the observation, by the `Embeddings` that are provided. */
 export const EmbeddingsConfig = Schema.Struct({
   _type: Schema.Literal(EmbeddingMemory.type),
   /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
   maxLength: bound(1000),
 })
 
-/** Notes with names, which a model writes by tools. */
+/** Keeps notes with names, which the model writes by tools. */
 export const KeyValueConfig = Schema.Struct({
   _type: Schema.Literal(KeyValueMemory.type),
   /** The number of notes that are kept; null sets no limit. */
   maxLength: bound(100),
 })
 
-/** What a config can say below `memory_config`, with the built-in kinds: for schemas of whole files. */
+/** The Schema of the config below `memory_config` with the built-in kinds, for the schemas of whole files. */
 export const MemoryConfig = Schema.Union([
   HistoryListConfig,
   ReflectionsConfig,
@@ -68,7 +68,7 @@ export const MemoryConfig = Schema.Union([
 ])
 export type MemoryConfig = typeof MemoryConfig.Type
 
-/** The kinds that are known without doing anything. */
+/** The built-in kinds. */
 export const builtIn: ReadonlyArray<MemoryKind> = [
   makeKind({
     type: HistoryList.type,
@@ -93,17 +93,17 @@ export const builtIn: ReadonlyArray<MemoryKind> = [
   }),
 ]
 
-/** The kinds that configs can name; provide a longer list to add one's own. */
+/** The kinds that configs can name. Provide a longer list to add a kind. */
 export const Kinds = Context.Reference<ReadonlyArray<MemoryKind>>("effect-rl/agent/memory/MemoryKinds", {
   defaultValue: () => builtIn,
 })
 
-/** Keys in camelCase, and `_type`. */
-export const decode = (said: Plain, from: DecodeOptions): Effect.Effect<DecodedMemory, ConfigError> =>
+/** Decodes a config, whose keys are `_type` and others in camelCase. */
+export const decode = (config: Plain, from: DecodeOptions): Effect.Effect<DecodedMemory, ConfigError> =>
   Effect.flatMap(Kinds, (kinds) => {
-    const { _type: type } = said
+    const { _type: type } = config
     const kind = kinds.find((candidate) => candidate.type === type)
-    if (kind !== undefined) return kind.decode(said, from)
+    if (kind !== undefined) return kind.decode(config, from)
     const names = kinds.map(({ type }) => type)
     const near = typeof type === "string" ? closest(type, names) : undefined
     const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`

@@ -1,6 +1,6 @@
 /**
- * What an agent keeps from episode to episode: entries in the order in which they came, as lines of JSON when they are
- * saved. How entries are found again is each kind's own.
+ * The memory of an agent, which outlives episodes: a list of entries, which are saved as lines of JSON. The kinds of
+ * memory differ in how they recall entries.
  *
  * @example
  * ```ts
@@ -14,48 +14,45 @@
 import { type Effect, Schema } from "effect"
 import type { AgentError } from "../AgentError.ts"
 
-/** `{ type: "Observation", content: "…" }`; the types are Observation, Action, Feedback, Reflection, or one's own. */
+/** An entry, e.g. `{ type: "Observation", content: "…" }`. The types are Observation, Action, Feedback, Reflection, Note, and a user's own. */
 export const MemoryEntry = Schema.Struct({
   type: Schema.String,
   content: Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]),
 })
 export type MemoryEntry = typeof MemoryEntry.Type
 
-/** What belongs to a prompt. */
-export interface About {
-  /** What is to be answered: kinds that look for what is similar go by it. */
+/** Selects the entries for a prompt. */
+export interface RecallQuery {
+  /** The current observation; some kinds recall the entries that are most similar to it. */
   readonly query: string
-  /** Null: all, 0: none. */
+  /** The number of entries; null: all, 0: none. */
   readonly limit: number | null
-  /** Only entries of these types count. */
+  /** Selects entries by their type. */
   readonly where?: (type: string) => boolean
-  /** Those that the prompt holds anyway. */
+  /** Entries to leave out, because the prompt holds them already. */
   readonly except?: ReadonlySet<MemoryEntry>
 }
 
 export interface Memory {
-  /** `history_list` … */
+  /** The `_type` in configs, e.g. `history_list`. */
   readonly type: string
-  /** What `recall` prefers: the last entries, or those nearest to the query. */
+  /** Whether `recall` prefers the last entries, or those most similar to the query. */
   readonly recalls: "recent" | "similar"
-  /** Past it the oldest entry is forgotten (reflections may have a bound of their own); null, or left out: never. */
+  /** The number of entries beyond which the oldest is forgotten; null or undefined sets no limit. */
   readonly maxLength?: number | null
   readonly length: Effect.Effect<number>
-  /** Within a read-only view this is a defect. It fails where the entry can't be kept as JSON. */
+  /** Adds an entry. Fails if JSON cannot hold it; dies in a read-only view. */
   readonly add: (entry: MemoryEntry) => Effect.Effect<void, AgentError>
-  /** At most `limit` entries, oldest first, as they are now: what is added later doesn't change what was given. */
-  readonly recall: (about: About) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
-  /** Every entry that is held. */
+  /** Gives at most `limit` entries, oldest first. The array does not change when entries are added. */
+  readonly recall: (query: RecallQuery) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
+  /** Gives all entries. */
   readonly entries: Effect.Effect<ReadonlyArray<MemoryEntry>>
-  /** A line of JSON an entry. */
+  /** Gives the entries as lines of JSON. */
   readonly snapshot: Effect.Effect<string>
-  /**
-   * In the place of what is held; bounds stay as they are. A line that is none is an error that says which, and then
-   * what was held still is.
-   */
+  /** Replaces the entries by those of a snapshot. An invalid line is an error that names it, and changes nothing. */
   readonly restore: (snapshot: string, source: string) => Effect.Effect<void, AgentError>
-  /** The same entries, which nobody can add to through it. */
+  /** A view of the same entries that cannot add any. */
   readonly readOnly: Memory
-  /** The same entries in a memory of its own, which can be added to. */
+  /** Makes a memory of its own with the same entries. */
   readonly copy: Effect.Effect<Memory>
 }

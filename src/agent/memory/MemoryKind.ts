@@ -1,6 +1,6 @@
 /**
- * A kind of memory: what a config can say of it below `memory_config`, and how it is made. Kinds of one's own are given
- * beside the built-in ones, by the reference `Memories.Kinds`.
+ * A kind of memory: the Schema of its config below `memory_config`, and how the memory is made from it. To add a kind,
+ * provide a longer list of kinds by the reference `Memories.Kinds`.
  *
  * @example
  * ```ts
@@ -19,26 +19,26 @@ import type { Memory } from "./Memory.ts"
 export interface MemoryKind {
   readonly type: string
   readonly schema: Schema.Codec<unknown, unknown>
-  readonly decode: (said: Plain, from: DecodeOptions) => Effect.Effect<DecodedMemory, ConfigError>
+  readonly decode: (config: Plain, from: DecodeOptions) => Effect.Effect<DecodedMemory, ConfigError>
 }
 
 export interface DecodedMemory {
-  /** With every default in it. */
+  /** The config with all defaults. */
   readonly config: Plain
   readonly make: Effect.Effect<Memory, AgentError>
 }
 
-/** A kind over its Schema, which is read strictly. */
+/** Makes a kind of memory from its Schema and a function. */
 export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   readonly type: string
-  /** It has a key `_type`, with the kind's. */
+  /** The Schema of the config, whose key `_type` is the kind's type. */
   readonly schema: S
   readonly make: (config: S["Type"]) => Effect.Effect<Memory, AgentError>
 }): MemoryKind => ({
   type: kind.type,
   schema: kind.schema,
-  decode: (said, from) =>
-    Effect.map(decode(kind.schema, said, from), (config) => {
+  decode: (plain, from) =>
+    Effect.map(decode(kind.schema, plain, from), (config) => {
       const encoded = Schema.encodeSync(kind.schema)(config)
       return { config: isPlain(encoded) ? encoded : {}, make: Effect.suspend(() => kind.make(config)) }
     }),

@@ -2,27 +2,26 @@ import { Effect } from "effect"
 import { display } from "../../config/Config.ts"
 import { AgentError } from "../AgentError.ts"
 import { fromLines, holding, toLines } from "./entries.ts"
-import type { About, Memory, MemoryEntry } from "./Memory.ts"
+import type { Memory, MemoryEntry, RecallQuery } from "./Memory.ts"
 
-/** What a kind of memory is made of: where entries are, and how they are found again. */
+/** The part of a memory that differs between kinds: it keeps the entries, and recalls them. */
 export interface MemoryStore {
-  /** Null: unbounded. */
   readonly maxLength: number | null
   readonly length: () => number
   readonly add: (entry: MemoryEntry) => void
-  /** What a snapshot of this kind can hold; all entries unless given. */
+  /** Says whether a snapshot of this kind can hold an entry; by default it can hold all. */
   readonly accepts?: (entry: MemoryEntry) => boolean
-  readonly recall: (about: About) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
+  readonly recall: (query: RecallQuery) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
   readonly entries: () => ReadonlyArray<MemoryEntry>
   readonly clear: () => void
-  /** An empty one with the same bounds. */
+  /** Makes an empty store with the same limits. */
   readonly another: () => MemoryStore
 }
 
-const readOnlyDefect = (type: string, what: string): Effect.Effect<never> =>
-  Effect.die(new Error(`memory "${type}" is read-only here, but ${what}; only agents in training write`))
+const readOnlyDefect = (type: string, problem: string): Effect.Effect<never> =>
+  Effect.die(new Error(`memory "${type}": ${problem}, but it is read-only outside of training`))
 
-/** A memory from its store: what all kinds have in common. */
+/** Makes a memory from its store. */
 export const fromStore = (type: string, recalls: Memory["recalls"], store: MemoryStore): Memory => {
   const reading = {
     type,
@@ -40,8 +39,8 @@ export const fromStore = (type: string, recalls: Memory["recalls"], store: Memor
   }
   const readOnly: Memory = {
     ...reading,
-    add: (entry) => readOnlyDefect(type, `a ${entry.type} was to be added`),
-    restore: (_, source) => readOnlyDefect(type, `${source} was to be restored`),
+    add: (entry) => readOnlyDefect(type, `cannot add a ${entry.type}`),
+    restore: (_, source) => readOnlyDefect(type, `cannot restore ${source}`),
     get readOnly() {
       return readOnly
     },
@@ -53,7 +52,7 @@ export const fromStore = (type: string, recalls: Memory["recalls"], store: Memor
       Effect.flatMap(fromLines(type, snapshot, source), (entries) => {
         const wrong = entries.findIndex((entry) => store.accepts?.(entry) === false)
         if (wrong >= 0) {
-          const message = `${source}:${wrong + 1}: a memory of the kind "${type}" holds no ${entries[wrong].type} like ${display(entries[wrong].content)}`
+          const message = `${source}:${wrong + 1}: a memory of type "${type}" cannot hold the ${entries[wrong].type} ${display(entries[wrong].content)}`
           return Effect.fail(new AgentError({ agent: type, message }))
         }
         store.clear()

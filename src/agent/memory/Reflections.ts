@@ -7,15 +7,15 @@ import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 export const type = "reflections"
 
 export interface ReflectionsOptions {
-  /** Of entries that are no reflections; 200 unless given, null: unbounded. */
+  /** The number of entries other than reflections that are kept, 200 by default; null sets no limit. */
   readonly maxLength?: number | null
-  /** Of reflections; 200 unless given, null: unbounded. */
+  /** The number of reflections that are kept, 200 by default; null sets no limit. */
   readonly maxReflections?: number | null
 }
 
 /**
- * The memory that recalls what came last, and never forgets a reflection because of what was only seen or done: those
- * have a bound of their own.
+ * Makes the memory that recalls the last entries, and has a limit of its own for reflections: they are not forgotten
+ * because of many observations and actions.
  *
  * @example
  * ```ts
@@ -30,21 +30,21 @@ const isReflection = (type: string): boolean => type === "Reflection"
 const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
   const reflections = entryList(bounds.maxReflections)
   const others = entryList(bounds.maxLength)
-  /** When each entry came, so that the two lists can be told as one. */
+  /** The position of each entry, by which the two lists are merged. */
   const order = new WeakMap<MemoryEntry, number>()
   let added = 0
-  const when = (entry: MemoryEntry): number => order.get(entry) ?? 0
+  const positionOf = (entry: MemoryEntry): number => order.get(entry) ?? 0
 
   const merged = (limit: number | null, where?: (type: string) => boolean): ReadonlyArray<MemoryEntry> => {
     const one = where === undefined || where("Reflection") ? reflections.last(limit) : []
     const two = others.last(limit, where)
     if (one.length === 0) return two
     if (two.length === 0) return one
-    // Both are in order already; to sort them would take ten times as long.
+    // Merge the sorted lists; sorting would take ten times as long.
     const all: Array<MemoryEntry> = []
     let at = 0
     for (const other of two) {
-      while (at < one.length && when(one[at]) < when(other)) all.push(one[at++])
+      while (at < one.length && positionOf(one[at]) < positionOf(other)) all.push(one[at++])
       all.push(other)
     }
     for (; at < one.length; at++) all.push(one[at])
@@ -54,9 +54,9 @@ const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
   return {
     maxLength: bounds.maxLength,
     length: () => reflections.length() + others.length(),
-    add: (given) => {
-      // Who adds the same value twice has two entries.
-      const own = order.has(given) ? entry(given.type, given.content) : given
+    add: (value) => {
+      // Copy an entry that was added before, so that it has two positions.
+      const own = order.has(value) ? entry(value.type, value.content) : value
       order.set(own, added++)
       const list = isReflection(own.type) ? reflections : others
       list.add(own)

@@ -4,8 +4,8 @@ import { messageOf } from "../../config/text.ts"
 import { AgentError } from "../AgentError.ts"
 import { MemoryEntry } from "./Memory.ts"
 
-/** Those that `entry` made: nobody can change them, and a file gives them back as they are. */
-const kept = new WeakSet<MemoryEntry>()
+/** The entries that `entry` made: they are frozen, and equal to what a file gives back. */
+const made = new WeakSet<MemoryEntry>()
 
 const frozen = (value: unknown): unknown => {
   if (typeof value === "object" && value !== null) {
@@ -19,31 +19,28 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /**
- * An entry as a memory keeps it. Content that is an object is copied the way a file would hold it, so a memory and its
- * snapshot never differ; what JSON can't hold at all (a cycle, a bigint) throws.
+ * Makes an entry. An object is copied through JSON, so that a memory and its snapshot are always equal. Throws on content
+ * that JSON cannot hold, such as a cycle or a bigint.
  */
 export const entry = (type: string, content: MemoryEntry["content"]): MemoryEntry => {
   const copied: unknown = typeof content === "string" ? content : frozen(JSON.parse(JSON.stringify(content)))
-  const made = Object.freeze({ type, content: typeof copied === "string" || isRecord(copied) ? copied : {} })
-  kept.add(made)
-  return made
+  const frozenEntry = Object.freeze({ type, content: typeof copied === "string" || isRecord(copied) ? copied : {} })
+  made.add(frozenEntry)
+  return frozenEntry
 }
 
-/** The same one if a memory may keep it as it is, else a copy. */
-export const held = (given: MemoryEntry): MemoryEntry => (kept.has(given) ? given : entry(given.type, given.content))
-
-/** `held`, whose throwing is a failure of the memory of that type. */
-export const holding = (memory: string, given: MemoryEntry): Effect.Effect<MemoryEntry, AgentError> =>
+/** Gives an entry that a memory can keep: the same one, or a frozen copy. Fails if JSON cannot hold it. */
+export const holding = (memory: string, value: MemoryEntry): Effect.Effect<MemoryEntry, AgentError> =>
   Effect.try({
-    try: () => held(given),
+    try: () => (made.has(value) ? value : entry(value.type, value.content)),
     catch: (error) =>
       new AgentError({
         agent: memory,
-        message: `memory "${memory}" can't keep a ${given.type}: ${messageOf(error)}; expected what JSON can hold`,
+        message: `memory "${memory}": cannot keep a ${value.type}: ${messageOf(error)}; expected content that JSON can hold`,
       }),
   })
 
-/** A line of JSON an entry. */
+/** Encodes entries as lines of JSON. */
 export const toLines = (entries: ReadonlyArray<MemoryEntry>): string =>
   entries.map(({ type, content }) => `${JSON.stringify({ type, content })}\n`).join("")
 
@@ -51,7 +48,7 @@ const isEntry = Schema.is(MemoryEntry)
 
 const expected = 'expected an object with a "type" and a "content" (text or an object)'
 
-/** What `toLines` wrote. A line that is no entry is an error that names the source and the line. */
+/** Decodes the lines of `toLines`. An invalid line is an error that names the source and the line. */
 export const fromLines = (
   memory: string,
   text: string,

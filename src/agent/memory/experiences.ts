@@ -1,39 +1,53 @@
 import { Effect } from "effect"
 import type { AgentError } from "../AgentError.ts"
 import { entryList } from "./EntryList.ts"
-import type { About, MemoryEntry } from "./Memory.ts"
+import type { MemoryEntry, RecallQuery } from "./Memory.ts"
 import type { MemoryStore } from "./MemoryStore.ts"
 
 /**
- * What was seen, and what was done and told about it: entries that only together say something, so they are found and
- * shown together. A reflection is a experience of its own.
+ * An observation with the action and the feedback that followed it. These entries make sense only together, so they are
+ * recalled together. A reflection is an experience of its own.
  */
 export interface Experience {
-  /** How many came before it. */
+  /** The number of experiences before it. */
   readonly number: number
   readonly entries: ReadonlyArray<MemoryEntry>
 }
 
-/** How experiences are found: told of all that comes and goes, and asked how near each is to a query. */
+/** Ranks experiences by their similarity to a query. It is notified of every entry that is added or forgotten. */
 export interface Ranking {
   readonly added: (experience: Experience, entry: MemoryEntry) => void
   readonly forgotten: (experience: Experience, entry: MemoryEntry) => void
-  /** Only those that have something to do with the query; more is nearer. */
+  /** Gives the scores of the experiences that are similar to the query; a higher score is more similar. */
   readonly scores: (
     query: string,
     experiences: ReadonlyArray<Experience>,
   ) => Effect.Effect<ReadonlyMap<Experience, number>, AgentError>
 }
 
-/** What an entry says, for comparing it with others. */
+/**
+ * Splits a text into words, for comparing texts: letters and digits in lower case, with normalised accents.
+ *
+ * @example
+ * ```ts
+ * words("A door, 3 keys!") // ["a", "door", "3", "keys"]
+ * ```
+ */
+export const words = (text: string): ReadonlyArray<string> =>
+  text
+    .normalize("NFKC")
+    .toLowerCase()
+    .match(/[\p{L}\p{M}\p{N}]+/gu) ?? []
+
+/** Gives the text of an entry, for comparing it with others. */
 export const textOf = ({ content }: MemoryEntry): string =>
   typeof content === "string" ? content : Object.values(content).map(wordsOf).join(" ")
 
 const wordsOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""))
 
-const belongsToTheLast = (type: string): boolean => type === "Action" || type === "Feedback"
+const followsObservation = (type: string): boolean => type === "Action" || type === "Feedback"
 
-/** A store that recalls experiences by how near they are to what is asked; past `maxLength` the oldest entry is forgotten. */
+/** Makes a store that recalls the experiences most similar to the query; beyond `maxLength` the oldest entry is forgotten. */
 export const experienceStore = (maxLength: number | null, ranking: () => Ranking): MemoryStore => {
   const list = entryList(maxLength)
   const ranked = ranking()
@@ -49,7 +63,7 @@ export const experienceStore = (maxLength: number | null, ranking: () => Ranking
 
   const add = (entry: MemoryEntry): void => {
     let experience = experiences.at(-1)
-    if (experience === undefined || !belongsToTheLast(entry.type)) {
+    if (experience === undefined || !followsObservation(entry.type)) {
       experience = { number: began++, entries: [] }
       experiences.push(experience)
     }
@@ -58,7 +72,12 @@ export const experienceStore = (maxLength: number | null, ranking: () => Ranking
     if (list.add(entry) !== undefined) forget()
   }
 
-  const recall = ({ query, limit, where, except }: About): Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError> =>
+  const recall = ({
+    query,
+    limit,
+    where,
+    except,
+  }: RecallQuery): Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError> =>
     Effect.gen(function* () {
       const counts = (entry: MemoryEntry): boolean =>
         (where === undefined || where(entry.type)) && except?.has(entry) !== true
@@ -70,7 +89,7 @@ export const experienceStore = (maxLength: number | null, ranking: () => Ranking
       let left = limit
       for (const [{ number, entries }] of best) {
         const counting = entries.filter(counts)
-        // The best one is cut to what there is room for; others are there as a whole, or not at all.
+        // The best experience is cut to the limit; others are given whole or not at all.
         const shown = counting.length <= left ? counting : chosen.length === 0 ? counting.slice(0, left) : []
         if (shown.length === 0) continue
         chosen.push({ number, entries: shown })

@@ -22,7 +22,7 @@ import { ProtocolError } from "../ProtocolError.ts"
 import { endingOf, recording } from "./recording.ts"
 import { type Ending, goesOn, type Rollout } from "../Rollout.ts"
 import { offered, opening, type ToolOptions } from "./tools.ts"
-import { lookBack, type Settled, turn } from "./turn.ts"
+import { lookBack, type TurnResult, turn } from "./turn.ts"
 
 export interface SingleAgentOptions extends ToolOptions {
   /** The env's own limit counts, too. */
@@ -81,7 +81,7 @@ const playing = Effect.fnUntraced(function* (
     const isLast = step >= limit
     const context: CallContext = { ...around, purpose: "action", step }
     const asked = { recording: making, tools, stopOnParseError, isLast, maxCalls, context }
-    const settled: Settled = yield* turn(agent, shown, asked)
+    const settled: TurnResult = yield* turn(agent, shown, asked)
     if (settled._tag === "Failed") {
       ;({ shown, ending } = settled)
       continue

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Agent, AgentFailure, Shown } from "../../agent/Agent.ts"
+import type { Agent, AgentFailure, AgentInput } from "../../agent/Agent.ts"
 import type { Feedback } from "../../task/Feedback.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import type { ToolSpec } from "../../lm/Chat.ts"
@@ -36,7 +36,7 @@ export interface Player {
   readonly samplingSeed: number
   readonly told: Told
   /** What its agent is shown next. */
-  shown: Shown
+  shown: AgentInput
   pending: Pending | null
   readonly look: () => string
   /** It is to move: its agent is shown what it sees, and at the first time what it may call. */

@@ -1,6 +1,6 @@
 /** Who answers the calls of tools that aren't an agent's own: handlers by name, and the env for the others. */
 import { Cause, Duration, Effect } from "effect"
-import type { Shown, ToolResult } from "../../agent/Agent.ts"
+import type { AgentInput, ToolResult } from "../../agent/Agent.ts"
 import { messageOf } from "../../config/text.ts"
 import type { EnvError } from "../../env/EnvError.ts"
 import type { CallResult, TextEpisode } from "../../task/TextEnv.ts"
@@ -64,7 +64,7 @@ export const offered = (
 ): ReadonlyArray<ToolSpec> => [...own, ...tools]
 
 /** The first thing that an agent is shown, with what it may call. */
-export const opening = (text: string, tools: ReadonlyArray<ToolSpec>): Shown =>
+export const opening = (text: string, tools: ReadonlyArray<ToolSpec>): AgentInput =>
   tools.length === 0 ? { _tag: "Observation", text } : { _tag: "Observation", text, tools }
 
 export const answers = (

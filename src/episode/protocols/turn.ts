@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { type Agent, type AgentFailure, type ModelCall, type Shown } from "../../agent/Agent.ts"
+import { type Agent, type AgentFailure, type ModelCall, type AgentInput } from "../../agent/Agent.ts"
 import { defaultPenalty } from "../../agent/Parser.ts"
 import type { EnvError } from "../../env/EnvError.ts"
 import { CallContext } from "../../lm/Lm.ts"
@@ -9,7 +9,7 @@ import { type Ending, goesOn, terminated, truncatedBy } from "../Rollout.ts"
 import { answers, noCallsLeft, refused, type Toolbox, toolDefaults, tooManyRounds } from "./tools.ts"
 
 /** What came of a turn: something to do, or what is shown next without anything done. */
-export type Settled =
+export type TurnResult =
   | {
       readonly _tag: "Act"
       readonly turnId: string
@@ -17,7 +17,7 @@ export type Settled =
       readonly action: string
       readonly reward: number
     }
-  | { readonly _tag: "Failed"; readonly shown: Shown; readonly ending: Ending }
+  | { readonly _tag: "Failed"; readonly shown: AgentInput; readonly ending: Ending }
 
 export interface TurnOptions {
   readonly recording: Recording
@@ -34,9 +34,9 @@ export interface TurnOptions {
 /** Asks an agent until it acts or fails to, answers its calls of tools, and records every call of the model. */
 export const turn = Effect.fnUntraced(function* (
   agent: Agent,
-  first: Shown,
+  first: AgentInput,
   { recording, tools, stopOnParseError, isLast, maxCalls, context }: TurnOptions,
-): Effect.fn.Return<Settled, AgentFailure | EnvError | ProtocolError> {
+): Effect.fn.Return<TurnResult, AgentFailure | EnvError | ProtocolError> {
   const turnId = recording.beginTurn()
   const agentStepIds: Array<string> = []
   const maxToolRounds = tools.options.maxToolRounds ?? toolDefaults.maxToolRounds

@@ -22,7 +22,7 @@ const keysOf = (memory: Memory, limit: number | null = null) =>
   )
 
 describe("a memory of notes", () => {
-  it.effect("holds one note of a name, the last one written", () =>
+  it.effect("holds one note for each name, the last one written", () =>
     Effect.gen(function* () {
       const memory = yield* noted(KeyValueMemory.make(), ["a", "1"], ["b", "2"], ["a", "3"], ["c", "4"], ["b", null])
       assert.deepStrictEqual(yield* keysOf(memory), ["a=3", "c=4"])
@@ -33,7 +33,7 @@ describe("a memory of notes", () => {
     }),
   )
 
-  it.effect("forgets the note that was written longest ago", () =>
+  it.effect("forgets the oldest note", () =>
     Effect.gen(function* () {
       const memory = yield* noted(KeyValueMemory.make({ maxLength: 2 }), ["a", "1"], ["b", "2"], ["a", "3"], ["c", "4"])
       assert.deepStrictEqual(yield* keysOf(memory), ["a=3", "c=4"])
@@ -43,23 +43,20 @@ describe("a memory of notes", () => {
     }),
   )
 
-  it.effect("keeps notes alone, and refuses a snapshot of anything else", () =>
+  it.effect("keeps only notes, and refuses a snapshot of anything else", () =>
     Effect.gen(function* () {
       const memory = yield* noted(KeyValueMemory.make(), ["a", "1"])
       yield* memory.add({ type: "Observation", content: "A door." })
       assert.strictEqual(yield* memory.snapshot, '{"type":"Note","content":{"key":"a","value":"1"}}\n')
       const other = `${yield* memory.snapshot}{"type":"Observation","content":"A door."}\n`
       const error = yield* Effect.flip(memory.restore(other, "m.jsonl"))
-      assert.strictEqual(
-        error.message,
-        'm.jsonl:2: a memory of the kind "key_value" holds no Observation like "A door."',
-      )
+      assert.strictEqual(error.message, 'm.jsonl:2: a memory of type "key_value" cannot hold the Observation "A door."')
       assert.deepStrictEqual(yield* keysOf(memory), ["a=1"])
       assert.isTrue(Exit.hasDies(yield* Effect.exit(memory.readOnly.add(note("b", "2")))))
     }),
   )
 
-  it.effect("is written and read by an agent's model, and in a test only read", () =>
+  it.effect("is written and read by the model, and only read in evaluation", () =>
     Effect.gen(function* () {
       const memory = KeyValueMemory.make()
       const script = inTurn(
@@ -100,7 +97,7 @@ describe("a memory of notes", () => {
     }),
   )
 
-  it.effect("is written by action lines as well", () =>
+  it.effect("can be written by action lines", () =>
     Effect.gen(function* () {
       const memory = KeyValueMemory.make()
       const script = inTurn('Action: remember[{"key": "a", "value": "b"}]', "Action: look_up[a]", "Action: go")

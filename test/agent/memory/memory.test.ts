@@ -22,7 +22,7 @@ const contents = (entries: ReadonlyArray<MemoryEntry>): ReadonlyArray<MemoryEntr
 const abcde = ["a", "b", "c", "d", "e"].map(observation)
 
 describe("a history list", () => {
-  it.effect("recalls the last so many, oldest first: null is all, 0 is none", () =>
+  it.effect("recalls the last entries, oldest first: null is all, 0 is none", () =>
     Effect.gen(function* () {
       const memory = yield* filled(HistoryList.make(), ...abcde)
       const table: ReadonlyArray<readonly [number | null, ReadonlyArray<string>]> = [
@@ -41,7 +41,7 @@ describe("a history list", () => {
     }),
   )
 
-  it.effect("forgets the oldest past its length, and never without one", () =>
+  it.effect("forgets the oldest beyond its limit, and nothing without one", () =>
     Effect.gen(function* () {
       const bounded = HistoryList.make({ maxLength: 3 })
       const unbounded = HistoryList.make({ maxLength: null })
@@ -57,7 +57,7 @@ describe("a history list", () => {
     }),
   )
 
-  it.effect("holds 100 entries unless told otherwise", () =>
+  it.effect("holds 100 entries by default", () =>
     Effect.gen(function* () {
       const memory = HistoryList.make()
       for (let n = 0; n < 101; n++) yield* memory.add(observation(String(n)))
@@ -65,7 +65,7 @@ describe("a history list", () => {
     }),
   )
 
-  it.effect("gives what doesn't change afterwards, and can't be changed", () =>
+  it.effect("gives arrays and entries that never change", () =>
     Effect.gen(function* () {
       const content = { message: "Wrong.", extra: { tries: 1 } }
       const memory = yield* filled(HistoryList.make({ maxLength: 2 }), { type: "Feedback", content }, observation("b"))
@@ -78,7 +78,7 @@ describe("a history list", () => {
     }),
   )
 
-  it.effect("keeps its bound through a restore, and then the last entries", () =>
+  it.effect("keeps its limit through a restore, and then the last entries", () =>
     Effect.gen(function* () {
       const snapshot = yield* (yield* filled(HistoryList.make(), ...abcde)).snapshot
       const memory = yield* filled(HistoryList.make({ maxLength: 3 }), observation("old"))
@@ -89,7 +89,7 @@ describe("a history list", () => {
     }),
   )
 
-  it.effect("is saved as a line of JSON an entry, and read back the same", () =>
+  it.effect("is saved as lines of JSON, and restored from them", () =>
     Effect.gen(function* () {
       const memory = yield* filled(HistoryList.make(), observation('two\nlines, a "quote"'), {
         type: "Feedback",
@@ -108,7 +108,7 @@ describe("a history list", () => {
     }),
   )
 
-  it.effect("refuses a line that is no entry, saying which, and then holds what it held", () =>
+  it.effect("refuses an invalid line by its number, and stays unchanged", () =>
     Effect.gen(function* () {
       const good = '{"type":"Observation","content":"a"}'
       const table: ReadonlyArray<readonly [string, string]> = [
@@ -143,13 +143,13 @@ describe("a history list", () => {
     }),
   )
 
-  it.effect("can't keep what JSON can't hold", () =>
+  it.effect("refuses content that JSON cannot hold", () =>
     Effect.gen(function* () {
       const memory = HistoryList.make()
       const error = yield* Effect.flip(memory.add({ type: "Feedback", content: { score: 1n } }))
       assert.match(
         error.message,
-        /^memory "history_list" can't keep a Feedback: .*BigInt.*; expected what JSON can hold$/,
+        /^memory "history_list": cannot keep a Feedback: .*BigInt.*; expected content that JSON can hold$/,
       )
       assert.strictEqual(yield* memory.length, 0)
     }),
@@ -163,8 +163,8 @@ const kinds: ReadonlyArray<readonly [string, () => Memory]> = [
   ["embeddings", () => EmbeddingMemory.make()],
 ]
 
-describe.each(kinds)("a memory of the kind %s", (type, make) => {
-  it.effect("can't be written through its read-only view, which sees what is written elsewhere", () =>
+describe.each(kinds)("a memory of type %s", (type, make) => {
+  it.effect("cannot be written through its read-only view, which sees later entries", () =>
     Effect.gen(function* () {
       const memory = make()
       assert.strictEqual(memory.type, type)
@@ -178,13 +178,16 @@ describe.each(kinds)("a memory of the kind %s", (type, make) => {
       ]) {
         const exit = yield* Effect.exit(write)
         assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
-        assert.match(Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "", new RegExp(`memory "${type}" is read-only`))
+        assert.match(
+          Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
+          new RegExp(`memory "${type}": cannot .*read-only`),
+        )
       }
       assert.deepStrictEqual(yield* linesOf(memory), ["Observation: a"])
     }),
   )
 
-  it.effect("is copied with its entries and without its future, from a read-only view as well", () =>
+  it.effect("is copied with its entries only, from a read-only view too", () =>
     Effect.gen(function* () {
       const memory = make()
       yield* memory.add(observation("a"))
@@ -208,7 +211,7 @@ describe.each(kinds)("a memory of the kind %s", (type, make) => {
 })
 
 describe("reflections", () => {
-  it.effect("are not forgotten because of what was seen, and keep their place in the order", () =>
+  it.effect("are not forgotten because of observations, and keep their order", () =>
     Effect.gen(function* () {
       const memory = Reflections.make({ maxLength: 2, maxReflections: 2 })
       yield* filled(memory, observation("a"), reflection("r1"), observation("b"), observation("c"), reflection("r2"))
@@ -224,7 +227,7 @@ describe("reflections", () => {
     }),
   )
 
-  it.effect("that are the same value are as many entries as were added", () =>
+  it.effect("that are equal count as separate entries", () =>
     Effect.gen(function* () {
       const source = yield* filled(HistoryList.make(), observation("a"), reflection("r"))
       const [a, r] = yield* source.entries

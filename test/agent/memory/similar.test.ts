@@ -8,7 +8,7 @@ import * as EmbeddingMemory from "../../../src/agent/memory/EmbeddingMemory.ts"
 import { cosine, Embeddings, hashing } from "../../../src/agent/memory/Embeddings.ts"
 import * as Memories from "../../../src/agent/memory/Memories.ts"
 import type { Memory } from "../../../src/agent/memory/Memory.ts"
-import { words } from "../../../src/agent/memory/words.ts"
+import { words } from "../../../src/agent/memory/experiences.ts"
 import { lastOf, play, scripted, told } from "../support.ts"
 
 /** An episode: what was asked, answered and told. */
@@ -42,8 +42,8 @@ const kinds: ReadonlyArray<readonly [string, (maxLength: number | null) => Memor
   ["embeddings", (maxLength) => EmbeddingMemory.make({ maxLength })],
 ]
 
-describe.each(kinds)("a memory of the kind %s", (_, make) => {
-  it.effect("finds what is like the query, with what was done and told about it", () =>
+describe.each(kinds)("a memory of type %s", (_, make) => {
+  it.effect("recalls similar observations, with their actions and feedback", () =>
     Effect.gen(function* () {
       const memory = yield* lived(make(null), ...keys)
       assert.deepStrictEqual(yield* recalled(memory, "What do cats eat?", 3), [...keys[2]])
@@ -53,7 +53,7 @@ describe.each(kinds)("a memory of the kind %s", (_, make) => {
     }),
   )
 
-  it.effect("gives no more than asked, and moments as a whole", () =>
+  it.effect("gives at most the limit, and whole experiences", () =>
     Effect.gen(function* () {
       const memory = yield* lived(make(null), ...keys)
       const query = "Which key opens the red door?"
@@ -69,7 +69,7 @@ describe.each(kinds)("a memory of the kind %s", (_, make) => {
     }),
   )
 
-  it.effect("has nothing to say where nothing is like the query", () =>
+  it.effect("gives nothing if nothing is similar to the query", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* recalled(make(null), "door", 3), [])
       const memory = yield* lived(make(null), ["aaa", "bbb", "ccc"])
@@ -77,7 +77,7 @@ describe.each(kinds)("a memory of the kind %s", (_, make) => {
     }),
   )
 
-  it.effect("doesn't find what it forgot", () =>
+  it.effect("does not recall forgotten entries", () =>
     Effect.gen(function* () {
       const memory = yield* lived(make(6), ...keys)
       assert.strictEqual(yield* memory.length, 6)
@@ -86,7 +86,7 @@ describe.each(kinds)("a memory of the kind %s", (_, make) => {
     }),
   )
 
-  it.effect("is what an agent's prompt is made of, beside the episode itself", () =>
+  it.effect("fills an agent's prompt, together with the episode itself", () =>
     Effect.gen(function* () {
       const script = scripted(() => "look")
       const memory = yield* lived(make(null), ...keys)
@@ -118,14 +118,14 @@ describe("bm25", () => {
     }),
   )
 
-  it.effect("gives the later of two that are as near", () =>
+  it.effect("prefers the later of two equally similar entries", () =>
     Effect.gen(function* () {
       const memory = yield* lived(Bm25Memory.make(), ["same", "one", "x"], ["same", "two", "x"])
       assert.deepStrictEqual(yield* recalled(memory, "same", 3), ["same", "two", "x"])
     }),
   )
 
-  it.effect("finds the words that are deep in what an env said, whatever its keys are", () =>
+  it.effect("finds words deep within an object, under any key", () =>
     Effect.gen(function* () {
       const memory = Bm25Memory.make()
       const content = { score: 0, message: "No.", extra: { toString: [], hint: "a heron" } }
@@ -137,7 +137,7 @@ describe("bm25", () => {
 })
 
 describe("embeddings", () => {
-  it.effect("by hashing are the same for the same words, and nearer the more words there are in common", () =>
+  it.effect("by hashing are equal for equal words, and closer the more words are shared", () =>
     Effect.gen(function* () {
       const [one, same, near, far] = yield* hashing().embed([
         "the red door",
@@ -157,7 +157,7 @@ describe("embeddings", () => {
     }),
   )
 
-  it.effect("are asked for what is new alone, by whoever is provided", () =>
+  it.effect("are computed for new texts only, by the service that is provided", () =>
     Effect.gen(function* () {
       const asked: Array<ReadonlyArray<string>> = []
       const counting = {
@@ -202,7 +202,7 @@ describe("embeddings", () => {
       }),
   )
 
-  it.effect("are kept of nothing that was forgotten, or that begins otherwise, when they come", () =>
+  it.effect("are dropped if their experience was forgotten or changed meanwhile", () =>
     Effect.gen(function* () {
       const asked: Array<ReadonlyArray<string>> = []
       const slow = {
@@ -224,7 +224,7 @@ describe("embeddings", () => {
     }),
   )
 
-  it.effect("that don't fit are a failure, and so is a service that fails", () =>
+  it.effect("of different lengths are a failure, and so is a failing service", () =>
     Effect.gen(function* () {
       const failing = (embed: () => Effect.Effect<ReadonlyArray<Float32Array>, AgentError>) =>
         Effect.gen(function* () {
@@ -246,7 +246,7 @@ describe("embeddings", () => {
 })
 
 describe("words", () => {
-  it.effect("are letters and digits, however they are written", () =>
+  it.effect("are letters and digits, in any spelling", () =>
     Effect.sync(() => {
       assert.deepStrictEqual(words("A door, 3 keys! Ünï-ﬁ"), ["a", "door", "3", "keys", "ünï", "fi"])
       assert.deepStrictEqual(words(" … "), [])

@@ -80,7 +80,7 @@ describe("a parser that goes wrong fails its episode and no other one", () => {
         if (left-- > 0) throw new TypeError("undefined is no move")
         return Parser.whole(text)
       })
-      const message = "memoryless_agent: the parser threw: undefined is no move; expected an action, or a refusal with feedback" // prettier-ignore
+      const message = "memoryless_agent: the parser threw: undefined is no move; expected an action, or a failure with feedback" // prettier-ignore
       const outcomes = yield* collected(batch)
       assert.lengthOf(outcomes, 6)
       assert.deepStrictEqual(

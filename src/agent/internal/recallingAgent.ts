@@ -1,0 +1,62 @@
+import { Effect } from "effect"
+import type { LmService } from "../../lm/Lm.ts"
+import type { Feedback } from "../../task/Feedback.ts"
+import type { Agent, AgentFailure, ModelCall } from "../Agent.ts"
+import * as Conversation from "../Conversation.ts"
+import type { Memory, MemoryEntry } from "../memory/Memory.ts"
+import { memoryFor, withoutTools } from "./agents.ts"
+import { makeRecollection, promptOf, type Recollection } from "./Recollection.ts"
+
+/** The memory of an agent (read-only outside of training), and the recollection of its current episode. */
+export interface Remembering {
+  readonly memory: Memory
+  readonly training: boolean
+  readonly recollection: Recollection
+}
+
+export interface RecallingAgentOptions {
+  readonly type: string
+  readonly lm: LmService
+  readonly settings: Conversation.AgentSettings
+  /** Converts a feedback to the content of its memory entry. */
+  readonly contentOf: (feedback: Feedback) => MemoryEntry["content"]
+  /** Gives the memory entries of the prompt for an observation. */
+  readonly recall: (
+    remembering: Remembering,
+    observation: string,
+  ) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentFailure>
+  readonly endEpisode: (remembering: Remembering) => Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure>
+}
+
+/** Makes an agent that begins a new conversation with every observation, and whose prompts hold recalled entries. */
+export const recallingAgent = (options: RecallingAgentOptions, memory: Memory, training: boolean): Agent => {
+  const { type, lm, settings, contentOf, recall, endEpisode } = options
+  const own = training ? memory : memory.readOnly
+  const conversation = Conversation.make({ agent: type, settings, lm })
+  const recollection = makeRecollection(own, training, contentOf)
+  const remembering = { memory: own, training, recollection }
+  return {
+    type,
+    model: settings.model,
+    training,
+    memory: own,
+    reset: Effect.sync(() => {
+      conversation.reset()
+      recollection.reset()
+    }),
+    act: (input) =>
+      withoutTools(type, input, (text) => {
+        if (!conversation.isNew()) return conversation.say(text)
+        recollection.begin(text)
+        return Effect.flatMap(recall(remembering, text), (entries) => conversation.say(promptOf(entries, text)))
+      }),
+    observe: (result) =>
+      Effect.suspend(() => {
+        conversation.reset()
+        return recollection.step(result)
+      }),
+    endEpisode: Effect.suspend(() => endEpisode(remembering)),
+    cloneForEpisode: (clone) =>
+      Effect.map(memoryFor(memory, clone), (memory) => recallingAgent(options, memory, clone.training)),
+  }
+}

@@ -53,7 +53,7 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     size += entry.length
     return entry
   })
-  if (size > mostWeights) throw new RangeError(`layout: ${size} weights; expected at most ${mostWeights}`)
+  if (size > mostWeights) throw new RangeError(`${size} weights; expected at most ${mostWeights}`)
   const parts = new WeakMap<Tensor, Readonly<Record<string, Tensor>>>()
   const partsOf = (theta: Tensor): Readonly<Record<string, Tensor>> =>
     Object.fromEntries(

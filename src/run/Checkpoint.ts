@@ -26,8 +26,7 @@
 import { Effect, Schema, Stream } from "effect"
 import { oneLine, prettyJson } from "../config/text.ts"
 import { naturalInt, positiveInt } from "../config/fields.ts"
-import type { Contents } from "./store/FileTree.ts"
-import type { RunFiles } from "./store/RunFiles.ts"
+import type { Contents, FileTree } from "./store/FileTree.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 import { sha256, Sha256 } from "../config/sha256.ts"
 import * as Layout from "./Layout.ts"
@@ -92,7 +91,7 @@ const folder = Layout.checkpoints
 const manifestFile = Layout.inCheckpoint.manifest
 /** Writes a checkpoint, lets `latest` name it, then deletes those that the strategy lets go of. */
 export const save = Effect.fnUntraced(function* (
-  run: RunFiles,
+  run: FileTree,
   checkpoint: NewCheckpoint,
 ): Effect.fn.Return<void, RunStoreError> {
   const { name, step, strategy, files } = checkpoint
@@ -135,15 +134,15 @@ function* describing(parts: Iterable<Uint8Array>, done: (found: Description) => 
 const isName = (name: string): boolean =>
   !name.startsWith(".") && name !== Layout.latest && name !== Layout.latestPointer
 
-const namesIn = (run: RunFiles): Effect.Effect<ReadonlyArray<string>, RunStoreError> =>
+const namesIn = (run: FileTree): Effect.Effect<ReadonlyArray<string>, RunStoreError> =>
   Effect.map(run.list(folder), (names) => names.filter(isName))
 
 /** Its manifest, if it has a good one. */
-const manifestOf = (run: RunFiles, name: string): Effect.Effect<Manifest | undefined, RunStoreError> =>
+const manifestOf = (run: FileTree, name: string): Effect.Effect<Manifest | undefined, RunStoreError> =>
   readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)))
 
 const prune = Effect.fnUntraced(function* (
-  run: RunFiles,
+  run: FileTree,
   strategy: RetentionStrategy,
   latest: string,
 ): Effect.fn.Return<void, RunStoreError> {
@@ -169,11 +168,11 @@ export const retire = <A extends { readonly manifest: { readonly step: number; r
     .slice(strategy.keep)
 }
 
-const damagedAt = (run: RunFiles, path: string, message: string): CheckpointError =>
-  new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
+const damagedAt = (run: FileTree, path: string, message: string): CheckpointError =>
+  new CheckpointError({ path, message: `${run.root}/${path}: ${message}` })
 
 const readManifest = Effect.fnUntraced(function* (
-  run: RunFiles,
+  run: FileTree,
   name: string,
 ): Effect.fn.Return<Manifest, CheckpointError | RunStoreError> {
   const path = `${folder}/${name}/${manifestFile}`
@@ -185,12 +184,12 @@ const readManifest = Effect.fnUntraced(function* (
 
 /** How a file is read and checked against what the manifest says of it. */
 type ReadFile<File> = (
-  run: RunFiles,
+  run: FileTree,
   path: string,
   expected: Description,
 ) => Effect.Effect<File, CheckpointError | RunStoreError>
 
-const differs = (run: RunFiles, path: string, expected: Description, bytes: number, digest: string) =>
+const differs = (run: FileTree, path: string, expected: Description, bytes: number, digest: string) =>
   bytes === expected.bytes
     ? digest === expected.sha256
       ? undefined
@@ -214,7 +213,7 @@ const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path, 
 
 /** A checkpoint's files, every one checked against the manifest. */
 const readIntact = Effect.fnUntraced(function* <File>(
-  run: RunFiles,
+  run: FileTree,
   name: string,
   readFile: ReadFile<File>,
 ): Effect.fn.Return<Readonly<Record<string, File>>, CheckpointError | RunStoreError> {
@@ -238,15 +237,15 @@ const readIntact = Effect.fnUntraced(function* <File>(
  * The named checkpoint, which must be intact; or, for `latest`, the newest intact one, with the reasons why newer ones
  * were passed over. Where all are damaged, the failure is that of the newest.
  */
-export const load = (run: RunFiles, wanted: string): Effect.Effect<Loaded, CheckpointError | RunStoreError> =>
+export const load = (run: FileTree, wanted: string): Effect.Effect<Loaded, CheckpointError | RunStoreError> =>
   find(run, wanted, readWhole)
 
 /** The same, found intact in as much memory as a part takes; its files are then to be read in parts. */
-export const open = (run: RunFiles, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
+export const open = (run: FileTree, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
   find(run, wanted, readParts)
 
 const find = Effect.fnUntraced(function* <File>(
-  run: RunFiles,
+  run: FileTree,
   wanted: string,
   readFile: ReadFile<File>,
 ): Effect.fn.Return<Found<File>, CheckpointError | RunStoreError> {
@@ -272,13 +271,13 @@ const find = Effect.fnUntraced(function* <File>(
     )
     if (files !== undefined) return { name, files, skipped }
   }
-  const none = new CheckpointError({ path: folder, message: `${run.directory} has no checkpoint to go on from` })
+  const none = new CheckpointError({ path: folder, message: `${run.root} has no checkpoint to go on from` })
   return yield* first ?? none
 })
 
 /** The checkpoints of a run: the one that `latest` names, then the others by their steps, as far as their manifests tell. */
 export const names = Effect.fnUntraced(function* (
-  run: RunFiles,
+  run: FileTree,
 ): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
   const latest = yield* latestName(run)
   const checkpointNames = yield* namesIn(run)
@@ -296,7 +295,7 @@ export const Pointer = Schema.Struct({ path: Schema.String })
 
 /** What `latest` names; `latest.json` says it where links cannot be had, or were lost in a copy. */
 export const latestName = Effect.fnUntraced(function* (
-  run: RunFiles,
+  run: FileTree,
 ): Effect.fn.Return<string | undefined, RunStoreError> {
   const target = yield* run.target(`${folder}/${Layout.latest}`)
   if (target !== undefined) return target

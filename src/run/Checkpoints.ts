@@ -7,8 +7,10 @@
  * const result = yield* training.pipe(Effect.provide(Checkpoints.layerMemory))
  * ```
  */
-import { Context, type Effect } from "effect"
+import { Context, type Effect, Layer } from "effect"
 import * as Checkpoint from "./Checkpoint.ts"
+import type { FileTree } from "./store/FileTree.ts"
+import { type Folder, inMemory, treeOf } from "./store/Folder.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
@@ -26,15 +28,21 @@ export interface RunCheckpoints {
   readonly at: (name: string) => Effect.Effect<Checkpoint.Loaded, Failure>
 }
 
-/** The checkpoints in a run's own folder. */
-export const inRun = (run: RunFiles): RunCheckpoints => ({
-  save: (checkpoint) => Checkpoint.save(run, checkpoint),
-  list: Checkpoint.names(run),
-  latest: Checkpoint.load(run, "latest"),
-  at: (name) => Checkpoint.load(run, name),
+const within = (tree: FileTree): RunCheckpoints => ({
+  save: (checkpoint) => Checkpoint.save(tree, checkpoint),
+  list: Checkpoint.names(tree),
+  latest: Checkpoint.load(tree, "latest"),
+  at: (name) => Checkpoint.load(tree, name),
 })
 
-/** Opens the checkpoints of a run. */
+/** Opens the checkpoints of a run. Provide another function, or one of the Layers here, to keep them elsewhere. */
 export const Checkpoints = Context.Reference<(run: RunFiles) => RunCheckpoints>("effect-rl/run/Checkpoints", {
-  defaultValue: () => inRun,
+  defaultValue: () => within,
 })
+
+/** Keeps checkpoints in a store of one's own, which opens the folder of a run's checkpoints by the run's path. */
+export const layer = (folderAt: (directory: string) => Folder): Layer.Layer<never> =>
+  Layer.succeed(Checkpoints, ({ directory }) => within(treeOf(directory, folderAt(directory))))
+
+/** Keeps checkpoints in memory, for runs that only their own process resumes. */
+export const layerMemory: Layer.Layer<never> = Layer.suspend(() => layer(inMemory(new Map())))

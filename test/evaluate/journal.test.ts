@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Journal from "../../src/evaluate/journal.ts"
 import { episodeRow } from "../../src/evaluate/rows.ts"
-import { inMemory } from "../../src/run/store/memoryTree.ts"
+import { inMemory, treeOf } from "../../src/run/store/Folder.ts"
 import { makeRunFiles } from "../../src/run/store/RunFiles.ts"
 import { answered } from "./support.ts"
 
@@ -18,7 +18,7 @@ describe("the journal of an evaluation", () => {
   it.effect("has the places of what was played in memory, and no transcripts; each is read again as it was", () =>
     Effect.gen(function* () {
       const files = new Map<string, Uint8Array>()
-      const run = makeRunFiles(inMemory("run", files), { name: "", population: {}, seed: 0 }, false)
+      const run = makeRunFiles(treeOf("run", inMemory(files)("run")), { name: "", population: {}, seed: 0 }, false)
       const entries = yield* Effect.forEach([2, 0, 1], entry)
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -41,7 +41,7 @@ describe("the journal of an evaluation", () => {
   )
 
   const written = Effect.gen(function* () {
-    const run = makeRunFiles(inMemory("run", new Map()), { name: "", population: {}, seed: 0 }, false)
+    const run = makeRunFiles(treeOf("run", inMemory(new Map())("run")), { name: "", population: {}, seed: 0 }, false)
     yield* Effect.scoped(
       Effect.gen(function* () {
         yield* Journal.begin(run, { seed: 1 })

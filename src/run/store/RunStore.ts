@@ -8,13 +8,13 @@
  * new TextDecoder().decode(files.get(`${result.runDir}/metrics.json`))
  * ```
  */
-import { Context, Effect, FileSystem, Layer, Path, type PlatformError, Schema, type Scope } from "effect"
+import { Clock, Context, Effect, FileSystem, Layer, Path, type PlatformError, Schema, type Scope } from "effect"
 import { type FileError, makeFolder } from "../../config/files.ts"
 import { onDisk } from "./FileTree.ts"
+import { type Folder, inMemory, treeOf } from "./Folder.ts"
 import { timeOf, toFlatPath, toPath } from "../identifier.ts"
 import { indexRun } from "./indexFile.ts"
 import { holdLock, type Owner } from "./lock.ts"
-import { inMemory } from "./memoryTree.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 import * as Layout from "../Layout.ts"
@@ -185,32 +185,42 @@ export class RunStore extends Context.Service<
     )
 
   /**
-   * Runs in memory, for tests and for programs that keep nothing: the layer, and every file by its run's directory and
-   * its path in it. With `resume`, the run of that directory in `files` is gone on with.
+   * Runs in a store of one's own, which opens the folder of a run by its path. With `resume`, the run of that path is
+   * resumed. `time` is when the run starts, which its path says.
+   *
+   * @example
+   * ```ts
+   * const files = new Map<string, Uint8Array>()
+   * const store = RunStore.layer(Folder.inMemory(files))
+   * ```
    */
-  static readonly memory = (options: MemoryOptions = {}): MemoryStore => {
-    const { resume, files = new Map<string, Uint8Array>() } = options
-    const fresh = (identity: RunIdentity): string => {
-      for (let second = 0; ; second++) {
-        const directory = pathOf({ time: new Date(0), commit: "no-hash" }, identity, second)
-        if (![...files.keys()].some((file) => file.startsWith(`${directory}/`))) return directory
+  static readonly layer = (
+    folderAt: (directory: string) => Folder,
+    { resume, time }: { readonly resume?: string; readonly time?: Date } = {},
+  ): Layer.Layer<RunStore> => {
+    const open = Effect.fnUntraced(function* (identity: RunIdentity): Effect.fn.Return<RunFiles, RunStoreError> {
+      if (resume !== undefined) {
+        const tree = treeOf(resume, folderAt(resume))
+        return (yield* tree.exists(Layout.config)) ? makeRunFiles(tree, identity, true) : yield* notARun(resume)
       }
-    }
-    const open = (identity: RunIdentity): Effect.Effect<RunFiles, RunStoreError> => {
-      const directory = resume ?? fresh(identity)
-      const run = makeRunFiles(inMemory(directory, files), identity, resume !== undefined)
-      return resume === undefined || files.has(`${resume}/${Layout.config}`)
-        ? Effect.succeed(run)
-        : Effect.fail(notARun(resume))
-    }
-    return {
-      files,
-      layer: Layer.succeed(RunStore, {
-        resumes: resume !== undefined,
-        open: (identity) => Effect.suspend(() => open(identity)),
-      }),
-    }
+      const start = time ?? new Date(yield* Clock.currentTimeMillis)
+      for (let second = 0; ; second++) {
+        const directory = pathOf({ time: start, commit: "no-hash" }, identity, second)
+        const tree = treeOf(directory, folderAt(directory))
+        if ((yield* tree.list("")).length === 0) return makeRunFiles(tree, identity, false)
+      }
+    })
+    return Layer.succeed(RunStore, { resumes: resume !== undefined, open })
   }
+
+  /**
+   * Runs in memory, for tests and for programs that keep nothing: the layer, and every file by its run's directory and
+   * its path in it. With `resume`, the run of that directory in `files` is resumed.
+   */
+  static readonly memory = ({ files = new Map(), ...options }: MemoryOptions = {}): MemoryStore => ({
+    files,
+    layer: RunStore.layer(inMemory(files), { ...options, time: new Date(0) }),
+  })
 
   static readonly layerMemory: Layer.Layer<RunStore> = Layer.suspend(() => RunStore.memory().layer)
 }

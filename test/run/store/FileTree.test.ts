@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path, Stream } from "effect"
 import { type FileTree, onDisk } from "../../../src/run/store/FileTree.ts"
-import { inMemory } from "../../../src/run/store/memoryTree.ts"
+import { inMemory, treeOf } from "../../../src/run/store/Folder.ts"
 import { brokenDisk } from "./brokenDisk.ts"
 import { disk, temporaryDirectory } from "./disk.ts"
 
@@ -9,7 +9,7 @@ const bytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(
 
 const trees = {
   "on disk": Effect.flatMap(temporaryDirectory, onDisk),
-  "in memory": Effect.sync(() => inMemory("root", new Map())),
+  "in memory": Effect.sync(() => treeOf("root", inMemory(new Map())("root"))),
 }
 
 for (const [where, make] of Object.entries(trees)) {

@@ -15,7 +15,7 @@
  *   make: ({ loud }, { settings, memory }) =>
  *     Effect.flatMap(memory, (memory) => Shouting.make({ ...settings, memory, loud })),
  * })
- * const decoded = yield* Agents.decode(config, { source: "train.yaml" }).pipe(
+ * const decoded = yield* Agents.decode({ type: "shouting_agent", loud: true }, { source: "train.yaml" }).pipe(
  *   Effect.provideService(Agents.Kinds, [...Agents.builtIn, shouting]),
  * )
  * ```

@@ -74,7 +74,7 @@ describe("an action in JSON", () => {
     table(parse, [
       ["e1g1", no("Answer with JSON; there was none in your answer.")],
       ['{"from": "e1", "to": ', no("Answer with JSON; there was none in your answer.")],
-      ['{"from": "e1"}', no('Your JSON won\'t do: Missing key at ["to"]; found {"from":"e1"}.')],
+      ['{"from": "e1"}', no('Your JSON is invalid: Missing key at ["to"]; found {"from":"e1"}.')],
     ])
   })
 

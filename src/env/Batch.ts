@@ -160,7 +160,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
       return { states: utf8.encode(toText(states)), positions }
     } catch (error) {
       if (!(error instanceof NotPlain)) throw error
-      const message = `${env.id}: a snapshot needs a state of plain data, but ${error.path} is ${error.found}`
+      const message = `${env.id}: a snapshot needs a state of plain data, but ${error.path} is ${error.kind}`
       throw new EnvError({ env: env.id, message })
     }
   }

@@ -19,14 +19,14 @@ import { sample, sizeOf } from "./Space.ts"
 
 export interface Fault {
   /**
-   * - `chance`: it asked for chance, or the time, that isn't the stream's
-   * - `repeatable`: the same state, action and stream led elsewhere
-   * - `in place`: a state was changed after it was given out
-   * - `plain`: a state isn't plain data, so that it can't be saved
-   * - `restored`: from a saved state it goes on differently
-   * - `observation`, `reward`, `ending`: what a step gives is not what it must be
-   * - `batch`: its own `batch` does something else than its steps one by one
-   * - `throws`
+   * - `chance`: the env used randomness other than its stream, or the time
+   * - `repeatable`: the same state, action and stream gave another step
+   * - `in place`: a state was changed after it was returned
+   * - `plain`: a state isn't plain data, so it cannot be saved
+   * - `restored`: a saved and restored state gave another step
+   * - `observation`, `reward`, `ending`: a step returned a wrong value
+   * - `batch`: the env's own `batch` differs from its steps one by one
+   * - `throws`: the env threw an error
    */
   readonly rule:
     | "chance"
@@ -39,19 +39,19 @@ export interface Fault {
     | "ending"
     | "batch"
     | "throws"
-  /** What was seen, and where. */
+  /** The fault and its place. */
   readonly message: string
 }
 
 interface Options {
   readonly seed?: number
-  /** 3 unless given. */
+  /** Default: 3. */
   readonly episodes?: number
-  /** At most, of each; 200 unless given. */
+  /** The largest number of steps per episode. Default: 200. */
   readonly steps?: number
 }
 
-/** Plays a few episodes at random, and gives the first fault of each rule; none is no proof, but a good sign. */
+/** Plays a few random episodes and returns the first fault of each rule. No fault is a good sign, not a proof. */
 export const check = (env: Env, { seed = 0, episodes = 3, steps = 200 }: Options = {}): ReadonlyArray<Fault> => {
   const faults = new Map<Fault["rule"], Fault>()
   const report = (rule: Fault["rule"], where: string, what: string): void => {
@@ -59,8 +59,9 @@ export const check = (env: Env, { seed = 0, episodes = 3, steps = 200 }: Options
   }
   for (let episode = 0; episode < episodes; episode++) {
     try {
-      watchingChance(
-        (name) => report("chance", `episode ${episode}`, `it asked ${name}; take the stream that it is given`),
+      watchChance(
+        (name) =>
+          report("chance", `episode ${episode}`, `it used ${name}; draw from the stream in the arguments instead`),
         () => playOne(env, { seed, episode, steps }, report),
       )
     } catch (error) {
@@ -85,14 +86,14 @@ const playOne = (
       return toText(state)
     } catch (error) {
       if (!(error instanceof NotPlain)) throw error
-      report("plain", where, `a state must be plain data, but ${error.path} is ${error.found}`)
+      report("plain", where, `a state must be plain data, but ${error.path} is ${error.kind}`)
       return undefined
     }
   }
   let state = env.reset(chance().child("reset"))
   const first = saved(state, "the beginning")
   if (first !== undefined && first !== saved(env.reset(chance().child("reset")), "the beginning")) {
-    report("repeatable", "the beginning", "another reset by the same stream began elsewhere")
+    report("repeatable", "the beginning", "another reset with the same stream gave another state")
   }
   checkObservation(env, state, "the beginning", report)
 
@@ -103,7 +104,7 @@ const playOne = (
     const random = () => chance().child("step", step)
     const before = saved(state, where)
     const next = env.step(state, action, random())
-    if (before !== saved(state, where)) report("in place", where, "the state that it was given was changed")
+    if (before !== saved(state, where)) report("in place", where, "the step changed the state in its arguments")
     const after = saved(next.state, where)
 
     if (!Number.isFinite(next.reward)) report("reward", where, `expected a finite number, found ${next.reward}`)
@@ -116,13 +117,13 @@ const playOne = (
     if (after !== saved(next.state, where)) report("in place", where, "observing changed the state")
     const again = env.step(state, action, random())
     if (!sameStep(next, again) || after !== saved(again.state, where)) {
-      report("repeatable", where, "the same state, action and stream led to another step")
+      report("repeatable", where, "the same state, action and stream gave another step")
     }
-    if (after !== saved(next.state, where)) report("in place", where, "a later step changed a state that was given out")
+    if (after !== saved(next.state, where)) report("in place", where, "a later step changed a state returned before")
     if (before !== undefined) {
-      const goneOn = env.step(fromText(before), action, random())
-      if (!sameStep(next, goneOn) || after !== saved(goneOn.state, where)) {
-        report("restored", where, "from its saved state it went on differently")
+      const restored = env.step(fromText(before), action, random())
+      if (!sameStep(next, restored) || after !== saved(restored.state, where)) {
+        report("restored", where, "a step from the saved state differs")
       }
     }
     if (next.terminated || next.truncated === true) return
@@ -149,17 +150,17 @@ const checkObservation = (env: Env, state: unknown, where: string, report: Repor
   report("observation", where, `number ${wrong}: expected one ${range}, found ${seen[wrong]}`)
 }
 
-/** Everything that gives chance or time but the stream. */
+/** The sources of randomness and time other than the stream. */
 const strays: ReadonlyArray<readonly [name: string, owner: object, key: string]> = [
   ["Math.random", Math, "random"],
   ["Date.now", Date, "now"],
-  ["the Date of now", globalThis, "Date"],
+  ["the current Date", globalThis, "Date"],
   ["performance.now", performance, "now"],
   ["crypto.getRandomValues", crypto, "getRandomValues"],
   ["crypto.randomUUID", crypto, "randomUUID"],
 ]
 
-const watchingChance = (seen: (name: string) => void, body: () => void): void => {
+const watchChance = (report: (name: string) => void, body: () => void): void => {
   const putBack = strays.map(([name, owner, key]) => {
     const own = Object.getOwnPropertyDescriptor(owner, key)
     const original: unknown = Reflect.get(owner, key)
@@ -170,12 +171,12 @@ const watchingChance = (seen: (name: string) => void, body: () => void): void =>
         typeof original === "function"
           ? new Proxy(original, {
               apply: (target, _self, args) => {
-                seen(name)
+                report(name)
                 return Reflect.apply(target, owner, args)
               },
-              construct: (target, args, asked) => {
-                if (args.length === 0) seen(name)
-                return Reflect.construct(target, args, asked)
+              construct: (target, args, newTarget) => {
+                if (args.length === 0) report(name)
+                return Reflect.construct(target, args, newTarget)
               },
             })
           : undefined,

@@ -45,11 +45,11 @@ describe("checkEnv", () => {
     const [fault] = check(walk({ observe: ({ at }) => [Math.min(at / 10, Date.now())] }))
     assert.deepStrictEqual(fault, {
       rule: "chance",
-      message: "walk, episode 0: it asked Date.now; take the stream that it is given",
+      message: "walk, episode 0: it used Date.now; draw from the stream in the arguments instead",
     })
-    for (const asked of [() => new Date().getTime(), () => Date().length]) {
-      const [first] = check(walk({ observe: ({ at }) => [Math.min(at / 10, asked())] }))
-      assert.include(first.message, "it asked the Date")
+    for (const now of [() => new Date().getTime(), () => Date().length]) {
+      const [first] = check(walk({ observe: ({ at }) => [Math.min(at / 10, now())] }))
+      assert.include(first.message, "it used the current Date")
     }
     // A day that is said is no chance.
     assert.deepStrictEqual(

@@ -230,9 +230,9 @@ export const batchOf = (
  * Uses the caller's arrays if their lengths match, otherwise makes new ones. (They may be meant for a wrapper's
  * results.)
  */
-const arraysFor = (numEnvs: number, size: number, given: BatchArrays | undefined): BatchArrays =>
-  given !== undefined && given.observations.length === numEnvs * size && given.rewards.length === numEnvs
-    ? given
+const arraysFor = (numEnvs: number, size: number, arrays: BatchArrays | undefined): BatchArrays =>
+  arrays !== undefined && arrays.observations.length === numEnvs * size && arrays.rewards.length === numEnvs
+    ? arrays
     : {
         observations: new Float32Array(numEnvs * size),
         finalObservations: new Float32Array(numEnvs * size),

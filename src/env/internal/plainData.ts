@@ -6,10 +6,10 @@
 /** A value that is not plain data, with its path. */
 export class NotPlain {
   readonly path: string
-  readonly found: string
-  constructor(path: string, found: string) {
+  readonly kind: string
+  constructor(path: string, kind: string) {
     this.path = path
-    this.found = found
+    this.kind = kind
   }
 }
 

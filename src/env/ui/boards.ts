@@ -19,8 +19,8 @@ export const breakout = (id: string): string =>
     moves: [row3[1], row3[0], row3[2]],
     look: String.raw`
 function look([, paddle, ballX, ballY, , lastX, lastY, , , ...bricks]) {
-  const standing = bricks.flatMap((there, place) =>
-    there === 1 ? [["brick", 1 + Math.floor(place / columns), place % columns, Math.floor(place / columns)]] : [],
+  const standing = bricks.flatMap((cell, place) =>
+    cell === 1 ? [["brick", 1 + Math.floor(place / columns), place % columns, Math.floor(place / columns)]] : [],
   )
   return {
     pieces: [...standing, ["trail", lastY, lastX], ["paddle", rows - 1, paddle], ["ball", ballY, ballX]],
@@ -62,7 +62,7 @@ export const gridWorld = (id: string, size: number): string =>
     look: String.raw`
 function look([, agent, goal, ...cells]) {
   const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
-  const walls = cells.flatMap((there, place) => (there === 0 ? [] : [at("wall", place)]))
+  const walls = cells.flatMap((cell, place) => (cell === 0 ? [] : [at("wall", place)]))
   return { pieces: [...walls, at("goal", goal), at("agent", agent)], note: agent === goal ? "there" : "" }
 }
 `,
@@ -129,7 +129,7 @@ const hedges = Array.from({ length: rows * columns }, (_, place) => ["hedge", Ma
 
 function look([, agent, left, ...cells]) {
   const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
-  const apples = cells.flatMap((there, place) => (there === 0 ? [] : [at("apple", place)]))
+  const apples = cells.flatMap((cell, place) => (cell === 0 ? [] : [at("apple", place)]))
   return { pieces: [...hedges, ...apples, at("agent", agent)], note: "apples " + left }
 }
 `,

@@ -55,13 +55,13 @@ export const decode = (bytes: Uint8Array): Tensors => {
 
 /** Returns the path of the only folder in the archive; its name is that of the file when it was saved. */
 const folderOf = (entries: ReadonlyMap<string, Uint8Array>): string => {
-  const found = [...entries.keys()].filter((name) => /^[^/]+\/data\.pkl$/.test(name))
-  if (found.length !== 1) refuse(`the archive has ${found.length} files FOLDER/data.pkl; torch.save writes one`)
-  return found[0].slice(0, -"data.pkl".length)
+  const pickles = [...entries.keys()].filter((name) => /^[^/]+\/data\.pkl$/.test(name))
+  if (pickles.length !== 1) refuse(`the archive has ${pickles.length} files FOLDER/data.pkl; torch.save writes one`)
+  return pickles[0].slice(0, -"data.pkl".length)
 }
 
 const namedTensors = (root: Dict): ReadonlyArray<readonly [string, TensorView]> => {
-  const found = new Map<string, TensorView>()
+  const tensors = new Map<string, TensorView>()
   // A dict that occurs twice would expand without end, or exponentially.
   const visited = new Set<Dict>()
   const visit = (dict: Dict, prefix: string, depth: number): void => {
@@ -73,12 +73,12 @@ const namedTensors = (root: Dict): ReadonlyArray<readonly [string, TensorView]> 
       if (name.length > longestName) refuse(`a name has ${name.length} characters; expected at most ${longestName}`)
       if (isDict(value)) visit(value, `${name}.`, depth + 1)
       if (!isTensor(value)) continue
-      if (found.has(name)) refuse(`there are two tensors "${name}"`)
-      found.set(name, value)
+      if (tensors.has(name)) refuse(`there are two tensors "${name}"`)
+      tensors.set(name, value)
     }
   }
   visit(root, "", 1)
-  return [...found]
+  return [...tensors]
 }
 
 const tensorOf = (name: string, view: TensorView, contents: Uint8Array): TensorEntry => {

@@ -86,13 +86,17 @@ export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false,
           const message = report(tests, outcomes)
           const isOver = passed === tests.length || next.tried === attempts
           const score = passed === tests.length ? 1 : partial ? passed / tests.length : 0
-          const led = isOver
+          const result = isOver
             ? ends(next, { score, message })
             : continues(
                 next,
                 `${message} ${attempts - next.tried === 1 ? "1 attempt is" : `${attempts - next.tried} attempts are`} left.`,
               )
-          return { ...led, feedback: { ...led.feedback, extra: { passed, tests: tests.length } }, info: { outcomes } }
+          return {
+            ...result,
+            feedback: { ...result.feedback, extra: { passed, tests: tests.length } },
+            info: { outcomes },
+          }
         }),
       ),
   })

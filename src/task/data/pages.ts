@@ -52,13 +52,13 @@ export const pages = (fs: FileSystem.FileSystem, path: string): ReadRange => {
         const whole = all.length === 1 ? all[0] : joined(all)
         return whole.subarray(start - first * pageBytes, end - first * pageBytes)
       }
-      const there: Array<Uint8Array> = []
+      const pagesRead: Array<Uint8Array> = []
       for (let page = first; page <= last; page++) {
         const bytes = kept.get(page)
         if (bytes === undefined) return Effect.map(load(first, last), cut)
         keep(page, bytes)
-        there.push(bytes)
+        pagesRead.push(bytes)
       }
-      return Effect.succeed(cut(there))
+      return Effect.succeed(cut(pagesRead))
     })
 }

@@ -204,7 +204,7 @@ export const solution = ({ rooms, keys, treasure }: House): ReadonlyArray<string
   const opened = new Set<string>()
   let here = 0
   const walk = (to: number): void => {
-    for (const [direction, { lock, to: there }] of path(here, to)) {
+    for (const [direction, { lock, to: next }] of path(here, to)) {
       if (lock !== null && !opened.has(lock)) {
         if (!held.has(lock)) {
           // Walk from the door to its key, and continue from there.
@@ -217,7 +217,7 @@ export const solution = ({ rooms, keys, treasure }: House): ReadonlyArray<string
         opened.add(lock)
       }
       actions.push(`go ${direction}`)
-      here = there
+      here = next
     }
   }
   walk(treasure)

@@ -20,9 +20,9 @@ export const marksOf = (guess: string, word: string): string => {
   const left = Array.from(word).filter((letter, at) => guess[at] !== letter)
   return Array.from(guess, (letter, at) => {
     if (word[at] === letter) return "+"
-    const there = left.indexOf(letter)
-    if (there < 0) return "-"
-    left.splice(there, 1)
+    const position = left.indexOf(letter)
+    if (position < 0) return "-"
+    left.splice(position, 1)
     return "?"
   }).join("")
 }

@@ -122,23 +122,23 @@ export const drawn = (events: number, requests: number, random: Stream): Plan =>
       break
     }
   }
-  let asked: Array<Request> = []
+  let drawnRequests: Array<Request> = []
   let calendar: Calendar = before
   // Requests that cancel each other would be fulfilled by doing nothing.
   while (differences(before, calendar).length === 0) {
-    asked = []
+    drawnRequests = []
     calendar = before
-    while (asked.length < requests) {
+    while (drawnRequests.length < requests) {
       const next = drawnRequest(calendar, random)
       if (next === undefined) continue
-      asked.push(next)
+      drawnRequests.push(next)
       calendar = next.after
     }
   }
   return {
     before,
-    requests: asked.map(({ request }) => request),
-    calls: asked.map(({ call }) => call),
+    requests: drawnRequests.map(({ request }) => request),
+    calls: drawnRequests.map(({ call }) => call),
     after: calendar,
   }
 }
@@ -152,9 +152,11 @@ export const mostRequests = 5
 export const differences = (is: Calendar, should: Calendar): ReadonlyArray<string> => {
   const line = ({ title, day, start, hours }: Event): string =>
     `"${title}" on ${named(day)} from ${start} to ${start + hours}`
-  const [there, wanted] = [is.map(line), should.map(line)]
+  const [present, wanted] = [is.map(line), should.map(line)]
   return [
-    ...wanted.filter((one) => !there.includes(one)).map((one) => `missing: ${one}`),
-    ...there.filter((one, at) => !wanted.includes(one) || there.indexOf(one) !== at).map((one) => `too much: ${one}`),
+    ...wanted.filter((one) => !present.includes(one)).map((one) => `missing: ${one}`),
+    ...present
+      .filter((one, at) => !wanted.includes(one) || present.indexOf(one) !== at)
+      .map((one) => `too much: ${one}`),
   ]
 }

@@ -94,7 +94,7 @@ const statesOf = (envs: BatchEnv): ReadonlyArray<ReadonlyArray<number>> => {
 }
 
 describe("a batch", () => {
-  it("of an env's own making is to the bit what the env's pure functions give", () => {
+  it("of the env's own equals the env's pure functions to the bit", () => {
     fc.assert(
       fc.property(anyEnv, anyMode, fc.integer({ min: 1, max: 5 }), seed, (env, autoReset, numEnvs, seed) => {
         const own = Batch.make(env, numEnvs, { autoReset })
@@ -108,7 +108,7 @@ describe("a batch", () => {
     )
   })
 
-  it("of N is N batches of one", () => {
+  it("of N envs equals N batches of one", () => {
     fc.assert(
       fc.property(anyEnv, anyMode, fc.integer({ min: 2, max: 5 }), seed, (env, autoReset, numEnvs, seed) => {
         const together = Batch.make(env, numEnvs, { autoReset })
@@ -126,7 +126,7 @@ describe("a batch", () => {
     )
   })
 
-  it("goes on from a snapshot as if it had never stopped, in another batch too", () => {
+  it("continues from a snapshot as if it had never stopped, also in another batch", () => {
     const wrapped = fc.constantFrom(
       (envs: BatchEnv): BatchEnv => envs,
       (envs: BatchEnv): BatchEnv => EpisodeLog.record(Normalise.rewards(Normalise.observations(envs))),
@@ -196,7 +196,7 @@ describe("a batch", () => {
     )
   })
 
-  it("never lasts longer than its time limit", () => {
+  it("never plays longer than its time limit", () => {
     fc.assert(
       fc.property(anyEnv, anyMode, seed, (env, autoReset, seed) => {
         const envs = EpisodeLog.record(Batch.make(env, 2, { autoReset }))

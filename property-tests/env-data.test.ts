@@ -33,7 +33,7 @@ const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
 }))
 
 describe("a state of plain data", () => {
-  it("comes back from its text as it was, to the sign of a zero", () => {
+  it("round-trips through text, including the sign of zero", () => {
     fc.assert(
       fc.property(tree, (value) => {
         const back = fromText(toText(value))
@@ -46,7 +46,7 @@ describe("a state of plain data", () => {
 })
 
 describe("running moments", () => {
-  it("do not depend on how the rows were cut into batches", () => {
+  it("do not depend on how the rows are split into batches", () => {
     const value = fc.double({ min: -1e3, max: 1e3, noNaN: true })
     fc.assert(
       fc.property(fc.array(fc.array(fc.tuple(value, value), { minLength: 1 }), { minLength: 1 }), (batches) => {

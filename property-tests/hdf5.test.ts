@@ -40,15 +40,15 @@ const same = (found: Found, given: Node): void => {
 }
 
 describe("HDF5 files", () => {
-  it("come back with every group, bit, shape and text", () => {
+  it("round-trip with every group, bit, shape and text", () => {
     fc.assert(fc.property(group, (given) => same(read(encode(given)), given)))
   })
 
-  it("are the same bytes for the same tree", () => {
+  it("have the same bytes for the same tree", () => {
     fc.assert(fc.property(group, (given) => assert.deepEqual(encode(given), encode(structuredClone(given)))))
   })
 
-  it("are sealed: a header with any byte changed is found out", () => {
+  it("have checksums that detect a changed byte in any header", () => {
     // Without texts and numbers there is nothing but headers, each with its checksum, and what fills up to the next.
     const bare = fc.letrec<{ readonly group: Group; readonly child: Group }>((tie) => ({
       group: fc.record({ children: fc.dictionary(name, tie("child"), { maxKeys: 3, noNullPrototype: true }) }),

@@ -19,7 +19,7 @@ const tensors: fc.Arbitrary<Tensors> = fc.dictionary(name, tensor, { maxKeys: 6,
 const remarks = fc.dictionary(name, fc.string(), { maxKeys: 3, noNullPrototype: true })
 
 describe("safetensors", () => {
-  it("come back with every bit, shape and remark", () => {
+  it("round-trip with every bit, shape and metadata", () => {
     fc.assert(
       fc.property(tensors, remarks, (given, said) => {
         const bytes = encode(given, said)
@@ -35,7 +35,7 @@ describe("safetensors", () => {
     )
   })
 
-  it("are refused when they are cut anywhere, or have anything after them", () => {
+  it("are refused if cut off anywhere or followed by anything", () => {
     fc.assert(
       fc.property(tensors, fc.nat(), (given, at) => {
         const bytes = encode(given)

@@ -27,7 +27,7 @@ const grouped = (value: number): string => {
 describe("scores of answers", () => {
   const scorers = [exact, f1, numeric, mcq, ...modes.map((mode) => math({ mode, tolerance: 1e-6, expectBoxed: false }))]
 
-  it("are finite, from 0 to 1, for any answer to any question, and say the target", () => {
+  it("are from 0 to 1 for any answer to any question, and name the target", () => {
     fc.assert(
       fc.property(anything, anything, fc.constantFrom(...scorers), (answer, target, score) => {
         const feedback = score(answer, { targets: [target] })
@@ -47,7 +47,7 @@ describe("scores of answers", () => {
     )
   })
 
-  it("are the best of those against each target", () => {
+  it("are the best over all targets", () => {
     fc.assert(
       fc.property(
         anything,
@@ -61,7 +61,7 @@ describe("scores of answers", () => {
     )
   })
 
-  it("by F1 are symmetric, the same in any order of words, and 1 only for the same words", () => {
+  it("by F1 are symmetric, independent of word order, and 1 only for the same words", () => {
     const word = fc.constantFrom("cat", "dog", "sat", "down", "Paris", "7")
     const some = fc.array(word, { minLength: 1, maxLength: 6 })
     const score = (a: ReadonlyArray<string>, b: ReadonlyArray<string>) =>
@@ -83,7 +83,7 @@ describe("scores of answers", () => {
 })
 
 describe("numbers", () => {
-  it("are read as they are written, in groups, in LaTeX, in a box and at the end of a sentence", () => {
+  it("are read in groups, in LaTeX, in a box and at the end of a sentence", () => {
     fc.assert(
       fc.property(number, (value) => {
         for (const written of [String(value), `$${value}$`, `\\boxed{${value}}`, ` ${value} `, `**${value}**`]) {
@@ -95,7 +95,7 @@ describe("numbers", () => {
     )
   })
 
-  it("of a fraction are its quotient", () => {
+  it("written as fractions are quotients", () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer({ min: 1 }), (above, below) => {
         for (const written of [`${above}/${below}`, `\\frac{${above}}{${below}}`, `\\dfrac{${above}}{${below}}`]) {
@@ -110,7 +110,7 @@ describe("sets, tuples and matrices", () => {
   const score = math({ mode: "auto", tolerance: 1e-6, expectBoxed: false })
   const integers = fc.array(fc.integer({ min: -99, max: 99 }), { minLength: 2, maxLength: 6 })
 
-  it("of numbers: a set is the same in any order, a tuple in its own alone", () => {
+  it("of numbers: a set equals any order, a tuple only its own", () => {
     fc.assert(
       fc.property(integers, (items) => {
         const turned = items.toReversed()
@@ -122,7 +122,7 @@ describe("sets, tuples and matrices", () => {
     )
   })
 
-  it("of numbers: a matrix is the same as a list of rows and in LaTeX, and not transposed", () => {
+  it("of numbers: a matrix equals its list of rows and its LaTeX, not its transpose", () => {
     const square = fc.integer({ min: 2, max: 4 }).chain((size) =>
       fc.array(fc.array(fc.integer({ min: -9, max: 9 }), { minLength: size, maxLength: size }), {
         minLength: size,
@@ -171,7 +171,7 @@ describe("expressions", () => {
     )
   })
 
-  it("are equivalent to themselves, to what is expanded, and not to one more", () => {
+  it("are equivalent to themselves and their expansion, not to themselves plus one", () => {
     fc.assert(
       fc.property(tree, tree, ({ text: a }, { text: b }) => {
         assert.isTrue(equivalent(a, a), a)
@@ -182,7 +182,7 @@ describe("expressions", () => {
     )
   })
 
-  it("and any other text are read or not, without an error", () => {
+  it("and any other text are parsed without an error", () => {
     fc.assert(
       fc.property(anything, anything, (a, b) => {
         assert.isBoolean(equivalent(a, b))
@@ -193,7 +193,7 @@ describe("expressions", () => {
 })
 
 describe("texts", () => {
-  it("have one form, which stays as it is", () => {
+  it("have a normal form, which is stable", () => {
     fc.assert(
       fc.property(anything, (text) => {
         assert.strictEqual(normalise(normalise(text)), normalise(text))
@@ -201,7 +201,7 @@ describe("texts", () => {
     )
   })
 
-  it("in a box come out of it, whatever braces are in them", () => {
+  it("in a box are found, whatever braces they contain", () => {
     const { nested } = fc.letrec<{ nested: string }>((tie) => ({
       nested: fc.oneof(
         { maxDepth: 3 },

@@ -36,7 +36,7 @@ const lineEnd = fc.constantFrom("\n", "\r\n")
 const quoted = (field: string): string => `"${field.replaceAll('"', '""')}"`
 
 describe("records of a file", () => {
-  it("are the JSON objects that were written, wherever chunks of it end", () => {
+  it("are the JSON objects that were written, wherever chunks end", () => {
     fc.assert(
       fc.property(
         fc.array(fc.dictionary(text, fc.jsonValue()), { minLength: 1 }),
@@ -58,7 +58,7 @@ describe("records of a file", () => {
     )
   })
 
-  it("are the fields of CSV that were written, in quotes or not, wherever chunks of it end", () => {
+  it("are the CSV fields that were written, quoted or not, wherever chunks end", () => {
     const field = fc.record({ text, bare: fc.boolean() })
     const table = fc
       .integer({ min: 1, max: 4 })
@@ -87,7 +87,7 @@ describe("records of a file", () => {
     )
   })
 
-  it("of a broken CSV are found without an error that is no message", () => {
+  it("of a broken CSV are read or refused with a message", () => {
     fc.assert(
       fc.property(text, (record) => {
         const fields = fieldsOf(record, ",", 1)
@@ -98,7 +98,7 @@ describe("records of a file", () => {
 })
 
 describe("a template", () => {
-  it("puts the question where it says, and every other character as it is, braces doubled", () => {
+  it("replaces {question}, halves doubled braces, and keeps all else", () => {
     const piece = fc.oneof(text, fc.constant(null))
     fc.assert(
       fc.property(fc.array(piece), text, (pieces, question) => {
@@ -146,7 +146,7 @@ describe("the order of tasks", () => {
     maxSamples: fc.option(fc.nat(60)),
   })
 
-  it("has each task at most once, and all of them where none is left out", () => {
+  it("has each task at most once, and all of them by default", () => {
     fc.assert(
       fc.property(fc.nat(50), order, (size, how) => {
         const found = ids(TaskSet.ordered(numbered(size), how))
@@ -162,7 +162,7 @@ describe("the order of tasks", () => {
     )
   })
 
-  it("of fewer tasks is the beginning of the order of more", () => {
+  it("of fewer tasks is a prefix of the order of more", () => {
     fc.assert(
       fc.property(fc.nat(50), order, fc.nat(60), (size, how, maxSamples) => {
         const whole = ids(TaskSet.ordered(numbered(size), { ...how, maxSamples: null }))
@@ -181,7 +181,7 @@ describe("the order of tasks", () => {
     )
   })
 
-  it("is another one by another seed", () => {
+  it("differs for another seed", () => {
     const orders = Array.from({ length: 50 }, (_, seed) =>
       ids(TaskSet.ordered(numbered(20), { shuffle: true, seed, maxSamples: null })).join(),
     )

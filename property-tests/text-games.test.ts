@@ -77,7 +77,7 @@ describe("a game in words", () => {
     ),
   )
 
-  it.effect("is the same task however many there are, and another in another place", () =>
+  it.effect("has the same task for any number of tasks, and another at another index", () =>
     law(
       [fc.constantFrom(...games), fc.nat(1000)],
       Effect.fnUntraced(function* (type, seed) {
@@ -95,7 +95,7 @@ describe("a game in words", () => {
 })
 
 describe("a house of keys and doors", () => {
-  it.effect("can always be solved, within the steps that there are", () =>
+  it.effect("can always be solved within the step limit", () =>
     law(
       [fc.integer({ min: 2, max: 12 }), fc.nat(8), fc.nat()],
       Effect.fnUntraced(function* (rooms, doors, seed) {
@@ -108,7 +108,7 @@ describe("a house of keys and doors", () => {
     ),
   )
 
-  it.effect("does not tell of the treasure before one is there", () =>
+  it.effect("doesn't mention the treasure before the agent is there", () =>
     law(
       [fc.nat(), fc.array(action)],
       Effect.fnUntraced(function* (seed, actions) {
@@ -126,7 +126,7 @@ describe("a house of keys and doors", () => {
 })
 
 describe("a maze in words", () => {
-  it.effect("has a way out of every place, and tells nothing of where the exit is", () =>
+  it.effect("has a way out from every place, and doesn't reveal the exit", () =>
     law(
       [fc.integer({ min: 2, max: 9 }), fc.nat()],
       Effect.fnUntraced(function* (size, seed) {
@@ -145,8 +145,8 @@ describe("a maze in words", () => {
   )
 })
 
-describe("what is hidden", () => {
-  it.effect("shows in nothing that is seen, until something is guessed or asked", () =>
+describe("a secret", () => {
+  it.effect("doesn't show in observations before a guess or a question", () =>
     law(
       [
         fc.constantFrom(...fiveLetters),
@@ -169,7 +169,7 @@ describe("what is hidden", () => {
     ),
   )
 
-  it.effect("is in no task's metadata or first observation", () =>
+  it.effect("isn't in a task's metadata or first observation", () =>
     law(
       [fc.nat(1000)],
       Effect.fnUntraced(function* (seed) {

@@ -51,7 +51,7 @@ const numbersOf = (
 }
 
 describe("a file of torch.save", () => {
-  it("gives every view the numbers that its offset and strides say", () => {
+  it("gives every view the numbers at its offset and strides", () => {
     fc.assert(
       fc.property(view, fc.boolean(), ({ shape, stride, offset, elements }, zip64) => {
         const storage = Float32Array.from({ length: elements }, (_, at) => at)
@@ -64,7 +64,7 @@ describe("a file of torch.save", () => {
     )
   })
 
-  it("that is cut anywhere is refused", () => {
+  it("cut off anywhere is refused", () => {
     for (let size = 0; size < real.length; size++) assert.throws(() => decode(real.subarray(0, size)), TorchError)
   })
 

@@ -30,7 +30,7 @@ const table = (autoReset: AutoReset, steps: number, maxSteps?: number) => {
 }
 
 describe("auto-reset (observation, reward, terminated, truncated)", () => {
-  it("same-step hands out the next episode's first observation with the last step, the final one aside", () => {
+  it("same-step returns the next episode's first observation with the last step, and the final one separately", () => {
     const { rows, final } = table("same-step", 5)
     assert.deepEqual(rows, [
       [0, 0, 0, 0],
@@ -43,7 +43,7 @@ describe("auto-reset (observation, reward, terminated, truncated)", () => {
     assert.strictEqual(final, 3)
   })
 
-  it("next-step ignores the action after the last one, and hands out the reset with reward 0 and no flag", () => {
+  it("next-step ignores the action after an end, and returns the reset with reward 0 and no flag", () => {
     const { rows, final } = table("next-step", 6)
     assert.deepEqual(rows, [
       [0, 0, 0, 0],
@@ -57,7 +57,7 @@ describe("auto-reset (observation, reward, terminated, truncated)", () => {
     assert.strictEqual(final, 3)
   })
 
-  it("next-step ignores even an action that is none", () => {
+  it("next-step ignores even an invalid action", () => {
     const envs = Batch.make(counter(1), 1, { autoReset: "next-step" })
     envs.reset(1)
     envs.step(Int32Array.of(0))
@@ -66,7 +66,7 @@ describe("auto-reset (observation, reward, terminated, truncated)", () => {
     assert.include(envError(() => envs.step(Int32Array.of(9))).message, "expected an action from 0 to 2, found 9")
   })
 
-  it("disabled refuses to step a finished env until it is restarted, alone", () => {
+  it("disabled refuses to step an ended env until it is restarted", () => {
     const envs = Batch.make(counter(2), 3, { autoReset: "disabled" })
     envs.reset(1)
     envs.step(new Int32Array(3))
@@ -100,7 +100,7 @@ describe("the time limit", () => {
     assert.deepEqual(table("same-step", 3, 3).rows[3], [0, 2, 1, 1])
   })
 
-  it("stands beside an env that truncates itself", () => {
+  it("also applies to an env that truncates itself", () => {
     const env = Env.make({
       id: "quits",
       observationSpace: box(0, 9),
@@ -128,7 +128,7 @@ describe("an env's mistakes", () => {
   }
   const never: Env.Transition<number> = { state: 0, reward: 0, terminated: false }
 
-  it("say where it threw, and keep the stack of its code", () => {
+  it("name the place of an exception, and keep its stack", () => {
     let calls = 0
     const envs = broken({
       step: () => {
@@ -214,7 +214,7 @@ describe("an env's mistakes", () => {
     assert.include(envError(() => envs.step(new Int32Array(2))).message, expected)
   })
 
-  it("are found at the reset too", () => {
+  it("are reported at a reset too", () => {
     const throws = () => {
       throw new Error("no such level")
     }
@@ -287,7 +287,7 @@ describe("a caller's mistakes", () => {
 })
 
 describe("snapshots", () => {
-  it("hold typed arrays only, and none that the batch goes on writing to", () => {
+  it("hold only typed arrays that the batch no longer writes to", () => {
     const envs = Batch.make(counter(5), 2)
     envs.reset(1)
     const before = envs.snapshot()
@@ -323,7 +323,7 @@ describe("snapshots", () => {
     assert.include(envError(() => other.restore({})).message, '"origin" is missing')
   })
 
-  it("taken before the first reset restore to that", () => {
+  it("taken before the first reset restore that state", () => {
     const envs = Batch.make(counter(5), 1)
     const before = envs.snapshot()
     envs.reset(1)
@@ -333,7 +333,7 @@ describe("snapshots", () => {
 })
 
 describe("drawings", () => {
-  it("of one env of a batch are those of its state", () => {
+  it("of one env of a batch show its state", () => {
     for (const make of [Batch.make, Batch.oneByOne]) {
       const envs = make(CartPole.env, 3)
       envs.reset(1)

@@ -18,7 +18,7 @@ const corridor = Env.make({
 })
 
 describe("make", () => {
-  it("knows the state's and the action's types", () => {
+  it("infers the types of states and actions", () => {
     // What matters here is that it compiles.
     const typed: Env.Env<{ at: number }, Discrete> = corridor
     const any: Env.Env = typed
@@ -34,7 +34,7 @@ describe("make", () => {
     assert.strictEqual(continuous.actionSpace._tag, "Box")
   })
 
-  it("keeps what it was given", () => {
+  it("keeps all fields", () => {
     assert.strictEqual(corridor.maxSteps, 50)
     assert.deepEqual(corridor.observe({ at: 5 }), [0.5])
   })

@@ -3,7 +3,7 @@ import { builtIn, byId } from "../../src/env/Envs.ts"
 import { envError } from "./errors.ts"
 
 describe("byId", () => {
-  it("finds every built-in env, each once", () => {
+  it("finds every built-in env by a unique id", () => {
     const ids = builtIn.map((env) => env.id)
     assert.includeMembers(ids, ["CartPole-v1", "Pendulum-v1", "MinAtar/Breakout-v1", "KeyDoor-10x10-3rooms-v0"])
     assert.strictEqual(new Set(ids).size, ids.length)
@@ -20,7 +20,7 @@ describe("byId", () => {
     assert.strictEqual(envError(() => byId(id)).message, `unknown env "${id}"; did you mean "${suggestion}"?`)
   })
 
-  it("lists what there is where nothing is near", () => {
+  it("lists all envs if no id is similar", () => {
     assert.include(
       envError(() => byId("Chess")).message,
       'unknown env "Chess"; expected one of CartPole-v1, Pendulum-v1',

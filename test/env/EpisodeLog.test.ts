@@ -43,7 +43,7 @@ describe("the episode log (step, env, episode, return, length, terminated, trunc
     [0, 0],
   ]
 
-  it("has each episode once, in the order of their ends", () => {
+  it("has each episode once, in the order of the ends", () => {
     assert.deepEqual(rows(recorded("same-step", actions)), [
       [1, 1, 0, 1, 1, 1, 0],
       [3, 0, 0, 111, 3, 0, 1],
@@ -60,7 +60,7 @@ describe("the episode log (step, env, episode, return, length, terminated, trunc
     ])
   })
 
-  it("numbers episodes as their random streams do, also those that were left", () => {
+  it("numbers episodes like their random streams, also abandoned ones", () => {
     const envs = recorded("disabled", [[0, 1]])
     envs.restart(Uint8Array.of(1, 1))
     envs.step(Int32Array.of(1, 1))
@@ -83,7 +83,7 @@ describe("the episode log (step, env, episode, return, length, terminated, trunc
     assert.deepEqual(rows(envs), [[101, 0, 100, 1, 1, 1, 0]])
   })
 
-  it("goes on after a restore", () => {
+  it("continues after a restore", () => {
     const envs = recorded("same-step", [
       [0, 0],
       [0, 0],

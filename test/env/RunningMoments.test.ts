@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { make } from "../../src/env/RunningMoments.ts"
 
 describe("running moments", () => {
-  it("are those of all rows, a column each", () => {
+  it("equal those of all rows, per column", () => {
     const moments = make(2, 0)
     moments.update(Float32Array.of(1, 10, 3, 30))
     moments.update(Float32Array.of(5, 50))
@@ -22,7 +22,7 @@ describe("running moments", () => {
     assert.approximately(moments.variance[0], (1e-4 + 2 + (4 * 1e-4 * 2) / 2.0001) / 2.0001, 1e-12)
   })
 
-  it("take in only the rows of a mask", () => {
+  it("count only the rows of a mask", () => {
     const moments = make(1, 0)
     moments.update(Float32Array.of(1, 100, 3), Uint8Array.of(1, 0, 1))
     assert.deepEqual([moments.count[0], moments.mean[0], moments.variance[0]], [2, 2, 1])
@@ -39,7 +39,7 @@ describe("running moments", () => {
     assert.approximately(to.mean[0], 4.5, 1e-3)
   })
 
-  it("don't lose small spreads at a large mean", () => {
+  it("keep a small variance at a large mean", () => {
     const moments = make(1, 0)
     for (let batch = 0; batch < 100; batch++) moments.update(Float64Array.of(1e9, 1e9 + 1, 1e9 + 2))
     assert.approximately(moments.variance[0], 2 / 3, 1e-6)

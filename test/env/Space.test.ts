@@ -13,13 +13,13 @@ describe("box", () => {
     })
   })
 
-  it("is as long as its bounds where no shape is given", () => {
+  it("has the length of its bounds by default", () => {
     assert.deepEqual(Space.box([-1, -2], 2).shape, [2])
     assert.deepEqual(Space.box(-1, [1, 2, 3]).shape, [3])
     assert.deepEqual(Space.box(-1, 1).shape, [1])
   })
 
-  it("refuses bounds that cannot be", () => {
+  it("refuses invalid bounds", () => {
     assert.strictEqual(envError(() => Space.box([0, 2], [1, 1])).message, "box: low 2 is above high 1 at element 1")
     assert.strictEqual(
       envError(() => Space.box([0, 0], [1, 1, 1])).message,
@@ -71,13 +71,13 @@ describe("contains", () => {
     assert.strictEqual(Space.contains(space, value), expected)
   })
 
-  it("takes a bound that was rounded to float32 for the bound", () => {
+  it("accepts a bound rounded to float32", () => {
     assert.isTrue(Space.contains(Space.box(-0.07, 0.07), Float32Array.of(0.07)))
   })
 })
 
 describe("sample", () => {
-  it("gives members, and all choices", () => {
+  it("returns members, and all choices eventually", () => {
     const random = stream(1, "sample")
     const seen = new Set<number>()
     const numbers = Space.box(

@@ -37,13 +37,13 @@ const stepped = (env: Env.Env, ...actions: ReadonlyArray<number>) => {
 }
 
 describe("timeLimit", () => {
-  it("is the shorter of the two", () => {
+  it("uses the lower of the two limits", () => {
     assert.strictEqual(Wrapper.timeLimit(counter(9), 5).maxSteps, 5)
     assert.strictEqual(Wrapper.timeLimit(Wrapper.timeLimit(counter(9), 5), 7).maxSteps, 5)
     assert.include(envError(() => Wrapper.timeLimit(echo, 0)).message, "timeLimit: 0 steps")
   })
 
-  it("holds in the env's own batch too", () => {
+  it("also limits the env's own batch", () => {
     const envs = Batch.make(Wrapper.timeLimit(CartPole.env, 2), 1)
     envs.reset(1)
     envs.step(new Int32Array(1))
@@ -98,7 +98,7 @@ describe("rescaleAction", () => {
     assert.deepEqual(env.actionSpace, box(-1, 1, [2]))
   })
 
-  it("needs bounds", () => {
+  it("needs finite bounds", () => {
     assert.include(envError(() => Wrapper.rescaleAction(Wrapper.clipAction(echo))).message, "no finite bounds")
     assert.include(envError(() => Wrapper.rescaleAction(echo, 1, 1)).message, "low 1 is not below high 1")
   })
@@ -118,7 +118,7 @@ describe("clipReward and scaleReward", () => {
     assert.strictEqual(stepped(Wrapper.clipReward(Wrapper.scaleReward(echo, 8), 0, 1.5), 0.25, 0).rewards[0], 1.5)
   })
 
-  it("keeps an env's own batch, with the same numbers", () => {
+  it("keeps the env's own batch, with the same results", () => {
     const env = Wrapper.scaleReward(Wrapper.rescaleAction(Pendulum.env), 0.1)
     const fast = Batch.make(env, 4)
     const slow = Batch.oneByOne(env, 4)
@@ -132,7 +132,7 @@ describe("clipReward and scaleReward", () => {
     }
   })
 
-  it("leaves a mere reset at reward 0", () => {
+  it("gives reward 0 for a step that only resets", () => {
     const envs = Batch.make(Wrapper.clipReward(Wrapper.timeLimit(CartPole.env, 1), 5, 6), 1, { autoReset: "next-step" })
     envs.reset(1)
     envs.step(new Int32Array(1))
@@ -168,7 +168,7 @@ describe("frameStack", () => {
 })
 
 describe("stickyActions", () => {
-  it("repeats the last action about as often as asked", () => {
+  it("repeats the last action with about the given probability", () => {
     const steps = 8000
     const env = Wrapper.stickyActions(echo, 0.25)
     const envs = Batch.make(env, 1)
@@ -197,7 +197,7 @@ describe("noopStarts", () => {
     assert.deepEqual([...new Set(envs.observations)].sort(), [1, 2, 3, 4, 5])
   })
 
-  it("wants an action of the env's for doing nothing", () => {
+  it("needs a no-op action of the env", () => {
     assert.include(
       envError(() => Wrapper.noopStarts(counter(9), 2)).message,
       "noopStarts: 2 is no action of Discrete(2)",
@@ -209,7 +209,7 @@ describe("noopStarts", () => {
     assert.strictEqual(Wrapper.noopStarts(echo, [0, 1]).id, "echo")
   })
 
-  it("starts over where an episode ends meanwhile", () => {
+  it("resets if an episode ends during the no-op steps", () => {
     const envs = Batch.make(Wrapper.noopStarts(counter(2), 0, 5), 200)
     envs.reset(3)
     assert.deepEqual([...new Set(envs.observations)].sort(), [0, 1])

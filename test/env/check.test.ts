@@ -34,11 +34,11 @@ describe("checkEnv", () => {
     assert.deepStrictEqual(check(env, { episodes: 2, steps: 25 }), [])
   })
 
-  it("finds nothing wrong with a walk", () => {
+  it("finds no fault in a correct env", () => {
     assert.deepStrictEqual(check(walk({})), [])
   })
 
-  it("finds chance that isn't the stream's, and leaves the real functions in their places", () => {
+  it("finds randomness other than the stream's, and restores the real functions", () => {
     const { random } = Math
     const { now } = Date
     assert.deepStrictEqual(rulesOf(walk({ reset: () => ({ at: Math.floor(Math.random() * 3) }) }))[0], "chance")
@@ -60,13 +60,13 @@ describe("checkEnv", () => {
     assert.strictEqual(Date.now, now)
   })
 
-  it("finds what is remembered outside of the state", () => {
+  it("finds memory outside the state", () => {
     let steps = 0
     const faults = rulesOf(walk({ step: ({ at }) => ({ state: { at }, reward: steps++, terminated: false }) }))
     assert.include(faults, "repeatable")
   })
 
-  it("finds states that are changed in place, by a step or when they are seen", () => {
+  it("finds states that a step or an observation changes in place", () => {
     const step = (state: { at: number }) => {
       state.at = Math.min(9, state.at + 1)
       return { state: { at: state.at }, reward: 0, terminated: false }
@@ -79,7 +79,7 @@ describe("checkEnv", () => {
     assert.include(rulesOf(walk({ step: sharing })), "in place")
   })
 
-  it("finds states that can't be saved, or that are others when they were", () => {
+  it("finds states that cannot be saved, or differ when restored", () => {
     const hidden = new WeakMap<State, number>()
     const begin = (random: Stream): State => {
       const state = { at: random.integer(3) }
@@ -103,7 +103,7 @@ describe("checkEnv", () => {
     assert.include(rulesOf(odd), "plain")
   })
 
-  it("finds observations, rewards and endings that are none", () => {
+  it("finds invalid observations, rewards and endings", () => {
     assert.deepStrictEqual(rulesOf(walk({ observe: ({ at }) => [at] })), ["observation"])
     assert.deepStrictEqual(rulesOf(walk({ observe: () => [0, 0] })), ["observation"])
     assert.deepStrictEqual(rulesOf(walk({ observe: () => [NaN] })), ["observation"])
@@ -111,7 +111,7 @@ describe("checkEnv", () => {
     assert.deepStrictEqual(rulesOf(walk({ step })), ["reward"])
   })
 
-  it("finds a batch that does something else, and rules that throw", () => {
+  it("finds a batch that differs, and functions that throw", () => {
     const other = walk({ step: (state) => ({ state, reward: 0.5, terminated: false }) })
     const [fault] = check(
       walk({ batch: (numEnvs, options) => Batch(other, numEnvs, { autoReset: options.autoReset }) }),

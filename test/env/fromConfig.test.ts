@@ -54,8 +54,8 @@ const course = (env: Env.Env): ReadonlyArray<unknown> => {
 const messageOf = (said: unknown) =>
   Effect.map(Effect.flip(fromConfig(said, { source: "conf.yaml", prefix: ["env"] })), ({ message }) => message)
 
-describe("an env that a config says", () => {
-  it.effect("is the env that code made, through YAML and back", () =>
+describe("an env of a config", () => {
+  it.effect("equals the env made in code, through YAML and back", () =>
     Effect.forEach(made, (env) =>
       Effect.gen(function* () {
         const said = envConfigOf(env)
@@ -72,7 +72,7 @@ describe("an env that a config says", () => {
     assert.deepEqual(said[2], { name: "TimeLimit", steps: 9, env: { name: "Breakout" } })
   })
 
-  it("is nothing where code has a hand in it", () => {
+  it("doesn't exist for an env with code of its own", () => {
     const own = { ...KeyDoor.env, step: KeyDoor.env.step }
     assert.isUndefined(envConfigOf(own))
     assert.isUndefined(envConfigOf(Wrapper.timeLimit(own, 5)))
@@ -80,7 +80,7 @@ describe("an env that a config says", () => {
     assert.isFalse(builtIn.some(({ id }) => id === TicTacToe.make({ opponent: () => 0 }).id))
   })
 
-  it.effect("is an error that says where, when it is wrong", () =>
+  it.effect("is refused with the place of a wrong value", () =>
     Effect.gen(function* () {
       assert.strictEqual(
         yield* messageOf({ name: "KeyDor" }),
@@ -98,8 +98,8 @@ describe("an env that a config says", () => {
   )
 })
 
-describe("an opponent of one's own", () => {
-  it("may only take a place that is free", () => {
+describe("a user's own opponent", () => {
+  it("may only take a free place", () => {
     for (const opponent of [() => 9, () => 0.5, () => -1, (board: ReadonlyArray<number>) => board.findIndex(Boolean)]) {
       const env = TicTacToe.make({ opponent })
       const batch = Batch.make(env, 2)

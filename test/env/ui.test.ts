@@ -116,7 +116,7 @@ describe("the drawing of an env", () => {
     })
   }
 
-  it("is one's own, where an env brings one, and is checked", () => {
+  it("can be an env's own, and is checked", () => {
     const definition = {
       id: "own",
       observationSpace: CartPole.env.observationSpace,
@@ -137,7 +137,7 @@ describe("the drawing of an env", () => {
 })
 
 describe("trajectories as text", () => {
-  it("are a list of episodes with all their numbers", () => {
+  it("list episodes with all their numbers", () => {
     const steps = [
       { state: Int32Array.of(1, 2), action: 1, reward: 0.1, terminated: false },
       { state: { deep: [Number.NaN] }, action: [0.25, -1], reward: -1, terminated: true, truncated: false },

@@ -34,12 +34,12 @@ const small: DenseActor = {
 }
 
 describe("a dense policy", () => {
-  it("is a row of weights for each output, biases and activations, for one row after another", () => {
+  it("computes weights, biases and activations for each row", () => {
     // relu(1 + 2 + 0.5) = 3.5, relu(3 − 4) = 0; then relu(2 − 2 + 0.5) = 0.5, relu(6 + 4) = 10.
     assert.deepEqual(evaluate(small, Float32Array.of(1, 1, 2, -1)), Float32Array.of(8, 102))
   })
 
-  it("sees inputs minus their mean, by their deviation, within the limit", () => {
+  it("normalises inputs by mean and deviation, and clips them", () => {
     const normalisation = { mean: Float32Array.of(1, 3), deviation: Float32Array.of(2, 0.5), clip: 4 }
     const seen = {
       inputs: 2,
@@ -49,7 +49,7 @@ describe("a dense policy", () => {
     assert.deepEqual(evaluate(seen, Float32Array.of(0, 4, 99, -99)), Float32Array.of(-0.5, 2, 4, -4))
   })
 
-  it("that samples and squashes takes tanh of the first half", () => {
+  it("with sample_and_squash takes tanh of the first half", () => {
     const layers = [
       { weights: Float32Array.of(1, 2, 3, 4), biases: new Float32Array(4), activation: "identity" },
     ] as const
@@ -58,7 +58,7 @@ describe("a dense policy", () => {
     assert.deepEqual(evaluate(actor, Float32Array.of(0.5)), Float32Array.of(Math.tanh(0.5), Math.tanh(1)))
   })
 
-  it("stretches onto an action's bounds, or cuts off at them", () => {
+  it("scales to the bounds of an action, or clips to them", () => {
     const outputs = Float32Array.of(-1, 0.5, 1, -1)
     const layers = [{ weights: new Float32Array(4), biases: outputs, activation: "identity" }] as const
     const within = (scaled: boolean) => {
@@ -69,7 +69,7 @@ describe("a dense policy", () => {
     assert.deepEqual(within(false), Float32Array.of(-1, 0.5, 0.5, -0.25))
   })
 
-  it("computes what a graph's network does, with each activation, from the weights by name", () => {
+  it("equals a graph's network, for each activation, from weights by name", () => {
     for (const activation of activations) {
       if (activation === "identity") continue
       const net = mlp("net", { sizes: [5, 16, 16, 3], activation })
@@ -86,7 +86,7 @@ describe("a dense policy", () => {
     }
   })
 
-  it("normalises as an env's normalisation of observations does", () => {
+  it("normalises like an env's normalisation of observations", () => {
     const seen = moments(3)
     seen.update(drawn(30, 5))
     const rows = drawn(30, 40)
@@ -232,7 +232,7 @@ const policyOf = (env: Env, algorithm: Algorithm) =>
     return { observations, actions: Array.from(policy.actions), weights: yield* learner.weights }
   }).pipe(Effect.scoped, Effect.provide(Wasm.layer))
 
-describe("a learner's policy, described layer by layer, acts as it does", () => {
+describe("a policy described layer by layer acts like the learner's", () => {
   it.effect("PPO's: the action that it prefers", () =>
     Effect.gen(function* () {
       const { observations, actions, weights } = yield* policyOf(CartPole.env, Ppo.make({ hidden: [24, 24] }))

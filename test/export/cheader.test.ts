@@ -73,7 +73,7 @@ const needsCompiler = (skip: (note: string) => void): void => {
 }
 
 describe("a policy as a C++ header", () => {
-  it("compiles without a warning, passes its own test, and acts as the policy does to 1e-5", ({ skip }) => {
+  it("compiles without a warning, passes its own test, and acts like the policy within 1e-5", ({ skip }) => {
     needsCompiler(skip)
     const tried = Object.entries(policies).map(([name, actor]) => ({ name, actor, ...rowsFor(actor, 50) }))
     const main = tried.map(({ name, actor, input }) => {
@@ -129,7 +129,7 @@ describe("a policy as a C++ header", () => {
     assert.strictEqual(rest.join("\n"), name)
   })
 
-  it("finds an example that is wrong, and one that is no number", ({ skip }) => {
+  it("reports a wrong example, and one that is NaN", ({ skip }) => {
     needsCompiler(skip)
     const { input, output: right } = rowsFor(uneven, 3)
     const wrong = right.map((value, index) => (index === 3 ? value + 0.25 : value))
@@ -144,14 +144,14 @@ describe("a policy as a C++ header", () => {
     assert.match(none, /nan/)
   })
 
-  it("needs two standard headers and nothing else", () => {
+  it("needs only two standard headers", () => {
     for (const [name, actor] of Object.entries(policies)) {
       const header = headerOf(name, actor)
       assert.deepStrictEqual(header.match(/#include.*/g), ["#include <cmath>", "#include <cstddef>"])
     }
   })
 
-  it("is refused for what is no policy", () => {
+  it("is refused for an invalid policy", () => {
     const infinite = { ...constant, layers: [{ ...constant.layers[0], biases: extremes.map(() => Infinity) }] }
     assert.throws(
       () => headerOf("x", infinite),

@@ -43,7 +43,7 @@ describe("a writer of bytes", () => {
     },
   )
 
-  it("starts anew when cleared", () => {
+  it("starts again after clear", () => {
     assert.deepEqual(
       written((to) => {
         to.text("something")

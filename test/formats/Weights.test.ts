@@ -43,7 +43,7 @@ describe("weights", () => {
     )
   }
 
-  it.effect("in several files are as Hugging Face's loaders expect them", () =>
+  it.effect("in several files are laid out as Hugging Face's loaders expect", () =>
     Effect.gen(function* () {
       const files = yield* Weights.encode(weights, { name: "policy", maxShardBytes: 12 })
       const last = "policy.safetensors.index.json"
@@ -63,7 +63,7 @@ describe("weights", () => {
     }),
   )
 
-  it.effect("larger than a shard may be have one of their own; halves count as such", () =>
+  it.effect("larger than a shard get a shard of their own; half floats count two bytes", () =>
     Effect.gen(function* () {
       const half = { shape: [4], data: Float32Array.of(1, 2, 3, 4), dtype: "F16" as const }
       const files = yield* Weights.encode({ half, large: floats(1, 2, 3, 4), after: floats(1) }, { maxShardBytes: 8 })
@@ -200,7 +200,7 @@ describe("a folder of weights", () => {
     )
   }
 
-  it.effect("may name its files otherwise, as long as it is clear which is meant", () =>
+  it.effect("may use other file names if only one file fits", () =>
     Effect.gen(function* () {
       const policy = { "policy.safetensors": one("p", 1) }
       assert.hasAllKeys(yield* Weights.load(Weights.inRecord(policy), "."), ["p"])
@@ -224,7 +224,7 @@ describe("tied weights", () => {
       "model.safetensors": safetensors.encode(Object.fromEntries(present.map((name, at) => [name, floats(at)]))),
     })
 
-  it.effect("are filled in, whichever of them the file holds", () =>
+  it.effect("are filled in from whichever the file holds", () =>
     Effect.gen(function* () {
       for (const present of ["embed.weight", "head.weight"]) {
         const found = yield* Weights.load(holding(present, "bias"), "model.safetensors", { tied, names })
@@ -235,7 +235,7 @@ describe("tied weights", () => {
     }),
   )
 
-  it.effect("stand for nothing else: a parameter that is missing, or is none of the model's, is refused", () =>
+  it.effect("don't excuse a missing parameter or one that the model lacks", () =>
     Effect.gen(function* () {
       const refused = (...present: ReadonlyArray<string>) =>
         Effect.map(

@@ -40,7 +40,7 @@ describe("half floats", () => {
   })
 
   for (const kind of ["F16", "BF16"] as const) {
-    it(`${kind} come back, all of them, and what lies between goes to the nearest`, () => {
+    it(`${kind} round-trip, and numbers between two go to the nearest`, () => {
       const values = all(kind)
       const wrong: Array<number> = []
       for (const [bits, value] of values.entries()) {
@@ -58,14 +58,14 @@ describe("half floats", () => {
 })
 
 describe("every kind", () => {
-  it("says how wide it is", () => {
+  it("has its width", () => {
     for (const kind of dtypes) {
       assert.strictEqual(codecs[kind].encode(Uint8Array.of(0, 1, 1)).length, 3 * codecs[kind].width, kind)
       assert.deepEqual([...codecs[kind].decode(codecs[kind].encode(Uint8Array.of(0, 1, 1)))], [0, 1, 1], kind)
     }
   })
 
-  it("of integers refuses what is none of its own", () => {
+  it("of integers refuses other values", () => {
     for (const kind of dtypes.filter((name) => !name.includes("F"))) {
       for (const value of [0.5, NaN, Infinity, 2 ** 64, -(2 ** 64)]) {
         assert.throws(() => codecs[kind].encode(Float64Array.of(value)), RangeError, `${value} is not a ${kind}`)

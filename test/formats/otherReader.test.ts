@@ -17,8 +17,8 @@ const { SafeTensor }: { readonly SafeTensor: new (bytes: Uint8Array) => Reader }
 
 const floats = (bytes: Uint8Array): Float32Array => new Float32Array(bytes.slice().buffer)
 
-describe("a reader of others", () => {
-  it("reads what is written here, each number", () => {
+describe("another library's reader", () => {
+  it("reads every number that we write", () => {
     const tensors = {
       "layer.weight": { shape: [2, 3], data: Float32Array.of(1, -2, 0.5, Infinity, 1e-40, -0) },
       "layer.bias": { shape: [3], data: Float32Array.of(3, 4, 5) },

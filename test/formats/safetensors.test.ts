@@ -62,7 +62,7 @@ const everyKind = {
 }
 
 describe("safetensors", () => {
-  it("are these bytes", () => {
+  it("have exactly these bytes", () => {
     const bytes = encode({ b: { shape: [1], data: Float32Array.of(1) } }, { format: "pt" })
     const header = '{"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
     const padded = header.padEnd(Math.ceil(header.length / 8) * 8)
@@ -70,13 +70,13 @@ describe("safetensors", () => {
     assert.deepEqual(metadata(bytes), { format: "pt" })
   })
 
-  it("come back as they were", () => {
+  it("round-trip", () => {
     assert.deepEqual(decode(encode(four)), four)
     assert.deepEqual(metadata(encode(four)), {})
     assert.deepEqual(decode(encode({})), {})
   })
 
-  it("are read the same by a reader made from the format's text, each number at a multiple of its width", () => {
+  it("are read alike by a reader written from the specification, with all numbers aligned", () => {
     const bytes = encode({ ...four, ...everyKind })
     for (const [name, { shape, data }] of Object.entries({ ...four, ...everyKind })) {
       const found = readAlone(bytes, name)
@@ -85,7 +85,7 @@ describe("safetensors", () => {
     }
   })
 
-  it("hold every kind, from wide to narrow, and come back as they were", () => {
+  it("hold every dtype, from wide to narrow, and round-trip", () => {
     const bytes = encode({ ...four, ...everyKind })
     assert.deepEqual(decode(bytes), { ...four, ...everyKind })
     const length = new DataView(bytes.buffer).getUint32(0, true)
@@ -108,7 +108,7 @@ describe("safetensors", () => {
     assert.deepEqual(raw("i8"), [0x80, 0x7f])
   })
 
-  it("take names that are numbers as any other", () => {
+  it("take names that are numbers", () => {
     const tensor = { shape: [1], data: Uint8Array.of(1) }
     const bytes = encode({ "10": tensor, "9": tensor, a: tensor })
     const text = new TextDecoder().decode(bytes.subarray(8, 200))
@@ -116,11 +116,11 @@ describe("safetensors", () => {
     assert.deepEqual(Object.keys(decode(bytes)).sort(), ["10", "9", "a"])
   })
 
-  it("are the same bytes in whatever order the tensors come", () => {
+  it("have the same bytes for any order of the tensors", () => {
     assert.deepEqual(encode(Object.fromEntries(Object.entries(four).reverse())), encode(four))
   })
 
-  it("are read from the middle of a buffer, and don't hold on to it", () => {
+  it("are copied when read from the middle of a buffer", () => {
     const bytes = encode(four)
     const around = new Uint8Array(bytes.length + 3)
     around.set(bytes, 3)

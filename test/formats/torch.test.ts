@@ -32,7 +32,7 @@ const caught = (bytes: Uint8Array): TorchError => {
 }
 
 describe("a file of torch.save", () => {
-  it("as Python's own pickle and zip write it is read: parameters, views, attributes and all", () => {
+  it("written by Python's own pickle and zip is read, with parameters, views and attributes", () => {
     const file = readFileSync(new URL("data/state_dict.pt", import.meta.url))
     assert.deepEqual(decode(file), {
       "model.net.0.weight": { shape: [2, 3], data: six },
@@ -44,7 +44,7 @@ describe("a file of torch.save", () => {
     })
   })
 
-  it("gives parameters and views of a shared storage, each with numbers of its own", () => {
+  it("gives parameters and views of a shared storage copies of their numbers", () => {
     const value = dict(
       {
         weight: parameter(ofSix([2, 3], [3, 1])),
@@ -87,7 +87,7 @@ describe("a file of torch.save", () => {
     assert.deepEqual(decode(torchFile(value, { 0: numbers })), { a: { shape: [1], ...expected } })
   })
 
-  it("may be zip64, have a comment, or no sums", () => {
+  it("may be zip64, have a comment, or lack checksums", () => {
     const value = dict({ a: ofSix([6], [1]) })
     for (const options of [
       { zip64: true },
@@ -98,7 +98,7 @@ describe("a file of torch.save", () => {
     }
   })
 
-  it("keeps an OrderedDict's attributes to itself", () => {
+  it("ignores an OrderedDict's attributes", () => {
     const value = [...dict({ a: ofSix([6], [1]) }, orderedDict), ...dict({ _metadata: dict({}) }), op.build]
     assert.deepEqual(Object.keys(decode(torchFile(value, { 0: six }))), ["a"])
   })

@@ -6,11 +6,11 @@ import { follows, readTrace } from "../traces.ts"
 const id = "Acrobot-v1"
 
 describe(id, () => {
-  it("goes where Gymnasium goes", () => {
+  it("follows Gymnasium's trajectories", () => {
     follows(readTrace<number>(id), Acrobot.dynamics)
   })
 
-  it("ends when the free end is above the bar, without the point that a step costs", () => {
+  it("ends when the free end is above the bar, with reward 0 for that step", () => {
     const up = Acrobot.dynamics([Math.PI, 0, 0, 0], 1)
     assert.strictEqual(up.terminated, true)
     assert.strictEqual(up.reward, 0)

@@ -6,7 +6,7 @@ import { follows, readTrace } from "../traces.ts"
 const id = "CartPole-v1"
 
 describe(id, () => {
-  it("goes where Gymnasium goes", () => {
+  it("follows Gymnasium's trajectories", () => {
     follows(readTrace<number>(id), CartPole.dynamics)
   })
 
@@ -20,7 +20,7 @@ describe(id, () => {
     assert.strictEqual(CartPole.env.rewardThreshold, 475)
   })
 
-  it("starts within ±0.05 and gives a point a step until the pole falls", () => {
+  it("starts within ±0.05 and gives reward 1 per step until the pole falls", () => {
     const envs = Batch.make(CartPole.env, 50)
     envs.reset(3)
     assert.isTrue(envs.observations.every((value) => Math.abs(value) <= 0.05))

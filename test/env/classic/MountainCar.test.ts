@@ -6,7 +6,7 @@ import { follows, readTrace } from "../traces.ts"
 const id = "MountainCar-v0"
 
 describe(id, () => {
-  it("goes where Gymnasium goes", () => {
+  it("follows Gymnasium's trajectories", () => {
     follows(readTrace<number>(id), MountainCar.dynamics)
   })
 
@@ -14,7 +14,7 @@ describe(id, () => {
     assert.deepEqual(MountainCar.dynamics([-1.19, -0.05], 0).state, [-1.2, 0])
   })
 
-  it("ends at the flag, and costs a point a step", () => {
+  it("ends at the flag, with reward −1 per step", () => {
     assert.deepEqual(MountainCar.dynamics([0.49, 0.05], 2).terminated, true)
     assert.deepEqual(MountainCar.dynamics([0.49, 0.05], 2).reward, -1)
   })

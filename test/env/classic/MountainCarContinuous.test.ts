@@ -6,11 +6,11 @@ import { follows, readTrace } from "../traces.ts"
 const id = "MountainCarContinuous-v0"
 
 describe(id, () => {
-  it("goes where Gymnasium goes", () => {
+  it("follows Gymnasium's trajectories", () => {
     follows(readTrace<ReadonlyArray<number>>(id), MountainCarContinuous.dynamics)
   })
 
-  it("cuts the force off at 1 but charges for all of it", () => {
+  it("clips the force to 1, but not in the cost", () => {
     const strong = MountainCarContinuous.dynamics([-0.5, 0], [3])
     const full = MountainCarContinuous.dynamics([-0.5, 0], [1])
     assert.deepEqual(strong.state, full.state)
@@ -18,7 +18,7 @@ describe(id, () => {
     assert.approximately(full.reward, -0.1, 1e-12)
   })
 
-  it("pays 100 at the flag", () => {
+  it("gives 100 at the flag", () => {
     const moved = MountainCarContinuous.dynamics([0.44, 0.05], [0])
     assert.strictEqual(moved.terminated, true)
     assert.strictEqual(moved.reward, 100)

@@ -6,7 +6,7 @@ import { follows, readTrace } from "../traces.ts"
 const id = "Pendulum-v1"
 
 describe(id, () => {
-  it("goes where Gymnasium goes", () => {
+  it("follows Gymnasium's trajectories", () => {
     follows(readTrace<ReadonlyArray<number>>(id), Pendulum.dynamics, 1e-9)
   })
 
@@ -19,12 +19,12 @@ describe(id, () => {
     }
   })
 
-  it("cuts the torque off at 2 and counts only what is left in the cost", () => {
+  it("clips the torque to 2, also in the cost", () => {
     assert.deepEqual(Pendulum.dynamics([1, 0], [100]), Pendulum.dynamics([1, 0], [2]))
     assert.approximately(Pendulum.dynamics([0, 0], [-50]).reward, -0.004, 1e-15)
   })
 
-  it("measures the angle the short way round, however often it has turned", () => {
+  it("measures the angle within ±π after any number of turns", () => {
     const turn = 2 * Math.PI
     for (const turns of [-3, -2, -1, 1, 2, 3, 40]) {
       assert.approximately(Pendulum.dynamics([0.5 + turns * turn, 0], [0]).reward, -0.25, 1e-12)

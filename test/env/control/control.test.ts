@@ -36,7 +36,7 @@ const play = <A extends Space>(
 describe("DoubleIntegrator-v0", () => {
   const linear = (k1: number, k2: number) => play(DoubleIntegrator.env, ([x, v]) => [-(k1 * x + k2 * v)]).mean
 
-  it("is done best by the gains that Riccati's equation gives", () => {
+  it("is solved best with the gains of Riccati's equation", () => {
     const [k1, k2] = DoubleIntegrator.gains()
     const best = linear(k1, k2)
     // Where the force is cut off, the linear rule is only nearly the best: a percent.
@@ -76,7 +76,7 @@ describe("Lander-v0", () => {
     assert.isAbove(landed(discrete), 30)
   })
 
-  it("is not landed by chance", () => {
+  it("is not landed by random actions", () => {
     const outcome = play(Lander.env, (_, random) => random.integer(4))
     assert.isBelow(landed(outcome), 4)
     assert.isBelow(outcome.mean, -50)

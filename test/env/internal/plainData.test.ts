@@ -48,13 +48,13 @@ describe("plain data", () => {
     [{ [Symbol("s")]: 1 }, "state", "a symbol key"],
     [cycle, "state.here.again", "a cycle"],
     [new DataView(new ArrayBuffer(1)), "state", "an instance of DataView"],
-  ])("%o is refused by its path", (value, path, found) => {
+  ])("%o is refused by its path", (value, path, kind) => {
     try {
       toText(value)
       assert.fail("it was taken")
     } catch (error) {
       assert.instanceOf(error, NotPlain)
-      assert.deepEqual({ ...error }, { path, found })
+      assert.deepEqual({ ...error }, { path, kind })
     }
   })
 

@@ -43,7 +43,7 @@ const startOf = ({ fromRight }: Trace): Int32Array => {
 }
 
 describe("MinAtar/Breakout-v1", () => {
-  it("goes where MinAtar goes", () => {
+  it("follows MinAtar's trajectories", () => {
     assert.isAbove(traces.flatMap(({ steps }) => steps).length, 1500)
     for (const trace of traces) {
       let state = startOf(trace)
@@ -58,7 +58,7 @@ describe("MinAtar/Breakout-v1", () => {
     }
   })
 
-  it("takes the action before again about every tenth time", () => {
+  it("repeats the last action about every tenth time", () => {
     const envs = Batch.make(Breakout.env, 1000)
     envs.reset(1)
     const paddleAt = (index: number): number =>
@@ -70,7 +70,7 @@ describe("MinAtar/Breakout-v1", () => {
     assert.isBelow(stuck, 130)
   })
 
-  it("puts up a new wall when the last brick is gone and the ball comes down", () => {
+  it("builds a new wall when the last brick is gone and the ball comes down", () => {
     let state = startOf(traces[0])
     state.fill(0, 9)
     let bricks = 0

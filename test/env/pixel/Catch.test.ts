@@ -17,7 +17,7 @@ const follow = (seen: ArrayLike<number>): number => {
 }
 
 describe("Catch-v0", () => {
-  it("gives a point for a ball caught, and takes one for a ball missed, which ends the game", () => {
+  it("gives 1 for a caught ball, and −1 for a missed one, which ends the game", () => {
     const random = stream(3)
     let state = plain.reset(random)
     const rewards: Array<number> = []
@@ -39,7 +39,7 @@ describe("Catch-v0", () => {
     }
   })
 
-  it("lets balls come closer as the score grows, unless told not to", () => {
+  it("brings balls closer as the score grows, unless ramps is false", () => {
     for (const [env, most] of [
       [plain, 3],
       // The next is let fall as one lands.

@@ -54,7 +54,7 @@ const envs: ReadonlyArray<Env> = [CartPole.env, Breakout.env, corridor, drunkard
 
 describe("a pool of worker threads", () => {
   for (const env of envs) {
-    it.effect(`${env.id}: is to the bit what the batch in process is, in every mode, for any number of workers`, () =>
+    it.effect(`${env.id}: equals the batch in process to the bit, in every mode, for any number of workers`, () =>
       Effect.gen(function* () {
         for (const [index, autoReset] of modes.entries()) {
           const workers = 1 + index
@@ -67,7 +67,7 @@ describe("a pool of worker threads", () => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect(`${env.id}: what was saved under two workers goes on under three, and under none`, () =>
+    it.effect(`${env.id}: a snapshot of two workers continues with three, and with none`, () =>
       Effect.gen(function* () {
         const two = yield* pooled(env, 5, { workers: 2 })
         two.reset(1)
@@ -88,7 +88,7 @@ describe("a pool of worker threads", () => {
     )
   }
 
-  it.effect("says which env threw what where, as in process, and with the env's own stack", () =>
+  it.effect("reports which env threw what where, as in process, with the env's own stack", () =>
     Effect.gen(function* () {
       const failing = (batch: BatchEnv) =>
         Effect.try({
@@ -119,19 +119,19 @@ describe("a pool of worker threads", () => {
       }).pipe(Effect.flip)
     }).pipe(Effect.scoped)
 
-  it.effect("says so when an env ends its thread", () =>
+  it.effect("reports that an env ended its thread", () =>
     Effect.gen(function* () {
       assert.match(yield* broken(leaver, 600), /leaver: the worker of envs 2 to 3 has ended/)
     }),
   )
 
-  it.effect("does not wait for ever for an env that does not answer", () =>
+  it.effect("gives up on an env that does not answer", () =>
     Effect.gen(function* () {
       assert.match(yield* broken(looper, 3), /looper: the worker of envs 2 to 3 has not answered for 3 seconds/)
     }),
   )
 
-  it.effect("gives nothing more to one that did not answer", () =>
+  it.effect("sends no more commands to a thread that did not answer", () =>
     Effect.gen(function* () {
       const batch = yield* pooled(looper, 2, { workers: 1, timeoutSeconds: 3 })
       batch.reset(1)
@@ -141,7 +141,7 @@ describe("a pool of worker threads", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("takes no answer that was left lying for that to what it asked next", () =>
+  it.effect("doesn't take a late answer for the answer to the next command", () =>
     Effect.gen(function* () {
       const batch = yield* pooled(hoarder, 2, { workers: 2 })
       batch.reset(1)
@@ -158,7 +158,7 @@ describe("a pool of worker threads", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("refuses an env that only this thread has, and says what to do", () =>
+  it.effect("refuses an env that only this thread has, with a hint", () =>
     Effect.gen(function* () {
       const wrapped = Wrapper.timeLimit(drunkard, 5)
       const error = yield* Effect.flip(Effect.scoped(pooled(wrapped, 2, { workers: 1 })))
@@ -166,7 +166,7 @@ describe("a pool of worker threads", () => {
     }),
   )
 
-  it.effect("is asked for in vain where there are no threads", () =>
+  it.effect("is refused if the platform has no threads", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(keep({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 100, workers: 2 }))
       assert.include(error.message, "2 workers need threads, but there is nothing here to run them")
@@ -184,7 +184,7 @@ describe("a training with workers", () => {
   }
   const layer = Layer.merge(Wasm.layer, pool.layer)
 
-  it.effect("has the digest and the validations of one without, for 1, 2 and 8 of them", () =>
+  it.effect("has the digest and validations of one without, for 1, 2 and 8 workers", () =>
     Effect.gen(function* () {
       const withWorkers = (workers: number) =>
         keep({ ...input, workers, validation: { everySteps: 512, episodes: 10, workers } }, layer)
@@ -197,7 +197,7 @@ describe("a training with workers", () => {
     }),
   )
 
-  it.effect("that was saved under two workers goes on under none to the same end", () =>
+  it.effect("saved with two workers resumes without workers to the same end", () =>
     Effect.gen(function* () {
       const { whole, resumed } = yield* resumable({ ...input, workers: 2 }, 512, { workers: 0 }, layer)
       assert.strictEqual(resumed.digest, whole.digest)

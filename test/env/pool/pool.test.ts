@@ -6,7 +6,7 @@ import { EnvPool } from "../../../src/env/EnvPool.ts"
 import * as pool from "../../../src/env/pool/pool-node.ts"
 
 describe("a pool of worker threads", () => {
-  it.effect("is to the bit what the batch in process is", () =>
+  it.effect("equals the batch in process to the bit", () =>
     Effect.gen(function* () {
       const { make } = yield* EnvPool
       const threads = yield* make(CartPole.env, 3, { workers: 2 })

@@ -1,31 +1,40 @@
 import { Context, type Effect, Schema, type Scope } from "effect"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
+import { type DType, type Shape, sizeOf } from "../graph/Tensor.ts"
 
-/** f32 in Float32Array, i32 in Int32Array, bool as 0 and 1 in Uint8Array. */
+/** The numbers of a tensor: f32 in a Float32Array, i32 in an Int32Array, bool as 0 and 1 in a Uint8Array. */
 export type TensorData = Float32Array | Int32Array | Uint8Array
 
+/** Makes an array for the numbers of a tensor. */
+export const dataFor = ({ shape, dtype }: { readonly shape: Shape; readonly dtype: DType }): TensorData =>
+  dtype === "f32"
+    ? new Float32Array(sizeOf(shape))
+    : dtype === "i32"
+      ? new Int32Array(sizeOf(shape))
+      : new Uint8Array(sizeOf(shape))
+
 /**
- * A compiled graph with resident state. Feeds and results are arrays that live as long as the program:
- * write into `feeds`, run, read from `results`. State starts as zeros: `write` it before the first run.
+ * A compiled graph that keeps its state. Feeds and results are arrays that live as long as the program: write into `feeds`,
+ * run, read from `results`. State starts as zeros: `write` it before the first run.
  */
 export interface Program {
   readonly name: string
-  /** What computes it: "cpu", "cuda", "webgpu", "wasm", "reference". */
+  /** The device that computes it: "cpu", "cuda", "webgpu", "wasm" or "reference". */
   readonly device: string
   readonly feeds: Readonly<Record<string, TensorData>>
   readonly results: Readonly<Record<string, TensorData>>
   /** How many minibatches the last run did; 1 for a program without minibatches. */
   readonly iterations: () => number
   readonly run: Effect.Effect<void, BackendError>
-  /** The same, for loops that must not leave a chunk; absent where the device answers asynchronously. Throws BackendError. */
+  /** Runs synchronously, for loops without an Effect in each step; absent if the device is asynchronous. Throws BackendError. */
   readonly runSync?: () => void
-  /** A copy of a state tensor. */
+  /** Reads a copy of a state. */
   readonly read: (state: string) => Effect.Effect<Float32Array, BackendError>
   readonly write: (state: string, data: Float32Array) => Effect.Effect<void, BackendError>
 }
 
-/** A device that the machine lacks: what is missing, and how to get it. */
+/** The error of a device that the machine lacks. It names what is missing and how to get it. */
 export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()("BackendUnavailable", {
   backend: Schema.String,
   missing: Schema.String,
@@ -36,14 +45,14 @@ export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()
   }
 }
 
-/** A program that failed while it ran. */
+/** The error of a program that failed while it ran. */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   backend: Schema.String,
   program: Schema.String,
   message: Schema.String,
 }) {}
 
-/** Turns graphs into programs. Which machine runs them is the Layer's choice. */
+/** Compiles graphs to programs. The Layer decides on which device they run. */
 export class Backend extends Context.Service<
   Backend,
   {
@@ -51,7 +60,7 @@ export class Backend extends Context.Service<
     readonly compile: (
       spec: ProgramSpec,
     ) => Effect.Effect<Program, GraphError | BackendUnavailable | BackendError, Scope.Scope>
-    /** What `run.log` should say of the programs compiled so far. */
+    /** Warnings about the programs compiled so far, for `run.log`. */
     readonly warnings?: Effect.Effect<ReadonlyArray<string>>
   }
 >()("effect-rl/backend/Backend") {}

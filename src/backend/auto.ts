@@ -6,16 +6,16 @@ import { rootsOf } from "../graph/validate.ts"
 import type { Backend, BackendError, BackendUnavailable } from "./Backend.ts"
 
 /**
- * The backend that picks a device for each graph: `wasm` where a session's cost a run and a node outweighs the
- * arithmetic, a session for larger graphs and for what `wasm` cannot compile.
+ * Chooses a device for each graph: `wasm` for small graphs, for which a session of ONNX Runtime would cost more than the
+ * arithmetic, and a session for larger graphs and for those that `wasm` cannot compile.
  *
- * The choice is made by a model of the costs, not by a stopwatch: its coefficients were measured once, so the same graph
- * gets the same device everywhere and a run stays reproducible from its seed. Where there are no sessions, because ONNX
- * Runtime is not installed, all graphs run on `wasm`; `warnings` names those that would not have.
+ * The choice follows from a model of the costs, not from measurements on this machine: the same graph gets the same device
+ * everywhere, and a run stays reproducible from its seed. Without ONNX Runtime all graphs run on `wasm`, and `warnings`
+ * names those that would have run in a session.
  */
 export const auto = (options: {
   readonly wasm: Backend["Service"]
-  /** Made when the first graph asks for it: loading ONNX Runtime takes a while. */
+  /** Starts sessions. It runs when the first graph needs it, because loading ONNX Runtime takes a while. */
   readonly session: Effect.Effect<Backend["Service"], BackendUnavailable>
 }): Backend["Service"] => {
   let unavailable: BackendUnavailable | undefined
@@ -29,7 +29,7 @@ export const auto = (options: {
     )
     const onSession = Effect.flatMap(session, (service) => service.compile(spec))
     const onWasm = options.wasm.compile(spec)
-    // Whichever is expected to be slower still serves where the faster one can't.
+    // If the faster device cannot compile the graph, use the other one.
     const [first, second] = prefersWasm(spec) ? [onWasm, onSession] : [onSession, onWasm]
     return Effect.catchTag(first, ["GraphError", "BackendUnavailable"], () => second)
   }
@@ -46,14 +46,14 @@ type Program = Effect.Success<ReturnType<Backend["Service"]["compile"]>>
 type CompileError = GraphError | BackendUnavailable | BackendError
 
 /**
- * Costs in microseconds, and what is done in one, fitted to 56 programs of six algorithms, with networks of 32-32 to
- * 512-512 units and minibatches of 1 to 32,768 rows, on one core of an AMD EPYC with kernels 256 bits wide. They hold for
- * every machine, so that the choice is the same on every machine, whether or not its kernels can be that wide.
+ * The costs of a run and of a node in microseconds, and the work done in one microsecond. They were fitted to 56 programs of
+ * six algorithms, with networks of 32-32 to 512-512 units and minibatches of 1 to 32,768 rows, on one core of an AMD EPYC
+ * with kernels 256 bits wide. The same numbers are used on every machine, so that the choice is the same everywhere.
  */
 const session = { run: 10, node: 0.19, multiplyAdds: 82_000, elements: 4500 }
 const wasm = { multiplyAdds: 40_000, elements: 14_000 }
 
-/** Is a run of the graph expected to take less time as a WebAssembly module than in a session? */
+/** Whether a run of the graph is expected to take less time as a WebAssembly module than in a session. */
 export const prefersWasm = (spec: ProgramSpec): boolean => {
   const tensors = topologicalOrder(rootsOf(spec))
   const total = (countOf: (tensor: Tensor) => number): number =>
@@ -69,7 +69,7 @@ export const prefersWasm = (spec: ProgramSpec): boolean => {
   return onWasm <= inSession
 }
 
-/** Elements that an op computes one by one. */
+/** Counts the elements that an op computes one by one. */
 const elementsOf = ({ op, shape }: Tensor): number => {
   switch (op.kind) {
     case "unary":

@@ -19,14 +19,13 @@ import { input, neg } from "../graph/ops.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { feedShapes, resultShapes, validate } from "../graph/validate.ts"
-import { Backend, BackendError, BackendUnavailable, type Program, type TensorData } from "./Backend.ts"
-import { dataFor } from "./data.ts"
+import { Backend, BackendError, BackendUnavailable, type Program, type TensorData, dataFor } from "./Backend.ts"
 
 /**
- * The backend over ONNX Runtime for Node: a session a program, on the CPU, CUDA or WebGPU.
+ * The backend over ONNX Runtime for Node: one session for each program, on the CPU, CUDA or WebGPU.
  *
- * It talks to the runtime's own binding, which is synchronous, rather than to the package's wrapper, which does the
- * same work inside a `setImmediate`: that saves 6 of the 34 µs that acting on four observations took.
+ * It calls the runtime's binding, which is synchronous, instead of the package's wrapper, which does the same work in a
+ * `setImmediate`: that saves 6 of 34 µs for acting on four observations.
  *
  * @example
  * ```ts
@@ -39,7 +38,7 @@ import { dataFor } from "./data.ts"
 export type Device = "cpu" | "cuda" | "webgpu"
 
 export interface Options {
-  /** Threads within an op. One by default: more help only large batches, and one gives the same bits every time. */
+  /** The number of threads for one op; 1 by default. More help only for large batches, and may change the last bits. */
   readonly threads?: number
 }
 
@@ -50,7 +49,7 @@ export const layerCuda = (options?: Options): Layer.Layer<Backend, BackendUnavai
 export const layerWebGpu = (options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
   Layer.effect(Backend, make("webgpu", options))
 
-/** The service itself, for who picks between several. */
+/** Makes the service, for code that chooses between several backends. */
 export const make = (
   device: Device,
   options: Options = {},
@@ -84,7 +83,7 @@ const remedies: Readonly<Record<Device, string>> = {
 const unavailable = (device: Device, missing: string): BackendUnavailable =>
   new BackendUnavailable({ backend: device, missing: reasonOf(missing), remedy: `${remedies[device]}.` })
 
-/** The last sentence of what the runtime says; before it stand its own file names. */
+/** Returns the last sentence of the runtime's message; the sentences before it are names of its source files. */
 const reasonOf = (text: string): string =>
   (
     text
@@ -106,14 +105,14 @@ interface Runtime {
 
 const require = createRequire(import.meta.url)
 
-/** The native library is loaded when the first Layer is built: 40 ms that others don't pay. */
+/** Loads the native library when the first Layer is built: it takes 40 ms that programs without it save. */
 const loadRuntime: Effect.Effect<Runtime, BackendUnavailable> = Effect.try({
   try: (): Runtime => {
     const native: typeof import("onnxruntime-node/dist/binding.js") = require("onnxruntime-node/dist/binding.js")
-    // Its own copy: a project need not have one.
+    // The copy of the binding's package: a project need not depend on onnxruntime-common.
     const itsRequire = createRequire(require.resolve("onnxruntime-node/dist/binding.js"))
     const common: typeof import("onnxruntime-common") = itsRequire("onnxruntime-common")
-    // What goes wrong is in the error that is thrown.
+    // The runtime also throws what it would log.
     common.env.logLevel = "fatal"
     native.initOrt()
     return { Session: native.binding.InferenceSession, Tensor: common.Tensor }
@@ -130,7 +129,7 @@ const loadRuntime: Effect.Effect<Runtime, BackendUnavailable> = Effect.try({
 const isMissing = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND"
 
-/** Looks where the runtime would: asked for a library that is not there, it also complains on stderr. */
+/** Checks for the libraries before the runtime does: it would also print an error on stderr if one is missing. */
 const requireCuda: Effect.Effect<void, BackendUnavailable> = Effect.suspend(() => {
   const { platform, arch } = process
   const folder = join(dirname(require.resolve("onnxruntime-node/package.json")), "bin/napi-v6", platform, arch)
@@ -142,7 +141,7 @@ const requireCuda: Effect.Effect<void, BackendUnavailable> = Effect.suspend(() =
     : Effect.fail(unavailable("cuda", `onnxruntime-node came without ${missing.join(" and ")}`))
 })
 
-/** A session with one node, which takes milliseconds, says whether there is such a device. */
+/** Fails if there is no such device. It opens a session with one node, which takes milliseconds. */
 const tryOut = (runtime: Runtime, device: Device): Effect.Effect<void, BackendUnavailable> =>
   Effect.try({
     try: () => {
@@ -168,7 +167,7 @@ const openSession = ({ Session }: Runtime, device: Device, threads: number, mode
     interOpNumThreads: 1,
     logSeverityLevel: 4,
     extra: {
-      // Flushing denormals would change the arithmetic of this whole thread, JavaScript's too.
+      // Flushing denormals would change the arithmetic of the whole thread, including JavaScript's.
       session: { intra_op: { allow_spinning: threads > 1 ? "1" : "0" }, set_denormal_as_zero: "0" },
     },
   })
@@ -193,7 +192,7 @@ const open = (
       catch: (error) =>
         new GraphError({
           op: "program",
-          message: `${spec.name}: ONNX Runtime refuses it: ${messageOf(error)}`,
+          message: `${spec.name}: ONNX Runtime cannot load the graph: ${messageOf(error)}`,
           shapes: [],
           where: "",
         }),
@@ -225,7 +224,7 @@ const programOf = (runtime: Runtime, device: Device, session: Session, model: Em
     feeds[name] = dataFor(entry)
     bound[feedInput(name)] = tensorOver(feeds[name], entry.shape)
   }
-  /** Where a state is written to; a run leaves it elsewhere, in what the session gave. */
+  /** The tensor that `write` fills for each state. After a run, the state is in an output of the session instead. */
   const written = new Map<string, OrtTensor>()
   for (const [name, { tensor }] of Object.entries(spec.state)) {
     const start = tensorOver(dataFor(tensor), tensor.shape)
@@ -242,18 +241,18 @@ const programOf = (runtime: Runtime, device: Device, session: Session, model: Em
 
   const runSync = (): void => {
     try {
-      const given = session.run(bound, fetches, {})
-      // What comes out is what goes in next: no copy.
-      for (const { from, to } of states) bound[to] = given[from]
-      if (endsEarly) iterations = given[iterationsOutput].size
-      for (const { from, data } of outputs) copyInto(given[from].data, data, (data.length / count) * iterations)
+      const fetched = session.run(bound, fetches, {})
+      // The output tensors become the next inputs, without a copy.
+      for (const { from, to } of states) bound[to] = fetched[from]
+      if (endsEarly) iterations = fetched[iterationsOutput].size
+      for (const { from, data } of outputs) copyInto(fetched[from].data, data, (data.length / count) * iterations)
     } catch (error) {
       throw failure(messageOf(error))
     }
   }
 
   const failure = (message: string) => new BackendError({ backend: device, program: spec.name, message })
-  const found = (name: string): Effect.Effect<OrtTensor, BackendError> => {
+  const stateOf = (name: string): Effect.Effect<OrtTensor, BackendError> => {
     const tensor = written.get(name)
     return tensor === undefined ? Effect.fail(failure(`there is no state "${name}"`)) : Effect.succeed(tensor)
   }
@@ -270,15 +269,15 @@ const programOf = (runtime: Runtime, device: Device, session: Session, model: Em
     }),
     runSync,
     read: (name) =>
-      Effect.map(found(name), (tensor) => {
+      Effect.map(stateOf(name), (tensor) => {
         const copy = new Float32Array(tensor.size)
         copyInto(bound[stateInput(name)].data, copy, copy.length)
         return copy
       }),
     write: (name, data) =>
-      Effect.flatMap(found(name), (tensor) => {
+      Effect.flatMap(stateOf(name), (tensor) => {
         if (tensor.size !== data.length)
-          return Effect.fail(failure(`state "${name}" has ${tensor.size} elements, not ${data.length}`))
+          return Effect.fail(failure(`state "${name}": expected ${tensor.size} numbers, found ${data.length}`))
         return Effect.sync(() => {
           copyFrom(data, tensor.data)
           bound[stateInput(name)] = tensor
@@ -287,7 +286,7 @@ const programOf = (runtime: Runtime, device: Device, session: Session, model: Em
   }
 }
 
-/** The first `length` elements: rows of minibatches that were not done stay as they are. */
+/** Copies the first `length` elements; the rows of minibatches that did not run stay as they are. */
 const copyInto = (from: OrtTensor["data"], to: TensorData, length: number): void => {
   if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array)
     to.set(from.length > length ? from.subarray(0, length) : from)

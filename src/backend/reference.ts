@@ -4,12 +4,11 @@ import { kernelOf } from "../graph/kernels.ts"
 import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { feedShapes, resultShapes, rootsOf, validate } from "../graph/validate.ts"
-import { Backend, BackendError, type Program } from "./Backend.ts"
-import { dataFor } from "./data.ts"
+import { Backend, BackendError, type Program, dataFor } from "./Backend.ts"
 
 /**
- * The backend that others are checked against: a float64 interpreter in plain TypeScript. What goes in and comes out,
- * state included, is float32: doubles live for one run only.
+ * The backend that other backends are checked against: a float64 interpreter in plain TypeScript. Feeds, results and states
+ * are float32; only the numbers within a run are doubles.
  */
 export const layer: Layer.Layer<Backend> = Layer.succeed(Backend, {
   name: "reference",
@@ -62,9 +61,9 @@ const interpret = (spec: ProgramSpec): Program => {
     for (const kernel of kernels) kernel()
     for (const [name, tensor] of Object.entries(spec.outputs))
       results[name].set(bufferOf(tensor), iteration * sizeOf(tensor.shape))
-    // A next value may be another's old one, so all are taken before any is put.
+    // A next value may be the old value of another state, so read all of them before writing any.
     swaps.forEach(({ from }, index) => spare[index].set(from))
-    // State is float32, as it is everywhere, so that what is saved is all there is.
+    // Round state to float32, as it is in other backends, so that saving and restoring it changes nothing.
     swaps.forEach(({ to }, index) => spare[index].forEach((value, at) => void (to[at] = Math.fround(value))))
   }
 
@@ -98,7 +97,7 @@ const interpret = (spec: ProgramSpec): Program => {
       Effect.flatMap(stateBuffer(name), (buffer) =>
         buffer.length === data.length
           ? Effect.sync(() => buffer.set(data))
-          : fails(`state "${name}" has ${buffer.length} elements, not ${data.length}`),
+          : fails(`state "${name}": expected ${buffer.length} numbers, found ${data.length}`),
       ),
   }
 }

@@ -8,12 +8,12 @@ import { Backend, BackendError, BackendUnavailable, type Program, type TensorDat
 import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmModules.ts"
 
 /**
- * The backend that turns a graph into one WebAssembly SIMD module, wherever there is a WebAssembly engine: Node,
- * browsers, edge workers. Its arithmetic is strict, so a program gives the same bits on every machine. Feeds and
- * results are views of the module's own memory: nothing is copied on the way in or out, and a run costs one call.
+ * The backend that compiles a graph to one WebAssembly SIMD module. It runs in Node, browsers and edge workers. Its
+ * arithmetic is strict, so a program gives the same bits on every machine. Feeds and results are views of the module's
+ * memory: nothing is copied, and a run is one call.
  *
- * It is at its best where a session's cost per run or per node outweighs the arithmetic: acting with small batches,
- * and whole updates of small networks.
+ * It is the fastest backend for small graphs, for which a session of ONNX Runtime costs more than the arithmetic: acting
+ * with small batches, and whole updates of small networks.
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmMo
  */
 export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Backend, make()))
 
-/** The same backend with another way to compile modules: Node's Layers widen them. */
+/** Makes the backend with another way to compile modules: Node's Layers compile them to wider vectors. */
 export const make = (modules: ModuleCompiler = plainModules): Backend["Service"] => ({
   name: "wasm",
   compile: (spec) =>
@@ -64,7 +64,7 @@ const load = (spec: ProgramSpec, modules: ModuleCompiler): Program => {
   }
 
   const failure = (message: string) => new BackendError({ backend: "wasm", program: spec.name, message })
-  const found = (name: string): Effect.Effect<Float32Array, BackendError> => {
+  const stateOf = (name: string): Effect.Effect<Float32Array, BackendError> => {
     const data = state.get(name)
     return data === undefined ? Effect.fail(failure(`there is no state "${name}"`)) : Effect.succeed(data)
   }
@@ -76,11 +76,11 @@ const load = (spec: ProgramSpec, modules: ModuleCompiler): Program => {
     iterations: () => iterations,
     run: Effect.sync(runSync),
     runSync,
-    read: (name) => Effect.map(found(name), (data) => data.slice()),
+    read: (name) => Effect.map(stateOf(name), (data) => data.slice()),
     write: (name, data) =>
-      Effect.flatMap(found(name), (target) => {
+      Effect.flatMap(stateOf(name), (target) => {
         if (target.length !== data.length) {
-          return Effect.fail(failure(`state "${name}" has ${target.length} elements, not ${data.length}`))
+          return Effect.fail(failure(`state "${name}": expected ${target.length} numbers, found ${data.length}`))
         }
         return Effect.sync(() => {
           target.set(data)

@@ -2,21 +2,21 @@ import { messageOf } from "../config/text.ts"
 import type { Place } from "../graph/wasm/compile.ts"
 import { BackendUnavailable, type TensorData } from "./Backend.ts"
 
-/** How a module is made of its bytes. */
+/** A way to compile the bytes of a module. */
 export interface ModuleCompiler {
   readonly module: (bytes: Uint8Array<ArrayBuffer>) => object
-  /** What users should know of the modules made so far. */
+  /** Warnings about the modules compiled so far. */
   readonly warnings: () => ReadonlyArray<string>
 }
 
-/** As much of the engine's interface as is used: TypeScript declares it only together with the browser's. */
+/** The part of the engine's interface that is used here. TypeScript declares it only together with the browser's. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
   readonly Instance: new (module: object, imports: object) => { readonly exports: unknown }
   readonly validate: (bytes: Uint8Array<ArrayBuffer>) => boolean
 }
 
-/** What `compile` exports: see there. */
+/** The exports of a module that `compile` made; it documents them. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer }
   readonly prepare: () => void
@@ -26,7 +26,7 @@ interface Exports {
 const isExports = (value: unknown): value is Exports =>
   typeof value === "object" && value !== null && "memory" in value && "prepare" in value && "run" in value
 
-/** As the engine does it by itself. */
+/** Compiles modules by the engine's defaults. */
 export const plainModules: ModuleCompiler = {
   module: (bytes) => {
     if (typeof WebAssembly === "undefined" || !WebAssembly.validate(bytes)) {
@@ -40,7 +40,7 @@ export const plainModules: ModuleCompiler = {
     try {
       return new WebAssembly.Module(bytes)
     } catch (error) {
-      // Some engines only run modules that were deployed with the program: edge workers, and pages by their policy.
+      // Edge workers, and pages whose policy says so, only run modules that were deployed with the program.
       throw new BackendUnavailable({
         backend: "wasm",
         missing: `this engine compiles no WebAssembly at run time (${messageOf(error)})`,
@@ -53,14 +53,14 @@ export const plainModules: ModuleCompiler = {
   warnings: () => [],
 }
 
-/** Runs a module of `compile`'s. */
+/** Instantiates a module that `compile` made. */
 export const instantiate = (module: object): Exports => {
   const { exports } = new WebAssembly.Instance(module, {})
-  if (!isExports(exports)) throw new Error("the module lacks its exports")
+  if (!isExports(exports)) throw new Error("instantiate: the module lacks an export")
   return exports
 }
 
-/** An array in a module's memory. */
+/** Returns a view of an array in a module's memory. */
 export const viewOf = (buffer: ArrayBuffer, { dtype, address, length }: Place): TensorData =>
   dtype === "f32"
     ? new Float32Array(buffer, address, length)

@@ -6,16 +6,16 @@ import { type ModuleCompiler, plainModules } from "./wasmModules.ts"
 import { utf8 } from "../config/utf8.ts"
 
 /**
- * Compiles WebAssembly modules twice as wide: V8 packs pairs of neighbouring 128-bit operations into one of 256 bits
- * (AVX2), which makes updates of small networks up to twice as fast. The results are the same bits.
+ * Compiles WebAssembly modules to vectors twice as wide: V8 combines pairs of neighbouring 128-bit operations to one of 256
+ * bits (AVX2), which makes updates of small networks up to twice as fast. The results are the same bits.
  *
- * The flag for it is V8's, for the whole process, and experimental. So it is set only while a module of ours is
- * compiled, and that module is compiled completely in the meantime: other WebAssembly in the process is compiled as ever.
- * Where two threads compile at once, one may end the other's widening early: that module is then narrower, with the same
- * results.
+ * V8's flag for it is experimental and applies to the whole process. So it is set only while one of our modules is compiled,
+ * and that module is compiled completely in the meantime: other WebAssembly in the process is compiled as usual. If two
+ * threads compile at once, one may reset the flag while the other still compiles: that module is then narrower, with the
+ * same results.
  *
- * Before the first module a check program is compiled both ways; if any bit of its results differs, nothing is widened,
- * and `warnings` says so.
+ * Before the first module, a check program is compiled both ways. If any bit of its results differs, no module is widened,
+ * and `warnings` tells the user.
  */
 export const wideModules: Effect.Effect<ModuleCompiler, BackendUnavailable> = Effect.suspend(() =>
   Config.Boolean(variable).pipe(
@@ -28,16 +28,16 @@ export const wideModules: Effect.Effect<ModuleCompiler, BackendUnavailable> = Ef
           remedy: "Set it to 0 to keep WebAssembly kernels at 128 bits, or leave it out.",
         }),
     ),
-    Effect.map((wanted) => (wanted && canWiden() ? widenedModules : plainModules)),
+    Effect.map((enabled) => (enabled && canWiden() ? widenedModules : plainModules)),
   ),
 )
 
 const variable = "EFFECT_RL_WIDE"
 
-/** A module of these bytes that is widened. */
+/** Compiles bytes to a widened module. */
 type Widen = (bytes: Uint8Array<ArrayBuffer>) => object
 
-/** Widens modules once a check has shown that widening leaves results as they are; until then it has widened none. */
+/** Widens modules, after a check at the first one that widening does not change results. */
 export const checked = (widen: Widen): ModuleCompiler => {
   let difference: string | undefined
   let compile: Widen | undefined
@@ -56,7 +56,7 @@ export const checked = (widen: Widen): ModuleCompiler => {
   }
 }
 
-/** What tells whether a process's V8 can widen. */
+/** The facts that decide whether a process's V8 can widen. */
 interface Engine {
   readonly arch: string
   readonly versions: { readonly v8: string }
@@ -65,28 +65,28 @@ interface Engine {
 }
 
 /**
- * Only the optimising compiler widens; without Liftoff and laziness it compiles all functions before the module is there.
- * Inlining stays as it is: threads that compile while that flag changes crash.
+ * Only the optimising compiler widens. Without Liftoff and lazy compilation, it compiles all functions before the module is
+ * returned. The flag for inlining stays as it is: threads that compile while it changes crash.
  */
 const flags = ["--experimental-wasm-revectorize", "--no-liftoff", "--no-wasm-lazy-compilation"]
 
 /**
- * The V8 of Node 22 and 24, with which the tests were run. In another an unknown flag would be a line on stderr, or a
- * check of V8's own may end the process: that of Node 26 does where Liftoff is off and inlining is on.
+ * The V8 versions of Node 22 and 24, with which the tests were run. Another one may print an error about an unknown flag, or
+ * a check in V8 may end the process: that of Node 26 does if Liftoff is off and inlining is on.
  */
 const triedVersions = ["12.4", "13.6"]
 
-/** Flags that whoever started Node has set for good, and the one that lets no flag be changed later. */
+/** Flags on Node's command line that must not be changed, and the one that forbids changing flags. */
 const decided = /experimental.wasm.revec|liftoff|lazy.compilation|jitless|freeze.flags/
 
-/** Whether the process's V8 has the flag, and Node was not started with others that it would undo. */
+/** Whether the process's V8 can widen, and Node was started without flags that widening would change. */
 export const canWiden = ({ arch, versions, config, execArgv }: Engine = process): boolean =>
   arch === "x64" &&
   Object.entries(config.variables).some(([name, value]) => name === "v8_enable_wasm_simd256_revec" && value === 1) &&
   triedVersions.includes(versions.v8.split(".", 2).join(".")) &&
   !execArgv.some((argument) => decided.test(argument))
 
-/** An empty section of that name: V8 shares the code of modules with equal bytes, and would give one compiled before. */
+/** An empty section with a name. V8 reuses the code of modules with equal bytes, so a widened module needs other bytes. */
 const mark = Uint8Array.of(0x00, 0x05, 0x04, ...utf8.encode("wide"))
 
 const opposite = (flag: string): string => (flag.startsWith("--no-") ? `--${flag.slice(5)}` : `--no-${flag.slice(2)}`)
@@ -103,5 +103,5 @@ export const widened: Widen = (bytes) => {
   }
 }
 
-/** One for the process, so that it checks once. */
+/** One compiler for the process, so that the check runs once. */
 const widenedModules = checked(widened)

@@ -9,16 +9,16 @@ import type { TensorData } from "./Backend.ts"
 import { instantiate, viewOf } from "./wasmModules.ts"
 
 /**
- * Two ways to compile WebAssembly modules, compared: the same program, compiled both ways, must give the same bits.
+ * Compares two ways to compile WebAssembly modules: the same program, compiled both ways, must give the same bits.
  *
  * The program is small and has a kernel of each kind: products along columns, rows and the inner dimension, in sizes
- * that leave rests of 1 to 7 elements; sums along and across the lanes; every function of one, two and three elements,
+ * that leave remainders of 1 to 7 elements; sums along and across the lanes; every function of one, two and three elements,
  * of floats, integers and flags; gathered minibatches, gradients, Adam. Its inputs include infinities, signed zeros,
  * subnormal numbers and NaN.
  */
 type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
 
-/** Where the results of the two first differ, as part of a sentence; undefined where they are the same. */
+/** Describes the first difference between the results of both ways, as part of a sentence; undefined if there is none. */
 export const differenceBetween = (usual: Compile, other: Compile): string | undefined => {
   const compiled = compile(simplify(checkProgram()))
   const expected = resultsOf(compiled, usual)
@@ -32,10 +32,10 @@ export const differenceBetween = (usual: Compile, other: Compile): string | unde
 
 const [batch, count, rows] = [23, 3, 40]
 const [observed, hidden, actions] = [5, 24, 18]
-/** Two full blocks of four vectors, and a rest of two that is part-filled. */
+/** Two full blocks of four vectors, and two more vectors, the last partly filled. */
 const length = 39
 
-/** The program, and beside it every function by itself. */
+/** Makes the check program, whose outputs also include every function by itself. */
 export const checkProgram = (): ProgramSpec => {
   const x = G.input("x", [batch, observed])
   const label = G.input("label", [batch], "i32")
@@ -85,7 +85,7 @@ export const checkProgram = (): ProgramSpec => {
   }
 }
 
-/** What is fed to the elementwise functions beside ordinary numbers. */
+/** The special numbers that the elementwise functions are fed, besides ordinary ones. */
 const special = [0, -0, Infinity, -Infinity, NaN, 1e-40, -1e-40, 3.4e38, 0.5, -0.5]
 
 /** Numbers between −2 and 2 that look random and never change. */
@@ -97,7 +97,7 @@ const numbers = (size: number, seed: number): ReadonlyArray<number> => {
   })
 }
 
-/** The results and states after three runs of the program's module, made one way. */
+/** Returns the results and states after three runs of the program's module, compiled in one way. */
 const resultsOf = (
   { bytes, feeds, results, state }: CompiledModule,
   compileModule: Compile,

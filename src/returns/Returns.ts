@@ -1,9 +1,9 @@
 /**
  * Returns and advantages: pure functions over flat, time-major typed arrays (index t · N + n), of float32 or float64.
  *
- * `gae` gives advantages; `lambdaReturn`, `nStep` and `vtrace` give value targets. `GAE`, `LAMBDA` and `NSTEP` are the
- * members of the config's choice, by those names. All three take the same object and give value *targets* (for `GAE`,
- * advantage + value), so that any can stand in for another.
+ * `gae` returns advantages; `lambdaReturn`, `nStep` and `vtrace` return value targets. `GAE`, `LAMBDA` and `NSTEP` have the
+ * names of the config's setting `returns`. All three take the same object and return value *targets* (`GAE` returns
+ * advantage + value), so that one can replace another.
  *
  * @example
  * ```ts
@@ -33,12 +33,12 @@ export { lambdaReturn, type LambdaInputs } from "./lambdaReturn.ts"
 export { nStep, type NStepInputs } from "./nStep.ts"
 export { vtrace, type Vtrace, type VtraceInputs } from "./vtrace.ts"
 
-/** What every member takes: `horizon` counts for NSTEP alone, `lambda` for the others, `tail` for all but GAE. */
+/** The inputs of every member: NSTEP alone reads `horizon`, the others read `lambda`, and all but GAE read `tail`. */
 export interface MemberInputs<A extends Numbers> extends LambdaInputs<A> {
   readonly horizon?: number
 }
 
-/** Value targets by GAE: its advantages plus the values. (rlib's `GAE` gives these, too; `gae` gives the advantages.) */
+/** Computes value targets by GAE: its advantages plus the values, as rlib's `GAE` does. `gae` returns the advantages. */
 export function GAE(inputs: MemberInputs<Float32Array>): Float32Array
 export function GAE(inputs: MemberInputs<Float64Array>): Float64Array
 export function GAE(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Array>): Numbers {
@@ -47,14 +47,14 @@ export function GAE(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Arr
   return targets
 }
 
-/** Value targets by `lambdaReturn`. */
+/** Computes value targets by `lambdaReturn`. */
 export function LAMBDA(inputs: MemberInputs<Float32Array>): Float32Array
 export function LAMBDA(inputs: MemberInputs<Float64Array>): Float64Array
 export function LAMBDA(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Array>): Numbers {
   return isFloat32(inputs) ? lambdaReturn(inputs) : lambdaReturn(inputs)
 }
 
-/** Value targets by `nStep`. */
+/** Computes value targets by `nStep`. */
 export function NSTEP(inputs: MemberInputs<Float32Array>): Float32Array
 export function NSTEP(inputs: MemberInputs<Float64Array>): Float64Array
 export function NSTEP(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Array>): Numbers {

@@ -6,13 +6,13 @@ export interface RewardToGoInputs<A extends Numbers> {
   readonly truncated?: Uint8Array
   readonly numEnvs: number
   readonly gamma: number
-  /** Where the result goes; a new array when left out. */
+  /** The array for the result; a new one by default. */
   readonly out?: A
 }
 
 /**
- * Σ γ^k r_{t+k} to the end of the episode or of the rollout, with nothing bootstrapped: what REINFORCE weights its
- * gradient with (Williams 1992), and what was left of a recorded episode's return.
+ * Sums up the discounted rewards Σ γ^k r_{t+k} to the end of the episode or of the rollout, without a value at the end.
+ * REINFORCE weights its gradient with it (Williams 1992); for a recorded episode, it is the rest of its return.
  *
  * @example
  * ```ts
@@ -31,7 +31,7 @@ export function discountedRewardToGo(inputs: RewardToGoInputs<Numbers>): Numbers
   const rows = rewards.length
   const out = inputs.out ?? emptyLike(rewards)
   if (!(Number.isInteger(numEnvs) && numEnvs > 0 && rows % numEnvs === 0)) {
-    throw new RangeError(`rewards: ${rows} rows are no multiple of ${numEnvs} envs`)
+    throw new RangeError(`rewards: expected a multiple of ${numEnvs} envs, found ${rows} rows`)
   }
   for (const [name, array] of Object.entries({ terminated, truncated, out })) {
     if (array !== undefined && array.length !== rows) {

@@ -3,7 +3,7 @@ import { type Columns, sweep32, sweep64 } from "./sweep.ts"
 
 export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
   readonly lambda: number
-  /** Also written: the value targets, advantage + value. */
+  /** An array for the value targets, advantage + value. */
   readonly targets?: A
 }
 

@@ -1,26 +1,26 @@
-/** Float32Array or Float64Array: results are of the rewards' kind. */
+/** Arrays of numbers; results have the same kind as the rewards. */
 export type Numbers = Float32Array | Float64Array
 
 /**
- * What every return is computed from: flat, time-major arrays (index t · N + n) of one kind of number.
+ * The inputs of every return: flat, time-major arrays (index t · N + n), all of the same kind.
  *
- * The value of what comes next, `v'`, is 0 where an episode terminated, the value of the final observation where it was
- * truncated, and the next row's value otherwise.
+ * The next value, `v'`, is 0 where an episode terminated, the value of the final observation where it was truncated, and
+ * the next row's value otherwise.
  */
 export interface ReturnInputs<A extends Numbers> {
   readonly rewards: A
-  /** V of the observation acted on. */
+  /** The value V of each observation. */
   readonly values: A
-  /** V after the last row, one an env; its length is N. */
+  /** The value of the observation after the last row of each env; its length is N. */
   readonly lastValues: A
   readonly terminated: Uint8Array
   readonly truncated?: Uint8Array
-  /** V of the final observation where truncated; without it a truncation counts as a termination. */
+  /** The values of final observations where truncated. Without them, a truncation counts as a termination. */
   readonly truncatedValues?: A
   readonly gamma: number
-  /** Clip rewards to [−1, 1]. */
+  /** Whether to clip rewards to [−1, 1]. */
   readonly clip?: boolean
-  /** Where the result goes, which can't be `values`; a new array when left out. */
+  /** The array for the result, other than `values`; a new one by default. */
   readonly out?: A
 }
 
@@ -29,7 +29,7 @@ export interface Shape {
   readonly envs: number
 }
 
-/** The rollout's shape. Throws a RangeError that names the array whose length is off. */
+/** Returns the rollout's shape. Throws a RangeError that names the array whose length is wrong. */
 export const shapeOf = (
   inputs: ReturnInputs<Numbers>,
   others: Readonly<Record<string, ArrayLike<number> | undefined>> = {},
@@ -38,18 +38,18 @@ export const shapeOf = (
   const envs = lastValues.length
   const rows = rewards.length
   if (envs === 0 || rows % envs !== 0) {
-    throw new RangeError(`rewards: ${rows} rows are no multiple of ${envs} envs (lastValues)`)
+    throw new RangeError(`rewards: expected a multiple of ${envs} envs (the length of lastValues), found ${rows} rows`)
   }
   for (const [name, array] of Object.entries({ values, terminated, truncated, truncatedValues, out, ...others })) {
     if (array !== undefined && array.length !== rows) {
       throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
     }
   }
-  // A row's value is read again after its result is written, and so is the result.
+  // Values and results are read again after the result of their row is written.
   for (const [name, array] of Object.entries({ out, targets: others.targets })) {
-    if (array === values) throw new RangeError(`${name}: can't be the array of values`)
+    if (array === values) throw new RangeError(`${name}: expected another array than values`)
   }
-  if (out !== undefined && out === others.targets) throw new RangeError("targets: can't be the array of out")
+  if (out !== undefined && out === others.targets) throw new RangeError("targets: expected another array than out")
   return { steps: rows / envs, envs }
 }
 
@@ -60,7 +60,7 @@ export const isFloat32 = <A extends { readonly rewards: Float32Array }, B extend
   inputs: A | B,
 ): inputs is A => inputs.rewards instanceof Float32Array
 
-/** The rewards as they count: a clipped copy where that is asked for. */
+/** Returns the rewards, or a clipped copy of them with `clip`. */
 export function countedRewards(inputs: ReturnInputs<Float32Array>): Float32Array
 export function countedRewards(inputs: ReturnInputs<Float64Array>): Float64Array
 export function countedRewards(inputs: ReturnInputs<Numbers>): Numbers
@@ -72,7 +72,8 @@ export function countedRewards({ rewards, clip = false }: ReturnInputs<Numbers>)
 }
 
 /**
- * v' of one row, its rewards' index `row`, the next row's values at `next[nextRow]`. For the paths that are not hot.
+ * Returns v' of a row; the value of the next row is `next[nextRow]`. The sweep of `gae` does the same inline, which is
+ * faster.
  */
 export const nextValue = (inputs: ReturnInputs<Numbers>, row: number, next: Numbers, nextRow: number): number => {
   if (inputs.terminated[row] !== 0) return 0

@@ -2,16 +2,16 @@ import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type Return
 
 export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
   readonly lambda: number
-  /** `rlib` sets the last row to lastValues · (1 − done), as that library does; its last reward is lost. */
+  /** `rlib` sets the last row to lastValues · (1 − done), without its reward, as that library does. */
   readonly tail?: "rlib"
 }
 
 /**
- * The λ-return (Sutton and Barto 2018, 12.2): `G_t = r_t + γ v'_t` where an episode ends, else
+ * Computes the λ-return (Sutton and Barto 2018, 12.2): `G_t = r_t + γ v'_t` where an episode ends, else
  *
  *     G_t = r_t + γ ((1 − λ) v'_t + λ G_{t+1})        G_T = lastValues
  *
- * Less the values it is `gae`; with λ = 1 it is `nStep`, with λ = 0 the one-step TD target.
+ * Minus the values, it equals `gae`; with λ = 1 it equals `nStep`, and with λ = 0 the one-step TD target.
  *
  * @example
  * ```ts

@@ -11,15 +11,15 @@ import {
 import { lambdaReturn } from "./lambdaReturn.ts"
 
 export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
-  /** Bootstraps after this many steps; to the end of the rollout when left out. */
+  /** The number of rewards before the value; by default, all to the end of the rollout. */
   readonly horizon?: number
-  /** `rlib` gives that library's numbers: see `lambdaReturn`. */
+  /** `rlib` returns that library's numbers: see `lambdaReturn`. */
   readonly tail?: "rlib"
 }
 
 /**
- * The n-step return: rewards up to the end of the episode, of the horizon or of the rollout, whichever comes first, and
- * the value from there on.
+ * Computes the n-step return: rewards to the end of the episode, of the horizon or of the rollout, whichever comes first,
+ * plus the value there.
  *
  *     G_t = r_t + γ r_{t+1} + … + γ^n v'
  *
@@ -42,7 +42,7 @@ export function nStep(inputs: NStepInputs<Float32Array> | NStepInputs<Float64Arr
     return isFloat32(inputs) ? lambdaReturn({ ...inputs, lambda: 1 }) : lambdaReturn({ ...inputs, lambda: 1 })
   }
   if (!Number.isInteger(horizon) || horizon < 1) {
-    throw new RangeError(`horizon: expected a whole number of at least 1, found ${horizon}`)
+    throw new RangeError(`horizon: expected an integer of at least 1, found ${horizon}`)
   }
   return withHorizon(inputs, horizon)
 }

@@ -1,18 +1,18 @@
 /**
- * The sweep of `gae` over float32 rows, four elements at a time: a WebAssembly module of half a kilobyte, put together
- * here instruction by instruction. It does what `scalar32` in `sweep.ts` does, operation for operation in float32, so
- * results have the same bits with and without it; `undefined` where the engine can't.
+ * The sweep of `gae` over float32 rows, four elements at a time, as a WebAssembly module of half a kilobyte that is written
+ * here instruction by instruction. It does the same float32 operations as `scalar32` in `sweep.ts`, so results have the same
+ * bits with and without it. It is undefined if the engine cannot run it.
  */
 export interface Simd {
   readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
   readonly sweep: Kernel
-  /** The same with truncation; `sweep` leaves those two columns alone. */
+  /** The same with truncation; `sweep` does not read those two columns. */
   readonly sweepCut: Kernel
 }
 
 /**
- * From the four elements at `at` down to the first. Columns are addresses in bytes; up to three elements in front of
- * them are read and written. A row has four elements or more. Value targets take the place of the rewards.
+ * Sweeps from the four elements at `at` down to the first. Columns are addresses in bytes; up to three elements before them
+ * are read and written too. A row has at least four elements. Value targets overwrite the rewards.
  */
 type Kernel = (
   at: number,
@@ -27,7 +27,7 @@ type Kernel = (
   decay: number,
 ) => void
 
-/** As much of the engine's interface as is used: TypeScript declares it only together with the browser's. */
+/** The part of the engine's interface that is used here. TypeScript declares it only together with the browser's. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
   readonly Instance: new (module: object) => { readonly exports: Simd }
@@ -35,7 +35,7 @@ declare const WebAssembly: {
 
 type Code = ReadonlyArray<number>
 
-/** An instruction, as the WebAssembly specification numbers it, after the code of what it takes. */
+/** Makes an instruction from its number in the WebAssembly specification, after the code of its operands. */
 const instruction =
   (...code: Code) =>
   (...operands: ReadonlyArray<Code>): Code => [...operands.flat(), ...code]
@@ -43,7 +43,7 @@ const instruction =
 const [i32, f32, v128] = [0x7f, 0x7d, 0x7b]
 const get = (local: number): Code => [0x20, local]
 const set = (local: number, value: Code): Code => [...value, 0x21, local]
-/** A whole number between −64 and 63. */
+/** Makes an integer constant from −64 to 63. */
 const constant = (value: number): Code => [0x41, value & 0x7f]
 const add = instruction(0x6a)
 const subtract = instruction(0x6b)
@@ -70,19 +70,19 @@ const minus = instruction(0xfd, 0xe5, 1)
 const times = instruction(0xfd, 0xe6, 1)
 const and = instruction(0xfd, 0x4e)
 const equal = instruction(0xfd, 0x37)
-/** The bits of the first where those of the third are set, of the second where they are not. */
+/** Takes the bits of the first vector where those of the third are set, and of the second elsewhere. */
 const select = instruction(0xfd, 0x52)
 
-// The parameters, in the order of Kernel's, then the locals: a number, and vectors.
+// The indices of the parameters, in the order of Kernel, then of the locals: a number, then vectors.
 const [at, rowBytes, rewards, values, advantages, terminated, truncated, truncatedValues, gamma, decay] = [
   0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
 ]
 const [offset, gammas, decays, value, next, advantage] = [10, 11, 12, 13, 14, 15]
 
-/** The address of this row's element of a column, and of the next row's. */
+/** The address of this row's element of a column, then of the next row's. */
 const here = (column: number): Code => add(get(column), get(offset))
 const after = (column: number): Code => add(here(column), get(rowBytes))
-/** All bits set in the lanes whose flag is 0. */
+/** Makes a mask: all bits are set in the lanes whose flag is 0. */
 const unset = (flags: number): Code => equal(widen16(widen8(load4Bytes(add(get(flags), get(at))))), zeros)
 
 const body = (cuts: boolean): Code =>
@@ -125,7 +125,7 @@ const instantiate = (): Simd | undefined => {
   try {
     return new WebAssembly.Instance(new WebAssembly.Module(bytes())).exports
   } catch {
-    // No WebAssembly here, none with SIMD, or none that may be compiled at run time.
+    // The engine has no WebAssembly or no SIMD, or may not compile at run time.
     return undefined
   }
 }

@@ -1,9 +1,9 @@
 /**
- * The backward sweep of `gae`: one row of time after another, from the last, in the arithmetic of its arrays' kind.
+ * The backward sweep of `gae`: from the last time step to the first, in float32 or float64 arithmetic.
  *
  *     A_t = (r_t − V_t) + (0 where terminated, γ V(final) where truncated, else γ V_{t+1} + γλ A_{t+1})
  *
- * Flags choose, they are not multiplied with: what lies beyond the end of an episode counts for nothing, NaN or not.
+ * Flags select values instead of multiplying them, so that a NaN after the end of an episode has no effect.
  */
 import type { Numbers } from "./inputs.ts"
 import { simd, type Simd } from "./simd.ts"
@@ -16,14 +16,14 @@ export interface Columns<A extends Numbers> {
   readonly truncated: Uint8Array | undefined
   readonly truncatedValues: A | undefined
   readonly gamma: number
-  /** γλ */
+  /** The product γλ. */
   readonly decay: number
   readonly advantages: A
-  /** Where advantage + value goes, if that is wanted. */
+  /** An array for advantage + value. */
   readonly targets: A | undefined
 }
 
-/** In doubles. */
+/** Sweeps in float64. */
 export const sweep64 = (columns: Columns<Float64Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues } = columns
   const { gamma, decay, advantages, targets } = columns
@@ -42,7 +42,7 @@ export const sweep64 = (columns: Columns<Float64Array>): void => {
   }
 }
 
-/** In floats, each operation rounded: the same bits as four at a time. */
+/** Sweeps in float32, rounding each operation, so that results have the same bits as four elements at a time. */
 export const scalar32 = (columns: Columns<Float32Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, advantages, targets } = columns
   const { fround } = Math
@@ -68,9 +68,9 @@ export const sweep32 = (columns: Columns<Float32Array>): void => {
   else vector32(simd, columns)
 }
 
-/** Rows are taken in turns of about this many elements: what a turn needs of memory stays in a core's own cache. */
-const elementsATurn = 16_384
-/** Room in front of a column, in bytes, for the elements that the last four reach beyond it. */
+/** Rows are swept in groups of about this many elements, so that a group fits into the cache of a core. */
+const elementsPerGroup = 16_384
+/** The bytes before a column, as the last four elements of a sweep can begin before it. */
 const front = 16
 
 const layOut = (memory: ArrayBuffer, capacity: number) => {
@@ -90,7 +90,7 @@ const layOut = (memory: ArrayBuffer, capacity: number) => {
 type Scratch = ReturnType<typeof layOut>
 let scratch: Scratch | undefined
 
-/** Columns of at least so many elements in the module's memory, kept from one call to the next. */
+/** Returns columns of at least `elements` elements in the module's memory, which later calls reuse. */
 const scratchOf = ({ memory }: Simd, elements: number): Scratch => {
   if (scratch !== undefined && scratch.rewards.length >= elements) return scratch
   const capacity = Math.ceil(elements / 16) * 16
@@ -101,12 +101,12 @@ const scratchOf = ({ memory }: Simd, elements: number): Scratch => {
   return scratch
 }
 
-/** Rows into the module's memory, the sweep over them there, and their advantages out of it; the last rows first. */
+/** Copies groups of rows into the module's memory, sweeps there, and copies the advantages back; the last group first. */
 const vector32 = (module: Simd, columns: Columns<Float32Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } =
     columns
   const envs = lastValues.length
-  const elements = envs * Math.max(1, Math.floor(elementsATurn / envs))
+  const elements = envs * Math.max(1, Math.floor(elementsPerGroup / envs))
   const own = scratchOf(module, elements + envs)
   const sweep = truncated === undefined ? module.sweep : module.sweepCut
   if (truncated !== undefined && truncatedValues === undefined) own.truncatedValues.fill(0)

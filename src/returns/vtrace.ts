@@ -2,11 +2,11 @@ import { exp } from "../rng/Elementary.ts"
 import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
 
 export interface VtraceInputs<A extends Numbers> extends Omit<ReturnInputs<A>, "out"> {
-  /** log π(a) − log μ(a): the learner's policy against the one that acted. */
+  /** log π(a) − log μ(a), where π is the learner's policy and μ the policy that acted. */
   readonly logRatios: A
-  /** λ of the trace; 1 in the paper's main text. */
+  /** The λ of the trace; 1 by default, as in the paper's main text. */
   readonly lambda?: number
-  /** Bounds of the ratios: `rho` sets where it converges to, `c` how fast. */
+  /** The bounds of the ratios: ρ̄ determines the policy whose value is learned, and c̄ how fast. */
   readonly rhoBar?: number
   readonly cBar?: number
 }
@@ -14,16 +14,16 @@ export interface VtraceInputs<A extends Numbers> extends Omit<ReturnInputs<A>, "
 export interface Vtrace<A extends Numbers> {
   /** Value targets. */
   readonly targets: A
-  /** ρ_t (r_t + γ v_{t+1} − V_t): what the policy gradient is weighted with. */
+  /** ρ_t (r_t + γ v_{t+1} − V_t), the weights of the policy gradient. */
   readonly advantages: A
 }
 
 /**
- * V-trace (Espeholt et al. 2018, arXiv:1802.01561), with ρ_t = min(ρ̄, π/μ) and c_t = λ min(c̄, π/μ):
+ * Computes V-trace targets (Espeholt et al. 2018, arXiv:1802.01561), with ρ_t = min(ρ̄, π/μ) and c_t = λ min(c̄, π/μ):
  *
  *     v_t = V_t + ρ_t (r_t + γ v'_t − V_t) + γ c_t (1 − done_t) (v_{t+1} − V_{t+1})
  *
- * On policy, with λ = 1, the targets are the n-step returns.
+ * If π = μ and λ = 1, the targets are the n-step returns.
  *
  * @example
  * ```ts
@@ -54,7 +54,7 @@ export function vtrace(inputs: VtraceInputs<Numbers>): Vtrace<Numbers> {
       const rho = Math.min(rhoBar, ratio)
       const done = isDone(inputs, row)
       const nextV = nextValue(inputs, row, isLast ? lastValues : values, isLast ? n : row + envs)
-      // v_{t+1} − V_{t+1}: nothing beyond the rollout or the episode.
+      // v_{t+1} − V_{t+1}, which is 0 after the end of the rollout or of the episode.
       const surplus = done || isLast ? 0 : carry[n]
       carry[n] = rho * (rewards[row] + gamma * nextV - values[row]) + gamma * lambda * Math.min(cBar, ratio) * surplus
       targets[row] = values[row] + carry[n]

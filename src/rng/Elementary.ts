@@ -1,10 +1,10 @@
 /**
- * exp, log, sin and cos in nothing but +, −, ×, ÷, rounding and bit casts of doubles: the same bits in every engine and
- * on every machine, which `Math.exp` and its kin do not promise.
+ * Computes exp, log, sin and cos with only +, −, ×, ÷, rounding and bit casts of doubles. The results are the same bits in
+ * every engine and on every machine, which `Math.exp` and similar functions do not guarantee.
  *
- * Each takes its argument to a short interval and evaluates there a polynomial that was fitted in 60 digits at the
- * Chebyshev nodes of that interval; what the fit leaves is under 2⁻⁵⁵ of the result. Results are within two units in
- * the last place of the true ones.
+ * Each function reduces its argument to a short interval and evaluates a polynomial there. The polynomial was fitted in 60
+ * digits at the Chebyshev nodes of the interval, with a relative error below 2⁻⁵⁵. Results are within two units in the last
+ * place of the true ones.
  *
  * @example
  * ```ts
@@ -16,10 +16,10 @@
  * ```
  */
 
-// Big-endian whatever the machine: a DataView's order is its own.
+// A DataView is big-endian by default, on every machine.
 const bits = new DataView(new ArrayBuffer(8))
 
-// π/2 and ln 2 in parts. All but the last of each have 33 bits, so a whole number of 20 bits times one is exact.
+// π/2 and ln 2 in parts. All parts but the last have 33 bits, so the product with an integer of 20 bits is exact.
 const halfPi1 = 1.5707963267341256
 const halfPi2 = 6.077100506303966e-11
 const halfPi3 = 2.0222662487959506e-21
@@ -32,10 +32,10 @@ const halfPi = 1.5707963267948966
 const quarterPi = 0.7853981633974483
 const twoOverPi = 0.6366197723675814
 const tau = 6.283185307179586
-/** 2²⁰ quarter turns: up to here the parts of π/2 above are exact. */
+/** 2²⁰ quarter turns: up to here, products with the parts of π/2 are exact. */
 const reach = 1_647_099
 
-/** sin on [−π/4, π/4]. */
+/** Computes sin x for |x| ≤ π/4. */
 const sinCore = (x: number): number => {
   const z = x * x
   return (
@@ -51,7 +51,7 @@ const sinCore = (x: number): number => {
   )
 }
 
-/** cos on [−π/4, π/4]. */
+/** Computes cos x for |x| ≤ π/4. */
 const cosCore = (x: number): number => {
   const z = x * x
   const half = 0.5 * z
@@ -65,14 +65,14 @@ const cosCore = (x: number): number => {
           z *
             (2.4801587298762816e-5 +
               z * (-2.755731727024068e-7 + z * (2.087614595808494e-9 + z * -1.1382610070998325e-11)))))
-  // 1 − head − half is what rounding took from head.
+  // 1 − head − half is the rounding error of head.
   return head + (1 - head - half + tail)
 }
 
-/** Sine. Cheapest, and without any reduction, for |x| ≤ π/4. */
+/** Computes the sine of x. It is fastest for |x| ≤ π/4, where the argument needs no reduction. */
 export const sin = (x: number): number => {
   if (x >= -quarterPi && x <= quarterPi) return sinCore(x)
-  // The remainder is exact. What it is wrong by, that 2π is no double, is less than x itself is rounded by.
+  // The remainder is exact for the double nearest to 2π; the error of that double matters less than the rounding of x.
   const near = x >= -reach && x <= reach ? x : x % tau
   const n = Math.floor(near * twoOverPi + 0.5)
   const y = near - n * halfPi1 - n * halfPi2 - n * halfPi3
@@ -80,7 +80,7 @@ export const sin = (x: number): number => {
   return (n & 2) === 0 ? value : -value
 }
 
-/** Cosine. Cheapest, and without any reduction, for |x| ≤ π/4. */
+/** Computes the cosine of x. It is fastest for |x| ≤ π/4, where the argument needs no reduction. */
 export const cos = (x: number): number => {
   if (x >= -quarterPi && x <= quarterPi) return cosCore(x)
   const near = x >= -reach && x <= reach ? x : x % tau
@@ -90,12 +90,12 @@ export const cos = (x: number): number => {
   return ((n + 1) & 2) === 0 ? value : -value
 }
 
-/** sin of n quarter turns, for n from 0 to 4. */
+/** The sine of n quarter turns, for n from 0 to 4. */
 const sinOfQuarters = Float64Array.of(0, 1, 0, -1, 0)
 
 /**
- * cos 2πu. For random angles: their quadrants can't be guessed ahead, so that both polynomials and two exact products
- * cost less than a branch.
+ * Computes cos 2πu. It is made for random angles, whose quadrant a processor cannot predict: it evaluates both polynomials
+ * and multiplies each by 0 or ±1, which costs less than a branch.
  */
 export const cosOfTurns = (u: number): number => {
   const n = Math.floor(4 * u + 0.5)
@@ -104,13 +104,13 @@ export const cosOfTurns = (u: number): number => {
   return cosCore(y) * sinOfQuarters[quadrant + 1] - sinCore(y) * sinOfQuarters[quadrant]
 }
 
-/** 2^(i − 1024), by doubling and halving, which are exact: looking one up is quicker than putting its bits together. */
+/** The powers 2^(i − 1024), made by exact doubling and halving. Looking one up is faster than composing its bits. */
 const powersOfTwo = new Float64Array(2048)
 powersOfTwo[1024] = 1
 for (let at = 1025; at < 2048; at++) powersOfTwo[at] = 2 * powersOfTwo[at - 1]
 for (let at = 1023; at >= 0; at--) powersOfTwo[at] = powersOfTwo[at + 1] / 2
 
-/** e to the x. */
+/** Computes e to the power x. */
 export const exp = (x: number): number => {
   if (x !== x) return x
   if (x > 709.782712893384) return Infinity
@@ -125,22 +125,22 @@ export const exp = (x: number): number => {
     0.16666666666666669 +
     z * (0.008333333333330056 + z * (0.0001984126986307828 + z * (2.7557268421682613e-6 + z * 2.510040371657669e-8)))
   const y = 1 + (r + z * (even + r * odd))
-  // 2^1024 and 2^−1023 are no normal doubles: these go there in two steps, of which the first is exact.
+  // 2^1024 and 2^−1023 are not normal doubles, so multiply in two steps, of which the first is exact.
   if (k > 1023) return y * 2 * powersOfTwo[k + 1023]
   return k >= -1021 ? y * powersOfTwo[k + 1024] : y * powersOfTwo[k + 2024] * powersOfTwo[24]
 }
 
-/** Natural logarithm: −∞ at 0, NaN below. */
+/** Computes the natural logarithm of x: −∞ for 0, and NaN for negative numbers. */
 export const log = (x: number): number => {
   if (x === 0) return -Infinity
   if (!(x > 0) || x === Infinity) return x > 0 ? x : NaN
   if (x < 2.2250738585072014e-308) return log(x * 18_014_398_509_481_984) - 54 * ln2
   bits.setFloat64(0, x)
   const high = bits.getUint32(0)
-  // x = 2^k · (1 + f), with 1 + f between √½ and √2: the upper 20 bits of the mantissa say on which side of √2 it is.
+  // x = 2^k · (1 + f), with 1 + f between √½ and √2; the upper 20 bits of the mantissa determine the side of √2.
   const k = ((high + 0x95f62) >>> 20) - 1023
   const f = x * powersOfTwo[1024 - k] - 1
-  // log(1 + f) = 2 artanh(s) = 2s + s · rest. As 2s = f − s·f and s·f = f²/2 − s·f²/2, the large part of it is exact.
+  // log(1 + f) = 2 artanh(s) = 2s + s · rest. As 2s = f − s·f and s·f = f²/2 − s·f²/2, its large part f is exact.
   const s = f / (2 + f)
   const z = s * s
   const rest =

@@ -1,6 +1,6 @@
 /**
- * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): a block of four 32-bit words from
- * a 64-bit key and a 128-bit counter, with no state in between.
+ * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3") computes a block of four 32-bit words
+ * from a 64-bit key and a 128-bit counter. It has no state.
  *
  * @example
  * ```ts
@@ -16,8 +16,8 @@ const weyl0 = 0x9e3779b9
 const weyl1 = 0xbb67ae85
 
 /**
- * The high word of a 32 × 32 bit product, as a signed integer: in halves, because a double cannot hold the whole
- * product. (Corrected double arithmetic, and halves by `Math.imul`, both took longer.)
+ * Computes the high word of a 32 × 32 bit product, as a signed integer. It multiplies halves, because a double cannot hold
+ * the whole product. (Corrected double arithmetic and halves by `Math.imul` were both slower.)
  */
 export const multiplyHigh = (a: number, b: number): number => {
   const aLow = a & 0xffff
@@ -30,7 +30,7 @@ export const multiplyHigh = (a: number, b: number): number => {
   return (aHigh * bHigh + (middle >>> 16) + (carry >>> 16)) | 0
 }
 
-/** Writes the block of counter (c0, c1, c2, c3), lowest word first, under key (k0, k1) to `out[at ..< at + 4]`. */
+/** Writes the block of the counter (c0, c1, c2, c3), lowest word first, and the key (k0, k1) to `out[at ..< at + 4]`. */
 export const philox = (
   c0: number,
   c1: number,

@@ -1,6 +1,6 @@
 /**
- * Randomness with addresses. A stream is named by a seed and a path, and its draw i can be had without the draws before
- * it: so a checkpoint stores no generator state, and no result depends on who drew first.
+ * Random numbers with addresses. A stream has a seed and a path, and its i-th draw can be computed without the draws before
+ * it. So a checkpoint stores no generator state, and no result depends on the order in which streams are used.
  *
  * @example
  * ```ts
@@ -15,10 +15,10 @@
 import { cosOfTurns, log } from "./Elementary.ts"
 import { multiplyHigh, philox } from "./Philox.ts"
 
-/** A string, or a whole number within ±(2⁵³ − 1). `"1"` and `1` are different parts. */
+/** A part of a path: a string, or an integer within ±(2⁵³ − 1). `"1"` and `1` are different parts. */
 export type PathPart = string | number
 
-/** The stream of that seed (any safe integer) and path. */
+/** Returns the stream of a seed, which can be any safe integer, and a path. */
 export const stream = (seed: number, ...path: ReadonlyArray<PathPart>): Stream => {
   address.fill(0)
   absorbNumber(seed, "seed")
@@ -27,11 +27,11 @@ export const stream = (seed: number, ...path: ReadonlyArray<PathPart>): Stream =
 }
 
 /**
- * How a path becomes an address: 128 bits, from zeros, take in one block of two words after another. A block is the key
- * of a Philox permutation of the address, and the outcome is added to it (Davies and Meyer's construction), so that it
- * can't be run backwards to make two paths meet. A number is one block, its bits as a double; a string is a block with
- * its length, then a block for each four UTF-16 units. Which of the three a block is, its tag says. So different
- * paths are different sequences of blocks, and two of n streams meet with a chance of n² / 2¹²⁹.
+ * The address of a path: 128 bits that start as zeros and absorb one block of two words after another. The block is the key
+ * of a Philox permutation of the address, and the result is added to the address (the Davies-Meyer construction), so that
+ * nobody can compute backwards to find two paths with one address. A number is one block: its bits as a double. A string is
+ * a block with its length, then a block for each four UTF-16 units. A tag tells these three kinds of block apart, so
+ * different paths are different sequences of blocks. Two of n streams have the same address with probability n² / 2¹²⁹.
  */
 const address = new Uint32Array(4)
 const tags = { number: 1, length: 2, text: 3 } as const
@@ -48,7 +48,7 @@ const absorb = (tag: number, a: number, b: number): void => {
 
 const absorbNumber = (value: number, what: string): void => {
   if (!Number.isSafeInteger(value)) throw new RangeError(`${what}: expected a safe integer, found ${value}`)
-  // −0 is 0.
+  // Adding 0 turns −0 into 0.
   numberBits.setFloat64(0, value + 0)
   absorb(tags.number, numberBits.getUint32(0), numberBits.getUint32(4))
 }
@@ -57,7 +57,7 @@ const absorbPart = (part: PathPart): void => {
   if (typeof part === "number") return absorbNumber(part, "path")
   absorb(tags.length, part.length, 0)
   for (let at = 0; at < part.length; at += 4) {
-    // Past the end charCodeAt gives NaN, which is 0 here; the length above tells the difference.
+    // Beyond the end charCodeAt returns NaN, which counts as 0 here; the block with the length tells such strings apart.
     const low = (part.charCodeAt(at) & 0xffff) | (part.charCodeAt(at + 1) << 16)
     const high = (part.charCodeAt(at + 2) & 0xffff) | (part.charCodeAt(at + 3) << 16)
     absorb(tags.text, low, high)
@@ -69,21 +69,21 @@ const streamHere = (): Stream => new Stream(address[0] | 0, address[1] | 0, addr
 const twoTo32 = 4_294_967_296
 const uniformScale = 1 / 16_777_216
 
-/** Box and Muller's normal number from two words. The radius is from (0, 1], so that its logarithm stays finite. */
+/** Computes a normal number from two words (Box and Muller). The first becomes a number in (0, 1], whose logarithm is finite. */
 const gaussian = (radiusWord: number, angleWord: number): number =>
   Math.sqrt(-2 * log((radiusWord + 1) / twoTo32)) * cosOfTurns(angleWord / twoTo32)
 
 /**
- * A sequence of 2⁵³ 32-bit words that is addressed by index, with a cursor for reading it in order. Draws take one word
- * or two, as they say; `integer` and `permutation` take another one, seldom, to stay fair.
+ * A sequence of 2⁵³ 32-bit words that is addressed by index, with a cursor that reads it in order. Each draw takes one word
+ * or two, as documented; `integer` and `permutation` rarely take another word, to be free of bias.
  */
 export class Stream {
-  // The address: key, and upper half of the counter. The lower half counts blocks.
+  // The address: the key and the upper half of the counter. The lower half counts blocks.
   private readonly key0: number
   private readonly key1: number
   private readonly counter2: number
   private readonly counter3: number
-  /** The block that the cursor is in or behind, and how many of its words are drawn. */
+  /** The block at the cursor, and the number of its words that are already drawn. */
   private readonly block = new Uint32Array(4)
   private blockIndex = -1
   private taken = 4
@@ -95,7 +95,7 @@ export class Stream {
     this.counter3 = counter3
   }
 
-  /** The index of the word that is drawn next. Set it to go back or to jump. */
+  /** The index of the next word. Set it to jump to another position. */
   get position(): number {
     return 4 * this.blockIndex + this.taken
   }
@@ -105,7 +105,7 @@ export class Stream {
     if (blockIndex !== this.blockIndex) this.draw(blockIndex)
   }
 
-  /** The stream at a path below this one's, from its start. It does not depend on what was drawn here. */
+  /** Returns the stream at a path below this one's, at its start. It does not depend on the draws from this stream. */
   child(...path: ReadonlyArray<PathPart>): Stream {
     address[0] = this.key0
     address[1] = this.key1
@@ -115,7 +115,7 @@ export class Stream {
     return streamHere()
   }
 
-  /** Word `index`, without moving the cursor. */
+  /** Returns the word at an index, without moving the cursor. */
   uint32At(index: number): number {
     const blockIndex = Math.floor(checkedIndex(index) / 4)
     if (blockIndex === this.blockIndex) return this.block[index - 4 * blockIndex]
@@ -123,12 +123,12 @@ export class Stream {
     return peeked[index - 4 * blockIndex]
   }
 
-  /** What `uniform` gives at that position, without moving the cursor. */
+  /** Returns what `uniform` returns at a position, without moving the cursor. */
   uniformAt(index: number): number {
     return (this.uint32At(index) >>> 8) * uniformScale
   }
 
-  /** One word. */
+  /** Draws a 32-bit word. It takes one word. */
   uint32(): number {
     if (this.taken === 4) {
       this.draw(this.blockIndex + 1)
@@ -137,51 +137,53 @@ export class Stream {
     return this.block[this.taken++]
   }
 
-  /** In [0, 1), a multiple of 2⁻²⁴: exact in float32, so never rounded up to 1. One word. */
+  /** Draws from [0, 1), in multiples of 2⁻²⁴: these are exact in float32, so none rounds up to 1. It takes one word. */
   uniform(): number {
     return (this.uint32() >>> 8) * uniformScale
   }
 
-  /** In [0, 1), with all 53 bits. Two words. */
+  /** Draws from [0, 1) with 53 random bits. It takes two words. */
   uniformDouble(): number {
     const high = this.uint32() >>> 5
     const low = this.uint32() >>> 6
     return (high * 67_108_864 + low) / 9_007_199_254_740_992
   }
 
-  /** From `low` up to, not including, `high`. Two words. */
+  /** Draws from `low` up to, but not including, `high`. It takes two words. */
   between(low: number, high: number): number {
     const value = low + (high - low) * this.uniformDouble()
-    // Rounding may reach the upper bound.
+    // Rounding can reach the upper bound.
     return value < high ? value : low
   }
 
-  /** Standard normal, by Box and Muller; at most 6.7 away from 0. Two words. */
+  /** Draws a standard normal number (Box and Muller), which is at most 6.7 away from 0. It takes two words. */
   normal(): number {
     const radiusWord = this.uint32()
     return gaussian(radiusWord, this.uint32())
   }
 
-  /** Standard Gumbel, finite. Two words. */
+  /** Draws a standard Gumbel number, which is always finite. It takes two words. */
   gumbel(): number {
     const uniform = this.uniformDouble()
     return -log(-log(uniform === 0 ? 5.551115123125783e-17 : uniform))
   }
 
   /**
-   * One of 0 … n − 1, each exactly as likely, for n up to 2³²: the upper word of n times a word (Lemire 2019,
-   * arXiv:1805.10941), where the lower word tells the few that would favour some, and are drawn again.
+   * Draws one of 0 … n − 1, each with exactly the same probability, for n up to 2³². The result is the upper word of n times a
+   * random word (Lemire 2019, arXiv:1805.10941); the lower word identifies the few draws that would cause a bias, which are
+   * repeated.
    */
   integer(n: number): number {
     if (!(n >= 1 && n <= twoTo32 && Math.floor(n) === n)) throw new RangeError(`integer: expected 1 to 2³², found ${n}`)
     return n === twoTo32 ? this.uint32() : this.below(n)
   }
 
-  /** An index, each as likely as its share of the sum, which need not be 1: the inverse of their cumulative sum. Two words. */
+  /** Draws an index with a probability in proportion to its number; the numbers need not add up to 1. It takes two words. */
   categorical(probabilities: ArrayLike<number>): number {
     let total = 0
     for (let index = 0; index < probabilities.length; index++) total += probabilities[index]
-    if (!(total > 0 && total < Infinity)) throw new RangeError(`categorical: probabilities add up to ${total}`)
+    if (!(total > 0 && total < Infinity))
+      throw new RangeError(`categorical: expected probabilities with a positive, finite sum, found ${total}`)
     let left = this.uniformDouble() * total
     let last = 0
     for (let index = 0; index < probabilities.length; index++) {
@@ -189,11 +191,11 @@ export class Stream {
       left -= probabilities[index]
       if (left < 0) return index
     }
-    // Rounding ate the end of it.
+    // Rounding made the sum smaller than the draw.
     return last
   }
 
-  /** Fills `out` with 0 … n − 1 in a random order (Fisher and Yates' shuffle, inside out). */
+  /** Fills `out` with 0 … n − 1 in a random order (the inside-out Fisher-Yates shuffle). */
   permutation(out: Int32Array): Int32Array {
     for (let index = 0; index < out.length; index++) {
       const other = this.below(index + 1)
@@ -203,7 +205,7 @@ export class Stream {
     return out
   }
 
-  /** The numbers that `uniform` gives, one after another. */
+  /** Fills an array with the numbers that `uniform` would draw. */
   fillUniform(out: Float32Array | Float64Array, start = 0, end = out.length): void {
     checkRange(out, start, end)
     const { block } = this
@@ -219,13 +221,13 @@ export class Stream {
     for (; at < end; at++) out[at] = this.uniform()
   }
 
-  /** The numbers that `normal` gives, one after another. */
+  /** Fills an array with the numbers that `normal` would draw. */
   fillNormal(out: Float32Array | Float64Array, start = 0, end = out.length): void {
     checkRange(out, start, end)
     const { block } = this
     let at = start
     for (; at < end && this.taken < 4 && this.taken % 2 === 0; at++) out[at] = this.normal()
-    // From an odd position on, all of them straddle.
+    // From an odd position on, each pair of words is in two blocks.
     for (; at + 2 <= end && this.taken === 4; at += 2) {
       this.draw(this.blockIndex + 1)
       out[at] = gaussian(block[0], block[1])
@@ -257,10 +259,10 @@ const peeked = new Uint32Array(4)
 
 const checkedIndex = (index: number): number => {
   if (Number.isSafeInteger(index) && index >= 0) return index
-  throw new RangeError(`position: expected a whole number from 0 on, found ${index}`)
+  throw new RangeError(`position: expected an integer from 0 on, found ${index}`)
 }
 
 const checkRange = (out: ArrayLike<number>, start: number, end: number): void => {
   if (start >= 0 && start <= end && end <= out.length) return
-  throw new RangeError(`fill: ${start} to ${end} is not within 0 to ${out.length}`)
+  throw new RangeError(`fill: expected a range within 0 to ${out.length}, found ${start} to ${end}`)
 }

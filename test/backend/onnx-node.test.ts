@@ -263,7 +263,7 @@ describe("what goes wrong", () => {
       const each = yield* compile(program({ y: x }, { s: { tensor: s } }))
       assert.include(yield* failureOf(each.read("theta")), `no state "theta"`)
       assert.include(yield* failureOf(each.write("theta", new Float32Array(4))), `no state "theta"`)
-      assert.include(yield* failureOf(each.write("s", new Float32Array(3))), "4 elements, not 3")
+      assert.include(yield* failureOf(each.write("s", new Float32Array(3))), "expected 4 numbers, found 3")
     }).pipe(Effect.scoped),
   )
 

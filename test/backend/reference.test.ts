@@ -113,7 +113,7 @@ describe("reference", () => {
       assert.instanceOf(missing, BackendError)
       assert.strictEqual(missing.message, 'there is no state "weights"')
       const short = yield* Effect.flip(program.write("total", Float32Array.of(1)))
-      assert.strictEqual(short.message, 'state "total" has 2 elements, not 1')
+      assert.strictEqual(short.message, 'state "total": expected 2 numbers, found 1')
     }).pipe(Effect.scoped, Effect.provide(Reference.layer)),
   )
 

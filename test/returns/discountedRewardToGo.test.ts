@@ -27,7 +27,7 @@ describe("discountedRewardToGo", () => {
     const terminated = new Uint8Array(6)
     for (const numEnvs of [4, 0, -0.5]) {
       const refused = () => discountedRewardToGo({ rewards, terminated, numEnvs, gamma: 1 })
-      assert.throws(refused, RangeError, `rewards: 6 rows are no multiple of ${numEnvs} envs`)
+      assert.throws(refused, RangeError, `rewards: expected a multiple of ${numEnvs} envs, found 6 rows`)
     }
     const short = { rewards, terminated: new Uint8Array(5), numEnvs: 2, gamma: 1 }
     assert.throws(() => discountedRewardToGo(short), RangeError, "terminated: expected 6 rows, found 5")

@@ -98,18 +98,28 @@ describe("gae", () => {
     ["truncatedValues: expected 3 rows, found 1", { truncatedValues: new Float64Array(1) }],
     ["out: expected 3 rows, found 6", { out: new Float64Array(6) }],
     ["targets: expected 3 rows, found 6", { targets: new Float64Array(6) }],
-    ["rewards: 3 rows are no multiple of 2 envs", { lastValues: new Float64Array(2) }],
-    ["rewards: 3 rows are no multiple of 0 envs", { lastValues: new Float64Array(0) }],
+    [
+      "rewards: expected a multiple of 2 envs (the length of lastValues), found 3 rows",
+      { lastValues: new Float64Array(2) },
+    ],
+    [
+      "rewards: expected a multiple of 0 envs (the length of lastValues), found 3 rows",
+      { lastValues: new Float64Array(0) },
+    ],
   ] as const)("refuses shapes that don't fit: %s", (message, changes) => {
     assert.throws(() => gae(three(changes)), RangeError, message)
   })
 
   it("refuses to write over what it still has to read", () => {
     const values = new Float64Array(3)
-    assert.throws(() => gae(three({ values, out: values })), RangeError, "out: can't be the array of values")
-    assert.throws(() => gae(three({ values, targets: values })), RangeError, "targets: can't be the array of values")
+    assert.throws(() => gae(three({ values, out: values })), RangeError, "out: expected another array than values")
+    assert.throws(
+      () => gae(three({ values, targets: values })),
+      RangeError,
+      "targets: expected another array than values",
+    )
     const out = new Float64Array(3)
-    assert.throws(() => gae(three({ out, targets: out })), RangeError, "targets: can't be the array of out")
+    assert.throws(() => gae(three({ out, targets: out })), RangeError, "targets: expected another array than out")
     const rewards = Float64Array.of(1, 2, 3)
     assert.deepEqual([...gae(three({ rewards, out: rewards }))], [...gae(three())])
   })

@@ -51,6 +51,10 @@ describe("lambdaReturn", () => {
       "values: expected 3 rows, found 4",
     )
     const values = new Float64Array(3)
-    assert.throws(() => lambdaReturn(three({ values, out: values })), RangeError, "out: can't be the array of values")
+    assert.throws(
+      () => lambdaReturn(three({ values, out: values })),
+      RangeError,
+      "out: expected another array than values",
+    )
   })
 })

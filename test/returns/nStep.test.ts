@@ -69,7 +69,7 @@ describe("nStep", () => {
     assert.throws(
       () => nStep(four({ horizon })),
       RangeError,
-      `horizon: expected a whole number of at least 1, found ${horizon}`,
+      `horizon: expected an integer of at least 1, found ${horizon}`,
     )
   })
 

@@ -29,7 +29,7 @@ const momentsOf = (values: ReadonlyArray<number>) => {
 }
 
 describe("observations", () => {
-  it("are brought to the scale of all that was seen, resets included, final ones not", () => {
+  it("are normalised by all observations so far, with resets, without final ones", () => {
     const envs = Normalise.observations(start(), { clip: 1000 })
     envs.reset(1)
     const seen = [0]
@@ -46,7 +46,7 @@ describe("observations", () => {
     }
   })
 
-  it("are cut off", () => {
+  it("are clipped", () => {
     const envs = Normalise.observations(start(), { clip: 0.5 })
     envs.reset(1)
     envs.step(action)
@@ -54,7 +54,7 @@ describe("observations", () => {
     assert.strictEqual(envs.observations[0], 0.5)
   })
 
-  it("in validation use the training's statistics and leave them alone", () => {
+  it("in validation use the training's statistics without changing them", () => {
     const train = Normalise.observations(start())
     train.reset(1)
     const validation = Normalise.observations(start(), { moments: train.observationMoments, frozen: true })
@@ -67,12 +67,12 @@ describe("observations", () => {
     assert.isUndefined(validation.snapshot()["observationMoments.mean"])
   })
 
-  it("want statistics of their own size", () => {
+  it("need statistics of their own size", () => {
     const error = envError(() => Normalise.observations(start(), { moments: RunningMoments.make(3) }))
     assert.include(error.message, "moments of 3 numbers for observations of 1")
   })
 
-  it("go on after a restore as if nothing had been", () => {
+  it("continue after a restore as if nothing had happened", () => {
     const envs = Normalise.rewards(Normalise.observations(start()))
     envs.reset(1)
     envs.step(action)
@@ -93,7 +93,7 @@ describe("observations", () => {
 })
 
 describe("rewards", () => {
-  it("are divided by the spread of the discounted returns so far", () => {
+  it("are divided by the standard deviation of the discounted returns so far", () => {
     const envs = Normalise.rewards(start(), { gamma: 0.5 })
     envs.reset(1)
     const returns: Array<number> = []
@@ -111,7 +111,7 @@ describe("rewards", () => {
     }
   })
 
-  it("don't count a mere reset", () => {
+  it("don't count a step that only resets", () => {
     const envs = Normalise.rewards(start("next-step"), { gamma: 0.5 })
     envs.reset(1)
     for (let step = 0; step < 5; step++) envs.step(action)

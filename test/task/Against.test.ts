@@ -46,8 +46,8 @@ const inTurn = MultiTextEnv.make<number>({
   },
 })
 
-describe("a game of several as one player's task", () => {
-  it.effect("shows what that player sees, and plays the others by what they see", () =>
+describe("a game as a task for one player", () => {
+  it.effect("shows the player's observations, and plays the others by theirs", () =>
     Effect.gen(function* () {
       const seen: Array<string> = []
       const env = Against.make(higher, {
@@ -77,7 +77,7 @@ describe("a game of several as one player's task", () => {
     }),
   )
 
-  it.effect("adds up what the player got while the others moved, and hands on that the game was cut off", () =>
+  it.effect("adds up the player's scores while the others moved, and passes on a truncation", () =>
     Effect.gen(function* () {
       const env = Against.make(inTurn, { id: "t-1", type: "turns", player: "one", others: () => "" })
       const episode = yield* env.begin(stream(1))
@@ -92,7 +92,7 @@ describe("a game of several as one player's task", () => {
     }),
   )
 
-  it.effect("gives others chance of their own, the same for the same seed", () =>
+  it.effect("gives the others their own random streams, the same for the same seed", () =>
     Effect.gen(function* () {
       const env = Against.make(higher, {
         id: "h-1",

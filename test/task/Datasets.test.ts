@@ -19,7 +19,7 @@ const numbered = (count: number): string =>
   lines(Array.from({ length: count }, (_, index) => ({ question: `q${index}`, answer: "a" })))
 
 describe("a data set of a config", () => {
-  it.effect("is one of questions unless something else is said, from a file beside the config", () =>
+  it.effect("has questions by default, from a file in the config's folder", () =>
     withFiles({ "sums.jsonl": sums }, (baseDir) =>
       Effect.gen(function* () {
         const { type, tasks } = yield* Datasets.open({ dataset_path: "sums.jsonl", task_type: "numeric" }, { baseDir })
@@ -43,7 +43,7 @@ describe("a data set of a config", () => {
     ),
   )
 
-  it.effect("is called as its file is, without folder and ending: the same by a path from the root on", () =>
+  it.effect("is named after its file, without folder and extension, also with an absolute path", () =>
     withFiles({ "sums.v2.jsonl": sums }, (baseDir) =>
       Effect.gen(function* () {
         for (const path of ["sums.v2.jsonl", "./sums.v2.jsonl", `${baseDir}/sums.v2.jsonl`]) {
@@ -54,7 +54,7 @@ describe("a data set of a config", () => {
     ),
   )
 
-  it.effect("can stand in the config itself, whose keys may be spelled in either way, but not those of the data", () =>
+  it.effect("can be in the config itself, with keys in either spelling, except those of the data", () =>
     Effect.gen(function* () {
       const item = { theQuestion: "Who?", The_answer: "me", ID_code: 7, themeName: { sub_key: 1, subKey: 2 } }
       const said = {
@@ -75,7 +75,7 @@ describe("a data set of a config", () => {
     }),
   )
 
-  it.effect("tells what its config came to, which opens the same again", () =>
+  it.effect("returns its effective config, which opens the same data set", () =>
     Effect.gen(function* () {
       const said = { questionField: "q", answerField: "a", items: [{ q: "Who?", a: "me", aB: 1 }], shuffle: true }
       const first = yield* opened(said)
@@ -106,7 +106,7 @@ describe("a data set of a config", () => {
     }),
   )
 
-  it.effect("is in order, or shuffled by its seed, and as long as is asked", () =>
+  it.effect("is in order, or shuffled by its seed, up to max_samples", () =>
     Effect.gen(function* () {
       const file = numbered(20)
       const all = yield* questions({}, file)
@@ -126,7 +126,7 @@ describe("a data set of a config", () => {
     }),
   )
 
-  it.effect("has no task beyond its end, shuffled and cut or not", () =>
+  it.effect("has no task beyond its end, shuffled and limited or not", () =>
     Effect.gen(function* () {
       const messages = yield* withFiles({ "sums.jsonl": sums }, (baseDir) =>
         Effect.forEach([{}, { max_samples: 1 }, { shuffle: true, max_samples: 1 }], (said) =>
@@ -143,7 +143,7 @@ describe("a data set of a config", () => {
     }),
   )
 
-  it.effect("has a digest of what is in it and how it is read, not of where it is", () =>
+  it.effect("has a digest of its contents and how they are read, not of its path", () =>
     Effect.gen(function* () {
       const digest = (said: object, files = { "a.jsonl": sums }) =>
         Effect.map(opened({ dataset_path: "a.jsonl", ...said }, files), ({ tasks }) => tasks.digest)
@@ -204,7 +204,7 @@ describe("a data set of a config", () => {
     }),
   )
 
-  it.effect("names the place of a data set within a file of more", () =>
+  it.effect("is named by its place in a larger file", () =>
     Effect.gen(function* () {
       const from = {
         source: "conf.yaml",
@@ -224,7 +224,7 @@ describe("a data set of a config", () => {
     }),
   )
 
-  it.effect("can be of a kind of one's own, or of one's own in the place of a built-in one", () =>
+  it.effect("can be of a custom kind, also in place of a built-in one", () =>
     Effect.gen(function* () {
       const env = (id: string) =>
         TextEnv.make({

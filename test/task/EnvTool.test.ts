@@ -26,14 +26,14 @@ const bank = TextEnv.make<number>({
 })
 
 describe("a tool of an env", () => {
-  it("is told of by a JSON Schema", () => {
+  it("is described by a JSON Schema", () => {
     const [spec] = bank.tools ?? []
     assert.strictEqual(spec.name, "deposit")
     assert.strictEqual(spec.parameters["type"], "object")
     assert.deepStrictEqual(spec.parameters["required"], ["amount"])
   })
 
-  it.effect("changes the state if the call is one, and says why if it isn't", () =>
+  it.effect("changes the state for a valid call, and reports an invalid one", () =>
     Effect.gen(function* () {
       const { call, step } = yield* bank.begin(stream(1))
       const calls: ReadonlyArray<[args: string, content: string, isError?: boolean]> = [

@@ -4,8 +4,8 @@ import { readFeedback, fromForeign, type FeedbackInput, Warned } from "../../src
 import * as Qa from "../../src/task/Qa.ts"
 import { answered, tasksOf } from "./opening.ts"
 
-describe("feedback that others wrote", () => {
-  it("has its score, or what the older form says, or nothing", () => {
+describe("feedback in other forms", () => {
+  it("has a score, that of an older form, or none", () => {
     const rows: ReadonlyArray<readonly [unknown, number, string | null]> = [
       [{ score: 0.5 }, 0.5, null],
       [{ score: "0.5" }, 0.5, null],
@@ -31,7 +31,7 @@ describe("feedback that others wrote", () => {
     }
   })
 
-  it("keeps its words, and what else it says", () => {
+  it("keeps its message and other fields", () => {
     assert.deepStrictEqual(fromForeign({ score: 1, target: 4, message: null, extra: { tries: 2 }, more: 1 }).feedback, {
       score: 1,
       target: "4",
@@ -46,7 +46,7 @@ describe("feedback that others wrote", () => {
     assert.strictEqual(fromForeign("well done").feedback.message, "well done")
   })
 
-  it.effect("is readFeedback from envs of one's own, in its older form with one warning", () =>
+  it.effect("is accepted in its older form, with one warning", () =>
     Effect.gen(function* () {
       const warnings: Array<string> = []
       const listening = Logger.layer([

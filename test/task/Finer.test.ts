@@ -12,7 +12,7 @@ const questions = (said: object) =>
   questionsOf({ type: "finer", dataset_path: "f.jsonl", ...said }, { "f.jsonl": file })
 
 describe("tags of financial reports", () => {
-  it.effect("have fields and a split of their own, and are the same text", () =>
+  it.effect("have their own default fields and split, and must be the same text", () =>
     Effect.gen(function* () {
       const { config, tasks, type } = yield* opened({ type: "finer", dataset_path: "f.jsonl" }, { "f.jsonl": file })
       assert.deepStrictEqual([type, tasks.size], ["finer", 3])
@@ -34,7 +34,7 @@ describe("tags of financial reports", () => {
     }),
   )
 
-  it.effect("may come with the tags to choose from: those of the data set, or those that are given", () =>
+  it.effect("may list the tags to choose from, those of the data set or of the config", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* questions({}))[1], "Which tag has 7?")
       const all = yield* questions({ prepend_options: true, max_samples: 1, instruction_template: "<{question}>" })
@@ -44,7 +44,7 @@ describe("tags of financial reports", () => {
     }),
   )
 
-  it.effect("say which local file to give in the place of a hub's", () =>
+  it.effect("name a local file to use instead of a hub's data set", () =>
     Effect.gen(function* () {
       assert.match(
         yield* problem({ type: "finer", hf_dataset: "wangd12/XBRL_analysis" }),

@@ -28,7 +28,7 @@ const adding = (about: Partial<MultiTextEnv.MultiTextRules<number>> = {}): Multi
   })
 
 describe("an env for several players", () => {
-  it.effect("is the same episode for the same stream and actions", () =>
+  it.effect("plays the same episode for the same stream and actions", () =>
     Effect.gen(function* () {
       const play = Effect.gen(function* () {
         const episode = yield* adding().begin(stream(1, "env"))
@@ -82,7 +82,7 @@ describe("an env for several players", () => {
     ],
   ]
   for (const [what, about, actions, said] of wrong) {
-    it.effect(`says what is wrong with ${what}`, () =>
+    it.effect(`refuses ${what}`, () =>
       Effect.gen(function* () {
         const episode = yield* adding(about).begin(stream(1, "env"))
         const error = yield* Effect.flip(episode.step(actions))
@@ -91,7 +91,7 @@ describe("an env for several players", () => {
     )
   }
 
-  it.effect("says what is wrong with its beginning, and with steps when all is over", () =>
+  it.effect("refuses an invalid beginning, and steps after the end", () =>
     Effect.gen(function* () {
       const nobody = adding({ begin: () => ({ state: 0, toMove: [], observations: {} }) })
       const error = yield* Effect.flip(nobody.begin(stream(1, "env")))
@@ -103,7 +103,7 @@ describe("an env for several players", () => {
     }),
   )
 
-  it.effect("is called by players between its steps", () =>
+  it.effect("takes tool calls of players between its steps", () =>
     Effect.gen(function* () {
       const asked = adding({
         tools: [{ name: "sum", description: "says it", parameters: {} }],

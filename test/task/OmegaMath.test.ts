@@ -14,7 +14,7 @@ const feedbackOn = (said: object, answer: string) =>
   Effect.flatMap(tasksOf(said), ([env]) => Effect.map(answered(env, answer), ({ feedback }) => feedback))
 
 describe("mathematical problems", () => {
-  it.effect("have fields, a split and a comparison of their own", () =>
+  it.effect("have their own default fields, split and comparison", () =>
     Effect.gen(function* () {
       const { type, config } = yield* opened({ type: "omega_math", items: [square] })
       assert.strictEqual(type, "omega_math")
@@ -43,7 +43,7 @@ describe("mathematical problems", () => {
     }),
   )
 
-  it.effect("are known by eval_mode where no type is said", () =>
+  it.effect("are recognised by eval_mode if the type is missing", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* opened({ eval_mode: "auto", items: [square] })).type, "omega_math")
       assert.strictEqual(
@@ -53,7 +53,7 @@ describe("mathematical problems", () => {
     }),
   )
 
-  it.effect("are compared as eval_mode says, within eval_tolerance, and boxed where that is expected", () =>
+  it.effect("are compared by eval_mode, within eval_tolerance, and boxed if expected", () =>
     Effect.gen(function* () {
       const item = (target: unknown) => ({ input: "?", target })
       const scores = (said: object, target: unknown, ...answers: ReadonlyArray<string>) =>
@@ -69,7 +69,7 @@ describe("mathematical problems", () => {
     }),
   )
 
-  it.effect("may be conversations, which end with what was asked, and have the names that others give them", () =>
+  it.effect("may be conversations up to the question, with the usual field names", () =>
     Effect.gen(function* () {
       const asked = [{ role: "user", content: "2 + 2?" }]
       const items = [
@@ -92,7 +92,7 @@ describe("mathematical problems", () => {
     }),
   )
 
-  it.effect("are answered in JSON where that is asked, which the question says", () =>
+  it.effect("are answered in JSON if output_type is json, which the question says", () =>
     Effect.gen(function* () {
       const said = { type: "omega_math", output_type: "json", items: [{ input: "1 + 1?", target: "2" }] }
       const [env] = yield* tasksOf(said)
@@ -110,7 +110,7 @@ describe("mathematical problems", () => {
     }),
   )
 
-  it.effect("tell how they are solved, to those who were wrong", () =>
+  it.effect("show the solution after a wrong answer", () =>
     Effect.gen(function* () {
       const solution = { final_answer: "{-2, 2}", rationale: "Take both roots of 4." }
       const said = (ground_truth_solution: unknown) => ({
@@ -135,7 +135,7 @@ describe("mathematical problems", () => {
     }),
   )
 
-  it.effect("keep to some of their subsets, the first of each in the order of the tasks", () =>
+  it.effect("can be limited to some subsets, and the first tasks of each", () =>
     Effect.gen(function* () {
       const file = lines(
         ["a", "b", "a", "c", "b", "a", "c", "b"].map((setting_key, index) => ({
@@ -197,7 +197,7 @@ describe("feedback of a model", () => {
       attempts: 1,
     })
 
-  it.effect("is asked for after a wrong answer, with the problem and its solution", () =>
+  it.effect("is requested after a wrong answer, with the problem and its solution", () =>
     Effect.gen(function* () {
       const { feedback, requests } = yield* told(said, "{2}", saying(" Think of the sign. "))
       assert.deepStrictEqual(feedback, {
@@ -219,7 +219,7 @@ describe("feedback of a model", () => {
     }),
   )
 
-  it.effect("is not asked for after a right one, nor where it is switched off", () =>
+  it.effect("is not requested after a right answer, or if it is switched off", () =>
     Effect.gen(function* () {
       const right = yield* told(said, "{-2, 2}", saying("?"))
       assert.deepStrictEqual([right.feedback.message, right.requests.length], ["Correct.", 0])
@@ -229,7 +229,7 @@ describe("feedback of a model", () => {
     }),
   )
 
-  it.effect("is the solution where the model gives none, which is told", () =>
+  it.effect("is the solution if the model fails, with the reason", () =>
     Effect.gen(function* () {
       const error = new LmError({ model: "m", reason: "exhausted", attempts: 6, message: "m: gave up" })
       const { feedback } = yield* told(said, "{2}", () => Effect.fail(error))
@@ -240,7 +240,7 @@ describe("feedback of a model", () => {
     }),
   )
 
-  it.effect("needs a model, and somebody who opens it; its key stays out of the config that is written", () =>
+  it.effect("needs a model and a way to open it; the API key isn't written to the config", () =>
     Effect.gen(function* () {
       assert.strictEqual(
         yield* problem({ ...said, feedback_lm_config: null }),

@@ -22,7 +22,7 @@ describe("questions", () => {
     }),
   )
 
-  it.effect("are of one turn", () =>
+  it.effect("take one turn", () =>
     Effect.gen(function* () {
       const [env] = yield* tasksOf({ items: [item] })
       assert.strictEqual(env.maxSteps, 1)
@@ -31,7 +31,7 @@ describe("questions", () => {
     }),
   )
 
-  it.effect("may be scored by the classes that others name, or by scorers of one's own", () =>
+  it.effect("may be scored by other programs' class names, or by custom scorers", () =>
     Effect.gen(function* () {
       const scores = (said: object, answer: unknown, ...answers: ReadonlyArray<string>) =>
         scoresOf(said, { question: "?", answer }, ...answers)
@@ -66,7 +66,7 @@ describe("questions", () => {
     }),
   )
 
-  it.effect("say which of them a scorer of one's own could not score", () =>
+  it.effect("name the question that a custom scorer failed on", () =>
     Effect.gen(function* () {
       const fails = (broken: Qa.Scorer) =>
         Effect.gen(function* () {
@@ -86,7 +86,7 @@ describe("questions", () => {
     }),
   )
 
-  it.effect("are put as the template says, by the rules of Python's str.format", () =>
+  it.effect("follow the template, by the rules of Python's str.format", () =>
     Effect.gen(function* () {
       const put = (instruction_template: string, question = "1 + 1?") =>
         Effect.map(questionsOf({ items: [{ ...item, question }], instruction_template }), ([text]) => text)
@@ -109,7 +109,7 @@ describe("questions", () => {
     }),
   )
 
-  it.effect("have choices, which are shown with their letters and taken as lists, objects, labels or text", () =>
+  it.effect("show choices with letters, and read them from lists, objects, labels or text", () =>
     Effect.gen(function* () {
       const said = { task_type: "mcq", choices_field: "choices" }
       for (const choices of [
@@ -138,7 +138,7 @@ describe("questions", () => {
     }),
   )
 
-  it.effect("have the ids and the metadata that their fields give", () =>
+  it.effect("take ids and metadata from their fields", () =>
     Effect.gen(function* () {
       const said = {
         items: [
@@ -164,7 +164,7 @@ describe("questions", () => {
     }),
   )
 
-  it.effect("say the line and the field of a record that is none", () =>
+  it.effect("name the line and the field of an invalid record", () =>
     Effect.gen(function* () {
       const wrong = (record: unknown) =>
         problem({ dataset_path: "a.jsonl" }, { "a.jsonl": lines([item, item, record]) })

@@ -24,7 +24,7 @@ const bytes = (...parts: ReadonlyArray<string | number>): Uint8Array =>
   new Uint8Array(parts.flatMap((part) => (typeof part === "number" ? [part] : [...new TextEncoder().encode(part)])))
 
 describe("a file of records", () => {
-  it.effect("has a JSON object a line, whatever ends it", () =>
+  it.effect("has one JSON object per line, with any line end", () =>
     Effect.gen(function* () {
       const expected = [{ a: 1 }, { a: "é\u2028\n" }, { a: null }]
       for (const content of [
@@ -40,7 +40,7 @@ describe("a file of records", () => {
     }),
   )
 
-  it.effect("has lines that are counted as an editor does", () =>
+  it.effect("counts lines as an editor does", () =>
     Effect.gen(function* () {
       const places = (name: string, content: string) =>
         Effect.map(all(name, { [name]: content }), (records) => records.map(({ place }) => place))
@@ -61,7 +61,7 @@ describe("a file of records", () => {
     }),
   )
 
-  it.effect("holds a field of empty lines without taking a machine's time", () =>
+  it.effect("reads a field of many empty lines in little time", () =>
     Effect.gen(function* () {
       const text = `a${"\r\n".repeat(34)}b`
       assert.deepStrictEqual(yield* fields("a.csv", `q,a\r\n"${text}",1\r\n2,3\r\n\r\n`), [
@@ -71,7 +71,7 @@ describe("a file of records", () => {
     }),
   )
 
-  it.effect("says file, line, what was found and expected", () =>
+  it.effect("is refused with the file, the line, and what was expected", () =>
     Effect.gen(function* () {
       const rows: ReadonlyArray<readonly [string, string | Uint8Array, string]> = [
         ["a.jsonl", '{"a":1}\n{"a":', 'a.jsonl:2: expected a JSON object on one line, found "{\\"a\\":"'],
@@ -117,7 +117,7 @@ describe("a file of records", () => {
     }),
   )
 
-  it.effect("is checked from end to end when it is opened, up to what is wrong", () =>
+  it.effect("is checked up to the first error when it is opened", () =>
     Effect.gen(function* () {
       const seen: Array<number> = []
       const error = yield* Effect.flip(
@@ -133,7 +133,7 @@ describe("a file of records", () => {
     }),
   )
 
-  it.effect("may be larger than what is kept of it, in records of any length, in any order", () =>
+  it.effect("may be larger than the cache, with records of any length in any order", () =>
     withFiles({}, (baseDir) =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
@@ -161,7 +161,7 @@ describe("a file of records", () => {
     ),
   )
 
-  it.effect("must stay as it is while it is used", () =>
+  it.effect("must not change while it is used", () =>
     withFiles({ "a.jsonl": '{"a":1}\n{"a":2}\n', "b.jsonl": '{"a":1}\n{"a":2}\n' }, (baseDir) =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
@@ -191,7 +191,7 @@ describe("a file of records", () => {
     }),
   )
 
-  it.effect("is left at a record that never ends", () =>
+  it.effect("is refused at a record that never ends", () =>
     Effect.gen(function* () {
       const open = `a\n"${"x".repeat(mostRecordBytes + 1)}`
       assert.match(

@@ -28,7 +28,7 @@ const stepped = (info: Record<string, unknown>, extra: Record<string, unknown>) 
   return [Effect.map(own, (led) => led.info), Effect.map(shared, (led) => led.info)]
 }
 
-describe("what an env's author throws", () => {
+describe("an error in an author's code", () => {
   const thrown = () => {
     throw new Error("off\nthe rails")
   }
@@ -53,7 +53,7 @@ describe("what an env's author throws", () => {
   )
 })
 
-describe("what an env says of a step beside the score", () => {
+describe("the info and extra feedback of a step", () => {
   it.effect.each([
     [{ count: 1n }, {}, /BigInt/],
     [{}, { deep: [{ count: 1n }] }, /BigInt/],
@@ -72,7 +72,7 @@ describe("what an env says of a step beside the score", () => {
     }),
   )
 
-  it.effect("may be anything that is left out or written otherwise", () =>
+  it.effect("may contain values that JSON leaves out or changes", () =>
     Effect.gen(function* () {
       const info = { a: undefined, b: Number.NaN, c: "\ud800\u2028", d: new Date(0), e: () => 1 }
       for (const led of stepped(info, {})) assert.strictEqual(yield* led, info)

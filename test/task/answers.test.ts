@@ -16,7 +16,7 @@ const table = (
 }
 
 describe("exact", () => {
-  it("is the same text, apart from what people don't mean by it", () => {
+  it("compares texts, ignoring case, spacing and quotes", () => {
     table(exact, [
       ["Paris", "Paris", 1],
       ["  paris.\n", "Paris", 1],
@@ -41,7 +41,7 @@ describe("exact", () => {
     ])
   })
 
-  it("is any of several targets", () => {
+  it("accepts any of several targets", () => {
     const key = { targets: ["Rome", "Roma"] }
     assert.deepStrictEqual(exact("roma", key), { score: 1, target: "Roma", message: "Correct." })
     assert.deepStrictEqual(exact("Milan", key), {
@@ -55,7 +55,7 @@ describe("exact", () => {
 })
 
 describe("f1", () => {
-  it("is the share of words in common", () => {
+  it("measures the share of common words", () => {
     table(f1, [
       ["the cat sat", "cat sat", 1],
       ["Cat, sat!", "the cat sat", 1],
@@ -70,7 +70,7 @@ describe("f1", () => {
     ])
   })
 
-  it("says how much of it is right, by the best of several targets", () => {
+  it("reports the share that is right, for the best target", () => {
     assert.deepStrictEqual(f1("cat sat", { targets: ["dog", "the cat sat down"] }), {
       score: 4 / 5,
       target: "the cat sat down",
@@ -80,7 +80,7 @@ describe("f1", () => {
 })
 
 describe("numeric", () => {
-  it("is the same number, however it is written", () => {
+  it("compares numbers in any form", () => {
     table(numeric, [
       ["4", "4", 1],
       ["4.0", "4", 1],
@@ -121,7 +121,7 @@ describe("numeric", () => {
     ])
   })
 
-  it("is within the tolerance that is asked, its bound included", () => {
+  it("accepts numbers within the tolerance, including its bound", () => {
     table(numericWithin(0.5), [
       ["7.5", "7", 1],
       ["7.51", "7", 0],
@@ -133,7 +133,7 @@ describe("numeric", () => {
     ])
   })
 
-  it("tells apart the number that a text is and the one that is in it", () => {
+  it("distinguishes a text that is a number from one that contains it", () => {
     assert.strictEqual(numberOf("7 apples"), undefined)
     assert.strictEqual(lastNumber("7 apples"), 7)
     assert.strictEqual(numberOf("1,23"), undefined)
@@ -145,7 +145,7 @@ describe("numeric", () => {
 describe("mcq", () => {
   const cities = ["London", "Paris", "Rome", "a: b"]
 
-  it("is a letter or a choice's text", () => {
+  it("accepts a letter or a choice's text", () => {
     table(
       mcq,
       [
@@ -180,20 +180,20 @@ describe("mcq", () => {
     )
   })
 
-  it("says the choice with its letter, and when an answer names none", () => {
+  it("reports the choice with its letter, and an answer that names none", () => {
     const key = { targets: ["1"], choices: cities }
     assert.strictEqual(mcq("B", key).target, "B. Paris")
     assert.match(mcq("C", key).message, /^Incorrect\. Your answer was: C\. The answer is: B\. Paris$/)
     assert.match(mcq("none", key).message, /^Incorrect: it names none of the choices\./)
   })
 
-  it("is not held up by a flood of line ends", () => {
+  it("reads many line ends in little time", () => {
     const flood = `The answer${"\n".repeat(10_000)}`
     table(mcq, [[flood, "Paris", 0]], cities)
     table(mcq, [[`${flood}B`, "Paris", 1]], cities)
   })
 
-  it("compares letters where the choices stand in the question, and texts where the target is none", () => {
+  it("compares letters if the choices are in the question, and texts if the target isn't a letter", () => {
     table(mcq, [
       ["(c)", "C", 1],
       ["The answer is D", "C", 0],
@@ -207,7 +207,7 @@ describe("mcq", () => {
 })
 
 describe("answers", () => {
-  it("are what is boxed last, with braces in it", () => {
+  it("are the last boxed text, with nested braces", () => {
     assert.strictEqual(boxed("so \\boxed{\\frac{1}{2}}."), "\\frac{1}{2}")
     assert.strictEqual(boxed("\\boxed{\\{1, 2\\}}"), "\\{1, 2\\}")
     assert.strictEqual(boxed("\\fbox{1} \\boxed {2}"), "2")
@@ -217,7 +217,7 @@ describe("answers", () => {
     assert.strictEqual(boxed(`\\boxed{7} ${"\\boxed{".repeat(50_000)}`), "7")
   })
 
-  it("have one form, which stays as it is", () => {
+  it("have a normal form, which is stable", () => {
     for (const text of ["'Yes!'", " `a  b`. ", "«x»", "...", "'", "**", "don't."]) {
       assert.strictEqual(normalise(normalise(text)), normalise(text))
     }

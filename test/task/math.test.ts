@@ -79,7 +79,7 @@ describe("mathematical answers", () => {
     ])
   })
 
-  it("expr_equiv: the same function, however it is written", () => {
+  it("expr_equiv: the same function, in any form", () => {
     check("expr_equiv", [
       ["x^2 + 2x + 1", "(x+1)^2", 1],
       ["f(x) = (x-1)(x+1)", "x^2 - 1", 1],
@@ -101,7 +101,7 @@ describe("mathematical answers", () => {
     ])
   })
 
-  it("auto: as the target is, and else the same text", () => {
+  it("auto: by the form of the target, else the same text", () => {
     check("auto", [
       ["[[1, 2], [3, 4]]", "[[1,2],[3,4]]", 1],
       ["(1,2)", "(1, 2)", 1],
@@ -119,7 +119,7 @@ describe("mathematical answers", () => {
     ])
   })
 
-  it("are looked for among other words, unless a box is expected", () => {
+  it("are found among other words, unless a box is expected", () => {
     const rows = [
       ["so it is 12", "12"],
       ["the point (1, 2)", "(1, 2)"],
@@ -137,7 +137,7 @@ describe("mathematical answers", () => {
     ])
   })
 
-  it("say when there is nothing to compare", () => {
+  it("say if there is nothing to compare", () => {
     const score = math({ mode: "auto", tolerance: 1e-6, expectBoxed: false })
     const message = (answer: string, target: string) => score(answer, { targets: [target] }).message
     assert.match(message("none", "[[1, 2], [3, 4]]"), /^Incorrect: there is no matrix in it\./)
@@ -150,7 +150,7 @@ describe("mathematical answers", () => {
 })
 
 describe("expressions", () => {
-  it("have a value where no variable is in them", () => {
+  it("have a value if they have no variable", () => {
     const rows: ReadonlyArray<readonly [string, number | undefined]> = [
       ["1 + 2 * 3", 7],
       ["(1 + 2) * 3", 9],
@@ -183,7 +183,7 @@ describe("expressions", () => {
     }
   })
 
-  it("take no more time or stack than an answer is worth", () => {
+  it("take little time and stack, even if they are long", () => {
     for (const text of [
       "(".repeat(1_000),
       "-".repeat(1_000),

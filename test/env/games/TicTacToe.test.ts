@@ -30,14 +30,14 @@ describe("tic-tac-toe", () => {
     assert.strictEqual(TicTacToe.valueOf([2, 2, 0, 1, 0, 0, 1, 0, 2]), -1)
   })
 
-  it("has an optimal opponent that never loses, and one at random that does", () => {
+  it("has an optimal opponent that never loses, and a random one that does", () => {
     assert.strictEqual(outcomes(TicTacToe.optimal, 300)["1"], 0)
     const random = outcomes(TicTacToe.env, 300)
     assert.isAbove(random["1"], 80)
     assert.isAbove(random["-1"], 60)
   })
 
-  it("ends with a loss for who takes a place that is taken", () => {
+  it("ends with a loss for a player who chooses a taken place", () => {
     const random = stream(1)
     const state = TicTacToe.selfPlay.reset(random)
     const moved = TicTacToe.selfPlay.step(state, 4, random)
@@ -62,7 +62,7 @@ describe("tic-tac-toe", () => {
     assert.deepEqual(rewards, [0, 0, 0, 0, 1])
   })
 
-  it("asks a player of one's own with the board as that player sees it", () => {
+  it("passes the board from its own side to a custom opponent", () => {
     const boards: Array<ReadonlyArray<number>> = []
     const env = TicTacToe.make({
       opponent: (board) => {

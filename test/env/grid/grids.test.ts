@@ -50,7 +50,7 @@ describe("KeyDoor", () => {
     )
   })
 
-  it("shows the key in the hand where the agent is, and the same maze in every episode where there is one", () => {
+  it("shows a held key at the agent's place, and the same maze in every episode with a layoutSeed", () => {
     const env = KeyDoor.make({ size: 6, layoutSeed: 1 })
     const first = env.reset(stream(1))
     assert.deepEqual(first, env.reset(stream(2)))
@@ -67,14 +67,14 @@ describe("KeyDoor", () => {
     )
   })
 
-  it("refuses a field without room", () => {
+  it("refuses a field that is too small", () => {
     assert.throws(() => KeyDoor.make({ size: 4 }), /size 4; for 2 rooms it must be a whole number of at least 5/)
     assert.throws(() => KeyDoor.make({ rooms: 1 }), /1 rooms; it must be a whole number of at least 2/)
   })
 })
 
 describe("GridWorld", () => {
-  it("has a way, as long as the distances say, that the optimal actions go", () => {
+  it("has a way, with the length of the distances, that the optimal actions take", () => {
     fc.assert(
       fc.property(seeds, fc.integer({ min: 5, max: 12 }), (seed, size) => {
         const env = GridWorld.make({ size })
@@ -95,7 +95,7 @@ describe("GridWorld", () => {
     )
   })
 
-  it("leaves who walks into an obstacle where it is, and charges for it", () => {
+  it("leaves an agent that walks into an obstacle in place, at a cost", () => {
     const env = GridWorld.make({ size: 5, density: 0 })
     const state = env.reset(stream(1))
     let at = state
@@ -111,7 +111,7 @@ describe("PixelMaze-v0", () => {
   const count = (env: Env, state: unknown, plane: number): number =>
     Array.from({ length: 400 }, (_, at) => env.observe(state)[plane * 400 + at]).reduce((a, b) => a + b)
 
-  it("has four apples and a goal that can be reached, each two pixels wide", () => {
+  it("has four apples and a goal, all reachable and two pixels wide", () => {
     for (let seed = 0; seed < 40; seed++) {
       const state = env.reset(stream(seed))
       const [red, green, blue] = [0, 1, 2].map((plane) => count(env, state, plane))
@@ -123,7 +123,7 @@ describe("PixelMaze-v0", () => {
     }
   })
 
-  it("pays a point for an apple, once, and ten for the goal", () => {
+  it("gives 1 for an apple, once, and 10 for the goal", () => {
     const state = env.reset(stream(2))
     const beside = (what: number): Int32Array => {
       const next = state.slice()
@@ -141,7 +141,7 @@ describe("PixelMaze-v0", () => {
 })
 
 describe("ApplePicker", () => {
-  it("gives a point an apple, and is over with the last one", () => {
+  it("gives 1 per apple, and ends with the last one", () => {
     const env = ApplePicker.make({ size: 8, apples: 2 })
     for (let seed = 0; seed < 20; seed++) {
       const random = stream(seed)
@@ -162,7 +162,7 @@ describe("ApplePicker", () => {
     }
   })
 
-  it("begins every episode alike where it is deterministic, and another each time where not", () => {
+  it("begins all episodes alike if it is deterministic, and differently if not", () => {
     const { env, deterministic } = ApplePicker
     assert.deepEqual(deterministic.reset(stream(1)), deterministic.reset(stream(2)))
     assert.notDeepEqual(env.reset(stream(1)), env.reset(stream(2)))

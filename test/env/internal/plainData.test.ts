@@ -22,14 +22,14 @@ describe("plain data", () => {
     [Float64Array.of(-0, Number.NaN, 1e-300)],
     [Float32Array.of(0.1, Number.POSITIVE_INFINITY)],
     [{ grid: Uint8Array.of(1, 2), walls: Int16Array.of(-5) }],
-  ])("%o comes back as it was", (value) => {
+  ])("%o round-trips", (value) => {
     const back = fromText(toText(value))
     assert.deepStrictEqual(back, value)
     assert.isTrue(Object.is(back, value) || typeof value === "object")
     assert.strictEqual(toText(back), toText(value))
   })
 
-  it("keeps the sign of a zero inside of arrays", () => {
+  it("keeps the sign of zero in arrays", () => {
     assert.isTrue(Object.is((fromText(toText([-0])) as ReadonlyArray<number>)[0], -0))
     assert.isTrue(Object.is((fromText(toText(Float64Array.of(-0))) as Float64Array)[0], -0))
   })
@@ -48,7 +48,7 @@ describe("plain data", () => {
     [{ [Symbol("s")]: 1 }, "state", "a symbol key"],
     [cycle, "state.here.again", "a cycle"],
     [new DataView(new ArrayBuffer(1)), "state", "an instance of DataView"],
-  ])("%o is refused by its path", (value, path, kind) => {
+  ])("%o is refused with its path", (value, path, kind) => {
     try {
       toText(value)
       assert.fail("it was taken")
@@ -58,7 +58,7 @@ describe("plain data", () => {
     }
   })
 
-  it("may mention one object twice", () => {
+  it("may contain one object twice", () => {
     const shared = { a: 1 }
     assert.deepEqual(fromText(toText([shared, shared])), [shared, shared])
   })

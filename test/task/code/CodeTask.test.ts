@@ -22,7 +22,7 @@ const task = (more: Partial<CodeTask.Task> = {}) =>
   Effect.map(CodeRunner, (runner) => CodeTask.make({ id: "c", prompt: "Write add(a, b).", tests, runner, ...more }))
 
 describe("a program of a model", () => {
-  it("is what stands between fences, or all of it", () => {
+  it("is the text between fences, or all of it", () => {
     const table: ReadonlyArray<[action: string, program: string]> = [
       ["const a = 1", "const a = 1"],
       ["So:\n```js\nconst a = 1\n```\nand\n```\nconst b = 2\n```", "const a = 1\n\nconst b = 2\n"],
@@ -34,7 +34,7 @@ describe("a program of a model", () => {
 })
 
 describe("a task of code", () => {
-  it.effect("is worth a point if all tests pass", () =>
+  it.effect("scores 1 if all tests pass", () =>
     withRunner(
       Effect.gen(function* () {
         const done = yield* play(yield* task(), saying(right))
@@ -54,7 +54,7 @@ describe("a task of code", () => {
     ),
   )
 
-  it.effect("tells what went wrong, not what was expected, while there are attempts", () =>
+  it.effect("reports the outcome, not the expected value, while attempts are left", () =>
     withRunner(
       Effect.gen(function* () {
         const env = yield* task({ attempts: 3 })
@@ -75,7 +75,7 @@ describe("a task of code", () => {
     ),
   )
 
-  it.effect("has words for every outcome", () =>
+  it.effect("describes every outcome", () =>
     Effect.gen(function* () {
       const outcomes: ReadonlyArray<[Outcome, string]> = [
         [{ _tag: "Threw", message: "no" }, "f() threw no."],
@@ -110,7 +110,7 @@ describe("a data set of code", () => {
     ),
   )
 
-  it.effect("says what is wrong with it", () =>
+  it.effect("is refused with the problem", () =>
     withRunner(
       Effect.gen(function* () {
         const items = (record: object) => problem({ type: "code", items: [record] })
@@ -121,7 +121,7 @@ describe("a data set of code", () => {
     ),
   )
 
-  it.effect("can't be opened where programs can't be run", () =>
+  it.effect("can't be opened if programs can't be run", () =>
     Effect.gen(function* () {
       assert.include(
         yield* problem({ type: "code", items: [{ prompt: "p", tests }] }),

@@ -25,7 +25,7 @@ const doors: ReadonlyArray<[door: string, expression: string]> = [
 ]
 
 layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout: "1 hour" })("a program", (it) => {
-  it.effect("passes what it does right, and fails what it does wrong", () =>
+  it.effect("passes the tests it gets right, and fails the others", () =>
     Effect.gen(function* () {
       const tests: ReadonlyArray<CodeTest> = [
         { run: "add(1, 2)", expected: 3 },
@@ -65,7 +65,7 @@ layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout
     }),
   )
 
-  it.effect("is run anew for every test", () =>
+  it.effect("runs anew for every test", () =>
     Effect.gen(function* () {
       const tests = [1, 1, 1].map((expected) => ({ run: "globalThis.count = (globalThis.count ?? 0) + 1", expected }))
       assert.deepStrictEqual(tags(yield* CodeRunner.run({ program: "", tests })), ["Passed", "Passed", "Passed"])
@@ -84,7 +84,7 @@ layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout
     }),
   )
 
-  it.effect("that can't be read, or throws, has passed nothing", () =>
+  it.effect("that has a syntax error, or throws, passes no test", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* outcome("function ("), {
         _tag: "Threw",
@@ -97,7 +97,7 @@ layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout
     }),
   )
 
-  it.effect("that hangs is stopped, whatever way it hangs; what it answered before counts", () =>
+  it.effect("that hangs in any way is stopped; its answers until then count", () =>
     Effect.gen(function* () {
       const ways = [
         "for (;;) {}",
@@ -125,7 +125,7 @@ layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout
     }).pipe(Effect.provide(codeRunner({ timeoutMs: 5000, concurrency: 3 }))),
   )
 
-  it.effect("that takes too much memory is stopped, in the heap and beside it", () =>
+  it.effect("that takes too much memory is stopped, in the heap and outside it", () =>
     Effect.gen(function* () {
       const heap = "const all = []; const result = () => { for (;;) all.push(new Array(1000).fill(all.length)) }"
       assert.strictEqual((yield* outcome(heap))._tag, "OutOfMemory")
@@ -142,7 +142,7 @@ layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout
     }),
   )
 
-  it.effect("has nothing of Node", () =>
+  it.effect("has no access to Node", () =>
     Effect.gen(function* () {
       const names = [
         "process",
@@ -195,7 +195,7 @@ layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout
     )
   }
 
-  it.effect("gains nothing by changing what everything is made of", () =>
+  it.effect("gains nothing by changing built-in prototypes", () =>
     Effect.gen(function* () {
       const tricks = [
         "JSON.stringify = () => '1'",
@@ -223,7 +223,7 @@ layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout
     }),
   )
 
-  it.effect("that is interrupted is gone", () =>
+  it.effect("that is interrupted is killed", () =>
     Effect.gen(function* () {
       const running = yield* Effect.forkChild(outcome("for (;;) {}"), { startImmediately: true })
       yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 200)))
@@ -244,7 +244,7 @@ const outside = (text: string): Effect.Effect<string> =>
     )
   })
 
-it.effect("out of its realm a program may still read nothing, start nothing and load nothing", () =>
+it.effect("outside its realm a program still cannot read, start or load anything", () =>
   Effect.gen(function* () {
     const tries = [
       "fs.readFileSync(process.execPath)",
@@ -269,7 +269,7 @@ it.effect("out of its realm a program may still read nothing, start nothing and 
   }),
 )
 
-it.effect("out of its realm a program may still talk to nobody", () =>
+it.effect("outside its realm a program still has no network", () =>
   Effect.gen(function* () {
     let visitors = 0
     const server = createServer((socket) => {

@@ -27,7 +27,7 @@ const env = CalendarTask.make({ id: "c", plan })
 const begun = env.begin(stream(1))
 
 describe("a calendar", () => {
-  it.effect("is right if it is as it should be, however that came about", () =>
+  it.effect("is right if it equals the expected one, in whatever way", () =>
     Effect.gen(function* () {
       const { observation, call, step } = yield* begun
       assert.include(
@@ -51,7 +51,7 @@ describe("a calendar", () => {
     }),
   )
 
-  it.effect("says what is wrong with a call, and stays as it was", () =>
+  it.effect("reports an invalid call, and stays unchanged", () =>
     Effect.gen(function* () {
       const { call, step } = yield* begun
       const calls: ReadonlyArray<[name: string, args: object, said: string]> = [
@@ -90,7 +90,7 @@ describe("a calendar", () => {
     }),
   )
 
-  it.effect("goes on when something else is said, and is cut off if that is all", () =>
+  it.effect("continues after other answers, and is truncated if there are only these", () =>
     Effect.gen(function* () {
       const { steps, observations, terminated, score } = yield* play(env, saying("I will", "think: done?", "hm"))
       assert.include(
@@ -104,7 +104,7 @@ describe("a calendar", () => {
     }),
   )
 
-  it("differs by what is missing, too much, or there twice", () => {
+  it("differs by missing, additional and repeated events", () => {
     assert.deepStrictEqual(
       differences(
         before,
@@ -115,7 +115,7 @@ describe("a calendar", () => {
     assert.deepStrictEqual(differences([...before, before[1]], before), ['too much: "choir" on Monday from 12 to 13'])
   })
 
-  it.effect("is kept by the calls of its plan, whatever is drawn", () =>
+  it.effect("is kept by the calls of any drawn plan", () =>
     Effect.gen(function* () {
       for (let seed = 0; seed < 1000; seed++) {
         const own = drawn(6 + (seed % 3), 1 + (seed % 5), stream(seed))

@@ -38,7 +38,7 @@ const scores = (agent: Agent, more: Readonly<Record<string, unknown>> = {}) =>
 const model = "scripted:reader"
 
 describe("a codebook", () => {
-  it.effect("is learnt by who remembers, and best by who reflects", () =>
+  it.effect("is learnt by agents with memory, and best by ones that reflect", () =>
     Effect.gen(function* () {
       const none = yield* scores(yield* MemorylessAgent.make({ model }))
       const history = yield* scores(yield* HistoryAgent.make({ model }))
@@ -56,7 +56,7 @@ describe("a codebook", () => {
     }).pipe(Effect.provide(Scripted.layer(reader))),
   )
 
-  it.effect("of one wording is learnt by history alone", () =>
+  it.effect("with one wording is learnt from the history alone", () =>
     Effect.gen(function* () {
       const { train, validation } = yield* scores(yield* HistoryAgent.make({ model }), { wordings: 1 })
       assert.isAbove(train, 0.85)
@@ -64,7 +64,7 @@ describe("a codebook", () => {
     }).pipe(Effect.provide(Scripted.layer(reader))),
   )
 
-  it.effect("is the same for all seeds of tasks, another for another code", () =>
+  it.effect("depends on code_seed, not on the seed of the tasks", () =>
     Effect.gen(function* () {
       const answers = (more: Readonly<Record<string, unknown>>) =>
         Effect.gen(function* () {
@@ -96,7 +96,7 @@ describe("a codebook", () => {
     }),
   )
 
-  it.effect("is told in the feedback, never before", () =>
+  it.effect("is revealed in the feedback, never before", () =>
     Effect.gen(function* () {
       const [env] = yield* tasks(code, 1)
       const { observations, steps, score } = yield* play(env, saying("no idea"))

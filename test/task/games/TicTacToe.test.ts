@@ -11,8 +11,8 @@ const against = (others: Against.Policy, player = "X") =>
 /** Plays by a policy, as the opponents do. */
 const by = (policy: Against.Policy) => (observation: string, step: number) => policy(observation, stream(7, step))
 
-describe("tic-tac-toe of two", () => {
-  it.effect("shows both the board, and who wins gets the point", () =>
+describe("tic-tac-toe for two", () => {
+  it.effect("shows the board to both players, and gives the winner a point", () =>
     Effect.gen(function* () {
       const episode = yield* TicTacToe.players.begin(stream(1))
       assert.deepStrictEqual(episode.toMove, ["X"])
@@ -39,7 +39,7 @@ describe("tic-tac-toe of two", () => {
     }),
   )
 
-  it.effect("shares the point of a draw", () =>
+  it.effect("gives both half a point for a draw", () =>
     Effect.gen(function* () {
       const episode = yield* TicTacToe.players.begin(stream(1))
       const moves = ["b2", "a1", "a3", "c1", "b1", "b3", "a2", "c2", "c3"]
@@ -51,7 +51,7 @@ describe("tic-tac-toe of two", () => {
     }),
   )
 
-  it.effect("says what was wrong with a move, and lets the same player move again", () =>
+  it.effect("explains an invalid move, and lets the same player move again", () =>
     Effect.gen(function* () {
       const episode = yield* TicTacToe.players.begin(stream(1))
       yield* episode.step({ X: "b2" })
@@ -90,7 +90,7 @@ describe("tic-tac-toe against an opponent", () => {
     }),
   )
 
-  it.effect("is the same game for the same seed, and another for another", () =>
+  it.effect("plays the same game for the same seed, and another for another", () =>
     Effect.gen(function* () {
       const game = (seed: number) => play(against(TicTacToe.random, "O"), by(TicTacToe.optimal), seed)
       assert.deepStrictEqual((yield* game(3)).observations, (yield* game(3)).observations)
@@ -101,7 +101,7 @@ describe("tic-tac-toe against an opponent", () => {
     }),
   )
 
-  it.effect("is cut off when nobody ever makes a move", () =>
+  it.effect("is truncated if nobody makes a move", () =>
     Effect.gen(function* () {
       const { steps, terminated, score } = yield* play(against(TicTacToe.random), saying("z9"))
       assert.strictEqual(steps.length, 30)
@@ -110,7 +110,7 @@ describe("tic-tac-toe against an opponent", () => {
     }),
   )
 
-  it.effect("ends with the last look at the board", () =>
+  it.effect("ends with the final board", () =>
     Effect.gen(function* () {
       const { observations } = yield* play(against(TicTacToe.optimal), by(TicTacToe.optimal))
       assert.notInclude(observations.at(-1), ".\n.")
@@ -118,7 +118,7 @@ describe("tic-tac-toe against an opponent", () => {
     }),
   )
 
-  it.effect("stops others that move for ever", () =>
+  it.effect("stops opponents that move for ever", () =>
     Effect.gen(function* () {
       const stubborn = against(() => "nowhere", "O")
       const error = yield* Effect.flip(stubborn.begin(stream(1)))

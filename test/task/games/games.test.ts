@@ -53,7 +53,7 @@ describe("key and door", () => {
     }),
   )
 
-  it.effect("answers what can't be done with what can, and changes nothing", () =>
+  it.effect("answers an impossible action with the possible ones, and changes nothing", () =>
     followed(env, [
       ["go north", "The red door is locked."],
       ["open door", "You don't have the red key."],
@@ -78,7 +78,7 @@ describe("key and door", () => {
     ]),
   )
 
-  it.effect("is cut off when nobody finds anything", () =>
+  it.effect("is truncated if nothing is found", () =>
     Effect.gen(function* () {
       const { steps, terminated, score } = yield* play(env, saying("look"))
       assert.strictEqual(steps.length, 30)
@@ -112,7 +112,7 @@ describe("a maze", () => {
     }),
   )
 
-  it.effect("has walls, and says so", () =>
+  it.effect("reports walls", () =>
     followed(env, [
       ["south", "There is a wall in the south.\nYou are at row 1, column 1."],
       ["north", "There is a wall in the north."],
@@ -124,7 +124,7 @@ describe("a maze", () => {
     ]),
   )
 
-  it.effect("is cut off when nobody moves", () =>
+  it.effect("is truncated if nobody moves", () =>
     Effect.gen(function* () {
       const { steps, terminated } = yield* play(env, saying("north"))
       assert.strictEqual(steps.length, 16)
@@ -154,7 +154,7 @@ const reasoning = (): Player => {
 }
 
 describe("a hidden word", () => {
-  it("has marks for letters, each counted as often as it is there", () => {
+  it("marks letters, each as often as it occurs", () => {
     const table: ReadonlyArray<[guess: string, word: string, marks: string]> = [
       ["crane", "crane", "+++++"],
       ["stone", "notes", "?????"],
@@ -173,7 +173,7 @@ describe("a hidden word", () => {
     for (const word of fiveLetters) assert.match(word, /^[a-z]{5}$/)
   })
 
-  it.effect("is found in six guesses by who minds the marks, whatever it is", () =>
+  it.effect("can always be found in six guesses by heeding the marks", () =>
     Effect.gen(function* () {
       for (const word of fiveLetters) {
         const { score, steps } = yield* play(WordGuess.make({ id: "w", word }), reasoning())
@@ -183,7 +183,7 @@ describe("a hidden word", () => {
     }),
   )
 
-  it.effect("counts guesses only, and says what a guess is", () =>
+  it.effect("counts only guesses, and explains what a guess is", () =>
     followed(WordGuess.make({ id: "w", word: "crane" }), [
       ["cranes", 'Answer with one word of five letters, a to z, such as "crane". 6 guesses are left.'],
       ["12345", "Answer with one word"],
@@ -194,7 +194,7 @@ describe("a hidden word", () => {
     ]),
   )
 
-  it.effect("is told when no guess is left, and not before", () =>
+  it.effect("is revealed when no guess is left, and not before", () =>
     Effect.gen(function* () {
       const { steps, score, terminated } = yield* play(WordGuess.make({ id: "w", word: "crane" }), saying("bumpy"))
       assert.strictEqual(steps.length, 6)
@@ -210,7 +210,7 @@ describe("a hidden word", () => {
     }),
   )
 
-  it.effect("is cut off when nobody guesses", () =>
+  it.effect("is truncated if nobody guesses", () =>
     Effect.gen(function* () {
       const { steps, terminated } = yield* play(WordGuess.make({ id: "w", word: "crane" }), saying("hm"))
       assert.strictEqual(steps.length, 18)
@@ -237,13 +237,13 @@ const halving = (): Player => {
 }
 
 describe("twenty questions", () => {
-  it("are about things that can be told apart", () => {
+  it("are about things that differ", () => {
     const told = Object.values(TwentyQuestions.things).map((some) => some.toSorted().join(" "))
     assert.isAbove(told.length, 30)
     assert.strictEqual(new Set(told).size, told.length)
   })
 
-  it.effect("are enough for each of them by halving", () =>
+  it.effect("suffice for each thing by halving", () =>
     Effect.gen(function* () {
       for (const thing of Object.keys(TwentyQuestions.things)) {
         const { score, steps } = yield* play(TwentyQuestions.make({ id: "q", thing }), halving())
@@ -253,7 +253,7 @@ describe("twenty questions", () => {
     }),
   )
 
-  it.effect("are understood as people ask them, and nothing else is counted", () =>
+  it.effect("are understood in everyday wordings, and only questions count", () =>
     followed(TwentyQuestions.make({ id: "q", thing: "cat", questions: 4 }), [
       ["Is it red or yellow?", "Ask about one of: alive, animal"],
       ["Does it bark?", "Ask about one of"],
@@ -265,7 +265,7 @@ describe("twenty questions", () => {
     ]),
   )
 
-  it.effect("end with what it was, if the last is spent", () =>
+  it.effect("reveal the thing after the last question", () =>
     Effect.gen(function* () {
       const env = TwentyQuestions.make({ id: "q", thing: "cat", questions: 2 })
       const { steps, score } = yield* play(env, saying("red?"))
@@ -278,8 +278,8 @@ describe("twenty questions", () => {
   )
 })
 
-describe("levels that are drawn", () => {
-  it("are houses with as many doors as asked, the treasure behind one of them", () => {
+describe("random levels", () => {
+  it("are houses with the given number of doors, the treasure behind one of them", () => {
     for (let seed = 0; seed < 50; seed++) {
       const house = KeyDoor.drawn(6, 3, stream(seed))
       assert.strictEqual(Object.keys(house.keys).length, 3)

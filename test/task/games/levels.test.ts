@@ -4,7 +4,7 @@ import { opened, problem } from "../opening.ts"
 import { tasks } from "../support.ts"
 
 describe("a data set of levels", () => {
-  it.effect("needs no file, and says what it came to", () =>
+  it.effect("needs no file, and returns its effective config", () =>
     Effect.gen(function* () {
       const { tasks: levels, config } = yield* opened({ type: "key_door", num_tasks: 1000, seed: 1 })
       assert.strictEqual(levels.size, 1000)
@@ -25,7 +25,7 @@ describe("a data set of levels", () => {
     }),
   )
 
-  it.effect("is another one for other settings, and for another seed", () =>
+  it.effect("differs for other settings and other seeds", () =>
     Effect.gen(function* () {
       const digest = (more: object) =>
         Effect.map(opened({ type: "text_maze", num_tasks: 10, ...more }), ({ tasks: levels }) => levels.digest)
@@ -35,7 +35,7 @@ describe("a data set of levels", () => {
     }),
   )
 
-  it.effect("can be shuffled and cut, as any other", () =>
+  it.effect("can be shuffled and limited, like any other", () =>
     Effect.gen(function* () {
       const config = { type: "word_guess", num_tasks: 20, seed: 3 }
       const plain = (yield* tasks(config, 20)).map(({ id }) => id)
@@ -49,7 +49,7 @@ describe("a data set of levels", () => {
     }),
   )
 
-  it.effect("says what is wrong with its settings", () =>
+  it.effect("is refused for invalid settings", () =>
     Effect.gen(function* () {
       assert.strictEqual(
         yield* problem({ type: "key_door", rooms: 3, doors: 3 }),

@@ -19,7 +19,7 @@ const by =
 const game = { id: "g", envSeed: 1, samplingSeed: 1 }
 
 describe("games in words, played by agents", () => {
-  it.effect("tic-tac-toe of two is a draw if one agent plays both sides well", () =>
+  it.effect("tic-tac-toe is a draw if one agent plays both sides well", () =>
     Effect.gen(function* () {
       const agent = yield* MemorylessAgent.make({ model: "scripted" })
       const rollouts = yield* Effect.scoped(MultiAgentSync.make(agent).play({ ...game, env: TicTacToe.players }))
@@ -33,7 +33,7 @@ describe("games in words, played by agents", () => {
     }).pipe(Effect.provide(Scripted.layer(by(TicTacToe.optimal)))),
   )
 
-  it.effect("a task of tic-tac-toe is lost by nobody who plays well", () =>
+  it.effect("a task of tic-tac-toe is never lost by an agent that plays well", () =>
     Effect.gen(function* () {
       const agent = yield* MemorylessAgent.make({ model: "scripted" })
       const envs = yield* tasks({ type: "tic_tac_toe", num_tasks: 10, seed: 1 }, 10)

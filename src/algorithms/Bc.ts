@@ -130,8 +130,8 @@ const learnFrom = (demonstrations: Demonstrations) =>
       metrics: () => averages.take(),
       policy: (count, options) =>
         learnerPolicy(backend, () => policySpec(acting, count, options), update.read("theta")),
-      exportPolicy: (see = (observations) => observations) =>
-        onnxPolicy(() => policySpec(acting, 1, { see }), update.read("theta")),
+      exportPolicy: (preprocess = (observations) => observations) =>
+        onnxPolicy(() => policySpec(acting, 1, { preprocess }), update.read("theta")),
       ...(network.dense === undefined ? {} : { dense: network.dense }),
       weights: Effect.map(update.read("theta"), parameters.toNamed),
       state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),

@@ -6,22 +6,26 @@ import { type Space, sizeOf } from "../env/Space.ts"
 import { activations, mlp } from "../graph/layers.ts"
 import { add, argMax, input, matmul, reshape, slice, state } from "../graph/ops.ts"
 import { layout } from "../graph/Parameters.ts"
-import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
-import { stream } from "../rng/Rng.ts"
 import { type Algorithm, define, type Learner, type SetupError, type Task } from "../learner/Algorithm.ts"
-import type { EsOptions } from "./options/Es.ts"
 import { Averages } from "../learner/Averages.ts"
 import { build } from "../learner/build.ts"
 import { drive } from "../learner/drive.ts"
 import { copyInto, learnerPolicy, namedVector, onnxPolicy, restoreState } from "../learner/learnerState.ts"
+import { policySpec } from "../learner/programs.ts"
 import { outputsFor, toEnvAction } from "../model/actions.ts"
+import type { Actor } from "../model/Actor.ts"
+import { stream } from "../rng/Rng.ts"
+import type { EsOptions } from "./options/Es.ts"
 
 /**
  * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight variation
- * of the weights, each variation beside its mirror image, and the weights move towards what did well. No gradient of
- * anything is taken: the baseline that everything else should beat. The population is as large as there are envs.
+ * of the weights, in pairs of opposite variations, and the weights move towards the variations with the larger returns.
+ * Nothing is differentiated, which makes it a baseline for all other algorithms. The population is the number of envs.
  */
+
+// --- Config ---
+
 export const EsConfig = Schema.Struct({
   /** The learning rate of Adam. */
   learningRate: withDefault(positive, 0.03),
@@ -38,22 +42,11 @@ export const EsConfig = Schema.Struct({
 })
 export type EsConfig = typeof EsConfig.Type
 
-/** Fitness by rank, from −½ to ½: what counts is who did better, not by how much. Equals share a rank. */
-export const centredRanks = (scores: Float64Array): Float64Array => {
-  const order = Array.from(scores.keys()).sort((a, b) => scores[a] - scores[b])
-  const ranks = new Float64Array(scores.length)
-  for (let from = 0; from < order.length;) {
-    let to = from
-    while (to + 1 < order.length && scores[order[to + 1]] === scores[order[from]]) to++
-    for (let at = from; at <= to; at++) {
-      ranks[order[at]] = order.length < 2 ? 0 : (from + to) / 2 / (order.length - 1) - 0.5
-    }
-    from = to + 1
-  }
-  return ranks
-}
+// --- Network ---
 
-/** One forward pass in which every row has weights of its own: population [members, size], observations [members, w]. */
+/**
+ * A forward pass in which each row has weights of its own: population [members, size] and observations [members, width].
+ */
 const forward = (
   population: Tensor,
   shapes: ReadonlyArray<ReadonlyArray<number>>,
@@ -72,14 +65,34 @@ const forward = (
     const [inputs, outputs] = shapes[layer]
     const weight = reshape(take(shapes[layer]), [members, inputs, outputs])
     const bias = reshape(take(shapes[layer + 1]), [members, 1, outputs])
-    const linearly = add(matmul(value, weight), bias)
-    value = layer + 2 < shapes.length ? activations[activation](linearly) : linearly
+    const sums = add(matmul(value, weight), bias)
+    value = layer + 2 < shapes.length ? activations[activation](sums) : sums
   }
   return reshape(value, [members, value.shape[2]])
 }
 
-const decide = (space: Space, outputs: Tensor): Tensor =>
-  space._tag === "Discrete" ? argMax(outputs) : toEnvAction(space, outputs)
+/** The action by a network's outputs. Nothing is drawn: the variations of the weights explore. */
+const actionOf = (space: Space, outputs: Tensor): Tensor => (space._tag === "Discrete" ? argMax(outputs) : outputs)
+
+// --- Rollout: an episode of each variation. Update: towards the better ones ---
+
+/**
+ * Replaces returns by their ranks, scaled to −½ … ½, so that one lucky episode does not decide the update. Equal returns
+ * share a rank.
+ */
+export const centredRanks = (returns: Float64Array): Float64Array => {
+  const order = Array.from(returns.keys()).sort((a, b) => returns[a] - returns[b])
+  const ranks = new Float64Array(returns.length)
+  for (let from = 0; from < order.length;) {
+    let to = from
+    while (to + 1 < order.length && returns[order[to + 1]] === returns[order[from]]) to++
+    for (let at = from; at <= to; at++) {
+      ranks[order[at]] = order.length < 2 ? 0 : (from + to) / 2 / (order.length - 1) - 0.5
+    }
+    from = to + 1
+  }
+  return ranks
+}
 
 const setup = Effect.fnUntraced(function* (
   config: EsConfig,
@@ -103,7 +116,8 @@ const setup = Effect.fnUntraced(function* (
     yield* build(() => {
       const population = state("population", [numEnvs, size])
       const observations = input("observations", [numEnvs, inputs])
-      const actions = decide(actionSpace, forward(population, shapes, observations, config.activation))
+      const outputs = forward(population, shapes, observations, config.activation)
+      const actions = toEnvAction(actionSpace, actionOf(actionSpace, outputs))
       return {
         name: "es.act",
         inputs: { observations },
@@ -121,10 +135,11 @@ const setup = Effect.fnUntraced(function* (
   const updates = new Float64Array(1)
   const noise = new Float32Array((numEnvs / 2) * size)
   const population = new Float32Array(numEnvs * size)
-  const scores = new Float64Array(numEnvs)
-  const everyone = new Uint8Array(numEnvs).fill(1)
+  const returns = new Float64Array(numEnvs)
+  const allEnvs = new Uint8Array(numEnvs).fill(1)
   const averages = new Averages()
 
+  /** Gives each member of the population its weights: θ + σε for even members, θ − σε for the next, with the same ε. */
   const vary = (generation: number): void => {
     stream(seed, "es", generation).fillNormal(noise)
     for (let member = 0; member < numEnvs; member++) {
@@ -134,9 +149,9 @@ const setup = Effect.fnUntraced(function* (
     }
   }
 
-  /** Adam towards the variations, weighted by the ranks of who had them. */
+  /** One step of Adam up the gradient estimate 1 / (nσ) Σ rank · ε, with weight decay. */
   const learn = (): void => {
-    const ranks = centredRanks(scores)
+    const ranks = centredRanks(returns)
     updates[0]++
     const correction = Math.sqrt(1 - 0.999 ** updates[0]) / (1 - 0.9 ** updates[0])
     for (let at = 0; at < size; at++) {
@@ -152,17 +167,18 @@ const setup = Effect.fnUntraced(function* (
   }
 
   const currentWeights = Effect.sync(() => theta)
-  const policySpec = (count: number, see: (observations: Tensor) => Tensor = (seen) => seen): ProgramSpec => {
-    const weights = state("theta", [size])
-    const observations = input("observations", [count, inputs])
-    const answers = network.apply(parameters.tensorsOf(weights), see(observations))
-    return {
-      name: "es.policy",
-      inputs: { observations },
-      state: { theta: { tensor: weights } },
-      outputs: { actions: decide(actionSpace, answers) },
-    }
+  const greedy: Actor["greedy"] = ({ weights, observations }) => ({
+    actions: actionOf(actionSpace, network.apply(weights, observations)),
+  })
+  const actor: Actor = {
+    parameters: network.parameters,
+    noiseSize: 0,
+    memorySize: 0,
+    keeps: [],
+    act: (observing) => ({ ...greedy(observing), kept: {} }),
+    greedy,
   }
+  const acting = { name: "es", task, actor, layout: parameters }
 
   return {
     devices: { [act.name]: act.device },
@@ -171,23 +187,23 @@ const setup = Effect.fnUntraced(function* (
       vary(iteration)
       yield* act.write("population", population)
       return yield* drive(function* () {
-        if (iteration > 0) envs.restart(everyone)
+        if (iteration > 0) envs.restart(allEnvs)
         const running = new Uint8Array(numEnvs).fill(1)
-        scores.fill(0)
-        let left = numEnvs
+        returns.fill(0)
+        let runningCount = numEnvs
         let steps = 0
-        while (left > 0) {
+        while (runningCount > 0) {
           act.feeds.observations.set(envs.observations)
           yield act
           envs.step(actions)
           steps++
-          const enough = config.maxEpisodeSteps > 0 && steps >= config.maxEpisodeSteps
+          const cutShort = config.maxEpisodeSteps > 0 && steps >= config.maxEpisodeSteps
           for (let env = 0; env < numEnvs; env++) {
             if (running[env] === 0) continue
-            scores[env] += envs.rewards[env]
-            if ((envs.terminated[env] | envs.truncated[env]) === 0 && !enough) continue
+            returns[env] += envs.rewards[env]
+            if ((envs.terminated[env] | envs.truncated[env]) === 0 && !cutShort) continue
             running[env] = 0
-            left--
+            runningCount--
           }
         }
         return steps * numEnvs
@@ -196,11 +212,12 @@ const setup = Effect.fnUntraced(function* (
     update: () =>
       Effect.sync(() => {
         learn()
-        averages.add("losses/fitness", scores.reduce((sum, score) => sum + score, 0) / numEnvs)
+        averages.add("losses/fitness", returns.reduce((sum, one) => sum + one, 0) / numEnvs)
       }),
     metrics: () => averages.take(),
-    policy: (count) => learnerPolicy(backend, () => policySpec(count), currentWeights),
-    exportPolicy: (see) => onnxPolicy(() => policySpec(1, see), currentWeights),
+    policy: (count, options) => learnerPolicy(backend, () => policySpec(acting, count, options), currentWeights),
+    exportPolicy: (preprocess = (observations) => observations) =>
+      onnxPolicy(() => policySpec(acting, 1, { preprocess }), currentWeights),
     dense: {
       layers: [...config.hidden, outputs].map((_, index) => ({
         names: [`actor.${index}`],

@@ -32,14 +32,14 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
   vin: () => Vin.make(),
 }
 
-/** What a config can name. */
+/** The names of the algorithms that a config can choose. */
 export const names: ReadonlyArray<string> = Object.keys(algorithms)
 
-/** A built-in algorithm, if there is one of the name. */
+/** Returns the built-in algorithm of a name with its defaults; undefined if there is none. */
 export const find = (name: string): Algorithm | undefined =>
   Object.hasOwn(algorithms, name) ? algorithms[name]() : undefined
 
-/** A built-in algorithm with its defaults, by the name it goes by in a config. */
+/** Returns the built-in algorithm of a name with its defaults; fails with a suggestion if there is none. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   if (Object.hasOwn(algorithms, name)) return Effect.sync(algorithms[name])
   if (name === "bc") {

@@ -8,7 +8,7 @@ import type { GraphError } from "../graph/GraphError.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
 
-/** What an algorithm is to learn on: everything about the envs and the run that shapes its graphs. */
+/** The problem that an algorithm is set up for: everything about the envs and the run that shapes its graphs. */
 export interface Task {
   readonly observationSpace: Box
   readonly actionSpace: Space
@@ -17,21 +17,21 @@ export interface Task {
   readonly seed: number
 }
 
-/** A learner that cannot go on: its numbers are no longer finite, or what it is to resume from does not fit. */
+/** A learner cannot continue: its numbers are no longer finite, or a checkpoint does not fit it. */
 export class LearningError extends Schema.TaggedError<LearningError>()("LearningError", { message: Schema.String }) {}
 
 export type LearnerError = LearningError | BackendError | EnvError
 export type SetupError = LearningError | ConfigError | GraphError | BackendUnavailable | BackendError
 
-/** Means over one update, by the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
+/** Averages over one update, by the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
 export type Metrics = Readonly<Record<string, number>>
 
-/** Flat weights by name. */
+/** Weights by the names of their parameters. */
 export type NamedTensors = Readonly<
   Record<string, { readonly shape: ReadonlyArray<number>; readonly data: Float32Array }>
 >
 
-/** Arrays by name, of any kind that a checkpoint can hold. */
+/** Arrays by name, of every kind that a checkpoint can hold. */
 export type NamedArrays = Readonly<
   Record<
     string,
@@ -39,10 +39,10 @@ export type NamedArrays = Readonly<
   >
 >
 
-/** What learning needs beside the weights, as the files of a checkpoint: `optimizer`, `replay`, … */
+/** Everything but the weights that learning continues from, as files of a checkpoint: `optimizer`, `replay`, … */
 export type LearnerState = Readonly<Record<string, NamedArrays>>
 
-/** A compiled way to act, for validation and for deployment. */
+/** A compiled policy, for validation. */
 export interface Policy {
   /** Write numEnvs observations here … */
   readonly observations: Float32Array
@@ -52,75 +52,74 @@ export interface Policy {
   readonly program: Program
   /** … and read numEnvs actions here. */
   readonly actions: Float32Array | Int32Array
-  /** Takes the learner's weights as they are now, and forgets what it remembers of episodes. */
+  /** Copies the learner's current weights, and empties the memory. */
   readonly refresh: Effect.Effect<void, BackendError>
 }
 
 export interface PolicyOptions {
-  /** Draws actions as in training, where there is anything to draw; the best one is taken by default. */
+  /** Draws actions as in training, where the algorithm draws any; the default takes the best action. */
   readonly sampled?: boolean
-  /** What is done to an env's observations before the policy sees them: in an exported policy, their normalisation. */
-  readonly see?: (observations: Tensor) => Tensor
-  /** What is remembered is handed in and out, instead of being kept: for who has no place to keep it. */
-  readonly memoryOutside?: boolean
+  /** Is applied to observations before the network: an exported policy normalises them itself. */
+  readonly preprocess?: (observations: Tensor) => Tensor
+  /** Makes the memory an input and an output of the program, for callers that carry it themselves. */
+  readonly externalMemory?: boolean
 }
 
-/** Where a run stands when an iteration starts. */
+/** How far a run has come when an iteration starts. */
 export interface Position {
-  /** Iterations done. */
+  /** The number of iterations so far. */
   readonly iteration: number
-  /** Env steps done. */
+  /** The number of env steps so far. */
   readonly step: number
 }
 
 /**
- * An algorithm set up for a task: its compiled programs and their state, as hooks that the trainer calls. It alternates
- * `rollout` and `update`, and knows nothing else about how anything is learnt.
+ * An algorithm set up for a task: its compiled programs and their state, behind hooks. The trainer calls `rollout` and
+ * `update` by turns, and knows nothing else about how anything is learned.
  */
 export interface Learner {
-  /** Program name → device, for the log. */
+  /** The device of each program, for the log. */
   readonly devices: Readonly<Record<string, string>>
-  /** Acts in the envs, keeps what was seen, and says how many env steps it took, over all envs. */
+  /** Acts in the envs, records the experience, and returns the number of env steps over all envs. */
   readonly rollout: (envs: BatchEnv, position: Position) => Effect.Effect<number, LearnerError>
   /**
-   * What a rollout plays, where that isn't simply some steps: an episode of every env (what one goes on to play until the
-   * last has ended doesn't count), or nothing, because it learns from `data`.
+   * What a rollout plays, unless it is a number of steps: one episode of every env, after which the steps of an env do not
+   * count until the last episode has ended; or nothing, because the learner learns from `data`.
    */
   readonly plays?: "one episode each" | "nothing"
-  /** What it learns from beside the envs: a run can only go on with the same. */
+  /** Data other than the envs that it learns from. A run can be resumed only with the same data. */
   readonly data?: NamedArrays
-  /** Learns from what is kept. */
+  /** Learns from the recorded experience. */
   readonly update: (position: Position) => Effect.Effect<void, LearnerError>
-  /** Means over the updates since the last call. */
+  /** Averages over the updates since the last call. */
   readonly metrics: () => Metrics
-  /** Brings the target network up to date, whenever so many more env steps were taken. */
+  /** Copies the online network into the target network; the trainer calls it every so many env steps. */
   readonly target?: { readonly everySteps: number; readonly update: Effect.Effect<void, BackendError> }
-  /** How to act in a validation. A trainer that is to validate can't do without. */
+  /** Compiles the policy for a number of envs. A run with validations needs it. */
   readonly policy?: (
     numEnvs: number,
     options?: PolicyOptions,
   ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
   /**
-   * The policy for one observation as an ONNX model: `observations` in, `actions` out; with a memory also `memory` (zeros
-   * at an episode's start) in and `nextMemory` out.
+   * The policy for one observation as an ONNX model: `observations` in, `actions` out. A policy with a memory also has the
+   * input `memory` (zeros at the start of an episode) and the output `nextMemory`.
    */
   readonly exportPolicy?: (
-    see?: (observations: Tensor) => Tensor,
+    preprocess?: (observations: Tensor) => Tensor,
   ) => Effect.Effect<Uint8Array, GraphError | BackendError>
-  /** What the policy is made of, where that is nothing but dense layers. */
+  /** The layers of the policy, if it consists of dense layers alone. */
   readonly dense?: DensePolicy
-  /** The policy's weights, by the names of their layers. */
   readonly weights: Effect.Effect<NamedTensors, BackendError>
-  /** All else that learning needs to go on bit for bit. */
+  /** Everything but the weights that a resumed run needs to continue bit for bit. */
   readonly state: Effect.Effect<LearnerState, BackendError>
   readonly restore: (weights: NamedTensors, state: LearnerState) => Effect.Effect<void, LearningError | BackendError>
 }
 
-/** An algorithm as a value: a name and a config that has not been checked yet. */
+/** An algorithm as a value: its name, and a config that has not been checked yet. */
 export interface Algorithm {
   readonly name: string
   readonly input: Plain
-  /** Of its config. */
+  /** The Schema of its config. */
   readonly schema: Schema.Codec<Plain, Plain>
   readonly configure: (
     input: Plain,
@@ -130,13 +129,13 @@ export interface Algorithm {
 
 export interface ConfiguredAlgorithm {
   readonly name: string
-  /** The effective config, every default filled in. */
+  /** The config with every default filled in. */
   readonly config: Plain
   readonly setup: (task: Task) => Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
 }
 
 /**
- * Defines an algorithm: a name, a config Schema with its defaults, and how a learner is made of them.
+ * Defines an algorithm: its name, the Schema of its config with the defaults, and a function that makes the learner.
  *
  * @example
  * ```ts

@@ -2,10 +2,10 @@ import { Effect } from "effect"
 import type { Program } from "../backend/Backend.ts"
 import { LearningError, type Metrics } from "./Algorithm.ts"
 
-/** Means of an update's metrics, over as many updates as there were since they were last taken. */
+/** Collects the metrics of updates, and averages them over all updates since they were last taken. */
 export class Averages {
   private readonly sums = new Map<string, { sum: number; count: number }>()
-  private broken: { readonly name: string; readonly value: number } | undefined
+  private firstNotFinite: { readonly name: string; readonly value: number } | undefined
 
   add(name: string, value: number): void {
     const entry = this.sums.get(name)
@@ -15,14 +15,14 @@ export class Averages {
       entry.sum += value
       entry.count++
     }
-    if (value - value !== 0) this.broken ??= { name, value }
+    if (!Number.isFinite(value)) this.firstNotFinite ??= { name, value }
   }
 
   addAll(metrics: Metrics = {}): void {
     for (const [name, value] of Object.entries(metrics)) this.add(name, value)
   }
 
-  /** What a program says of each of its minibatches, as their mean; but for what it says of each row. */
+  /** Adds each result of a program, averaged over its minibatches. `except` names a result that has a number per row. */
   addResults({ results, iterations }: Program, except?: string): void {
     const count = iterations()
     for (const name in results) {
@@ -34,10 +34,10 @@ export class Averages {
     }
   }
 
-  /** Fails once anything that was added is no finite number; `when` is for the message. */
+  /** Fails if a number that was added is not finite; `when` begins the message. */
   checkFinite(when: string): Effect.Effect<void, LearningError> {
-    if (this.broken === undefined) return Effect.void
-    const { name, value } = this.broken
+    if (this.firstNotFinite === undefined) return Effect.void
+    const { name, value } = this.firstNotFinite
     const message = `${when}: ${name} is ${value}: the training has diverged; a lower learning_rate may help`
     return Effect.fail(new LearningError({ message }))
   }

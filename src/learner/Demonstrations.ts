@@ -1,13 +1,13 @@
 /**
- * What somebody did who knows how: observations, and the actions taken on them.
+ * Demonstrations for behaviour cloning: observations, and the actions that an expert took on them.
  *
  * @example
  * ```ts
- * const shown = Demonstrations.record(CartPole.env, {
+ * const demonstrations = Demonstrations.record(CartPole.env, {
  *   episodes: 10,
  *   policy: ([, , angle, spin]) => (angle + spin > 0 ? 1 : 0),
  * })
- * Train.run({ env: CartPole.env, algorithm: Bc.make(shown), totalSteps: 50_000, validation: { everySteps: 10_000 } })
+ * Train.run({ env: CartPole.env, algorithm: Bc.make(demonstrations), totalSteps: 50_000, validation: { everySteps: 10_000 } })
  * ```
  */
 import { Effect, Schema } from "effect"
@@ -24,23 +24,23 @@ export interface Demonstrations {
   readonly observations: Float32Array
   /** [rows], or [rows, size] of real numbers. */
   readonly actions: Int32Array | Float32Array
-  /** Of whole episodes, where they are known. */
+  /** The return of each whole episode, where rewards were recorded. */
   readonly returns: ReadonlyArray<number>
 }
 
 export interface RecordOptions {
   readonly episodes: number
   readonly policy: (observation: ReadonlyArray<number>) => number | ReadonlyArray<number>
-  /** 0 by default. */
+  /** The seed of the episodes; 0 by default. */
   readonly seed?: number
-  /** An episode is left after so many steps. 10,000 by default. */
+  /** The number of steps after which an episode is cut short; 10,000 by default. */
   readonly maxSteps?: number
 }
 
-/** Plays episodes by a policy and keeps what it did. Throws EnvError. */
+/** Plays episodes by a policy and records its steps. Throws EnvError. */
 export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000 }: RecordOptions): Demonstrations => {
-  const seen: Array<number> = []
-  const done: Array<number> = []
+  const observations: Array<number> = []
+  const taken: Array<number> = []
   const returns: Array<number> = []
   const batch = Batch.make(env, 1, { autoReset: "disabled" })
   const actions = env.actionSpace._tag === "Discrete" ? new Int32Array(1) : new Float32Array(sizeOf(env.actionSpace))
@@ -58,8 +58,8 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
         throw new EnvError({ env: env.id, message, episode, step: step + 1 })
       }
       for (let at = 0; at < actions.length; at++) actions[at] = numbers[at]
-      for (const number of observation) seen.push(number)
-      for (const number of actions) done.push(number)
+      for (const number of observation) observations.push(number)
+      for (const number of actions) taken.push(number)
       batch.step(actions)
       total += batch.rewards[0]
       if ((batch.terminated[0] | batch.truncated[0]) !== 0) break
@@ -67,14 +67,14 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
     returns.push(total)
   }
   return {
-    rows: done.length / actions.length,
-    observations: Float32Array.from(seen),
-    actions: actions instanceof Int32Array ? Int32Array.from(done) : Float32Array.from(done),
+    rows: taken.length / actions.length,
+    observations: Float32Array.from(observations),
+    actions: actions instanceof Int32Array ? Int32Array.from(taken) : Float32Array.from(taken),
     returns,
   }
 }
 
-/** What keeps these numbers from being an action of the env. */
+/** Says why these numbers are no action of the env; undefined if they are one. */
 const problemOf = ({ id, actionSpace }: Env, numbers: ReadonlyArray<number>): string | undefined => {
   const size = sizeOf(actionSpace)
   if (numbers.length !== size) return `an action of ${id} has ${size} numbers, found ${describe(numbers)}`
@@ -85,7 +85,7 @@ const problemOf = ({ id, actionSpace }: Env, numbers: ReadonlyArray<number>): st
   }
   return numbers.every(Number.isFinite)
     ? undefined
-    : `an action of ${id} is of finite numbers, found [${numbers.join(", ")}]`
+    : `an action of ${id} consists of finite numbers, found [${numbers.join(", ")}]`
 }
 
 const Trajectories = Schema.Array(
@@ -100,7 +100,7 @@ const Trajectories = Schema.Array(
   }),
 )
 
-/** From JSON: a list of `{ trajectory: [{ observation: […], action: n | […], reward? }] }`, for the env's spaces. */
+/** Reads JSON, a list of `{ trajectory: [{ observation: […], action: n | […], reward? }] }`, for the env's spaces. */
 export const fromJson = Effect.fnUntraced(function* (
   env: Env,
   text: string,
@@ -108,13 +108,13 @@ export const fromJson = Effect.fnUntraced(function* (
   const trajectories = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Trajectories))(text).pipe(
     Effect.mapError((error) => new LearningError({ message: `demonstrations: ${oneLine(error.message)}` })),
   )
-  const wide = sizeOf(env.observationSpace)
+  const width = sizeOf(env.observationSpace)
   const steps = trajectories.flatMap(({ trajectory }) => trajectory)
   for (const [row, { observation, action }] of steps.entries()) {
     const problem =
-      observation.length === wide
+      observation.length === width
         ? problemOf(env, typeof action === "number" ? [action] : action)
-        : `an observation of ${env.id} has ${wide} numbers, found ${observation.length}`
+        : `an observation of ${env.id} has ${width} numbers, found ${observation.length}`
     if (problem !== undefined) return yield* new LearningError({ message: `demonstrations: step ${row}: ${problem}` })
   }
   const actions = steps.flatMap(({ action }) => action)

@@ -1,18 +1,6 @@
 import { Effect } from "effect"
+import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 
-/** Building a graph is plain code that throws a GraphError. */
-export const build = <A>(body: () => A): Effect.Effect<A, GraphError> =>
-  Effect.suspend(() => {
-    try {
-      return Effect.succeed(body())
-    } catch (error) {
-      return error instanceof GraphError ? Effect.fail(error) : Effect.die(error)
-    }
-  })
-
-/** A graph's parts, then what is made of them. */
-export const buildThen = <A, B, E, R>(
-  body: () => A,
-  then: (built: A) => Effect.Effect<B, E, R>,
-): Effect.Effect<B, E | GraphError, R> => Effect.flatMap(build(body), then)
+/** Runs code that builds a graph; the GraphError that such code throws becomes the failure of the Effect. */
+export const build = <A>(body: () => A): Effect.Effect<A, GraphError> => attempt(body, GraphError)

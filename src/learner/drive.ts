@@ -3,11 +3,11 @@ import { BackendError, type Program } from "../backend/Backend.ts"
 import { EnvError } from "../env/EnvError.ts"
 import { attempt } from "../config/attempt.ts"
 
-/** A loop that is plain code but for the programs that it needs run: it yields each of them, and goes on when it was. */
+/** A loop in plain code that yields every program that it needs to have run, and continues when it has run. */
 export type Steps<A> = Generator<Program, A, void>
 
 /**
- * Runs such a loop: in one go where its programs answer synchronously, else waiting for each of them.
+ * Runs such a loop: without interruption if its programs can run synchronously, else waiting for each of them.
  *
  * @example
  * ```ts
@@ -21,14 +21,14 @@ export type Steps<A> = Generator<Program, A, void>
 export const drive = Effect.fnUntraced(function* <A>(
   steps: () => Steps<A>,
 ): Effect.fn.Return<A, BackendError | EnvError> {
-  const going = steps()
+  const loop = steps()
   while (true) {
     const pause = yield* attempt(
       () => {
-        let step = going.next()
+        let step = loop.next()
         while (step.done !== true && step.value.runSync !== undefined) {
           step.value.runSync()
-          step = going.next()
+          step = loop.next()
         }
         return step
       },

@@ -9,9 +9,9 @@ import { sizeOf } from "../graph/Tensor.ts"
 import { LearningError, type LearnerState, type NamedArrays, type NamedTensors, type Policy } from "./Algorithm.ts"
 import { build } from "./build.ts"
 
-/** What learners share: their policy as a program of its own, and how their state becomes files and comes back. */
+/** Helpers of learners: they compile and export the policy, and save and restore the state of a learner. */
 
-/** A compiled policy whose weights are taken from a learner. Other states, what it remembers, begin as zeros. */
+/** Compiles a policy that takes its weights from a learner. Its other state, a memory, begins as zeros. */
 export const learnerPolicy = Effect.fnUntraced(function* (
   backend: Backend["Service"],
   specOf: () => ProgramSpec,
@@ -24,10 +24,10 @@ export const learnerPolicy = Effect.fnUntraced(function* (
   if (!(observations instanceof Float32Array) || actions instanceof Uint8Array) {
     return yield* Effect.die(new TypeError("a policy maps float32 observations to numbers"))
   }
-  const remembered = Object.entries(spec.state).filter(([name]) => name !== "theta")
+  const memories = Object.entries(spec.state).filter(([name]) => name !== "theta")
   const refresh = Effect.gen(function* () {
     yield* program.write("theta", yield* weights)
-    for (const [name, { tensor }] of remembered) yield* program.write(name, new Float32Array(sizeOf(tensor.shape)))
+    for (const [name, { tensor }] of memories) yield* program.write(name, new Float32Array(sizeOf(tensor.shape)))
   })
   return {
     program,
@@ -40,7 +40,7 @@ export const learnerPolicy = Effect.fnUntraced(function* (
 
 export type NamedVector = NamedArrays[string]
 
-/** A policy with its weights as an ONNX model. */
+/** Encodes a policy with its weights as an ONNX model. */
 export const onnxPolicy = (
   specOf: () => ProgramSpec,
   weights: Effect.Effect<Float32Array, BackendError>,
@@ -51,14 +51,14 @@ export const namedVector = <A extends NamedArrays[string]["data"]>(
   data: A,
 ): { readonly shape: ReadonlyArray<number>; readonly data: A } => ({ shape: [data.length], data })
 
-/** A column that is known to hold real numbers. */
+/** Returns the array of this name; throws unless it holds real numbers. */
 export const floatsOf = (columns: Readonly<Record<string, unknown>>, name: string): Float32Array => {
   const column = columns[name]
   if (column instanceof Float32Array) return column
-  throw new TypeError(`"${name}" is no column of real numbers`)
+  throw new TypeError(`${name}: expected a Float32Array`)
 }
 
-/** States that a program keeps, but for those that are saved elsewhere, by their names and back. */
+/** Reads and restores the states of a program, except for those that are saved elsewhere. */
 export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: ReadonlyArray<string>, prefix = "") => {
   const keys = Object.keys(spec.state).filter((key) => !elsewhere.includes(key))
   const shapeOf = (key: string): ReadonlyArray<number> => spec.state[key].tensor.shape
@@ -75,7 +75,7 @@ export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: Readonl
   }
 }
 
-/** A checkpoint's arrays as a learner asks for them: by file, name and shape. */
+/** The arrays of a checkpoint, which a learner reads by file, name and shape. */
 export interface SavedState {
   readonly weights: (layout: Layout, named: NamedTensors) => Effect.Effect<Float32Array, LearningError>
   readonly floats: (
@@ -83,11 +83,11 @@ export interface SavedState {
     name: string,
     shape: ReadonlyArray<number>,
   ) => Effect.Effect<Float32Array, LearningError>
-  /** For whatever restores itself from a whole file, and throws where it does not fit. */
+  /** Passes a whole file to a function that restores something, and throws a Misfit if it does not fit. */
   readonly use: (file: string, restore: (arrays: NamedArrays) => void) => Effect.Effect<void, LearningError>
 }
 
-/** An array of a checkpoint that isn't what it should be. */
+/** An array of a checkpoint is missing, or does not fit the learner. */
 export class Misfit extends Error {}
 
 export const restoreState = (
@@ -105,15 +105,15 @@ export const restoreState = (
         ),
       floats: (file, name, shape) => {
         if (saved[file] === undefined) return Effect.fail(misfit(missingFile(file)))
-        const found = saved[file][name]
-        if (found === undefined) return Effect.fail(misfit(`${file}: "${name}" is missing`))
-        if (!(found.data instanceof Float32Array) || found.shape.join() !== shape.join()) {
-          const actual = `${found.data.constructor.name} of shape [${found.shape.join(", ")}]`
+        const array = saved[file][name]
+        if (array === undefined) return Effect.fail(misfit(`${file}: "${name}" is missing`))
+        if (!(array.data instanceof Float32Array) || array.shape.join() !== shape.join()) {
+          const actual = `${array.data.constructor.name} of shape [${array.shape.join(", ")}]`
           return Effect.fail(
             misfit(`${file}: "${name}": expected a Float32Array of shape [${shape.join(", ")}], found a ${actual}`),
           )
         }
-        return Effect.succeed(found.data)
+        return Effect.succeed(array.data)
       },
       use: (file, restore) =>
         Effect.suspend(() => {
@@ -129,17 +129,17 @@ export const restoreState = (
   )
 }
 
-/** Copies an array of a checkpoint into place. */
+/** Copies an array of a checkpoint into an existing one of the same kind and length; throws a Misfit otherwise. */
 export const copyInto = (
   arrays: NamedArrays,
   name: string,
   into: Float32Array | Float64Array | Int32Array | Uint8Array,
 ): void => {
-  const found = arrays[name]
-  if (found === undefined) throw new Misfit(`"${name}" is missing`)
-  if (found.data.length !== into.length || found.data.constructor !== into.constructor) {
+  const array = arrays[name]
+  if (array === undefined) throw new Misfit(`"${name}" is missing`)
+  if (array.data.length !== into.length || array.data.constructor !== into.constructor) {
     const sizeOf = ({ length, constructor }: NamedVector["data"]): string => `${length} × ${constructor.name}`
-    throw new Misfit(`"${name}": expected ${sizeOf(into)}, found ${sizeOf(found.data)}`)
+    throw new Misfit(`"${name}": expected ${sizeOf(into)}, found ${sizeOf(array.data)}`)
   }
-  into.set(found.data)
+  into.set(array.data)
 }

@@ -71,12 +71,12 @@ export const actSpec = <Kept extends string>(options: ActOptions<Kept>): Program
 
 /**
  * The policy for validation and deployment, for any number of envs: greedy, or drawing its actions with the exploration
- * that the run ends with. A memory is a state of the program, or goes in and out with each call (`memoryOutside`).
+ * that the run ends with. A memory is a state of the program, or goes in and out with each call (`externalMemory`).
  */
 export const policySpec = <Kept extends string>(
   { name, task, actor, layout, exploration = 0 }: ActOptions<Kept> & { readonly exploration?: number | undefined },
   numEnvs: number,
-  { sampled = false, memoryOutside = false, see = (observations) => observations }: PolicyOptions = {},
+  { sampled = false, externalMemory = false, preprocess = (observations) => observations }: PolicyOptions = {},
 ): ProgramSpec => {
   const { theta, weights } = netOf(layout, "theta")
   const observations = input("observations", [numEnvs, sizeOf(task.observationSpace)])
@@ -84,12 +84,12 @@ export const policySpec = <Kept extends string>(
   const draws = sampled && actor.noiseSize > 0
   const remembers = actor.memorySize > 0
   const memoryShape = [numEnvs, Math.max(1, actor.memorySize)]
-  const memory = memoryOutside ? input("memory", memoryShape) : state("memory", memoryShape)
+  const memory = externalMemory ? input("memory", memoryShape) : state("memory", memoryShape)
   // Always zero: a policy starts with an empty memory and plays one episode.
   const fresh = constant(new Float32Array(numEnvs), [numEnvs])
   const observing = {
     weights,
-    observations: see(observations),
+    observations: preprocess(observations),
     ...(remembers ? { recall: { state: memory, fresh } } : {}),
   }
   const { actions, memory: next = memory } = draws
@@ -97,14 +97,14 @@ export const policySpec = <Kept extends string>(
     : actor.greedy(observing)
   return {
     name: `${name}.policy`,
-    inputs: { observations, ...(draws ? { noise } : {}), ...(remembers && memoryOutside ? { memory } : {}) },
+    inputs: { observations, ...(draws ? { noise } : {}), ...(remembers && externalMemory ? { memory } : {}) },
     state: {
       theta: { tensor: theta },
-      ...(remembers && !memoryOutside ? { memory: { tensor: memory, next } } : {}),
+      ...(remembers && !externalMemory ? { memory: { tensor: memory, next } } : {}),
     },
     outputs: {
       actions: toEnvAction(task.actionSpace, actions),
-      ...(remembers && memoryOutside ? { nextMemory: next } : {}),
+      ...(remembers && externalMemory ? { nextMemory: next } : {}),
     },
   }
 }

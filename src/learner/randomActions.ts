@@ -1,7 +1,7 @@
 import type { Space } from "../env/Space.ts"
 import type { Stream } from "../rng/Rng.ts"
 
-/** Fills a batch's actions with uniform draws from a space; where it has no bounds, from a standard normal. */
+/** Fills a batch's actions with uniform draws from a space, or with standard normal ones where it has no bounds. */
 export const randomActions = (space: Space, random: Stream, out: Float32Array | Int32Array): void => {
   if (space._tag === "Discrete") {
     for (let at = 0; at < out.length; at++) out[at] = random.integer(space.n)

@@ -3,18 +3,19 @@ import { ConfigError } from "../config/Config.ts"
 import type { Box } from "../env/Space.ts"
 import type { Task } from "./Algorithm.ts"
 
-/** What an algorithm needs of a task's spaces, as errors that say so before the first step. */
+/** Checks of a task's spaces, which fail before the first step if an algorithm cannot learn in them. */
 
+/** Fails with the algorithm's name and the problem: "dqn needs discrete actions". */
 const unsuited = (algorithm: string, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(ConfigError.at({ source: algorithm }, "algorithm", `${algorithm} ${problem}`))
 
-/** The number of choices of a discrete action space. */
+/** Returns the number of actions of a discrete action space. */
 export const needsChoices = (algorithm: string, { actionSpace }: Task): Effect.Effect<number, ConfigError> =>
   actionSpace._tag === "Discrete"
     ? Effect.succeed(actionSpace.n)
     : unsuited(algorithm, "needs discrete actions; for real numbers there are sac, td3 and ppo")
 
-/** Images and choices: where there is something to see and to do for tasks about pixels. */
+/** Fails unless observations are images and actions discrete, as auxiliary tasks about pixels need them. */
 export const needsImagesAndChoices = (algorithm: string, task: Task): Effect.Effect<void, ConfigError> =>
   task.observationSpace.shape.length === 3
     ? Effect.asVoid(needsChoices(algorithm, task))
@@ -23,7 +24,7 @@ export const needsImagesAndChoices = (algorithm: string, task: Task): Effect.Eff
         `needs images [channels, height, width], found observations of [${task.observationSpace.shape.join(", ")}]`,
       )
 
-/** A continuous action space with finite bounds. */
+/** Returns the action space if it is continuous and has finite bounds. */
 export const needsBoundedBox = (algorithm: string, { actionSpace }: Task): Effect.Effect<Box, ConfigError> =>
   actionSpace._tag === "Discrete"
     ? unsuited(algorithm, "needs actions that are real numbers; for choices there are dqn, ddqn and ppo")

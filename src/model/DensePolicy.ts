@@ -1,14 +1,14 @@
 import type { Activation } from "../graph/layers.ts"
 
-/** Dense layers one after another: what each is called among the weights, and what follows it. */
+/** A policy that consists of dense layers, one after another: it can be exported as C. */
 export interface DensePolicy {
-  /** A layer of several names is those side by side. */
+  /** The names of each layer's parameters, and its activation. Several names are layers side by side, as one. */
   readonly layers: ReadonlyArray<{
     readonly names: ReadonlyArray<string>
     readonly activation: Activation | "identity"
   }>
-  /** `sample_and_squash`: the last layer is a mean and as many deviations, and actions are tanh of a draw. */
+  /** `sample_and_squash`: the last layer outputs means and log deviations, and an action is tanh of a normal draw. */
   readonly head?: "sample_and_squash"
-  /** Whether actions from −1 to 1 are stretched onto the env's bounds; they are cut off there otherwise. */
+  /** Whether actions from −1 to 1 are scaled to the env's bounds; otherwise they are clipped to them. */
   readonly scaled?: boolean
 }

@@ -2,14 +2,14 @@ import { sizeOf, type Space } from "../env/Space.ts"
 import { constant, maximum, minimum, oneHot } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
-/** How many numbers a network says about an action: one a choice, or one an element. */
+/** The number of outputs that a policy needs: one for each choice, or one for each element of an action. */
 export const outputsFor = (space: Space): number => (space._tag === "Discrete" ? space.n : sizeOf(space))
 
-/** Actions as a network takes them in, in as many numbers. */
+/** Encodes actions as inputs of a network, with `outputsFor` numbers each: choices are one-hot. */
 export const asNumbers = (space: Space, actions: Tensor): Tensor =>
   space._tag === "Discrete" ? oneHot(actions, space.n) : actions
 
-/** Actions as the env takes them: a continuous one is clipped to the space's bounds. */
+/** Clips continuous actions to the bounds of the space; the env must not get others. */
 export const toEnvAction = (space: Space, action: Tensor): Tensor =>
   space._tag === "Discrete"
     ? action
@@ -17,7 +17,7 @@ export const toEnvAction = (space: Space, action: Tensor): Tensor =>
 
 const bits = new DataView(new ArrayBuffer(4))
 
-/** The least float32 that is not below a number: 0.1 itself is none, and the nearest may lie out of bounds. */
+/** The least float32 that is not below a number. Few numbers are a float32, and the nearest may lie out of bounds. */
 const atLeast = (bound: number): number => {
   const nearest = Math.fround(bound)
   if (!(nearest < bound)) return nearest

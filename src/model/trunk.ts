@@ -9,7 +9,7 @@ import type { Declaration } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
 
-/** The fields by which a config chooses its networks. */
+/** The settings of networks. */
 export const networkFields = {
   /** The sizes of the hidden layers; for images, of those after the convolutions. */
   hidden: withDefault(layers, [64, 64]),
@@ -24,7 +24,7 @@ export const networkFields = {
   ),
 }
 
-/** Fields of those that can also remember. */
+/** The settings of networks that can have a memory. */
 export const memoryFields = {
   /** The number of units of an LSTM after the hidden layers; 0 makes a network without memory. */
   lstm: withDefault(intBetween(0, 65_536), 0),
@@ -49,18 +49,18 @@ export interface Convolution {
 export type Weights = Readonly<Record<string, Tensor>>
 export type Declarations = Readonly<Record<string, Declaration>>
 
-/** The part of a network below its heads: observations [rows, size] → features [rows, outputs]. */
+/** The part of a network below its heads, from observations [rows, size] to features [rows, outputs]. */
 export interface Trunk {
   readonly parameters: Declarations
   readonly outputs: number
-  /** How many layers it has: a head that goes on counting is layer `depth`. */
+  /** The number of dense layers. A head that continues their numbering is layer `depth`. */
   readonly depth: number
   readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }
 
 export const isImage = (space: Box): boolean => space.shape.length === 3
 
-/** The layers of a trunk over vectors and of a head that goes on counting; of images there are others, too. */
+/** Describes a trunk over vectors and its head as dense layers; undefined over images, which have convolutions. */
 export const denseLayers = (
   name: string,
   space: Box,
@@ -76,7 +76,7 @@ export const denseLayers = (
         })),
       }
 
-/** Convolutions in the manner of MinAtar for its 10 × 10, of DQN's Nature paper for 84 × 84, and between the two. */
+/** Chooses convolutions: those of MinAtar for its 10 × 10 images, of DQN's Nature paper for 84 × 84, and some between. */
 const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
   size <= 12
     ? [{ filters: 16, kernel: 3, stride: 1 }]
@@ -91,7 +91,7 @@ const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
           { filters: 64, kernel: 3, stride: 1 },
         ]
 
-/** Convolutions where the observation is an image, then hidden layers, each followed by its activation. */
+/** Makes a trunk: convolutions if observations are images, then hidden layers, each followed by its activation. */
 export const trunk = (name: string, space: Box, config: NetworkConfig): Trunk => {
   const image = isImage(space) ? convolutionTrunk(name, space, config) : undefined
   const layers: Array<ReturnType<typeof linear>> = []
@@ -100,7 +100,7 @@ export const trunk = (name: string, space: Box, config: NetworkConfig): Trunk =>
     layers.push(linear(`${name}.${layers.length}`, inputs, outputs, orthogonal(Math.SQRT2)))
     inputs = outputs
   }
-  // Images are learnt with rectifiers throughout, whatever a vector's activation is.
+  // Networks over images use rectifiers, whatever the activation for vectors is.
   const activation = image === undefined ? activations[config.activation] : relu
   return {
     parameters: Object.assign({}, image?.parameters, ...layers.map((layer) => layer.parameters)),

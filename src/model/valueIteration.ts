@@ -8,7 +8,7 @@ import { fail } from "../graph/ops/core.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { isImage, type Trunk } from "./trunk.ts"
 
-/** How a network plans by value iteration. */
+/** The settings of a value-iteration network. */
 export const Planning = Schema.Struct({
   /** The number of sweeps over the map, about as many as the longest path has steps. */
   iterations: withDefault(intBetween(1, 1000), 12),
@@ -27,9 +27,9 @@ export const planningFields = {
 }
 
 /**
- * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867): what is seen becomes a reward for every place; values
- * then spread from place to place, each sweep a convolution and a maximum; the agent looks at what its own place's
- * actions are worth.
+ * Makes a value-iteration network (Tamar et al. 2016, arXiv:1602.02867). It computes a reward for every place on the map;
+ * then values spread from place to place, each sweep a convolution and a maximum over the planner's actions. Its features
+ * are the values of those actions at the place where the agent is.
  */
 export const planner = (name: string, space: Box, planning: Planning): Trunk => {
   const { iterations, filters, actions, agentPlane } = planning
@@ -40,12 +40,12 @@ export const planner = (name: string, space: Box, planning: Planning): Trunk => 
     )
   }
   const [planes, height, width] = space.shape
-  const look = conv(`${name}.look`, planes, filters, { kernel: 3, padding: "same" })
+  const encoder = conv(`${name}.look`, planes, filters, { kernel: 3, padding: "same" })
   const reward = conv(`${name}.reward`, filters, 1, { kernel: 1 })
   const sweepWeight = `${name}.sweep.weight`
   return {
     parameters: {
-      ...look.parameters,
+      ...encoder.parameters,
       ...reward.parameters,
       // One plane of rewards and one of values.
       [sweepWeight]: { shape: [actions, 2, 3, 3], init: orthogonal(1) },
@@ -55,16 +55,16 @@ export const planner = (name: string, space: Box, planning: Planning): Trunk => 
     apply: (weights, observations) => {
       const [rows] = observations.shape
       const map = reshape(observations, [rows, planes, height, width])
-      const rewards = reward.apply(weights, look.apply(weights, map))
+      const rewards = reward.apply(weights, encoder.apply(weights, map))
       const kernel = weights[sweepWeight]
       const onlyRewards = slice(kernel, [0, 0, 0, 0], [actions, 1, 3, 3])
-      let worth: Tensor = conv2d(rewards, onlyRewards, { padding: "same" })
+      let actionValues: Tensor = conv2d(rewards, onlyRewards, { padding: "same" })
       for (let sweep = 0; sweep < iterations; sweep++) {
-        const values = max(worth, 1, { keepDims: true })
-        worth = conv2d(concat([rewards, values], 1), kernel, { padding: "same" })
+        const values = max(actionValues, 1, { keepDims: true })
+        actionValues = conv2d(concat([rewards, values], 1), kernel, { padding: "same" })
       }
       const here = slice(map, [0, agentPlane, 0, 0], [rows, 1, height, width])
-      return sum(mul(worth, here), [2, 3])
+      return sum(mul(actionValues, here), [2, 3])
     },
   }
 }

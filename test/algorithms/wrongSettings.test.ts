@@ -102,6 +102,6 @@ describe("demonstrations", () => {
       Demonstrations.record(env, { episodes: 1, policy: () => action })
     assert.throws(record(CartPole.env, -1), /demonstrations: episode 0, step 1: an action of CartPole-v1 is a whole/)
     assert.throws(record(Pendulum.env, []), /an action of Pendulum-v1 has 1 numbers, found \[\]/)
-    assert.throws(record(Pendulum.env, NaN), /an action of Pendulum-v1 is of finite numbers, found \[NaN\]/)
+    assert.throws(record(Pendulum.env, NaN), /an action of Pendulum-v1 consists of finite numbers, found \[NaN\]/)
   })
 })

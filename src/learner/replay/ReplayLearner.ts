@@ -111,8 +111,8 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
       const policy = () => policySpec({ ...acting, exploration: final }, numEnvs, policyOptions)
       return learnerPolicy(backend, policy, update.read("actor"))
     },
-    exportPolicy: (see = (observations) => observations) =>
-      onnxPolicy(() => policySpec(acting, 1, { see }), update.read("actor")),
+    exportPolicy: (preprocess = (observations) => observations) =>
+      onnxPolicy(() => policySpec(acting, 1, { preprocess }), update.read("actor")),
     ...(actor.dense === undefined ? {} : { dense: actor.dense }),
     weights: Effect.gen(function* () {
       let named: NamedTensors = {}

@@ -1,52 +1,20 @@
 import { Effect, type Scope } from "effect"
 import { Backend, type Program } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
-import { add, constant, mul, sub, where } from "../../graph/ops.ts"
-import type { Optimiser } from "../../graph/optimisers.ts"
-import { type Layout, layout } from "../../graph/Parameters.ts"
-import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
+import { layout } from "../../graph/Parameters.ts"
 import type { Schedule } from "../../graph/schedules.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
-import type { Recall } from "../../model/memory.ts"
-import type { Weights } from "../../model/trunk.ts"
 import { stream } from "../../rng/Rng.ts"
-import type { Learner, LearnerError, LearnerState, NamedArrays, Position, SetupError } from "../Algorithm.ts"
+import type { Learner, LearnerError, LearnerState, Position, SetupError } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
-import type { Batch, Columns } from "../Batch.ts"
+import type { Columns } from "../Batch.ts"
 import { build } from "../build.ts"
-import { descend, type Net, netOf } from "../descent.ts"
 import { drive, type Steps } from "../drive.ts"
-import type { Loss } from "../Loss.ts"
-import { learnerPolicy, onnxPolicy, restoreState, statesOf } from "../learnerState.ts"
-import { actSpec, batchSpec, policySpec } from "../programs.ts"
+import { learnerPolicy, onnxPolicy, restoreState } from "../learnerState.ts"
+import { actSpec, policySpec } from "../programs.ts"
 import { explainedVariance } from "./explainedVariance.ts"
 import type { Experience, FeatureHooks } from "./Experience.ts"
 import { type BaseColumns, makeRollout } from "./Rollout.ts"
-
-/** A minibatch as a loss reads it. */
-export interface Minibatch<C> {
-  /** The columns of the minibatch's rows. */
-  readonly batch: Batch<C>
-  /** The weights that are learned. */
-  readonly weights: Weights
-  /** The weights that were drawn once and are never learned. */
-  readonly fixed: Weights
-  /** The memory before each sequence, if the actor has a memory. */
-  readonly recall: Recall | undefined
-}
-
-/** One way of passing over a rollout. PPO has one, with several epochs; DAAC has two, each with its own loss. */
-export interface Phase<C> {
-  /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
-  readonly name: string
-  readonly epochs: number
-  /** The number of minibatches that a rollout is shuffled into, each epoch. */
-  readonly minibatches: number
-  /** The global norm that gradients are scaled down to; 0 does not limit them. */
-  readonly maxGradNorm: number
-  readonly loss: (minibatch: Minibatch<C>) => Loss
-  readonly optimiser: (options: { readonly size: number; readonly learningRate: Tensor }) => Optimiser
-}
+import { compileUpdate, type Phase } from "./update.ts"
 
 export interface RolloutUpdate<C> {
   /** The learning rate as a function of the run's progress, from 0 to 1. */
@@ -79,10 +47,8 @@ const makeLearner = Effect.fnUntraced(function* (
   { learningRate, phases }: RolloutUpdate<BaseColumns>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   yield* checkDivisors(experience, phases)
-  const { name, task, actor, steps, exploration } = experience
-  const { numEnvs, seed } = task
-  const sequence = Math.max(1, experience.sequence)
-  const rows = steps * numEnvs
+  const { name, task, actor, steps, columns, exploration } = experience
+  const rows = steps * task.numEnvs
   const backend = yield* Backend
 
   // Programs: one that acts, one for each phase of the update.
@@ -90,73 +56,55 @@ const makeLearner = Effect.fnUntraced(function* (
   const fixed = yield* build(() => layout(experience.fixed))
   const acting = { name, task, actor, layout: parameters, hasTarget: experience.hasTarget }
   const act = yield* backend.compile(yield* build(() => actSpec({ ...acting, explores: exploration !== undefined })))
-  const updates = yield* Effect.forEach(
-    phases,
-    Effect.fnUntraced(function* (phase) {
-      const spec = yield* build(() => updateSpec(experience, { parameters, fixed }, phase))
-      const program = yield* backend.compile(spec)
-      const prefix = phases.length === 1 ? "" : `${phase.name}.`
-      const optimiser = statesOf(program, spec, ["theta", "target", "fixed"], prefix)
-      return { phase, program, optimiser, gathered: spec.minibatches?.gathered ?? [] }
-    }),
-  )
-  const [first] = updates
-  const last = updates[updates.length - 1].program
+  const learning = yield* compileUpdate(experience, { parameters, fixed }, phases)
+  const [{ feeds }] = learning.programs
 
   // The rollout, and the features that take part in it.
   const features: Array<FeatureHooks> = []
-  const { columns, noiseRepeat } = experience
-  // The feeds of sequences have another order of rows.
-  const feeds = sequence === 1 ? first.program.feeds : {}
-  const { keeps, noiseSize } = actor
-  const rollout = makeRollout({ task, steps, columns, keeps, noiseSize, noiseRepeat, act, feeds, hooks: features })
+  const rollout = makeRollout({
+    task,
+    steps,
+    columns,
+    keeps: actor.keeps,
+    noiseSize: actor.noiseSize,
+    noiseRepeat: experience.noiseRepeat,
+    act,
+    // The feeds of sequences have another order of rows.
+    feeds: experience.sequence > 1 ? {} : feeds,
+    hooks: features,
+  })
   for (const start of experience.features) {
-    const programs = { act, updates: updates.map(({ program }) => program) }
-    features.push(yield* start({ name, task, columns, parameters, fixed, rollout, ...programs }))
+    features.push(yield* start({ name, task, columns, parameters, fixed, rollout, act, updates: learning.programs }))
   }
-  const programs = [act, ...updates.map(({ program }) => program), ...features.flatMap(({ program = [] }) => program)]
 
-  // The first weights.
+  // The weights, which all programs share.
+  const programs = [act, ...learning.programs, ...features.flatMap(({ program = [] }) => program)]
+  const weights = learning.last.read("theta")
   const setWeights = (theta: Float32Array, except?: Program) =>
     Effect.forEach(programs, (program) => (program === except ? Effect.void : program.write("theta", theta)))
-  const firstWeights = parameters.initialise(stream(seed, "weights"))
+  const firstWeights = parameters.initialise(stream(task.seed, "weights"))
   yield* setWeights(firstWeights)
   for (const { initialise } of features) if (initialise !== undefined) yield* initialise(firstWeights)
 
   const averages = new Averages()
   const iterations = Math.ceil(task.totalSteps / rows)
-  const order = new Int32Array(rows / sequence)
 
-  const prepareUpdate = function* (iteration: number, rate: number): Steps<void> {
+  /** Turns rewards into advantages and targets, and fills the update's programs. */
+  const prepare = function* (iteration: number, rate: number): Steps<void> {
     for (const { beforeReturns } of features) if (beforeReturns !== undefined) yield* beforeReturns(iteration)
     experience.returns(rollout)
     for (const feature of features) feature.afterReturns?.()
-    for (const feature of features) feature.beforeUpdate?.(iteration, first.program.feeds)
-    const columns = Object.assign({}, rollout.columns, ...features.map((feature) => feature.columns))
-    const shuffle = stream(seed, "minibatches", iteration)
-    for (const { program, phase, gathered } of updates) {
-      fill(program, gathered, columns, { numEnvs, steps, sequence })
-      const indices = program.feeds[indicesFeed]
-      for (let epoch = 0; epoch < phase.epochs; epoch++) {
-        shuffle.permutation(order)
-        indices.set(order, epoch * order.length)
-      }
-      program.feeds.learningRate[0] = rate
-    }
+    for (const feature of features) feature.beforeUpdate?.(iteration, feeds)
+    learning.prepare(iteration, rate, Object.assign({}, rollout.columns, ...features.map(({ columns }) => columns)))
   }
 
   const update = Effect.fnUntraced(function* ({ iteration }: Position): Effect.fn.Return<void, LearnerError> {
     const rate = learningRate(iteration / iterations)
-    yield* drive(() => prepareUpdate(iteration, rate))
+    yield* drive(() => prepare(iteration, rate))
     averages.add("charts/learning_rate", rate)
-    for (const [index, { program }] of updates.entries()) {
-      yield* program.run
-      averages.addResults(program)
-      const following = updates[index + 1]?.program
-      if (following !== undefined) yield* following.write("theta", yield* program.read("theta"))
-    }
+    yield* learning.run(averages)
     yield* averages.checkFinite(`update ${iteration + 1}`)
-    yield* setWeights(yield* last.read("theta"), last)
+    yield* setWeights(yield* weights, learning.last)
     averages.add("losses/explained_variance", explainedVariance(rollout.columns.values, rollout.columns.targets))
     for (const { metrics } of features) averages.addAll(metrics?.())
   })
@@ -176,20 +124,17 @@ const makeLearner = Effect.fnUntraced(function* (
     metrics: () => averages.take(),
     ...(target === undefined
       ? {}
-      : { target: { everySteps: target.everySteps, update: Effect.flatMap(last.read("theta"), target.update) } }),
-    policy: (count, options) => {
-      const final = exploration?.(1)
-      const spec = () => policySpec({ ...acting, exploration: final }, count, options)
-      return learnerPolicy(backend, spec, last.read("theta"))
+      : { target: { everySteps: target.everySteps, update: Effect.flatMap(weights, target.update) } }),
+    policy: (numEnvs, options) => {
+      const final = { ...acting, exploration: exploration?.(1) }
+      return learnerPolicy(backend, () => policySpec(final, numEnvs, options), weights)
     },
-    exportPolicy: (see = (observations) => observations) =>
-      onnxPolicy(() => policySpec(acting, 1, { see, memoryOutside: true }), last.read("theta")),
+    exportPolicy: (preprocess = (observations) => observations) =>
+      onnxPolicy(() => policySpec(acting, 1, { preprocess, externalMemory: true }), weights),
     ...(actor.dense === undefined ? {} : { dense: actor.dense }),
-    weights: Effect.map(last.read("theta"), parameters.toNamed),
+    weights: Effect.map(weights, parameters.toNamed),
     state: Effect.gen(function* () {
-      let optimizer: NamedArrays = {}
-      for (const { optimiser } of updates) optimizer = { ...optimizer, ...(yield* optimiser.read) }
-      let files: LearnerState = { optimizer }
+      let files: LearnerState = { optimizer: yield* learning.optimiser.read }
       for (const { state } of features) {
         for (const [file, arrays] of Object.entries(state === undefined ? {} : yield* state)) {
           files = { ...files, [file]: { ...files[file], ...arrays } }
@@ -197,58 +142,14 @@ const makeLearner = Effect.fnUntraced(function* (
       }
       return files
     }),
-    restore: (weights, saved) =>
+    restore: (named, saved) =>
       restoreState(function* (files) {
-        yield* setWeights(yield* files.weights(parameters, weights))
-        for (const { optimiser } of updates) yield* optimiser.restore(files, "optimizer")
+        yield* setWeights(yield* files.weights(parameters, named))
+        yield* learning.optimiser.restore(files)
         for (const { restore } of features) if (restore !== undefined) yield* restore(files)
       }, saved),
   }
 })
-
-/** The whole update as one graph: forward, loss, backward, clipping and optimiser, once for each minibatch. */
-const updateSpec = <C extends Columns>(
-  { name, task, actor, steps, columns, ...experience }: Experience<C>,
-  layouts: { readonly parameters: Layout; readonly fixed: Layout },
-  phase: Phase<C>,
-): ProgramSpec => {
-  const sequence = Math.max(1, experience.sequence)
-  const sequences = (steps * task.numEnvs) / sequence
-  const net = netOf(layouts.parameters, "theta")
-  const fixed = netOf(layouts.fixed, "fixed")
-  return batchSpec({
-    name: `${name}.${phase.name}`,
-    columns,
-    sequences: sequences / phase.minibatches,
-    steps: sequence,
-    memorySize: actor.memorySize,
-    minibatches: { rows: sequences, count: phase.epochs * phase.minibatches },
-    build: ({ batch, scalar, recall }) => {
-      const learningRate = scalar("learningRate")
-      const { loss, metrics, continueWhile } = phase.loss({ batch, weights: net.weights, fixed: fixed.weights, recall })
-      const optimiser = phase.optimiser({ size: net.layout.size, learningRate })
-      const { next, moments } = descend(net, loss, optimiser, phase.maxGradNorm)
-      const theta = { tensor: net.theta, next: slowed(net, experience.learningRateShares, next) }
-      const states = Object.entries({ theta, ...moments }).map(([key, { tensor, next }]) => {
-        return [key, { tensor, next: continueWhile === undefined ? next : where(continueWhile, next, tensor) }] as const
-      })
-      return {
-        states: {
-          ...Object.fromEntries(states),
-          ...(fixed.layout.size === 0 ? {} : { fixed: { tensor: fixed.theta } }),
-        },
-        outputs: metrics,
-        continueWhile,
-      }
-    },
-  })
-}
-
-/** Lets parameters that have a learning rate of their own go only that share of their step. */
-const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, number>>, next: Tensor): Tensor =>
-  Object.keys(shares).length === 0
-    ? next
-    : add(theta, mul(constant(layout.spread((name) => shares[name] ?? 1)), sub(next, theta)))
 
 /** Fails unless sequences divide the rollout and minibatches divide its sequences. */
 const checkDivisors = (
@@ -274,43 +175,4 @@ const checkDivisors = (
     return wrong("minibatches", `expected a divisor of a rollout's ${what}, found ${minibatches}`)
   }
   return Effect.void
-}
-
-interface RolloutShape {
-  readonly numEnvs: number
-  readonly steps: number
-  readonly sequence: number
-}
-
-/** Copies a rollout's columns into a program's feeds, unless they are the same arrays. */
-const fill = (
-  program: Program,
-  names: ReadonlyArray<string>,
-  columns: Readonly<Record<string, Float32Array | Int32Array>>,
-  { numEnvs, steps, sequence }: RolloutShape,
-): void => {
-  for (const name of names) {
-    const column = columns[name]
-    const feed = program.feeds[name]
-    if (feed === column) continue
-    if (sequence === 1) feed.set(column)
-    else envMajor(column, feed, numEnvs, name === "memory" ? steps / sequence : steps)
-  }
-}
-
-/** From [steps, envs, size] to [envs, steps, size], so that the steps of a sequence follow each other. */
-const envMajor = (
-  column: Float32Array | Int32Array,
-  feed: Program["feeds"][string],
-  envs: number,
-  steps: number,
-): void => {
-  const size = column.length / (envs * steps)
-  for (let step = 0; step < steps; step++) {
-    for (let env = 0; env < envs; env++) {
-      const from = (step * envs + env) * size
-      const to = (env * steps + step) * size
-      for (let at = 0; at < size; at++) feed[to + at] = column[from + at]
-    }
-  }
 }

@@ -1,0 +1,191 @@
+import { Effect } from "effect"
+import { Backend, type Program } from "../../backend/Backend.ts"
+import { add, constant, mul, sub, where } from "../../graph/ops.ts"
+import type { Optimiser } from "../../graph/optimisers.ts"
+import type { Layout } from "../../graph/Parameters.ts"
+import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
+import type { Recall } from "../../model/memory.ts"
+import type { Weights } from "../../model/trunk.ts"
+import { stream } from "../../rng/Rng.ts"
+import type { NamedArrays } from "../Algorithm.ts"
+import type { Averages } from "../Averages.ts"
+import type { Batch, Columns } from "../Batch.ts"
+import { build } from "../build.ts"
+import { descend, type Net, netOf } from "../descent.ts"
+import { type SavedState, statesOf } from "../learnerState.ts"
+import type { Loss } from "../Loss.ts"
+import { batchSpec } from "../programs.ts"
+import type { Experience } from "./Experience.ts"
+
+/** A minibatch as a loss reads it. */
+export interface Minibatch<C> {
+  /** The columns of the minibatch's rows. */
+  readonly batch: Batch<C>
+  /** The weights that are learned. */
+  readonly weights: Weights
+  /** The weights that were drawn once and are never learned. */
+  readonly fixed: Weights
+  /** The memory before each sequence, if the actor has a memory. */
+  readonly recall: Recall | undefined
+}
+
+/** One way of passing over a rollout. PPO has one, with several epochs; DAAC has two, each with its own loss. */
+export interface Phase<C> {
+  /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
+  readonly name: string
+  readonly epochs: number
+  /** The number of minibatches that a rollout is shuffled into, each epoch. */
+  readonly minibatches: number
+  /** The global norm that gradients are scaled down to; 0 does not limit them. */
+  readonly maxGradNorm: number
+  readonly loss: (minibatch: Minibatch<C>) => Loss
+  readonly optimiser: (options: { readonly size: number; readonly learningRate: Tensor }) => Optimiser
+}
+
+interface Layouts {
+  readonly parameters: Layout
+  readonly fixed: Layout
+}
+
+/** Compiles the update of a rollout learner: one program for each phase. */
+export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
+  experience: Experience<C>,
+  layouts: Layouts,
+  phases: ReadonlyArray<Phase<C>>,
+) {
+  const { compile } = yield* Backend
+  const { task, steps } = experience
+  const sequence = Math.max(1, experience.sequence)
+  const compiled = yield* Effect.forEach(
+    phases,
+    Effect.fnUntraced(function* (phase) {
+      const spec = yield* build(() => updateSpec(experience, layouts, phase))
+      const program = yield* compile(spec)
+      const prefix = phases.length === 1 ? "" : `${phase.name}.`
+      const optimiser = statesOf(program, spec, ["theta", "fixed"], prefix)
+      return { phase, program, optimiser, gathered: spec.minibatches?.gathered ?? [] }
+    }),
+  )
+  const programs = compiled.map(({ program }) => program)
+  const order = new Int32Array((steps * task.numEnvs) / sequence)
+
+  /** Fills the programs with the rollout's rows, and with an order of minibatches that is shuffled in each epoch. */
+  const prepare = (iteration: number, learningRate: number, columns: RolloutArrays): void => {
+    const shuffle = stream(task.seed, "minibatches", iteration)
+    for (const { program, phase, gathered } of compiled) {
+      fill(program, gathered, columns, { numEnvs: task.numEnvs, steps, sequence })
+      const indices = program.feeds[indicesFeed]
+      for (let epoch = 0; epoch < phase.epochs; epoch++) {
+        shuffle.permutation(order)
+        indices.set(order, epoch * order.length)
+      }
+      program.feeds.learningRate[0] = learningRate
+    }
+  }
+
+  /** Runs the phases one after another, each with the weights of the one before. */
+  const run = Effect.fnUntraced(function* (averages: Averages) {
+    for (const [index, program] of programs.entries()) {
+      if (index > 0) yield* program.write("theta", yield* programs[index - 1].read("theta"))
+      yield* program.run
+      averages.addResults(program)
+    }
+  })
+
+  const optimiser = {
+    read: Effect.gen(function* () {
+      let arrays: NamedArrays = {}
+      for (const { optimiser } of compiled) arrays = { ...arrays, ...(yield* optimiser.read) }
+      return arrays
+    }),
+    restore: (files: SavedState) =>
+      Effect.forEach(compiled, ({ optimiser }) => optimiser.restore(files, "optimizer"), { discard: true }),
+  }
+  return { programs, last: programs[programs.length - 1], prepare, run, optimiser }
+})
+
+/** The whole update as one graph: forward, loss, backward, clipping and optimiser, once for each minibatch. */
+const updateSpec = <C extends Columns>(
+  { name, task, actor, steps, columns, ...experience }: Experience<C>,
+  layouts: Layouts,
+  phase: Phase<C>,
+): ProgramSpec => {
+  const sequence = Math.max(1, experience.sequence)
+  const sequences = (steps * task.numEnvs) / sequence
+  const net = netOf(layouts.parameters, "theta")
+  const fixed = netOf(layouts.fixed, "fixed")
+  return batchSpec({
+    name: `${name}.${phase.name}`,
+    columns,
+    sequences: sequences / phase.minibatches,
+    steps: sequence,
+    memorySize: actor.memorySize,
+    minibatches: { rows: sequences, count: phase.epochs * phase.minibatches },
+    build: ({ batch, scalar, recall }) => {
+      const learningRate = scalar("learningRate")
+      const { loss, metrics, continueWhile } = phase.loss({ batch, weights: net.weights, fixed: fixed.weights, recall })
+      const optimiser = phase.optimiser({ size: net.layout.size, learningRate })
+      const { next, moments } = descend(net, loss, optimiser, phase.maxGradNorm)
+      const theta = { tensor: net.theta, next: slowed(net, experience.learningRateShares, next) }
+      const states = Object.entries({ theta, ...moments }).map(([key, { tensor, next }]) => {
+        return [key, { tensor, next: continueWhile === undefined ? next : where(continueWhile, next, tensor) }] as const
+      })
+      return {
+        states: {
+          ...Object.fromEntries(states),
+          ...(fixed.layout.size === 0 ? {} : { fixed: { tensor: fixed.theta } }),
+        },
+        outputs: metrics,
+        continueWhile,
+      }
+    },
+  })
+}
+
+/** Lets parameters that have a learning rate of their own go only that share of their step. */
+const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, number>>, next: Tensor): Tensor =>
+  Object.keys(shares).length === 0
+    ? next
+    : add(theta, mul(constant(layout.spread((name) => shares[name] ?? 1)), sub(next, theta)))
+
+type RolloutArrays = Readonly<Record<string, Float32Array | Int32Array>>
+
+interface RolloutShape {
+  readonly numEnvs: number
+  readonly steps: number
+  readonly sequence: number
+}
+
+/** Copies a rollout's columns into a program's feeds, unless they are the same arrays. */
+const fill = (
+  program: Program,
+  names: ReadonlyArray<string>,
+  columns: RolloutArrays,
+  { numEnvs, steps, sequence }: RolloutShape,
+): void => {
+  for (const name of names) {
+    const column = columns[name]
+    const feed = program.feeds[name]
+    if (feed === column) continue
+    if (sequence === 1) feed.set(column)
+    else envMajor(column, feed, numEnvs, name === "memory" ? steps / sequence : steps)
+  }
+}
+
+/** From [steps, envs, size] to [envs, steps, size], so that the steps of a sequence follow each other. */
+const envMajor = (
+  column: Float32Array | Int32Array,
+  feed: Program["feeds"][string],
+  envs: number,
+  steps: number,
+): void => {
+  const size = column.length / (envs * steps)
+  for (let step = 0; step < steps; step++) {
+    for (let env = 0; env < envs; env++) {
+      const from = (step * envs + env) * size
+      const to = (env * steps + step) * size
+      for (let at = 0; at < size; at++) feed[to + at] = column[from + at]
+    }
+  }
+}

@@ -84,6 +84,8 @@ export const exportResults = Effect.fnUntraced(function* (
     const metrics = yield* results.metrics(path)
     yield* writing(() => write(`data/run/${path}/metrics.json`, JSON.stringify(metrics)))
   }
+  const settings = yield* results.settings(runs)
+  yield* writing(() => write("data/settings.json", JSON.stringify(settings)))
   // This file makes the folder a site, so it is written last.
   const list = { live: false, title: basename(results.files.root), runs }
   yield* writing(() => write(marker, JSON.stringify(list)))

@@ -29,7 +29,14 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** Modules below `src/` that the page imports from `lib/`. What these import is served too. */
-const sharedModules = ["dashboard/bands", "dashboard/transcripts/Episode", "statistics/resampling"]
+const sharedModules = [
+  "dashboard/bands",
+  "dashboard/transcripts/Episode",
+  "run/find/diff",
+  "run/find/filter",
+  "run/find/keys",
+  "statistics/resampling",
+]
 
 const pageFile = (name: string, bytes: Uint8Array): PageFile => ({
   name,

@@ -5,6 +5,7 @@ import { type Confined, confinedTo } from "./confined-node.ts"
 import { type Curves, makeCurves } from "./curves-node.ts"
 import { isRunFolder, makeIndex, type RunIndex } from "./index-node.ts"
 import { makeMetrics, type MetricsReader } from "./metrics-node.ts"
+import { makeSettings, type SettingsReader } from "./settings-node.ts"
 import { makeTranscripts, type Transcripts } from "./transcripts/transcripts-node.ts"
 
 /** The page cannot be served or written. */
@@ -19,6 +20,7 @@ export interface Results {
   readonly curves: Curves
   readonly transcripts: Transcripts
   readonly metrics: MetricsReader
+  readonly settings: SettingsReader
 }
 
 /** Opens a results folder, or a single run: that is called by the name of its folder, and nothing beside it can be read. */
@@ -37,5 +39,6 @@ export const openResults = (directory: string): Effect.Effect<Results, Dashboard
       curves: makeCurves(files),
       transcripts: makeTranscripts(files),
       metrics: makeMetrics(files),
+      settings: makeSettings(files),
     })),
   )

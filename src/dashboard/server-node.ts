@@ -83,6 +83,7 @@ export const serve = Effect.fnUntraced(function* (
       const title = basename(results.files.root)
       return document({ live: true, title, runs: results.index.runs() })
     }
+    if (path === "data/settings.json") return document(yield* results.settings(results.index.runs()))
     const [, run, what, key] =
       /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/.exec(path) ?? []
     if (run === undefined) return refusal(404, "there is nothing here")

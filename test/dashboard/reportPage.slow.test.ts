@@ -106,10 +106,10 @@ inBrowser("what is no training", ({ page, served, text, count, click, drawn, set
         await page.until("document.querySelector('.runs td.name').textContent.endsWith('4 runs, configs differ')")
         await set("#filter", "state=runing")
         await page.until(
-          "document.querySelector('.runs tbody').textContent === '“runing” is no state; those are running, finished, stopped, failed, unknown.'",
+          "document.querySelector('.runs tbody').textContent === '“runing” is no state; the states are running, finished, stopped, failed.'",
         )
         await set("#filter", "state=running")
-        await page.until("document.querySelector('.runs tbody').textContent === 'No run is like that.'")
+        await page.until("document.querySelector('.runs tbody').textContent === 'No run passes the filter.'")
       })
     }))
 

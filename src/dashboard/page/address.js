@@ -3,7 +3,7 @@
  * `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean` and
  * `#/run/{PATH}?x=steps&episode=train-12&turn=3`. What is as it is at first is left out.
  */
-import { columns } from "./runs/groups.js"
+import { firstColumns, isSetting } from "./runs/columns.js"
 
 const axes = ["steps", "time", "episodes"]
 const middles = ["iqm", "mean"]
@@ -28,6 +28,7 @@ export const firstSight = () => ({
   sort: { by: "time", descending: true },
   chosen: undefined,
   open: new Set(),
+  columns: firstColumns,
 })
 
 /** Of a run's transcripts: which of them are listed, and which one is read, at which of its turns. */
@@ -54,7 +55,7 @@ const viewParts = ({ centre, axis, smoothing, logX, logY, singles, metrics, metr
   ...(metric === "" ? [] : [["metric", metric]]),
 ]
 
-export const overviewAddress = ({ filter, by, sort, chosen, open, view }) => {
+export const overviewAddress = ({ filter, by, sort, chosen, open, columns, view }) => {
   const first = firstSight()
   const drawn =
     chosen?.size === 0 ? [["draw", ""]] : [...(chosen ?? [])].map(([key, place]) => ["draw", `${place},${key}`])
@@ -64,6 +65,7 @@ export const overviewAddress = ({ filter, by, sort, chosen, open, view }) => {
     ...(sort.by === first.sort.by && sort.descending === first.sort.descending
       ? []
       : [["sort", (sort.descending ? "-" : "") + sort.by]]),
+    ...(columns.join() === firstColumns.join() ? [] : [["columns", columns.join()]]),
     ...drawn,
     ...[...open].map((key) => ["open", key]),
     ...viewParts(view),
@@ -112,12 +114,14 @@ export const readAddress = (hash) => {
     const [, place, key] = /^([0-7]),(.+)$/s.exec(text) ?? []
     if (key !== undefined) drawn.set(key, Number(place))
   }
+  const columns = said.has("columns") ? [...new Set((said.get("columns") ?? "").split(",").filter(Boolean))] : firstColumns // prettier-ignore
   return {
     view,
     sight: {
       filter: said.get("filter") ?? "",
       by: said.get("by") ?? first.by,
-      sort: Object.hasOwn(columns, column) ? { by: column, descending: minus === "-" } : first.sort,
+      sort: !isSetting(column) || columns.includes(column) ? { by: column, descending: minus === "-" } : first.sort,
+      columns,
       chosen: said.has("draw") ? drawn : undefined,
       open: new Set(said.getAll("open")),
     },

@@ -14,12 +14,13 @@ const get = async (address) => {
 export const fetchRuns = () => get("data/runs.json")
 export const fetchRun = (path) => get(`data/run/${segments(path)}/run.json`)
 export const fetchCurves = (path) => get(`data/run/${segments(path)}/curves.json`)
+export const fetchSettings = () => get("data/settings.json")
 export const fetchMetrics = (path) => get(`data/run/${segments(path)}/metrics.json`)
 export const fetchTranscript = (path, key) => get(`data/run/${segments(path)}/episodes/${encodeURIComponent(key)}.json`)
 export const fileAddress = (run, file) => `files/${segments(run)}/${segments(file)}`
 
-/** A module of the server's own. It lies elsewhere in the sources, so its address is put together. */
-const lib = (name) => import(new URL(`lib/${name}.js`, import.meta.url).href)
+/** Imports a module of the server. In the sources it lies elsewhere, so its address is computed. */
+export const lib = (name) => import(new URL(`lib/${name}.js`, import.meta.url).href)
 
 /** How many runs the band of a group is computed from, at most. */
 export const mostInABand = async () => (await lib("dashboard/bands")).mostRunsInABand

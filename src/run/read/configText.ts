@@ -9,6 +9,8 @@ import { dataAt } from "../find/Value.ts"
 export interface ConfigReader {
   /** Throws where the text is not YAML, or not keys and values. */
   readonly at: (text: string, path: ReadonlyArray<string>) => unknown
+  /** Reads a whole config. Throws as `at` does. */
+  readonly tree: (text: string) => unknown
 }
 
 /** Enough for a sweep; a folder of ten thousand runs that all differ stays small in memory too. */
@@ -24,14 +26,22 @@ export const configReader = (): ConfigReader => {
     return value
   }
   let last: { readonly text: string; readonly blocks: ReturnType<typeof blocks> } | undefined
+  const blocksOf = (text: string): ReturnType<typeof blocks> => {
+    // Several keys are read from one text before the next.
+    if (last?.text !== text) last = { text, blocks: blocks(text) }
+    return last.blocks
+  }
   return {
     at: (text, path) => {
-      // Several keys are read from one text before the next.
-      if (last?.text !== text) last = { text, blocks: blocks(text) }
-      const found = last.blocks
+      const found = blocksOf(text)
       if (found === undefined) return dataAt(parseConfig(text), path)
       const block = found.get(path[0])
       return block === undefined ? undefined : dataAt(parseOnce(block), path)
+    },
+    tree: (text) => {
+      const found = blocksOf(text)
+      if (found === undefined) return parseConfig(text)
+      return Object.assign({}, ...[...found.values()].map(parseOnce))
     },
   }
 }

@@ -30,6 +30,12 @@ export const toggle = (label, checked, change) => {
   return el("label", { class: "field row" }, box, label)
 }
 
+/** A labelled box in a list of choices, by whose `id` it is found again. */
+export const choiceOf = (label, checked, change, id) => {
+  const box = el("input", { type: "checkbox", checked, id: `choice-${id}`, onchange: () => change(box.checked) })
+  return el("label", { class: "field row" }, box, el("span", {}, label))
+}
+
 export const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children)
 
 /** The colours of lines, by their places from 0 to 7; they differ between light and dark. */

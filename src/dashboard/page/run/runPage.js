@@ -15,7 +15,7 @@ import { makeSystem } from "./system.js"
 import { makeConfig, makeLog } from "./texts.js"
 import { makeTranscripts } from "../transcripts/transcripts.js"
 import { makeValidations } from "./validations.js"
-import { badge, variables } from "../runs/table.js"
+import { badge, variables } from "../parts/runTexts.js"
 
 const measures = [
   ["validation", "Validation return, lowest to highest"],
@@ -135,7 +135,7 @@ export const makeRunPage = (state, seen, path) => {
         {},
         run.name,
         run.seed === null ? "" : ` · seed ${run.seed} `,
-        run.state === "unknown" ? "" : badge(run.state),
+        run.kind === "rollouts" ? "" : badge(run),
       ),
       el("p", { class: "quiet variables" }, variables(run)),
       el("p", { class: "path quiet" }, path),

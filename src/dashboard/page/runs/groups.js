@@ -1,5 +1,6 @@
 /** Which runs the table shows, in which order, and which of them belong together. */
 import { deviation, mean, number } from "../parts/format.js"
+import { columnOf } from "./columns.js"
 
 /** As the server's own grouping for exports has it. */
 export const plainGroupings = [
@@ -44,58 +45,6 @@ export const shortLabels = (items) => {
 export const bandLabel = (label, runs, most) =>
   runs <= most ? label : `${label} (band from a sample of ${number(most)} of ${number(runs)} runs)`
 
-/** Derived names have dashes where what they come from has underscores: either finds them. */
-const plain = (text) => text.toLowerCase().replaceAll("_", "-")
-
-/** Every word must be somewhere in the run; `algorithm=ppo` and `state=running` ask for one field. */
-export const matches = (run, filter) =>
-  plain(filter)
-    .split(/\s+/)
-    .filter((word) => word !== "")
-    .every((word) => {
-      const at = word.indexOf("=")
-      if (at > 0) {
-        const field = word.slice(0, at)
-        const variable = Object.keys(run.population).find((name) => plain(name) === field)
-        const value = variable === undefined ? run[field] : run.population[variable]
-        if (value !== undefined) return plain(String(value)) === word.slice(at + 1)
-      }
-      return textOf(run).includes(word)
-    })
-
-const states = ["running", "finished", "stopped", "failed", "unknown"]
-
-/** What to say of a filter that asks for a state that there is none of such a name. */
-export const stateHint = (filter) => {
-  const asked = [...filter.toLowerCase().matchAll(/(?:^|\s)state=(\S*)/g)].map(([, state]) => state)
-  const wrong = asked.find((state) => !states.includes(state))
-  return wrong === undefined ? undefined : `“${wrong}” is no state; those are ${states.join(", ")}.`
-}
-
-const texts = new WeakMap()
-const textOf = (run) => {
-  const known = texts.get(run)
-  if (known !== undefined) return known
-  const { name, env, algorithm, commit, time, state, seed, population } = run
-  const all = [name, env, algorithm, commit, time, state, `seed ${seed}`, ...Object.entries(population).flat()]
-  const text = plain(all.join(" "))
-  texts.set(run, text)
-  return text
-}
-
-/** The columns one can sort by: what a run has there, and how several runs have it. */
-export const columns = {
-  state: { of: (run) => run.state },
-  name: { of: (run) => `${run.name} ${Object.values(run.population).join(" ")}` },
-  seed: { of: (run) => run.seed },
-  steps: { of: (run) => run.steps },
-  episodes: { of: (run) => run.episodes },
-  score: { of: (run) => run.score },
-  best: { of: (run) => run.best },
-  seconds: { of: (run) => run.seconds },
-  time: { of: (run) => run.time },
-}
-
 const compare = (a, b) => {
   if (a === b) return 0
   // What is unknown is last in either direction.
@@ -112,13 +61,14 @@ const ordered = (items, of, descending) =>
     return Number.isFinite(found) ? (descending ? -found : found) : found > 0 ? 1 : -1
   })
 
-export const sortRuns = (runs, { by, descending }) => ordered(runs, columns[by].of, descending)
+export const sortRuns = (runs, { by, descending }) => ordered(runs, columnOf(by).of, descending)
 
 /** Groups, each with its runs and what they have in common; the runs are sorted already. */
 export const groupRuns = (runs, by, sort) => {
   const groups = [...Map.groupBy(runs, (run) => groupKey(run, by))].map(([key, members]) => {
     const scores = members.flatMap((run) => run.score ?? [])
     const known = (name) => members.flatMap((run) => run[name] ?? [])
+    const common = (name) => (members.every((run) => run[name] === members[0][name]) ? members[0][name] : "")
     const most = (name) => (known(name).length === 0 ? null : known(name).reduce((a, b) => (a > b ? a : b)))
     return {
       key: `${by}:${key}`,
@@ -127,9 +77,7 @@ export const groupRuns = (runs, by, sort) => {
       kind: members.every((run) => run.kind === members[0].kind) ? members[0].kind : "run",
       // Which they may in what their names don't say.
       configsDiffer: by === "config" && members.some((run) => run.configDigest !== members[0].configDigest),
-      state: ["running", "failed", "stopped", "finished", "unknown"].find((state) =>
-        members.some((run) => run.state === state),
-      ),
+      state: ["running", "failed", "stopped", "finished"].find((state) => members.some((run) => run.state === state)),
       score: scores.length === 0 ? null : mean(scores),
       scoreStd: scores.length < 2 ? null : deviation(scores),
       best: most("best"),
@@ -141,8 +89,10 @@ export const groupRuns = (runs, by, sort) => {
       // What all of them have alike, to say what a line is.
       name: by === "config" ? members[0].name : key,
       population: by === "config" ? members[0].population : {},
-      env: members.every((run) => run.env === members[0].env) ? members[0].env : "",
+      env: common("env"),
+      algorithm: common("algorithm"),
+      commit: common("commit"),
     }
   })
-  return ordered(groups, sort.by === "name" ? ({ label }) => label : columns[sort.by].of, sort.descending)
+  return ordered(groups, sort.by === "name" ? ({ label }) => label : columnOf(sort.by).of, sort.descending)
 }

@@ -5,7 +5,10 @@ import { makeCurves } from "./curves.js"
 import { viewControls } from "../parts/viewControls.js"
 import { choice, el, seriesColor } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
-import { groupRuns, matches, plainGroupings, shortLabels, sortRuns, stateHint, variablesOf } from "./groups.js"
+import { isSetting, makeColumnChooser } from "./columns.js"
+import { filtered } from "./filter.js"
+import { groupRuns, plainGroupings, shortLabels, sortRuns, variablesOf } from "./groups.js"
+import { changeSettings, hasSettings, readSettings, settingsAreStale } from "./settings.js"
 import { makeTable } from "./table.js"
 
 /** As many as there are colours. */
@@ -23,7 +26,8 @@ export const makeOverview = (state, seen) => {
   const filter = el("input", {
     type: "search",
     id: "filter",
-    placeholder: "ppo cartpole state=running seed=1",
+    placeholder: "ppo cartpole state=running validation>400 algorithm.learning_rate<1e-3",
+    "aria-describedby": "filter-problem",
     spellcheck: "false",
     oninput: () => {
       state.filter = filter.value
@@ -58,13 +62,17 @@ export const makeOverview = (state, seen) => {
     const trained = selection.filter(({ kind }) => kind === "run")
     metrics.show(trained.map((item) => ({ ...item, runs: membersOf(item).map(source.of) })))
   }
+  const problem = el("p", { class: "problem", id: "filter-problem", role: "alert", hidden: true })
   const count = el("p", { class: "quiet count", role: "status" })
   const full = el("p", { class: "quiet", role: "status" })
 
   const table = makeTable({
     sortBy: (column) => {
       const same = state.sort.by === column
-      state.sort = { by: column, descending: same ? !state.sort.descending : column !== "name" && column !== "state" }
+      state.sort = {
+        by: column,
+        descending: same ? !state.sort.descending : !["name", "state", "env", "algorithm", "commit"].includes(column),
+      }
       changed()
     },
     select: (key, on) => {
@@ -105,12 +113,25 @@ export const makeOverview = (state, seen) => {
     }
   }
 
+  const failed = (error) => {
+    problem.textContent = error.message
+    problem.hidden = false
+  }
+
+  /** Reads the settings if a column or the order needs them. */
+  const readForColumns = () => {
+    if (![...state.columns, state.sort.by].some(isSetting) || (hasSettings() && !settingsAreStale())) return
+    readSettings().then(update, failed)
+  }
+
   const update = () => {
     const runs = [...state.runs.values()]
-    const shown = sortRuns(
-      runs.filter((run) => matches(run, state.filter)),
-      state.sort,
-    )
+    const found = filtered(runs, state.filter, update, failed)
+    readForColumns()
+    const shown = sortRuns(found.runs, state.sort)
+    problem.textContent = found.problems.join("; ")
+    problem.hidden = found.problems.length === 0
+    filter.setAttribute("aria-invalid", String(found.problems.length > 0))
     const options = [...plainGroupings, ...variablesOf(runs).map((variable) => [variable, `variable ${variable}`])]
     if (!options.some(([by]) => by === state.by)) state.by = plainGroupings[0][0]
     if (grouping.dataset.options !== JSON.stringify(options)) {
@@ -126,7 +147,7 @@ export const makeOverview = (state, seen) => {
     items = state.by === "none" ? shown : groupRuns(shown, state.by, state.sort)
     const running = shown.filter((run) => run.state === "running").length
     const of = shown.length === runs.length ? "" : `${number(shown.length)} of `
-    count.textContent = `${of}${counted(runs.length, "run")}${running > 0 ? `, ${number(running)} running` : ""}`
+    count.textContent = `${of}${counted(runs.length, "run")}${running > 0 ? `, ${number(running)} running` : ""}${found.isWaiting ? ", reading the settings …" : ""}`
     const drawn = colors()
     const some = state.chosen === undefined && drawn.drawable > mostDrawn
     full.textContent = refused
@@ -137,8 +158,9 @@ export const makeOverview = (state, seen) => {
     full.hidden = full.textContent === ""
     welcome.hidden = runs.length > 0
     for (const part of [controls, curves.element, allMetrics, search, table.element]) part.hidden = runs.length === 0
-    const nothing = stateHint(state.filter) ?? "No run is like that."
-    table.show({ items, sort: state.sort, colors: drawn.colors, expanded: state.open, nothing })
+    const nothing = found.isWaiting ? "reading the settings …" : (found.problems[0] ?? "No run passes the filter.")
+    const { sort, open: expanded, columns } = state
+    table.show({ items, sort, colors: drawn.colors, expanded, columns, nothing })
     const selected = drawable().flatMap((item) => {
       const color = drawn.colors.get(item.key)
       return color === undefined ? [] : [{ ...item, color }]
@@ -147,7 +169,7 @@ export const makeOverview = (state, seen) => {
     const drawnHere = items.some(({ kind }) => kind === "run")
     const empty =
       items.length === 0
-        ? "no run is like that"
+        ? "no run passes the filter"
         : drawnHere
           ? "tick rows below to draw them"
           : "what is here has no curves"
@@ -178,6 +200,11 @@ export const makeOverview = (state, seen) => {
     { class: "controls", role: "search" },
     el("label", { class: "field grow" }, el("span", {}, "filter"), filter),
     grouping,
+    makeColumnChooser(
+      state,
+      () => [...state.runs.values()],
+      () => changed(),
+    ),
     count,
   )
   const welcome = el(
@@ -198,6 +225,7 @@ export const makeOverview = (state, seen) => {
     curves.element,
     allMetrics,
     search,
+    problem,
     full,
     welcome,
     table.element,
@@ -207,6 +235,7 @@ export const makeOverview = (state, seen) => {
     update: restore,
     restore,
     changed: (paths) => {
+      changeSettings([...paths].flatMap((path) => state.runs.get(path) ?? []))
       update()
       curves.stale(paths)
       source.stale(paths)

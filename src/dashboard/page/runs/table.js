@@ -1,32 +1,12 @@
 /** The table of runs: groups that open, columns that sort, boxes that say what is drawn. */
 import { runAddress } from "../address.js"
 import { el } from "../parts/dom.js"
-import { counted, duration, number, time } from "../parts/format.js"
-
-const headings = [
-  ["name", "run", "name"],
-  ["state", "state", "state"],
-  ["seed", "seed", "number wide"],
-  ["steps", "steps", "number"],
-  ["episodes", "episodes", "number wide"],
-  ["score", "score", "number"],
-  ["best", "best", "number wide"],
-  ["seconds", "took", "number wide"],
-  ["time", "started", "wide"],
-]
+import { counted, number } from "../parts/format.js"
+import { variables } from "../parts/runTexts.js"
+import { columnOf, isSetting } from "./columns.js"
 
 /** More rows than this are shown when asked for. */
 const mostRows = 200
-
-/** What differs between runs, without repeating the name. */
-export const variables = (run) =>
-  Object.entries(run.population)
-    .map(([variable, value]) => `${variable}=${value}`)
-    .join(" ")
-
-/** Of folders of which nobody knows whether they go on there is nothing to say. */
-export const badge = (state) =>
-  state === "unknown" ? el("span", { class: "quiet" }, "–") : el("span", { class: `badge ${state}` }, state)
 
 export const makeTable = ({ sortBy, select, expand }) => {
   const body = el("tbody")
@@ -60,21 +40,11 @@ export const makeTable = ({ sortBy, select, expand }) => {
     return cell
   }
 
-  const cells = (item) => [
-    el("td", { class: "state" }, badge(item.state)),
-    el("td", { class: "number wide" }, item.seed === null ? "" : String(item.seed)),
-    el("td", { class: "number" }, number(item.steps)),
-    el("td", { class: "number wide" }, number(item.episodes)),
-    el(
-      "td",
-      { class: "number" },
-      number(item.score),
-      item.scoreStd !== null && el("span", { class: "quiet" }, ` ± ${number(item.scoreStd)}`),
-    ),
-    el("td", { class: "number wide" }, number(item.best)),
-    el("td", { class: "number wide" }, duration(item.seconds)),
-    el("td", { class: "wide" }, time(item.time)),
-  ]
+  const cells = (item) =>
+    last.columns.map((key) => {
+      const { kind, cell } = columnOf(key)
+      return el("td", { class: kind }, cell(item))
+    })
 
   const runRow = (run, color, inGroup) =>
     el(
@@ -116,11 +86,12 @@ export const makeTable = ({ sortBy, select, expand }) => {
 
   const show = (next) => {
     last = next
-    const { items, sort, colors, expanded } = next
+    const { items, sort, colors, expanded, columns } = next
+    const settings = columns.filter(isSetting)
     const focused = document.activeElement?.id
     head.replaceChildren(
       el("th", { scope: "col", class: "box" }, el("span", { class: "hidden" }, "drawn")),
-      ...headings.map(([column, text, kind]) => heading(sort, column, text, kind)),
+      ...["name", ...columns].map((column) => heading(sort, column, columnOf(column).text, columnOf(column).kind)),
     )
     const rows = items.flatMap((item) => {
       if (item.runs === undefined) return [{ key: item.path, item, make: runRow, extra: false }]
@@ -136,13 +107,16 @@ export const makeTable = ({ sortBy, select, expand }) => {
         item.runs === undefined ? item : { ...item, runs: item.runs.length },
         colors.get(key),
         extra,
+        columns,
+        settings.map((column) => columnOf(column).of(item)),
       ])
       const before = kept.get(key)
       now.set(key, before?.signature === signature ? before : { signature, row: make(item, colors.get(key), extra) })
     }
     kept = now
     body.replaceChildren(...[...now.values()].map(({ row }) => row))
-    if (shown.length === 0) body.append(el("tr", {}, el("td", { class: "quiet", colspan: "10" }, next.nothing)))
+    if (shown.length === 0)
+      body.append(el("tr", {}, el("td", { class: "quiet", colspan: String(columns.length + 2) }, next.nothing)))
     more.hidden = shown.length === rows.length
     more.textContent = `Show all ${number(rows.length)} rows`
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true })

@@ -1,0 +1,107 @@
+/** The columns of the table of runs: those that every run has, and any setting or result as a column of its own. */
+import { choiceOf, el } from "../parts/dom.js"
+import { duration, number, time } from "../parts/format.js"
+import { badge } from "../parts/runTexts.js"
+import { readSettings, settingKeys, settingOf } from "./settings.js"
+
+const score = (item) => [
+  number(item.score),
+  item.scoreStd === null ? "" : el("span", { class: "quiet" }, ` ± ${number(item.scoreStd)}`),
+]
+
+/** `of` is what a column is sorted by, `cell` what it shows. Columns of the kind `wide` are left out on narrow screens. */
+const builtIn = {
+  state: { text: "state", kind: "state", of: (run) => run.state, cell: (item) => badge(item) },
+  seed: { text: "seed", kind: "number wide", of: (run) => run.seed, cell: ({ seed }) => (seed === null ? "" : String(seed)) }, // prettier-ignore
+  steps: { text: "steps", kind: "number", of: (run) => run.steps, cell: (item) => number(item.steps) },
+  episodes: { text: "episodes", kind: "number wide", of: (run) => run.episodes, cell: (item) => number(item.episodes) },
+  score: { text: "score", kind: "number", of: (run) => run.score, cell: score },
+  best: { text: "best", kind: "number wide", of: (run) => run.best, cell: (item) => number(item.best) },
+  seconds: { text: "took", kind: "number wide", of: (run) => run.seconds, cell: (item) => duration(item.seconds) },
+  time: { text: "started", kind: "wide", of: (run) => run.time, cell: (item) => time(item.time) },
+  env: { text: "environment", kind: "wide", of: (run) => run.env, cell: ({ env }) => env },
+  algorithm: { text: "algorithm", kind: "wide", of: (run) => run.algorithm, cell: ({ algorithm }) => algorithm },
+  commit: { text: "commit", kind: "wide", of: (run) => run.commit, cell: ({ commit }) => commit },
+}
+
+export const firstColumns = ["state", "seed", "steps", "episodes", "score", "best", "seconds", "time"]
+
+const byName = { text: "run", kind: "name", of: (run) => `${run.name} ${Object.values(run.population).join(" ")}` }
+
+/** The value of a setting in a run, or the one that all runs of a group have. */
+const valueOf = (item, key) => {
+  if (item.runs === undefined) return settingOf(item, key)
+  const values = new Set(item.runs.map((run) => settingOf(run, key)))
+  return values.size === 1 ? [...values][0] : several
+}
+const several = "several"
+
+const settingColumn = (key) => ({
+  text: key,
+  kind: "setting",
+  of: (item) => valueOf(item, key),
+  cell: (item) => {
+    const value = valueOf(item, key)
+    if (value === undefined) return "–"
+    if (value === several && item.runs !== undefined) return el("span", { class: "quiet" }, several)
+    return Number.isInteger(value) ? number(value) : String(value)
+  },
+})
+
+const settings = new Map()
+
+/** A column by its key: `name`, one that every run has, or else the key of a setting. */
+export const columnOf = (key) => {
+  if (key === "name") return byName
+  if (Object.hasOwn(builtIn, key)) return builtIn[key]
+  if (!settings.has(key)) settings.set(key, settingColumn(key))
+  return settings.get(key)
+}
+
+/** Whether a column shows what only the settings of runs say. */
+export const isSetting = (key) => key !== "name" && !Object.hasOwn(builtIn, key)
+
+/** More choices than this are found by searching. */
+const mostChoices = 60
+
+/** Makes the control that chooses columns; it changes `state.columns`, and `runs` gives the runs in the table. */
+export const makeColumnChooser = (state, runs, changed) => {
+  const list = el("div", { class: "choices", role: "group", "aria-label": "Columns" })
+  const search = el("input", {
+    type: "search",
+    class: "findColumn",
+    placeholder: "learning_rate …",
+    "aria-label": "Find a column",
+    spellcheck: "false",
+    oninput: () => fill(),
+  })
+  const note = el("p", { class: "quiet hint" })
+  const element = el(
+    "details",
+    { class: "chooser", ontoggle: () => void (element.open && open()) },
+    el("summary", { class: "button" }, "columns"),
+    el("div", { class: "card popover" }, search, list, note),
+  )
+  const open = () => {
+    note.textContent = "reading the settings …"
+    fill()
+    readSettings().then(fill, (error) => (note.textContent = error.message))
+  }
+  const choose = (key) => (isChosen) => {
+    // A column that is added comes last.
+    state.columns = isChosen ? [...state.columns, key] : state.columns.filter((one) => one !== key)
+    changed()
+  }
+  const fill = () => {
+    const words = search.value.toLowerCase().split(/\s+/)
+    const all = [...new Set([...Object.keys(builtIn), ...state.columns, ...settingKeys(runs())])]
+    const matching = all.filter((key) => words.every((word) => `${key} ${columnOf(key).text}`.toLowerCase().includes(word))) // prettier-ignore
+    const shown = matching.slice(0, mostChoices)
+    list.replaceChildren(
+      ...shown.map((key) => choiceOf(columnOf(key).text, state.columns.includes(key), choose(key), key)),
+    )
+    note.textContent =
+      shown.length < matching.length ? `${number(matching.length - shown.length)} more can be found by name.` : ""
+  }
+  return element
+}

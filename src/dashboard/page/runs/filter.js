@@ -1,0 +1,72 @@
+/**
+ * The filter of the overview. It takes the conditions of `effect runs --where`, such as `validation>400` and
+ * `algorithm.learning_rate<1e-3`, and words that must be somewhere in the run's name, variables, env, algorithm, time or
+ * state.
+ */
+import { lib } from "../data.js"
+import { hasSettings, readSettings, settingsAreStale, valuesOf } from "./settings.js"
+
+let language
+const load = async () => {
+  const [filter, keys] = await Promise.all([lib("run/find/filter"), lib("run/find/keys")])
+  language = { ...filter, ...keys }
+}
+
+const states = ["running", "finished", "stopped", "failed"]
+
+/**
+ * The runs that pass a filter, and what is wrong with it. `again` is called when more has been read, of which `isWaiting`
+ * says that it is needed.
+ */
+export const filtered = (runs, text, again, failed) => {
+  if (text.trim() === "") return { runs, problems: [], isWaiting: false }
+  if (language === undefined) {
+    load().then(again, failed)
+    return { runs, problems: [], isWaiting: true }
+  }
+  const { words, filters, problems } = language.parseSearch(text)
+  const withWords = runs.filter((run) => words.every((word) => textOf(run).includes(plain(word))))
+  const own = filters.map((filter) => ({ ...filter, key: keyIn(runs, filter.key) }))
+  const isWaiting = own.some(({ key }) => needsSettings(withWords, key)) && (!hasSettings() || settingsAreStale())
+  if (isWaiting) readSettings().then(again, failed)
+  if (isWaiting && !hasSettings()) return { runs: withWords, problems, isWaiting }
+  const passing = withWords.filter((run) => own.every((filter) => passes(run, filter)))
+  return { runs: passing, problems: [...problems, ...own.flatMap((filter) => problemOf(filter, runs))], isWaiting }
+}
+
+const passes = (run, filter) => language.passes(filter, language.valueIn(valuesOf(run), filter.key))
+
+/** Names of variables are found with dashes for underscores, as they are written in the names of runs. */
+const keyIn = (runs, key) =>
+  runs.flatMap(({ population }) => Object.keys(population)).find((variable) => plain(variable) === plain(key)) ?? key
+
+/** Whether a key can stand in a file of the run, of which the summary says nothing. */
+const needsSettings = (runs, key) => {
+  const [first] = language.placesOf(key)
+  if (first.in === "facts") return false
+  return runs.some(({ population }) => first.in !== "population" || !Object.hasOwn(population, first.variable))
+}
+
+const problemOf = ({ key, operator, value }, runs) => {
+  if (key === "state" && ["=", "!="].includes(operator) && !states.includes(value)) {
+    return [`“${value}” is no state; the states are ${states.join(", ")}.`]
+  }
+  const entries = runs.map(({ population }) => ({ population }))
+  if (runs.length === 0 || language.isKnownKey(key, entries)) return []
+  if (runs.some((run) => language.valueIn(valuesOf(run), key) !== undefined)) return []
+  return [language.unknownKey(key, language.knownKeys(runs.map(valuesOf)))]
+}
+
+/** Names that are derived from others have dashes where those have underscores; a word matches either. */
+const plain = (text) => text.toLowerCase().replaceAll("_", "-")
+
+const texts = new WeakMap()
+const textOf = (run) => {
+  const before = texts.get(run)
+  if (before !== undefined) return before
+  const { name, env, algorithm, commit, time, state, seed, population } = run
+  const all = [name, env, algorithm, commit, time, state, `seed ${seed}`, ...Object.entries(population).flat()]
+  const text = plain(all.join(" "))
+  texts.set(run, text)
+  return text
+}

@@ -1,0 +1,68 @@
+/**
+ * The settings and results of runs, by the keys of `effect runs --where`: `algorithm.learning_rate`, `validation`. They are
+ * read when a filter, a column or a comparison first needs them.
+ */
+import { fetchSettings, lib } from "../data.js"
+
+let keys
+let table
+let rows = new WeakMap()
+let reading
+let isStale = false
+
+/** Reads the settings of all runs, unless they are there. */
+export const readSettings = () => {
+  if (table !== undefined && !isStale) return Promise.resolve()
+  reading ??= Promise.all([fetchSettings(), lib("run/find/keys")])
+    .then(([fetched, module]) => {
+      table = fetched
+      keys = module
+      rows = new WeakMap()
+      isStale = false
+    })
+    .finally(() => (reading = undefined))
+  return reading
+}
+
+export const hasSettings = () => table !== undefined
+
+/** Notes that runs have changed. A run's settings don't change, but its results do when it ends. */
+export const changeSettings = (runs) => {
+  if (table === undefined) return
+  isStale ||= runs.some(({ path, state }) => table.runs[path] === undefined || state !== "running")
+}
+
+export const settingsAreStale = () => isStale
+
+const treeOf = (parts) =>
+  Object.fromEntries(Object.entries(parts ?? {}).map(([key, index]) => [key, table.parts[index]]))
+
+/** A run as `run/find/keys.ts` looks keys up in it. Without the settings, only what the summary says can be looked up. */
+export const valuesOf = (run) => {
+  const before = rows.get(run)
+  if (before !== undefined) return before
+  const { path, time, commit, name, seed, population, state, steps, score, best } = run
+  const parts = table?.runs[path]
+  const values = {
+    entry: { path, time: time || undefined, commit: commit || undefined, name, seed: seed ?? undefined, population },
+    facts: { state, steps, validation: score, best_validation: best },
+    config: treeOf(parts?.config),
+    metrics: treeOf(parts?.metrics),
+  }
+  rows.set(run, values)
+  return values
+}
+
+/** The value of a setting in a run; undefined where the run doesn't have it or the settings have not been read. */
+export const settingOf = (run, key) => keys?.valueIn(valuesOf(run), key)
+
+/** All keys of these runs whose values differ, and then all others. */
+export const settingKeys = (runs) => {
+  if (table === undefined) return []
+  const own = new Set(keys.ownKeys)
+  const all = keys.knownKeys(runs.map(valuesOf)).filter((key) => !own.has(key))
+  const differs = (key) => new Set(runs.map((run) => JSON.stringify(settingOf(run, key)))).size > 1
+  const [some, others] = [[], []]
+  for (const key of all) (differs(key) ? some : others).push(key)
+  return [...some.sort(), ...others.sort()]
+}

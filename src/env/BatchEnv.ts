@@ -1,13 +1,12 @@
 import type { Box, Space } from "./Space.ts"
 
 /**
- * What happens to an env whose episode ended (Gymnasium's words).
+ * Says when an env whose episode ended is reset, in Gymnasium's terms.
  *
- * - `same-step`: it starts its next episode within the step that ended the last one; what it saw last is handed out in
- *   `finalObservations`.
- * - `next-step`: the step after the last one ignores its action and returns the next episode's first observation, with
+ * - `same-step`: in the step that ended the episode. Its last observation is in `finalObservations`.
+ * - `next-step`: in the next step, which ignores its action and returns the first observation of the new episode, with
  *   reward 0 and no flag set.
- * - `disabled`: it waits for `restart`; stepping it is an `EnvError`.
+ * - `disabled`: by `restart`. Stepping an ended env throws an `EnvError`.
  */
 export type AutoReset = "same-step" | "next-step" | "disabled"
 

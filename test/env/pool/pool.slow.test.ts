@@ -169,7 +169,7 @@ describe("a pool of worker threads", () => {
   it.effect("is refused if the platform has no threads", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(keep({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 100, workers: 2 }))
-      assert.include(error.message, "2 workers need threads, but there is nothing here to run them")
+      assert.include(error.message, "2 workers need threads, which this platform doesn't have")
     }),
   )
 })

@@ -96,8 +96,6 @@ export type Op =
   /** i32 [...] → f32 [..., depth]; an index out of range gives zeros. */
   | { readonly kind: "oneHot"; readonly depth: number }
 
-export type OpKind = Op["kind"]
-
 export interface Tensor {
   /** Grows with each new tensor, so ascending ids are a topological order. */
   readonly id: number

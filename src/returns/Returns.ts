@@ -63,4 +63,3 @@ export function NSTEP(inputs: MemberInputs<Float32Array> | MemberInputs<Float64A
 
 /** The members by the names that configs use. */
 export const members = { GAE, LAMBDA, NSTEP } as const
-export type Member = keyof typeof members

@@ -24,7 +24,7 @@ export interface ReturnInputs<A extends Numbers> {
   readonly out?: A
 }
 
-export interface Shape {
+interface Shape {
   readonly steps: number
   readonly envs: number
 }

@@ -60,4 +60,4 @@ export const siblingSlices = (order: ReadonlyArray<Tensor>): ReadonlyMap<Tensor,
   return groups
 }
 
-export const startOf = ({ op }: Tensor, axis: number): number => (op.kind === "slice" ? op.starts[axis] : 0)
+const startOf = ({ op }: Tensor, axis: number): number => (op.kind === "slice" ? op.starts[axis] : 0)

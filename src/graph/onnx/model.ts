@@ -7,7 +7,7 @@ export const elementType: Readonly<Record<DType | "i64", number>> = { f32: 1, i3
 
 export type Attribute = number | string | ReadonlyArray<number> | Graph
 
-export interface Node {
+interface Node {
   readonly op: string
   readonly inputs: ReadonlyArray<string>
   readonly outputs: ReadonlyArray<string>

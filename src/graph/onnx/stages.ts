@@ -33,7 +33,7 @@ export interface Stages {
   readonly results: Readonly<Record<string, Tensor>>
 }
 
-export interface Carried {
+interface Carried {
   readonly name: string
   readonly tensor: Tensor
   readonly next: Tensor

@@ -1,6 +1,6 @@
 import type { BinaryFn, CompareFn, DType, Shape, Tensor, UnaryFn } from "../Tensor.ts"
 import { sizeOf } from "../Tensor.ts"
-import { broadcastShapes, expectDType, fail, make, sameShape } from "./core.ts"
+import { broadcastShapes, expectDType, fail, make } from "./core.ts"
 
 /** Inputs, states, constants, and ops that work element by element. A number in place of a tensor gets the other's dtype. */
 
@@ -139,5 +139,3 @@ export const huber = (error: Tensor, delta = 1): Tensor => {
   const size = abs(error)
   return where(lessEqual(size, delta), mul(square(error), 0.5), mul(sub(size, delta / 2), delta))
 }
-
-export const isScalar = (tensor: Tensor): boolean => sameShape(tensor.shape, [])

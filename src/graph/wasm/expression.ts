@@ -9,7 +9,7 @@ import { f32x4, i32x4, v128, type V128 } from "./instructions.ts"
 import type { Node, Ref } from "./ir.ts"
 import { apply, apply2, type Block, constant, cos, exp, log, pow, sigmoid, sign, sin, softplus, tanh } from "./math.ts"
 
-export type Source =
+type Source =
   | { readonly kind: "value"; readonly node: Node }
   | { readonly kind: "operand"; readonly index: number }
   | { readonly kind: "scalar"; readonly value: number }

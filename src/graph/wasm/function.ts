@@ -9,7 +9,7 @@ import { type Expression, i32, type Local, loopWhile, type Statement, v128, type
 
 const bits = new DataView(new ArrayBuffer(4))
 
-export const bitsOf = (value: number): number => {
+const bitsOf = (value: number): number => {
   bits.setFloat32(0, value)
   return bits.getInt32(0)
 }

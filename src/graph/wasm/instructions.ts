@@ -15,8 +15,8 @@ export interface Expression<T extends ValueType> {
 }
 
 export type I32 = Expression<"i32">
-export type I64 = Expression<"i64">
-export type F32 = Expression<"f32">
+type I64 = Expression<"i64">
+type F32 = Expression<"f32">
 export type F64 = Expression<"f64">
 export type V128 = Expression<"v128">
 export type Statement = Code

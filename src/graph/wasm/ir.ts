@@ -20,7 +20,7 @@ export type MapFn =
   | "toBool"
   | { readonly clip: readonly [number, number] }
 
-export interface Piece {
+interface Piece {
   readonly offset: number
   readonly strides: ReadonlyArray<number>
 }

@@ -20,7 +20,7 @@ export interface Operand {
   readonly strides: ReadonlyArray<number>
 }
 
-export interface Product {
+interface Product {
   readonly along: "columns" | "rows" | "inner"
   readonly batch: ReadonlyArray<number>
   readonly m: number

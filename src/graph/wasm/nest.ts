@@ -21,13 +21,13 @@ export interface Access {
   readonly strides: ReadonlyArray<number>
 }
 
-export type Carry =
+type Carry =
   /** One value over all reduced dimensions. */
   | { readonly kind: "reduce"; readonly fn: "sum" | "max" | "min"; readonly write: Access }
   /** Running sums along one dimension. */
   | { readonly kind: "scan"; readonly exclusive: boolean; readonly reverse: boolean; readonly write: Access }
 
-export interface Nest {
+interface Nest {
   readonly dims: ReadonlyArray<number>
   readonly carried: ReadonlyArray<boolean>
   readonly reads: ReadonlyArray<Access>

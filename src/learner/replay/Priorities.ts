@@ -7,7 +7,7 @@ import type { Stream } from "../../rng/Rng.ts"
  * Draws places in proportion to their priorities (Schaul et al. 2015, arXiv:1511.05952) with a tree of sums: to draw a
  * place and to change a priority take time in the logarithm of the number of places.
  */
-export interface Priorities {
+interface Priorities {
   readonly set: (place: number, priority: number) => void
   /** Gives a new place the greatest priority so far, so that it is likely to be drawn soon. */
   readonly setNew: (place: number) => void

@@ -37,7 +37,7 @@ export interface Replay {
 }
 
 /** The arrays of a batch, row after row. */
-export type Transitions = Arrays<Omit<ReplayColumns, "importance" | "noise">>
+type Transitions = Arrays<Omit<ReplayColumns, "importance" | "noise">>
 
 export interface ReplayOptions {
   readonly numEnvs: number

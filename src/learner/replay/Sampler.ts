@@ -13,7 +13,7 @@ export interface Sampling {
   readonly start: (options: SamplerOptions) => Sampler
 }
 
-export interface SamplerOptions {
+interface SamplerOptions {
   readonly replay: Replay
   readonly task: Task
   readonly config: ReplayConfig

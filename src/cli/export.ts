@@ -1,28 +1,26 @@
-import { existsSync } from "node:fs"
-import { readdir, writeFile } from "node:fs/promises"
-import { basename, join, resolve, sep } from "node:path"
-import { Effect, Layer, Option } from "effect"
-import { mostBytes } from "../config/files.ts"
-import { readFileWithin, readTextWithin } from "../config/files-node.ts"
+import { basename, join, resolve } from "node:path"
+import { Effect, FileSystem, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { exists, mostBytes, namesIn, readBytes, readRunText, systemMessage } from "../config/files.ts"
 import { messageOf } from "../config/text.ts"
+import { utf8 } from "../config/utf8.ts"
 import { type Curve, curveCsv, curveSvg } from "../export/curveFiles.ts"
+import { backend, envPool, platform } from "../node.ts"
 import { decodeReturnFile } from "../run/evaluation.ts"
 import { fromPath } from "../run/identifier.ts"
-import { RunStore } from "../run/store/RunStore.ts"
-import { aggregateCurves } from "../statistics/statistics.ts"
-import { backend, envPool, platform } from "../node.ts"
-import { Recorder } from "../run/record/Recorder.ts"
-import { validate } from "../run/ValidationRequest.ts"
-import { RunOptions } from "../train/RunOptions.ts"
-import { kindOf } from "../run/RunSpec.ts"
-import { checkpointOf } from "./evaluate/evaluateRun.ts"
-import { lookupDir, ofKind, runArgument, runFolder } from "./findRun.ts"
-import { loadTrainingOf, readYaml, yamlOverrides } from "./userCode/loadTraining.ts"
-import { writeOut } from "./output/output.ts"
-import { UsageError } from "./UsageError.ts"
 import * as Layout from "../run/Layout.ts"
-import { utf8 } from "../config/utf8.ts"
+import { Recorder } from "../run/record/Recorder.ts"
+import { kindOf } from "../run/RunSpec.ts"
+import { RunStore } from "../run/store/RunStore.ts"
+import { validate } from "../run/ValidationRequest.ts"
+import { aggregateCurves } from "../statistics/statistics.ts"
+import { RunOptions } from "../train/RunOptions.ts"
+import { checkpointOf } from "./evaluate/evaluateRun.ts"
+import { lookupDir, ofKind, requireConfig, runArgument, runFolder } from "./findRun.ts"
+import { UsageError } from "./output/errors.ts"
+import { writeOut } from "./output/output.ts"
+import { loadTrainingOf } from "./userCode/loadTraining.ts"
+import { readYaml, yamlOverrides } from "./userCode/yamlFile.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
 const curveFormats = ["csv", "svg"] as const
@@ -51,7 +49,7 @@ const flags = {
   ),
 }
 
-/** `effect export RUN --to FORMAT`: a policy or a learning curve for use elsewhere. */
+/** `effect export RUN --to FORMAT`: writes a policy or a learning curve for other programs. */
 export const exporting = Command.make("export", flags, (given) => execute(given)).pipe(
   Command.withDescription("Write a run's policy, or the learning curve of one or several runs, to a file."),
   Command.withShortDescription("Write a policy or a learning curve to a file"),
@@ -69,55 +67,59 @@ export const exporting = Command.make("export", flags, (given) => execute(given)
 )
 
 type Given = Command.Command.Config.Infer<typeof flags>
+type CurveFormat = (typeof curveFormats)[number]
+type PolicyFormat = (typeof policyFormats)[number]
+type ExportError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
+
 const withPolicy = ofKind("a training with a policy", "training")
 const trainings = ofKind("a training", "training", "agents")
 
-type ExportError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
+const isCurve = (format: Given["to"]): format is CurveFormat => curveFormats.some((curve) => curve === format)
 
-const isCurve = (format: Given["to"]): format is (typeof curveFormats)[number] =>
-  curveFormats.some((known) => known === format)
-
-const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, ExportError> {
+const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, ExportError, FileSystem.FileSystem> {
   const { to } = given
   if (!isCurve(to) && given.runs.length > 1) {
     return yield* new UsageError({ message: `--to ${to}: expected one run, found ${given.runs.length}` })
   }
   const usable = isCurve(to) ? trainings : withPolicy
-  const runs = yield* Effect.forEach(given.runs, (typed) =>
-    isCurve(to) && existsSync(typed)
-      ? Effect.succeed(typed)
-      : runFolder(typed, { folders: [given.resultsDir], usable }),
+  const runs = yield* Effect.forEach(
+    given.runs,
+    Effect.fnUntraced(function* (typed) {
+      if (isCurve(to) && (yield* exists(typed))) return typed
+      return yield* runFolder(typed, { folders: [given.resultsDir], usable })
+    }),
   )
   const contents = isCurve(to) ? yield* curveFile(runs, to) : yield* policyFile(given, runs[0], to)
   const out = Option.getOrElse(given.out, () => `${nameFor(runs[0])}.${to}`)
-  yield* Effect.tryPromise({
-    try: () => writeFile(out, contents),
-    catch: (error) => new UsageError({ message: `--out ${out}: ${messageOf(error)}` }),
-  })
+  yield* Effect.mapError(
+    (yield* FileSystem.FileSystem).writeFile(out, contents),
+    (error) => new UsageError({ message: `--out ${out}: ${systemMessage(error)}` }),
+  )
   yield* writeOut(`${out}\n`)
 })
 
 const nameFor = (run: string): string => {
-  const found = fromPath(run)
-  return found === undefined
+  const identity = fromPath(run)
+  return identity === undefined
     ? basename(run)
-    : [found.name, ...Object.values(found.population), found.seed].join("-").replace(/[^\w.-]+/g, "-")
+    : [identity.name, ...Object.values(identity.population), identity.seed].join("-").replace(/[^\w.-]+/g, "-")
 }
 
-/** The evaluation of a checkpoint writes its policy in every format; here into memory, of which one file is taken. */
+/**
+ * Makes the file of a policy by validating its checkpoint in memory: a validation writes the policy in every format, and
+ * this returns one of these files.
+ */
 const policyFile = Effect.fnUntraced(function* (
   given: Given,
-  place: string,
-  format: (typeof policyFormats)[number],
-): Effect.fn.Return<Uint8Array, ExportError> {
-  const run = resolve(place)
-  const config = join(run, Layout.config)
-  if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
-  const said = yield* readYaml(config)
-  if (kindOf(said) !== "training") {
+  folder: string,
+  format: PolicyFormat,
+): Effect.fn.Return<Uint8Array, ExportError, FileSystem.FileSystem> {
+  const run = resolve(folder)
+  const config = yield* requireConfig(run)
+  if (kindOf(yield* readYaml(config)) !== "training") {
     const hint = `--to ${curveFormats.join(", ")} export its learning curve`
     return yield* new UsageError({
-      message: `--to ${format}: ${run} is of a language-model agent, which has no policy; ${hint}`,
+      message: `--to ${format}: ${run} is a run of a language-model agent, which has no policy; ${hint}`,
     })
   }
   const training = yield* loadTrainingOf(run, given.file)
@@ -129,20 +131,20 @@ const policyFile = Effect.fnUntraced(function* (
     { path: "validation.envs", value: [], source: "effect export" },
     { path: "render.everySteps", value: 1, source: "effect export" },
   ]
-  const store = RunStore.memory({ files: yield* Effect.promise(() => filesToLoad(run)), resume: run })
+  const store = RunStore.memory({ files: yield* filesToLoad(run), resume: run })
   yield* validate(training, { checkpoint, writesStepFolder: true }).pipe(
     Effect.provideService(RunOptions, { overrides, source: config, name: "export" }),
     Effect.provide(Layer.mergeAll(backend("auto"), envPool, platform, Recorder.layerSilent, store.layer)),
   )
-  const found = [...store.files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
-  if (found !== undefined) return found[1]
+  const file = [...store.files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
+  if (file !== undefined) return file[1]
   return yield* new UsageError({
-    message: `--to ${format} only works with policies of dense layers alone, and that of ${run} has others; use --to onnx or safetensors`,
+    message: `--to ${format} only works with policies that have only dense layers, and the policy of ${run} has others; use --to onnx or safetensors`,
   })
 })
 
-/** What a training is restored from, apart from the arrays of its learner. */
-const toLoad: ReadonlySet<string> = new Set([
+/** The files that a training is restored from, except the arrays of its learner. */
+const restoredFiles: ReadonlySet<string> = new Set([
   Layout.config,
   Layout.latestPointer,
   Layout.inCheckpoint.manifest,
@@ -150,30 +152,34 @@ const toLoad: ReadonlySet<string> = new Set([
   Layout.inCheckpoint.policy,
 ])
 
-/** The run's config and checkpoints, by their paths. */
-const filesToLoad = async (run: string): Promise<Map<string, Uint8Array>> => {
+/** Reads a run's config and checkpoints, by their paths. */
+const filesToLoad = Effect.fnUntraced(function* (
+  run: string,
+): Effect.fn.Return<Map<string, Uint8Array>, UsageError, FileSystem.FileSystem> {
+  const fs = yield* FileSystem.FileSystem
+  const wrong = (error: { readonly message: string }) => new UsageError({ message: `${run}: ${error.message}` })
+  const paths = yield* Effect.mapError(fs.readDirectory(run, { recursive: true }), wrong)
   const files = new Map<string, Uint8Array>()
-  const names = (await readdir(run, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
-  for (const entry of names) {
-    const path = join(entry.parentPath, entry.name)
-    if (path.includes(`${sep}${Layout.steps}${sep}`)) continue
-    if (toLoad.has(entry.name) || Layout.arraysOf(entry.name) !== undefined) {
-      files.set(path, await readFileWithin(path, mostBytes.binary))
-    }
+  for (const path of paths) {
+    const name = basename(path)
+    if (path.replaceAll("\\", "/").startsWith(`${Layout.steps}/`)) continue
+    if (!restoredFiles.has(name) && Layout.arraysOf(name) === undefined) continue
+    files.set(join(run, path), yield* Effect.mapError(readBytes(join(run, path), mostBytes.binary), wrong))
   }
   return files
-}
+})
 
+/** Aggregates the learning curves of these runs, and of all runs in these folders. */
 const curveFile = Effect.fnUntraced(function* (
-  given: ReadonlyArray<string>,
-  format: (typeof curveFormats)[number],
-): Effect.fn.Return<Uint8Array, UsageError> {
-  const runs = (yield* Effect.forEach(given, (folder) => Effect.promise(() => runsIn(folder)))).flat()
+  folders: ReadonlyArray<string>,
+  format: CurveFormat,
+): Effect.fn.Return<Uint8Array, UsageError, FileSystem.FileSystem> {
+  const runs = (yield* Effect.forEach(folders, finishedRunsIn)).flat()
   if (runs.length === 0) {
-    return yield* new UsageError({ message: `${given.join(", ")}: expected a finished run, found no return.json` })
+    return yield* new UsageError({ message: `${folders.join(", ")}: expected a finished run, found no return.json` })
   }
   const curves = yield* Effect.forEach(runs, (run) =>
-    Effect.tryPromise(() => readTextWithin(join(run, Layout.returns), mostBytes.text)).pipe(
+    readRunText(join(run, Layout.returns), mostBytes.text).pipe(
       Effect.flatMap(decodeReturnFile),
       Effect.map((records) => records.map(({ step, returns_mean: value }) => ({ step, value }))),
       Effect.mapError((error) => new UsageError({ message: `${run}/return.json: ${messageOf(error)}` })),
@@ -181,18 +187,19 @@ const curveFile = Effect.fnUntraced(function* (
   )
   const curve: Curve = aggregateCurves(curves)
   if (curve.length === 0) {
-    return yield* new UsageError({ message: `${given.join(", ")}: the runs have no validation at the same step` })
+    return yield* new UsageError({ message: `${folders.join(", ")}: the runs have no validation at the same step` })
   }
-  const title = nameFor(given[0])
-  return utf8.encode(format === "csv" ? curveCsv(curve) : curveSvg(title, curve))
+  return utf8.encode(format === "csv" ? curveCsv(curve) : curveSvg(nameFor(folders[0]), curve))
 })
 
-/** The folder itself, or the runs in it. */
-const runsIn = async (folder: string): Promise<ReadonlyArray<string>> => {
-  if (existsSync(join(folder, Layout.returns))) return [folder]
-  const names = await readdir(folder).catch(() => [])
-  return names
-    .sort()
-    .map((name) => join(folder, name))
-    .filter((path) => existsSync(join(path, Layout.returns)))
-}
+/** The folder itself if it is a finished run, or else the finished runs in it. */
+const finishedRunsIn = Effect.fnUntraced(function* (
+  folder: string,
+): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem> {
+  const isFinished = (run: string) => exists(join(run, Layout.returns))
+  if (yield* isFinished(folder)) return [folder]
+  return yield* Effect.filter(
+    (yield* namesIn(folder)).map((name) => join(folder, name)),
+    isFinished,
+  )
+})

@@ -1,23 +1,23 @@
-import { existsSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
-import { Effect } from "effect"
+import { Effect, type FileSystem } from "effect"
 import { Flag } from "effect/cli"
-import type { RunKind } from "../run/RunSpec.ts"
+import { exists, statOf } from "../config/files.ts"
 import { pick, type Usable } from "../run/find/pick.ts"
 import { entryOf, type RunEntry, unplacedEntry } from "../run/find/RunEntry.ts"
-import * as RunReader from "../run/RunReader.ts"
 import type { FileSource } from "../run/read/FileSource.ts"
+import * as RunReader from "../run/RunReader.ts"
 import { findRuns } from "../run/find/find-node.ts"
 import { silentSource } from "../run/read/disk-node.ts"
-import { defaultResultsDir } from "./flags.ts"
-import { writeError } from "./output/output.ts"
-import { UsageError } from "./UsageError.ts"
 import * as Layout from "../run/Layout.ts"
+import type { RunKind } from "../run/RunSpec.ts"
+import { defaultResultsDir } from "./flags.ts"
+import { UsageError } from "./output/errors.ts"
+import { writeError } from "./output/output.ts"
 
-/** How an argument that names a run is described in help. */
+/** The help text of an argument that names a run. */
 export const runArgument = "A run's folder, latest for the newest run, or a part of its path that no other run has"
 
-/** For commands that take a run and write nothing into a results folder. */
+/** The flag of commands that read a run and write nothing into a results folder. */
 export const lookupDir = Flag.String("results-dir").pipe(
   Flag.withMetavar("dir"),
   Flag.withDefault(defaultResultsDir),
@@ -27,58 +27,73 @@ export const lookupDir = Flag.String("results-dir").pipe(
 export interface FindOptions {
   /** The results folders that are searched for `latest` and for parts of paths. */
   readonly folders: ReadonlyArray<string>
+  /** Which runs the command can use; all by default. */
   readonly usable?: Usable
-  /** Files that are damaged are not worth a warning unless the command shows what is in them. */
+  /** Reads the runs. By default it doesn't warn about damaged files: only commands that show their contents should. */
   readonly source?: FileSource
 }
 
 /**
- * Finds the run that somebody typed: the folder of one (or a file in it), `latest`, or a part of a path that no other run
- * has. A folder is taken as it is: whether the command can use it is for the command to say.
+ * Finds the run that the user named by its folder (or a file in it), by `latest`, or by a part of its path that no other
+ * run has. A run that is named by its folder is returned even if it isn't usable: the command reports that.
  */
 export const findRun = Effect.fnUntraced(function* (
   wanted: string,
   { folders, usable, source = silentSource }: FindOptions,
-): Effect.fn.Return<RunEntry, UsageError> {
-  const given = entryAt(wanted)
-  if (given !== undefined) return given
+): Effect.fn.Return<RunEntry, UsageError, FileSystem.FileSystem> {
+  const named = yield* runAtPath(wanted)
+  if (named !== undefined) return named
   const entries = (yield* Effect.forEach(folders, (folder) => findRuns(folder, source))).flat()
   const options = { folder: folders.join(" or "), ...(usable === undefined ? {} : { usable }) }
+  const isPath = yield* exists(wanted)
   return yield* Effect.mapError(pick(wanted, entries, options), ({ message }) => {
-    const noRun = existsSync(wanted) ? " it is not a run (it has no config.yaml), and" : ""
+    const noRun = isPath ? " it is not a run (it has no config.yaml), and" : ""
     return new UsageError({ message: `${wanted}:${noRun} ${message}` })
   })
 })
 
-/** The folder of a run that is found, with a line on stderr that says which one it is when its path was not typed. */
+/** The folder of the run that the user named; prints its path to stderr unless the user typed the path itself. */
 export const runFolder = Effect.fnUntraced(function* (
   wanted: string,
   options: FindOptions & { readonly quiet?: boolean },
-): Effect.fn.Return<string, UsageError> {
+): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {
   const { path } = yield* findRun(wanted, options)
-  if (options.quiet !== true) yield* tellRun(wanted, path)
+  if (options.quiet !== true) yield* printRun(wanted, path)
   return path
 })
 
-/** Writes the path of the run that was found, unless somebody typed the path itself. */
-export const tellRun = (wanted: string, path: string): Effect.Effect<void> =>
-  entryAt(wanted) === undefined ? writeError(`run: ${path}\n`) : Effect.void
+/** Prints the path of the run that was found to stderr, unless the user typed the path itself. */
+export const printRun = Effect.fnUntraced(function* (
+  wanted: string,
+  path: string,
+): Effect.fn.Return<void, never, FileSystem.FileSystem> {
+  if ((yield* runAtPath(wanted)) === undefined) yield* writeError(`run: ${path}\n`)
+})
 
-/** The folder of a run to resume: `latest` means something else there, the newest unfinished run of the file. */
+/** The folder of the run that `--resume` names, other than by `latest`. */
 export const runToResumeAt = Effect.fnUntraced(function* (
   wanted: string,
   options: FindOptions,
-): Effect.fn.Return<string, UsageError> {
-  const found = Effect.mapError(
+): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {
+  const { path } = yield* Effect.mapError(
     findRun(wanted, options),
     ({ message }) => new UsageError({ message: `--resume ${message}` }),
   )
-  const { path } = yield* found
-  if (existsSync(join(path, Layout.config))) return path
-  return yield* new UsageError({ message: `--resume ${path}: it is not a run (it has no config.yaml)` })
+  yield* requireConfig(path, `--resume ${path}`)
+  return path
 })
 
-/** Only runs of these kinds. */
+/** Fails if a folder holds no `config.yaml`, and returns the path of that file. */
+export const requireConfig = Effect.fnUntraced(function* (
+  run: string,
+  where = run,
+): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {
+  const config = join(run, Layout.config)
+  if (yield* exists(config)) return config
+  return yield* new UsageError({ message: `${where}: it is not a run (it has no config.yaml)` })
+})
+
+/** Restricts a search to runs of these kinds; the noun names them in messages. */
 export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable => {
   const read = RunReader.over(silentSource)
   const isUsable = (entry: RunEntry): Effect.Effect<boolean> =>
@@ -86,10 +101,15 @@ export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable =
   return { noun, isUsable }
 }
 
-/** The run of a folder that exists, or of a file in it. */
-const entryAt = (wanted: string): RunEntry | undefined => {
-  if (!existsSync(wanted)) return undefined
-  const folder = statSync(wanted).isDirectory() ? join(wanted, ".") : dirname(wanted)
-  const isRun = [Layout.config, Layout.returns].some((file) => existsSync(join(folder, file)))
-  return entryOf(folder, resolve(folder).replaceAll("\\", "/")) ?? (isRun ? unplacedEntry(folder) : undefined)
-}
+/** The run in an existing folder, or the run that an existing file belongs to. */
+const runAtPath = Effect.fnUntraced(function* (
+  path: string,
+): Effect.fn.Return<RunEntry | undefined, never, FileSystem.FileSystem> {
+  const stat = yield* statOf(path)
+  if (stat === undefined) return undefined
+  const folder = stat.type === "Directory" ? join(path, ".") : dirname(path)
+  const entry = entryOf(folder, resolve(folder).replaceAll("\\", "/"))
+  if (entry !== undefined) return entry
+  const isRun = (yield* exists(join(folder, Layout.config))) || (yield* exists(join(folder, Layout.returns)))
+  return isRun ? unplacedEntry(folder) : undefined
+})

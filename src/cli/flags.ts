@@ -93,7 +93,7 @@ export type Given = Command.Command.Config.Infer<typeof flags>
 export const nameOf = ({ name, file }: Given): string =>
   Option.getOrElse(name, () => derivedName(basename(file, extname(file))))
 
-/** The words of a flag on the command line; none when it has no value. */
+/** A flag with its value as words of a command line; none if it has no value. */
 export const flagWords = (name: string, value: Option.Option<unknown>): ReadonlyArray<string> =>
   Option.isNone(value) ? [] : [`--${name}`, String(value.value)]
 

@@ -1,12 +1,14 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
-import { command, exitCodeOf } from "./command.ts"
+import { command } from "./command.ts"
+import { exitCodeOf } from "./output/errors.ts"
 import { endWithSweep } from "./sweep/part.ts"
 import { UserProcess } from "./userCode/userCode.ts"
 import { importing, strayErrors, watch } from "./userCode/userProcess.ts"
 
-// The first Ctrl-C lets the run save itself; another, not of the same burst, doesn't wait for that.
+// The first Ctrl-C makes the run save itself; a later one ends the process at once. A terminal may send several signals
+// within a moment for one Ctrl-C.
 let interruptedAt: number | undefined
 process.on("SIGINT", () => {
   const now = performance.now()
@@ -20,11 +22,11 @@ command(process.argv.slice(2), strayErrors).pipe(
   Effect.provide(NodeServices.layer),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // A run that was finished before the signal came has set its own.
     teardown: (exit, onExit) => {
+      // `unlessFinished` sets 0 if the run was finished before the signal came.
       const code = process.exitCode === 0 ? 0 : exitCodeOf(exit)
       onExit(code)
-      // The user's code may have left a timer or a connection, which would keep a process that is done.
+      // A timer or a connection that the user's code left open would keep the process alive.
       process.stdout.write("", () => process.stderr.write("", () => process.exit(code)))
     },
   }),

@@ -1,7 +1,7 @@
-import { statSync } from "node:fs"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { toCamelCase } from "../config/Config.ts"
+import { statOf } from "../config/files.ts"
 import { best } from "../run/find/best.ts"
 import { diff } from "../run/find/diff.ts"
 import { overview, overviewText } from "../run/find/overview.ts"
@@ -24,12 +24,12 @@ import { diskSource } from "../run/read/disk-node.ts"
 import { type Column, fitted } from "../run/find/fitted.ts"
 import { type Cell, cell, table } from "../run/find/text.ts"
 import { type Value, valueOfData } from "../run/find/Value.ts"
-import { colored, coloredState } from "./output/colors.ts"
+import { colored, coloredState, warningLabel } from "./output/colors.ts"
 import { findRun, lookupDir as resultsDir, runArgument } from "./findRun.ts"
 import { writeError, writeOut } from "./output/output.ts"
-import { UsageError } from "./UsageError.ts"
+import { UsageError } from "./output/errors.ts"
 
-/** `effect runs`: what is in a results folder, found again. */
+/** `effect runs`: lists, shows and compares the runs in a results folder. */
 
 const dir = Argument.String("dir").pipe(
   Argument.withDefault("results"),
@@ -236,10 +236,10 @@ export const runs = Command.make(
   Command.withSubcommands([show, compare, findBest]),
 )
 
-const source = diskSource((message) => writeError(`${colored("yellow", "warning:", process.stderr)} ${message}\n`))
+const source = diskSource((message) => writeError(`${warningLabel()} ${message}\n`))
 const factsOf = over(source)
 
-/** What the library says of a flag or an argument is about how the command was used. */
+/** Errors about flags and arguments, which `run/find/` doesn't know, are usage errors here. */
 const usage = <A>(effect: Effect.Effect<A, RunsError>): Effect.Effect<A, UsageError> =>
   Effect.mapError(effect, ({ message }) => new UsageError({ message }))
 
@@ -254,7 +254,7 @@ interface Selection {
 
 const select = Effect.fnUntraced(function* (given: Selection) {
   if (given.finished && given.unfinished) {
-    return yield* new UsageError({ message: "--finished and --unfinished don't go together" })
+    return yield* new UsageError({ message: "--finished and --unfinished exclude each other; use one of them" })
   }
   const sort = Option.isNone(given.sort) ? undefined : yield* usage(prefixed("--sort", parseSort(given.sort.value)))
   const most = yield* limitOf(given.limit)
@@ -264,8 +264,8 @@ const select = Effect.fnUntraced(function* (given: Selection) {
     ...(sort === undefined ? {} : { sort }),
     ...(most === undefined ? {} : { limit: most }),
   }
-  if (!isFolder(given.dir)) {
-    // A mistyped subcommand is taken for a folder.
+  if ((yield* statOf(given.dir))?.type !== "Directory") {
+    // The argument may be a mistyped subcommand.
     const hint = /^[a-z]+$/.test(given.dir) ? "; the subcommands are show, diff and best" : ""
     return yield* new UsageError({ message: `${given.dir}: there is no such folder${hint}` })
   }
@@ -281,10 +281,7 @@ const limitOf = (limit: Option.Option<number>): Effect.Effect<number | undefined
     ? Effect.fail(new UsageError({ message: `--limit ${limit.value}: expected at least 1` }))
     : Effect.succeed(Option.getOrUndefined(limit))
 
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
-
-const runAt = (wanted: string, results: string): Effect.Effect<RunEntry, UsageError> =>
-  findRun(wanted, { folders: [results], source })
+const runAt = (wanted: string, resultsDir: string) => findRun(wanted, { folders: [resultsDir], source })
 
 const configOf = Effect.fnUntraced(function* (entry: RunEntry) {
   const config = yield* factsOf(entry).config
@@ -292,7 +289,7 @@ const configOf = Effect.fnUntraced(function* (entry: RunEntry) {
   return yield* new RunsError({ message: `${entry.path} has no config.yaml to compare` })
 })
 
-/** A config's value as one would write it with --set. */
+/** A value of a config as `--set` takes it. */
 const text = (value: unknown): Value | undefined => (value === null ? "null" : valueOfData(value))
 
 const listing = (lines: ReadonlyArray<RunLine>, keys: ReadonlyArray<string>): string => {
@@ -319,7 +316,7 @@ const listing = (lines: ReadonlyArray<RunLine>, keys: ReadonlyArray<string>): st
   ])
 }
 
-/** No wider than the terminal; whole where it goes elsewhere. */
+/** Formats a table that fits the terminal; other outputs get it in full width. */
 const shownTable = (columns: ReadonlyArray<Column>): string =>
   fitted(columns, {
     width: process.stdout.isTTY ? process.stdout.columns : undefined,

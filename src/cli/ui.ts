@@ -1,16 +1,16 @@
 import { randomBytes } from "node:crypto"
-import { existsSync } from "node:fs"
-import { Effect, Option } from "effect"
+import { Effect, type FileSystem, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isLoopback } from "../dashboard/guard.ts"
 import type { DashboardError } from "../dashboard/results-node.ts"
 import { findRuns } from "../run/find/find-node.ts"
 import { silentSource } from "../run/read/disk-node.ts"
-import { colored } from "./output/colors.ts"
+import { exists } from "../config/files.ts"
+import { warningLabel } from "./output/colors.ts"
 import { runFolder } from "./findRun.ts"
 import { defaultResultsDir } from "./flags.ts"
 import { writeError, writeOut } from "./output/output.ts"
-import { UsageError } from "./UsageError.ts"
+import { UsageError } from "./output/errors.ts"
 
 const flags = {
   directory: Argument.String("dir").pipe(
@@ -31,7 +31,7 @@ const flags = {
   token: Flag.String("token").pipe(
     Flag.withMetavar("token"),
     Flag.optional,
-    Flag.withDescription("The token that visitors need (default: a new one is printed when --host needs one)"),
+    Flag.withDescription("The token that visitors need (default: if --host needs one, a new one is made and printed)"),
   ),
   export: Flag.String("export").pipe(
     Flag.withMetavar("dir"),
@@ -46,7 +46,7 @@ const flags = {
 
 export const ui = Command.make("ui", flags, (given) => execute(given)).pipe(
   Command.withDescription(
-    "Serve a web page with the runs: a table, learning curves, episodes and files, kept up to date while runs go on.",
+    "Serve a web page that shows runs: a table, learning curves, episodes and files. It updates itself while runs are running.",
   ),
   Command.withShortDescription("Look at runs in a web page"),
   Command.withExamples([
@@ -62,18 +62,22 @@ export const ui = Command.make("ui", flags, (given) => execute(given)).pipe(
 
 type Given = Command.Command.Config.Infer<typeof flags>
 
-/** A folder that exists, or the run that is meant by `latest` or by a part of its path. */
-const folderOf = Effect.fnUntraced(function* (typed: string): Effect.fn.Return<string, UsageError> {
-  if (existsSync(typed)) return typed
-  // A path from the root, or from this folder, names a folder: a part of a run's path is written without.
-  if (/^\.{0,2}\//.test(typed) || !existsSync(defaultResultsDir)) {
+/** The folder to show: an existing one, or that of the run that `latest` or a part of its path names. */
+const folderOf = Effect.fnUntraced(function* (
+  typed: string,
+): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {
+  if (yield* exists(typed)) return typed
+  // A path that begins with / or ./ is never a part of a run's path.
+  if (/^\.{0,2}\//.test(typed) || !(yield* exists(defaultResultsDir))) {
     const hint = typed === defaultResultsDir ? "; effect run FILE makes it, or name another folder" : ""
     return yield* new UsageError({ message: `${typed}: there is no such folder${hint}` })
   }
   return yield* runFolder(typed, { folders: [defaultResultsDir] })
 })
 
-const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, UsageError | DashboardError> {
+const execute = Effect.fnUntraced(function* (
+  given: Given,
+): Effect.fn.Return<void, UsageError | DashboardError, FileSystem.FileSystem> {
   const { host, port } = given
   if (port < 0 || port > 65_535) {
     return yield* new UsageError({ message: `--port: expected a number between 0 and 65535, found ${port}` })
@@ -104,7 +108,7 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
     return yield* new UsageError({ message: "--token: expected at least 8 letters, digits, - or _" })
   }
   const token = wished ?? (isLoopback(host) ? undefined : randomBytes(18).toString("base64url"))
-  // Loaded when it is wanted, so that the other commands start without it.
+  // Loaded only when it is needed, so that the other subcommands start fast.
   const { serve } = yield* Effect.promise(() => import("../dashboard/server-node.ts"))
   yield* Effect.scoped(
     Effect.gen(function* () {
@@ -114,7 +118,7 @@ const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<voi
       const page = at.run === undefined ? "" : `#/run/${encodeURIComponent(at.run)}`
       yield* writeOut(`http://${name}:${at.port}/${query}${page}\n`)
       if (at.run === undefined && (yield* findRuns(directory, silentSource)).length === 0) {
-        yield* writeError(`${colored("yellow", "warning:", process.stderr)} no runs in ${directory} yet\n`)
+        yield* writeError(`${warningLabel()} no runs in ${directory} yet\n`)
       }
       yield* writeError(`serving ${directory}; stop with Ctrl-C\n`)
       return yield* Effect.never

@@ -137,17 +137,20 @@ const inParts = (path: string, size: number, part: number) =>
     }),
   )
 
-/** Reads a regular file of at most so many bytes as text, whose bytes must be UTF-8. */
-export const readText = Effect.fnUntraced(function* (
-  path: string,
-  most: number,
-): Effect.fn.Return<string, FileError, FileSystem.FileSystem> {
-  const found = textOf(yield* readBytes(path, most))
-  if ("text" in found) return found.text
-  return yield* new FileError({ path, missing: false, message: found.problem })
-})
+const decodedBy = (decode: (bytes: Uint8Array) => Decoded) =>
+  Effect.fnUntraced(function* (path: string, most: number): Effect.fn.Return<string, FileError, FileSystem.FileSystem> {
+    const decoded = decode(yield* readBytes(path, most))
+    if ("text" in decoded) return decoded.text
+    return yield* new FileError({ path, missing: false, message: decoded.problem })
+  })
 
-/** The same for code that was handed the file system. */
+/** Reads a regular file of at most so many bytes as text; fails if they are not UTF-8. */
+export const readText = decodedBy((bytes) => textOf(bytes))
+
+/** Reads a text that a run writes, of at most so many bytes; `textOfRunFile` says how it differs from `readText`. */
+export const readRunText = decodedBy((bytes) => textOfRunFile(bytes))
+
+/** `readText` for code that holds the file system itself. */
 export const readTextFrom = (fs: FileSystem.FileSystem, path: string, most: number): Effect.Effect<string, FileError> =>
   Effect.provideService(readText(path, most), FileSystem.FileSystem, fs)
 
@@ -184,6 +187,23 @@ const formatOf = (bytes: Uint8Array): string => {
   const isUnmarked = bytes.length > 1 && (first === 0) !== (second === 0)
   return isMarked || isUnmarked ? "UTF-16; save it as UTF-8" : other
 }
+
+/** Whether anything is at a path; false also where that can't be found out. */
+export const exists = (path: string): Effect.Effect<boolean, never, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.exists(path), () => false))
+
+/** The kind and times of what is at a path; undefined where nothing is. */
+export const statOf = (path: string): Effect.Effect<FileSystem.File.Info | undefined, never, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.stat(path), () => undefined))
+
+/** The names in a folder, sorted; none where there is no such folder. */
+export const namesIn = (folder: string): Effect.Effect<ReadonlyArray<string>, never, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    fs.readDirectory(folder).pipe(
+      Effect.orElseSucceed((): ReadonlyArray<string> => []),
+      Effect.map((names) => names.toSorted()),
+    ),
+  )
 
 /**
  * Makes a folder and those above it, each by itself: Node's recursive `mkdir` never returns where a folder can't be made

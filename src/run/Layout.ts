@@ -42,6 +42,8 @@ export const progressCsv = "progress.csv"
 export const system = "system.jsonl"
 /** Names the process that is writing the run, for as long as it does. */
 export const lock = "run.lock"
+/** The command that resumes the sweep that a run is part of. */
+export const sweepCommand = "sweep.txt"
 
 /* What came out */
 

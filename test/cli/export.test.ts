@@ -63,7 +63,7 @@ describe("effect export", () => {
       ])
       const run = resultOf(outcome).runDir
       for (const [args, message] of [
-        [[run, "--to", "h"], "--to h only works with policies of dense layers alone, and that of "],
+        [[run, "--to", "h"], "--to h only works with policies that have only dense layers, and the policy of "],
         [[run, run, "--to", "h5"], "--to h5: expected one run, found 2"],
         [[folder, "--to", "csv"], "expected a finished run, found no return.json"],
         [[run, "--to", "csv"], "the runs have no validation at the same step"],

@@ -1,7 +1,8 @@
 /** How a run is found from what somebody types, in every command that takes one. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Effect, type FileSystem } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { findRun, ofKind, runToResumeAt } from "../../src/cli/findRun.ts"
 import { toPath } from "../../src/run/identifier.ts"
@@ -48,12 +49,12 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe("findRun", async () => {
   const trainings = ofKind("a training", "training", "agents")
+  const run = <A, E>(effect: Effect.Effect<A, E, FileSystem.FileSystem>): Promise<A> =>
+    Effect.runPromise(Effect.provide(effect, NodeFileSystem.layer))
   const found = (wanted: string, usable = trainings): Promise<string> =>
-    Effect.runPromise(Effect.map(findRun(wanted, { folders: [results], usable }), ({ path }) => path))
+    run(Effect.map(findRun(wanted, { folders: [results], usable }), ({ path }) => path))
   const refused = (wanted: string, usable = trainings): Promise<string> =>
-    Effect.runPromise(
-      Effect.map(Effect.flip(findRun(wanted, { folders: [results], usable })), ({ message }) => message),
-    )
+    run(Effect.map(Effect.flip(findRun(wanted, { folders: [results], usable })), ({ message }) => message))
 
   it("takes a folder, a file in it, latest, and a part of a path", async () => {
     const older = await found("older/-")
@@ -84,9 +85,7 @@ describe("findRun", async () => {
   })
 
   it("names the flag where a run to resume is not found", async () => {
-    const failure = await Effect.runPromise(
-      Effect.flip(runToResumeAt("nothing", { folders: [results], usable: trainings })),
-    )
+    const failure = await run(Effect.flip(runToResumeAt("nothing", { folders: [results], usable: trainings })))
     assert.match(failure.message, /^--resume nothing: no run in .* has this in its path/)
   })
 })

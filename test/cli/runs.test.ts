@@ -339,7 +339,7 @@ describe.concurrent("used wrongly", () => {
     ],
     [() => ["runs", results, "--limit", "0"], 2, "--limit 0: expected at least 1"],
     [() => ["runs", results, "--limit", "few"], 2, "few"],
-    [() => ["runs", results, "--finished", "--unfinished"], 2, "--finished and --unfinished don't go together"],
+    [() => ["runs", results, "--finished", "--unfinished"], 2, "--finished and --unfinished exclude each other"],
     [() => ["runs", results, "--newest"], 2, "--newest"],
     [() => ["runs", "show"], 2, "run"],
     [() => ["runs", "show", "latest", "--results-dir", "nowhere"], 2, "latest: there are no runs in nowhere"],

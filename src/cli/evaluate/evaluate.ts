@@ -1,17 +1,15 @@
-import { existsSync } from "node:fs"
-import { join } from "node:path"
 import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { kindOf } from "../../run/RunSpec.ts"
+import { exists } from "../../config/files.ts"
 import { backendNames } from "../../node.ts"
-import { compareEvaluations, type CompareError, showEvaluation } from "./compareEvaluations.ts"
+import { kindOf } from "../../run/RunSpec.ts"
+import { ofKind, requireConfig, runArgument, runFolder } from "../findRun.ts"
+import { defaultResultsDir } from "../flags.ts"
+import { UsageError } from "../output/errors.ts"
+import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { evaluateFile, type EvaluateFileError } from "./evaluateFile.ts"
 import { evaluateRun, type EvaluateRunError } from "./evaluateRun.ts"
-import { ofKind, runArgument, runFolder } from "../findRun.ts"
-import { defaultResultsDir } from "../flags.ts"
-import { readYaml } from "../userCode/loadTraining.ts"
-import { UsageError } from "../UsageError.ts"
-import * as Layout from "../../run/Layout.ts"
+import { compareEvaluations, type CompareError, showEvaluation } from "./showEvaluation.ts"
 
 const flags = {
   target: Argument.String("run|tasks.yaml").pipe(
@@ -75,7 +73,7 @@ const flags = {
   ),
 }
 
-/** `effect eval`: what a run has learnt, agents on tasks, or two evaluations compared. */
+/** `effect eval`: evaluates a run or the agents in a file, or compares two evaluations. */
 export const evaluate = Command.make("eval", flags, (given) => execute(given)).pipe(
   Command.withDescription(
     "Evaluate a run (play validation episodes from one of its checkpoints), or evaluate the agents that a YAML file names " +
@@ -108,55 +106,57 @@ export const evaluate = Command.make("eval", flags, (given) => execute(given)).p
 type Given = Command.Command.Config.Infer<typeof flags>
 type EvalError = EvaluateRunError | EvaluateFileError | CompareError | UsageError
 
-const isYaml = (path: string): boolean => /\.ya?ml$/.test(path)
-
 const execute = Effect.fnUntraced(function* (
   given: Given,
 ): Effect.fn.Return<void, EvalError, FileSystem.FileSystem | Path.Path> {
-  const { target, json } = given
+  const { target, json, quiet } = given
+  const folders = [given.resultsDir]
   if (Option.isSome(given.other)) {
-    yield* refuse(given, ["file", "episodes", "step", "render", "set", "name", "resume"], "a run or a file")
+    yield* refuseFlags(given, ["file", "episodes", "step", "render", "set", "name", "resume"], "a run or a file")
     const usable = ofKind("an evaluation", "evaluation")
-    const [left, right] = yield* Effect.forEach([target, given.other.value], (one) =>
-      existsSync(one)
-        ? Effect.succeed(one)
-        : runFolder(one, { folders: [given.resultsDir], usable, quiet: given.quiet }),
+    const [left, right] = yield* Effect.forEach([target, given.other.value], (typed) =>
+      Effect.flatMap(exists(typed), (isPath) =>
+        isPath ? Effect.succeed(typed) : runFolder(typed, { folders, usable, quiet }),
+      ),
     )
     return yield* compareEvaluations({ left, right, json })
   }
   if (isYaml(target)) {
-    yield* refuse(
+    yield* refuseFlags(
       given,
-      ofRuns.filter((flag) => flag !== "set"),
+      flagsOfRuns.filter((flag) => flag !== "set"),
       "a run: effect eval RUN",
     )
     return yield* evaluateFile({ ...given, file: target })
   }
-  // An evaluation shows its tables again: these flags have no effect there.
-  const usable = ofRuns.some((flag) => isGiven(given[flag]))
+  // The tables of a finished evaluation are only shown again, so these flags would have no effect on one.
+  const usable = flagsOfRuns.some((flag) => isGiven(given[flag]))
     ? ofKind("a training", "training", "agents")
     : ofKind("a run with a config.yaml", "training", "agents", "evaluation")
-  const run = yield* runFolder(target, { folders: [given.resultsDir], usable, quiet: given.quiet })
-  const config = join(run, Layout.config)
-  if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
-  yield* refuse(given, ["name", "resume"], "a file: effect eval tasks.yaml")
+  const run = yield* runFolder(target, { folders, usable, quiet })
+  const config = yield* requireConfig(run)
+  yield* refuseFlags(given, ["name", "resume"], "a file: effect eval tasks.yaml")
   if (kindOf(yield* readYaml(config)) !== "evaluation") return yield* evaluateRun({ ...given, run })
-  yield* refuse(given, ofRuns, "the run of a training")
-  yield* showEvaluation({ folder: run, json })
+  yield* refuseFlags(given, flagsOfRuns, "the run of a training")
+  yield* showEvaluation({ run, json })
 })
 
-type Sometimes = "file" | "episodes" | "step" | "render" | "set" | "name" | "resume"
+type OptionalFlag = "file" | "episodes" | "step" | "render" | "set" | "name" | "resume"
 
 /** The flags that change how a run's checkpoint is evaluated. */
-const ofRuns = ["file", "episodes", "step", "render", "set"] as const
+const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as const
 
-const isGiven = (value: Given[Sometimes]): boolean => {
+const isGiven = (value: Given[OptionalFlag]): boolean => {
   if (typeof value === "boolean") return value
   return "length" in value ? value.length > 0 : value._tag === "Some"
 }
 
 /** Refuses flags that would have no effect here. */
-const refuse = (given: Given, flags: ReadonlyArray<Sometimes>, owner: string): Effect.Effect<void, UsageError> => {
+const refuseFlags = (
+  given: Given,
+  flags: ReadonlyArray<OptionalFlag>,
+  owner: string,
+): Effect.Effect<void, UsageError> => {
   const flag = flags.find((name) => isGiven(given[name]))
   return flag === undefined
     ? Effect.void

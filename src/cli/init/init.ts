@@ -6,7 +6,7 @@ import { quoted } from "../flags.ts"
 import { files, type Kind, kinds } from "./files.ts"
 import { startProject } from "./project.ts"
 import { writeOut } from "../output/output.ts"
-import { UsageError } from "../UsageError.ts"
+import { UsageError } from "../output/errors.ts"
 
 const flags = {
   file: Argument.String("file").pipe(

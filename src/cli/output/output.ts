@@ -1,12 +1,12 @@
 import { Context, Effect } from "effect"
 
-/** Where the command writes: results to `stdout`, what is about them to `stderr`. */
+/** Where the command writes: results to `stdout`, progress, warnings and errors to `stderr`. */
 export interface Output {
   readonly stdout: (text: string) => Effect.Effect<void>
   readonly stderr: (text: string) => void
 }
 
-/** A reader may have seen enough and be gone (`effect runs | head`), which is no error of ours. */
+/** Ignores the error of a closed pipe: a reader such as `head` may have read enough. */
 const toStdout = (text: string): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const ignore = (): void => {}
@@ -18,7 +18,7 @@ const toStdout = (text: string): Effect.Effect<void> =>
     })
   })
 
-/** The streams of this process, unless somebody provides others. */
+/** The streams of this process by default; tests provide others. */
 export const Output = Context.Reference<Output>("effect-rl/cli/Output", {
   defaultValue: () => ({
     stdout: toStdout,
@@ -26,8 +26,8 @@ export const Output = Context.Reference<Output>("effect-rl/cli/Output", {
   }),
 })
 
-/** Writes a text, which ends its lines itself, to stdout. */
+/** Writes a text to stdout, without adding a line feed. */
 export const writeOut = (text: string): Effect.Effect<void> => Effect.flatMap(Output, ({ stdout }) => stdout(text))
 
-/** Writes a text, which ends its lines itself, to stderr. */
+/** Writes a text to stderr, without adding a line feed. */
 export const writeError = (text: string): Effect.Effect<void> => Effect.map(Output, ({ stderr }) => stderr(text))

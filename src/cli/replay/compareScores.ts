@@ -1,6 +1,6 @@
 import { trainScores } from "../../run/Layout.ts"
 
-/** Two runs' score files, line by line; when something happened is no part of what happened. */
+/** The first value that differs between the score files of two runs. */
 export interface ScoreDifference {
   readonly file: string
   /** From 1. */
@@ -11,7 +11,8 @@ export interface ScoreDifference {
   readonly now: unknown
 }
 
-type Files = ReadonlyMap<string, string>
+/** The texts of a run's score files, by their paths in the run. */
+export type ScoreFiles = ReadonlyMap<string, string>
 
 interface Line {
   /** From 1. */
@@ -19,22 +20,30 @@ interface Line {
   readonly text: string
 }
 
-/** The lines of a training episode, by the number that it has there. */
-export const linesOfEpisode = (files: Files, episode: number): ReadonlyArray<Line> =>
-  linesOf(files.get(trainScores)).filter(({ text }) => read(text)?.episode_index === episode)
+/** The lines of the training episode with this `episode_index`. */
+export const linesOfEpisode = (files: ScoreFiles, episode: number): ReadonlyArray<Line> =>
+  linesOf(files.get(trainScores)).filter(({ text }) => recordIn(text)?.episode_index === episode)
 
-/** The first difference in that episode alone, wherever else its lines stand. */
-export const differenceInEpisode = (then: Files, now: Files, episode: number): ScoreDifference | undefined =>
-  differenceIn(trainScores, linesOfEpisode(then, episode), linesOfEpisode(now, episode), false)[0]
+/** The first difference within one training episode, even if its lines are at other places in the two files. */
+export const differenceInEpisode = (
+  before: ScoreFiles,
+  after: ScoreFiles,
+  episode: number,
+): ScoreDifference | undefined =>
+  differenceIn(trainScores, linesOfEpisode(before, episode), linesOfEpisode(after, episode), false)
 
 /**
- * The first difference by env steps; undefined where there is none. Of an unfinished run (`isPrefix`) only what it got to
- * is compared.
+ * The difference with the lowest env step; undefined if the files are equal except for times. With `isPrefix` the first
+ * run wasn't finished, so lines that only the second one has are no difference.
  */
-export const firstDifference = (then: Files, now: Files, isPrefix: boolean): ScoreDifference | undefined => {
-  const files = [...new Set([...then.keys(), ...(isPrefix ? [] : now.keys())])]
-  const differences = files.flatMap((file) =>
-    differenceIn(file, linesOf(then.get(file)), linesOf(now.get(file)), isPrefix),
+export const firstDifference = (
+  before: ScoreFiles,
+  after: ScoreFiles,
+  isPrefix: boolean,
+): ScoreDifference | undefined => {
+  const files = [...new Set([...before.keys(), ...(isPrefix ? [] : after.keys())])]
+  const differences = files.flatMap(
+    (file) => differenceIn(file, linesOf(before.get(file)), linesOf(after.get(file)), isPrefix) ?? [],
   )
   return differences.sort((a, b) => (a.step ?? Infinity) - (b.step ?? Infinity))[0]
 }
@@ -45,34 +54,34 @@ const linesOf = (text = ""): ReadonlyArray<Line> =>
     .slice(0, -1)
     .map((line, index) => ({ number: index + 1, text: line }))
 
-const timeless = new Set(["timestamp", "step_start", "step_end", "duration_ms"])
+/** Keys whose values are times, which differ between two equal runs. */
+const timeKeys = new Set(["timestamp", "step_start", "step_end", "duration_ms"])
 
 const differenceIn = (
   file: string,
-  then: ReadonlyArray<Line>,
-  now: ReadonlyArray<Line>,
+  before: ReadonlyArray<Line>,
+  after: ReadonlyArray<Line>,
   isPrefix: boolean,
-): ReadonlyArray<ScoreDifference> => {
-  const count = isPrefix ? then.length : Math.max(then.length, now.length)
+): ScoreDifference | undefined => {
+  const count = isPrefix ? before.length : Math.max(before.length, after.length)
   for (let index = 0; index < count; index++) {
-    const [before, after] = [read(then[index]?.text), read(now[index]?.text)]
-    const stepOf = (record: Readonly<Record<string, unknown>>): number | null =>
-      typeof record.step_index === "number" ? record.step_index : null
-    const line = (then[index] ?? now[index]).number
-    const at = { file, line, step: stepOf(before ?? after ?? {}) }
-    if (before === undefined || after === undefined) {
-      return [{ ...at, key: "the line", then: then[index]?.text ?? null, now: now[index]?.text ?? null }]
+    const [then, now] = [before[index], after[index]]
+    const [recordThen, recordNow] = [recordIn(then?.text), recordIn(now?.text)]
+    const step = (recordThen ?? recordNow)?.step_index
+    const at = { file, line: (then ?? now).number, step: typeof step === "number" ? step : null }
+    if (recordThen === undefined || recordNow === undefined) {
+      return { ...at, key: "the line", then: then?.text ?? null, now: now?.text ?? null }
     }
-    for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-      if (timeless.has(key) || JSON.stringify(before[key]) === JSON.stringify(after[key])) continue
-      return [{ ...at, key, then: before[key] ?? null, now: after[key] ?? null }]
-    }
+    const key = [...new Set([...Object.keys(recordThen), ...Object.keys(recordNow)])].find(
+      (one) => !timeKeys.has(one) && JSON.stringify(recordThen[one]) !== JSON.stringify(recordNow[one]),
+    )
+    if (key !== undefined) return { ...at, key, then: recordThen[key] ?? null, now: recordNow[key] ?? null }
   }
-  return []
+  return undefined
 }
 
-/** Undefined for what is missing, or no record. */
-const read = (line: string | undefined): Readonly<Record<string, unknown>> | undefined => {
+/** Parses a line; undefined if it is missing or not a JSON object. */
+const recordIn = (line: string | undefined): Readonly<Record<string, unknown>> | undefined => {
   if (line === undefined) return undefined
   try {
     const value: unknown = JSON.parse(line)

@@ -1,25 +1,29 @@
-import { existsSync } from "node:fs"
-import { readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { Deferred, Effect, Layer, Option, Schema } from "effect"
-import { mostBytes } from "../../config/files.ts"
-import { readTextWithin } from "../../config/files-node.ts"
+import { Deferred, Effect, type FileSystem, Layer, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { kindOf } from "../../run/RunSpec.ts"
+import { exists, type FileError, mostBytes, namesIn, readRunText } from "../../config/files.ts"
+import { utf8 } from "../../config/utf8.ts"
 import { backend, backendNames, envPool, platform, terminalProgress } from "../../node.ts"
-import { RunStore } from "../../run/store/RunStore.ts"
+import * as Layout from "../../run/Layout.ts"
 import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
 import { scores } from "../../run/record/scores.ts"
+import { kindOf } from "../../run/RunSpec.ts"
+import { RunStore } from "../../run/store/RunStore.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
-import { differenceInEpisode, firstDifference, linesOfEpisode, type ScoreDifference } from "./compareScores.ts"
-import { digestIn } from "./digestIn.ts"
-import { lookupDir, ofKind, runArgument, runFolder } from "../findRun.ts"
-import { loadTrainingOf, readYaml, yamlOverrides } from "../userCode/loadTraining.ts"
+import { lookupDir, ofKind, requireConfig, runArgument, runFolder } from "../findRun.ts"
+import { UsageError } from "../output/errors.ts"
 import { writeOut } from "../output/output.ts"
-import { UsageError } from "../UsageError.ts"
-import * as Layout from "../../run/Layout.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { digestIn } from "../run/finished.ts"
+import { loadTrainingOf } from "../userCode/loadTraining.ts"
+import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import {
+  differenceInEpisode,
+  firstDifference,
+  linesOfEpisode,
+  type ScoreDifference,
+  type ScoreFiles,
+} from "./compareScores.ts"
 
 const flags = {
   run: Argument.String("run").pipe(Argument.withDescription(runArgument)),
@@ -44,7 +48,7 @@ const flags = {
   ),
 }
 
-/** `effect replay RUN`: is the run what its config and seed make of it? */
+/** `effect replay RUN`: checks that a run can be reproduced from its config and seed. */
 export const replay = Command.make("replay", flags, (given) => execute(given)).pipe(
   Command.withDescription(
     "Train a run again from its config and seed, in memory, and check that every score and the digest come out the same.",
@@ -59,98 +63,105 @@ export const replay = Command.make("replay", flags, (given) => execute(given)).p
 
 const trainings = ofKind("a training", "training", "agents")
 
-type Files = ReadonlyMap<string, string>
 type Given = Command.Command.Config.Infer<typeof flags>
-type ReplayError = UsageError | ReplayDiffers | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
+type ReplayError =
+  | FileError
+  | ReplayDiffers
+  | UsageError
+  | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
 
-/** It came out differently. */
+/** The replayed run has other scores or another digest. */
 class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
 
-const execute = Effect.fnUntraced(function* (typed: Given): Effect.fn.Return<void, ReplayError> {
+const execute = Effect.fnUntraced(function* (typed: Given): Effect.fn.Return<void, ReplayError, FileSystem.FileSystem> {
   const { resultsDir, quiet } = typed
   const run = yield* runFolder(typed.run, { folders: [resultsDir], usable: trainings, quiet })
   const given = { ...typed, run }
-  const config = join(run, Layout.config)
-  if (!existsSync(config)) return yield* new UsageError({ message: `${run}: it is not a run (it has no config.yaml)` })
+  const config = yield* requireConfig(run)
   if (kindOf(yield* readYaml(config)) === "evaluation") {
     const how = `effect eval ${config} plays it again, and an equal result has the same digest`
     return yield* new UsageError({ message: `${run}: this is an evaluation, not a training; ${how}` })
   }
-  const before = yield* Effect.promise(() => scoresIn(run))
+  const before = yield* scoresIn(run)
   const episode = Option.getOrUndefined(given.episode)
   return yield* episode === undefined ? replayAll(given, before) : replayEpisode(given, before, episode)
 })
 
-const replayAll = Effect.fnUntraced(function* (given: Given, before: Files): Effect.fn.Return<void, ReplayError> {
+const replayAll = Effect.fnUntraced(function* (
+  given: Given,
+  before: ScoreFiles,
+): Effect.fn.Return<void, ReplayError, FileSystem.FileSystem> {
   const { run } = given
-  const digest = yield* digestIn(run)
-  if (digest === undefined && (before.size === 0 || existsSync(join(run, Layout.returns)))) {
-    const message = `${run}: there is nothing to compare with: ${before.size === 0 ? "no scores" : "no digest in metrics.json"}`
-    return yield* new ReplayDiffers({ message })
+  const digestBefore = yield* digestIn(run)
+  if (digestBefore === undefined && (before.size === 0 || (yield* exists(join(run, Layout.returns))))) {
+    const missing = before.size === 0 ? "no scores" : "no digest in metrics.json"
+    return yield* new ReplayDiffers({ message: `${run}: there is nothing to compare with: ${missing}` })
   }
-  const { scores: now, digest: digestNow } = yield* played(given)
-  const difference = firstDifference(before, now, digest === undefined)
+  const { scores: after, digest: digestAfter } = yield* replayed(given)
+  const difference = firstDifference(before, after, digestBefore === undefined)
   const lines = [...before.values()].reduce((sum, text) => sum + text.split("\n").length - 1, 0)
-  const same = difference === undefined && (digest === undefined || digest === digestNow)
-  const found = {
-    same,
+  const outcome = {
+    same: difference === undefined && (digestBefore === undefined || digestBefore === digestAfter),
     lines,
-    digest: { then: digest ?? null, now: digestNow ?? null },
+    digest: { then: digestBefore ?? null, now: digestAfter ?? null },
     difference: difference ?? null,
   }
-  const finish = digest === undefined ? "it was not finished, so there is no digest" : `digest ${digest.slice(0, 16)}`
-  return yield* tell(given, found, `${lines} scores; ${finish}`, () => explain(difference, digest, digestNow))
+  const digest =
+    digestBefore === undefined ? "it was not finished, so there is no digest" : `digest ${digestBefore.slice(0, 16)}`
+  return yield* conclude(given, outcome, `${lines} scores; ${digest}`, () =>
+    explain(difference, digestBefore, digestAfter),
+  )
 })
 
 const replayEpisode = Effect.fnUntraced(function* (
   given: Given,
-  before: Files,
+  before: ScoreFiles,
   episode: number,
-): Effect.fn.Return<void, ReplayError> {
+): Effect.fn.Return<void, ReplayError, FileSystem.FileSystem> {
   const lines = linesOfEpisode(before, episode).length
   if (lines === 0) {
     const message = `--episode ${episode}: ${given.run}/${Layout.trainScores} has no such episode`
     return yield* new UsageError({ message })
   }
-  const { scores: now } = yield* played(given, episode)
-  const difference = differenceInEpisode(before, now, episode)
-  const found = { same: difference === undefined, episode, lines, difference: difference ?? null }
-  const what = `episode ${episode}, ${lines} ${lines === 1 ? "score" : "scores"}`
-  return yield* tell(given, found, what, () => explain(difference))
+  const { scores: after } = yield* replayed(given, episode)
+  const difference = differenceInEpisode(before, after, episode)
+  const outcome = { same: difference === undefined, episode, lines, difference: difference ?? null }
+  const compared = `episode ${episode}, ${lines} ${lines === 1 ? "score" : "scores"}`
+  return yield* conclude(given, outcome, compared, () => explain(difference))
 })
 
-const tell = (
+/** Prints the outcome, and fails with the reason if the replay differs. */
+const conclude = Effect.fnUntraced(function* (
   { run, json }: Given,
-  found: { readonly same: boolean; readonly [key: string]: unknown },
-  what: string,
-  why: () => string,
-): Effect.Effect<void, ReplayDiffers> =>
-  Effect.gen(function* () {
-    if (json) yield* writeOut(`${JSON.stringify(found)}\n`)
-    else if (found.same) yield* writeOut(`the same: ${what}\n`)
-    if (!found.same) return yield* new ReplayDiffers({ message: `${run}: ${why()}` })
-  })
+  outcome: { readonly same: boolean; readonly [key: string]: unknown },
+  compared: string,
+  reason: () => string,
+): Effect.fn.Return<void, ReplayDiffers> {
+  if (json) yield* writeOut(`${JSON.stringify(outcome)}\n`)
+  else if (outcome.same) yield* writeOut(`the same: ${compared}\n`)
+  if (!outcome.same) return yield* new ReplayDiffers({ message: `${run}: ${reason()}` })
+})
 
-/** The run again, in memory: its scores, and the digest of one that was not stopped behind some episode. */
-const played = Effect.fnUntraced(function* (given: Given, episode?: number) {
+/** Trains again in memory, up to the end of an episode if one is named. Returns the scores, and the digest of a whole run. */
+const replayed = Effect.fnUntraced(function* (given: Given, episode?: number) {
   const config = join(given.run, Layout.config)
   const training = yield* loadTrainingOf(given.run, given.file)
   const store = RunStore.memory()
-  const over = yield* Deferred.make<undefined>()
+  const isOver = yield* Deferred.make<undefined>()
   const watch: Sink = () => {
-    const isOver = (event: RunEvent): boolean => episode !== undefined && isBehind(event, episode)
+    const isPast = (event: RunEvent): boolean => episode !== undefined && isAfterEpisode(event, episode)
     const emit = (events: ReadonlyArray<RunEvent>) =>
-      events.some(isOver) ? Effect.asVoid(Deferred.succeed(over, undefined)) : Effect.void
+      events.some(isPast) ? Effect.asVoid(Deferred.succeed(isOver, undefined)) : Effect.void
     return Effect.succeed({ emit, flush: Effect.void })
   }
-  // Leaving the run after the wanted episode interrupts it, but nobody else did.
-  const shown: Sink = (run, about) =>
+  // The run is interrupted when the episode has ended, which must not look like Ctrl-C.
+  const progress: Sink = (run, about) =>
     Effect.map(terminalProgress(run, about), ({ emit, flush }) => ({
       emit: (events) =>
-        Effect.flatMap(Deferred.isDone(over), (isOver) =>
+        Effect.flatMap(Deferred.isDone(isOver), (isStopped) =>
           emit(
             events.map((event) =>
-              isOver && event._tag === "RunEnded" && event.reason === "interrupted"
+              isStopped && event._tag === "RunEnded" && event.reason === "interrupted"
                 ? { ...event, reason: "stopped" as const }
                 : event,
             ),
@@ -158,37 +169,43 @@ const played = Effect.fnUntraced(function* (given: Given, episode?: number) {
         ),
       flush,
     }))
-  const recorder = Recorder.layer(scores, watch, ...(given.quiet ? [] : [shown]))
+  const recorder = Recorder.layer(scores, watch, ...(given.quiet ? [] : [progress]))
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
     Effect.provide(Layer.mergeAll(backend(given.backend), envPool, platform, recorder, store.layer)),
-    Effect.raceFirst(Deferred.await(over)),
+    Effect.raceFirst(Deferred.await(isOver)),
   )
-  const found = [...store.files].flatMap(([path, bytes]) => {
+  const files = [...store.files].flatMap(([path, bytes]) => {
     const start = path.indexOf(`/${Layout.scores}/`) + 1
     return start === 0 ? [] : [[path.slice(start), utf8.decode(bytes)] as const]
   })
-  return { scores: new Map(found), digest: result?.digest }
+  return { scores: new Map(files), digest: result?.digest }
 })
 
-/** Trainers count episodes from 0 and tell of each when it ends; of those of agents that talk the steps are told of. */
-const isBehind = (event: RunEvent, episode: number): boolean =>
+/**
+ * Whether an event shows that an episode has ended. Trainings of a policy count episodes from 0 and report each one's end;
+ * those of agents report steps, with the number of episodes so far.
+ */
+const isAfterEpisode = (event: RunEvent, episode: number): boolean =>
   event._tag === "EpisodeEnded"
     ? event.episode >= episode
     : event._tag === "StepScored" && event.mode === "train" && event.seenEpisodes >= episode
 
-const explain = (difference: ScoreDifference | undefined, then?: string, now?: string): string =>
+const explain = (difference: ScoreDifference | undefined, before?: string, after?: string): string =>
   difference === undefined
-    ? `all scores are the same, but the digest was ${then} and is ${now}: the last weights differ`
+    ? `all scores are the same, but the digest was ${before} and is ${after}: the last weights differ`
     : `${difference.file}, line ${difference.line}, step ${difference.step ?? "?"}: ${difference.key} was ${JSON.stringify(difference.then)} and is ${JSON.stringify(difference.now)}`
 
-const scoresIn = async (run: string): Promise<Files> => {
-  const found = new Map<string, string>()
+/** Reads the score files of a run, by their paths in it. */
+const scoresIn = Effect.fnUntraced(function* (
+  run: string,
+): Effect.fn.Return<ScoreFiles, FileError, FileSystem.FileSystem> {
+  const files = new Map<string, string>()
   for (const folder of [Layout.trainScoresFolder, Layout.validationScoresFolder]) {
-    for (const name of (await readdir(join(run, folder)).catch(() => [])).sort()) {
-      if (name.endsWith(".jsonl"))
-        found.set(`${folder}/${name}`, await readTextWithin(join(run, folder, name), mostBytes.text))
+    for (const name of yield* namesIn(join(run, folder))) {
+      if (!name.endsWith(".jsonl")) continue
+      files.set(`${folder}/${name}`, yield* readRunText(join(run, folder, name), mostBytes.text))
     }
   }
-  return found
-}
+  return files
+})

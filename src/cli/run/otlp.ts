@@ -2,6 +2,6 @@ import { Layer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { Otlp } from "effect/observability"
 
-/** Metrics, and the spans of validations and checkpoints, to a collector of OpenTelemetry's. */
+/** Exports metrics, and spans of the run's coarse stages, to an OpenTelemetry collector. */
 export const layer = (baseUrl: string) =>
   Otlp.layerJson({ baseUrl, resource: { serviceName: "effect-rl" } }).pipe(Layer.provide(FetchHttpClient.layer))

@@ -1,46 +1,47 @@
 import { join } from "node:path"
-import { Effect, Option } from "effect"
+import { Effect, type FileSystem, Option } from "effect"
 import type { Override } from "../../config/Config.ts"
 import { messageOf, shortened } from "../../config/text.ts"
-import type { Given } from "../flags.ts"
-import { yamlOverrides } from "../userCode/loadTraining.ts"
-import { settingValue } from "./settingValue.ts"
-import { UsageError } from "../UsageError.ts"
+import { parseYaml } from "../../config/yaml.ts"
 import * as Layout from "../../run/Layout.ts"
+import type { Given } from "../flags.ts"
+import { UsageError } from "../output/errors.ts"
+import { yamlOverrides } from "../userCode/yamlFile.ts"
 
-/** What a sweep sets in one of its runs. */
+/** The settings that a sweep chooses for one of its runs. */
 export interface Swept {
+  /** The names of env and algorithm. */
   readonly naming: ReadonlyArray<Override>
   readonly others: ReadonlyArray<Override>
 }
 
 /**
- * Later ones win: the resumed run's own config, --config, the flags, --set; what a sweep sets
- * beside them, but for the names of env and algorithm, which leave all that was said of another one behind.
+ * The settings that override those of the file, in the order in which they apply, so that later ones win: the resumed run's own config, `--config`, the
+ * flags, `--set`, and the settings of a sweep. Names of env and algorithm that a sweep sets go before `--set`, because
+ * setting a name drops all settings of the earlier env or algorithm.
  */
 export const overridesOf = Effect.fnUntraced(function* (
   given: Given,
   resume: string | undefined,
   swept: Swept = { naming: [], others: [] },
-): Effect.fn.Return<ReadonlyArray<Override>, UsageError> {
-  const files = [resume === undefined ? undefined : join(resume, Layout.config), Option.getOrUndefined(given.config)]
-  const fromFiles: Array<Override> = []
-  for (const file of files) if (file !== undefined) fromFiles.push(...(yield* yamlOverrides(file)))
+): Effect.fn.Return<ReadonlyArray<Override>, UsageError, FileSystem.FileSystem> {
+  const files = [...(resume === undefined ? [] : [join(resume, Layout.config)]), ...Option.toArray(given.config)]
+  const fromFiles = yield* Effect.forEach(files, yamlOverrides)
   const flag = (path: string, source: string, value: Option.Option<unknown>): ReadonlyArray<Override> =>
     Option.isNone(value) ? [] : [{ path, source, value: value.value }]
   return [
-    ...fromFiles,
+    ...fromFiles.flat(),
     ...flag("seed", "--seed", given.seed),
     ...flag("totalSteps", "--total-steps", given.totalSteps),
     ...flag("name", "--name", given.name),
     ...swept.naming,
-    ...(yield* Effect.forEach(given.set, setting)),
+    ...(yield* Effect.forEach(given.set, parseSetting)),
     ...swept.others,
   ]
 })
 
-/** `key.path=value`, the value as YAML has it; numbers may have underscores between digits. */
-export const setting = (text: string): Effect.Effect<Override, UsageError> => {
+/** Parses `key.path=value` of `--set`. */
+export const parseSetting = (text: string): Effect.Effect<Override, UsageError> => {
   const at = text.indexOf("=")
   const shown = shortened(text)
   if (at < 1) return Effect.fail(new UsageError({ message: `--set ${shown}: expected key.path=value` }))
@@ -48,4 +49,18 @@ export const setting = (text: string): Effect.Effect<Override, UsageError> => {
     try: () => ({ path: text.slice(0, at), value: settingValue(text.slice(at + 1)), source: "--set" }),
     catch: (error) => new UsageError({ message: `--set ${shown}: the value is not valid YAML: ${messageOf(error)}` }),
   })
+}
+
+/**
+ * Parses a value on the command line: YAML, and numbers may have underscores between their digits. Throws an Error with a
+ * one-line message if it isn't YAML.
+ */
+export const settingValue = (text: string): unknown => {
+  const plain = /^[-+]?\d[\d_]*(\.[\d_]+)?(e[-+]?\d+)?$/i.test(text) ? text.replaceAll("_", "") : text
+  if (/^nan$/i.test(plain)) return NaN
+  // YAML spells it .inf.
+  if (/^[-+]?inf(inity)?$/i.test(plain)) return plain.startsWith("-") ? -Infinity : Infinity
+  const document = parseYaml(plain)
+  if ("problem" in document) throw new Error(document.problem)
+  return document.value
 }

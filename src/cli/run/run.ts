@@ -2,16 +2,16 @@ import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Command } from "effect/cli"
 import { kindOf } from "../../run/RunSpec.ts"
 import { flags, type Given } from "../flags.ts"
-import { readYaml } from "../userCode/loadTraining.ts"
+import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { sweep, type SweepError } from "../sweep/sweep.ts"
 import { trainOnce } from "./trainOnce.ts"
-import { UsageError } from "../UsageError.ts"
+import { UsageError } from "../output/errors.ts"
 
 export const run = Command.make("run", flags, (given) => execute(given)).pipe(
   Command.withDescription(
     "Run the training that a file describes, and save everything about it in a folder. Ctrl-C saves a checkpoint and " +
-      "prints the command that resumes the run. kill -USR1 writes the current step to steps/ (an evaluation, the policy and " +
-      "episodes) without disturbing the run.",
+      "prints the command that resumes the run. kill -USR1 writes an evaluation, the policy and episodes of the current " +
+      "step to steps/, and the run continues.",
   ),
   Command.withShortDescription("Train: run a training and save it in a folder"),
   Command.withExamples([
@@ -51,7 +51,7 @@ const execute = Effect.fnUntraced(function* (
   if (given.dryRun && !isSweep && Option.isSome(given.resume)) {
     return yield* new UsageError({ message: "--dry-run with --resume only works for sweeps (--seeds or --population)" })
   }
-  if (given.backend !== "auto" && /\.ya?ml$/.test(given.file) && kindOf(yield* readYaml(given.file)) === "agents") {
+  if (given.backend !== "auto" && isYaml(given.file) && kindOf(yield* readYaml(given.file)) === "agents") {
     const message = `--backend ${given.backend} only works with reinforcement learning; this agent asks a language model`
     return yield* new UsageError({ message })
   }

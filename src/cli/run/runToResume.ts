@@ -1,94 +1,91 @@
-import { existsSync } from "node:fs"
-import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Effect, Option } from "effect"
+import { Effect, FileSystem, Option, type PlatformError } from "effect"
 import { display, isPlain, type Plain, toSnakeCase } from "../../config/Config.ts"
-import { mostBytes } from "../../config/files.ts"
-import { readTextWithin } from "../../config/files-node.ts"
+import { exists, mostBytes, readRunText } from "../../config/files.ts"
 import { asSaved } from "../../config/yaml.ts"
-import { isSameName } from "../../run/identifier.ts"
 import { diff } from "../../run/find/diff.ts"
 import { newestFirst } from "../../run/find/RunEntry.ts"
 import { findRuns } from "../../run/find/find-node.ts"
 import { silentSource } from "../../run/read/disk-node.ts"
+import { isSameName } from "../../run/identifier.ts"
+import * as Layout from "../../run/Layout.ts"
 import { ofKind, runToResumeAt } from "../findRun.ts"
 import { type Given, nameOf } from "../flags.ts"
-import { ownPlace, readYaml, type Training } from "../userCode/loadTraining.ts"
+import { UsageError } from "../output/errors.ts"
+import { ownPlace, type Training } from "../userCode/loadTraining.ts"
+import { readYaml } from "../userCode/yamlFile.ts"
 import { overridesOf } from "./overrides.ts"
-import { UsageError } from "../UsageError.ts"
-import * as Layout from "../../run/Layout.ts"
 
 const trainings = ofKind("a training", "training", "agents")
 
 /**
- * The folder of the run to resume. `latest` is the newest unfinished run of this name; where all of them are finished, it
- * is the newest of these, which only goes on with more steps.
+ * The folder of the run that `--resume` names; undefined without that flag. `latest` is the newest unfinished run of this
+ * name, or else the newest finished one, which can only be trained further with more steps.
  */
 export const runToResume = Effect.fnUntraced(function* (
   given: Given,
   nameOfFile: string,
-): Effect.fn.Return<string | undefined, UsageError> {
+): Effect.fn.Return<string | undefined, UsageError, FileSystem.FileSystem> {
   if (Option.isNone(given.resume)) return undefined
   const wanted = given.resume.value
-  if (existsSync(join(wanted, Layout.config))) return wanted
+  if (yield* exists(join(wanted, Layout.config))) return wanted
   const own = yield* ownPlace(given.file, yield* overridesOf(given, undefined))
   const { name = nameOfFile } = own
-  const places = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
-  if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders: places, usable: trainings })
-  const runs = newestFirst((yield* Effect.forEach(places, runsIn)).flat())
+  const folders = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
+  if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders, usable: trainings })
+  const runs = newestFirst((yield* Effect.forEach(folders, runsIn)).flat())
   const ofThisName = runs.filter((run) => run.name !== undefined && isSameName(run.name, name))
   const newest = ofThisName.find((run) => !run.isFinished)
   if (newest !== undefined) {
-    const command = yield* sweepCommand(newest.path)
+    const command = yield* sweepCommandIn(newest.path)
     if (command === undefined) return newest.path
     const message = `--resume latest: the newest unfinished run, ${newest.path}, is part of a sweep; resume the sweep with: ${command}; or this run alone with --resume ${newest.path}`
     return yield* new UsageError({ message })
   }
-  const finished = ofThisName.find(({ path }) => !existsSync(join(path, sweepFile)))
-  if (finished !== undefined) return finished.path
+  for (const { path } of ofThisName) if (!(yield* exists(join(path, Layout.sweepCommand)))) return path
   const other = runs.find((run) => !run.isFinished)
   const hint = other === undefined ? "" : `; the newest unfinished one is ${other.path}`
-  const message = `--resume latest: there is no unfinished run named ${name} in ${places.join(" or ")}${hint}`
+  const message = `--resume latest: there is no unfinished run named ${name} in ${folders.join(" or ")}${hint}`
   return yield* new UsageError({ message })
 })
 
-/** A run that is one of a sweep has the sweep's command beside its files. */
-const sweepFile = "sweep.txt"
+/** Writes the command that resumes a sweep into the folder of one of its runs. */
+export const writeSweepCommand = (
+  directory: string,
+  command: string,
+): Effect.Effect<void, PlatformError.PlatformError, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    fs.writeFileString(join(directory, Layout.sweepCommand), `${command}\n`),
+  )
 
-export const noteSweep = (directory: string, command: string) =>
-  Effect.tryPromise(() => writeFile(join(directory, sweepFile), `${command}\n`))
-
-const sweepCommand = (directory: string): Effect.Effect<string | undefined> =>
-  Effect.promise(() =>
-    readTextWithin(join(directory, sweepFile), mostBytes.text).then(
-      (text) => text.trim(),
-      () => undefined,
-    ),
+const sweepCommandIn = (directory: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
+  readRunText(join(directory, Layout.sweepCommand), mostBytes.text).pipe(
+    Effect.map((text) => text.trim()),
+    Effect.orElseSucceed(() => undefined),
   )
 
 const nameIn = (config: unknown): string | undefined =>
   isPlain(config) && typeof config.name === "string" ? config.name : undefined
 
-/** All that have a config, with their names, also where their paths don't say them. */
+/** All runs of a results folder that have a config, with their names: from the path, or else from the config. */
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
   const entries = yield* findRuns(resultsDir, silentSource)
+  const configured = yield* Effect.filter(entries, ({ path }) => exists(join(path, Layout.config)))
   return yield* Effect.forEach(
-    entries.filter(({ path }) => existsSync(join(path, Layout.config))),
-    (entry) => {
-      const isFinished = existsSync(join(entry.path, Layout.returns))
-      if (entry.name !== undefined) return Effect.succeed({ ...entry, isFinished })
-      return Effect.match(readYaml(join(entry.path, Layout.config)), {
-        onFailure: () => ({ ...entry, isFinished, name: undefined }),
-        onSuccess: (config) => ({ ...entry, isFinished, name: nameIn(config) }),
-      })
-    },
+    configured,
+    Effect.fnUntraced(function* (entry) {
+      const isFinished = yield* exists(join(entry.path, Layout.returns))
+      if (entry.name !== undefined) return { ...entry, isFinished }
+      const config = yield* Effect.option(readYaml(join(entry.path, Layout.config)))
+      return { ...entry, isFinished, name: nameIn(Option.getOrUndefined(config)) }
+    }),
   )
 })
 
-/** The settings that say what is learnt, and who learns it; but for secrets. */
-const ofTraining = /^(env|algorithm|agent|train_dataset)(\.|$)(?!.*api_?key)/
+/** The settings that define what is learnt by which algorithm or agent, except API keys. */
+const definingSetting = /^(env|algorithm|agent|train_dataset)(\.|$)(?!.*api_?key)/
 
-/** The names of env and algorithm, each a text by itself or beside its settings. */
+/** The names of env and algorithm: each is a text, or a section with the key `name`. */
 const namesIn = (config: unknown): Plain => {
   const plain = isPlain(config) ? config : {}
   return Object.fromEntries(
@@ -100,31 +97,31 @@ const namesIn = (config: unknown): Plain => {
 }
 
 /**
- * Refuses to resume a run with a file that is not its own: the run's settings would silently override those of the file.
- * A file of the run's name must have its env and algorithm, one of another name all of their settings as well. `--name`
- * with the run's name says that the file is the run's own.
+ * Refuses to resume a run with another training's file: the settings of the run would silently override those of the
+ * file. A file with the run's name must have the same env and algorithm; one with another name must have the same
+ * settings of them. The user can vouch for a file by `--name` with the run's name.
  */
 export const refuseOtherFile = Effect.fnUntraced(function* (
   given: Given,
   training: Training,
   run: string,
-): Effect.fn.Return<void, UsageError> {
-  const then = yield* readYaml(join(run, Layout.config))
-  const name = nameIn(then)
+): Effect.fn.Return<void, UsageError, FileSystem.FileSystem> {
+  const saved = yield* readYaml(join(run, Layout.config))
+  const name = nameIn(saved)
   if (name === undefined || Option.exists(given.name, (wanted) => isSameName(name, wanted))) return
   const { plannedOf } = yield* Effect.promise(() => import("../sweep/plan.ts"))
   const overrides = yield* overridesOf(given, undefined)
-  // A file that can't be run by itself leaves all the rest to the run's config.
+  // A file that isn't complete takes the missing settings from the run's config, so there is nothing to compare.
   const planned = yield* Effect.option(
     plannedOf(training, { overrides, source: given.file, name: nameOf(given), population: {} }),
   )
   if (Option.isNone(planned)) return
   const isOfName = isSameName(name, nameOf(given)) || isSameName(name, planned.value.identity.name)
-  // A sweep may have set them by --population.
-  const swept = isOfName ? yield* sweepCommand(run) : undefined
-  const now = asSaved(toSnakeCase(planned.value.effective))
-  const differences = isOfName ? diff(namesIn(then), namesIn(now)) : diff(then, now)
-  const other = differences.find(({ key }) => ofTraining.test(key) && swept === undefined)
+  // A sweep may have set env and algorithm by --population.
+  if (isOfName && (yield* sweepCommandIn(run)) !== undefined) return
+  const current = asSaved(toSnakeCase(planned.value.effective))
+  const differences = isOfName ? diff(namesIn(saved), namesIn(current)) : diff(saved, current)
+  const other = differences.find(({ key }) => definingSetting.test(key))
   if (other === undefined) return
   const message =
     `--resume ${run}: this is a run of ${name}, but ${given.file} is another training: ${other.key} is ` +

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { shortened } from "../../config/text.ts"
-import { UsageError } from "../UsageError.ts"
+import { UsageError } from "../output/errors.ts"
 
-/** Each is a training of its own. */
+/** Every seed is a training of its own. */
 const mostSeeds = 10_000
 
-/** `1..10`, `1,2,5`, or a mixture. */
+/** Parses the seeds of `--seeds`: `1..10`, `1,2,5`, or a mixture of both. */
 export const parseSeeds = Effect.fnUntraced(function* (
   text: string,
 ): Effect.fn.Return<ReadonlyArray<number>, UsageError> {

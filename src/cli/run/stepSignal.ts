@@ -1,20 +1,20 @@
 import { Effect } from "effect"
 
-/** What asks a run for the folder of its step; Windows has no such signal. */
+/** The signal that makes a run write a folder for its current step to `steps/`; Windows has no such signal. */
 export const stepSignal = "SIGUSR1"
 
-let signals = 0
+let received = 0
 
-/** Listens from now on, and says whether the signal came since it was last asked. */
+/** Listens to the signal, and returns an Effect that tells whether it has come since that Effect last ran. */
 export const stepSignalled: Effect.Effect<Effect.Effect<boolean>> = Effect.sync(() => {
-  // Never taken off again: a signal that nobody listens to would end the process.
+  // Never removed: without a listener, the signal would end the process.
   if (process.platform !== "win32" && !process.listeners(stepSignal).includes(count)) process.on(stepSignal, count)
-  let seen = signals
+  let seen = received
   return Effect.sync(() => {
-    const came = signals > seen
-    seen = signals
-    return came
+    const isNew = received > seen
+    seen = received
+    return isNew
   })
 })
 
-const count = (): void => void signals++
+const count = (): void => void received++

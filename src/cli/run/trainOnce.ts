@@ -1,49 +1,50 @@
 import { join } from "node:path"
-import { Effect, Layer, Option } from "effect"
-import { dateOf } from "../../run/identifier.ts"
-import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
+import { Effect, FileSystem, Layer, Option } from "effect"
 import { LmError } from "../../lm/LmError.ts"
+import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
+import { dateOf } from "../../run/identifier.ts"
+import * as Layout from "../../run/Layout.ts"
 import { csv } from "../../run/record/csv.ts"
 import { telemetry } from "../../run/record/telemetry.ts"
-import { RunOptions } from "../../train/RunOptions.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
-import { digestIn } from "../replay/digestIn.ts"
+import { RunOptions } from "../../train/RunOptions.ts"
+import { printRun } from "../findRun.ts"
 import { defaultResultsDir, flagWords, type Given, nameOf, quoted } from "../flags.ts"
-import { tellRun } from "../findRun.ts"
-import { finishedAt, type Opened, unlessFinished } from "./unlessFinished.ts"
-import { loadTraining, readYaml, type Training } from "../userCode/loadTraining.ts"
-import { overridesOf } from "./overrides.ts"
-import { readFinished } from "../sweep/child.ts"
-import { noteSweep, refuseOtherFile, runToResume } from "./runToResume.ts"
-import { stepSignalled } from "./stepSignal.ts"
-import { PartOfSweep, sweepProgress } from "../sweep/part.ts"
+import type { UsageError } from "../output/errors.ts"
 import { writeError, writeOut } from "../output/output.ts"
-import type { UsageError } from "../UsageError.ts"
-import * as Layout from "../../run/Layout.ts"
+import { PartOfSweep, sweepProgress } from "../sweep/part.ts"
+import { loadTraining, type Training } from "../userCode/loadTraining.ts"
+import { readYaml } from "../userCode/yamlFile.ts"
+import { digestIn, openedRun, readFinished, reportEnd } from "./finished.ts"
+import { overridesOf } from "./overrides.ts"
+import { refuseOtherFile, runToResume, writeSweepCommand } from "./runToResume.ts"
+import { stepSignalled } from "./stepSignal.ts"
 
-/** One training, in this process. */
+/** Runs one training in this process. */
 export const trainOnce = Effect.fnUntraced(function* (
   given: Given,
-): Effect.fn.Return<void, Effect.Error<Training> | UsageError> {
+): Effect.fn.Return<void, Effect.Error<Training> | UsageError, FileSystem.FileSystem> {
   const isStepWanted = yield* stepSignalled
   const name = nameOf(given)
   const training = yield* loadTraining(given.file)
   const resume = yield* runToResume(given, name)
   const part = yield* PartOfSweep
-  if (resume !== undefined && part === undefined) yield* refuseOtherFile(given, training, resume)
-  if (resume !== undefined && part === undefined && !given.quiet && !given.json) {
-    yield* tellRun(
-      Option.getOrElse(given.resume, () => resume),
-      resume,
-    )
+  if (resume !== undefined && part === undefined) {
+    yield* refuseOtherFile(given, training, resume)
+    if (!given.quiet && !given.json) {
+      yield* printRun(
+        Option.getOrElse(given.resume, () => resume),
+        resume,
+      )
+    }
   }
   const overrides = yield* overridesOf(given, resume)
-
   const digestBefore = resume === undefined ? undefined : yield* digestIn(resume)
 
-  let opened: Opened | undefined
-  // What OpenTelemetry's own tools call it.
+  const fs = yield* FileSystem.FileSystem
+  const opened = yield* openedRun
+  // The variable's name is fixed by OpenTelemetry.
   const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   const time = dateOf(part?.time ?? "")
   const layers = Layer.mergeAll(
@@ -58,17 +59,22 @@ export const trainOnce = Effect.fnUntraced(function* (
     ),
     runStore({
       resultsDir: given.resultsDir,
-      // A results folder given on the command line goes before the one that the file names.
+      // --results-dir wins over the results folder that the file names.
       ownPlaces: part === undefined && given.resultsDir === defaultResultsDir,
       ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
       onOpen: (directory) =>
-        Effect.sync(() => void (opened = { directory, finishedAt: finishedAt(directory) })).pipe(
-          Effect.andThen(part === undefined ? Effect.void : Effect.ignore(noteSweep(directory, part.command))),
+        Effect.andThen(
+          opened.onOpen(directory),
+          part === undefined
+            ? Effect.void
+            : Effect.ignore(
+                Effect.provideService(writeSweepCommand(directory, part.command), FileSystem.FileSystem, fs),
+              ),
         ),
       ...(resume === undefined ? {} : { resume }),
     }),
   )
-  const work = training.pipe(
+  const run = training.pipe(
     Effect.provideService(RunOptions, {
       overrides,
       source: given.file,
@@ -77,48 +83,38 @@ export const trainOnce = Effect.fnUntraced(function* (
       isStepWanted,
     }),
     Effect.provide(otlp === undefined ? layers : Layer.merge(layers, otlpLayer(otlp))),
-    // What was played is saved, and whatever the model wants can be given to it.
-    Effect.catchTag("LmError", (error) =>
-      Effect.fail(
-        opened === undefined
-          ? error
-          : new LmError({
-              ...error,
-              message: `${error.message}; resume with: ${resumeCommand(given, opened.directory, error.remedy)}`,
-            }),
-      ),
-    ),
+    // All finished episodes are saved, so the user can resume after removing the cause.
+    Effect.catchTag("LmError", (error) => {
+      const directory = opened.directory()
+      if (directory === undefined) return Effect.fail(error)
+      const message = `${error.message}; resume with: ${resumeCommand(given, directory, error.remedy)}`
+      return Effect.fail(new LmError({ ...error, message }))
+    }),
   )
-  yield* unlessFinished(work, () => opened, {
+  yield* reportEnd(run, opened, {
     read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
-    finished: (result) => {
-      if (given.json) return writeOut(`${JSON.stringify(result)}\n`)
-      if (given.quiet) return Effect.void
-      if (resume === undefined || result.digest !== digestBefore) return writeOut(summary(result))
-      return Effect.flatMap(furtherHint(resume), (hint) =>
-        writeOut(`this run is finished, and nothing has changed; ${hint}\n${summary(result)}`),
-      )
-    },
-    interrupted: Effect.suspend(() =>
-      opened === undefined
-        ? Effect.void
-        : writeError(`\ninterrupted; resume with: ${resumeCommand(given, opened.directory)}\n`),
-    ),
+    finished: Effect.fnUntraced(function* (result) {
+      if (given.json) return yield* writeOut(`${JSON.stringify(result)}\n`)
+      if (given.quiet) return
+      if (resume !== undefined && result.digest === digestBefore) {
+        yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
+      }
+      yield* writeOut(summary(result))
+    }),
+    interrupted: (directory) => writeError(`\ninterrupted; resume with: ${resumeCommand(given, directory)}\n`),
   })
 })
 
-/** Says how a finished run of this kind is trained further. */
-const furtherHint = (run: string): Effect.Effect<string> =>
+const howToTrainFurther = (run: string): Effect.Effect<string, never, FileSystem.FileSystem> =>
   readYaml(join(run, Layout.config)).pipe(
     Effect.orElseSucceed(() => undefined),
-    Effect.map(kindOf),
-    Effect.map(
-      (kind) =>
-        `train it further with a larger ${kind === "agents" ? "--set runtime.max_envs_to_visit=N" : "--total-steps"}`,
-    ),
+    Effect.map((config) => {
+      const flag = kindOf(config) === "agents" ? "--set runtime.max_envs_to_visit=N" : "--total-steps"
+      return `train it further with a larger ${flag}`
+    }),
   )
 
-/** Loaded only when it is asked for. */
+/** Loads the exporter of OpenTelemetry, which is large, only when it is needed. */
 const otlpLayer = (baseUrl: string) =>
   Layer.unwrap(
     Effect.map(
@@ -127,15 +123,15 @@ const otlpLayer = (baseUrl: string) =>
     ),
   )
 
-/** The backend is part of what makes a run the same to the bit. */
+/** The command that resumes a run. It names the backend, because another one may not compute the same bits. */
 const resumeCommand = (given: Given, directory: string, remedy?: string): string => {
   const { file, backend: name, resultsDir } = given
   const words = [file, "--resume", directory, ...flagWords("name", given.name), ...flagWords("config", given.config)]
-  // Without these, the file would be another training than the run's.
+  // Without these settings, `refuseOtherFile` would take the file for another training.
   for (const setting of given.set) if (/^(env|algorithm)(\.name)?=/.test(setting)) words.push("--set", setting)
   if (remedy !== undefined) words.push("--set", `agent.lm_config.${remedy}`)
   if (name !== "auto") words.push("--backend", name)
-  if (resultsDir !== "results") words.push("--results-dir", resultsDir)
+  if (resultsDir !== defaultResultsDir) words.push("--results-dir", resultsDir)
   return `npx effect run ${quoted(words)}`
 }
 

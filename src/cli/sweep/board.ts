@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { columns } from "./metrics.ts"
 
-/** How far one run of a sweep is. */
+/** The progress of one run of a sweep. */
 export type RowState =
   | { readonly _tag: "Waiting" }
   | {
@@ -21,19 +21,19 @@ export interface Row {
 /** Shows the state of a sweep's runs on the terminal. */
 export interface Board {
   readonly update: (index: number, state: RowState) => void
-  /** Shows how it all ended, and leaves it standing. */
+  /** Draws all rows a last time, and leaves them on the terminal. */
   readonly close: Effect.Effect<void>
 }
 
 export interface BoardOptions {
   readonly labels: ReadonlyArray<string>
   readonly write: (text: string) => void
-  /** A terminal gets a table that is kept current; anything else a line when a run ends. */
+  /** A terminal gets a table that is redrawn; other outputs get a line when a run ends. */
   readonly isTerminal: boolean
   readonly columns: number
   readonly rows: number
   readonly now?: () => number
-  /** Colours a state: `done`. */
+  /** Colours the word for a state, such as `done`. */
   readonly paint?: (state: string) => string
 }
 
@@ -70,10 +70,10 @@ export const makeBoard = (options: BoardOptions): Board => {
   }
 }
 
-/** What should be seen first where there is no room for all. */
+/** Which rows are shown first where there is no room for all; the lowest number wins. */
 const urgency: Readonly<Record<RowState["_tag"], number>> = { Running: 0, Failed: 1, Done: 2, Waiting: 3 }
 
-/** A line a run, as many as there is room for, and one that counts them all. */
+/** Formats one line per run, as many as fit, and a last line with the number of runs in each state. */
 export const table = (
   rows: ReadonlyArray<Row>,
   width: number,
@@ -91,7 +91,7 @@ export const table = (
     .filter((tag) => count(tag) > 0)
     .map((tag) => `${count(tag)} ${tag.toLowerCase()}`)
   const lines = [...(cells.length === 0 ? [] : columns(cells)), counts.join(", ")].map((line) => cut(line, width))
-  // Colours take no room, so they come when the lines have their widths.
+  // Colour codes have no width, so they are added after the lines are cut.
   return lines.map((line, index) => {
     const [label = "", text = ""] = cells[index] ?? []
     const [state = ""] = /^\w*/.exec(text) ?? []

@@ -3,7 +3,7 @@ import { flagWords, type Given, quoted } from "../flags.ts"
 import { isNaming } from "./population.ts"
 import type { PlannedRun } from "./plan.ts"
 
-/** What was given, as one run's training is given it. */
+/** The arguments of `effect run` for one run of a sweep. */
 export const argumentsOf = (
   given: Given,
   run: PlannedRun,
@@ -22,10 +22,10 @@ export const argumentsOf = (
   ...(given.csv ? ["--csv"] : []),
 ]
 
-/** One that goes on would else have the total that it had. */
+/** A resumed run would otherwise keep the total of its saved config. */
 const totalOf = ({ effective: { totalSteps } }: PlannedRun): Option.Option<unknown> => Option.some(totalSteps)
 
-/** In the order in which they are laid over each other. */
+/** Settings in the order in which they override each other, as in `overridesOf`. */
 const settings = ({ choices }: PlannedRun, { set }: Given): ReadonlyArray<string> => [
   ...choices.filter(isNaming).map(settingOf),
   ...set,
@@ -34,8 +34,8 @@ const settings = ({ choices }: PlannedRun, { set }: Given): ReadonlyArray<string
 
 export const settingOf = ({ path, text }: { readonly path: string; readonly text: string }): string => `${path}=${text}`
 
-/** The command that goes on with a sweep. */
-export const goOnCommand = (given: Given, place: string): string =>
+/** The command that resumes a sweep in its folder. */
+export const resumeCommand = (given: Given, place: string): string =>
   `npx effect run ${quoted([
     given.file,
     ...[...given.population, ...given.more].flatMap((spec) => ["--population", spec]),

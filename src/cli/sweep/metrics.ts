@@ -1,21 +1,21 @@
 import { aggregate, aggregateCurves } from "../../statistics/statistics.ts"
 import type { RunResult } from "../../run/RunResult.ts"
-import type { Finished } from "./child.ts"
+import type { Finished } from "../run/finished.ts"
 import { type PlannedRun } from "./plan.ts"
 
-/** How a run ended: with a result, or with a line that says why not. */
+/** How a run ended: with a result, or with a line that says why it failed. */
 export interface Ended {
   readonly run: PlannedRun
   readonly directory: string
   readonly outcome: Finished | { readonly problem: string }
 }
 
-/** That of the last validation; without any, the mean return of the last episodes. */
+/** The mean return of the last validation; without any validation, that of the last episodes. */
 export const scoreOf = ({ validation, meanReturn }: RunResult): number | null => validation?.meanReturn ?? meanReturn
 
 export const scoreText = (result: RunResult): string => scoreOf(result)?.toFixed(1) ?? "no score"
 
-/** What is known of a configuration: its seeds one by one, and what they say together. */
+/** The metrics of a configuration: those of each seed, and their aggregate. */
 export const summarise = (ended: ReadonlyArray<Ended>) => {
   const finished = ended.flatMap(({ outcome }) => ("result" in outcome ? [outcome] : []))
   const scores = finished.map(({ result }) => scoreOf(result)).filter((score) => score !== null)
@@ -40,21 +40,16 @@ export const summarise = (ended: ReadonlyArray<Ended>) => {
 
 export type Metrics = ReturnType<typeof summarise>
 
-export interface ConfigurationMetrics extends Metrics {
-  /** The swept settings, by their paths. */
-  readonly population: Readonly<Record<string, unknown>>
-}
-
 const digits = (value: number): string => value.toFixed(1)
 
-/** What `--seeds` alone ends with. */
+/** The line that `--seeds` without `--population` ends with. */
 export const lineOf = ({ score }: Metrics): string | undefined => {
   if (score === null) return undefined
   const { iqm, low, high, mean, std, runs } = score
   return `IQM ${digits(iqm)} (95 %: ${digits(low)} to ${digits(high)}), mean ${digits(mean)} ± ${digits(std)} over ${runs} seeds`
 }
 
-/** A row a configuration. */
+/** Formats a table with one row per configuration. */
 export const tableOf = (
   variables: ReadonlyArray<string>,
   rows: ReadonlyArray<{ readonly values: ReadonlyArray<string>; readonly metrics: Metrics }>,
@@ -76,7 +71,7 @@ export const tableOf = (
     }),
   ])
 
-/** Cells below each other. */
+/** Aligns cells in columns. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows.map((row) =>

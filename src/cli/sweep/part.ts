@@ -2,15 +2,15 @@ import { Clock, Context, Effect, Schema } from "effect"
 import type { Sink } from "../../run/record/Recorder.ts"
 
 /**
- * What a sweep and the processes of its runs say to each other: what a run is part of goes down in a variable of the
- * environment, how far it is comes up as messages, and a message down or a channel that closes ends it.
+ * The sweep that a run is part of, as its process receives it in an environment variable. The process sends its progress
+ * as messages to the sweep's process; the message `stop`, or a closed channel, ends it.
  */
 export const Part = Schema.Struct({
-  /** Of all runs that belong together, as their folder has it. */
+  /** The time in the path of the sweep's folder, which all its runs share. */
   time: Schema.String,
   commit: Schema.String,
   population: Schema.Record(Schema.String, Schema.String),
-  /** The command that goes on with the sweep: in a run's `sweep.txt`. */
+  /** The command that resumes the sweep, for the run's `sweep.txt`. */
   command: Schema.String,
 })
 export type Part = typeof Part.Type
@@ -18,12 +18,13 @@ export type Part = typeof Part.Type
 const variable = "EFFECT_RL_SWEEP"
 const PartText = Schema.fromJsonString(Part)
 
+/** The environment for the process of a run. */
 export const withPart = (part: Part): NodeJS.ProcessEnv => ({
   ...process.env,
   [variable]: Schema.encodeSync(PartText)(part),
 })
 
-/** The sweep that a run is a part of: the one whose process has started this process. */
+/** The sweep whose process has started this one; undefined if this isn't a run of a sweep. */
 export const PartOfSweep = Context.Reference<Part | undefined>("effect-rl/cli/PartOfSweep", {
   defaultValue: () => {
     const text = process.env[variable]
@@ -38,36 +39,36 @@ export const isProgress = Schema.is(Progress)
 
 const everyMillis = 200
 
-/** Tells the sweep how far the run is. */
+/** Sends the progress of the run to the sweep's process. */
 export const sweepProgress: Sink = (_, about) =>
   Effect.gen(function* () {
     const firstStep = about.resumedFromStep ?? 0
     const startedAt = yield* Clock.currentTimeMillis
-    let toldAt = -Infinity
+    let sentAt = -Infinity
     return {
       emit: (events) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const step = events.findLast((event) => event._tag === "UpdateApplied")?.step
-          if (step === undefined || now - toldAt < everyMillis || process.connected !== true) return
-          toldAt = now
+          if (step === undefined || now - sentAt < everyMillis || process.connected !== true) return
+          sentAt = now
           const stepsPerSecond = ((step - firstStep) * 1000) / Math.max(1, now - startedAt)
-          const told: Progress = { step, totalSteps: about.totalSteps, stepsPerSecond }
-          process.send?.(told)
+          const progress: Progress = { step, totalSteps: about.totalSteps, stepsPerSecond }
+          process.send?.(progress)
         }),
       flush: Effect.void,
     }
   })
 
-/** What a sweep says to a run that should save itself and end. */
+/** The message that makes a run save itself and end. */
 export const stop = "stop"
 
-/** Ends this process as Ctrl-C does when the sweep that it belongs to says so, or is gone; unless Ctrl-C came first. */
+/** Ends this process, as Ctrl-C does, when its sweep sends `stop` or is gone; does nothing if Ctrl-C came first. */
 export const endWithSweep = (isInterrupted: () => boolean): void => {
   if (process.channel === undefined || process.env[variable] === undefined) return
   const end = (): void => void (isInterrupted() || process.kill(process.pid, "SIGINT"))
   process.on("message", (message) => void (message === stop && end()))
   process.once("disconnect", end)
-  // Listening must not keep a process that is done.
+  // The channel must not keep the process alive when the run is done.
   process.channel.unref()
   if (!process.connected) end()
 }

@@ -1,4 +1,4 @@
-import { Deferred, Effect, Layer, Option } from "effect"
+import { Deferred, Effect, type FileSystem, Layer, Option } from "effect"
 import { platform } from "../../node.ts"
 import * as reference from "../../backend/reference.ts"
 import { camelCase, type Plain } from "../../config/Config.ts"
@@ -11,27 +11,27 @@ import { type Given, nameOf } from "../flags.ts"
 import { loadTraining, type Training } from "../userCode/loadTraining.ts"
 import { overridesOf, type Swept } from "../run/overrides.ts"
 import { parseSeeds } from "../run/seeds.ts"
-import { UsageError } from "../UsageError.ts"
+import { UsageError } from "../output/errors.ts"
 import { type Choice, choicesOf, isNaming, parsePopulation, populationOf, shortNames } from "./population.ts"
 
-/** One run of a sweep, checked as far as it can be without setting it up. */
+/** One run of a sweep. Its settings are checked, but nothing is set up. */
 export interface PlannedRun {
-  /** Which runs differ in their seed alone. */
+  /** Runs that differ only in their seed have the same number. */
   readonly configuration: number
   readonly choices: ReadonlyArray<Choice>
-  /** For people: `algorithm=ppo seed 1`. */
+  /** The run's name on the terminal: `algorithm=ppo seed 1`. */
   readonly label: string
   /** What the identifier has besides env and algorithm. */
   readonly population: Readonly<Record<string, string>>
   readonly identity: RunIdentity
-  /** What its config.yaml would say. */
+  /** The config that the run would save in `config.yaml`. */
   readonly effective: Plain
 }
 
-/** All runs that were asked for, those of one configuration after another; the first thing that is wrong with any. */
+/** Plans all runs that the flags ask for, grouped by configuration; fails with the first error in any of them. */
 export const planSweep = Effect.fnUntraced(function* (
   given: Given,
-): Effect.fn.Return<ReadonlyArray<PlannedRun>, Effect.Error<Training> | UsageError> {
+): Effect.fn.Return<ReadonlyArray<PlannedRun>, Effect.Error<Training> | UsageError, FileSystem.FileSystem> {
   const variables = yield* parsePopulation([...given.population, ...given.more])
   const conflict = variables.find(({ path }) => settingFlags(given).includes(path.split(".").map(camelCase).join(".")))
   if (conflict !== undefined) {
@@ -55,7 +55,7 @@ export const planSweep = Effect.fnUntraced(function* (
     })
     if (Option.isSome(seed) && identity.seed !== seed.value) {
       return yield* new UsageError({
-        message: `--seeds and another setting of the seed (${identity.seed}) don't go together`,
+        message: `--seeds and another setting of the seed (${identity.seed}) exclude each other`,
       })
     }
     const long = foldersOf(identity).find((folder) => Buffer.byteLength(folder) > longestName)
@@ -76,24 +76,24 @@ export const planSweep = Effect.fnUntraced(function* (
       })
     }
   }
-  const known = new Map<string, PlannedRun>()
+  const planned = new Map<string, PlannedRun>()
   for (const run of runs) {
-    const same = known.get(keyOf(run.identity))
+    const same = planned.get(keyOf(run.identity))
     if (same !== undefined) {
       return yield* new UsageError({ message: `--population: ${same.label} and ${run.label} would be the same run` })
     }
-    known.set(keyOf(run.identity), run)
+    planned.set(keyOf(run.identity), run)
   }
   return runs
 })
 
-/** What file systems take. */
+/** File systems refuse longer names. */
 const longestName = 255
 
 const foldersOf = (identity: RunIdentity): ReadonlyArray<string> =>
   toPath({ ...identity, time: "", commit: "no-hash" }).split("/")
 
-/** The paths that flags set. */
+/** The keys that other flags set. */
 const settingFlags = ({ set, totalSteps, name }: Given): ReadonlyArray<string> => [
   ...set.map((text) => text.slice(0, text.indexOf("=")).split(".").map(camelCase).join(".")),
   ...(Option.isSome(totalSteps) ? ["totalSteps"] : []),
@@ -106,7 +106,7 @@ const sweptBy = (choices: ReadonlyArray<Choice>): Swept => {
   return { naming: overrides(choices.filter(isNaming)), others: overrides(choices.filter((one) => !isNaming(one))) }
 }
 
-/** Equal for equal runs, in whatever order the variables were given, and however derived names were once written. */
+/** A key that is the same for the same run, whatever the order of the variables and the spelling of derived names. */
 export const keyOf = ({ name, population, seed }: RunIdentity): string => {
   const values = Object.entries(population).map(([key, value]) => [key, derived.has(key) ? derivedName(value) : value])
   return JSON.stringify([derivedName(name), values.sort(([one], [other]) => (one < other ? -1 : 1)), seed])
@@ -114,9 +114,10 @@ export const keyOf = ({ name, population, seed }: RunIdentity): string => {
 
 const derived = new Set(["environment", "algorithm"])
 
-const nowhere = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
+/** Layers for a training that never starts: nothing is written. */
+const noServices = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 
-/** What a training would be, without doing it: it is stopped when it has checked its settings. */
+/** The identity and config that a training would have: it runs until its settings are checked, and no further. */
 export const plannedOf = Effect.fnUntraced(function* (
   training: Training,
   options: RunOptions,
@@ -126,7 +127,7 @@ export const plannedOf = Effect.fnUntraced(function* (
     Effect.andThen(Deferred.succeed(planned, { identity, effective }), Effect.never)
   const stopping = training.pipe(
     Effect.provideService(RunOptions, { ...options, onPlanned }),
-    Effect.provide(nowhere),
+    Effect.provide(noServices),
     Effect.andThen(
       Effect.fail(new UsageError({ message: `${options.source}: the program ended without starting a training` })),
     ),

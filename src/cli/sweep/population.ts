@@ -1,15 +1,15 @@
 import { Effect } from "effect"
 import { camelCase, snakeCase } from "../../config/Config.ts"
-import { settingValue } from "../run/settingValue.ts"
-import { UsageError } from "../UsageError.ts"
+import { settingValue } from "../run/overrides.ts"
+import { UsageError } from "../output/errors.ts"
 
 /**
- * What a sweep varies, from what people write.
+ * A setting that a sweep varies.
  *
  * @example
  * ```ts
  * yield* parsePopulation(["algorithm=ppo,a2c", "algorithm.learning_rate=1e-3,1e-4"])
- * // two variables, of whose values there are four choices
+ * // two variables, whose values have four combinations
  * ```
  */
 export interface Variable {
@@ -19,26 +19,28 @@ export interface Variable {
 }
 
 export interface Value {
-  /** As it was written, which is YAML. */
+  /** The YAML that the user typed. */
   readonly text: string
   readonly value: unknown
-  /** In paths and tables. */
+  /** The text that stands for the value in paths and tables. */
   readonly shown: string
 }
 
-/** A value of one of the variables. */
+/** A value that was chosen for a variable. */
 export interface Choice extends Value {
   readonly path: string
 }
 
-/** Each `key=v1,v2,…`, the values in YAML: commas in quotes and brackets belong to a value. */
+/** Parses the arguments of `--population`, `key=v1,v2,…`. Values are YAML: a comma in quotes or brackets belongs to its value. */
 export const parsePopulation = Effect.fnUntraced(function* (
   specs: ReadonlyArray<string>,
 ): Effect.fn.Return<ReadonlyArray<Variable>, UsageError> {
   const variables = yield* Effect.forEach(specs, parseVariable)
   const twice = variables.find(({ path }, index) => variables.findIndex((other) => other.path === path) < index)
   if (twice !== undefined)
-    return yield* new UsageError({ message: `--population ${twice.path}: this setting is given twice` })
+    return yield* new UsageError({
+      message: `--population ${twice.path}: this setting is listed twice; list each setting once`,
+    })
   return variables
 })
 
@@ -65,18 +67,18 @@ const parseVariable = Effect.fnUntraced(function* (spec: string): Effect.fn.Retu
     }),
   )
   const twice = values.find(({ shown }, index) => values.findIndex((other) => other.shown === shown) < index)
-  if (twice !== undefined) return yield* wrong(`${twice.text} is given twice`)
+  if (twice !== undefined) return yield* wrong(`${twice.text} is listed twice`)
   return { path, values }
 })
 
 const partners: Readonly<Record<string, string>> = { "[": "]", "{": "}" }
 
-/** The texts between the commas that separate; undefined where a quote or a bracket is left open. */
+/** Splits a list at the commas outside quotes and brackets; undefined if a quote or a bracket isn't closed. */
 export const splitValues = (list: string): ReadonlyArray<string> | undefined => {
   const texts: Array<string> = []
   const open: Array<string> = []
   let from = 0
-  // What comes before decides what a quote is: within a word it is an apostrophe.
+  // A quote opens a text only after one of these characters; within a word it is an apostrophe.
   let before = ","
   for (let at = 0; at < list.length; at++) {
     const here = list[at]
@@ -94,7 +96,7 @@ export const splitValues = (list: string): ReadonlyArray<string> | undefined => 
   return open.length > 0 ? undefined : [...texts, list.slice(from).trim()]
 }
 
-/** Where the quoted text that begins at a place ends. */
+/** The index of the quote that closes the text which starts at an index. */
 const quoteEnd = (list: string, start: number): number | undefined => {
   const [quoted] = /^(?:"(?:[^"\\]|\\[^])*"|'(?:[^']|'')*')/.exec(list.slice(start)) ?? []
   return quoted === undefined ? undefined : start + quoted.length - 1
@@ -103,18 +105,19 @@ const quoteEnd = (list: string, start: number): number | undefined => {
 const shownAs = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value) : String(value)
 
-/** One of each variable's values, in all ways; the last variable's change first. */
+/** All combinations of one value per variable; the last variable's values change fastest. */
 export const choicesOf = (variables: ReadonlyArray<Variable>): ReadonlyArray<ReadonlyArray<Choice>> =>
   variables.reduce<ReadonlyArray<ReadonlyArray<Choice>>>(
-    (sofar, { path, values }) => sofar.flatMap((choices) => values.map((value) => [...choices, { path, ...value }])),
+    (combinations, { path, values }) =>
+      combinations.flatMap((choices) => values.map((value) => [...choices, { path, ...value }])),
     [[]],
   )
 
-/** These leave all other settings of an env or an algorithm behind, so they come before them. */
+/** Whether a setting names an env or an algorithm. Setting a name drops their other settings, so it must come first. */
 export const isNaming = ({ path }: { readonly path: string }): boolean =>
   ["env", "env.name", "algorithm", "algorithm.name"].includes(path)
 
-/** What each variable is called where space is short: the last part of its path, unless that is somebody else's name. */
+/** A short name for each variable: the last part of its path, or the whole path if that part is ambiguous. */
 export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>): ReadonlyMap<string, string> => {
   const last = (path: string): string => path.slice(path.lastIndexOf(".") + 1)
   const taken = (path: string): boolean =>
@@ -123,18 +126,18 @@ export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>):
   return new Map(variables.map(({ path }) => [path, taken(path) ? path : last(path)]))
 }
 
-/** What a run's identifier says of the choices: env and algorithm are in it anyway, by their names. */
+/** The population in a run's identifier: all choices except env and algorithm, whose names are in it already. */
 export const populationOf = (
   variables: ReadonlyArray<Variable>,
   choices: ReadonlyArray<Choice>,
 ): Readonly<Record<string, string>> => {
   const names = shortNames(variables)
-  const said = new Set(
+  const inName = new Set(
     variables
       .filter((variable) => isNaming(variable) && variable.values.every(({ value }) => typeof value === "string"))
       .map(({ path }) => path),
   )
   return Object.fromEntries(
-    choices.filter(({ path }) => !said.has(path)).map(({ path, shown }) => [names.get(path) ?? path, shown]),
+    choices.filter(({ path }) => !inName.has(path)).map(({ path, shown }) => [names.get(path) ?? path, shown]),
   )
 }

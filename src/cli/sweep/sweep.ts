@@ -1,40 +1,39 @@
-import { rm } from "node:fs/promises"
 import { availableParallelism } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { Cause, Effect, Exit, FileSystem, Option, Path, Schema } from "effect"
 import { toSnakeCase } from "../../config/Config.ts"
-import { onDisk } from "../../run/store/FileTree.ts"
+import { messageOf, prettyJson } from "../../config/text.ts"
+import { gitCommit } from "../../node.ts"
 import { toPath } from "../../run/identifier.ts"
+import * as Layout from "../../run/Layout.ts"
+import { onDisk } from "../../run/store/FileTree.ts"
 import { indexRun } from "../../run/store/indexFile.ts"
 import { holdLock } from "../../run/store/lock.ts"
 import { owner } from "../../run/store/owner-node.ts"
 import type { RunStoreError } from "../../run/store/RunStore.ts"
-import { gitCommit } from "../../node.ts"
-import type { Training } from "../userCode/loadTraining.ts"
 import type { Given } from "../flags.ts"
 import { coloredState } from "../output/colors.ts"
-import { UsageError } from "../UsageError.ts"
+import { UsageError } from "../output/errors.ts"
+import { Output, writeError, writeOut } from "../output/output.ts"
+import type { Training } from "../userCode/loadTraining.ts"
 import { type Board, makeBoard } from "./board.ts"
-import { readFinished, RunFailed, trainInChild } from "./child.ts"
-import { argumentsOf, goOnCommand } from "./command.ts"
+import { finishedEarlier, RunFailed, trainInChild } from "./child.ts"
+import { argumentsOf, resumeCommand } from "./command.ts"
 import { dryRun } from "./dryRun.ts"
 import { earlierFolder, newFolder, type SweepFolder } from "./folder.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
-import { Output, writeError, writeOut } from "../output/output.ts"
 import { withSameSettings } from "./sameSettings.ts"
-import * as Layout from "../../run/Layout.ts"
-import { prettyJson } from "../../config/text.ts"
 
 /**
- * Many trainings of one file: every choice of the swept settings with every seed, each in a process of its own, all in
- * the folder of one time. One that fails doesn't stop the others, and is reported at the end.
+ * Runs many trainings of one file: every combination of the swept settings with every seed, each in a process of its own,
+ * all in one folder. A run that fails doesn't stop the others, and is reported at the end.
  */
 export const sweep = Effect.fnUntraced(function* (
   given: Given,
 ): Effect.fn.Return<void, SweepError, FileSystem.FileSystem | Path.Path> {
   if (Option.isSome(given.seeds) && Option.isSome(given.seed)) {
-    return yield* new UsageError({ message: "--seeds and --seed don't go together" })
+    return yield* new UsageError({ message: "--seeds and --seed exclude each other; use one of them" })
   }
   if (Option.isSome(given.jobs) && given.jobs.value < 1) {
     return yield* new UsageError({ message: `--jobs ${given.jobs.value}: expected at least 1` })
@@ -49,7 +48,7 @@ export const sweep = Effect.fnUntraced(function* (
   yield* Effect.scoped(inFolder(given, runs, folder, commit))
 })
 
-/** Some runs failed; what was wrong with each has been said. */
+/** Some runs of a sweep failed. Why each of them failed is printed before. */
 export class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
 
 export type SweepError = RunsFailed | RunStoreError | Effect.Error<Training> | UsageError
@@ -61,7 +60,7 @@ const inFolder = Effect.fnUntraced(function* (
   commit: string,
 ) {
   const place = join(folder.resultsDir, folder.time)
-  // Two sweeps in one folder would start the same runs.
+  // Two sweeps in one folder would start the same runs twice.
   yield* holdLock(yield* FileSystem.FileSystem, join(place, Layout.sweepLock), owner)
   const { stderr } = yield* Output
   const board = makeBoard({
@@ -79,7 +78,7 @@ const inFolder = Effect.fnUntraced(function* (
     Effect.ensuring(board.close),
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-        ? writeError(`\ninterrupted; resume with: ${goOnCommand(given, place)}\n`)
+        ? writeError(`\ninterrupted; resume with: ${resumeCommand(given, place)}\n`)
         : Effect.void,
     ),
   )
@@ -95,53 +94,60 @@ interface RunOne {
   readonly board: Board
 }
 
-/** Whatever there is of it already; that it failed is a result. */
-const runOne = ({ given, run, index, folder, commit, board }: RunOne): Effect.Effect<Ended> => {
+/** Trains one run unless an earlier sweep has finished it. A failure is an outcome, so this never fails. */
+const runOne = Effect.fnUntraced(function* ({
+  given,
+  run,
+  index,
+  folder,
+  commit,
+  board,
+}: RunOne): Effect.fn.Return<Ended, never, FileSystem.FileSystem> {
   const { resultsDir, time } = folder
-  const found = folder.found[index]
-  const isFinished = found?.state === "finished"
-  const resume = found?.state === "begun" ? found.directory : undefined
+  const started = folder.runs[index]
+  const isFinished = started?.state === "finished"
   const directory =
-    found === undefined || found.state === "empty"
+    started === undefined || started.state === "empty"
       ? join(resultsDir, toPath({ ...run.identity, time, commit }))
-      : found.directory
+      : started.directory
   const train = Effect.gen(function* () {
     board.update(index, { _tag: "Running" })
-    // What was stopped before it had its config is nothing to go on with, and its folder in the way.
-    if (found?.state === "empty") yield* removed(found.directory)
+    // A run that was stopped before it wrote its config can't be resumed, and its folder would be in the way.
+    if (started?.state === "empty") yield* removed(started.directory)
+    const resume = started?.state === "unfinished" ? started.directory : undefined
     return yield* trainInChild({
       args: argumentsOf(given, run, resultsDir, resume),
-      part: { time, commit, population: run.population, command: goOnCommand(given, join(resultsDir, time)) },
+      part: { time, commit, population: run.population, command: resumeCommand(given, join(resultsDir, time)) },
       onProgress: (progress) => board.update(index, { _tag: "Running", ...progress }),
     })
   })
-  return (isFinished ? readFinished(directory) : train).pipe(
-    Effect.match({
-      onSuccess: (finished): Ended => {
-        const { result } = finished
-        const about = `after ${result.steps} steps in ${result.wallSeconds.toFixed(1)} s  ${result.runDir}`
-        board.update(index, {
-          _tag: "Done",
-          score: scoreText(result),
-          about: isFinished ? `${about} (earlier)` : about,
-        })
-        return { run, directory: result.runDir, outcome: finished }
-      },
-      onFailure: ({ message: problem }): Ended => {
-        board.update(index, { _tag: "Failed", problem })
-        return { run, directory, outcome: { problem } }
-      },
-    }),
-  )
-}
-
-const removed = (directory: string): Effect.Effect<void, RunFailed> =>
-  Effect.tryPromise({
-    try: () => rm(directory, { recursive: true, force: true }),
-    catch: (error) => new RunFailed({ message: String(error) }),
+  return yield* Effect.match(isFinished ? finishedEarlier(directory) : train, {
+    onSuccess: (finished): Ended => {
+      const { result } = finished
+      const about = `after ${result.steps} steps in ${result.wallSeconds.toFixed(1)} s  ${result.runDir}`
+      board.update(index, {
+        _tag: "Done",
+        score: scoreText(result),
+        about: isFinished ? `${about} (earlier)` : about,
+      })
+      return { run, directory: result.runDir, outcome: finished }
+    },
+    onFailure: ({ message: problem }): Ended => {
+      board.update(index, { _tag: "Failed", problem })
+      return { run, directory, outcome: { problem } }
+    },
   })
+})
 
-/** The metrics of each configuration beside its seeds, all of them for who asked, and what failed. */
+const removed = (directory: string): Effect.Effect<void, RunFailed, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.mapError(
+      fs.remove(directory, { recursive: true, force: true }),
+      (error) => new RunFailed({ message: messageOf(error) }),
+    ),
+  )
+
+/** Writes the metrics of each configuration next to its seeds, prints all of them, and fails if any run has failed. */
 const conclude = Effect.fnUntraced(function* (
   given: Given,
   runs: ReadonlyArray<PlannedRun>,
@@ -154,7 +160,7 @@ const conclude = Effect.fnUntraced(function* (
     return { choices, finished: group.flatMap(finishedOf), metrics: summarise(group) }
   })
   for (const { finished, metrics } of summaries) {
-    for (const [first] of Map.groupBy(finished, dirname).values()) yield* writeBeside(first, metrics)
+    for (const [first] of Map.groupBy(finished, dirname).values()) yield* writeSeedsSummary(first, metrics)
   }
 
   const failures = ended.flatMap(({ run, directory, outcome }) =>
@@ -180,8 +186,8 @@ const conclude = Effect.fnUntraced(function* (
 
 const finishedOf = ({ outcome, directory }: Ended): ReadonlyArray<string> => ("result" in outcome ? [directory] : [])
 
-/** The file itself is in the folder of a run, and beside it is a link: `indexFile.ts` says why. */
-const writeBeside = Effect.fnUntraced(function* (run: string, metrics: Metrics) {
+/** Writes the metrics into the folder of one run, and a link to them next to the runs; `indexFile.ts` explains why. */
+const writeSeedsSummary = Effect.fnUntraced(function* (run: string, metrics: Metrics) {
   const folder = yield* onDisk(dirname(run))
   const file = `${basename(run)}/${Layout.seedsSummary}`
   yield* folder.write(file, prettyJson(toSnakeCase(metrics)))

@@ -1,35 +1,38 @@
 import { Effect } from "effect"
-import { isPlain } from "../../config/Config.ts"
+import { ConfigError, isPlain } from "../../config/Config.ts"
 import { kindOf } from "../../run/RunSpec.ts"
-import type { Training } from "./loadTraining.ts"
 
-/** How a command is given the program that defines an env or an algorithm. */
+type Failing<A, E, R> = Effect.Effect<A, E | ConfigError, R>
+
+const withHint =
+  (reword: (message: string) => string) =>
+  <A, E, R>(training: Failing<A, E, R>): Failing<A, E, R> =>
+    Effect.mapError(training, (error) => (error instanceof ConfigError ? error.reworded(reword) : error))
+
+/** How to tell a subcommand which program defines an env or an algorithm. */
 export interface ProgramHint {
   readonly text: string
-  /** Whether the config is a run's own: then its names were right, and a list of the built-in ones is no help. */
+  /** Whether the config was saved by a run: its names were right then, so a list of the built-in names is no help. */
   readonly ofRun: boolean
 }
 
-/** Adds how to name the program that defines an env or an algorithm, when a config's own name for one is not known. */
-export const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Training =>
-  Effect.catchTag(training, "ConfigError", (error) =>
-    Effect.fail(
-      /unknown (env|algorithm) "|learns from demonstrations, which/.test(error.message)
-        ? error.reworded((message) => `${ofRun ? withoutNames(message) : message}; ${text}`)
-        : error,
-    ),
+/** Adds the hint to the error of a config that names an env or an algorithm which isn't built in. */
+export const withProgramHint = ({ text, ofRun }: ProgramHint) =>
+  withHint((message) =>
+    /unknown (env|algorithm) "|learns from demonstrations, which/.test(message)
+      ? `${ofRun ? withoutNames(message) : message}; ${text}`
+      : message,
   )
 
 const withoutNames = (message: string): string => message.replace(/; (?:expected one of|known:|did you mean) [^;]*/, "")
 
-/** Adds what a file with only some settings is for, when a config lacks what every training needs. */
-export const withFragmentHint = (training: Training, config: unknown, file: string): Training => {
+/** Adds how to use a file that holds only some settings, if the config lacks what every training needs. */
+export const withFragmentHint = (config: unknown, file: string) => {
   const needed = kindOf(config) === "agents" ? ["agent"] : ["env", "algorithm"]
-  if (isPlain(config) && needed.every((key) => key in config)) return training
-  return Effect.catchTag(training, "ConfigError", (error) => {
-    const hint = `a file with only some settings goes with a program: effect run FILE.ts --config ${file}`
-    return Effect.fail(
-      error.message.includes("missing key") ? error.reworded((message) => `${message}; ${hint}`) : error,
-    )
-  })
+  const isWhole = isPlain(config) && needed.every((key) => key in config)
+  return withHint((message) =>
+    !isWhole && message.includes("missing key")
+      ? `${message}; a file with only some settings goes with a program: effect run FILE.ts --config ${file}`
+      : message,
+  )
 }

@@ -1,25 +1,25 @@
-/** The measures of the main thread, each counted from any beginning. */
+/** Counters of the main thread; only their differences matter. */
 export interface Measures {
   readonly cpuMillis: number
   readonly wallMillis: number
-  /** Steps of envs. */
+  /** Env steps. */
   readonly steps: number
 }
 
 /**
- * How long a single call of the user's code may keep the event loop from turning. CPU time counts, because a healthy call
- * takes any time on a busy machine; the limit of wall time is for code that blocks without computing.
+ * For how long one call of the user's code may block the event loop. CPU time counts, because a healthy call can take any
+ * wall time on a busy machine; the limit of wall time is for code that blocks without computing.
  */
 export const stallLimits = { cpuMillis: 10_000, wallMillis: 120_000 }
 
 export interface StallMeter {
-  /** The event loop has turned. */
+  /** To call whenever the event loop turns. */
   readonly turned: () => void
-  /** For how many milliseconds of wall time the present call has not returned, if that is a stall; else undefined. */
+  /** The wall time of the current call in milliseconds if it has stalled; undefined if it hasn't. */
   readonly stalledMillis: () => number | undefined
 }
 
-/** Measures how long the present call takes. It begins anew where a step was taken: slow envs don't hang. */
+/** Measures the current call of the user's code. An env step resets the measure: a slow env is no stall. */
 export const stallMeter = (measure: () => Measures): StallMeter => {
   let start = measure()
   return {
@@ -34,12 +34,12 @@ export const stallMeter = (measure: () => Measures): StallMeter => {
   }
 }
 
-/** Skips a question while the last one has no answer yet: code outside of JavaScript lets none through. */
+/** Skips a question while the last one is unanswered: native code lets none through. */
 export const oneAtATime = (ask: (answered: () => void) => void): (() => void) => {
-  let isOpen = false
+  let isWaiting = false
   return () => {
-    if (isOpen) return
-    isOpen = true
-    ask(() => void (isOpen = false))
+    if (isWaiting) return
+    isWaiting = true
+    ask(() => void (isWaiting = false))
   }
 }

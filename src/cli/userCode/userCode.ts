@@ -4,8 +4,8 @@ import { display } from "../../config/Config.ts"
 import { shortened, shownError } from "../../config/text.ts"
 
 /**
- * What the user's own code does wrong where no error is foreseen: it throws, or it gives something that is no result.
- * People get one line that names their file; a stack is for bugs of ours.
+ * The user's own code threw, or returned something that isn't a result. The message is one line that names the user's
+ * file; only bugs of the library are reported with a stack.
  */
 export class UserCodeError extends Schema.TaggedError<UserCodeError>()("UserCodeError", {
   message: Schema.String,
@@ -15,32 +15,32 @@ const library = new URL("../../", import.meta.url).href
 
 const isForeign = (place: string): boolean => place.includes("/node_modules/") || place.startsWith(library)
 
-/** The files in a stack, with their lines and columns. */
+/** The files in a stack trace, with their lines and columns. */
 const placesIn = (stack: string): ReadonlyArray<string> =>
   stack.split("\n").flatMap((line) => /(file:\/\/[^\s)]+:\d+)\)?$/.exec(line)?.[1] ?? [])
 
-/** tsx marks what it compiles by a query. */
+/** The path of a `file:` URL with line and column, without the query that tsx adds to the files that it compiles. */
 const pathOf = (place: string): string => {
   const [, file = place, line = ""] = /^(.*?)(?:\?[^:]*)?((?::\d+)*)$/.exec(place) ?? []
   return `${fileURLToPath(file)}${line}`
 }
 
-/** The first line of a stack that is in the user's own files. */
+/** The first place of a stack trace that is in the user's own files. */
 export const placeIn = (stack = ""): string | undefined => {
   const place = placesIn(stack).find((one) => !isForeign(one))
   return place === undefined ? undefined : pathOf(place)
 }
 
-/** What was thrown by the user's code, and where; undefined for what the library itself has thrown. */
+/** Describes an error that the user's code threw, with its place; undefined if the library threw it. */
 const thrownByUser = (thrown: unknown): string | undefined => {
-  // The library throws nothing else than errors.
+  // The library throws only instances of Error.
   if (!(thrown instanceof Error)) return shownThrown(thrown)
   const [first] = placesIn(thrown.stack ?? "")
   if (first === undefined || isForeign(first)) return undefined
   return `${shownError(thrown)} (${pathOf(first)})`
 }
 
-/** What was thrown where nobody could catch it; a defect where it is the library's own. */
+/** Turns an error that nothing could catch into a failure; it stays a defect if it comes from the library. */
 export const strayError = (thrown: unknown): Effect.Effect<never, UserCodeError> => {
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : ""
   const place = placeIn(stack)
@@ -51,20 +51,25 @@ export const strayError = (thrown: unknown): Effect.Effect<never, UserCodeError>
   return Effect.fail(new UserCodeError({ message }))
 }
 
+/** A thrown value that isn't an Error, for a message. */
 export const shownThrown = (thrown: unknown): string =>
   typeof thrown === "string" ? shortened(thrown) : display(thrown)
 
-/** What a process does about the user's code that it imports; nothing where it is imported by somebody else's process. */
+/**
+ * How this process guards itself against the user's code that it imports. The default does nothing: the command may run
+ * inside another program's process, such as a test.
+ */
 export const UserProcess = Context.Reference<{
+  /** Wraps the import of a module. */
   readonly importing: <A>(load: () => Promise<A>) => Promise<A>
-  /** Done when the module was imported, before any of its code is called. */
+  /** Runs after the import, before the training starts. */
   readonly watch: Effect.Effect<void>
 }>("effect-rl/cli/UserProcess", { defaultValue: () => ({ importing: (load) => load(), watch: Effect.void }) })
 
-/** Effect says so of a Layer that nobody has provided. */
+/** The message of the error that Effect throws when a Layer is missing. */
 const missingService = /^Service not found: (.+)$/
 
-/** A module's default export, that of a program that may be anything: what it throws and gives is checked. */
+/** Runs a module's default export, and checks that it returns the result of a run; what it throws becomes an error. */
 export const guarded = <A, E, R>(
   file: string,
   training: Effect.Effect<A, E, R>,
@@ -80,19 +85,20 @@ export const guarded = <A, E, R>(
       if (thrown === undefined) return Effect.die(defect)
       return Effect.fail(new UserCodeError({ message: `${file}: its default export died of ${thrown}` }))
     }),
-    Effect.filterOrFail(isResult, (found) => {
-      const message = `${file}: expected a default export that gives the result of a run, as Train.run({ … }) does, found ${display(found)}`
+    Effect.filterOrFail(isResult, (result) => {
+      const message = `${file}: expected a default export that returns the result of a run, as Train.run({ … }) does, found ${display(result)}`
       return new UserCodeError({ message })
     }),
   )
 
-/** The types say that it is one; whoever writes none may give anything. */
+/** A program without types may return anything. */
 const isResult = (value: unknown): boolean => typeof value === "object" && value !== null && "runDir" in value
 
-/** What a default export is that is no training, and what to do. */
+/** Describes a default export that isn't a training, and what to export instead. */
 export const notATraining = (exported: unknown): string => {
   if (exported instanceof Promise) return "a promise; expected Train.run({ … }) itself, or export default await …"
-  if (typeof exported === "function") return "a function; expected Train.run({ … }) itself, not what makes it"
+  if (typeof exported === "function")
+    return "a function; expected Train.run({ … }) itself, not a function that returns it"
   const kind = exported === null ? "null" : typeof exported === "object" ? "an object" : `a ${typeof exported}`
   return `${kind}; expected Train.run({ … })`
 }

@@ -6,57 +6,50 @@ import { PartOfSweep } from "../sweep/part.ts"
 import { placeIn, strayError, type UserCodeError } from "./userCode.ts"
 
 /**
- * How a process that runs the user's code stays in the user's hands. Node hears a signal between two turns of its event
- * loop, which code that never returns keeps from turning; and it ends with a stack where an error is thrown that nobody
- * can catch.
+ * Keeps the process that runs the user's code under the user's control. Node handles signals between two turns of its
+ * event loop, so code that never returns would make Ctrl-C useless; and an error that nothing catches would end the
+ * process with a stack trace instead of saving the run.
  */
 
 const signals = ["SIGINT", "SIGTERM"] as const
 
-type Taken = ReadonlyArray<
+type RemovedListeners = ReadonlyArray<
   readonly [signal: (typeof signals)[number], listeners: ReadonlyArray<NodeJS.SignalsListener>]
 >
 
-/** Without listeners a signal ends the process, whatever it is doing. */
-const takeListeners = (): Taken =>
+/** Removes the listeners of signals: without them a signal ends the process, whatever it is doing. */
+const removeListeners = (): RemovedListeners =>
   signals.map((signal) => {
     const listeners = process.listeners(signal)
     process.removeAllListeners(signal)
     return [signal, listeners] as const
   })
 
-const giveBack = (taken: Taken): void => {
-  for (const [signal, listeners] of taken) for (const listener of listeners) process.on(signal, listener)
+const restoreListeners = (removed: RemovedListeners): void => {
+  for (const [signal, listeners] of removed) for (const listener of listeners) process.on(signal, listener)
 }
 
-/** Imports a module that may never come to its end; there is nothing to save yet, so a signal may end the process at once. */
-export const importing = async <A>(load: () => Promise<A>): Promise<A> => {
-  const taken = takeListeners()
-  try {
-    return await load()
-  } finally {
-    giveBack(taken)
-  }
+/** Imports a module; until it is loaded there is nothing to save, so a signal ends the process at once. */
+export const importing = <A>(load: () => Promise<A>): Promise<A> => {
+  const removed = removeListeners()
+  return load().finally(() => restoreListeners(removed))
 }
 
 const beatMillis = 250
 
-/** What the other thread is given. */
+/** What the watching thread needs to know. */
 export interface Watched {
   /** Counts turns of the main thread's event loop. */
   readonly beats: Int32Array
-  /** How often the other thread looks whether there was a turn. */
+  /** How often the watching thread compares the count. */
   readonly everyMillis: number
-  /** The name of a function on the main thread. */
+  /** The name of the global function to call on the main thread when the count stands still. */
   readonly hook: string
-  /** It is a run of a sweep. */
-  readonly endsWithParent: boolean
 }
 
-/** The name by which the other thread asks the main one. */
 const hook = "effectRlStalled"
 
-/** Node 22 has no CPU time of the thread alone. */
+/** Node 22 only measures the CPU time of the whole process. */
 const cpuUsage = process.threadCpuUsage ?? process.cpuUsage
 
 const measure = (): Measures => {
@@ -65,36 +58,45 @@ const measure = (): Measures => {
 }
 
 /**
- * Watches from another thread whether the event loop turns. Where a single call of the user's code has kept it from
- * turning for ten seconds of CPU time, that is said, and the next signal ends the process; when the call returns after
- * all, signals save the run again.
+ * Watches from another thread whether the event loop turns. When one call of the user's code blocks it for ten seconds of
+ * CPU time, a line says so and the next signal ends the process; if the call returns after all, signals save the run
+ * again.
  */
 export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
   const beats = new Int32Array(new SharedArrayBuffer(4))
-  let taken: Taken | undefined
+  let removed: RemovedListeners | undefined
   const meter = stallMeter(measure)
   const turned = (): void => {
     Atomics.add(beats, 0, 1)
     meter.turned()
-    if (taken !== undefined) giveBack(taken)
-    taken = undefined
+    if (removed !== undefined) restoreListeners(removed)
+    removed = undefined
   }
   setInterval(turned, beatMillis).unref()
 
-  /** Runs on top of whatever keeps the main thread busy; gives a line for people once signals are let through, then "". */
-  const stalled = (): string | undefined => {
-    if (taken !== undefined) return ""
-    const millis = meter.stalledMillis()
-    const place = millis === undefined ? undefined : placeIn(wholeStack())
-    if (millis === undefined || place === undefined) return undefined
-    taken = takeListeners()
-    return `effect: ${place}: it has not returned for ${Math.round(millis / 1000)} seconds; Ctrl-C now ends the run without saving it\n`
+  const parent = process.ppid
+
+  /** Runs inside the call that blocks the main thread, when the watching thread finds that the event loop doesn't turn. */
+  const stalled = (): void => {
+    if (removed === undefined) {
+      const millis = meter.stalledMillis()
+      const place = millis === undefined ? undefined : placeIn(wholeStack())
+      if (millis === undefined || place === undefined) return
+      removed = removeListeners()
+      const seconds = Math.round(millis / 1000)
+      const line = `effect: ${place}: it has not returned for ${seconds} seconds; Ctrl-C now ends the run without saving it\n`
+      // stderr is written synchronously, except for pipes on Windows.
+      if (!isOrphan()) process.stderr.write(line)
+    }
+    if (isOrphan()) process.kill(process.pid, "SIGTERM")
   }
+  /** Whether this is a run of a sweep whose process is gone: then nobody reads its lines, and nobody else can end it. */
+  const isOrphan = (): boolean => part !== undefined && process.ppid !== parent
   Object.defineProperty(globalThis, hook, { value: stalled, configurable: true })
   const file = new URL(import.meta.url.endsWith(".ts") ? "./watchThread.ts" : "./watchThread.js", import.meta.url)
-  const watched: Watched = { beats, everyMillis: 1000, hook, endsWithParent: part !== undefined }
+  const watched: Watched = { beats, everyMillis: 1000, hook }
   const thread = new Worker(file, { workerData: watched })
-  // A platform may allow neither threads nor the inspector: then there is no watch.
+  // Some platforms allow neither threads nor the inspector; nothing is watched there.
   thread.on("error", () => {})
   thread.unref()
 })
@@ -107,10 +109,10 @@ const wholeStack = (): string => {
   return stack
 }
 
-/** Fails when something is thrown that nobody can catch: in a timer, or in a promise that was dropped. */
+/** Fails when the user's code throws where nothing can catch it: in a timer, or in a promise that isn't awaited. */
 export const strayErrors: Effect.Effect<never, UserCodeError> = Effect.callback((resume) => {
   const fail = (thrown: unknown): void => resume(strayError(thrown))
-  // Never taken off again: a timer may throw while the run is being saved, too.
+  // Never removed: a timer may throw while the run is being saved, too.
   process.on("uncaughtException", fail)
   process.on("unhandledRejection", fail)
 })

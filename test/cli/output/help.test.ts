@@ -8,7 +8,7 @@ import { root as loadRoot } from "../../../src/cli/command.ts"
 import { helpText } from "../../../src/cli/output/help.ts"
 import { root } from "../effect.ts"
 
-const effect = await loadRoot()
+const effect = await Effect.runPromise(loadRoot())
 
 /** The help of a command as `effect … --help` presents it. */
 const docOf = (path: ReadonlyArray<string>): Effect.Effect<HelpDoc.HelpDoc> =>

@@ -129,8 +129,8 @@ describe("a sweep is the same sweep", () => {
 
       const time = dirname(dirname(dirname(done)))
       const planned = await effect([...args, "--resume", time, "--dry-run"])
-      const does = planned.stdout.split("\n").map((line) => /^(is finished|goes on|starts) /.exec(line)?.[1])
-      assert.deepEqual(does.slice(0, 4), ["is finished", "goes on", "starts", "starts"])
+      const does = planned.stdout.split("\n").map((line) => /^(is finished|resumes|starts) /.exec(line)?.[1])
+      assert.deepEqual(does.slice(0, 4), ["is finished", "resumes", "starts", "starts"])
 
       // Elsewhere than results/, which the folder says.
       const outcome = await effect(["run", file, "--seeds", "1..4", "--resume", time])
@@ -171,14 +171,14 @@ describe("a sweep is the same sweep", () => {
       ] as const) {
         const outcome = await resumed(...more)
         assert.strictEqual(outcome.code, 2, outcome.stderr)
-        const found = `effect: --resume: seed 1 was finished with ${key} = ${then}, and is asked for with ${now}: ${first}; `
+        const found = `effect: --resume: seed 1 was finished with ${key} = ${then}, and these settings have ${now}: ${first}; `
         assert.isTrue(outcome.stderr.startsWith(found), outcome.stderr)
         assert.strictEqual(outcome.stderr.trim().split("\n").length, 1)
       }
       // What changes no result is no other setting; begun runs are looked at as well.
       assert.strictEqual((await resumed("--set", "checkpoint.every_steps=64", "--dry-run")).code, 0)
       rmSync(join(first, "return.json"))
-      assert.include((await resumed("--set", "algorithm.gamma=0.5")).stderr, "seed 1 was begun with algorithm.gamma")
+      assert.include((await resumed("--set", "algorithm.gamma=0.5")).stderr, "seed 1 was started with algorithm.gamma")
       assert.isFalse(existsSync(second))
     }))
 
@@ -213,8 +213,8 @@ describe.concurrent("what can't be swept is one line, before anything starts", (
       ["num_envs=4,,8"],
       '--population num_envs=4,,8: expected a value on both sides of every comma; write "" for an empty text',
     ],
-    [["num_envs=4,4.0"], "--population num_envs=4,4.0: 4.0 is given twice"],
-    [["num_envs=4", "numEnvs=8"], "--population num_envs: this setting is given twice"],
+    [["num_envs=4,4.0"], "--population num_envs=4,4.0: 4.0 is listed twice"],
+    [["num_envs=4", "numEnvs=8"], "--population num_envs: this setting is listed twice"],
     [["env=[a"], "--population env=[a: a quote or a bracket is not closed"],
     [[`env=CartPole-v1,{name: ${"x".repeat(300)}}`], "unknown env"],
     [
@@ -228,7 +228,7 @@ describe.concurrent("what can't be swept is one line, before anything starts", (
     ],
     [
       ["num_envs=4,8", "--seeds", "1..2", "--set", "seed=3"],
-      "--seeds and another setting of the seed (3) don't go together",
+      "--seeds and another setting of the seed (3) exclude each other",
     ],
     [["num_envs=4,8", "--resume", "latest"], "--resume latest: there is no sweep of train with any of these runs"],
     [

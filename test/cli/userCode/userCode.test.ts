@@ -21,7 +21,7 @@ describe("a default export", () => {
   it.effect("that gives something else is told of", () =>
     Effect.gen(function* () {
       const expected =
-        "train.ts: expected a default export that gives the result of a run, as Train.run({ … }) does, found 1"
+        "train.ts: expected a default export that returns the result of a run, as Train.run({ … }) does, found 1"
       assert.strictEqual(yield* messageOf(Effect.succeed(1)), expected)
     }),
   )
@@ -69,7 +69,7 @@ describe("a default export", () => {
     )
     assert.include(
       notATraining(() => 1),
-      "a function; expected Train.run({ … }) itself, not what makes it",
+      "a function; expected Train.run({ … }) itself, not a function that returns it",
     )
     assert.include(notATraining(null), "null; expected Train.run({ … })")
   })

@@ -1,0 +1,54 @@
+import { Cause, Effect, Exit, Option, Schema } from "effect"
+import { CliError } from "effect/cli"
+import { messageOf, oneLine } from "../../config/text.ts"
+import { placeIn } from "../userCode/userCode.ts"
+import { colored } from "./colors.ts"
+import { writeError } from "./output.ts"
+
+/** The command was used wrongly: exit code 2. */
+export class UsageError extends Schema.TaggedError<UsageError>()("UsageError", { message: Schema.String }) {}
+
+/** The exit code of the process: 0 finished, 1 failed, 2 used wrongly, 130 interrupted. */
+export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
+  if (Exit.isSuccess(exit)) return 0
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  if (error === undefined && Cause.hasInterrupts(exit.cause)) return 130
+  if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length === 0) return 0
+  return CliError.isCliError(error) || hasTag(error, "UsageError") || hasTag(error, "ConfigError") ? 2 : 1
+}
+
+const hasTag = (error: unknown, tag: string): boolean =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
+
+/** Writes why the command failed to stderr, as one line for people. */
+export const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
+  const line = Exit.isSuccess(exit) ? "" : lineOf(exit.cause)
+  return line === "" ? Effect.void : writeError(`${colored("red", "effect:", process.stderr)} ${line}\n`)
+}
+
+/** A defect is a bug of ours, so it is printed with its stack. */
+const lineOf = (cause: Cause.Cause<unknown>): string => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (error === undefined) return Cause.hasInterrupts(cause) ? "" : Cause.pretty(cause)
+  if (CliError.isCliError(error)) return usage(error)
+  // An error that the user's code threw names the place in that code.
+  const stack = typeof error === "object" && error !== null && "userStack" in error ? error.userStack : undefined
+  const place = typeof stack === "string" ? placeIn(stack) : undefined
+  return `${messageOf(error)}${place === undefined ? "" : ` (${place})`}`
+}
+
+const usage = (error: CliError.CliError): string =>
+  error._tag === "ShowHelp"
+    ? error.errors.map((mistake) => usageOf(mistake, error.commandPath)).join("; ")
+    : oneLine(error.message)
+
+/** Describes a wrong flag or argument, and what to write instead. */
+const usageOf = (error: CliError.NonShowHelpErrors, path: ReadonlyArray<string>): string => {
+  if (error._tag === "UnrecognizedOption") {
+    const names = error.suggestions.join(" or ")
+    return `unrecognized flag ${error.option}; ${names === "" ? `see \`${path.join(" ")} --help\`` : `did you mean ${names}?`}`
+  }
+  if (error._tag !== "MissingArgument") return oneLine(error.message)
+  const example = path.at(-1) === "run" ? ", or try `effect run examples/cartpole.ts`" : ""
+  return `${error.message}; see \`${path.join(" ")} --help\`${example}`
+}

@@ -1,0 +1,71 @@
+import { basename } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { Effect, type FileSystem } from "effect"
+import { exists } from "../../config/files.ts"
+import { shownError } from "../../config/text.ts"
+import { UsageError } from "../output/errors.ts"
+import { placeIn, shownThrown, UserProcess } from "./userCode.ts"
+
+/** Imports a module of the user's and returns its default export; undefined if it has none. */
+export const loadModule = Effect.fnUntraced(function* (
+  file: string,
+  path: string,
+): Effect.fn.Return<unknown, UsageError, FileSystem.FileSystem> {
+  const { importing, watch } = yield* UserProcess
+  const { href } = pathToFileURL(path)
+  const load = Effect.tryPromise({ try: () => importing(() => import(href)), catch: (error) => error }).pipe(
+    Effect.catch((error) =>
+      codeOf(error) === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" ? loadCompiled(href, error) : Effect.fail(error),
+    ),
+  )
+  const loaded: unknown = yield* Effect.catch(load, (error) =>
+    Effect.flatMap(messageFor(error), (message) => Effect.fail(new UsageError({ message: `${file}: ${message}` }))),
+  )
+  yield* watch
+  return defaultExport(loaded)
+})
+
+/** Imports a module by tsx, if it is installed: it compiles enums and namespaces, which Node can't strip. */
+const loadCompiled = Effect.fnUntraced(function* (href: string, error: unknown) {
+  const { importing } = yield* UserProcess
+  const { register } = yield* Effect.tryPromise({ try: () => import("tsx/esm/api"), catch: () => error })
+  // Registered for the whole process: a second copy of the library wouldn't recognise graphs made by the first.
+  register()
+  return yield* Effect.tryPromise({
+    try: (): Promise<unknown> => importing(() => import(`${href}?compiled`)),
+    catch: (problem) => problem,
+  })
+})
+
+const codeOf = (error: unknown): unknown =>
+  typeof error === "object" && error !== null && "code" in error ? error.code : undefined
+
+/** tsx wraps the exports of a CommonJS package a second time. */
+const defaultExport = (loaded: unknown): unknown => {
+  const value = typeof loaded === "object" && loaded !== null && "default" in loaded ? loaded.default : undefined
+  const isWrapped = !Effect.isEffect(value) && typeof value === "object" && value !== null && "default" in value
+  return isWrapped ? value.default : value
+}
+
+/** One line: the error, the place in the user's own files where it was thrown, and what to do. */
+const messageFor = (error: unknown): Effect.Effect<string, never, FileSystem.FileSystem> => {
+  if (!(error instanceof Error)) return Effect.succeed(shownThrown(error))
+  const place = placeIn(error.stack)
+  const what = `${shownError(error)}${place === undefined ? "" : ` (${place})`}`
+  return Effect.map(hintFor(error), (hint) => `${what}${hint}`)
+}
+
+const hintFor = (error: Error): Effect.Effect<string, never, FileSystem.FileSystem> => {
+  if (codeOf(error) === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") {
+    return Effect.succeed('; install a compiler for this syntax: "npm install tsx"')
+  }
+  if (error.message.includes("outside a module")) {
+    return Effect.succeed('; set "type": "module" in the nearest package.json')
+  }
+  if (codeOf(error) !== "ERR_MODULE_NOT_FOUND" || !("url" in error) || typeof error.url !== "string") {
+    return Effect.succeed("")
+  }
+  // Node requires the extension in the name of an imported file.
+  const path = fileURLToPath(error.url).replace(/\.js$/, "")
+  return Effect.map(exists(`${path}.ts`), (isThere) => (isThere ? `; did you mean ${basename(path)}.ts?` : ""))
+}

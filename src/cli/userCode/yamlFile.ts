@@ -1,0 +1,69 @@
+import { Effect, type FileSystem } from "effect"
+import { camelCase, display, isPlain, type Override } from "../../config/Config.ts"
+import { mostBytes, readText, shownPath } from "../../config/files.ts"
+import { readYamlText, type YamlDocument } from "../../config/yaml.ts"
+import { UsageError } from "../output/errors.ts"
+
+/** Whether a path ends like that of a YAML file. */
+export const isYaml = (file: string): boolean => /\.ya?ml$/.test(file)
+
+/** Reads a YAML file as plain data. */
+export const readYaml = (file: string): Effect.Effect<unknown, UsageError, FileSystem.FileSystem> =>
+  Effect.map(parseFile(file), ({ value }) => value)
+
+/** A YAML file's data with the place of each of its keys: `agent.historyK` is at `conf.yaml:7`. */
+export interface LocatedYaml {
+  readonly value: unknown
+  readonly lines: ReadonlyMap<string, string>
+}
+
+/** Reads a YAML file as plain data, with the place of each of its keys. */
+export const readLocatedYaml = Effect.fnUntraced(function* (
+  file: string,
+): Effect.fn.Return<LocatedYaml, UsageError, FileSystem.FileSystem> {
+  const { value, keyLineOf } = yield* parseFile(file)
+  const lines = new Map<string, string>()
+  const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
+    const isData = path.at(-1) === "items"
+    if (isData || typeof tree !== "object" || tree === null) return
+    for (const [key, item] of Object.entries(tree)) {
+      const line = keyLineOf([...path, key])
+      if (line !== undefined) lines.set([...path, key].map(camelCase).join("."), `${file}:${line}`)
+      walk(item, [...path, key])
+    }
+  }
+  walk(value, [])
+  return { value, lines }
+})
+
+/** Reads the values of a YAML file as overrides, each with its line as the source. */
+export const yamlOverrides = Effect.fnUntraced(function* (
+  file: string,
+): Effect.fn.Return<ReadonlyArray<Override>, UsageError, FileSystem.FileSystem> {
+  const { value, lineOf } = yield* parseFile(file)
+  if (!isPlain(value)) return yield* notKeys(file, value)
+  const overrides: Array<Override> = []
+  const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
+    if (isPlain(tree) && !("_tag" in tree) && Object.keys(tree).length > 0) {
+      // Setting a name drops the settings of the earlier one, so it goes before the settings that belong to it.
+      const keys = Object.keys(tree).sort((a, b) => Number(b === "name") - Number(a === "name"))
+      for (const key of keys) walk(tree[key], [...path, key])
+      return
+    }
+    overrides.push({ path: path.join("."), value: tree, source: `${file}:${lineOf(path)}` })
+  }
+  walk(value, [])
+  return overrides
+})
+
+/** The error for a config that is a list or a single value. */
+export const notKeys = (file: string, value: unknown): UsageError => {
+  const what = value === null ? "nothing: the file is empty" : Array.isArray(value) ? "a list" : display(value)
+  return new UsageError({ message: `${file}: expected keys and values ("key: value"), found ${what}` })
+}
+
+const parseFile = (file: string): Effect.Effect<YamlDocument, UsageError, FileSystem.FileSystem> =>
+  readText(file, mostBytes.config).pipe(
+    Effect.mapError(({ message }) => new UsageError({ message: `${shownPath(file)}: ${message}` })),
+    Effect.flatMap((text) => Effect.mapError(readYamlText(text, file), ({ message }) => new UsageError({ message }))),
+  )

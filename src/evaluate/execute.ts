@@ -35,10 +35,10 @@ import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { Scorer } from "./Scorer.ts"
 import type { ScorerError } from "./ScorerError.ts"
 
-/** Who is evaluated. */
+/** An agent to evaluate. */
 export interface Contestant {
   readonly name: string
-  /** Whether the evaluation's file says the name; it is derived of the agent's type where not. */
+  /** Whether the config has the name. If not, it is derived from the agent's type. */
   readonly isNamed: boolean
   readonly type: string
   readonly model: string | null
@@ -46,38 +46,38 @@ export interface Contestant {
   readonly price: Price | undefined
 }
 
-/** An evaluation with everything that is in it made. */
+/** An evaluation that is ready to start: its settings, tasks, agents and scorers. */
 export interface Prepared {
   readonly settings: EvaluationSettings
   readonly tasks: TaskSet
   readonly contestants: ReadonlyArray<Contestant>
   readonly scorers: ReadonlyArray<Scorer>
-  /** What `config.yaml` says. */
+  /** The effective config, for `config.yaml`. */
   readonly effective: Plain
-  /** What must be the same to go on: the rest may change what is shown, not what was played. */
+  /** The settings that a resumed evaluation must share. The others change what is shown, not what was played. */
   readonly identity: Plain
-  /** Another evaluation's rows, to compare with. */
+  /** The rows of another evaluation, to compare with. */
   readonly other: ReadonlyArray<EpisodeRow> | null
   readonly logCalls: boolean
   readonly spent: Spent
-  /** Who said it all, for messages. */
+  /** The name of the config, for messages. */
   readonly source: string
   readonly place: OwnPlace | undefined
 }
 
-/** What an evaluation gives back, and what its `metrics.json` holds. */
+/** The result of an evaluation, and the content of its `metrics.json`. */
 export const EvaluationResult = Schema.Struct({
   runDir: Schema.String,
-  /** Of the envs. */
+  /** Env steps, over all episodes. */
   steps: Schema.Int,
   episodes: Schema.Int,
   failed: Schema.Int,
-  /** What the envs gave the first agent, as a validation of any run. */
+  /** The env scores of the first agent, in the form of a training's validation. */
   validation: Schema.NullOr(ValidationSummary),
   report: Report.Report,
-  /** Of its intervals. */
+  /** The confidence level of the report's intervals. */
   confidence: Schema.Finite,
-  /** SHA-256 over all that doesn't depend on the clock. */
+  /** SHA-256 over all rows, without times. */
   digest: Schema.String,
   wallSeconds: Schema.Finite,
 })
@@ -85,14 +85,14 @@ export type EvaluationResult = typeof EvaluationResult.Type
 
 export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError
 
-/** Cores, as far as the machine tells. */
+/** The number of cores; 1 where the platform doesn't say it. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
 
-/** An evaluation while it is played. */
+/** The state of an evaluation. */
 interface State {
   /** The rows of the episodes so far, over all agents, in order. */
   readonly rows: Array<EpisodeRow>
-  /** Where the episodes of an earlier process stand in the journal; each is taken out when it is used. */
+  /** The places in the journal of the episodes that an earlier process played. Each is removed when it is used. */
   readonly earlier: Map<string, Journal.Kept>
 }
 
@@ -139,7 +139,7 @@ const specOf = ({ settings, tasks, contestants, effective }: Prepared): RunSpec 
   }
 }
 
-/** A new evaluation, or the journal of an earlier process. All files but the journal are written anew. */
+/** Begins a new journal, or reads the journal of an earlier process. All other files are written anew. */
 const open = Effect.fnUntraced(function* (
   prepared: Prepared,
   files: RunFiles,
@@ -211,7 +211,7 @@ const play = Effect.fnUntraced(function* (
     }
     const played = yield* Evaluate.one(evaluation, index)
     const row = yield* episodeRow(played, { agent: name, scorers, price }).pipe(
-      // A judge's call has a place of its own, whatever else is judged at the time: in the log, and in the cache.
+      // The place of a judge's call in the log and in the cache must not depend on what else is judged at the time.
       Effect.provideService(CallContext, { phase, purpose: "judgement", episode: index + 1, step: 0 }),
     )
     const entry = { played, row, spent: spent.save(), seconds: yield* seconds }
@@ -263,14 +263,14 @@ const play = Effect.fnUntraced(function* (
   ])
 })
 
-/** Fails where a folder without a journal is not this evaluation, finished. */
+/** Checks that a folder without a journal is this same evaluation, and finished. */
 const checkFinished = Effect.fnUntraced(function* (
   { effective, source }: Prepared,
   files: RunFiles,
 ): Effect.fn.Return<void, ConfigError | RunStoreError> {
   const path = files.directory
   if ((yield* finishedResult(files, EvaluationResult)) === undefined || !(yield* files.exists(Layout.configJson))) {
-    const message = `${path}: this is not an evaluation that was stopped, so there is nothing to resume; start a new one without --resume`
+    const message = `${path}: expected an evaluation that was stopped, found nothing to resume; start a new evaluation without --resume`
     return yield* new RunStoreError({ path, operation: "resume", message })
   }
   const difference = firstDifference(lasting(effective), lasting(parsed(yield* files.readText(Layout.configJson))))
@@ -288,7 +288,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** The settings that a finished evaluation's result depends on. */
+/** Picks the settings that an evaluation's result depends on. */
 const lasting = (config: unknown): Plain => {
   const renamed = toSnakeCase(config)
   if (!isPlain(renamed)) return {}
@@ -296,7 +296,7 @@ const lasting = (config: unknown): Plain => {
   return rest
 }
 
-/** What was played by other settings is none of this evaluation's. */
+/** Fails if the journal was written with other settings. */
 const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect<void, ConfigError> => {
   const now: unknown = JSON.parse(JSON.stringify(identity))
   const current = isPlain(now) ? now : {}
@@ -308,7 +308,7 @@ const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect
   return Effect.fail(ConfigError.at({ source }, key, problem))
 }
 
-/** How rows look at any time, whatever the server's faults were. */
+/** Encodes a row without what depends on the clock or on failures of the server. */
 const timeless = (
   { duration_ms: _duration, retries: _retries, scores, ...row }: EpisodeRow,
   timed: ReadonlySet<string>,

@@ -1,7 +1,7 @@
 /**
- * What was played so far, in the order in which it was done: an evaluation that is stopped goes on from it, and asks
- * nobody again what was answered. A line is there as soon as an episode is over, and has its marks; it ends with its own
- * digest, so that a line that was changed is not taken for what was played.
+ * The journal of an evaluation: every episode that was played, in the order in which they ended. A stopped evaluation
+ * resumes from it without repeating a call. A line is written as soon as an episode has its scores, and ends with its own
+ * digest, so that a changed line is noticed.
  */
 import { Effect, Schema, type Scope, Semaphore, Stream } from "effect"
 import { Sha256 } from "../config/sha256.ts"
@@ -15,31 +15,31 @@ import { Played } from "./Played.ts"
 import { EpisodeRow } from "./rows.ts"
 import { utf8 } from "../config/utf8.ts"
 
-/** An episode that is over. */
+/** An episode that has ended, with its scores. */
 export const Entry = Schema.Struct({
   played: Played,
   row: EpisodeRow,
-  /** By then, over all agents. */
+  /** What all agents had spent by then. */
   spent: Spending,
   seconds: Schema.Finite,
 })
 export type Entry = typeof Entry.Type
 
-/** The first line: what the rest is worth something for. */
+/** The first line: the settings that the episodes were played with. */
 export const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
 type Head = typeof Head.Type
 
-/** Where an episode that was played stands. Its transcript is read again when it is told: all of them wouldn't fit. */
+/** The place of an episode in the journal. Transcripts are read again one by one, as all of them would not fit in memory. */
 export interface Kept extends Part {
   readonly agent: string
   readonly index: number
 }
 
 export interface Earlier {
-  /** Undefined where nothing was begun. */
+  /** The settings in the first line; undefined where there is no journal. */
   readonly evaluation: Readonly<Record<string, unknown>> | undefined
   readonly entries: ReadonlyArray<Kept>
-  /** In all of it; undefined where nothing was played. */
+  /** What was spent in all; undefined where nothing was played. */
   readonly spent: Spending | undefined
   readonly seconds: number
 }
@@ -51,17 +51,17 @@ const jsonOf = valueOf(Schema.Unknown)
 const entryOf = valueOf(Entry)
 const isEntry = Schema.is(Entry)
 
-/** As it stands there, with its keys in their order: what is written of it again is the same text. */
+/** Decodes an episode but keeps the order of its keys, so that it is written again as the same text. */
 const asWritten = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Entry, JsonLinesError> {
-  const found = yield* jsonOf(path, line)
-  return isEntry(found) ? found : yield* entryOf(path, line)
+  const value = yield* jsonOf(path, line)
+  return isEntry(value) ? value : yield* entryOf(path, line)
 })
 
 /** Matches the end of a line that holds its digest. */
 const seal = /,"sha256":"([0-9a-f]{64})"\}$/
 const sealLength = `,"sha256":"${"0".repeat(64)}"}`.length
 
-/** Without waiting for anybody: what is played between two lines would depend on it. */
+/** Hashes synchronously: what is played between two lines must not depend on a wait. */
 const digestOf = (bytes: Uint8Array): string => {
   const hash = new Sha256()
   hash.update(bytes)
@@ -73,7 +73,7 @@ const sealed = (value: unknown): string => {
   return `${text.slice(0, -1)},"sha256":"${digestOf(utf8.encode(text))}"}`
 }
 
-/** Removes the digest from a line; fails where there is none, or the line is not what was written. */
+/** Checks the digest of a line, and removes it. */
 const unsealed = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Line, JsonLinesError> {
   const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
   const bytes = line.bytes.slice(0, 1 - sealLength)
@@ -93,7 +93,7 @@ const wasChanged = (path: string, { number }: Line): JsonLinesError =>
         : `${path}:${number}: the line was changed after it was written; remove it, and its episode is played again`,
   })
 
-/** What an earlier process left; a line that it was stopped within is cut off. */
+/** Reads what an earlier process has played, and cuts off a line that it didn't finish. */
 export const readEarlier = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<Earlier, RunStoreError | JsonLinesError> {
@@ -122,15 +122,22 @@ export const readEarlier = Effect.fnUntraced(function* (
   return { evaluation, entries, spent, seconds }
 })
 
-/** An episode of an earlier process. */
+/** Reads one episode from the journal. */
 export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | JsonLinesError> => {
   const path = `${run.directory}/${files.journal}`
   return lines(run.stream(files.journal, kept)).pipe(
     Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => asWritten(path, content))),
     Stream.runHead,
-    Effect.flatMap((found) =>
-      Effect.fromOption(found).pipe(
-        Effect.mapError(() => new JsonLinesError({ path, line: null, message: `${path}: it was changed meanwhile` })),
+    Effect.flatMap((entry) =>
+      Effect.fromOption(entry).pipe(
+        Effect.mapError(
+          () =>
+            new JsonLinesError({
+              path,
+              line: null,
+              message: `${path}: the file was changed while it was read; resume again`,
+            }),
+        ),
       ),
     ),
   )

@@ -208,7 +208,9 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   const difference = firstDifference(settings, saved.settings)
   if (difference !== undefined) {
     const { key, now, then } = difference
-    return yield* refuse(`the run was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`)
+    return yield* refuse(
+      `the checkpoint was saved with ${key} = ${display(then)}, found ${display(now)}; use the setting that it was saved with`,
+    )
   }
   const folder = Layout.locate(places ?? {}, Layout.checkpoints)
   return {

@@ -1,6 +1,6 @@
 /**
- * The runtime of agents that talk: one task after another is played by an agent that asks a language model, learns from
- * the feedback into its memory, is validated on other tasks in parallel, and is saved.
+ * Trains agents that ask a language model. The agent plays one task after another and learns from the feedback into its
+ * memory; between the episodes it is validated on other tasks, in parallel, and saved.
  *
  * @example
  * ```ts
@@ -31,18 +31,18 @@ export { logsDir } from "./logsDir.ts"
 export { RunSettings, RuntimeSettings, OutputSettings } from "./RuntimeConfig.ts"
 export { AnyResult, RuntimeResult, toRunResult } from "../run/RuntimeResult.ts"
 
-/** What is played, by whom, and how; all but the agent has a default. */
+/** The input of `Runtime.run`: the agent, its tasks and the settings. Only the agent is required. */
 export interface RuntimeInput<E = never, R = never> extends RuntimeOptions {
   readonly agent: Effect.Effect<Agent, E, R>
   readonly train?: TaskSet | null
   readonly validation?: TaskSet | null
-  /** What `config.yaml` shall say of the agent; its type unless given. A run is only gone on with by an equal one. */
+  /** The agent's settings in `config.yaml`, besides its type. A run can only be resumed with equal ones. */
   readonly agentConfig?: Plain
-  /** Keep every call of the model as a file below `llm_calls/`; the model must tell of them (`Lm.middleware(logged)`). */
+  /** Writes every call of the model as a file below `llm_calls/`, if the model reports its calls (`Lm.middleware(logged)`). */
   readonly logCalls?: boolean
 }
 
-/** A run as a value: give it Layers for the store, the recorder and the model, and it runs. */
+/** Makes a training as a value: provide Layers for the store, the recorder and the model, and it runs. */
 export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResult, RuntimeError | E, Needs | R> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -50,7 +50,7 @@ export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResul
       const options = yield* RunOptions
       const { value, sources } = applyOverrides({ name: options.name, ...config }, options.overrides)
       const from = { source: options.source, sources }
-      // A run's own config.yaml, laid over this one, describes what is a value here.
+      // The config.yaml of a run, applied as overrides, also describes what code passes as values here.
       const { agent: _agent, trainDataset: _train, validationDataset: _validation, ...settable } = value
       const settings = yield* decode(RunSettings, settable, from)
       const agent = yield* making

@@ -81,7 +81,7 @@ export const OutputSettings = Schema.Struct({
 })
 export type OutputSettings = typeof OutputSettings.Type
 
-/** All about a run but what is played, and by whom. */
+/** The settings of a training of agents. The agent and the data sets are decoded by their own Schemas. */
 export const RunSettings = Schema.Struct({
   /** The kind of run: a training of agents that ask a language model. */
   kind: kindField("agents"),
@@ -98,6 +98,6 @@ export const RunSettings = Schema.Struct({
 })
 export type RunSettings = typeof RunSettings.Type
 
-/** Which checkpoints stay, in the words of all checkpoints. */
+/** Translates the settings into the strategy of `Checkpoint.save`. */
 export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: RuntimeSettings): RetentionStrategy =>
   checkpointStrategy === "top_k_val" && keep > 0 ? { _tag: "TopKValidation", keep } : { _tag: "LastN", keep }

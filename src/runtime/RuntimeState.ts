@@ -5,7 +5,7 @@ import { LmUsage, noUsage } from "../lm/Chat.ts"
 import { Evaluation } from "../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
 
-/** One episode, as far as scores go. */
+/** The scores of one episode, and how it ended. */
 export interface Played {
   readonly scores: ReadonlyArray<number>
   readonly terminated: boolean
@@ -16,7 +16,7 @@ export const sum = (values: ReadonlyArray<number>): number => values.reduce((tot
 const mean = (values: ReadonlyArray<number>): number | null =>
   values.length === 0 ? null : sum(values) / values.length
 
-/** An episode or a validation that has begun, with what is restored if it doesn't end. */
+/** An episode or a validation that is being played, and what to restore if it doesn't end. */
 interface Unfinished {
   doing: "train" | "validation" | null
   /** The agent's memory before the episode. */
@@ -27,7 +27,7 @@ interface Unfinished {
 
 const usage = Schema.mutableKey(LmUsage.pipe(Schema.withConstructorDefault(Effect.succeed(noUsage))))
 
-/** The state of a training of agents, apart from the agent's memory; it always is at a boundary between two episodes. */
+/** The state of a training of agents, apart from the agent's memory. It is saved between two episodes only. */
 export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   /** Training episodes that have ended, including those that were skipped. */
   seen: count(),
@@ -55,16 +55,16 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   /** What counts against the budget; null for a run without one. */
   spent: Schema.mutableKey(Schema.NullOr(Spending).pipe(Schema.withConstructorDefault(Effect.succeed(null)))),
 }) {
-  /** The steps of earlier processes. */
+  /** The number of steps that earlier processes have done. */
   readonly stepsBefore = this.steps
 
-  /** What an interruption would find half done. It is undone before a checkpoint is saved. */
+  /** The episode or validation that is being played. If it is interrupted, it is undone before a checkpoint is saved. */
   readonly unfinished: Unfinished = { doing: null, memory: null, usage: this.usage }
 
-  /** A state that skips the first episodes of the data set. */
+  /** Makes a state that skips the first episodes of the data set. */
   static readonly after = (seen: number): RuntimeState => new RuntimeState({ seen, begunAt: seen })
 
-  /** Forgets what only another run's folder has: this run's own folder is new. */
+  /** Forgets the files of another run, whose checkpoint this state is from: this run's own folder is new. */
   beginFolder(): void {
     this.begunAt = this.seen
     this.lastCheckpoint = -1
@@ -105,7 +105,7 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
     this.evaluations.push({ step: this.seen, returns, lengths, terminated })
   }
 
-  /** The mean episode score of a validation at this very moment. */
+  /** The mean episode score of a validation after exactly these episodes. */
   get scoreHere(): number | null {
     const last = this.evaluations.at(-1)
     return last?.step === this.seen ? mean(last.returns) : null

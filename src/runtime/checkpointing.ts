@@ -12,7 +12,7 @@ import { type RunError, savedFields } from "../run/Run.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 
-/** `runtime.json` of a checkpoint. Those of other programs only have the keys before `progress`. */
+/** The file `runtime.json` of a checkpoint. Other programs write only the keys before `progress`. */
 export const RuntimeJson = Schema.Struct({
   timestamp: Schema.optionalKey(Schema.String),
   episode_index: Schema.Int,
@@ -24,7 +24,7 @@ export const RuntimeJson = Schema.Struct({
 })
 export type RuntimeJson = typeof RuntimeJson.Type
 
-/** `agent.json` of a checkpoint. */
+/** The file `agent.json` of a checkpoint. */
 export const AgentJson = Schema.Struct({
   agent_type: Schema.String,
   agent_config: Schema.Record(Schema.String, Schema.Unknown),
@@ -34,7 +34,7 @@ export const AgentJson = Schema.Struct({
 
 const json = (value: unknown): Uint8Array => utf8.encode(prettyJson(value))
 
-/** Saves a checkpoint of this moment, which must lie between two episodes. */
+/** Saves a checkpoint. Must be called between two episodes. */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   { agent, described, spent }: AgentTraining,
   state: RuntimeState,
@@ -75,7 +75,7 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   })
 })
 
-/** The files of a checkpoint, read and checked. */
+/** The files of a checkpoint, after they were read and checked. */
 export interface CheckpointFiles {
   /** The folder of the checkpoint, for messages. */
   readonly path: string
@@ -83,7 +83,7 @@ export interface CheckpointFiles {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Puts the agent's memory where a checkpoint left it. */
+/** Restores the agent's memory from a file of a checkpoint. */
 export const restoreMemory = Effect.fnUntraced(function* (
   { agent: { memory } }: AgentTraining,
   { path, files }: CheckpointFiles,
@@ -91,12 +91,16 @@ export const restoreMemory = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, CheckpointError | AgentError> {
   if (memory === null) return
   if (files[file] === undefined) {
-    return yield* refused(path, file, "it is missing; the agent would go on without its memory")
+    return yield* refused(
+      path,
+      file,
+      "the file is missing, and the agent's memory with it; resume from another checkpoint",
+    )
   }
   yield* memory.restore(utf8.decode(files[file]), `${path}/${file}`)
 })
 
-/** Puts the agent's memory where a checkpoint of this run left it. */
+/** Restores the agent's memory from a checkpoint of this run. */
 export const restore = (
   training: AgentTraining,
   checkpoint: CheckpointFiles,
@@ -104,7 +108,7 @@ export const restore = (
 ): Effect.Effect<void, CheckpointError | AgentError> =>
   restoreMemory(training, checkpoint, Layout.inCheckpoint.memory(seen))
 
-/** Continues from a checkpoint of another run, even of another program; one that doesn't fit is refused. */
+/** Restores the memory and the state from a checkpoint of another run, even of another program. Refuses one that doesn't fit. */
 export const restoreOther = Effect.fnUntraced(function* (
   training: AgentTraining,
   settings: Plain,
@@ -112,16 +116,20 @@ export const restoreOther = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RuntimeState, CheckpointError | AgentError> {
   const { path, files } = checkpoint
   const refuse = (problem: string) => refused(path, Layout.inCheckpoint.runtime, problem)
-  if (files[Layout.inCheckpoint.runtime] === undefined) return yield* refuse("it is missing")
+  if (files[Layout.inCheckpoint.runtime] === undefined)
+    return yield* refuse("the file is missing; resume from another checkpoint")
   const text = utf8.decode(files[Layout.inCheckpoint.runtime])
   const saved = yield* Effect.mapError(decodeRuntimeJson(text), (error) => refuse(oneLine(error.message)))
   const { agent_type, episode_index, train_steps_total, memory_snapshot_path, progress } = saved
   const { type } = training.agent
-  if (agent_type !== type) return yield* refuse(`it was saved by a ${agent_type}, and would go on with a ${type}`)
+  if (agent_type !== type)
+    return yield* refuse(`expected a checkpoint of the agent ${type}, found one of ${agent_type}`)
   const difference = saved.settings === undefined ? undefined : firstDifference(settings, saved.settings)
   if (difference !== undefined) {
     const { key, now, then } = difference
-    return yield* refuse(`it was saved with ${key} = ${display(then)}, and would now go on with ${display(now)}`)
+    return yield* refuse(
+      `the checkpoint was saved with ${key} = ${display(then)}, found ${display(now)}; use the setting that it was saved with`,
+    )
   }
   // Only the name counts: other programs write whole paths.
   const file = memory_snapshot_path?.split("/").at(-1) ?? Layout.inCheckpoint.memory(episode_index)

@@ -37,7 +37,7 @@ export type RuntimeError = EpisodeFailure | AgentError | DatasetError | ConfigEr
 
 export type Needs = RunStore | Recorder | FileSystem.FileSystem | Path.Path
 
-/** Trains an agent, or validates a checkpoint where `Runtime.validate` asks for that. */
+/** Trains an agent; under `Runtime.validate`, validates a checkpoint instead. */
 export const execute = Effect.fnUntraced(function* (
   training: AgentTraining,
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Scope.Scope> {
@@ -60,7 +60,7 @@ export const execute = Effect.fnUntraced(function* (
     trainDataset: train === null ? null : yield* sha256(utf8.encode(train.digest)),
     maxStepsPerEpisode: runtime.maxStepsPerEpisode,
   }
-  // What is refused here leaves no folder.
+  // These checks come before the run's folder is made, so a refused run leaves none.
   const store = yield* RunStore
   if (!store.resumes) yield* refuseTaken(settings, from)
   const other = store.resumes ? undefined : yield* otherRun(training, shared)
@@ -70,7 +70,7 @@ export const execute = Effect.fnUntraced(function* (
     place: output.resultsDir === null ? undefined : { resultsDir: yield* logsDir(output.resultsDir) },
     places: Layout.places({ checkpoints: runtime.checkpointDir, scores: runtime.scoresPath }),
     open: Effect.fnUntraced(function* (files: RunFiles, saved: Run.Saved<RuntimeState> | undefined) {
-      // A run that continued another run, and starts over, continues that other run once more.
+      // If this run continued another one but saved nothing itself, it starts from the other run again.
       const begun = saved ?? other ?? (yield* otherRun(training, shared))
       if (saved !== undefined) {
         yield* restore(training, { ...saved, path: `${files.directory}/${Layout.checkpoint(saved.name)}` }, saved.state)
@@ -81,7 +81,7 @@ export const execute = Effect.fnUntraced(function* (
       return {
         state,
         resumedFromStep: begun === undefined ? null : state.seen,
-        // The last checkpoint may have been saved before the last validation.
+        // The last checkpoint can be older than the last validation.
         isOver: ({ validation }: RuntimeResult) =>
           state.seen >= totalEpisodesOf(training) &&
           (!owesValidation(runtime, state) || validation?.step === state.seen),
@@ -128,7 +128,7 @@ const specOf = (
   }
 }
 
-/** The state in which another run's checkpoint leaves this one, where the config says to continue from one. */
+/** Restores the state of another run, if the config has `resume_from`. */
 const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: Plain) {
   const { resumeFrom } = training.settings.runtime
   if (resumeFrom === null) return undefined
@@ -136,7 +136,7 @@ const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: P
   return { state: yield* restoreOther(training, shared, checkpoint), warnings: checkpoint.warnings }
 })
 
-/** The loop, with every call of the model as a file, and one warning when the model is waited for. */
+/** Runs the loop, writes every call of the model to a file, and warns the first time that a call is retried. */
 const recordedLoop = Effect.fnUntraced(function* (
   training: AgentTraining,
   state: RuntimeState,
@@ -147,11 +147,11 @@ const recordedLoop = Effect.fnUntraced(function* (
     if (hasWarned) return Effect.void
     hasWarned = true
     const times = triesLeft === 1 ? "once" : `up to ${triesLeft} times`
-    const message = `${error.message}; it is asked again in ${seconds.toFixed(1)} s, ${times}; further waits are not told`
+    const message = `${error.message}; retrying in ${seconds.toFixed(1)} s, ${times}; later retries are not reported`
     return Effect.orDie(recording.emit([{ _tag: "Warning", message }]))
   }
   yield* loop(training, state).pipe(
-    // A recording that fails within an episode dies of its error.
+    // Within an episode a failed recording is a defect; here it is an error again.
     Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
       defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
     ),
@@ -160,7 +160,7 @@ const recordedLoop = Effect.fnUntraced(function* (
   )
 })
 
-/** Validates a state on the validation tasks. */
+/** Validates a restored state on the validation tasks. */
 const validated = Effect.fnUntraced(function* (
   training: AgentTraining,
   state: RuntimeState,

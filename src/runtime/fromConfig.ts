@@ -24,7 +24,7 @@ import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "../run/RuntimeResult.ts"
 
-/** A whole experiment, as a file says it; what is in data sets and agents is for their kinds to read. */
+/** A whole config. The data sets and the agent are decoded by their own kinds. */
 const Experiment = Schema.Struct({
   ...RunSettings.fields,
   trainDataset: Schema.optionalKey(Schema.Unknown),
@@ -32,7 +32,7 @@ const Experiment = Schema.Struct({
   agent: Schema.optionalKey(Schema.Unknown),
 })
 
-/** With what the built-in kinds know: for where a key belongs that stands in a wrong section. */
+/** The same with the built-in kinds' keys, by which messages say where a misplaced key belongs. */
 const whole = Schema.Struct({
   ...RunSettings.fields,
   trainDataset: Datasets.DatasetConfig,
@@ -41,14 +41,14 @@ const whole = Schema.Struct({
 })
 
 export interface Where {
-  /** The folder that data sets and prompts are named from; the current one unless given. */
+  /** The folder that paths of data sets and prompts are relative to; the current one unless given. */
   readonly baseDir?: string
-  /** Where each key stands, for messages: `agent.historyK` in `conf.yaml:7`. */
+  /** The place of each key, for messages: `agent.historyK` is in `conf.yaml:7`. */
   readonly lines?: ReadonlyMap<string, string>
 }
 
 /**
- * A run of plain data, as a YAML file holds it: data sets, agent and model by what is said of them.
+ * Makes a training from plain data, as a YAML file holds it: data sets, agent and model by their descriptions.
  *
  * @example
  * ```ts
@@ -66,7 +66,7 @@ export const fromConfig = (
     Effect.gen(function* () {
       const options = yield* RunOptions
       const tree = toCamelCase(config)
-      // What stands in a run's own config in the place of a key is none.
+      // A saved config holds a placeholder instead of an API key; treat that as no key.
       const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
       const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
       const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole }
@@ -87,7 +87,7 @@ export const fromConfig = (
           { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
           { spent, baseDir, source: `${sourceOf(from, `${key}.model`)}: ${key}` },
         )
-      /** Some data sets ask a model, too: what it costs is the run's. */
+      /** Opens the model that a data set asks for feedback. Its cost counts against the run's budget. */
       const openLm = (key: string) => (lmConfig: LmConfig) =>
         open(lmConfig, key).pipe(
           Effect.provideContext(needs),
@@ -95,10 +95,10 @@ export const fromConfig = (
             Effect.fail(ConfigError.at({ source: options.source }, key, message)),
           ),
         )
-      const dataset = (said: unknown, key: string, inFile: string) =>
-        said === undefined || said === null
+      const dataset = (config: unknown, key: string, inFile: string) =>
+        config === undefined || config === null
           ? Effect.succeed(null)
-          : Datasets.open(said, {
+          : Datasets.open(config, {
               baseDir,
               from: { ...from, prefix: [key] },
               openLm: openLm(`${inFile}.feedback_lm_config`),
@@ -131,7 +131,7 @@ const keyItself = (from: DecodeOptions): string =>
   `${sourceOf(from, "agent.lmConfig.apiKey")}: agent.lm_config.api_key: the key itself stands there, where others may read it; ` +
   "better is the name of a variable that holds it, as ${MY_KEY}"
 
-/** Retries, limits and budgets may be others when a run goes on; what the model is asked, and how, may not. */
+/** The settings that a resumed run must share: the prompts and the sampling, but not retries, limits and budgets. */
 const identityOf = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
   return {

@@ -60,8 +60,8 @@ export const owesValidation = ({ validationFreq }: RuntimeSettings, state: Runti
 const isMultiple = (count: number, every: number): boolean => every > 0 && count > 0 && count % every === 0
 
 /**
- * Validates, and saves the checkpoint that the score belongs to: with `top_k_val` every score has one, and one that was
- * saved at this very episode, so that a killed validation loses nothing, is saved once more with its score.
+ * Validates, and saves a checkpoint with the score where it matters: with `top_k_val` at every validation, else if a
+ * checkpoint was saved at this very episode, before the validation.
  */
 const validated = Effect.fnUntraced(function* (
   training: AgentTraining,
@@ -179,7 +179,7 @@ const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
   },
 })
 
-/** Tells whether all episodes are played, and the last checkpoint holds the last validation's score. */
+/** Tells whether all episodes are played and saved, with the score of the last validation. */
 export const isSaved = (training: AgentTraining, state: RuntimeState): boolean => {
   const isPlayed =
     state.seen >= totalEpisodesOf(training) &&
@@ -189,7 +189,7 @@ export const isSaved = (training: AgentTraining, state: RuntimeState): boolean =
   return isPlayed && isKept && state.lastCheckpoint === state.seen && state.lastCheckpointScore === state.scoreHere
 }
 
-/** Undoes an episode or a validation that has not ended, and saves a checkpoint of the moment before it. */
+/** Undoes an episode or a validation that has not ended, and saves a checkpoint of the state before it. */
 export const saveBoundary = Effect.fnUntraced(function* (
   training: AgentTraining,
   state: RuntimeState,

@@ -7,8 +7,8 @@ import type { CheckpointFiles } from "./checkpointing.ts"
 import * as Layout from "../run/Layout.ts"
 
 /**
- * The checkpoint that a path names: its own folder, `latest`, or the folder that these are in. It may be of another
- * program, which writes no digests: then it is taken as it is, and a warning says so.
+ * Reads the checkpoint that a path names: its own folder, `latest`, or the folder that contains these. Checkpoints of other
+ * programs have no digests, so they are read unchecked, with a warning.
  */
 export const checkpointAt = Effect.fnUntraced(function* (
   path: string,
@@ -25,12 +25,12 @@ export const checkpointAt = Effect.fnUntraced(function* (
     ? paths.basename(yield* Effect.mapError(fs.realPath(path), (error) => runStoreError("find", path, error)))
     : "latest"
   if (!isOne && !isPointer && !(yield* has(Layout.latest)) && !(yield* has(Layout.latestPointer))) {
-    const message = `resume_from: ${path} is no checkpoint: it has neither runtime.json nor latest in it`
+    const message = `resume_from: expected a checkpoint or a folder of checkpoints, found neither runtime.json nor latest in ${path}`
     return yield* new Checkpoint.CheckpointError({ path, message })
   }
   const tree = yield* onDisk(folder)
   const nobody = { name: "", population: {}, seed: 0 }
-  // It is somebody else's run: nothing in it is mended.
+  // Nothing is repaired in another run's folder.
   const run = makeRunFiles({ ...tree, repair: () => Effect.void }, nobody, true).placed(
     Layout.places({ checkpoints: "." }),
   )
@@ -44,7 +44,7 @@ export const checkpointAt = Effect.fnUntraced(function* (
   for (const file of yield* run.list(Layout.checkpoint(name))) {
     files[file] = yield* run.read(Layout.checkpointFile(name, file))
   }
-  return { path: at, files, warnings: [`${at} has no manifest.json, so nothing tells whether it is whole`] }
+  return { path: at, files, warnings: [`${at} has no manifest.json, so it cannot be checked for damage`] }
 })
 
 const latestIn = (run: ReturnType<typeof makeRunFiles>) =>
@@ -53,7 +53,7 @@ const latestIn = (run: ReturnType<typeof makeRunFiles>) =>
       ? Effect.fail(
           new Checkpoint.CheckpointError({
             path: run.directory,
-            message: `resume_from: ${run.directory} has no checkpoint that latest names`,
+            message: `resume_from: the checkpoint that latest names is missing in ${run.directory}; name another checkpoint`,
           }),
         )
       : Effect.succeed(name),

@@ -6,7 +6,7 @@ import type { RunSettings } from "./RuntimeConfig.ts"
 
 const names = { scoresPath: "runtime.scores_path", checkpointDir: "runtime.checkpoint_dir" } as const
 
-/** What no single setting tells: whether they go together. Gives what is worth a warning. */
+/** Checks settings against each other. Returns warnings about settings that have no effect. */
 export const checked = Effect.fnUntraced(function* (
   { runtime }: RunSettings,
   train: TaskSet | null,
@@ -28,23 +28,21 @@ export const checked = Effect.fnUntraced(function* (
     return yield* ConfigError.at(
       from,
       names[key],
-      `expected a path within the run's folder, or one from the root on; found ${path}`,
+      `expected an absolute path, or a relative one without .., found ${path}`,
     )
   }
   const size = train?.size ?? 0
   if (runtime.startEpisodeIndex > size) {
-    const problem = `expected ${size} at most, the tasks of the training data set; found ${runtime.startEpisodeIndex}`
+    const problem = `expected at most ${size}, the size of the training data set, found ${runtime.startEpisodeIndex}`
     return yield* ConfigError.at(from, "runtime.start_episode_index", problem)
   }
   if (train === null && (validation === null || !validates)) {
-    return yield* ConfigError.at(from, "train_dataset", "there is nothing to do: no training tasks, and no validation")
+    return yield* ConfigError.at(from, "train_dataset", "expected training tasks or a validation, found neither")
   }
-  return validates && validation === null
-    ? ["there is no validation_dataset, so nothing is validated whatever validation_freq says"]
-    : []
+  return validates && validation === null ? ["validation_freq has no effect: there is no validation_dataset"] : []
 })
 
-/** Two runs in one place outside of theirs would write into each other's files. Only a path from the root on is outside. */
+/** Refuses folders outside of the run's that have files already: two runs would write into each other's files. */
 export const refuseTaken = Effect.fnUntraced(function* (
   { runtime }: RunSettings,
   from: DecodeOptions,
@@ -57,6 +55,10 @@ export const refuseTaken = Effect.fnUntraced(function* (
   }
   for (const key of ["scoresPath", "checkpointDir"] as const) {
     if (!paths.isAbsolute(within[key]) || (yield* namesIn(within[key])).length === 0) continue
-    return yield* ConfigError.at(from, names[key], `${runtime[key]} holds another run's files already`)
+    return yield* ConfigError.at(
+      from,
+      names[key],
+      `expected an empty folder, found files of another run in ${runtime[key]}`,
+    )
   }
 })

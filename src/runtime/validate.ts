@@ -20,12 +20,12 @@ export interface PlayedAll {
   readonly outcome: ValidationOutcome & { readonly failed: number }
 }
 
-/** Episodes of a validation that the model answers none of, however often it is asked, are the same with any more of them. */
+/** The number of first episodes without any answer of the model after which a validation fails, at least. */
 const enough = 3
 
 /**
- * Every task of the validation set, by clones of the agent that can't write its memory, as many at a time as may be. Where
- * the first ones all end without an answer of the model, it is an error: nobody waits for hours on a server that is down.
+ * Plays every task of the validation set, several at a time, by clones of the agent that can't write its memory. Fails if
+ * the first episodes all end without an answer of the model, so that nobody waits for hours on a server that is down.
  */
 export const playAll = Effect.fnUntraced(function* <E>(
   { settings, agent, validation }: AgentTraining,
@@ -72,8 +72,8 @@ export const playAll = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * A validation of a run: its score is the mean over episodes of what each scored in all, so long episodes count no more
- * than short ones. Those that failed are recorded as such, and in no mean.
+ * Validates a run. The score is the mean of the episodes' total scores, so long episodes count no more than short ones.
+ * Failed episodes are recorded as such and left out of the mean.
  */
 export const validate = Effect.fn("effect-rl.validate")(function* (
   training: AgentTraining,

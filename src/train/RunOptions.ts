@@ -2,26 +2,26 @@ import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../config/Config.ts"
 import type { RunIdentity } from "../run/store/RunStore.ts"
 
-/** What a launcher (the `effect` command, a sweep) says to a training that is already a value. */
+/** What a launcher (the `effect` command, a sweep) can change about a training that is already a value. */
 export interface RunOptions {
-  /** Laid over the config, in order. */
+  /** Settings that replace those of the config, in order. */
   readonly overrides: ReadonlyArray<Override>
-  /** What the config in code is called in messages: `train.ts`. */
+  /** The name of the config in messages: `train.ts`. */
   readonly source: string
-  /** The run's name where the config has none. */
+  /** The run's name, for a config without one. */
   readonly name: string
-  /** What is varied besides env and algorithm, and its value in this run: part of the run's identifier. */
+  /** What a sweep varies, with its value in this run. This becomes a part of the run's identifier. */
   readonly population?: Readonly<Record<string, string>>
-  /** Told what the run is, and its effective config, when all settings are checked, before anything is set up. */
+  /** Runs when all settings are checked, before anything is set up. */
   readonly onPlanned?: (identity: RunIdentity, effective: Plain) => Effect.Effect<void>
   /**
-   * Asked between two chunks: whether somebody wants the folder of this step now (its evaluation, its policy, episodes to
-   * look at). The training is the same whether anybody does.
+   * Checked between two iterations: whether somebody asks for the folder of this step (its evaluation, its policy, episodes
+   * to watch). Writing it does not change the training.
    */
   readonly isStepWanted?: Effect.Effect<boolean>
 }
 
-/** `Effect.provideService(RunOptions, { … })`; by default nothing is overridden. */
+/** The launcher's options, by `Effect.provideService(RunOptions, { … })`. By default nothing is overridden. */
 export const RunOptions = Context.Reference<RunOptions>("effect-rl/train/RunOptions", {
   defaultValue: () => ({ overrides: [], source: "Train.run", name: "run" }),
 })

@@ -8,7 +8,7 @@ import { kindField } from "../run/RunSpec.ts"
 import type { TrainerOptions, TrainOptions, ValidationOptions } from "./TrainOptions.ts"
 import * as Layout from "../run/Layout.ts"
 
-/** An env by its id, or by its name with options. */
+/** An env in a config: its id, or its name with options. */
 const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]).annotate({
   expected: "an env's id, or its name with options",
 })
@@ -30,7 +30,7 @@ export const ValidationSettings = Schema.Struct({
   envs: withDefault(Schema.Array(EnvSetting), []),
 })
 
-/** A folder in the run's own: outside of it, nothing could be found, moved or gone on with as a whole. */
+/** A folder inside the run's folder, so that the run can be found, moved and resumed as a whole. */
 const folderInRun = Schema.NonEmptyString.check(
   Schema.makeFilter((path) => !path.startsWith("/") && !path.split("/").includes(".."), {
     expected: "a folder inside the run's: a relative path without ..",
@@ -69,7 +69,7 @@ export const NormalizeSettings = Schema.Struct({
   rewards: withDefault(Schema.Boolean, false),
 })
 
-/** Everything about a training but the env and the algorithm themselves. */
+/** The settings of a training. The env and the algorithm are decoded by their own Schemas. */
 export const Settings = Schema.Struct({
   /** The kind of run: a training by reinforcement learning. */
   kind: kindField("training"),
@@ -118,17 +118,17 @@ export const Settings = Schema.Struct({
 })
 export type Settings = typeof Settings.Type
 
-/** What `Train.run` takes: the settings, with envs and an algorithm as values or by name. */
+/** The input of `Train.run`: the settings, with envs and an algorithm as values or by name. */
 export interface TrainInput extends TrainOptions {
-  /** The env to learn in, or a built-in one's id. */
+  /** The env to learn in, or the id of a built-in env. */
   readonly env: Env | string
   /** The algorithm that learns, or its name. */
   readonly algorithm: Algorithm | string
-  /** The number of env steps of the training, over all envs. May be left to the `trainer` block. */
+  /** The number of env steps of the training, over all envs. The `trainer` block can set it instead. */
   readonly totalSteps?: number
   /** How the policy is validated. */
   readonly validation?: ValidationInput
-  /** Settings by their names in a flat block: see `TrainerConfig`. */
+  /** Settings in one flat block, by the names of other libraries: see `TrainerConfig`. */
   readonly trainer?: TrainerOptions
 }
 

@@ -34,11 +34,11 @@ export { validate } from "../run/ValidationRequest.ts"
 
 export type TrainError = SetupError | LoopError
 
-/** A training that needs only Layers. */
+/** A training that only needs Layers to run. */
 export type Run = Effect.Effect<RunResult, TrainError, Backend | RunStore | Recorder>
 
 /**
- * A training run as a value: give it Layers for the backend, the store and the recorder, and it runs.
+ * Makes a training as a value: provide Layers for the backend, the store and the recorder, and it runs.
  *
  * @example
  * ```ts
@@ -53,15 +53,15 @@ export const run = (input: TrainInput): Run => {
 }
 
 /**
- * The same from plain data, as a run's `config.yaml` holds it: env and algorithm by name. For messages, `lines` says where
- * each key stands.
+ * Makes a training from plain data, as a run's `config.yaml` holds it: env and algorithm by name. `lines` has the place of
+ * each key, for messages.
  */
 export const fromConfig = (config: unknown, { lines }: { readonly lines?: ReadonlyMap<string, string> } = {}): Run => {
   const tree = toCamelCase(config)
   return plan(isPlain(tree) ? tree : {}, {}, lines).pipe(Effect.flatMap(execute), Effect.scoped)
 }
 
-/** Trains, or validates a checkpoint where `Train.validate` asks for that. */
+/** Trains; under `Train.validate`, validates a checkpoint instead. */
 const execute = Effect.fnUntraced(function* (
   plan: Plan,
 ): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
@@ -116,7 +116,7 @@ const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => 
   }
 }
 
-/** The state of a new training, or of the one that was saved, with its learner and envs where they were. */
+/** Makes the state of a new training, or restores a saved state with its learner and its envs. */
 const open = Effect.fnUntraced(function* (
   training: Training,
   files: RunFiles,
@@ -151,7 +151,7 @@ const open = Effect.fnUntraced(function* (
   }
 })
 
-/** Validates a state as the training would have done at its step. */
+/** Validates a restored state as the training did, or would have done, at that step. */
 const validated = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,

@@ -11,14 +11,14 @@ import type { TrainingState } from "./TrainingState.ts"
 
 export type LoopError = LearnerError | RunError
 
-/** Has a multiple of `every` been crossed since the last time? (Not `step % every`: a batch may step over it.) */
+/** Tells whether a multiple of `every` lies between two steps. `step % every` would miss one that a batch jumps over. */
 export const crossed = (last: number, step: number, every: number): boolean =>
   every > 0 && Math.floor(step / every) > Math.floor(last / every)
 
 /**
- * The synchronous multi-env training loop: collect → learn → record, with validations and checkpoints where their step
- * counts are crossed. Each iteration is uninterruptible, so whenever the loop is stopped, state is at a boundary
- * between iterations and a checkpoint of it resumes bit for bit.
+ * Trains: collect → learn → record, with validations and checkpoints where their step counts are crossed. Each iteration is
+ * uninterruptible, so wherever the loop is stopped, the state is at a boundary between two iterations, and a checkpoint of
+ * it resumes bit for bit.
  */
 export const trainLoop = Effect.fnUntraced(function* (
   training: Training,
@@ -61,7 +61,7 @@ const owesRendering = (settings: Decided, state: TrainingState): boolean =>
 export const isOver = (settings: Decided, state: TrainingState): boolean =>
   isStopping(settings, state) && !owesValidation(settings, state) && !owesRendering(settings, state)
 
-/** Iterations until something is due: a validation, a checkpoint, the end, or simply a record of how it goes. */
+/** Runs iterations until a validation, a checkpoint, the end or a record of the progress is due. */
 const iterate = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,
@@ -97,21 +97,21 @@ const isDue = (settings: Decided, state: TrainingState): boolean =>
   owesCheckpoint(settings, state)
 
 const owesCheckpoint = (settings: Decided, state: TrainingState): boolean =>
-  // The best can only be told apart, and kept, where there is one to every score.
+  // Only a checkpoint at every validation lets the best one be kept.
   (settings.checkpoint.strategy._tag === "TopKValidation" &&
     state.scoreHere !== null &&
     state.lastCheckpointStep < state.step) ||
   crossed(state.lastCheckpointStep, state.step, settings.checkpoint.everySteps) ||
   crossed(state.lastCheckpointEpisode, state.episodes, settings.checkpoint.everyEpisodes)
 
-/** An episode that can't be shown is no reason to stop. */
+/** Writes the folder of this step. If that fails, a warning says so and the training continues. */
 const render = Effect.fn("effect-rl.render")(function* (
   { writeStepFolder }: Training,
   state: TrainingState,
 ): Effect.fn.Return<void, LoopError, CurrentRun> {
   if (writeStepFolder === undefined) return
   const event = yield* writeStepFolder(state).pipe(
-    Effect.map((path) => ({ _tag: "Note" as const, message: `step ${state.step} to look at: ${path}` })),
+    Effect.map((path) => ({ _tag: "Note" as const, message: `step ${state.step} rendered: ${path}` })),
     Effect.catchTag(["EnvError", "LearningError", "BackendError"], (error) =>
       Effect.succeed({ _tag: "Warning" as const, message: `rendering at step ${state.step} failed: ${error.message}` }),
     ),
@@ -121,20 +121,20 @@ const render = Effect.fn("effect-rl.render")(function* (
   yield* (yield* CurrentRun).recording.emit([event])
 })
 
-/** For somebody who wants to see it now; nothing that the training goes on from, or is judged by, is touched. */
+/** Writes the folder of this step for somebody who asked for it. The training and its scores stay as they are. */
 const showNow = Effect.fn("effect-rl.showNow")(function* (
   { writeWantedStep }: Training,
   state: TrainingState,
 ): Effect.fn.Return<void, LoopError, CurrentRun> {
   const failed = (problem: string) => ({
     _tag: "Warning" as const,
-    message: `step ${state.step} was wanted and can't be shown: ${problem}`,
+    message: `step ${state.step} was requested, but cannot be rendered: ${problem}`,
   })
   const event =
     writeWantedStep === undefined
-      ? failed("the algorithm has no policy that could be played")
+      ? failed("the algorithm has no policy to play")
       : yield* writeWantedStep(state).pipe(
-          Effect.map((path) => ({ _tag: "Note" as const, message: `step ${state.step}, as was wanted: ${path}` })),
+          Effect.map((path) => ({ _tag: "Note" as const, message: `step ${state.step} rendered on request: ${path}` })),
           Effect.catch((error) => Effect.succeed(failed(error.message))),
         )
   yield* (yield* CurrentRun).recording.emit([event])
@@ -148,7 +148,7 @@ const charts = (state: TrainingState, seconds: number): Record<string, number> =
     : { ...speed, "charts/episodic_return": meanReturn, "charts/episodic_length": meanLength }
 }
 
-/** Counts the episodes that ended in the last collect, and tells of them. */
+/** Counts the episodes that ended in the last rollout, and adds their events. */
 const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, events: Array<RunEvent>): void => {
   const { episodes, numEnvs } = envs
   const { env } = plan
@@ -174,7 +174,7 @@ const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, 
   state.trim()
 }
 
-/** A validation that fails is reported and counted, and the training goes on without its score. */
+/** Validates. If that fails, the failure is recorded and counted, and the training continues without a score. */
 const validate = Effect.fn("effect-rl.validate")(function* (
   { validator, plan }: Training,
   state: TrainingState,

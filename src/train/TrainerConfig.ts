@@ -5,16 +5,16 @@ import { fraction, intBetween, naturalInt, positiveInt, withDefault } from "../c
 import * as Layout from "../run/Layout.ts"
 
 /**
- * A synchronous multi-env trainer's settings in one flat block, by the names that people coming from other libraries
- * know. Under the key `trainer` it says the same as the settings that it stands for:
+ * The settings of a training in one flat block, by the names that other libraries use. Each key of `trainer` is another
+ * name for a setting:
  *
- * | here | there |
+ * | key of `trainer` | setting |
  * | --- | --- |
  * | `total_steps` | `total_steps` |
  * | `validate_freq`, `num_val_episodes`, `max_val_steps` | `validation.every_steps`, `.episodes`, `.max_steps` |
  * | `save_freq`, `render_freq`, `log_scalars` | `checkpoint.every_steps`, `render.every_steps`, `log_scalars` |
  * | `log_dir`, `model_dir` | `log_dir`, `checkpoint.dir` |
- * | `train_mode`, `returns`, `nsteps`, `gamma`, `lambda_`, `update_target_freq` | the algorithm's own, where given |
+ * | `train_mode`, `returns`, `nsteps`, `gamma`, `lambda_`, `update_target_freq` | the setting of the algorithm with that name |
  *
  * @example
  * ```ts
@@ -58,7 +58,7 @@ export const TrainerConfig = Schema.Struct({
 })
 export type TrainerConfig = typeof TrainerConfig.Type
 
-/** Those that are the algorithm's business: its own defaults stand where nothing is said here. */
+/** The keys that set the algorithm. The algorithm's defaults apply to those that are left out. */
 const ofAlgorithm = ["trainMode", "returns", "nsteps", "gamma", "lambda", "updateTargetFreq"] as const
 
 const plainAt = (tree: Plain, key: string): Plain => {
@@ -66,7 +66,7 @@ const plainAt = (tree: Plain, key: string): Plain => {
   return isPlain(found) ? found : {}
 }
 
-/** A config with its `trainer` block worked into the settings that it stands for; what the config says there itself wins. */
+/** Replaces the `trainer` block of a config by the settings that it names. The settings themselves take precedence. */
 export const expand = Effect.fnUntraced(function* (
   config: Plain,
   options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
@@ -78,13 +78,13 @@ export const expand = Effect.fnUntraced(function* (
   const settings = isPlain(given) ? given : {}
   const written = ofAlgorithm.filter((key) => key in settings)
   const foreign = known === undefined ? [] : written.filter((key) => !keysOf(known.schema).includes(key))
-  // An algorithm without a target network has nothing to switch off.
+  // 0 means no target network, which an algorithm without one can ignore.
   const refused = foreign.find((key) => !(key === "updateTargetFreq" && trainer[key] === 0))
   if (known !== undefined && refused !== undefined) return yield* notOf(known, refused, options)
   const algorithm = Object.fromEntries(
     written.filter((key) => !foreign.includes(key)).map((key) => [key, trainer[key]]),
   )
-  // An error in one of these settings names the place in the `trainer` block.
+  // An error in one of these settings names its place in the `trainer` block.
   const sources = new Map(options.sources)
   for (const key of Object.keys(algorithm)) {
     const source = options.sources.get(`trainer.${key}`) ?? options.sources.get("trainer")
@@ -108,7 +108,7 @@ export const expand = Effect.fnUntraced(function* (
   return { value, sources }
 })
 
-/** A setting of the block that the algorithm doesn't have, by the name that it was written with. */
+/** The error for a key of the block that the algorithm doesn't have. */
 const notOf = (
   algorithm: Algorithm,
   key: string,

@@ -20,12 +20,12 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
   lastCheckpointEpisode: count(),
   lastRenderStep: count(),
   evaluations: list(Evaluation),
-  /** The device of each program: another device gives other last bits. */
+  /** The device that runs each program. Another device computes other last bits. */
   devices: Schema.mutableKey(
     Schema.Record(Schema.String, Schema.String).pipe(Schema.withConstructorDefault(Effect.succeed({}))),
   ),
 }) {
-  /** The steps of earlier processes. */
+  /** The number of steps that earlier processes have done. */
   readonly stepsBefore = this.step
 
   /** Counts an episode and returns its index. */
@@ -38,7 +38,7 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
     return this.episodes++
   }
 
-  /** Drops all but the last hundred returns; called once an iteration rather than once an episode. */
+  /** Drops all but the last hundred returns. Called once an iteration, which is cheaper than once an episode. */
   trim(): void {
     this.recentReturns = recent(this.recentReturns)
     this.recentLengths = recent(this.recentLengths)

@@ -22,13 +22,8 @@ import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
 
 /**
- * A training as the files of a checkpoint, and back: the weights, the optimiser's state, and every env in the middle of its
- * episode.
- */
-
-/**
- * The settings that a resumed training must share with the one that was saved. When it validates and saves may change, and
- * how long it trains: but an annealed learning rate follows the total, so a longer training learns differently.
+ * Lists the settings that a resumed training must share with the saved one. The times of validations and checkpoints may
+ * change, and so may the total; but an annealed learning rate follows the total, so a longer training learns differently.
  */
 export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain> => {
   const { settings, effective, env } = plan
@@ -48,7 +43,10 @@ export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain
     : Effect.map(digestOfArrays(data), (digest) => ({ ...shared, data: digest }))
 }
 
-/** Saves a checkpoint of this moment, which must lie between two iterations. */
+/**
+ * Saves a checkpoint: the weights, the optimiser's state, and every env in the middle of its episode. Must be called between
+ * two iterations.
+ */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   { plan, learner, envs }: Training,
   state: TrainingState,
@@ -77,7 +75,7 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   })
 })
 
-/** Above this, a file is written straight from the arrays: a replay memory has no room for a copy of itself. */
+/** Larger files are written straight from their arrays: there may be no memory for a copy of a replay buffer. */
 const largeBytes = 32 * 1024 * 1024
 
 const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string] => {
@@ -85,7 +83,7 @@ const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string]
   return bytes > largeBytes ? safetensors.encodeParts(arrays) : safetensors.encode(arrays)
 }
 
-/** The policy for other programs, with the normalisation of its observations. */
+/** Exports the policy for other programs, with the normalisation of its observations; undefined if it can't be exported. */
 export const exportedPolicy = (
   { exportPolicy }: Learner,
   { observationMoments }: TrainingEnvs,
@@ -98,7 +96,7 @@ export const exportedPolicy = (
         (error) => Effect.die(error),
       )
 
-/** One-dimensional tensors: how many rows an array has is the env's business. */
+/** Makes one-dimensional tensors of an env's arrays, whose shapes only the env knows. */
 const flat = (snapshot: Snapshot): safetensors.Tensors =>
   Object.fromEntries(Object.entries(snapshot).map(([key, data]) => [key, { shape: [data.length], data }]))
 
@@ -109,7 +107,7 @@ const savedConfig = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Retur
   return "value" in parsed && isPlain(parsed.value) ? parsed.value : {}
 })
 
-/** Fails where a run keeps its checkpoints in another folder: none would be found, and the run would start over. */
+/** Fails if a run keeps its checkpoints in another folder: none would be found, and the run would start over. */
 export const checkCheckpointFolder = Effect.fnUntraced(function* (
   { settings, from }: Plan,
   run: RunFiles,
@@ -122,7 +120,7 @@ export const checkCheckpointFolder = Effect.fnUntraced(function* (
   return yield* ConfigError.at(from, "checkpoint.dir", problem)
 })
 
-/** Puts the learner and the envs where a checkpoint left them. */
+/** Restores the learner and the envs from a checkpoint. */
 export const restore = Effect.fnUntraced(function* (
   { learner, envs }: Training,
   run: RunFiles,
@@ -146,7 +144,7 @@ export const restore = Effect.fnUntraced(function* (
   yield* attempt(() => envs.restore(snapshot), EnvError)
 })
 
-/** Fails where a resumed training has already done more steps than it is now to have in all. */
+/** Fails if a resumed training has already done more steps than its new total. */
 export const checkTotalSteps = Effect.fnUntraced(function* (
   { settings: { totalSteps }, from }: Plan,
   run: RunFiles,
@@ -159,7 +157,7 @@ export const checkTotalSteps = Effect.fnUntraced(function* (
   return yield* ConfigError.at(from, "total_steps", problem)
 })
 
-/** Warns of programs that run on another device than before. */
+/** Lists warnings about programs that run on another device than before. */
 export const deviceWarnings = (
   now: Readonly<Record<string, string>>,
   before: Readonly<Record<string, string>>,

@@ -9,7 +9,7 @@ import * as Normalise from "../env/Normalise.ts"
 import type { Settings } from "./Settings.ts"
 import { shares } from "./validation/Validator.ts"
 
-/** The envs that are learnt from: a log of episodes in the env's own rewards, and what the agent is to see of them. */
+/** The training's envs: a log of episodes with the env's own rewards, and observations as the agent sees them. */
 export type TrainingEnvs = BatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
 
 export const trainingEnvs = Effect.fnUntraced(function* (
@@ -22,7 +22,7 @@ export const trainingEnvs = Effect.fnUntraced(function* (
   return normalize.rewards ? Normalise.rewards(seen, { gamma }) : seen
 })
 
-/** A lane an episode; they see with the training's statistics and change nothing about them. */
+/** Makes the batches of validation envs, one env for each episode. They use the training's statistics without updating them. */
 export const validationBatches = (
   envs: ReadonlyArray<Env>,
   { validation }: Settings,

@@ -22,34 +22,34 @@ import { RunOptions } from "./RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
 
-/** Settings in which nothing is left open. */
+/** Settings whose defaults are all decided. */
 export type Decided = Omit<Settings, "checkpoint"> & {
   readonly checkpoint: Omit<Settings["checkpoint"], "everySteps"> & { readonly everySteps: number }
 }
 
-/** A training that can start: everything decoded, every name found. */
+/** A checked training: every setting is decoded, and every name is resolved. */
 export interface Plan {
   readonly settings: Decided
   readonly env: Env
-  /** Those that validations are played in; that of the training unless others were given. */
+  /** The envs of validations: the training's env unless the config names others. */
   readonly validationEnvs: ReadonlyArray<Env>
   readonly algorithm: ConfiguredAlgorithm
   /** The effective config, as `config.yaml` holds it. */
   readonly effective: Plain
-  /** What people should know before it starts. */
+  /** Remarks to record when the run starts. */
   readonly notes: ReadonlyArray<string>
-  /** The same, of what they asked for and will not get. */
+  /** Warnings about requests that can't be met. */
   readonly warnings: ReadonlyArray<string>
-  /** Where each setting was written, for errors. */
+  /** The place of each setting, for errors. */
   readonly from: { readonly source: string; readonly sources: ReadonlyMap<string, string> }
 }
 
-/** Can a policy for one act in the other? */
+/** Tells whether a policy for one env can act in the other. */
 const looksLike = (one: Env, other: Env): boolean =>
   one.observationSpace.shape.join() === other.observationSpace.shape.join() &&
   JSON.stringify(one.actionSpace) === JSON.stringify(other.actionSpace)
 
-/** Every validation env must have an episode to play. */
+/** Fails if there are fewer validation episodes than envs to play them in. */
 const checkShares = ({ validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
   const { everySteps, episodes, envs } = validation
   if (everySteps === 0 || episodes >= envs.length) return Effect.void
@@ -57,15 +57,15 @@ const checkShares = ({ validation }: Settings, source: string): Effect.Effect<vo
   return Effect.fail(ConfigError.at({ source }, "validation.episodes", problem))
 }
 
-/** The values behind the names in a config, where code gave values. */
+/** The envs and the algorithm that code passed as values. The config has their names. */
 export interface Values {
   readonly env?: Env
-  /** In the places that they have in `validation.envs`. */
+  /** Each at its index in `validation.envs`; undefined for one that was passed by name. */
   readonly validationEnvs?: ReadonlyArray<Env | undefined>
   readonly algorithm?: Algorithm
 }
 
-/** Lays the launcher's overrides over a config, checks everything, finds the env and the algorithm. */
+/** Applies the launcher's overrides to a config, checks every setting, and resolves the env and the algorithm. */
 export const plan = Effect.fnUntraced(function* (
   config: Plain,
   values: Values,
@@ -80,18 +80,18 @@ export const plan = Effect.fnUntraced(function* (
     unknown === undefined ? Effect.void : wrongValue(source, "algorithm", unknown),
   ])
   const written = yield* overridden({ name: options.name, ...config }, options.overrides, values)
-  const laid = { source: options.source, sources: overLines(lines, written.sources) }
+  const overlaid = { source: options.source, sources: overLines(lines, written.sources) }
   const algorithmName = isPlain(written.value.algorithm) ? written.value.algorithm.name : written.value.algorithm
-  const known = values.algorithm?.name === algorithmName ? values.algorithm : find(String(algorithmName))
-  const { value, sources } = yield* expand(written.value, laid, known)
-  const from = { ...laid, sources }
+  const algorithmValue = values.algorithm?.name === algorithmName ? values.algorithm : find(String(algorithmName))
+  const { value, sources } = yield* expand(written.value, overlaid, algorithmValue)
+  const from = { ...overlaid, sources }
   const nameless = namelessAlgorithm(value.algorithm)
   const algorithmSettings = Struct.omit(isPlain(value.algorithm) ? value.algorithm : {}, ["name"])
-  const within = { ...from, whole: wholeOf(known) }
+  const within = { ...from, whole: wholeOf(algorithmValue) }
   const reading = decode(Settings, value, within)
   yield* checkAll([
     reading,
-    ...(known === undefined ? [] : [known.configure(algorithmSettings, within)]),
+    ...(algorithmValue === undefined ? [] : [algorithmValue.configure(algorithmSettings, within)]),
     ...(nameless === undefined ? [] : [wrongValue(sourceOf(from, "algorithm"), "algorithm", nameless)]),
   ])
   const decoded = yield* reading
@@ -104,7 +104,7 @@ export const plan = Effect.fnUntraced(function* (
   }
 
   const { env: givenEnv, validationEnvs: givenOthers = [] } = values
-  /** The values that code gave, wherever the config still says them; the one in the same place before others. */
+  /** Takes the env that code passed, if the config still describes it; first the one at the same place. */
   const envOf = (
     written: EnvConfig,
     given: ReadonlyArray<Env | undefined>,
@@ -119,7 +119,7 @@ export const plan = Effect.fnUntraced(function* (
   )
   const other = others.find((candidate) => !looksLike(candidate, env))
   if (other !== undefined) {
-    const problem = `${other.id} has other observations or actions than ${env.id}, which is trained on`
+    const problem = `${other.id} has other observations or actions than the training env ${env.id}; choose envs of the same spaces`
     return yield* ConfigError.at(from, "validation.envs", problem)
   }
   yield* checkShares(settings, sourceOf(from, "validation.episodes"))
@@ -144,11 +144,11 @@ export const plan = Effect.fnUntraced(function* (
   }
 })
 
-/** With the settings of the algorithm that is named: for where a key belongs that stands in a wrong section. */
+/** The Schema of a whole config with this algorithm, by which messages say where a misplaced key belongs. */
 const wholeOf = (algorithm: Algorithm | undefined): Schema.Top =>
   algorithm === undefined ? Settings : Schema.Struct({ ...Settings.fields, algorithm: algorithm.schema })
 
-/** What is no env, though code gave it as one. */
+/** Describes why a value that code passed is not a usable env. */
 const problemOf = (env: Env | undefined): string | undefined => {
   const given: unknown = env
   if (given === undefined) return undefined
@@ -161,7 +161,7 @@ const problemOf = (env: Env | undefined): string | undefined => {
 const wrongValue = (source: string, key: string, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(ConfigError.at({ source }, key, problem))
 
-/** What is no algorithm, though code gave it as one. */
+/** Describes why a value that code passed is not an algorithm. */
 const noAlgorithm = (algorithm: unknown): string | undefined => {
   const has = (key: string): boolean => typeof algorithm === "object" && algorithm !== null && key in algorithm
   if (has("name") && has("configure")) return undefined
@@ -169,20 +169,20 @@ const noAlgorithm = (algorithm: unknown): string | undefined => {
   return `expected an algorithm, as Ppo.make() gives, or the name of one, found ${found}`
 }
 
-/** An algorithm in a config that can't be looked up, by what it has for a name. */
+/** Describes why the algorithm in a config has no usable name. */
 const namelessAlgorithm = (algorithm: unknown): string | undefined => {
   const name = isPlain(algorithm) ? algorithm.name : algorithm
   if (algorithm === undefined || typeof name === "string") return undefined
   return `expected an algorithm's name, or its name with settings, found ${describe(name)}`
 }
 
-/** A config could only say the env that it is no longer. */
+/** Describes a changed copy of a built-in env: its id in a config would name the original. */
 const impostor = (env: Env): string | undefined =>
   envConfigOf(env) === undefined && builtIn.some(({ id }) => id === env.id)
-    ? `${env.id} is the id of a built-in env, of which this is a changed copy: give it an id of its own`
+    ? `${env.id} is the id of a built-in env, and this is a changed copy of it; give the copy its own id`
     : undefined
 
-/** A file of settings (that of a run which goes on, say) may be about something else than the code that it is laid over. */
+/** Notes where a file of settings, for example a resumed run's, names another env or algorithm than the code. */
 const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
   const nameOf = (written: unknown): string => String(isPlain(written) ? written.name : written)
   return (["env", "algorithm"] as const).flatMap((key) => {
@@ -195,12 +195,12 @@ const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, 
 
 const undrawn = ({ render }: Settings, env: Env): ReadonlyArray<string> =>
   render.everySteps > 0 && env.renderSvg === undefined
-    ? [`${env.id} can't be drawn (it has no renderSvg): of its episodes only trajectories are kept`]
+    ? [`${env.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
     : []
 
 /**
- * One override after another. One that names another algorithm or env leaves that of the code, and its settings, behind;
- * one that only names what is there already changes nothing.
+ * Applies the overrides in order. An override that names another algorithm or env drops the settings of the one before; one
+ * that names the same changes nothing.
  */
 const overridden = Effect.fnUntraced(function* (
   config: Plain,
@@ -208,22 +208,22 @@ const overridden = Effect.fnUntraced(function* (
   values: Values,
 ): Effect.fn.Return<ReturnType<typeof applyOverrides>> {
   let value = withTrees(config)
-  const laid: Array<Override> = []
+  const applied: Array<Override> = []
   for (const override of overrides) {
     const before = value
     if (yield* namesTheSame(override, before, values)) continue
-    laid.push(override)
+    applied.push(override)
     value = withTrees(applyOverrides(value, [override]).value)
-    // One that says all of it anew leaves nothing behind by itself.
+    // A change of `algorithm.name` or `env.name` alone must drop the other settings, too.
     for (const key of override.path.includes(".") ? ["algorithm", "env"] : []) {
       const [was, is] = [before[key], value[key]]
       if (isPlain(was) && isPlain(is) && was.name !== is.name) value = { ...value, [key]: { name: is.name } }
     }
   }
-  return { value, sources: applyOverrides(config, laid).sources }
+  return { value, sources: applyOverrides(config, applied).sources }
 })
 
-/** An env goes by its id, which that of a wrapped one is too, and by the name that it has in a config. */
+/** Tells whether an override names the env or algorithm that the config has already, by its id or by its name. */
 const namesTheSame = Effect.fnUntraced(function* (
   { path, value: name }: Override,
   before: Plain,
@@ -238,14 +238,14 @@ const namesTheSame = Effect.fnUntraced(function* (
   return Option.isSome(env) && env.value.id === name
 })
 
-/** `algorithm: a2c` means the algorithm of that name with its own defaults; an env with options is spelled out as well. */
+/** Expands `algorithm: a2c` to the algorithm with its defaults, and an env's short form to its options. */
 const withTrees = (config: Plain): Plain => ({
   ...config,
   ...(config.env === undefined ? {} : { env: expandedConfig(config.env) }),
   ...(config.algorithm === undefined || isPlain(config.algorithm) ? {} : { algorithm: { name: config.algorithm } }),
 })
 
-/** Episodes are kept of validations, so there must be one where one is to be kept. */
+/** Fails if a rendering is due where no validation is: rendered episodes are those of validations. */
 const checkRendering = ({ render, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
   const { everySteps } = render
   if (everySteps === 0 || (validation.everySteps > 0 && everySteps % validation.everySteps === 0)) return Effect.void
@@ -253,14 +253,14 @@ const checkRendering = ({ render, validation }: Settings, source: string): Effec
   return Effect.fail(ConfigError.at({ source }, "render.every_steps", problem))
 }
 
-/** A goal that nobody measures would never be reached. */
+/** Fails if there is a goal but no validation, which alone measures it. */
 const checkGoal = ({ stopAtReturn, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
   if (stopAtReturn === null || validation.everySteps > 0) return Effect.void
-  const problem = `only validations tell whether ${stopAtReturn} is reached; set validation.every_steps`
+  const problem = `only validations measure whether ${stopAtReturn} is reached; set validation.every_steps`
   return Effect.fail(ConfigError.at({ source }, "stop_at_return", problem))
 }
 
-/** What a config says of an env in code: all that makes it, or the name that its author gave it. */
+/** Describes an env for the config: all options of a built-in env, or the id of any other. */
 const inConfig = (env: Env): EnvConfig => envConfigOf(env) ?? env.id
 
 const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
@@ -268,7 +268,7 @@ const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
     ? { name: typeof algorithm === "string" ? algorithm : describe(algorithm) }
     : { name: algorithm.name, ...algorithm.input }
 
-/** An input in code as config and values. */
+/** Splits the input of `Train.run` into a config and the values that it names. */
 export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {
   // A program without types may leave out any of the keys.
   const given: Partial<TrainInput> | null | undefined = input

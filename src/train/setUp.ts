@@ -22,7 +22,7 @@ export interface Training {
   readonly learner: Learner
   readonly validator: Validator | undefined
   readonly writeStepFolder: WriteStepFolder | undefined
-  /** Writes the folder of a step on demand, whatever the settings say; it is compiled at the first demand. */
+  /** Writes the folder of a step on request, whatever the settings say; it is compiled at the first request. */
   readonly writeWantedStep: WriteWantedStep | undefined
 }
 
@@ -70,10 +70,10 @@ export const setUp = Effect.fnUntraced(function* (
   return { plan, envs, learner, validator, writeStepFolder, writeWantedStep }
 })
 
-/** Two gibibytes of observations. */
+/** The most numbers of observations in a rollout: two gibibytes. */
 const mostNumbers = 2 ** 29
 
-/** A rollout that is larger than memory would not be refused by the system, but end the process. */
+/** Refuses rollouts that are far larger than memory: the system would not refuse them, but kill the process. */
 const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<void, ConfigError> => {
   const { nsteps } = algorithm.config
   const size = sizeOf(env.observationSpace)
@@ -82,7 +82,7 @@ const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<v
   return Effect.fail(ConfigError.at(from, "algorithm.nsteps", problem))
 }
 
-/** Arrays are made of the settings' sizes: where one is too large for the machine, the settings are to blame. */
+/** Turns an array that is too large for the machine into an error that names the settings to make smaller. */
 const withinMemory =
   ({ settings, algorithm, from }: Plan) =>
   <A, E, R>(setup: Effect.Effect<A, E, R>): Effect.Effect<A, E | ConfigError | GraphError, R> =>
@@ -92,11 +92,11 @@ const withinMemory =
       const sizes = ["nsteps", "bufferSize", "batchSize", "hidden"].flatMap((key) =>
         algorithm.config[key] === undefined ? [] : [`algorithm.${snakeCase(key)} ${display(algorithm.config[key])}`],
       )
-      const message = `needs more memory than there is (${oneLine(defect.message)}); make some of these smaller: ${[`num_envs ${settings.numEnvs}`, ...sizes].join(", ")}`
+      const message = `more memory needed than there is (${oneLine(defect.message)}); make some of these smaller: ${[`num_envs ${settings.numEnvs}`, ...sizes].join(", ")}`
       return Effect.fail(ConfigError.at({ source: from.source }, "", message))
     })
 
-/** What the settings ask of a learner that it can't do. */
+/** The error for a setting that needs something which the learner lacks. */
 const misfit = ({ settings, from }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
   const wrong = (key: string, problem: string): ConfigError => ConfigError.at(from, key, problem)

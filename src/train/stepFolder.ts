@@ -19,15 +19,15 @@ import type { TrainingState } from "./TrainingState.ts"
 import { animate, makePlayer } from "./validation/rendering.ts"
 
 /**
- * `steps/{STEP}/`: what there is to look at and to take away at some step of a run, in the names that RLtools' viewer
- * knows: episodes (`trajectories.json.gz`, and `episode.svg`, the first of them as a moving picture), the policy in as
+ * Writes `steps/{STEP}/`, which shows and exports a run at some step, with the file names that RLtools' viewer knows:
+ * episodes (`trajectories.json.gz`, and `episode.svg`, the first of them as a moving picture), the policy in as
  * many formats as it fits (`checkpoint.onnx`, `.safetensors`, `.h5`, `.h`), and `evaluation_results.json`.
  */
 
 /** Writes the folder of this moment and returns its path. */
 export type WriteStepFolder = (
   state: TrainingState,
-  /** The evaluation of this moment; the state's, where it has one, unless given. */
+  /** The evaluation at this step; the state's own unless given. */
   evaluation?: Evaluation,
 ) => Effect.Effect<string, LearnerError | RunStoreError, CurrentRun>
 
@@ -70,7 +70,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
   })
 })
 
-/** The env's drawing lies beside its trajectories, once. */
+/** Writes the drawing code of the env, once for all steps. */
 const writeUi = Effect.fnUntraced(function* (run: RunFiles, env: Env): Effect.fn.Return<void, RunStoreError> {
   const ui = uiOf(env)
   if (ui === undefined || (yield* run.exists(Layout.ui.module))) return

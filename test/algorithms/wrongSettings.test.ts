@@ -68,7 +68,10 @@ describe("settings that can't be followed", () => {
   it.effect("a goal that no validation measures", () =>
     Effect.gen(function* () {
       const message = yield* messageOf({ env: CartPole.env, algorithm: Ppo.make(), stopAtReturn: 100 })
-      assert.match(message, /stop_at_return: only validations tell whether 100 is reached; set validation\.every_steps/)
+      assert.match(
+        message,
+        /stop_at_return: only validations measure whether 100 is reached; set validation\.every_steps/,
+      )
     }),
   )
 

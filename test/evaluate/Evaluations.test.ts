@@ -295,7 +295,7 @@ describe("an evaluation as a run", () => {
       const training = yield* Effect.flip(run(who, {}, { files, resume: "training" }))
       assert.strictEqual(
         training.message,
-        "training: this is not an evaluation that was stopped, so there is nothing to resume; start a new one without --resume",
+        "training: expected an evaluation that was stopped, found nothing to resume; start a new evaluation without --resume",
       )
       assert.deepStrictEqual(files, before)
       assert.strictEqual(lm.asked.length, asked)

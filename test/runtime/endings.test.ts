@@ -301,7 +301,7 @@ describe("validation", () => {
       )
       assert.deepStrictEqual(
         events.flatMap((event) => (event._tag === "Warning" ? [event.message] : [])),
-        ["scripted:reader: ECONNREFUSED; it is asked again in 1.0 s, up to 2 times; further waits are not told"],
+        ["scripted:reader: ECONNREFUSED; retrying in 1.0 s, up to 2 times; later retries are not reported"],
       )
     }),
   )

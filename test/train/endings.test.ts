@@ -94,7 +94,7 @@ describe("what is learnt from demonstrations", () => {
       const { whole, resumed } = yield* resumable(input, 320)
       assert.strictEqual(resumed.digest, whole.digest)
       const error = yield* Effect.flip(resumable(input, 320, { algorithm: Bc.make(shownBy(0)) }))
-      assert.match(error.message, /the run was saved with data = /)
+      assert.match(error.message, /the checkpoint was saved with data = /)
     }),
   )
 
@@ -211,7 +211,7 @@ describe("what should be known before a training starts", () => {
         validation,
         render: { everySteps: 64 },
       })
-      const message = "plain can't be drawn (it has no renderSvg): of its episodes only trajectories are kept"
+      const message = "plain cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved"
       assert.deepEqual(
         events.filter((event) => event._tag === "Warning" || (event._tag === "Note" && event.message === message)),
         [{ _tag: "Warning", message }],

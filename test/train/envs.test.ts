@@ -116,7 +116,7 @@ describe("the envs of a training", () => {
     Effect.gen(function* () {
       const changed = { ...CartPole.env, step: CartPole.env.step }
       const { message } = yield* Effect.flip(keep({ ...short, env: changed }))
-      assert.match(message, /CartPole-v1 is the id of a built-in env, of which this is a changed copy/)
+      assert.match(message, /CartPole-v1 is the id of a built-in env, and this is a changed copy/)
     }),
   )
 
@@ -124,7 +124,7 @@ describe("the envs of a training", () => {
     Effect.gen(function* () {
       const input = { ...short, env: Breakout.env }
       const error = yield* Effect.flip(resumable(input, 32, { env: Breakout.make({ stickiness: 0 }) }))
-      assert.match(error.message, /the run was saved with env\.stickiness = nothing, and would now go on with 0/)
+      assert.match(error.message, /the checkpoint was saved with env\.stickiness = nothing, found 0/)
     }),
   )
 })

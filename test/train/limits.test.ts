@@ -42,7 +42,7 @@ describe("a config that asks for too much is refused before anything is made", (
     [
       "weights",
       { ...fits, algorithm: { name: "ppo", hidden: [65_536, 65_536] } },
-      "Train.run: needs more memory than there is (8590917635 weights; expected at most 268435456); make some of these smaller: num_envs 8, algorithm.nsteps 128, algorithm.hidden [65536,65536]",
+      "Train.run: more memory needed than there is (8590917635 weights; expected at most 268435456); make some of these smaller: num_envs 8, algorithm.nsteps 128, algorithm.hidden [65536,65536]",
     ],
     [
       "memory of transitions",

@@ -59,7 +59,7 @@ describe("a step that somebody wants to see", () => {
       )
       assert.strictEqual(looked.result.digest, plain.result.digest)
       for (const [path, bytes] of plain.files) assert.deepEqual(looked.files.get(path), bytes, path)
-      const untold = looked.events.filter((event) => event._tag !== "Note" || !event.message.includes("as was wanted"))
+      const untold = looked.events.filter((event) => event._tag !== "Note" || !event.message.includes("on request"))
       assert.deepEqual(untold, plain.events)
     })
 
@@ -98,7 +98,7 @@ describe("a step that somebody wants to see", () => {
       const { events, result, files } = yield* wanted({ ...short, env }, [2], () => (breaks = true))
       assert.strictEqual(result.steps, 640)
       const said = events.flatMap((event) => (event._tag === "Warning" ? [event.message] : []))
-      assert.match(said.join(), /^step 64 was wanted and can't be shown: .*no steps today/)
+      assert.match(said.join(), /^step 64 was requested, but cannot be rendered: .*no steps today/)
       assert.isFalse(files.has(`${folderOf(64)}/checkpoint.onnx`))
     }),
   )

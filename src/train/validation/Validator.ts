@@ -8,21 +8,21 @@ import { attempt } from "../../config/attempt.ts"
 import { EnvError } from "../../env/EnvError.ts"
 
 /**
- * Plays a number of whole episodes and says how they went. Whatever the strategy, every episode is played in a lane of
- * its own, so a short one counts no more than a long one; and it draws from streams addressed by its own number, so it
- * goes the same way wherever and beside whatever it is played.
+ * Plays a number of whole episodes and returns their scores. Each episode has an env of its own in a batch, so short episodes
+ * count no more than long ones. Its randomness is addressed by its own number, so its outcome doesn't depend on the batch
+ * that it is played in.
  */
 export interface Validator {
   readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
 }
 
-/** Episodes that are played together: `first` is the number of the first of them. */
+/** Episodes that are played together: `count` of them, from the number `first` on. */
 export interface Share {
   readonly first: number
   readonly count: number
 }
 
-/** Each env's share of the episodes: as many for each, and one more for the last ones: 7 for 3 are 2, 2 and 3. */
+/** Divides episodes among envs as evenly as possible, with the larger shares last: 7 episodes for 3 envs are 2, 2 and 3. */
 export const shares = (episodes: number, envs: number): ReadonlyArray<Share> => {
   const each = Math.floor(episodes / envs)
   const extra = episodes % envs
@@ -37,7 +37,7 @@ export interface ValidatorOptions {
   readonly sampled: boolean
 }
 
-/** A batch of lanes, the number of its first episode, and the learner's policy compiled for as many. */
+/** A batch of envs, one for each episode, and the learner's policy compiled for that batch size. */
 interface Lanes {
   readonly envs: BatchEnv
   readonly policy: Policy
@@ -83,7 +83,7 @@ const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions)
 
     yield* attempt(() => envs.reset(seed, "validation", index), EnvError)
     while (running > 0) {
-      // In slices, so that an interruption need not wait for a long validation.
+      // Play in slices, so that an interruption doesn't wait for a long validation.
       yield* drive(function* () {
         for (let slice = 0; slice < 256 && running > 0; slice++) {
           look()
@@ -96,7 +96,7 @@ const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions)
     return episodes.filter((episode) => episode !== undefined)
   })
 
-/** Batches that are played at the same time, each by a fiber with a policy of its own. */
+/** Makes a validator that plays its batches at the same time, each by a fiber with its own policy. */
 export const makeValidator = Effect.fnUntraced(function* (
   batches: ReadonlyArray<{ readonly envs: BatchEnv; readonly first: number }>,
   policyFor: NonNullable<Learner["policy"]>,

@@ -7,8 +7,6 @@ import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
 import { stream } from "../../rng/Rng.ts"
 
-/** Validation episodes to look at: what happened step by step, and pictures of it where the env can draw. */
-
 export interface PlayOptions {
   readonly maxSteps: number
   readonly sampled: boolean
@@ -23,15 +21,16 @@ type Step = {
   readonly truncated: boolean
 }
 
+/** A validation episode to watch: its steps, and a picture of each where the env can draw. */
 export interface Played {
   readonly steps: ReadonlyArray<Step>
   readonly frames: ReadonlyArray<string>
 }
 
-/** More pictures than this make a file that no browser likes; of a longer episode every second, third … is shown. */
+/** The most pictures of an animation, for browsers' sake. Of a longer episode every second, third … step is shown. */
 const mostFrames = 500
 
-/** Plays an episode of a validation as that played it: `play(seed, index, episode)`. */
+/** Makes a function that plays one episode exactly as the validation plays it: `play(seed, index, episode)`. */
 export const makePlayer = Effect.fnUntraced(function* (
   env: Env,
   policyFor: NonNullable<Learner["policy"]>,
@@ -68,7 +67,7 @@ export const makePlayer = Effect.fnUntraced(function* (
   })
 })
 
-/** The env without its fast batch, which shows no states, and the state that it was last in. */
+/** Exposes the last state of an env. The env's fast batch, which hides its states, is left out. */
 const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } => {
   let last: unknown
   const { batch: _batch, ...pure } = env
@@ -90,7 +89,7 @@ export type Player = (seed: number, index: number, episode: number) => Effect.Ef
 
 type PolicyError = Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>
 
-/** Pictures one after another, over and over: plain SVG, that any browser plays. */
+/** Makes an endless animation of pictures, as plain SVG. */
 export const animate = (pictures: ReadonlyArray<string>, speed: number): string => {
   const stride = Math.ceil(pictures.length / mostFrames)
   const frames = pictures.filter((_, index) => index % stride === 0)

@@ -83,7 +83,7 @@ describe("a run is the same run", () => {
           "evaluation_results.json",
           "trajectories.json.gz",
         ])
-        assert.include(readFileSync(join(seen.runDir, "run.log"), "utf8"), `as was wanted: steps/${step}`)
+        assert.include(readFileSync(join(seen.runDir, "run.log"), "utf8"), `on request: steps/${step}`)
         assert.strictEqual(seen.digest, whole.digest)
         assert.deepStrictEqual(scoresOf(seen.runDir), scoresOf(whole.runDir))
         const [one, other] = [seen, whole].map(({ runDir }) => readFileSync(join(runDir, "return.json"), "utf8"))

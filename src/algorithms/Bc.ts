@@ -186,7 +186,7 @@ const batches = (
  *
  * @example
  * ```ts
- * Train.run({ env: CartPole.env, algorithm: Bc.make(shown, { hidden: [32] }), totalSteps: 50_000 })
+ * Train.run({ env: CartPole.env, algorithm: Bc.make(demonstrations, { hidden: [32] }), totalSteps: 50_000 })
  * ```
  */
 export const make = (demonstrations: Demonstrations, options: BcOptions = {}): Algorithm =>

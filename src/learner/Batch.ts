@@ -11,7 +11,7 @@ import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
  * @example
  * ```ts
  * const columns = { observations: f32(4), actions: actionColumn(Space.discrete(2)), advantages: f32() }
- * type Rows = Batch<typeof columns> // { observations: Tensor, actions: Tensor, advantages: Tensor }
+ * type Rows = Learner.Batch<typeof columns> // { observations: Tensor, actions: Tensor, advantages: Tensor }
  * ```
  */
 export interface Column {
@@ -55,7 +55,14 @@ export const f32 = (...shape: Shape): F32 => ({ shape, dtype: "f32" })
 /** Declares a column of whole numbers. */
 export const i32 = (...shape: Shape): I32 => ({ shape, dtype: "i32" })
 
-/** Declares an input that is the same for all minibatches of an update. */
+/**
+ * Declares an input that is the same for all minibatches of an update.
+ *
+ * @example
+ * ```ts
+ * const columns = { advantages: f32(), temperature: perUpdate(f32()) }
+ * ```
+ */
 export const perUpdate = <C extends Column>(column: C): C => ({ ...column, per: "update" })
 
 /** Declares the column for the actions of a space. */
@@ -100,6 +107,11 @@ export function batchInputs(columns: Columns, sequences: number, steps = 1): Bat
 /**
  * Makes the arrays of columns of `rows` rows. An array of `shared` that fits is used as it is: a program's own feed, so
  * that the rows written there need no copy.
+ *
+ * @example
+ * ```ts
+ * arraysOf({ advantages: f32(), actions: i32() }, 512).advantages // a Float32Array of 512 numbers
+ * ```
  */
 export function arraysOf<C extends Columns>(
   columns: C,
@@ -116,7 +128,15 @@ export function arraysOf(columns: Columns, rows: number, shared: Readonly<Record
   return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, arrayOf(name, column)]))
 }
 
-/** A compiled program's feeds for columns that it reads, with their types. Throws if it does not read one of them. */
+/**
+ * A compiled program's feeds for columns that it reads, with their types. Throws if it does not read one of them.
+ *
+ * @example
+ * ```ts
+ * const feeds = { advantages: new Float32Array(512) }
+ * feedsOf({ advantages: f32() }, feeds).advantages.fill(0)
+ * ```
+ */
 export function feedsOf<C extends Columns>(columns: C, feeds: Readonly<Record<string, unknown>>): Arrays<C>
 export function feedsOf(columns: Columns, feeds: Readonly<Record<string, unknown>>) {
   const entries = Object.entries(columns).map(([name, { dtype }]) => {

@@ -11,7 +11,16 @@ export interface Loss {
   readonly continueWhile?: Tensor | undefined
 }
 
-/** Adds further losses, and their metrics, to a loss. */
+/**
+ * Adds further losses, and their metrics, to a loss.
+ *
+ * @example
+ * ```ts
+ * const value = { loss: Graph.constant(1), metrics: {} }
+ * const both = addLosses(value, { loss: Graph.constant(2), metrics: { "losses/extra": Graph.constant(2) } })
+ * both.loss // 3
+ * ```
+ */
 export const addLosses = (first: Loss, ...others: ReadonlyArray<Loss>): Loss =>
   others.reduce(
     (sum, { loss, metrics }) => ({ ...sum, loss: add(sum.loss, loss), metrics: { ...sum.metrics, ...metrics } }),

@@ -12,13 +12,31 @@ export interface Net {
   readonly weights: Weights
 }
 
-/** Declares a network whose parameters are the program's state of this name. */
+/**
+ * Declares a network whose parameters are the program's state of this name.
+ *
+ * @example
+ * ```ts
+ * const net = netOf(Parameters.layout(network.parameters), "theta")
+ * network.evaluate(net.weights, observations)
+ * ```
+ */
 export const netOf = (layout: Layout, name: string): Net => {
   const theta = state(name, [layout.size])
   return { layout, theta, weights: layout.tensorsOf(theta) }
 }
 
-/** One gradient step: the gradient of the loss, scaled down to `maxGradNorm` unless that is 0, through the optimiser. */
+/**
+ * One gradient step: the gradient of the loss, scaled down to `maxGradNorm` unless that is 0, through the optimiser.
+ *
+ * @example
+ * ```ts
+ * const net = netOf(Parameters.layout(network.parameters), "theta")
+ * const { value } = network.evaluate(net.weights, observations)
+ * const loss = Graph.mean(Graph.square(value))
+ * const { next } = descend(net, loss, Optimisers.sgd({ size: net.layout.size, learningRate: 0.1 }), 0.5)
+ * ```
+ */
 export const descend = (
   { layout, theta, weights }: Net,
   loss: Tensor,

@@ -11,10 +11,13 @@ export type Steps<A> = Generator<Program, A, void>
  *
  * @example
  * ```ts
+ * const batch = Batch.make(CartPole.env, 4)
+ * const actions = new Int32Array(4)
  * drive(function* () {
- *   act.feeds.observations.set(envs.observations)
- *   yield act
- *   envs.step(act.results.actions)
+ *   program.feeds.observations.set(batch.observations)
+ *   yield program
+ *   actions.set(program.results.actions)
+ *   batch.step(actions)
  * })
  * ```
  */

@@ -19,13 +19,28 @@ interface Exploration {
   readonly explorationFraction: number
 }
 
-/** The course of ε over the run. */
+/**
+ * The course of ε over the run.
+ *
+ * @example
+ * ```ts
+ * const epsilon = epsilonSchedule({ epsilonStart: 1, epsilonEnd: 0.1, explorationFraction: 0.5 })
+ * epsilon(0.25) // 0.55
+ * epsilon(0.8) // 0.1
+ * ```
+ */
 export const epsilonSchedule = ({ epsilonStart, epsilonEnd, explorationFraction }: Exploration): Schedule =>
   within(explorationFraction, linear(epsilonStart, epsilonEnd))
 
 /**
  * Chooses the action of the greatest value in each row, or with probability ε one at random: action values [rows, n] and
  * uniform noise [rows, 2] → [rows].
+ *
+ * @example
+ * ```ts
+ * const values = Graph.constant([1, 2, 3], [1, 3])
+ * epsilonGreedy(values, Graph.constant([0.9, 0.1], [1, 2]), Graph.constant(0.2)) // [2], as 0.9 is not below ε
+ * ```
  */
 export const epsilonGreedy = (values: Tensor, noise: Tensor, epsilon: Tensor): Tensor => {
   const [rows, n] = values.shape

@@ -9,13 +9,27 @@ import type { Task } from "./Algorithm.ts"
 const unsuited = (algorithm: string, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(ConfigError.at({ source: algorithm }, "algorithm", `${algorithm} ${problem}`))
 
-/** Returns the number of actions of a discrete action space. */
+/**
+ * Returns the number of actions of a discrete action space.
+ *
+ * @example
+ * ```ts
+ * needsChoices("dqn", task) // Effect<number, ConfigError>
+ * ```
+ */
 export const needsChoices = (algorithm: string, { actionSpace }: Task): Effect.Effect<number, ConfigError> =>
   actionSpace._tag === "Discrete"
     ? Effect.succeed(actionSpace.n)
     : unsuited(algorithm, "needs discrete actions; for real numbers there are sac, td3 and ppo")
 
-/** Fails unless observations are images and actions discrete, as auxiliary tasks about pixels need them. */
+/**
+ * Fails unless observations are images and actions discrete, as auxiliary tasks about pixels need them.
+ *
+ * @example
+ * ```ts
+ * needsImagesAndChoices("unreal", task) // Effect<void, ConfigError>
+ * ```
+ */
 export const needsImagesAndChoices = (algorithm: string, task: Task): Effect.Effect<void, ConfigError> =>
   task.observationSpace.shape.length === 3
     ? Effect.asVoid(needsChoices(algorithm, task))
@@ -24,7 +38,14 @@ export const needsImagesAndChoices = (algorithm: string, task: Task): Effect.Eff
         `needs images [channels, height, width], found observations of [${task.observationSpace.shape.join(", ")}]`,
       )
 
-/** Returns the action space if it is continuous and has finite bounds. */
+/**
+ * Returns the action space if it is continuous and has finite bounds.
+ *
+ * @example
+ * ```ts
+ * needsBoundedBox("sac", task) // Effect<Box, ConfigError>
+ * ```
+ */
 export const needsBoundedBox = (algorithm: string, { actionSpace }: Task): Effect.Effect<Box, ConfigError> =>
   actionSpace._tag === "Discrete"
     ? unsuited(algorithm, "needs actions that are real numbers; for choices there are dqn, ddqn and ppo")

@@ -8,6 +8,12 @@ import { expectShape } from "./shapes.ts"
 /**
  * The error of random network distillation (Burda et al. 2018, arXiv:1810.12894), for each row: the mean over features of
  * (f̂(s) − f(s))². No gradient flows through the fixed network f.
+ *
+ * @example
+ * ```ts
+ * const [predicted, fixed] = [Graph.constant([1, 2], [1, 2]), Graph.constant([1, 0], [1, 2])]
+ * Losses.distillationError({ predicted, fixed }) // [2]
+ * ```
  */
 export const distillationError = ({
   predicted,
@@ -20,7 +26,14 @@ export const distillationError = ({
   return mean(square(sub(predicted, stopGradient(fixed))), 1)
 }
 
-/** The mean of those rows whose mask is 1; 0 if there is none. */
+/**
+ * The mean of those rows whose mask is 1; 0 if there is none.
+ *
+ * @example
+ * ```ts
+ * Losses.maskedMean(Graph.constant([1, 2, 6]), Graph.constant([1, 0, 1])) // 3.5
+ * ```
+ */
 export const maskedMean = (rows: Tensor, mask: Tensor): Tensor => {
   expectShape("maskedMean", rows.shape, { mask })
   return div(sum(mul(rows, mask)), maximum(sum(mask), 1))
@@ -30,6 +43,12 @@ export const maskedMean = (rows: Tensor, mask: Tensor): Tensor => {
  * The error of a forward model (Pathak et al. 2017, arXiv:1705.05363, equation 5), for each row: half the mean over
  * features of (φ̂(s_t+1) − φ(s_t+1))². No gradient flows through the features φ(s_t+1): they would shrink, to become
  * predictable.
+ *
+ * @example
+ * ```ts
+ * const [predicted_tp1, features_tp1] = [Graph.constant([1, 2], [1, 2]), Graph.constant([1, 0], [1, 2])]
+ * Losses.forwardError({ predicted_tp1, features_tp1 }) // [1]
+ * ```
  */
 export const forwardError = ({
   predicted_tp1,
@@ -45,6 +64,12 @@ export const forwardError = ({
 /**
  * The loss of an inverse model (equation 2), which infers the action from the features before and after it: cross-entropy
  * for discrete actions [rows], the squared error for real-valued ones [rows, size].
+ *
+ * @example
+ * ```ts
+ * const logits = Graph.constant([0, 0], [1, 2])
+ * Losses.inverseLoss(logits, Graph.constant(Int32Array.of(1))) // log 2
+ * ```
  */
 export const inverseLoss = (inferred: Tensor, actions: Tensor): Tensor =>
   actions.dtype === "i32"

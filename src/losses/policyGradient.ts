@@ -29,7 +29,9 @@ import { expectShape } from "./shapes.ts"
  *
  * @example
  * ```ts
+ * const [logProbability_t, logProbabilityOld_t] = [Graph.constant([-1, -2]), Graph.constant([-2, -1])]
  * const { ratio_t, logRatio_t } = Losses.importanceRatio({ logProbability_t, logProbabilityOld_t })
+ * const advantage_t = Graph.constant([1, -1])
  * const policyLoss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: 0.2 })
  * const divergence = Losses.approximateKl({ ratio_t, logRatio_t })
  * ```
@@ -38,6 +40,12 @@ import { expectShape } from "./shapes.ts"
 /**
  * The policy gradient (Williams 1992; with an advantage, Mnih et al. 2016, arXiv:1602.01783): −E[log π(a_t | s_t) A_t]. No
  * gradient flows through the advantage.
+ *
+ * @example
+ * ```ts
+ * const logProbability_t = Graph.constant([-1, -2])
+ * Losses.policyGradient({ logProbability_t, advantage_t: Graph.constant([1, -1]) }) // −(−1 + 2) / 2
+ * ```
  */
 export const policyGradient = ({
   logProbability_t,
@@ -50,7 +58,15 @@ export const policyGradient = ({
   return neg(mean(mul(logProbability_t, stopGradient(advantage_t))))
 }
 
-/** How much likelier the actions have become: r_t = π(a_t | s_t) / π_old(a_t | s_t), and its logarithm. */
+/**
+ * How much likelier the actions have become: r_t = π(a_t | s_t) / π_old(a_t | s_t), and its logarithm.
+ *
+ * @example
+ * ```ts
+ * const logProbability_t = Graph.constant([Math.log(0.5)])
+ * Losses.importanceRatio({ logProbability_t, logProbabilityOld_t: Graph.constant([Math.log(0.25)]) }).ratio_t // [2]
+ * ```
+ */
 export const importanceRatio = ({
   logProbability_t,
   logProbabilityOld_t,
@@ -66,6 +82,13 @@ export const importanceRatio = ({
 /**
  * PPO's clipped surrogate objective (Schulman et al. 2017, arXiv:1707.06347, equation 7), negated:
  * −E[min(r_t A_t, clip(r_t, 1 − ε, 1 + ε) A_t)].
+ *
+ * @example
+ * ```ts
+ * const ratio_t = Graph.constant([0.5, 2])
+ * const advantage_t = Graph.constant([1, 1])
+ * Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: 0.2 }) // −(0.5 + 1.2) / 2
+ * ```
  */
 export const clippedSurrogate = ({
   ratio_t,
@@ -81,13 +104,26 @@ export const clippedSurrogate = ({
   return neg(mean(minimum(mul(ratio_t, advantage_t), mul(clipped, advantage_t))))
 }
 
-/** The share of rows whose ratio lies outside 1 ± ε. */
+/**
+ * The share of rows whose ratio lies outside 1 ± ε.
+ *
+ * @example
+ * ```ts
+ * Losses.clipFraction({ ratio_t: Graph.constant([0.5, 1, 2, 1.1]), epsilon: 0.2 }) // 0.5
+ * ```
+ */
 export const clipFraction = ({ ratio_t, epsilon }: { readonly ratio_t: Tensor; readonly epsilon: number }): Tensor =>
   mean(cast(greater(abs(sub(ratio_t, 1)), epsilon), "f32"))
 
 /**
  * An estimate of KL(π_old ‖ π) from samples of π_old: E[(r_t − 1) − log r_t], which is never negative and has a low
  * variance (Schulman 2020, "Approximating KL Divergence", estimator k₃).
+ *
+ * @example
+ * ```ts
+ * const ratio_t = Graph.constant([1, 2])
+ * Losses.approximateKl({ ratio_t, logRatio_t: Graph.log(ratio_t) }) // (0 + 1 − log 2) / 2
+ * ```
  */
 export const approximateKl = ({
   ratio_t,
@@ -97,7 +133,14 @@ export const approximateKl = ({
   readonly logRatio_t: Tensor
 }): Tensor => mean(sub(sub(ratio_t, 1), logRatio_t))
 
-/** The squared error of a critic: E[(V(s_t) − G_t)²]. */
+/**
+ * The squared error of a critic: E[(V(s_t) − G_t)²].
+ *
+ * @example
+ * ```ts
+ * Losses.valueLoss({ v_t: Graph.constant([1, 2]), target_t: Graph.constant([0, 4]) }) // (1 + 4) / 2
+ * ```
+ */
 export const valueLoss = ({ v_t, target_t }: { readonly v_t: Tensor; readonly target_t: Tensor }): Tensor => {
   expectShape("valueLoss", v_t.shape, { target_t })
   return mean(square(sub(v_t, target_t)))
@@ -106,6 +149,12 @@ export const valueLoss = ({ v_t, target_t }: { readonly v_t: Tensor; readonly ta
 /**
  * The squared error of a critic that may move by at most ε in an update, as in OpenAI's baselines:
  * E[max((V(s_t) − G_t)², (V_old(s_t) + clip(V(s_t) − V_old(s_t), −ε, ε) − G_t)²)].
+ *
+ * @example
+ * ```ts
+ * const [v_t, vOld_t, target_t] = [Graph.constant([2]), Graph.constant([0]), Graph.constant([3])]
+ * Losses.clippedValueLoss({ v_t, vOld_t, target_t, epsilon: 0.5 }) // max((2 − 3)², (0.5 − 3)²)
+ * ```
  */
 export const clippedValueLoss = ({
   v_t,
@@ -125,7 +174,14 @@ export const clippedValueLoss = ({
   return mean(maximum(error, square(sub(clipped, target_t))))
 }
 
-/** Scales a minibatch to mean 0 and standard deviation 1: (x − mean) / (deviation + 1e-8), with the unbiased deviation. */
+/**
+ * Scales a minibatch to mean 0 and standard deviation 1: (x − mean) / (deviation + 1e-8), with the unbiased deviation.
+ *
+ * @example
+ * ```ts
+ * Losses.standardised(Graph.constant([1, 2, 3])) // [−1, 0, 1]
+ * ```
+ */
 export const standardised = (x: Tensor): Tensor => {
   const [n] = x.shape
   if (n < 2) return x
@@ -134,10 +190,25 @@ export const standardised = (x: Tensor): Tensor => {
   return div(centred, add(sqrt(variance), 1e-8))
 }
 
-/** Behaviour cloning: the negative log likelihood of the demonstrated actions, −E[log π(a_t | s_t)]. */
+/**
+ * Behaviour cloning: the negative log likelihood of the demonstrated actions, −E[log π(a_t | s_t)].
+ *
+ * @example
+ * ```ts
+ * Losses.behaviourCloning(Graph.constant([-1, -3])) // 2
+ * ```
+ */
 export const behaviourCloning = (logProbability_t: Tensor): Tensor => neg(mean(logProbability_t))
 
-/** The share of rows in which the policy would choose the demonstrated action. */
+/**
+ * The share of rows in which the policy would choose the demonstrated action.
+ *
+ * @example
+ * ```ts
+ * const chosen = Graph.constant(Int32Array.of(1, 0))
+ * Losses.accuracy(chosen, Graph.constant(Int32Array.of(1, 1))) // 0.5
+ * ```
+ */
 export const accuracy = (chosen: Tensor, actions: Tensor): Tensor => {
   expectShape("accuracy", actions.shape, { chosen })
   return mean(cast(equal(chosen, actions), "f32"))

@@ -2,14 +2,36 @@ import { sizeOf, type Space } from "../env/Space.ts"
 import { constant, maximum, minimum, oneHot } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
-/** The number of outputs that a policy needs: one for each choice, or one for each element of an action. */
+/**
+ * The number of outputs that a policy needs: one for each choice, or one for each element of an action.
+ *
+ * @example
+ * ```ts
+ * outputsFor(Space.discrete(3)) // 3
+ * outputsFor(Space.box(-1, 1, [2])) // 2
+ * ```
+ */
 export const outputsFor = (space: Space): number => (space._tag === "Discrete" ? space.n : sizeOf(space))
 
-/** Encodes actions as inputs of a network, with `outputsFor` numbers each: choices are one-hot. */
+/**
+ * Encodes actions as inputs of a network, with `outputsFor` numbers each: choices are one-hot.
+ *
+ * @example
+ * ```ts
+ * asNumbers(Space.discrete(2), Graph.constant(Int32Array.of(1, 0))) // [[0, 1], [1, 0]]
+ * ```
+ */
 export const asNumbers = (space: Space, actions: Tensor): Tensor =>
   space._tag === "Discrete" ? oneHot(actions, space.n) : actions
 
-/** Clips continuous actions to the bounds of the space; the env must not get others. */
+/**
+ * Clips continuous actions to the bounds of the space; the env must not get others.
+ *
+ * @example
+ * ```ts
+ * toEnvAction(Space.box(-1, 1, [1]), Graph.constant([-3, 0.5], [2, 1])) // [[−1], [0.5]]
+ * ```
+ */
 export const toEnvAction = (space: Space, action: Tensor): Tensor =>
   space._tag === "Discrete"
     ? action

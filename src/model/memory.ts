@@ -25,7 +25,14 @@ export interface Memory {
   ) => { readonly features: Tensor; readonly memory: Tensor }
 }
 
-/** Makes an LSTM with this number of units, whose state is emptied where an episode begins. */
+/**
+ * Makes an LSTM with this number of units, whose state is emptied where an episode begins.
+ *
+ * @example
+ * ```ts
+ * memory("memory", 64, 128).size // 256: hidden and cell state
+ * ```
+ */
 export const memory = (name: string, inputs: number, units: number): Memory => {
   const cell = lstmCell(name, inputs, units)
   return {

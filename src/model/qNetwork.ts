@@ -24,8 +24,9 @@ export interface QNetworkOptions extends NetworkConfig {
  *
  * @example
  * ```ts
- * const network = qNetwork({ ...config, observationSpace, actions: 2, dueling: false })
- * const values = network.apply(weights, observations)
+ * const { observationSpace } = CartPole.env
+ * const network = qNetwork({ ...networkConfig, observationSpace, actions: 2, dueling: false })
+ * Object.keys(network.parameters) // q.0.weight, q.0.bias, …
  * ```
  */
 export const qNetwork = (options: QNetworkOptions): QNetwork => {

@@ -91,7 +91,15 @@ const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
           { filters: 64, kernel: 3, stride: 1 },
         ]
 
-/** Makes a trunk: convolutions if observations are images, then hidden layers, each followed by its activation. */
+/**
+ * Makes a trunk: convolutions if observations are images, then hidden layers, each followed by its activation.
+ *
+ * @example
+ * ```ts
+ * const body = trunk("actor", CartPole.env.observationSpace, { hidden: [64], activation: "tanh", convolutions: null })
+ * Object.keys(body.parameters) // actor.0.weight, actor.0.bias
+ * ```
+ */
 export const trunk = (name: string, space: Box, config: NetworkConfig): Trunk => {
   const image = isImage(space) ? convolutionTrunk(name, space, config) : undefined
   const layers: Array<ReturnType<typeof linear>> = []

@@ -30,6 +30,12 @@ export const planningFields = {
  * Makes a value-iteration network (Tamar et al. 2016, arXiv:1602.02867). It computes a reward for every place on the map;
  * then values spread from place to place, each sweep a convolution and a maximum over the planner's actions. Its features
  * are the values of those actions at the place where the agent is.
+ *
+ * @example
+ * ```ts
+ * const planning = { iterations: 20, filters: 32, actions: 10, agentPlane: 2 }
+ * planner("planner", GridWorld.env.observationSpace, planning).outputs // 10
+ * ```
  */
 export const planner = (name: string, space: Box, planning: Planning): Trunk => {
   const { iterations, filters, actions, agentPlane } = planning

@@ -13,7 +13,23 @@ export interface Example {
 }
 
 /** Folders whose examples are programs, but for what they are given. */
-const folders = ["rng", "returns", "lm", "env", "task", "agent", "episode", "evaluate", "train", "runtime", "run/find"]
+const folders = [
+  "rng",
+  "returns",
+  "lm",
+  "env",
+  "task",
+  "agent",
+  "episode",
+  "evaluate",
+  "train",
+  "runtime",
+  "run/find",
+  "learner",
+  "losses",
+  "model",
+  "algorithms",
+]
 
 const fenced = (text: string): ReadonlyArray<string> =>
   Array.from(text.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code)

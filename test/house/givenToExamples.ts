@@ -14,7 +14,15 @@ import type { Rollout } from "../../src/episode/Rollout.ts"
 import type { RolloutRequest } from "../../src/episode/rollouts/RolloutRequest.ts"
 import type { Played } from "../../src/evaluate/Played.ts"
 import type { EpisodeRow } from "../../src/evaluate/rows.ts"
+import type { Tensor } from "../../src/graph/Tensor.ts"
 import type { ConfiguredAlgorithm, Task } from "../../src/learner/Algorithm.ts"
+import type { Actor } from "../../src/model/Actor.ts"
+import type { TwinCritics } from "../../src/model/critic.ts"
+import type { Program } from "../../src/backend/Backend.ts"
+import type { Demonstrations } from "../../src/learner/Demonstrations.ts"
+import type { ReplayConfig } from "../../src/learner/replay/fields.ts"
+import type { ActorCritic } from "../../src/model/ActorCritic.ts"
+import type { NetworkConfig } from "../../src/model/trunk.ts"
 import type { Sink } from "../../src/run/record/Recorder.ts"
 import type { Run } from "../../src/train/Train.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
@@ -67,3 +75,13 @@ export declare const rows: ReadonlyArray<EpisodeRow>
 export declare const fs: FileSystem.FileSystem
 /** What a file says. */
 export declare const said: unknown
+
+export declare const task: Task
+export declare const network: ActorCritic
+export declare const networkConfig: NetworkConfig
+export declare const observations: Tensor
+export declare const program: Program
+export declare const demonstrations: Demonstrations
+export declare const actor: Actor
+export declare const critics: TwinCritics
+export declare const replayConfig: ReplayConfig

@@ -36,8 +36,9 @@ export interface ExperienceOptions<Name extends string> {
  *
  * @example
  * ```ts
- * const experience = replayExperience({ name: "sac", task, config, actor, networks: { critic: critics.parameters } })
- * return yield* replayLearner(withTargets(experience, ["critic"]), { scalars, noiseSize, update })
+ * const networks = { critic: critics.parameters }
+ * const plain = replayExperience({ name: "sac", task, config: replayConfig, actor, networks })
+ * withTargets(plain, ["critic"]).targets // ["critic"]
  * ```
  */
 export const replayExperience = <Name extends string>(

@@ -63,7 +63,8 @@ export type ColumnsOf<Names extends string> = BaseColumns & Readonly<Record<Name
  *
  * @example
  * ```ts
- * experience({ name: "a2c", task, actor: network, steps: 5, returns: generalisedAdvantages({ gamma: 0.99, lambda: 1 }) })
+ * const returns = generalisedAdvantages({ gamma: 0.99, lambda: 1 })
+ * experience({ name: "a2c", task, actor: network, steps: 5, returns }).columns.logProbs // the network keeps them
  * ```
  */
 export function experience<Names extends string>(options: ExperienceOptions<Names>): Experience<ColumnsOf<Names>>
@@ -99,6 +100,11 @@ export function experience(options: ExperienceOptions<string>): object {
  * Fills a rollout's advantages by generalised advantage estimation, and its targets, advantage + value. What comes after
  * the last step counts by its value; so does the final observation of an episode that was truncated, but nothing comes
  * after one that terminated.
+ *
+ * @example
+ * ```ts
+ * experience({ name: "ppo", task, actor: network, steps: 128, returns: generalisedAdvantages({ gamma: 0.99, lambda: 0.95 }) })
+ * ```
  */
 export const generalisedAdvantages =
   ({ gamma, lambda }: { readonly gamma: number; readonly lambda: number }) =>

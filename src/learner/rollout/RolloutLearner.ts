@@ -28,9 +28,24 @@ export interface RolloutUpdate<C> {
  *
  * @example
  * ```ts
- * rolloutLearner(experience({ … }), {
+ * const returns = Learner.generalisedAdvantages({ gamma: 0.99, lambda: 1 })
+ * const plain = Learner.experience({ name: "reinforce", task, actor: network, steps: 100, returns })
+ * rolloutLearner(plain, {
  *   learningRate: Schedules.linear(7e-4),
- *   phases: [{ name: "update", epochs: 1, minibatches: 1, maxGradNorm: 0.5, loss, optimiser: Optimisers.adam }],
+ *   phases: [
+ *     {
+ *       name: "update",
+ *       epochs: 1,
+ *       minibatches: 1,
+ *       maxGradNorm: 0.5,
+ *       optimiser: Optimisers.adam,
+ *       loss: ({ batch, weights }) => {
+ *         const { distribution } = network.evaluate(weights, batch.observations)
+ *         const logProbability_t = distribution.logProbability(batch.actions)
+ *         return { loss: Losses.policyGradient({ logProbability_t, advantage_t: batch.advantages }), metrics: {} }
+ *       },
+ *     },
+ *   ],
  * })
  * ```
  */

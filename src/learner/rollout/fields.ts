@@ -43,14 +43,28 @@ interface ReturnSettings {
   readonly trainMode: "nstep" | "onestep"
 }
 
-/** Applies `returns` and `trainMode`, which stand for values of λ and of the number of steps. */
+/**
+ * Applies `returns` and `trainMode`, which stand for values of λ and of the number of steps.
+ *
+ * @example
+ * ```ts
+ * resolved({ nsteps: 5, lambda: 0.95, returns: "NSTEP", trainMode: "nstep" }).lambda // 1
+ * ```
+ */
 export const resolved = <C extends ReturnSettings>(config: C): C => ({
   ...config,
   lambda: config.returns === "NSTEP" ? 1 : config.lambda,
   nsteps: config.trainMode === "onestep" ? 1 : config.nsteps,
 })
 
-/** The course of the learning rate over the run, by the config's `schedule`. */
+/**
+ * The course of the learning rate over the run, by the config's `schedule`.
+ *
+ * @example
+ * ```ts
+ * learningRateOf({ learningRate: 1e-3, schedule: "linear" })(0.5) // 0.0005
+ * ```
+ */
 export const learningRateOf = (config: {
   readonly learningRate: number
   readonly schedule: "constant" | "linear"

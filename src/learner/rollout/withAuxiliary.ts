@@ -25,7 +25,17 @@ export interface AuxiliaryMemory {
   readonly restore: (arrays: NamedArrays) => void
 }
 
-/** Adds auxiliary tasks to an experience. */
+/**
+ * Adds auxiliary tasks to an experience.
+ *
+ * @example
+ * ```ts
+ * const plain = Learner.experience({ name: "replaying", task, actor: network, steps: 5, returns: () => {} })
+ * const columns = { replayedRewards: Learner.perUpdate(Learner.f32(32)) }
+ * const memory = { remember: () => {}, prepare: () => {}, state: () => ({}), restore: () => {} }
+ * withAuxiliary(plain, { parameters: {}, columns, start: () => memory }).columns.replayedRewards
+ * ```
+ */
 export const withAuxiliary = <C extends Columns, Own extends Columns>(
   experience: Experience<C>,
   { parameters, columns, start }: Auxiliary<C, Own>,

@@ -81,7 +81,20 @@ export type BonusColumns = {
   readonly bonusTargets: F32
 }
 
-/** Adds a bonus to an experience. */
+/**
+ * Adds a bonus to an experience.
+ *
+ * @example
+ * ```ts
+ * const plain = Learner.experience({ name: "counting", task, actor: network, steps: 5, returns: () => {} })
+ * withBonus(plain, {
+ *   parameters: {},
+ *   // How far the last action went: the mean squared change of the observation.
+ *   surprise: ({ batch }) => Graph.mean(Graph.square(Graph.sub(batch.nextObservations, batch.observations)), 1),
+ *   reward: { kind: "added", coefficient: 0.1 },
+ * })
+ * ```
+ */
 export const withBonus = <C extends BaseColumns & Columns>(
   experience: Experience<C>,
   bonus: Bonus<C & BonusColumns>,

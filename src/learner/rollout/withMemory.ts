@@ -9,6 +9,12 @@ import { copy } from "./Rollout.ts"
  * Carries the memory of a recurrent actor (an LSTM) from step to step and from rollout to rollout, and empties it when an
  * episode begins. The update then learns from whole sequences: gradients flow back through `sequence` steps, or through
  * the whole rollout if that is 0. An experience whose actor has no memory stays as it is.
+ *
+ * @example
+ * ```ts
+ * const plain = Learner.experience({ name: "a2c", task, actor: network, steps: 20, returns: () => {} })
+ * withMemory(plain, 5).sequence // 5
+ * ```
  */
 export const withMemory = <C extends Columns>(experience: Experience<C>, sequence: number): Experience<C> => {
   const { actor, steps } = experience

@@ -6,6 +6,12 @@ import type { Experience } from "./Experience.ts"
 /**
  * Adds a target network, which the actor can read: a second set of the weights, made equal to the learned ones every so
  * many env steps; 0 never updates it.
+ *
+ * @example
+ * ```ts
+ * const plain = Learner.experience({ name: "ddqn", task, actor: network, steps: 5, returns: () => {} })
+ * withTarget(plain, 1000).hasTarget // true
+ * ```
  */
 export const withTarget = <C extends Columns>(experience: Experience<C>, everySteps: number): Experience<C> => ({
   ...experience,

@@ -101,7 +101,7 @@ describe("requests", () => {
     },
   )
 
-  it.prop("requests have different seeds and ids, each", [Schema.Int, natural(40), natural(12)], ([seed, size, n]) => {
+  it.prop("requests have different seeds and ids", [Schema.Int, natural(40), natural(12)], ([seed, size, n]) => {
     const all = [...RolloutRequest.expand(RolloutRequest.forTasks({ size }, { seed }), n, { varyEnv: true })]
     const seeds = all.flatMap(({ envSeed, samplingSeed }) => [envSeed, samplingSeed])
     assert.strictEqual(new Set(seeds).size, 2 * size * n)

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import * as Credit from "../src/episode/samples/credit.ts"
-import { type AgentStep, goesOn, type Rollout, totalReward } from "../src/episode/Rollout.ts"
+import { type AgentStep, notEnded, type Rollout, totalReward } from "../src/episode/Rollout.ts"
 import * as Samples from "../src/episode/samples/samples.ts"
 import { asMessage } from "../src/lm/Chat.ts"
 import { bytes, completionIds, promptIds } from "../src/lm/ChatTokens.ts"
@@ -29,7 +29,7 @@ const sum = (values: Iterable<number>): number => {
 const near = (a: number, b: number): void => assert.closeTo(a, b, 1e-9)
 
 describe("samples", () => {
-  it("reproduce the transcript's tokens: all that the model was told and said up to the end of a turn", () =>
+  it("reproduce the transcript's tokens: prompts and completions up to the end of a turn", () =>
     always((world) =>
       Effect.gen(function* () {
         const { rollouts } = yield* play(world)
@@ -66,7 +66,7 @@ describe("samples", () => {
       }),
     ))
 
-  it("are the same whether the server gave the tokens or the same tokenizer made them", () =>
+  it("are equal with tokens of the server or of the same tokenizer", () =>
     always((world) =>
       Effect.gen(function* () {
         const traced = yield* Samples.of((yield* play(world)).rollouts)
@@ -78,7 +78,7 @@ describe("samples", () => {
       }),
     ))
 
-  it("that are cut are the beginnings of those that are not", () =>
+  it("that are cut off are prefixes of those that are not", () =>
     always((world) =>
       Effect.gen(function* () {
         const { rollouts } = yield* play(world)
@@ -97,7 +97,7 @@ describe("samples", () => {
 })
 
 describe("rollouts", () => {
-  it("hold every step that was told of once, in its place, and every reward once", () =>
+  it("hold every reported step once, in its position, and every reward once", () =>
     always((world) =>
       Effect.gen(function* () {
         const { rollouts, steps } = yield* play(world)
@@ -138,7 +138,7 @@ describe("rollouts", () => {
       }),
     ))
 
-  it("and samples say the same of how an episode ended, and never contradict themselves", () =>
+  it("and samples agree about how an episode ended", () =>
     always((world) =>
       Effect.gen(function* () {
         const { rollouts } = yield* play(world)
@@ -147,7 +147,7 @@ describe("rollouts", () => {
           assert.notStrictEqual(ending.terminated, ending.truncated)
           assert.strictEqual(ending.truncationReason !== null, ending.truncated)
           for (const [index, { terminated, truncated, truncationReason }] of steps.entries()) {
-            const expected = index === steps.length - 1 ? ending : goesOn
+            const expected = index === steps.length - 1 ? ending : notEnded
             assert.deepStrictEqual({ terminated, truncated, truncationReason }, expected)
           }
         }
@@ -186,7 +186,7 @@ describe("rollouts", () => {
       }),
     ))
 
-  it("of the same world are the same, whatever happens at the same time", () =>
+  it("of the same seeds are equal, at any concurrency", () =>
     always((world) =>
       Effect.gen(function* () {
         const first = yield* play(world)
@@ -216,7 +216,7 @@ describe("credit", () => {
       near(sum(Credit.shared({ share })(rollouts).values()), earned(rollouts))
     }))
 
-  it("that is the parent's is the first rollout's for all, and a mix lies between it and one's own", () =>
+  it("by `parents` is the root's for all, and a mix lies between it and the rollout's own", () =>
     trees((rollouts, share) => {
       const all = Credit.parents(rollouts)
       for (const credit of all.values()) near(credit, rollouts[0].totalReward)
@@ -230,7 +230,7 @@ describe("credit", () => {
       }
     }))
 
-  it("of steps is given to each of them, and the first one's undiscounted credit to go is the rollout's", () =>
+  it("of steps covers all steps, and the first one's undiscounted credit to go is the rollout's", () =>
     trees((rollouts, share, discount) => {
       const credit = Credit.mixed({ share, discount })
       const ofRollouts = credit(rollouts)
@@ -246,7 +246,7 @@ describe("credit", () => {
       }
     }))
 
-  it("reaches the samples: all of a turn, and what conserves credit conserves it there", () =>
+  it("reaches the samples of every turn, and is conserved there", () =>
     always((world) =>
       Effect.gen(function* () {
         const { rollouts } = yield* play({ ...world, protocol: "delegating" })

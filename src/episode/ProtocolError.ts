@@ -1,11 +1,11 @@
 import { Schema } from "effect"
 
-/** Agents and env that can't talk by a protocol: calls that nobody answers, a player that isn't there … */
+/** Agents and env do not fit a protocol, e.g. nothing handles a tool call, or a player has no agent. */
 export class ProtocolError extends Schema.TaggedError<ProtocolError>()("ProtocolError", {
   protocol: Schema.String,
-  /** The rollout. */
+  /** The id of the rollout. */
   rollout: Schema.String,
   message: Schema.String,
-  /** Where the user's own code threw. */
+  /** The stack of the user's own code that threw. */
   userStack: Schema.optionalKey(Schema.String),
 }) {}

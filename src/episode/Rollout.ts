@@ -1,10 +1,9 @@
 /**
- * What happened when agents met an env, step by step, as plain data: a line of JSON a rollout.
+ * A rollout records an episode step by step, as plain data; in files it is one line of JSON.
  *
- * A turn is what an agent does between two of the env's observations: any number of `AgentStep`s (each a call of the
- * model), of which the last may lead to an `EnvironmentStep`. What an agent asks its model when all is over, to look
- * back, is a turn of its own behind the others. Ids are made of the rollout's id and counters, so the same seed gives
- * the same file.
+ * A turn is everything that an agent does between two observations: any number of `AgentStep`s (each a call of the
+ * model), of which the last may lead to an `EnvironmentStep`. The reflection after an episode is a turn of its own at the
+ * end. Ids consist of the rollout's id and counters, so the same seed gives the same file.
  */
 import { Schema } from "effect"
 import { ModelCall, ToolResult } from "../agent/Agent.ts"
@@ -15,9 +14,9 @@ export const TruncationReason = Schema.Literals(["max_steps", "env", "max_seq_le
 export type TruncationReason = typeof TruncationReason.Type
 
 /**
- * How an episode ended, or what a step had to do with it. `terminated` is the env's word (or the protocol's, where a
- * failed parse ends the episode); `truncated` means that it was cut off from outside of the task, and `truncationReason`
- * by whom. At most one of the two is true, and there is a reason exactly where something was truncated.
+ * Says whether and how an episode ended, or ended with a step. `terminated` means that the env ended it (or the protocol,
+ * if a failed parse ends episodes); `truncated` means that a limit cut it off, which `truncationReason` names. At most
+ * one of the two is true, and there is a reason if and only if `truncated` is true.
  */
 export const Ending = Schema.Struct({
   terminated: Schema.Boolean,
@@ -26,57 +25,57 @@ export const Ending = Schema.Struct({
 })
 export type Ending = typeof Ending.Type
 
-/** Of a step after which there are others. */
-export const goesOn: Ending = { terminated: false, truncated: false, truncationReason: null }
-/** Of the last step, where the task came to its end. */
+/** The ending of a step that does not end the episode. */
+export const notEnded: Ending = { terminated: false, truncated: false, truncationReason: null }
+/** The ending of a last step that finished the task. */
 export const terminated: Ending = { terminated: true, truncated: false, truncationReason: null }
-/** Of the last step, where it was cut off. */
+/** The ending of a last step at which the episode was cut off. */
 export const truncatedBy = (truncationReason: TruncationReason): Ending => ({
   terminated: false,
   truncated: true,
   truncationReason,
 })
 
-/** A call of the model, with its place in the episode. */
+/** A call of the model, with its position in the episode. */
 export const AgentStep = Schema.TaggedStruct("AgentStep", {
   /** `{rollout}/{index}`. */
   id: Schema.String,
-  /** Among all steps of the rollout, from 0. */
+  /** The position among all steps of the rollout, counted from 0. */
   index: Schema.Int,
   turnId: Schema.String,
-  /** The step of a parent rollout that this rollout was delegated by; null in a rollout of its own. */
+  /** The step of the parent rollout that delegated this one; null if there is no parent. */
   parentId: Schema.NullOr(Schema.String),
   call: ModelCall,
-  /** What tools that are not the agent's own answered. */
+  /** The results of external tools. */
   toolResults: Schema.Array(ToolResult),
-  /** Of a parse that failed; what a good parse is worth is in the env step that it led to. */
+  /** The penalty of a failed parse; the reward of a successful parse is part of the env step's. */
   reward: Schema.Finite,
-  // Of the last step alone, where the env wasn't stepped any more.
+  // Set if the episode ends with this step, without another env step.
   ...Ending.fields,
 })
 export type AgentStep = typeof AgentStep.Type
 
-/** Gives the feedback that replaced an observation, if a completion that was meant for the env held no action; else null. */
+/** Gives the failed parse of a completion that was meant for the env; null if it held an action. */
 export const parseFailureOf = ({
   call: { target, parsed },
 }: Pick<AgentStep, "call">): Extract<ModelCall["parsed"], { readonly _tag: "Failed" }> | null =>
   target === "env" && parsed?._tag === "Failed" ? parsed : null
 
-/** What the env made of an action. */
+/** A step of the env by an action. */
 export const EnvironmentStep = Schema.TaggedStruct("EnvironmentStep", {
   id: Schema.String,
   index: Schema.Int,
   turnId: Schema.String,
-  /** The call of the model whose action it was; null for an env that is stepped by somebody without a model. */
+  /** The call of the model that gave the action; null for an agent without a model. */
   sourceAgentStepId: Schema.NullOr(Schema.String),
-  /** All calls of its turn. */
+  /** All calls of the model in the turn. */
   agentStepIds: Schema.Array(Schema.String),
   observation: Schema.String,
   action: Schema.String,
-  /** What was seen then: at the end of an episode, too, whichever way it ended. */
+  /** The observation after the step, even if the episode ended with it. */
   nextObservation: Schema.NullOr(Schema.String),
   feedback: Feedback,
-  /** The env's score and what the parser gave. */
+  /** The env's score plus the parser's reward. */
   reward: Schema.Finite,
   ...Ending.fields,
   info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
@@ -91,17 +90,17 @@ export const RolloutMeta = Schema.Struct({
   envType: Schema.String,
   agent: Schema.String,
   model: Schema.NullOr(Schema.String),
-  /** Of the env's chance. */
+  /** The seed of the env's randomness. */
   envSeed: Schema.Int,
-  /** Of the model's sampling. */
+  /** The seed of the model's sampling. */
   samplingSeed: Schema.Int,
-  /** Rollouts of the same task, to be compared with each other. */
+  /** The group of rollouts that are compared with each other. */
   groupId: Schema.NullOr(Schema.String),
-  /** The rollout that delegated to this one. */
+  /** The rollout that delegated this one. */
   parentRolloutId: Schema.NullOr(Schema.String),
-  /** Its depth below the first one: 0 for that. */
+  /** The depth of delegation: 0 if it was not delegated. */
   depth: Schema.Int,
-  /** Which of several players. */
+  /** The player's name, if the env has several players. */
   player: Schema.NullOr(Schema.String),
   tags: Schema.Record(Schema.String, Schema.String),
 })
@@ -111,15 +110,15 @@ export const Rollout = Schema.Struct({
   id: Schema.String,
   meta: RolloutMeta,
   steps: Schema.Array(Step),
-  /** Of the env's steps, and of the parses that failed. */
+  /** The sum of the rewards of all steps. */
   totalReward: Schema.Finite,
-  /** Env steps. */
+  /** The number of env steps. */
   length: Schema.Int,
   ending: Ending,
 })
 export type Rollout = typeof Rollout.Type
 
-/** The rewards of all steps: each counts once. */
+/** Adds up the rewards of steps. */
 export const totalReward = (steps: ReadonlyArray<Step>): number => steps.reduce((sum, { reward }) => sum + reward, 0)
 
 /** Adds up the calls to the language model in these rollouts. */

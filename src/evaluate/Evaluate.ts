@@ -17,7 +17,7 @@ import type { DatasetError } from "../task/TaskSet.ts"
 import type { TextEnv } from "../task/TextEnv.ts"
 import { inOrder } from "../episode/rollouts/inOrder.ts"
 import type { Episode, EpisodeFailure, Protocol } from "../episode/Protocol.ts"
-import { goesOn, type Step } from "../episode/Rollout.ts"
+import { notEnded, type Step } from "../episode/Rollout.ts"
 import type { Tasks } from "../episode/rollouts/RolloutEngine.ts"
 import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
 import { CallContext } from "../lm/Lm.ts"
@@ -59,11 +59,11 @@ export const sizeOf = <Env extends About>({ tasks, repeats = 1 }: Evaluation<Env
 /** Plays all, and tells of each in order. */
 export const each = Effect.fnUntraced(function* <E, Env extends About = TextEnv>(
   evaluation: Evaluation<Env>,
-  tell: (played: Played) => Effect.Effect<void, E>,
+  emit: (played: Played) => Effect.Effect<void, E>,
 ): Effect.fn.Return<void, E | LmError> {
   yield* inOrder(
     Array.from({ length: sizeOf(evaluation) }, (_, index) => index),
-    { concurrency: evaluation.concurrency, work: (index) => one(evaluation, index), tell },
+    { concurrency: evaluation.concurrency, work: (index) => one(evaluation, index), emit },
   )
 })
 
@@ -130,5 +130,5 @@ export const one = Effect.fnUntraced(function* <Env extends About = TextEnv>(
   if (error === undefined) return yield* Effect.orDie(Effect.failCause(exit.cause))
   if (isFinal(error)) return yield* error
   onFailed?.(index, error)
-  return { ...about(), ending: goesOn, rollouts: [], error: { error: error._tag, message: error.message } }
+  return { ...about(), ending: notEnded, rollouts: [], error: { error: error._tag, message: error.message } }
 })

@@ -240,7 +240,7 @@ const play = Effect.fnUntraced(function* (
     ])
   })
   const all = Array.from({ length: Evaluate.sizeOf(evaluation) }, (_, index) => index)
-  yield* inOrder(all, { concurrency: evaluation.concurrency, work, tell: record })
+  yield* inOrder(all, { concurrency: evaluation.concurrency, work, emit: record })
   const own = rows.slice(before)
   const good = own.filter(({ error }) => error === null)
   const failed = own.length - good.length

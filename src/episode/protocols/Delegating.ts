@@ -1,6 +1,7 @@
 /**
- * An agent that has others work for it: its `delegate` tool plays an episode of a registered sub-agent, which sees the
- * task and nothing else, and may delegate in its turn, down to a depth. All their rollouts are given with its own.
+ * The protocol in which an agent delegates tasks: its tool `delegate` plays an episode of a registered sub-agent, which
+ * sees only the task, and may itself delegate down to a maximum depth. The rollouts of all sub-agents follow the agent's
+ * own.
  *
  * @example
  * ```ts
@@ -13,8 +14,8 @@
  * children[0].meta.parentRolloutId // "first"
  * ```
  *
- * Whatever goes wrong with a sub-agent is what its `delegate` call results in, for the parent to act upon. A sub-agent
- * that fails leaves no rollout, as any episode that fails.
+ * The failure of a sub-agent is the result of the `delegate` call, which the parent can act upon. A sub-agent that fails
+ * leaves no rollout, as any episode that fails.
  */
 import { type Duration, Effect, Schema, type Scope } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
@@ -28,34 +29,34 @@ import type { Rollout } from "../Rollout.ts"
 import * as SingleAgent from "./SingleAgent.ts"
 import type { CallSite, ToolHandler } from "./tools.ts"
 
-/** Somebody to delegate to. Its limits are those of one delegation. */
+/** An agent to delegate to. Its limits apply to each delegation. */
 export interface SubAgent extends SingleAgent.SingleAgentOptions {
-  /** Every delegation is done by a clone, with a context of its own. */
+  /** The agent; a clone of it plays each delegation, with its own conversation. */
   readonly agent: Agent
-  /** What it is good for, as the delegating model is told. */
+  /** Tells the delegating model what the sub-agent is good for. */
   readonly description: string
-  /** Where it does the task. Unless given, the task is all that it sees, and its first action is its answer. */
+  /** Makes the env of a task. In the default env the task is the only observation, and the first action the answer. */
   readonly env?: (task: string) => TextEnv.TextEnv
-  /** What the parent is told; the last action unless given. Null: there is no answer. */
+  /** Gives the answer for the parent, by default the last action; null for no answer. */
   readonly result?: (rollout: Rollout) => string | null
 }
 
 export interface DelegatingOptions extends SingleAgent.SingleAgentOptions {
-  /** By the names that a model calls them by. */
+  /** The sub-agents, by the names that the model uses. */
   readonly agents: Readonly<Record<string, SubAgent>>
-  /** How far below the first agent there may be others; 1 unless given: sub-agents don't delegate. */
+  /** The maximum depth of delegation. It is 1 by default: sub-agents do not delegate. */
   readonly maxDepth?: number
-  /** For how many delegations of one rollout there are answers; 16 unless given. */
+  /** The number of delegations in one rollout, 16 by default. */
   readonly maxDelegations?: number
-  /** Of every call of a tool, and so of every delegation; 10 minutes unless given. */
+  /** The time limit of every tool call, and so of every delegation; 10 minutes by default. */
   readonly toolTimeout?: Duration.Input
 }
 
 export const toolName = "delegate"
 
-const Asked = Schema.Struct({ agent: Schema.String, task: Schema.String })
+const Arguments = Schema.Struct({ agent: Schema.String, task: Schema.String })
 
-/** As a model is told of it. */
+/** Describes the tool to a model. */
 export const specOf = (agents: DelegatingOptions["agents"]): ToolSpec => ({
   name: toolName,
   description: `Has a task done by another agent, who knows nothing but what you write. ${Object.entries(agents)
@@ -72,8 +73,8 @@ export const specOf = (agents: DelegatingOptions["agents"]): ToolSpec => ({
   },
 })
 
-/** A task that is answered, and not scored: what an answer is worth shows in what the parent makes of it. */
-export const answering = (task: string): TextEnv.TextEnv =>
+/** Makes the default env of a task: it takes one answer and does not score it, since the parent's score will show its value. */
+const answering = (task: string): TextEnv.TextEnv =>
   TextEnv.make<null>({
     id: "delegated",
     type: "delegated",
@@ -92,31 +93,31 @@ const lastAction = ({ steps }: Rollout): string | null =>
 const noAnswer = (name: string, { ending }: Rollout): string =>
   `${name} gave no answer${ending.truncated ? ` and was cut off (${ending.truncationReason})` : ""}.`
 
-/** What a call results in that isn't followed. */
+/** A delegation is refused or failed; the message becomes the result of the call. */
 class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
 
-/** Plays an episode, and those that it leads to: the rollout of a parent stands before those of its children. */
+/** Plays an episode and its delegated episodes. The rollout of a parent comes before those of its children. */
 const family = Effect.fnUntraced(function* (
   agent: Agent,
   episode: Episode,
-  own: SingleAgent.SingleAgentOptions,
+  limits: SingleAgent.SingleAgentOptions,
   options: DelegatingOptions,
 ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure> {
   const { agents, maxDepth = 1, maxDelegations = 16 } = options
   const depth = episode.parent?.depth ?? 0
   const mayDelegate = depth < maxDepth && Object.keys(agents).length > 0
-  /** By their numbers, whatever order they come back in. */
+  /** The rollouts of the delegations by their numbers, in whatever order they end. */
   const children: Array<ReadonlyArray<Rollout>> = []
   let delegations = 0
 
   const delegated = Effect.fnUntraced(function* (text: string, from: CallSite) {
     if (!mayDelegate)
-      return yield* new Refused({ message: `No more delegation: this is ${depth} deep, as deep as it may be.` })
-    const written = yield* Effect.try({
+      return yield* new Refused({ message: `No more delegation: the maximum depth of ${maxDepth} is reached.` })
+    const json = yield* Effect.try({
       try: (): unknown => JSON.parse(text),
       catch: (error) => new Refused({ message: `The arguments of ${toolName} are not JSON (${messageOf(error)}).` }),
     })
-    const { agent: name, task } = yield* decode(Asked, written, { source: toolName })
+    const { agent: name, task } = yield* decode(Arguments, json, { source: toolName })
     if (!Object.hasOwn(agents, name)) {
       return yield* new Refused({
         message: `There is no agent "${name}"; there are ${Object.keys(agents).join(", ")}.`,
@@ -126,11 +127,11 @@ const family = Effect.fnUntraced(function* (
       return yield* new Refused({ message: `No more delegation: the limit of ${maxDelegations} is reached.` })
     }
     const number = delegations++
-    const { agent: model, env = answering, result = lastAction, description: _, ...limits } = agents[name]
-    const guarded = <A>(what: string, make: () => A): Effect.Effect<A, Refused> =>
+    const { agent: template, env = answering, result = lastAction, description: _, ...childLimits } = agents[name]
+    const guarded = <A>(option: string, make: () => A): Effect.Effect<A, Refused> =>
       Effect.try({
         try: make,
-        catch: (error) => new Refused({ message: `${name} failed: its ${what} threw: ${messageOf(error)}` }),
+        catch: (error) => new Refused({ message: `${name} failed: its ${option} threw: ${messageOf(error)}` }),
       })
     const child: Episode = {
       id: `${episode.id}/sub/${number}`,
@@ -141,9 +142,9 @@ const family = Effect.fnUntraced(function* (
       parent: { rolloutId: from.rolloutId, stepId: from.stepId, depth: depth + 1 },
       ...(episode.onStep === undefined ? {} : { onStep: episode.onStep }),
     }
-    const worker = yield* model.cloneForEpisode({ training: model.training, shareMemory: true })
+    const worker = yield* template.cloneForEpisode({ training: template.training, shareMemory: true })
     const rollouts = yield* Effect.mapError(
-      family(worker, child, limits, options),
+      family(worker, child, childLimits, options),
       ({ message }) => new Refused({ message: `${name} failed: ${message}` }),
     )
     children[number] = rollouts
@@ -154,21 +155,21 @@ const family = Effect.fnUntraced(function* (
   const handler: ToolHandler = (call, from) => delegated(call.arguments, from)
   const rollout = yield* SingleAgent.play(agent, episode, {
     toolTimeout: "10 minutes",
-    ...own,
-    tools: [...(own.tools ?? []), ...(mayDelegate ? [specOf(agents)] : [])],
-    handlers: { ...own.handlers, [toolName]: handler },
+    ...limits,
+    tools: [...(limits.tools ?? []), ...(mayDelegate ? [specOf(agents)] : [])],
+    handlers: { ...limits.handlers, [toolName]: handler },
   })
   return [rollout, ...children.flat()]
 })
 
-/** A protocol whose episodes are played by clones of the agent and of its sub-agents: any number at a time. */
+/** Makes the protocol. Clones of the agent and its sub-agents play each episode, so any number can run at a time. */
 export const make = (agent: Agent, options: DelegatingOptions): Protocol => ({
   name: "Delegating",
   play: Effect.fnUntraced(function* (
     episode: Episode,
   ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure, Scope.Scope> {
-    const { agents: _agents, maxDepth: _depth, maxDelegations: _delegations, ...own } = options
+    const { agents: _agents, maxDepth: _depth, maxDelegations: _delegations, ...limits } = options
     const lead = yield* agent.cloneForEpisode({ training: agent.training, shareMemory: true })
-    return yield* family(lead, episode, own, options)
+    return yield* family(lead, episode, limits, options)
   }),
 })

@@ -1,6 +1,6 @@
 /**
- * Several players in one env, in turn or at once, each with an agent of its own, or one agent as all of them. There is
- * one rollout for each player, all with the same `groupId`.
+ * The protocol for several players in one env, which act in turn or at the same time. Each has its own agent, or one
+ * agent plays all of them. It gives one rollout for each player, all with the same `groupId`.
  *
  * @example
  * ```ts
@@ -10,41 +10,42 @@
  * rollouts.map(({ meta, totalReward }) => [meta.player, totalReward]) // [["X", 1], ["O", -1]]
  * ```
  *
- * A player's env step goes from what it saw when it acted to what it sees when it is to act again, or at the end: what
- * the moves of others meant to it meanwhile is in that step's feedback, scores added up. What it gains or loses before it
- * first acts is a step without an action. A round, in which everybody who
- * is to move is asked, takes one of the `maxSteps`. Whose parse fails is asked again in the next round, and the env waits.
+ * A player's env step lasts from its action until it is to act again, or the episode ends. Its feedback adds up the
+ * feedback for the moves of all players in that time. A score before a player's first action becomes a step without an
+ * action. In a round, all players who are to move act; it counts as one of the `maxSteps`. A player whose answer cannot
+ * be parsed acts again in the next round, while the env waits.
  */
 import { Effect, type Scope } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
+import type { Feedback } from "../../task/Feedback.ts"
 import type { MultiTextEnv, MultiTextStep } from "../../task/MultiTextEnv.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import { stream } from "../../rng/Rng.ts"
-import { type Pending, type Player, playerOf, type Told } from "./player.ts"
+import { type Pending, type Player, playerOf } from "./player.ts"
 import type { Episode, EpisodeFailure, Protocol } from "../Protocol.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import { endingOf } from "./recording.ts"
-import { type Ending, goesOn, type Rollout } from "../Rollout.ts"
+import { type Ending, notEnded, type Rollout } from "../Rollout.ts"
 import { limitOf } from "./SingleAgent.ts"
-import { offered, type ToolOptions } from "./tools.ts"
+import { externalTools, type ToolOptions } from "./tools.ts"
 import { turn } from "./turn.ts"
 
 export interface MultiAgentOptions extends ToolOptions {
-  /** Rounds. The env's own limit counts, too. */
+  /** The maximum number of rounds; the env's own limit applies as well. */
   readonly maxSteps?: number | null
-  /** A parse that fails is the end for all; else that player may try again. */
+  /** Whether a failed parse ends the episode for all players; otherwise the player may try again. */
   readonly stopOnParseError?: boolean
 }
 
-/** By player, or one as all of them. */
+/** An agent for each player, by its name, or one agent for all. */
 export type Agents = Agent | Readonly<Record<string, Agent>>
 
 const protocol = "MultiAgentSync"
 
 const isOne = (agents: Agents): agents is Agent => typeof agents["act"] === "function"
 
-/** An agent for each player, and none for anybody else. */
+/** Gives the agent of each player, and fails unless every player has one and nobody else does. */
 const seats = (
   agents: Readonly<Record<string, Agent>>,
   { id, env }: Episode<MultiTextEnv>,
@@ -53,111 +54,109 @@ const seats = (
   if (names.length === env.players.length && env.players.every((name) => Object.hasOwn(agents, name))) {
     return Effect.succeed(env.players.map((name) => [name, agents[name]]))
   }
-  const message = `env "${env.id}": expected an agent for each of its players ${env.players.join(", ")}, found agents for ${names.length === 0 ? "nobody" : names.join(", ")}`
+  const message = `env "${env.id}": expected an agent for each of its players ${env.players.join(", ")}, found agents for ${names.length === 0 ? "none" : names.join(", ")}`
   return Effect.fail(new ProtocolError({ protocol, rollout: id, message }))
 }
 
-/** What the env said, at the players' own places: what they saw, were told, and did. */
-const hear = (player: Player, { observations, feedback, info }: MultiTextStep): void => {
-  const { name, told } = player
-  if (Object.hasOwn(observations, name)) told.observation = observations[name]
-  if (Object.hasOwn(feedback, name)) told.feedback.push(feedback[name])
-  if (info !== undefined) told.info = info
+/** Passes the part of a step's result that is for a player to it. */
+const receive = (player: Player, { observations, feedback, info }: MultiTextStep): void => {
+  const { name, received } = player
+  if (Object.hasOwn(observations, name)) received.observation = observations[name]
+  if (Object.hasOwn(feedback, name)) received.feedback.push(feedback[name])
+  if (info !== undefined) received.info = info
 }
 
-const playing = Effect.fnUntraced(function* (
+/** Plays an episode by these very agents, each as one player. Agents in training write into their memories. */
+export const play = Effect.fn("effect-rl.episode")(function* (
   agents: Readonly<Record<string, Agent>>,
   episode: Episode<MultiTextEnv>,
-  options: MultiAgentOptions,
+  options: MultiAgentOptions = {},
 ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure> {
   const { env } = episode
   const { stopOnParseError = false } = options
   const limit = yield* limitOf(protocol, episode.id, "maxSteps", options.maxSteps, env.maxSteps)
-  const around = yield* CallContext
+  const callContext = yield* CallContext
   const players = (yield* seats(agents, episode)).map(([name, agent]) => playerOf(name, agent, episode))
   for (const { agent } of players) yield* agent.reset
 
   const begun = yield* env.begin(stream(episode.envSeed, "env"))
   const { call } = begun
-  for (const { name, told } of players) {
-    if (Object.hasOwn(begun.observations, name)) told.observation = begun.observations[name]
+  for (const { name, received } of players) {
+    if (Object.hasOwn(begun.observations, name)) received.observation = begun.observations[name]
   }
   let toMove = players.filter(({ name }) => begun.toMove.includes(name))
-  const specs = offered(env, options)
+  const specs = externalTools(env, options)
   for (const player of toMove) player.turnTo(specs)
 
-  /** Who has answered, while the env waits for the others. */
+  /** The actions of the players who have acted, while the env waits for the others. */
   const ready = new Map<Player, Pending>()
-  let ending: Ending = goesOn
+  let ending: Ending = notEnded
   let step = 0
   while (!ending.terminated && !ending.truncated) {
     step++
     const isLast = step >= limit
-    const context: CallContext = { ...around, purpose: "action", step }
-    const asking = toMove.filter((player) => !ready.has(player))
-    const answered = yield* Effect.forEach(
-      asking,
+    const context: CallContext = { ...callContext, purpose: "action", step }
+    const acting = toMove.filter((player) => !ready.has(player))
+    const results = yield* Effect.forEach(
+      acting,
       (player) =>
-        turn(player.agent, player.shown, {
+        turn(player.agent, player.input, {
           recording: player.recording,
-          tools: { protocol, options, env: call === undefined ? null : { call: (asked) => call(player.name, asked) } },
+          tools: {
+            protocol,
+            options,
+            env: call === undefined ? null : { call: (toolCall) => call(player.name, toolCall) },
+          },
           stopOnParseError,
           isLast,
           maxCalls: Infinity,
           context,
         }).pipe(Effect.provideService(SamplingSeed, player.samplingSeed)),
-      // Nobody sees what the others do, so nothing depends on who is first; unless they call the env's tools meanwhile.
+      // Players do not see each other's turns, so they can act at the same time, unless they call the env's tools.
       { concurrency: call === undefined || env.tools === undefined ? "unbounded" : 1 },
     )
-    for (const [at, settled] of answered.entries()) {
-      if (settled._tag === "Act") ready.set(asking[at], { ...settled, observation: asking[at].look() })
-      else ({ shown: asking[at].shown, ending } = settled)
+    for (const [at, result] of results.entries()) {
+      if (result._tag === "Act") ready.set(acting[at], { ...result, observation: acting[at].observation() })
+      else ({ input: acting[at].input, ending } = result)
     }
     if (ready.size < toMove.length) continue
 
     const actions = Object.fromEntries(Array.from(ready, ([{ name }, { action }]) => [name, action]))
-    const led = yield* begun.step(actions)
-    ending = endingOf(led, isLast)
-    for (const [player, what] of ready) player.acted(what)
+    const envStep = yield* begun.step(actions)
+    ending = endingOf(envStep, isLast)
+    for (const [player, pending] of ready) player.acted(pending)
     ready.clear()
-    for (const player of players) hear(player, led)
+    for (const player of players) receive(player, envStep)
     if (ending.terminated || ending.truncated) break
-    toMove = players.filter(({ name }) => led.toMove.includes(name))
+    toMove = players.filter(({ name }) => envStep.toMove.includes(name))
     for (const player of toMove) {
-      yield* player.settle(goesOn, context)
+      yield* player.finishStep(notEnded, context)
       player.turnTo(specs)
     }
   }
 
-  const context: CallContext = { ...around, purpose: "action", step }
+  const context: CallContext = { ...callContext, purpose: "action", step }
   for (const player of players) {
-    const cut = ready.get(player)
-    if (cut !== undefined) {
-      player.pending = cut
-      player.told.feedback.push(notDone)
+    const unused = ready.get(player)
+    if (unused !== undefined) {
+      player.pending = unused
+      player.received.feedback.push(notDone)
     }
-    yield* player.settle(ending, context)
+    yield* player.finishStep(ending, context)
   }
-  for (const player of players) yield* player.lookBack(context)
+  for (const player of players) yield* player.reflect(context)
   return players.map((player) => player.recording.finish(player.agent, ending, player.name))
 })
 
-const notDone: Told["feedback"][number] = {
+const notDone: Feedback = {
   score: 0,
   target: null,
   message: "Not done: the episode ended while others had not acted yet.",
 }
 
-/** Plays an episode by those very agents, each at a place of its own: their memories are written if they are in training. */
-export const play = (
-  agents: Readonly<Record<string, Agent>>,
-  episode: Episode<MultiTextEnv>,
-  options: MultiAgentOptions = {},
-): Effect.Effect<ReadonlyArray<Rollout>, EpisodeFailure> => playing(agents, episode, options)
-
 /**
- * A protocol whose episodes are played by clones, which share the memory of what they are clones of: any number at a
- * time. One agent alone plays all players, against itself.
+ * Makes the protocol. Clones of the agents, which share their memories, play each episode, so any number can run at a
+ * time. One agent for all players plays against itself.
  */
 export const make = (agents: Agents, options: MultiAgentOptions = {}): Protocol<MultiTextEnv> => ({
   name: protocol,

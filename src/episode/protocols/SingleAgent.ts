@@ -1,6 +1,6 @@
 /**
- * One agent meets one env: it is shown what there is to see, acts, is told what that led to, until the env says that it
- * is over or somebody cuts it off.
+ * The protocol for one agent in one env: the agent gets an observation, acts, and gets the result, until the env ends the
+ * episode or a limit cuts it off.
  *
  * @example
  * ```ts
@@ -9,8 +9,8 @@
  * rollout.totalReward
  * ```
  *
- * A failed parse takes one of the `maxSteps`, as an action does: the model is told what was wrong, and the env isn't
- * stepped. Calls of tools between two actions take none.
+ * A failed parse counts as one of the `maxSteps`, as an action does: the model gets feedback, and the env is not stepped.
+ * Tool calls between two actions do not count.
  */
 import { Effect, type Scope } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
@@ -19,24 +19,24 @@ import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Episode, EpisodeFailure, Protocol } from "../Protocol.ts"
 import { ProtocolError } from "../ProtocolError.ts"
-import { endingOf, recording } from "./recording.ts"
-import { type Ending, goesOn, type Rollout } from "../Rollout.ts"
-import { offered, opening, type ToolOptions } from "./tools.ts"
-import { lookBack, type TurnResult, turn } from "./turn.ts"
+import { endingOf, makeRecording } from "./recording.ts"
+import { type Ending, notEnded, type Rollout } from "../Rollout.ts"
+import { externalTools, firstInput, type ToolOptions } from "./tools.ts"
+import { reflect, type TurnResult, turn } from "./turn.ts"
 
 export interface SingleAgentOptions extends ToolOptions {
-  /** The env's own limit counts, too. */
+  /** The maximum number of steps; the env's own limit applies as well. */
   readonly maxSteps?: number | null
   /**
-   * The episode is cut off when the model was asked that often, as by `maxSteps`. What an agent asks within one act, for
-   * tools of its own, is counted, but not interrupted; looking back afterwards isn't counted.
+   * The number of calls of the model at which the episode is cut off, as by `maxSteps`. The calls within one act, for the
+   * agent's own tools, count but are not interrupted. A reflection does not count.
    */
   readonly maxCalls?: number | null
-  /** A parse that fails is the end; else the model may try again. */
+  /** Whether a failed parse ends the episode; otherwise the model may try again. */
   readonly stopOnParseError?: boolean
 }
 
-/** The smallest of the limits of that name that are set. */
+/** Gives the smallest of the limits that are set, or Infinity. */
 export const limitOf = (
   protocol: string,
   rollout: string,
@@ -44,20 +44,20 @@ export const limitOf = (
   ...limits: ReadonlyArray<number | null | undefined>
 ): Effect.Effect<number, ProtocolError> => {
   let limit = Infinity
-  for (const given of limits) {
-    if (given === null || given === undefined) continue
-    if (!(Number.isInteger(given) && given >= 1)) {
-      const message = `${name}: expected a whole number of at least 1, found ${given}`
+  for (const value of limits) {
+    if (value === null || value === undefined) continue
+    if (!(Number.isInteger(value) && value >= 1)) {
+      const message = `${name}: expected a whole number of at least 1, found ${value}`
       return Effect.fail(new ProtocolError({ protocol, rollout, message }))
     }
-    limit = Math.min(limit, given)
+    limit = Math.min(limit, value)
   }
   return Effect.succeed(limit)
 }
 
 const protocol = "SingleAgent"
 
-const playing = Effect.fnUntraced(function* (
+const playEpisode = Effect.fn("effect-rl.episode")(function* (
   agent: Agent,
   episode: Episode,
   options: SingleAgentOptions,
@@ -66,56 +66,66 @@ const playing = Effect.fnUntraced(function* (
   const { stopOnParseError = false } = options
   const limit = yield* limitOf(protocol, episode.id, "maxSteps", options.maxSteps, env.maxSteps)
   const maxCalls = yield* limitOf(protocol, episode.id, "maxCalls", options.maxCalls)
-  const around = yield* CallContext
-  const making = recording(episode)
+  const callContext = yield* CallContext
+  const recording = makeRecording(episode)
 
   yield* agent.reset
   const begun = yield* env.begin(stream(episode.envSeed, "env"))
   const tools = { protocol, options, env: env.tools === undefined ? null : begun }
   let { observation } = begun
-  let shown = opening(observation, offered(env, options))
-  let ending: Ending = goesOn
+  let input = firstInput(observation, externalTools(env, options))
+  let ending: Ending = notEnded
   let step = 0
   while (!ending.terminated && !ending.truncated) {
     step++
     const isLast = step >= limit
-    const context: CallContext = { ...around, purpose: "action", step }
-    const asked = { recording: making, tools, stopOnParseError, isLast, maxCalls, context }
-    const settled: TurnResult = yield* turn(agent, shown, asked)
-    if (settled._tag === "Failed") {
-      ;({ shown, ending } = settled)
+    const context: CallContext = { ...callContext, purpose: "action", step }
+    const result: TurnResult = yield* turn(agent, input, {
+      recording,
+      tools,
+      stopOnParseError,
+      isLast,
+      maxCalls,
+      context,
+    })
+    if (result._tag === "Failed") {
+      ;({ input, ending } = result)
       continue
     }
-    const { action, reward, turnId, agentStepIds } = settled
-    const led = yield* begun.step(action)
-    ending = endingOf(led, isLast || making.calls() >= maxCalls)
+    const { action, reward, turnId, agentStepIds } = result
+    const envStep = yield* begun.step(action)
+    ending = endingOf(envStep, isLast || recording.calls() >= maxCalls)
     const done = ending.terminated || ending.truncated
     yield* Effect.provideService(
-      agent.observe({ action, observation: led.observation, feedback: agent.training ? led.feedback : null, done }),
+      agent.observe({
+        action,
+        observation: envStep.observation,
+        feedback: agent.training ? envStep.feedback : null,
+        done,
+      }),
       CallContext,
       context,
     )
-    yield* making.acted({ turnId, agentStepIds, observation, action, actionReward: reward, led, ending })
-    observation = led.observation ?? ""
-    shown = { _tag: "Observation", text: observation }
+    yield* recording.envStep({ turnId, agentStepIds, observation, action, actionReward: reward, envStep, ending })
+    observation = envStep.observation ?? ""
+    input = { _tag: "Observation", text: observation }
   }
-  yield* lookBack(agent, making, { ...around, step })
-  return making.finish(agent, ending)
+  yield* reflect(agent, recording, { ...callContext, step })
+  return recording.finish(agent, ending)
 })
 
 /**
- * Plays an episode by that very agent: its short-term state is reset before, its memory is written if it is in training,
- * and it is told how good its actions were only then. Calls of the model run in the `CallContext` around this, with the
- * step in it.
+ * Plays an episode by this very agent, whose short-term state is reset first. An agent in training gets the feedback, and
+ * writes into its memory. Calls of the model have the current `CallContext`, with the step in it.
  */
 export const play = (
   agent: Agent,
   episode: Episode,
   options: SingleAgentOptions = {},
 ): Effect.Effect<Rollout, EpisodeFailure> =>
-  Effect.provideService(playing(agent, episode, options), SamplingSeed, episode.samplingSeed)
+  Effect.provideService(playEpisode(agent, episode, options), SamplingSeed, episode.samplingSeed)
 
-/** A protocol whose episodes are played by clones of the agent, which share its memory: any number at a time. */
+/** Makes the protocol. Clones of the agent, which share its memory, play each episode, so any number can run at a time. */
 export const make = (agent: Agent, options: SingleAgentOptions = {}): Protocol => ({
   name: protocol,
   play: Effect.fnUntraced(function* (

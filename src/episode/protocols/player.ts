@@ -6,12 +6,12 @@ import type { ToolSpec } from "../../lm/Chat.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Episode } from "../Protocol.ts"
-import { type Named, recording, type Recording } from "./recording.ts"
+import { makeRecording, type NamedEnv, type Recording } from "./recording.ts"
 import type { Ending } from "../Rollout.ts"
-import { opening } from "./tools.ts"
-import { lookBack } from "./turn.ts"
+import { firstInput } from "./tools.ts"
+import { reflect } from "./turn.ts"
 
-/** What a player did, of which it isn't known yet what it led to. */
+/** An action of a player whose result is not complete yet. */
 export interface Pending {
   readonly turnId: string
   readonly agentStepIds: ReadonlyArray<string>
@@ -20,8 +20,8 @@ export interface Pending {
   readonly reward: number
 }
 
-/** What came to a player since its last step. */
-export interface Told {
+/** The results that came to a player since its last step. */
+interface Received {
   observation: string | null
   readonly feedback: Array<Feedback>
   info: Readonly<Record<string, unknown>> | undefined
@@ -32,24 +32,25 @@ export interface Player {
   readonly name: string
   readonly agent: Agent
   readonly recording: Recording
-  /** Its own, so that an agent that plays several doesn't say the same at the same time. */
+  /** The player's own seed, so that an agent that plays several players does not give all of them the same answer. */
   readonly samplingSeed: number
-  readonly told: Told
-  /** What its agent is shown next. */
-  shown: AgentInput
+  readonly received: Received
+  /** The next input of the agent. */
+  input: AgentInput
   pending: Pending | null
-  readonly look: () => string
-  /** It is to move: its agent is shown what it sees, and at the first time what it may call. */
+  /** Gives the last observation, or "" if there was none since the last action. */
+  readonly observation: () => string
+  /** Makes the observation the next input of the agent, the first time together with the tools. */
   readonly turnTo: (tools: ReadonlyArray<ToolSpec>) => void
-  /** It has acted, and sees nothing yet of what that led to. */
-  readonly acted: (what: Pending) => void
-  /** Makes a step of what it did and what came of it, if there is anything. */
-  readonly settle: (ending: Ending, context: CallContext) => Effect.Effect<void, AgentFailure>
-  readonly lookBack: (context: CallContext) => Effect.Effect<void, AgentFailure>
+  /** Keeps an action until its result is complete. */
+  readonly acted: (action: Pending) => void
+  /** Records the env step of the last action with its result, if there is one. */
+  readonly finishStep: (ending: Ending, context: CallContext) => Effect.Effect<void, AgentFailure>
+  readonly reflect: (context: CallContext) => Effect.Effect<void, AgentFailure>
 }
 
-/** Of several moves, as of one: scores add up, and what was said follows each other. */
-export const merged = (all: ReadonlyArray<Feedback>): Feedback => {
+/** Merges the feedback for several moves: scores add up, and messages are joined. */
+const merged = (all: ReadonlyArray<Feedback>): Feedback => {
   if (all.length === 1) return all[0]
   const extra = Object.fromEntries(all.flatMap((feedback) => Object.entries(feedback.extra ?? {})))
   return {
@@ -60,55 +61,56 @@ export const merged = (all: ReadonlyArray<Feedback>): Feedback => {
   }
 }
 
-export const playerOf = (name: string, agent: Agent, episode: Episode<Named>): Player => {
+export const playerOf = (name: string, agent: Agent, episode: Episode<NamedEnv>): Player => {
   const id = `${episode.id}/${name}`
-  const making = recording({ ...episode, groupId: episode.groupId ?? episode.id }, id)
+  const recording = makeRecording({ ...episode, groupId: episode.groupId ?? episode.id }, id)
   const samplingSeed = stream(episode.samplingSeed, "player", name).uint32()
-  const told: Told = { observation: null, feedback: [], info: undefined }
+  const received: Received = { observation: null, feedback: [], info: undefined }
   const seeded = <A, E>(effect: Effect.Effect<A, E>) => Effect.provideService(effect, SamplingSeed, samplingSeed)
 
   let isNew = true
   const player: Player = {
     name,
     agent,
-    recording: making,
+    recording,
     samplingSeed,
-    told,
-    shown: { _tag: "Observation", text: "" },
+    received,
+    input: { _tag: "Observation", text: "" },
     pending: null,
-    look: () => told.observation ?? "",
+    observation: () => received.observation ?? "",
     turnTo: (tools) => {
-      player.shown = isNew ? opening(player.look(), tools) : { _tag: "Observation", text: player.look() }
+      const text = player.observation()
+      player.input = isNew ? firstInput(text, tools) : { _tag: "Observation", text }
       isNew = false
     },
-    acted: (what) => {
-      player.pending = what
-      told.observation = null
+    acted: (action) => {
+      player.pending = action
+      received.observation = null
     },
-    settle: (ending, context) =>
+    finishStep: (ending, context) =>
       Effect.gen(function* () {
         const { pending } = player
-        const { observation, info } = told
-        const feedback = merged(told.feedback)
+        const { observation, info } = received
+        const feedback = merged(received.feedback)
         player.pending = null
-        told.feedback.length = 0
-        told.info = undefined
+        received.feedback.length = 0
+        received.info = undefined
         const { terminated, truncated } = ending
-        const led = { observation, feedback, terminated, truncated, ...(info === undefined ? {} : { info }) }
+        const envStep = { observation, feedback, terminated, truncated, ...(info === undefined ? {} : { info }) }
         if (pending === null) {
-          // Before its first action: only what is worth something is kept.
+          // Before the player's first action, only a score is worth a step.
           if (feedback.score === 0) return
-          const turnId = making.beginTurn()
-          const nothing = { turnId, agentStepIds: [], observation: "", action: "", actionReward: 0 }
-          return yield* making.acted({ ...nothing, led, ending })
+          const turnId = recording.beginTurn()
+          const noAction = { turnId, agentStepIds: [], observation: "", action: "", actionReward: 0 }
+          return yield* recording.envStep({ ...noAction, envStep, ending })
         }
         const { action, reward: actionReward, ...rest } = pending
         yield* agent
           .observe({ action, observation, feedback: agent.training ? feedback : null, done: terminated || truncated })
           .pipe(seeded, Effect.provideService(CallContext, context))
-        yield* making.acted({ ...rest, action, actionReward, led, ending })
+        yield* recording.envStep({ ...rest, action, actionReward, envStep, ending })
       }),
-    lookBack: (context) => seeded(lookBack(agent, making, context)),
+    reflect: (context) => seeded(reflect(agent, recording, context)),
   }
   return player
 }

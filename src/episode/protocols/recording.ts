@@ -2,53 +2,53 @@ import { Effect } from "effect"
 import type { Agent, ModelCall, ToolResult } from "../../agent/Agent.ts"
 import type { TextEnv, TextStep } from "../../task/TextEnv.ts"
 import type { Episode } from "../Protocol.ts"
-import { type AgentStep, type Ending, goesOn, type Rollout, type Step, terminated, truncatedBy } from "../Rollout.ts"
+import { type AgentStep, type Ending, notEnded, type Rollout, type Step, terminated, truncatedBy } from "../Rollout.ts"
 
-/** What an env says of a step, as an ending: where it says both, it is over. */
+/** Gives the ending of an env step; if the env reports both, `terminated` counts. */
 export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLast: boolean): Ending => {
   if (step.terminated) return terminated
   if (step.truncated === true) return truncatedBy("env")
-  return isLast ? truncatedBy("max_steps") : goesOn
+  return isLast ? truncatedBy("max_steps") : notEnded
 }
 
-/** A rollout in the making: gives steps their places and ids, tells of them, and adds up. */
+/** Records the steps of a rollout, with their positions and ids, and reports them to the episode's `onStep`. */
 export interface Recording {
   readonly id: string
-  /** The id of a new turn. */
+  /** Begins a turn, and gives its id. */
   readonly beginTurn: () => string
-  readonly call: (about: {
+  readonly call: (step: {
     readonly turnId: string
     readonly call: ModelCall
     readonly toolResults?: ReadonlyArray<ToolResult>
     readonly reward?: number
     readonly ending?: Ending
   }) => Effect.Effect<AgentStep>
-  readonly acted: (about: {
+  readonly envStep: (step: {
     readonly turnId: string
     readonly agentStepIds: ReadonlyArray<string>
     readonly observation: string
     readonly action: string
     readonly actionReward: number
-    readonly led: TextStep
+    readonly envStep: TextStep
     readonly ending: Ending
   }) => Effect.Effect<void>
-  /** The id that the next step gets. */
+  /** Gives the id of the next step. */
   readonly nextId: () => string
-  /** How often the model was asked. */
+  /** Gives the number of calls of the model. */
   readonly calls: () => number
   readonly finish: (agent: Pick<Agent, "type" | "model">, ending: Ending, player?: string) => Rollout
 }
 
-/** What a recording needs to know of an env. */
-export type Named = Pick<TextEnv, "id" | "type">
+/** The properties of an env that a rollout records. */
+export type NamedEnv = Pick<TextEnv, "id" | "type">
 
-export const recording = (episode: Episode<Named>, id: string = episode.id): Recording => {
+export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.id): Recording => {
   const steps: Array<Step> = []
   const { onStep } = episode
   let turns = 0
   let total = 0
   let length = 0
-  const told = <S extends Step>(step: S): Effect.Effect<S> => {
+  const add = <S extends Step>(step: S): Effect.Effect<S> => {
     steps.push(step)
     total += step.reward
     return onStep === undefined ? Effect.succeed(step) : Effect.as(onStep(step), step)
@@ -59,8 +59,8 @@ export const recording = (episode: Episode<Named>, id: string = episode.id): Rec
     nextId,
     calls: () => steps.length - length,
     beginTurn: () => `${id}/turn/${turns++}`,
-    call: ({ turnId, call, toolResults = [], reward = 0, ending = goesOn }) =>
-      told({
+    call: ({ turnId, call, toolResults = [], reward = 0, ending = notEnded }) =>
+      add({
         _tag: "AgentStep",
         id: nextId(),
         index: steps.length,
@@ -71,9 +71,9 @@ export const recording = (episode: Episode<Named>, id: string = episode.id): Rec
         reward,
         ...ending,
       }),
-    acted: ({ turnId, agentStepIds, observation, action, actionReward, led, ending }) => {
+    envStep: ({ turnId, agentStepIds, observation, action, actionReward, envStep, ending }) => {
       length++
-      return told({
+      return add({
         _tag: "EnvironmentStep",
         id: nextId(),
         index: steps.length,
@@ -82,11 +82,11 @@ export const recording = (episode: Episode<Named>, id: string = episode.id): Rec
         agentStepIds,
         observation,
         action,
-        nextObservation: led.observation,
-        feedback: led.feedback,
-        reward: led.feedback.score + actionReward,
+        nextObservation: envStep.observation,
+        feedback: envStep.feedback,
+        reward: envStep.feedback.score + actionReward,
         ...ending,
-        ...(led.info === undefined ? {} : { info: led.info }),
+        ...(envStep.info === undefined ? {} : { info: envStep.info }),
       })
     },
     finish: ({ type, model }, ending, player) => ({

@@ -1,4 +1,4 @@
-/** Who answers the calls of tools that aren't an agent's own: handlers by name, and the env for the others. */
+/** Answers calls of external tools, which an agent does not run itself: by handlers, and otherwise by the env. */
 import { Cause, Duration, Effect } from "effect"
 import type { AgentInput, ToolResult } from "../../agent/Agent.ts"
 import { messageOf } from "../../config/text.ts"
@@ -7,37 +7,37 @@ import type { CallResult, TextEpisode } from "../../task/TextEnv.ts"
 import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 
-/** Where a call comes from. */
+/** Identifies the step that a call comes from. */
 export interface CallSite {
   readonly rolloutId: string
   readonly turnId: string
-  /** The agent's step that the call is in; null for an agent that asks no model. */
+  /** The agent step that holds the call; null for an agent without a model. */
   readonly stepId: string | null
 }
 
-/** A failure is a result that the model sees, by its message; what is thrown fails the episode, and no other one. */
+/** Answers a call. The model sees a failure's message as the result. An exception fails the episode, but no other one. */
 export type ToolHandler = (call: ToolCall, from: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
 
 export interface ToolOptions {
-  /** What agents are told that `handlers` answer; of the env's own tools they are told anyway. */
+  /** The descriptions of the tools that `handlers` answer. Agents get those of the env's tools in any case. */
   readonly tools?: ReadonlyArray<ToolSpec>
-  /** By the tool's name. Calls of others go to the env, if it has tools. */
+  /** The handlers by the names of the tools. Calls of other tools go to the env, if it has tools. */
   readonly handlers?: Readonly<Record<string, ToolHandler>>
-  /** How often in a turn tools are answered; what is called then isn't, and the turn is a failed one. */
+  /** The number of times in a turn that calls are answered; further calls are refused, and the turn fails. 16 by default. */
   readonly maxToolRounds?: number
-  /** After that long a call's result says that there was no answer. */
+  /** The time limit of a call, after which its result reports that there was no answer. 60 seconds by default. */
   readonly toolTimeout?: Duration.Input
-  /** How many of the calls of one completion are answered at a time; more than one only where no tool minds. */
+  /** The number of calls of one completion that are answered at a time, 1 by default. */
   readonly toolConcurrency?: number
 }
 
 export const toolDefaults = { maxToolRounds: 16, toolTimeout: "60 seconds", toolConcurrency: 1 } as const
 
-/** What an agent can call, as far as a protocol knows. */
+/** The external tools of an episode. */
 export interface Toolbox {
   readonly protocol: string
   readonly options: ToolOptions
-  /** Null where the env has no tools. */
+  /** The env; null if it has no tools. */
   readonly env: Pick<TextEpisode, "call"> | null
 }
 
@@ -48,25 +48,26 @@ const resultOf = (call: ToolCall, { content, isError = false }: CallResult): Too
   isError,
 })
 
-/** Instead of an answer. */
-export const refused = (calls: ReadonlyArray<ToolCall>, why: string): ReadonlyArray<ToolResult> =>
-  calls.map((call) => resultOf(call, { content: `Not called: ${why}`, isError: true }))
+/** Gives results that refuse the calls. */
+export const refused = (calls: ReadonlyArray<ToolCall>, reason: string): ReadonlyArray<ToolResult> =>
+  calls.map((call) => resultOf(call, { content: `Not called: ${reason}`, isError: true }))
 
 export const tooManyRounds = (rounds: number): string =>
   `tools were called ${rounds === 1 ? "once" : `${rounds} times`} already in this turn. Answer now.`
 
 export const noCallsLeft = "the model may be asked no more, so nobody would see the answer."
 
-/** All that an agent may call outside: the env's tools and those with handlers. */
-export const offered = (
+/** Gives all external tools: the env's, and those with handlers. */
+export const externalTools = (
   { tools: own = [] }: { readonly tools?: ReadonlyArray<ToolSpec> },
   { tools = [] }: ToolOptions,
 ): ReadonlyArray<ToolSpec> => [...own, ...tools]
 
-/** The first thing that an agent is shown, with what it may call. */
-export const opening = (text: string, tools: ReadonlyArray<ToolSpec>): AgentInput =>
+/** Makes the first input of an agent: the observation and the external tools. */
+export const firstInput = (text: string, tools: ReadonlyArray<ToolSpec>): AgentInput =>
   tools.length === 0 ? { _tag: "Observation", text } : { _tag: "Observation", text, tools }
 
+/** Answers calls, in their order. */
 export const answers = (
   { protocol, options, env }: Toolbox,
   calls: ReadonlyArray<ToolCall>,
@@ -89,13 +90,13 @@ export const answers = (
         Effect.catchDefect((defect) =>
           Effect.fail(broken(`threw: ${messageOf(defect)}`, defect instanceof Error ? defect.stack : undefined)),
         ),
-        // It interrupted itself: an interruption from outside isn't caught here.
+        // The handler interrupted itself; an interruption from outside passes.
         Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(broken("was interrupted"))),
       )
     }
     if (env !== null) return env.call(call)
     if (names.length === 0) {
-      const message = `${from.turnId}: the agent calls the tool "${call.name}", and nobody answers: its env has no tools, and there are no handlers`
+      const message = `${from.turnId}: nothing answers the call of the tool "${call.name}": the env has no tools, and there are no handlers`
       return Effect.fail(new ProtocolError({ protocol, rollout: from.rolloutId, message }))
     }
     return Effect.succeed({

@@ -5,10 +5,10 @@ import type { EnvError } from "../../env/EnvError.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import type { Recording } from "./recording.ts"
-import { type Ending, goesOn, terminated, truncatedBy } from "../Rollout.ts"
+import { type Ending, notEnded, terminated, truncatedBy } from "../Rollout.ts"
 import { answers, noCallsLeft, refused, type Toolbox, toolDefaults, tooManyRounds } from "./tools.ts"
 
-/** What came of a turn: something to do, or what is shown next without anything done. */
+/** The result of a turn: an action, or the next input of the agent after a failure. */
 export type TurnResult =
   | {
       readonly _tag: "Act"
@@ -17,21 +17,21 @@ export type TurnResult =
       readonly action: string
       readonly reward: number
     }
-  | { readonly _tag: "Failed"; readonly shown: AgentInput; readonly ending: Ending }
+  | { readonly _tag: "Failed"; readonly input: AgentInput; readonly ending: Ending }
 
-export interface TurnOptions {
+interface TurnOptions {
   readonly recording: Recording
   readonly tools: Toolbox
-  /** If it fails, the episode ends by it. */
+  /** Whether a failed turn ends the episode. */
   readonly stopOnParseError: boolean
-  /** There is no step after it. */
+  /** Whether the step is the last one that `maxSteps` allows. */
   readonly isLast: boolean
-  /** Of the model, in the whole episode. What is asked for beyond them isn't answered. */
+  /** The number of calls of the model in the whole episode; tool calls after the last one are refused. */
   readonly maxCalls: number
   readonly context: CallContext
 }
 
-/** Asks an agent until it acts or fails to, answers its calls of tools, and records every call of the model. */
+/** Lets an agent act until it gives an action or fails, answers its tool calls, and records every call of the model. */
 export const turn = Effect.fnUntraced(function* (
   agent: Agent,
   first: AgentInput,
@@ -40,34 +40,38 @@ export const turn = Effect.fnUntraced(function* (
   const turnId = recording.beginTurn()
   const agentStepIds: Array<string> = []
   const maxToolRounds = tools.options.maxToolRounds ?? toolDefaults.maxToolRounds
-  const wrong = (what: string) =>
-    new ProtocolError({ protocol: tools.protocol, rollout: recording.id, message: `${turnId}: ${what}` })
+  const wrong = (problem: string) =>
+    new ProtocolError({ protocol: tools.protocol, rollout: recording.id, message: `${turnId}: ${problem}` })
 
-  let shown = first
+  let input = first
   for (let rounds = 0; ; rounds++) {
-    const { calls, outcome } = yield* Effect.provideService(agent.act(shown), CallContext, context)
+    const { calls, outcome } = yield* Effect.provideService(agent.act(input), CallContext, context)
     for (let at = 0; at < calls.length - 1; at++) {
       agentStepIds.push((yield* recording.call({ turnId, call: calls[at] })).id)
     }
     const last = calls.at(-1)
     const isSpent = recording.calls() + (last === undefined ? 0 : 1) >= maxCalls
-    const failedBy: Ending = stopOnParseError ? terminated : isLast || isSpent ? truncatedBy("max_steps") : goesOn
-    const record = Effect.fnUntraced(function* (about: Partial<Parameters<Recording["call"]>[0]>) {
-      if (last !== undefined) agentStepIds.push((yield* recording.call({ turnId, call: last, ...about })).id)
+    const failureEnding: Ending = stopOnParseError
+      ? terminated
+      : isLast || isSpent
+        ? truncatedBy("max_steps")
+        : notEnded
+    const record = Effect.fnUntraced(function* (details: Partial<Parameters<Recording["call"]>[0]>) {
+      if (last !== undefined) agentStepIds.push((yield* recording.call({ turnId, call: last, ...details })).id)
     })
 
     if (outcome._tag === "CallTools") {
       const { toolCalls } = outcome
       if (rounds === maxToolRounds || isSpent) {
         const results = refused(toolCalls, isSpent ? noCallsLeft : tooManyRounds(rounds))
-        if (last === undefined) return yield* wrong("the agent calls tools for ever, without asking a model")
-        yield* record({ toolResults: results, reward: defaultPenalty, ending: failedBy })
-        return { _tag: "Failed", shown: { _tag: "ToolResults", results }, ending: failedBy }
+        if (last === undefined) return yield* wrong("the agent calls tools endlessly, without calling a model")
+        yield* record({ toolResults: results, reward: defaultPenalty, ending: failureEnding })
+        return { _tag: "Failed", input: { _tag: "ToolResults", results }, ending: failureEnding }
       }
       const stepId = last === undefined ? null : recording.nextId()
       const results = yield* answers(tools, toolCalls, { rolloutId: recording.id, turnId, stepId })
       yield* record({ toolResults: results })
-      shown = { _tag: "ToolResults", results }
+      input = { _tag: "ToolResults", results }
       continue
     }
 
@@ -76,17 +80,17 @@ export const turn = Effect.fnUntraced(function* (
       return yield* wrong(`the agent's parser gave the reward ${reward}; expected a finite number`)
     }
     if (outcome._tag === "NoAction") {
-      if (last === undefined) return yield* wrong("the agent asked no model, and has no action")
-      yield* record({ reward, ending: failedBy })
-      return { _tag: "Failed", shown: { _tag: "Observation", text: outcome.feedback }, ending: failedBy }
+      if (last === undefined) return yield* wrong("the agent called no model and gave no action; expected an action")
+      yield* record({ reward, ending: failureEnding })
+      return { _tag: "Failed", input: { _tag: "Observation", text: outcome.feedback }, ending: failureEnding }
     }
     yield* record({})
     return { _tag: "Act", turnId, agentStepIds, action: outcome.action, reward }
   }
 })
 
-/** Lets an agent look back when all is over. */
-export const lookBack = Effect.fnUntraced(function* (agent: Agent, recording: Recording, context: CallContext) {
+/** Ends the episode of an agent, which may reflect on it, and records its calls of the model. */
+export const reflect = Effect.fnUntraced(function* (agent: Agent, recording: Recording, context: CallContext) {
   const calls: ReadonlyArray<ModelCall> = yield* Effect.provideService(agent.endEpisode, CallContext, {
     ...context,
     purpose: "reflection",

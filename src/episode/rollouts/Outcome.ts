@@ -1,30 +1,30 @@
-/** What came of a request for an episode, as a line of a batch's file. */
+/** The outcome of a request for an episode, as a line of a batch's file. */
 import { Schema } from "effect"
 import { Rollout } from "../Rollout.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
 
-/** Why there is no rollout. */
+/** The reason why an episode has no rollout. */
 export const Failure = Schema.Struct({
-  /** `LmError`, `AgentError`, `EnvError`, `ProtocolError`, `DatasetError`. */
+  /** The tag of the error: `LmError`, `AgentError`, `EnvError`, `ProtocolError` or `DatasetError`. */
   error: Schema.String,
   message: Schema.String,
 })
 export type Failure = typeof Failure.Type
 
-/** What came of a request. */
+/** The rollouts of a request, or its failure. */
 export const Outcome = Schema.Struct({
   request: RolloutRequest,
-  /** By which it was played. */
+  /** The name of the protocol. */
   protocol: Schema.String,
-  /** The digest of the set that its task is of. */
+  /** The digest of the set of tasks. */
   tasks: Schema.String,
-  /** None where it failed. */
+  /** The rollouts; empty if the episode failed. */
   rollouts: Schema.Array(Rollout),
   failure: Schema.NullOr(Failure),
 })
 export type Outcome = typeof Outcome.Type
 
-/** With its end; keys in one order, so that the same outcome is the same line. */
+/** Encodes an outcome as a line with its line feed. The order of keys is fixed, so equal outcomes have equal lines. */
 export const line = ({ request, protocol, tasks, rollouts, failure }: Outcome): string => {
   const { error, message } = failure ?? {}
   const failed = failure === null ? "null" : JSON.stringify({ error, message })

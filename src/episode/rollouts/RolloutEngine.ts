@@ -1,10 +1,10 @@
 /**
- * Plays a batch of requests, many at a time, and gives what came of each in the requests' order.
+ * Plays a batch of requests, many at a time, and gives their outcomes in the order of the requests.
  *
- * An episode that fails stops none of the others: it is written down, tried again, or left out. What would fail for all,
- * such as a wrong key or a budget that is spent, stops the batch. A batch that was stopped goes on where its file ends:
- * the same requests give the same file, however many are played at a time, whichever is done first, and wherever it was
- * stopped; as long as episodes only depend on their seeds, so not on a memory that others write.
+ * A failed episode does not stop the others: it is recorded, retried or dropped. A failure that all episodes would share,
+ * such as a wrong key or a spent budget, stops the batch. A stopped batch resumes at the end of its file. The same
+ * requests give the same file, whatever the concurrency, and wherever the batch was stopped, if episodes depend on their
+ * seeds only, and not on a memory that other episodes write.
  *
  * @example
  * ```ts
@@ -32,16 +32,16 @@ import type { Rollout } from "../Rollout.ts"
 import type { RolloutRequest } from "./RolloutRequest.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** Tasks by their places; a `TaskSet` is such a set. */
+/** Tasks by their positions; a `TaskSet` has this interface. */
 export interface Tasks<Env = TextEnv> {
   readonly size: number
   readonly digest: string
   readonly at: (index: number) => Effect.Effect<Env, DatasetError>
 }
 
-/** What is told while a batch is played, as it happens: requests by their places in the batch. */
+/** An event while a batch is played; `index` is the position of the request in the batch. */
 export type BatchEvent =
-  /** An earlier run's part, where there is one. */
+  /** Reports the outcomes that the file already has. */
   | { readonly _tag: "Resumed"; readonly done: number; readonly failed: number }
   | { readonly _tag: "Started"; readonly index: number; readonly id: string }
   | { readonly _tag: "Retried"; readonly index: number; readonly id: string; readonly failure: Failure }
@@ -58,35 +58,35 @@ export interface RolloutBatch<Env = TextEnv> {
   readonly requests: Iterable<RolloutRequest>
   readonly tasks: Tasks<Env>
   readonly protocol: Protocol<Env> | ((request: RolloutRequest) => Protocol<Env>)
-  /** Episodes at a time. */
+  /** The number of episodes at a time. */
   readonly concurrency: number
   /**
-   * What is done with an episode that failed: `record` (unless given) keeps why it did, `retry` plays it again first, by
-   * the same seeds, and `drop` leaves it out.
+   * What happens with a failed episode: `record` (the default) records the failure, `retry` plays the episode again with
+   * the same seeds before it records a failure, and `drop` leaves it out.
    */
   readonly onFailure?: "record" | "retry" | "drop"
-  /** How often it is played again; 2 unless given. */
+  /** The number of retries, 2 by default. */
   readonly retries?: number
-  /** For the log of calls. */
+  /** The phase in the log of calls. */
   readonly phase?: CallContext["phase"]
   readonly onEvent?: (event: BatchEvent) => Effect.Effect<void>
 }
 
+/** The totals of a batch, those of earlier runs that it resumed included. */
 export interface BatchSummary {
-  /** Of this run and of those that it went on with; so are the others. */
   readonly requests: number
   readonly rollouts: number
-  /** Requests that are kept with why they failed. */
+  /** The number of requests that are recorded as failures. */
   readonly failed: number
   readonly dropped: number
-  /** Requests that an earlier run had done. */
+  /** The number of requests that earlier runs completed. */
   readonly resumed: number
 }
 
 const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutRequest): Protocol<Env> =>
   typeof protocol === "function" ? guarded(protocol, request) : protocol
 
-/** The protocol of a request; where the user's function throws, one whose episodes fail with what it threw. */
+/** Gives the protocol of a request. If the user's function throws, the protocol's episodes fail with that error. */
 const guarded = <Env>(
   protocolFor: (request: RolloutRequest) => Protocol<Env>,
   request: RolloutRequest,
@@ -107,8 +107,8 @@ const guarded = <Env>(
 
 const silent = (): Effect.Effect<void> => Effect.void
 
-/** One request, as often as it takes. */
-const playing = Effect.fnUntraced(function* <Env>(
+/** Plays one request, with its retries. */
+const playRequest = Effect.fnUntraced(function* <Env>(
   batch: RolloutBatch<Env>,
   tasks: string,
   request: RolloutRequest,
@@ -132,7 +132,7 @@ const playing = Effect.fnUntraced(function* <Env>(
     if (Exit.isSuccess(exit)) rollouts = exit.value
     else {
       const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-      // What is interrupted is not over, and what is a bug is no outcome.
+      // Interruptions and defects are not outcomes of the request.
       if (error === undefined) return yield* Effect.orDie(Effect.failCause(exit.cause))
       if (isFinal(error)) return yield* error
       failure = { error: error._tag, message: error.message }
@@ -146,16 +146,17 @@ const playing = Effect.fnUntraced(function* <Env>(
   }
 })
 
-/** The digest of a set can be as long as the set; in files it is 16 letters. */
+/** Gives the digest of a set for files, in 16 characters; the digest itself can be as long as the set. */
 const shortDigest = (tasks: Pick<Tasks, "digest">): Effect.Effect<string> =>
   Effect.map(sha256(utf8.encode(tasks.digest)), (digest) => digest.slice(0, 16))
 
-const going = Effect.fnUntraced(function* <Env, E>(
+/** Plays the remaining requests of a batch, and emits their outcomes in order. */
+const playRest = Effect.fn("effect-rl.rollouts")(function* <Env, E>(
   batch: RolloutBatch<Env>,
   tasks: string,
   requests: Iterable<RolloutRequest>,
   done: outcomeFile.Done,
-  tell: (outcome: Outcome) => Effect.Effect<void, E>,
+  emit: (outcome: Outcome) => Effect.Effect<void, E>,
 ): Effect.fn.Return<BatchSummary, E | LmError> {
   const { onFailure, onEvent = silent, concurrency } = batch
   let { outcomes, rollouts, failed, dropped } = done
@@ -163,8 +164,8 @@ const going = Effect.fnUntraced(function* <Env, E>(
   if (resumed > 0) yield* onEvent({ _tag: "Resumed", done: resumed, failed })
   yield* inOrder(requests, {
     concurrency,
-    work: (request, index) => playing(batch, tasks, request, resumed + index),
-    tell: (outcome) => {
+    work: (request, index) => playRequest(batch, tasks, request, resumed + index),
+    emit: (outcome) => {
       if (outcome.failure !== null && onFailure === "drop") {
         dropped++
         return Effect.void
@@ -172,21 +173,21 @@ const going = Effect.fnUntraced(function* <Env, E>(
       outcomes++
       rollouts += outcome.rollouts.length
       if (outcome.failure !== null) failed++
-      return tell(outcome)
+      return emit(outcome)
     },
   })
   return { requests: outcomes + dropped, rollouts, failed, dropped, resumed }
 })
 
-/** Plays all, and tells of each in the requests' order. */
+/** Plays a batch, and calls `emit` with each outcome, in the order of the requests. */
 export const each = Effect.fnUntraced(function* <Env, E>(
   batch: RolloutBatch<Env>,
-  tell: (outcome: Outcome) => Effect.Effect<void, E>,
+  emit: (outcome: Outcome) => Effect.Effect<void, E>,
 ): Effect.fn.Return<BatchSummary, E | LmError> {
-  return yield* going(batch, yield* shortDigest(batch.tasks), batch.requests, outcomeFile.nothingDone, tell)
+  return yield* playRest(batch, yield* shortDigest(batch.tasks), batch.requests, outcomeFile.nothingDone, emit)
 })
 
-/** The same as a stream: what isn't taken yet isn't played much ahead of. */
+/** Plays a batch as a stream of outcomes. Episodes are played only a bounded number ahead of what is taken. */
 export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<Outcome, LmError> =>
   Stream.callback((queue) =>
     Effect.matchCauseEffect(
@@ -196,8 +197,8 @@ export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<Outcome, Lm
   )
 
 /**
- * Plays all into a file, a line each, and goes on where the file ends. One that holds another batch is left as it is, and
- * an error.
+ * Plays a batch into a file with a line for each outcome, and resumes at the end of the file. The file of another batch
+ * is an error, and stays unchanged.
  */
 export const write = <Env>(
   batch: RolloutBatch<Env>,
@@ -206,15 +207,15 @@ export const write = <Env>(
   Effect.gen(function* () {
     const tasks = yield* shortDigest(batch.tasks)
     const requests = batch.requests[Symbol.iterator]()
-    const done = yield* outcomeFile.goOn(path, {
+    const done = yield* outcomeFile.resume(path, {
       requests,
       tasks,
       protocolOf: (request) => protocolOf(batch, request).name,
       gaps: batch.onFailure === "drop",
     })
     const file = yield* outcomeFile.appending(path)
-    const left = { [Symbol.iterator]: () => requests }
-    const summary = yield* going(batch, tasks, left, done, file.add).pipe(
+    const rest = { [Symbol.iterator]: () => requests }
+    const summary = yield* playRest(batch, tasks, rest, done, file.add).pipe(
       Effect.onError(() => Effect.ignore(file.flush)),
     )
     yield* file.flush
@@ -223,10 +224,10 @@ export const write = <Env>(
 
 const outcomeOf = valueOf(Outcome)
 
-/** What a file holds, in order; a last line that somebody was stopped within is an error. */
+/** Reads the outcomes of a file, in order. An incomplete last line is an error. */
 export const read = (path: string): Stream.Stream<Outcome, JsonLinesError, FileSystem.FileSystem> =>
-  Stream.mapEffect(linesOf(path), (found) => outcomeOf(path, found))
+  Stream.mapEffect(linesOf(path), (line) => outcomeOf(path, line))
 
-/** The rollouts alone. */
+/** Reads the rollouts of a file of outcomes. */
 export const rollouts = (path: string): Stream.Stream<Rollout, JsonLinesError, FileSystem.FileSystem> =>
   Stream.flatMap(read(path), ({ rollouts }) => Stream.fromIterable(rollouts))

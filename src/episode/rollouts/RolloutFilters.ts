@@ -1,5 +1,5 @@
 /**
- * Which rollouts are worth something: plain functions for `Array.filter` and `Stream.filter`.
+ * Filters of rollouts: plain functions for `Array.filter` and `Stream.filter`.
  *
  * @example
  * ```ts
@@ -64,7 +64,7 @@ export const parseFailuresAtMost =
   (rollout) =>
     parseFailures(rollout) <= most
 
-/** Counts the completions that were cut off at the model's limit of tokens, whether or not they were acted upon. */
+/** Counts the completions that were cut off at the model's limit of tokens, whether or not the agent acted upon them. */
 export const incompleteCompletions = ({ steps }: Pick<Rollout, "steps">): number =>
   steps.reduce(
     (sum, step) => sum + (step._tag === "AgentStep" && step.call.completion.finishReason === "length" ? 1 : 0),
@@ -77,7 +77,7 @@ export const incompleteCompletionsAtMost =
   (rollout) =>
     incompleteCompletions(rollout) <= most
 
-/** What was seen and said: the same for two rollouts in which the same happened, whatever their ids and seeds. */
+/** Gives a text of all observations and completions. It is equal for rollouts that differ only in ids and seeds. */
 export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): string =>
   JSON.stringify([
     meta.envType,
@@ -87,15 +87,15 @@ export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): st
       step._tag === "AgentStep"
         ? [
             step.call.completion.content,
-            step.call.completion.toolCalls.map(({ name, arguments: said }) => [name, said]),
+            step.call.completion.toolCalls.map(({ name, arguments: args }) => [name, args]),
           ]
         : [step.observation, step.action, step.nextObservation],
     ),
   ])
 
 /**
- * The first of those that are the same; it remembers 64 letters of each, and begins anew wherever `distinct()` is called.
- * Rollouts are the same by their transcripts, unless something else is said.
+ * Keeps the first of rollouts with equal keys; by default the key is the transcript. The filter has a state: each call of
+ * `distinct()` makes a new one, which stores 64 characters for each rollout.
  */
 export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filter => {
   const seen = new Set<string>()
@@ -107,7 +107,7 @@ export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filt
   }
 }
 
-/** Those of groups in which not all did equally well: others say nothing about what is better. */
+/** Keeps the rollouts of groups with different total rewards; the others cannot show which actions are better. */
 export const groupsThatDiffer = (rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
   const rewards = new Map<string | null, Set<number>>()
   for (const { meta, totalReward } of rollouts) {

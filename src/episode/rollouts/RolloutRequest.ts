@@ -1,48 +1,47 @@
 /**
- * What is to be played: one request is one episode, by its task and its seeds, as plain data. Its rollouts are one, or
- * one for each agent that acts.
+ * A request for an episode, as plain data: its task and its seeds. It gives one rollout, or one for each agent that acts.
  *
  * @example
  * ```ts
- * // Eight tries of every task, to be compared with each other.
+ * // Eight episodes of every task, to be compared with each other.
  * const requests = RolloutRequest.expand(RolloutRequest.forTasks(tasks, { seed: 1 }), 8)
  * ```
  *
- * Seeds come from seeds and places, so nobody's depend on how many there are: the first four of eight are the same as
- * four.
+ * Seeds are derived from seeds and positions, and do not depend on the number of requests: the first four of eight are the
+ * same as four.
  */
 import { Schema } from "effect"
 import { naturalInt } from "../../config/fields.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
 
 export const RolloutRequest = Schema.Struct({
-  /** The rollout's, too. No two in a batch are the same. */
+  /** The id of the rollout; it must be unique in a batch. */
   id: Schema.NonEmptyString,
-  /** Its place in the set of tasks. */
+  /** The position of the task in the set of tasks. */
   task: naturalInt,
-  /** Of the env's chance. */
+  /** The seed of the env's randomness. */
   envSeed: Schema.Int,
-  /** Of the model's sampling. */
+  /** The seed of the model's sampling. */
   samplingSeed: Schema.Int,
-  /** Requests whose rollouts are to be compared with each other. */
+  /** The group of requests whose rollouts are compared with each other. */
   groupId: Schema.NullOr(Schema.String),
   tags: Schema.Record(Schema.String, Schema.String),
 })
 export type RolloutRequest = typeof RolloutRequest.Type
 
-/** 53 bits: among a million seeds, two are the same with a chance of 1 in 18,000. */
+/** Draws a seed of 53 bits: among a million seeds, two are equal with a probability of 1 in 18,000. */
 const seedOf = (random: Stream): number => (random.uint32() >>> 11) * 4_294_967_296 + random.uint32()
 
 const again = <A>(items: () => Iterator<A>): Iterable<A> => ({ [Symbol.iterator]: items })
 
 export interface ForTasks {
   readonly seed: number
-  /** What ids begin with; `task` unless given. */
+  /** The prefix of ids, `task` by default. */
   readonly name?: string
   readonly tags?: Readonly<Record<string, string>>
 }
 
-/** One request for each task of a set, in its order, made when it is asked for. */
+/** Gives a request for each task of a set, in order. Requests are made lazily. */
 export const forTasks = (
   { size }: { readonly size: number },
   { seed, name = "task", tags = {} }: ForTasks,
@@ -62,11 +61,11 @@ export const forTasks = (
   })
 
 export interface RepeatOptions {
-  /** Unless true, the env's chance is the same in all, so that only what was done makes them different. */
+  /** Whether the repetitions have different env seeds. By default they share one, so that only actions differ. */
   readonly varyEnv?: boolean
 }
 
-/** The same again `n` times, each with chances of its own, as one group. */
+/** Repeats a request `n` times as one group, with different sampling seeds. */
 export const repeat = (
   request: RolloutRequest,
   n: number,
@@ -83,7 +82,7 @@ export const repeat = (
   }))
 }
 
-/** Each `n` times, one group after another, made when they are asked for. */
+/** Repeats each request `n` times, one group after another. Requests are made lazily. */
 export const expand = (
   requests: Iterable<RolloutRequest>,
   n: number,
@@ -93,7 +92,7 @@ export const expand = (
     for (const request of requests) yield* repeat(request, n, options)
   })
 
-/** As it stands in files: the same request is the same text, however its keys were ordered. */
+/** Encodes a request for files. Equal requests have equal texts, whatever the order of their keys. */
 export const textOf = ({ id, task, envSeed, samplingSeed, groupId, tags }: RolloutRequest): string => {
   const sorted = Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1))
   return JSON.stringify({ id, task, envSeed, samplingSeed, groupId, tags: Object.fromEntries(sorted) })

@@ -1,6 +1,5 @@
 /**
- * Files of rollouts: a line of JSON each, so that they can be written as they come, searched by lines, and read one at a
- * time, however many there are.
+ * Files of rollouts with a line of JSON for each, which can be appended to, searched by lines, and read one at a time.
  *
  * @example
  * ```ts
@@ -15,11 +14,11 @@ import { type FileSystem, Stream } from "effect"
 import { type JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
 import { Rollout } from "../Rollout.ts"
 
-/** With its end. */
+/** Encodes a rollout as a line with its line feed. */
 export const line = (rollout: Rollout): string => `${JSON.stringify(rollout)}\n`
 
 const rolloutOf = valueOf(Rollout)
 
-/** The rollouts of a file, in order. A line that isn't one is an error which names it, and what is wrong with it. */
+/** Reads the rollouts of a file, in order. An invalid line is an error that names the line and the problem. */
 export const read = (path: string): Stream.Stream<Rollout, JsonLinesError, FileSystem.FileSystem> =>
-  Stream.mapEffect(linesOf(path), (found) => rolloutOf(path, found))
+  Stream.mapEffect(linesOf(path), (line) => rolloutOf(path, line))

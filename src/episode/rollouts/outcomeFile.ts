@@ -1,4 +1,4 @@
-/** The file of a batch: a line for each request that is done with, in the requests' order, to be gone on with later. */
+/** The file of a batch, with a line for each completed request in their order, from which a batch can resume. */
 import { Effect, FileSystem, Path, type PlatformError, Schema, type Scope, Semaphore, Stream } from "effect"
 import { type FileError, makeFolder } from "../../config/files.ts"
 import { oneLine } from "../../config/text.ts"
@@ -7,22 +7,22 @@ import { line, type Outcome } from "./Outcome.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** A line for each of these would cost more than what is in it. */
-const fullAt = 256 * 1024
-const dueAfter = "100 millis"
+/** Lines are written together, once they have this many characters or after this time. */
+const bufferLength = 256 * 1024
+const flushInterval = "100 millis"
 
-/** What an earlier run got done. */
+/** The totals of earlier runs. */
 export interface Done {
   readonly outcomes: number
   readonly rollouts: number
   readonly failed: number
-  /** Requests that left nothing. */
+  /** The number of requests without a line in the file. */
   readonly dropped: number
 }
 
 export const nothingDone: Done = { outcomes: 0, rollouts: 0, failed: 0, dropped: 0 }
 
-/** What is needed of a line to go on behind it. */
+/** The fields of a line that are needed to resume after it. */
 const Head = Schema.Struct({
   request: RolloutRequest,
   protocol: Schema.String,
@@ -32,40 +32,40 @@ const Head = Schema.Struct({
 })
 const headOf = valueOf(Head)
 
-export interface Expected {
-  /** What is left of the batch's requests: those that the file has are taken from it. */
+interface ExpectedBatch {
+  /** The requests of the batch. Those that the file has are taken from the iterator. */
   readonly requests: Iterator<RolloutRequest>
   readonly protocolOf: (request: RolloutRequest) => string
   readonly tasks: string
-  /** Requests may have left nothing. */
+  /** Whether requests may be missing in the file, because failures were dropped. */
   readonly gaps: boolean
 }
 
 const failedTo = (operation: string, path: string, error: PlatformError.PlatformError | FileError): JsonLinesError =>
-  new JsonLinesError({ path, line: null, message: `${path}: can't ${operation}: ${oneLine(error.message)}` })
+  new JsonLinesError({ path, line: null, message: `${path}: cannot ${operation}: ${oneLine(error.message)}` })
 
-/** Goes through the lines of a file beside the requests, and cuts off what somebody was stopped within. */
-export const goOn = Effect.fnUntraced(function* (
+/** Compares the lines of a file with the requests of a batch, and cuts off an incomplete last line. */
+export const resume = Effect.fnUntraced(function* (
   path: string,
-  { requests, protocolOf, tasks, gaps }: Expected,
+  { requests, protocolOf, tasks, gaps }: ExpectedBatch,
 ): Effect.fn.Return<Done, JsonLinesError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
-  const exists = yield* Effect.mapError(fs.exists(path), (error) => failedTo("look for it", path, error))
+  const exists = yield* Effect.mapError(fs.exists(path), (error) => failedTo("check whether it exists", path, error))
   if (!exists) return nothingDone
   let { outcomes, rollouts, failed, dropped } = nothingDone
   let end = 0
   let torn = false
   yield* Stream.runForEach(
     linesOf(path),
-    Effect.fnUntraced(function* (found) {
-      torn = !found.whole
+    Effect.fnUntraced(function* (line) {
+      torn = !line.whole
       if (torn) return
-      const head = yield* headOf(path, found)
+      const head = yield* headOf(path, line)
       const wrong = (problem: string) =>
-        new JsonLinesError({ path, line: found.number, message: `${path}:${found.number}: ${problem}` })
+        new JsonLinesError({ path, line: line.number, message: `${path}:${line.number}: ${problem}` })
       if (head.tasks !== tasks) {
         return yield* wrong(
-          `expected an outcome of the tasks ${tasks}, found one of ${head.tasks}; it is another batch's`,
+          `expected an outcome of the tasks ${tasks}, found one of ${head.tasks}; the file belongs to another batch`,
         )
       }
       let next = requests.next()
@@ -75,32 +75,35 @@ export const goOn = Effect.fnUntraced(function* (
         next = requests.next()
       }
       if (next.done === true) {
-        const expected = first.done === true ? "no more outcomes" : `one of "${first.value.id}" or behind it`
-        return yield* wrong(`expected ${expected}, found one of "${head.request.id}"; it is another batch's`)
+        const expected =
+          first.done === true ? "no more outcomes" : `the outcome of "${first.value.id}" or a later request`
+        return yield* wrong(
+          `expected ${expected}, found the outcome of "${head.request.id}"; the file belongs to another batch`,
+        )
       }
-      const [expected, said] = [textOf(next.value), textOf(head.request)]
-      if (said !== expected) return yield* wrong(`expected an outcome of ${expected}, found one of ${said}`)
+      const [expected, found] = [textOf(next.value), textOf(head.request)]
+      if (found !== expected) return yield* wrong(`expected an outcome of ${expected}, found one of ${found}`)
       const protocol = protocolOf(next.value)
       if (head.protocol !== protocol) {
         return yield* wrong(`expected an outcome by ${protocol}, found one by ${head.protocol}`)
       }
-      end = found.end
+      end = line.end
       outcomes++
       rollouts += head.rollouts.length
       if (head.failure !== null) failed++
     }),
   )
-  if (torn) yield* Effect.mapError(fs.truncate(path, end), (error) => failedTo("cut it", path, error))
+  if (torn) yield* Effect.mapError(fs.truncate(path, end), (error) => failedTo("truncate it", path, error))
   return { outcomes, rollouts, failed, dropped }
 })
 
-export interface OutcomeFile {
-  /** Adds one; it is in the file some time later, or when `flush` is done. */
+interface OutcomeFile {
+  /** Adds an outcome. It is written some time later, at the latest by `flush`. */
   readonly add: (outcome: Outcome) => Effect.Effect<void, JsonLinesError>
   readonly flush: Effect.Effect<void, JsonLinesError>
 }
 
-/** To write at the end of a file, which is made where there is none. Many small lines are written together. */
+/** Opens a file to append outcomes, and creates it if it does not exist. Many small lines are written together. */
 export const appending = Effect.fnUntraced(function* (
   path: string,
 ): Effect.fn.Return<OutcomeFile, JsonLinesError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
@@ -114,7 +117,7 @@ export const appending = Effect.fnUntraced(function* (
   let texts: Array<string> = []
   let size = 0
   let broken: JsonLinesError | undefined
-  // A refused write may have left half a line, which must stay the last one: nothing more is written.
+  // A failed write may have left half a line, which must stay the last one: so write nothing more.
   const write = Effect.suspend(() => {
     if (broken !== undefined) return Effect.fail(broken)
     if (size === 0) return Effect.void
@@ -124,15 +127,15 @@ export const appending = Effect.fnUntraced(function* (
     return Effect.mapError(file.writeAll(bytes), (error) => (broken = failedTo("write to it", path, error)))
   })
   const flush = Effect.uninterruptible(one.withPermit(write))
-  // Who is killed loses no more than what was done within this time. What fails here fails where it is added to next.
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(dueAfter), Effect.ignore(flush))))
+  // A killed process loses at most the outcomes of this interval. If a write fails here, the next `add` fails.
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(flushInterval), Effect.ignore(flush))))
   return {
     add: (outcome) =>
       Effect.suspend(() => {
         const text = line(outcome)
         texts.push(text)
         size += text.length
-        return size < fullAt && broken === undefined ? Effect.void : flush
+        return size < bufferLength && broken === undefined ? Effect.void : flush
       }),
     flush,
   }

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { TruncationReason } from "../Rollout.ts"
 
 const Fields = Schema.Struct({
-  /** The turn's id; with `#1`, `#2` … behind it for the parts of one that was split. */
+  /** The id of the turn; the parts of a turn that was split have the suffixes `#1`, `#2` … */
   id: Schema.String,
   rolloutId: Schema.String,
   turnId: Schema.String,
@@ -21,38 +21,38 @@ const Fields = Schema.Struct({
    * every token that the model wrote in the turn has the advantage `credit` times `weight`.
    */
   advantages: Schema.optionalKey(Schema.Array(Schema.Finite)),
-  /** The places of the model's calls among the rollout's steps, and their ids. */
+  /** The positions of the model's calls among the rollout's steps, and their ids. */
   stepIndices: Schema.Array(Schema.Int),
   stepIds: Schema.Array(Schema.String),
   actionTargets: Schema.Array(Schema.Literals(["internal", "external", "env"])),
   hasEnvStep: Schema.Boolean,
-  /** The last completion couldn't be acted upon. */
+  /** Whether the last completion could not be parsed. */
   parseFailed: Schema.Boolean,
-  /** One of the completions was cut off by the model's own limit, which is no truncation. */
+  /** Whether a completion was cut off at the model's limit of tokens; this does not count as truncation. */
   incomplete: Schema.Boolean,
-  /** Of the turn's last step, as are `credit` and `weight`. */
+  /** The reward of the turn's last step; `credit` and `weight` are those of this step, too. */
   reward: Schema.Finite,
   credit: Schema.Finite,
   weight: Schema.Finite,
-  /** The episode ended with this turn, by the task. */
+  /** Whether the env ended the episode with this turn. */
   terminated: Schema.Boolean,
-  /** The episode was cut off with this turn, or this sample at `maxSeqLen`. */
+  /** Whether the episode was truncated with this turn, or this sample at `maxSeqLen`. */
   truncated: Schema.Boolean,
-  /** Of the episode as a whole. */
+  /** Whether the episode as a whole was terminated or truncated. */
   episodeTerminated: Schema.Boolean,
   episodeTruncated: Schema.Boolean,
-  /** Of the episode; or `max_seq_len`, where it wasn't truncated but this sample was. */
+  /** The reason why the episode was truncated; `max_seq_len` if only this sample was. */
   truncationReason: Schema.NullOr(TruncationReason),
   seqLenTruncated: Schema.Boolean,
-  /** In tokens, before the cut and after it. */
+  /** The number of tokens before and after the truncation at `maxSeqLen`. */
   seqLenOriginal: Schema.Int,
   seqLenRetained: Schema.Int,
   tags: Schema.Record(Schema.String, Schema.String),
 })
 
-/** What a model can be trained on: the tokens of a turn, which of them it said itself, and what that was worth. */
+/** A training sample of a model: the tokens of a turn, a mask of those that the model wrote, and their credit. */
 export const Sample = Fields.pipe(
-  // Files have these names in most languages' trainers.
+  // Trainers in other languages expect snake_case names.
   Schema.encodeKeys({
     rolloutId: "rollout_id",
     turnId: "turn_id",
@@ -75,16 +75,16 @@ export const Sample = Fields.pipe(
 )
 export type Sample = typeof Sample.Type
 
-/** Rollouts that no samples can be made of; the message is one line, which names the turn. */
+/** A rollout cannot be converted to samples; the message is one line that names the turn. */
 export class SampleError extends Schema.TaggedError<SampleError>()("SampleError", {
   rollout: Schema.String,
   turn: Schema.String,
   step: Schema.String,
   /**
-   * - `not_append_only`: a prompt doesn't begin with what came before it in the turn
-   * - `no_tokens`: the server gave none, and there is no tokenizer
-   * - `logprobs`: they are missing, of some calls or of all, or of another length than the completion
-   * - `not_finite`: a weight or credit that is missing, or no finite number
+   * - `not_append_only`: a prompt does not begin with the earlier tokens of the turn
+   * - `no_tokens`: the server gave no tokens, and there is no tokenizer
+   * - `logprobs`: log-probabilities are missing for some or all calls, or their number differs from the completion's
+   * - `not_finite`: a weight or credit is missing or not a finite number
    */
   reason: Schema.Literals(["not_append_only", "no_tokens", "logprobs", "not_finite"]),
   message: Schema.String,

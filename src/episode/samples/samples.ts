@@ -1,9 +1,9 @@
 /**
- * Rollouts as training samples: one for each turn, in which the model's calls are put together to one sequence of tokens.
- * It begins with the first prompt; what the model said is marked by the mask; what came between two calls is what the
- * later prompt has behind the earlier one and its completion.
+ * Converts rollouts to training samples, one for each turn, in which the model's calls are joined into one sequence of
+ * tokens: the first prompt, its completion, the tokens that the second prompt adds, its completion, and so on. A mask
+ * marks the tokens that the model wrote.
  *
- * Tokens are those that the server gave, else they are made by a tokenizer.
+ * The tokens come from the server, or else from a tokenizer.
  *
  * @example
  * ```ts
@@ -23,17 +23,17 @@ import { Sample, SampleError } from "./Sample.ts"
 export { Sample, SampleError } from "./Sample.ts"
 
 export interface SampleOptions {
-  /** For calls whose tokens the server didn't give. */
+  /** Tokenizes calls for which the server gave no tokens. */
   readonly tokenizer?: Tokenizer
-  /** Longer samples are cut at the end, and marked; null: none is. */
+  /** The length at which samples are cut off and marked as truncated; null: no limit. */
   readonly maxSeqLen?: number | null
-  /** Every step gets its rollout's own reward unless given. */
+  /** The credit of steps; by default every step gets its rollout's own reward. */
   readonly credit?: StepCredit
-  /** Of the turn's last step; 1 unless given. */
+  /** The weight of a turn's last step, 1 by default. */
   readonly weight?: (step: Step, rollout: Rollout) => number
-  /** Where a prompt doesn't begin with what came before it: fail, which is the default, or begin another sample. */
+  /** Whether to fail (the default) or to begin another sample if a prompt does not begin with the turn's earlier tokens. */
   readonly onBreak?: "fail" | "split"
-  /** Fail where there are none; else they are null, unless all calls of a turn have them. */
+  /** Whether to fail if log-probabilities are missing; otherwise they are null unless all calls of a turn have them. */
   readonly requireLogprobs?: boolean
 }
 
@@ -44,7 +44,7 @@ interface Tokens {
   readonly logprobs: ReadonlyArray<number> | null
 }
 
-/** A sequence in the making. */
+/** A sequence of tokens that is being built. */
 interface Part {
   readonly ids: Array<number>
   readonly mask: Array<0 | 1>
@@ -74,15 +74,15 @@ const tokensOf = (
     return Effect.fail(wrong(rollout, step, "logprobs", "expected log-probabilities, found none"))
   }
   if (tokens !== null) {
-    const { promptIds: prompt, completionIds: said, logprobs } = tokens
-    if (logprobs !== null && logprobs.length !== said.length) {
-      const problem = `expected as many log-probabilities as tokens, ${said.length}, found ${logprobs.length}`
+    const { promptIds: prompt, completionIds: ids, logprobs } = tokens
+    if (logprobs !== null && logprobs.length !== ids.length) {
+      const problem = `expected ${ids.length} log-probabilities, one for each token, found ${logprobs.length}`
       return Effect.fail(wrong(rollout, step, "logprobs", problem))
     }
-    return Effect.succeed({ step, prompt, completion: said, logprobs })
+    return Effect.succeed({ step, prompt, completion: ids, logprobs })
   }
   if (tokenizer === undefined) {
-    const problem = "the server gave no tokens; ask for them by traceTokens, or give a tokenizer"
+    const problem = "the server gave no tokens; set traceTokens to ask for them, or pass a tokenizer"
     return Effect.fail(wrong(rollout, step, "no_tokens", problem))
   }
   return Effect.succeed({
@@ -93,12 +93,12 @@ const tokensOf = (
   })
 }
 
-/** What keeps a prompt from going on with the tokens so far, if anything. */
+/** Explains why a prompt does not continue the tokens so far; undefined if it does. */
 const breakOf = (ids: ReadonlyArray<number>, prompt: ReadonlyArray<number>): string | undefined => {
   const at = ids.findIndex((id, index) => index < prompt.length && id !== prompt[index])
-  if (at >= 0) return `its prompt differs at token ${at} from what came before in the turn`
+  if (at >= 0) return `its prompt differs at token ${at} from the earlier tokens of the turn`
   return prompt.length < ids.length
-    ? `its prompt has ${prompt.length} tokens, fewer than the ${ids.length} that came before in the turn`
+    ? `its prompt has ${prompt.length} tokens, fewer than the ${ids.length} earlier tokens of the turn`
     : undefined
 }
 
@@ -106,7 +106,7 @@ const added = <A>(all: Array<A>, more: Iterable<A>): void => {
   for (const item of more) all.push(item)
 }
 
-/** The calls of a turn as one sequence, or as several where it breaks and that is allowed. */
+/** Joins the calls of a turn into one sequence, or into several if prompts break and `onBreak` is "split". */
 const partsOf = (
   rollout: Rollout,
   calls: ReadonlyArray<Tokens>,
@@ -116,7 +116,7 @@ const partsOf = (
   const withLogprobs = calls.filter(({ logprobs }) => logprobs !== null)
   if (withLogprobs.length > 0 && withLogprobs.length < calls.length) {
     const step = calls.find(({ logprobs }) => logprobs === null)?.step ?? calls[0].step
-    const problem = `it has no log-probabilities, but ${withLogprobs.length} of the turn's ${calls.length} calls have`
+    const problem = `it has no log-probabilities, but ${withLogprobs.length} of the turn's ${calls.length} calls have them`
     return Effect.fail(wrong(rollout, step, "logprobs", problem))
   }
   for (const { step, prompt, completion, logprobs } of calls) {
@@ -197,7 +197,7 @@ const sampleOf = (
   }
 }
 
-/** The samples of all turns in which the model was asked, in the order of the rollouts and their turns. */
+/** Makes the samples of all turns with calls of the model, in the order of the rollouts and their turns. */
 export const of = Effect.fnUntraced(function* (
   rollouts: ReadonlyArray<Rollout>,
   options: SampleOptions = {},
@@ -227,8 +227,8 @@ export const of = Effect.fnUntraced(function* (
 })
 
 /**
- * Where the samples of a file of rollouts belong: beside it, by the same name but for that word. The page of a run finds
- * them there, and colours what was said by what it was worth.
+ * Gives the path for the samples of a file of rollouts, in the same folder. The page of a run finds them there, and
+ * colours the model's texts by their credit.
  *
  * @example
  * ```ts
@@ -240,11 +240,11 @@ export const beside = (rollouts: string): string => rollouts.replace(/(?:rollout
 
 const encode = Schema.encodeSync(Sample)
 
-/** A line of a file, with its end. */
+/** Encodes a sample as a line with its line feed. */
 export const line = (sample: Sample): string => `${JSON.stringify(encode(sample))}\n`
 
 const decode = valueOf(Sample)
 
-/** The samples of a file, in order. A line that isn't one is an error which names it, and what is wrong with it. */
+/** Reads the samples of a file, in order. An invalid line is an error that names the line and the problem. */
 export const read = (path: string): Stream.Stream<Sample, JsonLinesError, FileSystem.FileSystem> =>
-  Stream.mapEffect(linesOf(path), (found) => decode(path, found))
+  Stream.mapEffect(linesOf(path), (line) => decode(path, line))

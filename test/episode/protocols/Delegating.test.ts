@@ -33,7 +33,7 @@ const play = (lead: ReturnType<typeof scripted>, options: Delegating.DelegatingO
   Effect.scoped(Delegating.make(lead, options).play(episodeOf(counting(1), about)))
 
 describe("delegating", () => {
-  it.effect("plays a sub-agent's episode for a call, and gives its rollout with the parent's", () =>
+  it.effect("plays a sub-agent's episode for a call, and gives its rollout after the parent's", () =>
     Effect.gen(function* () {
       const leads: Array<Told> = []
       const workers: Array<Told> = []
@@ -58,7 +58,7 @@ describe("delegating", () => {
     }),
   )
 
-  it.effect("tells its model of the tool, and sub-agents only where they may delegate, too", () =>
+  it.effect("describes the tool to the model, and to sub-agents only if they may delegate", () =>
     Effect.gen(function* () {
       const toolsAt = function* (maxDepth: number) {
         const leads: Array<Told> = []
@@ -78,7 +78,7 @@ describe("delegating", () => {
     }),
   )
 
-  it.effect("goes down to its depth, and no further", () =>
+  it.effect("delegates down to its maximum depth", () =>
     Effect.gen(function* () {
       const told: Array<Told> = []
       const lead = watched((index) => (index === 0 ? { tools: [asking("same", "deeper")] } : { act: "go" }), told)
@@ -92,9 +92,7 @@ describe("delegating", () => {
           ["e/sub/0/sub/0/sub/0", 3, "e/sub/0/sub/0"],
         ],
       )
-      assert.deepStrictEqual(resultsOf(told[3], 1), [
-        ["No more delegation: this is 3 deep, as deep as it may be.", true],
-      ])
+      assert.deepStrictEqual(resultsOf(told[3], 1), [["No more delegation: the maximum depth of 3 is reached.", true]])
     }),
   )
 
@@ -146,7 +144,7 @@ describe("delegating", () => {
     )
   }
 
-  it.effect("stops a child that takes too long, and goes on", () =>
+  it.effect("stops a child that takes too long, and continues", () =>
     Effect.gen(function* () {
       const leads: Array<Told> = []
       const workers: Array<Told> = []
@@ -177,7 +175,7 @@ describe("delegating", () => {
     }),
   )
 
-  it.effect("numbers children in the order of the calls, whoever is done first, and tells of all their steps", () =>
+  it.effect("numbers children in the order of the calls, and reports all their steps", () =>
     Effect.gen(function* () {
       const told: Array<Step> = []
       const slow = scripted(() => ({ act: "slow" }), { before: Effect.sleep("2 seconds") })
@@ -218,7 +216,7 @@ describe("delegating", () => {
     }),
   )
 
-  it.effect("gives a child an env where it has one, and answers as asked", () =>
+  it.effect("uses a child's own env and result, if it has them", () =>
     Effect.gen(function* () {
       const leads: Array<Told> = []
       const lead = watched((index) => (index === 0 ? { tools: [asking("worker", "3")] } : { act: "go" }), leads)
@@ -234,7 +232,7 @@ describe("delegating", () => {
     }),
   )
 
-  it.effect("is done only so often", () =>
+  it.effect("has a limit", () =>
     Effect.gen(function* () {
       const leads: Array<Told> = []
       const lead = watched(

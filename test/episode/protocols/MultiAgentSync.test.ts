@@ -83,7 +83,7 @@ const sound = (rollout: Rollout): void => {
 }
 
 describe("players in turn", () => {
-  it.effect("have a rollout each, whose steps hold what the other's moves meant to them", () =>
+  it.effect("have a rollout each, whose steps include the results of the other's moves", () =>
     Effect.gen(function* () {
       const X = says(take(2), take(1), take(2))
       const O = says(take(1), take(1))
@@ -126,7 +126,7 @@ describe("players in turn", () => {
     }),
   )
 
-  it.effect("lose nothing of what came to somebody who never moved", () =>
+  it.effect("keep the feedback for a player who never acted", () =>
     Effect.gen(function* () {
       const X = says(take(2))
       const O = says(take(1))
@@ -140,7 +140,7 @@ describe("players in turn", () => {
     }),
   )
 
-  it.effect("are asked again when a parse fails, while the other one waits", () =>
+  it.effect("act again after a failed parse, while the other one waits", () =>
     Effect.gen(function* () {
       const O = says({ fail: "a number, please" }, take(2))
       const [x, o] = yield* MultiAgentSync.play({ X: says(take(1)), O }, episodeOf(taking(3)))
@@ -231,7 +231,7 @@ describe("players in turn", () => {
 })
 
 describe("players at once", () => {
-  it.effect("don't wait for each other, and the env waits for both", () =>
+  it.effect("do not wait for each other, and the env waits for both", () =>
     Effect.gen(function* () {
       const slow = (action: string, seconds: number): Agent =>
         scripted(() => ({ act: action }), { before: Effect.sleep(`${seconds} seconds`) })
@@ -247,7 +247,7 @@ describe("players at once", () => {
     }),
   )
 
-  it.effect("keep an action that the env never came to do", () =>
+  it.effect("record an action that the env never executed", () =>
     Effect.gen(function* () {
       const b = says({ fail: "no" })
       const [first, second] = yield* MultiAgentSync.play(
@@ -296,7 +296,7 @@ describe("self-play", () => {
     }),
   )
 
-  it.effect("needs nothing but players; agents by name need one for each", () =>
+  it.effect("works for any players; agents by name must match the players", () =>
     Effect.gen(function* () {
       const one = says(take(1))
       const play = (agents: MultiAgentSync.Agents) =>
@@ -305,7 +305,7 @@ describe("self-play", () => {
         [{ X: one }, "X"],
         [{ X: one, Y: one }, "X, Y"],
         [{ X: one, O: one, Z: one }, "X, O, Z"],
-        [{}, "nobody"],
+        [{}, "none"],
       ] as const) {
         const error = yield* play(agents)
         const message = `env "take-2": expected an agent for each of its players X, O, found agents for ${found}`

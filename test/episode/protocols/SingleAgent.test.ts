@@ -13,7 +13,7 @@ const go = (): Said => ({ act: "go" })
 const kinds = (steps: ReadonlyArray<Step>) => steps.map(({ _tag }) => (_tag === "AgentStep" ? "A" : "E")).join("")
 
 describe("one agent in one env", () => {
-  it.effect("is reset, acts, is told, and looks back when all is over", () =>
+  it.effect("is reset, acts, gets results, and reflects at the end", () =>
     Effect.gen(function* () {
       const agent = scripted(go)
       const rollout = yield* SingleAgent.play(agent, episodeOf(counting(2)))
@@ -38,7 +38,7 @@ describe("one agent in one env", () => {
     }),
   )
 
-  it.effect("hears how good it was only in training", () =>
+  it.effect("gets feedback in training only", () =>
     Effect.gen(function* () {
       const agent = scripted(go, { training: false })
       yield* SingleAgent.play(agent, episodeOf(counting(1)))
@@ -46,7 +46,7 @@ describe("one agent in one env", () => {
     }),
   )
 
-  it.effect("is shown an empty text where there is nothing to see", () =>
+  it.effect("gets an empty text if there is no observation", () =>
     Effect.gen(function* () {
       const blind = counting(2, {
         step: (state) => ({
@@ -62,7 +62,7 @@ describe("one agent in one env", () => {
     }),
   )
 
-  it.effect("goes into a line of JSON and back", () =>
+  it.effect("survives a line of JSON", () =>
     Effect.gen(function* () {
       const rollout = yield* SingleAgent.play(
         scripted(go, { reflections: ["hm"] }),
@@ -76,7 +76,7 @@ describe("one agent in one env", () => {
     }),
   )
 
-  it.effect("keeps what looking back took as a turn behind the others, which earns nothing", () =>
+  it.effect("records the reflection as a last turn without a reward", () =>
     Effect.gen(function* () {
       const rollout = yield* SingleAgent.play(scripted(go, { reflections: ["a", "b"] }), episodeOf(counting(1)))
       assert.strictEqual(kinds(rollout.steps), "AEAA")
@@ -89,8 +89,8 @@ describe("one agent in one env", () => {
   )
 })
 
-describe("a parse that fails", () => {
-  it.effect("costs the model, shows it why, takes a step, and never reaches the env", () =>
+describe("a failed parse", () => {
+  it.effect("costs a penalty, gives feedback, takes a step, and never reaches the env", () =>
     Effect.gen(function* () {
       const agent = scripted((index) => (index === 0 ? { fail: "say it plainly", reward: -0.5 } : go()))
       const rollout = yield* SingleAgent.play(agent, episodeOf(counting(2)), { maxSteps: 2 })
@@ -106,7 +106,7 @@ describe("a parse that fails", () => {
     }),
   )
 
-  it.effect("is the step that is marked as cut off, where it is the last", () =>
+  it.effect("is marked as truncated if it is the last step", () =>
     Effect.gen(function* () {
       const rollout = yield* SingleAgent.play(
         scripted((index) => (index === 0 ? go() : { fail: "no" })),
@@ -127,7 +127,7 @@ describe("a parse that fails", () => {
     }),
   )
 
-  it.effect("ends the episode where that is asked for, which is no truncation", () =>
+  it.effect("ends the episode if configured so, as terminated", () =>
     Effect.gen(function* () {
       const rollout = yield* SingleAgent.play(
         scripted(() => ({ fail: "no" })),
@@ -140,7 +140,7 @@ describe("a parse that fails", () => {
     }),
   )
 
-  it.effect("for a completion that was cut is recorded as such, and truncates nothing", () =>
+  it.effect("of a completion that was cut off is recorded as such, and truncates nothing", () =>
     Effect.gen(function* () {
       const rollout = yield* SingleAgent.play(
         scripted((index) => (index === 0 ? { fail: "too long", finish: "length" } : go())),
@@ -214,7 +214,7 @@ describe("endings", () => {
     )
   }
 
-  it.effect("a limit that is none is refused", () =>
+  it.effect("an invalid limit is refused", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(SingleAgent.play(scripted(go), episodeOf(counting(1)), { maxSteps: 0 }))
       assert.deepInclude(error, {
@@ -225,8 +225,8 @@ describe("endings", () => {
   )
 })
 
-describe("tools of others", () => {
-  it.effect("are told of once, at the beginning", () =>
+describe("external tools", () => {
+  it.effect("are described once, at the beginning", () =>
     Effect.gen(function* () {
       const agent = scripted(go)
       const ask = { name: "ask", description: "asks", parameters: {} }
@@ -269,7 +269,7 @@ describe("tools of others", () => {
     }),
   )
 
-  it.effect("are answered by handlers first; what fails is a result, and says why", () =>
+  it.effect("are answered by handlers first; a failure is a result with the reason", () =>
     Effect.gen(function* () {
       const agent = scripted((index) =>
         index === 0
@@ -300,19 +300,19 @@ describe("tools of others", () => {
     }),
   )
 
-  it.effect("that nobody answers are an error that says so", () =>
+  it.effect("that nothing answers are an error", () =>
     Effect.gen(function* () {
       const agent = scripted(() => ({ tools: [["lookup", ""]] }))
       const error = yield* Effect.flip(SingleAgent.play(agent, episodeOf(counting(1))))
       assert.deepInclude(error, {
         _tag: "ProtocolError",
         rollout: "e",
-        message: `e/turn/0: the agent calls the tool "lookup", and nobody answers: its env has no tools, and there are no handlers`,
+        message: `e/turn/0: nothing answers the call of the tool "lookup": the env has no tools, and there are no handlers`,
       })
     }),
   )
 
-  it.effect("that don't answer in time are a result, too", () =>
+  it.effect("that do not answer in time give a result", () =>
     Effect.gen(function* () {
       const agent = scripted((index) => (index === 0 ? { tools: [["slow", ""]] } : go()))
       const playing = yield* Effect.forkChild(
@@ -332,7 +332,7 @@ describe("tools of others", () => {
     }),
   )
 
-  it.effect("aren't answered for ever: then the turn has failed, and takes a step", () =>
+  it.effect("are answered a limited number of times; then the turn fails, and takes a step", () =>
     Effect.gen(function* () {
       const agent = scripted(() => ({ tools: [["lookup", ""]] }))
       const rollout = yield* SingleAgent.play(agent, episodeOf(withTools(1)), { maxToolRounds: 2, maxSteps: 2 })
@@ -350,8 +350,8 @@ describe("tools of others", () => {
   )
 })
 
-describe("who watches", () => {
-  it.effect("is told of every step when it is done, and of none that isn't", () =>
+describe("an observer of steps", () => {
+  it.effect("gets every step when it is complete, and no other", () =>
     Effect.gen(function* () {
       const told: Array<string> = []
       const agent = scripted((index) => (index === 1 ? { broken: "no model" } : go()))
@@ -377,7 +377,7 @@ describe("who watches", () => {
     }),
   )
 
-  it.effect("finds every call of the model by its place", () =>
+  it.effect("finds every call of the model by its position", () =>
     Effect.gen(function* () {
       const places: Array<string> = []
       const note = Effect.flatMap(CallContext, ({ phase, purpose, episode, step }) =>
@@ -409,7 +409,7 @@ describe("who watches", () => {
 })
 
 describe("sampling seeds", () => {
-  it.effect("reach the requests, differ by step and episode, and are the same again", () =>
+  it.effect("reach the requests, differ by step and episode, and are reproducible", () =>
     Effect.gen(function* () {
       const seeds: Array<number | null> = []
       const counter: Lm["Service"] = {
@@ -449,7 +449,7 @@ describe("sampling seeds", () => {
 })
 
 describe("a protocol", () => {
-  it.effect("plays many episodes at a time by clones that don't mix", () =>
+  it.effect("plays many episodes at a time by independent clones", () =>
     Effect.gen(function* () {
       const agent = scripted((index) => ({ act: String(index) }), { before: Effect.yieldNow })
       const protocol = SingleAgent.make(agent)

@@ -36,7 +36,7 @@ const failed = (problem: string) => ({
   message: `task-0#1/turn/0: the handler of the tool "ask" ${problem}; expected a result, or a failure with a message`,
 })
 
-describe("a tool's handler that goes wrong fails its episode and no other one", () => {
+describe("a failing tool handler fails its episode and no other one", () => {
   it.effect.each<readonly [string, () => ReturnType<ToolHandler>, string]>([
     [
       "by throwing",
@@ -64,7 +64,7 @@ describe("a tool's handler that goes wrong fails its episode and no other one", 
   )
 })
 
-describe("a parser that goes wrong fails its episode and no other one", () => {
+describe("a failing parser fails its episode and no other one", () => {
   const batchWith = (parser: Parser.Parser) =>
     Effect.map(
       MemorylessAgent.make({ model: "scripted:echo", parser }).pipe(
@@ -92,7 +92,7 @@ describe("a parser that goes wrong fails its episode and no other one", () => {
     }),
   )
 
-  it.effect("by giving what is no result", () =>
+  it.effect("by giving an invalid result", () =>
     Effect.gen(function* () {
       const nothing = Parser.map(Parser.whole, () => ({ _tag: "Parsed", action: "x", reward: NaN }))
       const [first] = yield* collected(yield* batchWith(nothing))
@@ -101,7 +101,7 @@ describe("a parser that goes wrong fails its episode and no other one", () => {
   )
 })
 
-describe("what a parent says of a sub-agent that throws", () => {
+describe("the result of a sub-agent that throws", () => {
   it.effect.each<readonly [string, Partial<Delegating.SubAgent>]>([
     [
       "env",

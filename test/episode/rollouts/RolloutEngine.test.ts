@@ -37,7 +37,7 @@ const writing = (
 const protocol = SingleAgent.make(parrot())
 
 describe("a batch of requests", () => {
-  it.effect("is played, each request by its task and seeds, and told of in order", () =>
+  it.effect("is played by tasks and seeds, with outcomes in order", () =>
     Effect.gen(function* () {
       const batch = batchOf(3)
       const { outcomes, summary } = yield* collected(batch)
@@ -66,7 +66,7 @@ describe("a batch of requests", () => {
     }),
   )
 
-  it.effect("is a stream, too, which plays no more than is taken", () =>
+  it.effect("can be a stream, which plays no more than is taken", () =>
     Effect.gen(function* () {
       let begun = 0
       const wait = () => Effect.sync(() => void begun++)
@@ -79,7 +79,7 @@ describe("a batch of requests", () => {
     }),
   )
 
-  it.effect("tells what happens, as it happens", () =>
+  it.effect("emits events as they happen", () =>
     Effect.gen(function* () {
       const events: Array<string> = []
       const { summary } = yield* collected(
@@ -107,10 +107,10 @@ describe("a batch of requests", () => {
   )
 })
 
-describe("an episode that fails", () => {
+describe("a failed episode", () => {
   const third = (times: number) => failing(protocol, (episode) => (episode === 3 ? times : 0))
 
-  it.effect("is kept with why it did, and stops none of the others", () =>
+  it.effect("is recorded with its reason, and stops none of the others", () =>
     Effect.gen(function* () {
       const { outcomes, summary } = yield* collected(batchOf(2, { protocol: third(1) }))
       assert.deepStrictEqual(
@@ -122,7 +122,7 @@ describe("an episode that fails", () => {
     }),
   )
 
-  it.effect("is played again as often as asked, by the same seeds", () =>
+  it.effect("is retried with the same seeds", () =>
     Effect.gen(function* () {
       const untouched = yield* collected(batchOf(2))
       const twice = yield* collected(batchOf(2, { protocol: third(2), onFailure: "retry" }))
@@ -133,7 +133,7 @@ describe("an episode that fails", () => {
     }),
   )
 
-  it.effect("is left out where that is asked for", () =>
+  it.effect("is dropped if configured so", () =>
     Effect.gen(function* () {
       const { outcomes, summary } = yield* collected(batchOf(2, { protocol: third(1), onFailure: "drop" }))
       assert.deepStrictEqual(
@@ -144,7 +144,7 @@ describe("an episode that fails", () => {
     }),
   )
 
-  it.effect("for its task or its env is such a one, too", () =>
+  it.effect("may fail by its task or its env", () =>
     Effect.gen(function* () {
       const requests = [...RolloutRequest.forTasks({ size: 2 }, { seed: 1 })]
       const { outcomes } = yield* collected(batchOf(1, { requests }))
@@ -160,7 +160,7 @@ describe("an episode that fails", () => {
     }),
   )
 
-  it.effect("as all others would stops the batch, however failures are meant to be treated", () =>
+  it.effect("stops the batch if all others would fail, too, whatever `onFailure` says", () =>
     Effect.gen(function* () {
       for (const onFailure of ["record", "retry", "drop"] as const) {
         const unauthorised = () =>
@@ -178,7 +178,7 @@ describe("an episode that fails", () => {
     }),
   )
 
-  it.effect("by a bug is nobody's failure", () =>
+  it.effect("by a defect is no outcome", () =>
     Effect.gen(function* () {
       const buggy = { name: "buggy", play: () => Effect.die(new Error("a bug")) }
       const exit = yield* Effect.exit(collected(batchOf(2, { protocol: buggy })))
@@ -188,7 +188,7 @@ describe("an episode that fails", () => {
 })
 
 describe("the file of a batch", () => {
-  it.effect("holds the outcomes, and its rollouts can be read alone", () =>
+  it.effect("holds the outcomes, and its rollouts can be read separately", () =>
     Effect.gen(function* () {
       const batch = batchOf(3, { protocol: failing(protocol, (episode) => (episode === 2 ? 1 : 0)) })
       const path = yield* newPath
@@ -203,7 +203,7 @@ describe("the file of a batch", () => {
     }).pipe(Effect.scoped, Effect.provide(files)),
   )
 
-  it.effect("has what is done a tenth of a second later, for who is killed", () =>
+  it.effect("has every outcome a tenth of a second later, in case the process is killed", () =>
     Effect.gen(function* () {
       const path = yield* newPath
       const opened = yield* Deferred.make<void>()
@@ -221,7 +221,7 @@ describe("the file of a batch", () => {
     }).pipe(Effect.scoped, Effect.provide(files)),
   )
 
-  it.effect("has all that was told by an interruption", () =>
+  it.effect("has all outcomes that were emitted before an interruption", () =>
     Effect.gen(function* () {
       const path = yield* newPath
       const reached = yield* Deferred.make<void>()
@@ -300,7 +300,7 @@ describe("the file of a batch", () => {
       return error.message.replaceAll(path, "FILE")
     }).pipe(Effect.scoped)
 
-  it.effect("of another batch is left alone, and an error says what is in it", () =>
+  it.effect("of another batch stays unchanged, and is an error that explains the difference", () =>
     Effect.gen(function* () {
       const text = yield* written(batchOf(3))
       const of = (tasks = tasksOf(3), seed = 1, n = 2) =>
@@ -317,11 +317,11 @@ describe("the file of a batch", () => {
       const fewer = { ...of(), requests: [...of().requests].slice(0, 4) }
       assert.match(
         yield* refusing(text, fewer),
-        /^FILE:5: expected no more outcomes, found one of "task-2#0"; it is another batch's$/,
+        /^FILE:5: expected no more outcomes, found the outcome of "task-2#0"; the file belongs to another batch$/,
       )
       assert.match(
         yield* refusing(text, { ...of(tasksOf(3), 1, 1), onFailure: "drop" }),
-        /^FILE:2: expected one of "task-1#0" or behind it, found one of "task-0#1"; it is another batch's$/,
+        /^FILE:2: expected the outcome of "task-1#0" or a later request, found the outcome of "task-0#1"; the file belongs to another batch$/,
       )
       assert.strictEqual(
         yield* refusing(text, { ...of(), protocol: { ...protocol, name: "Other" } }),
@@ -330,7 +330,7 @@ describe("the file of a batch", () => {
     }).pipe(Effect.provide(files)),
   )
 
-  it.effect("that is damaged is left alone, and an error names the line", () =>
+  it.effect("that is damaged stays unchanged, and is an error that names the line", () =>
     Effect.gen(function* () {
       const lines = (yield* written(batchOf(3))).split("\n")
       const damaged = [lines[0], lines[1].slice(0, 50), ...lines.slice(2)].join("\n")
@@ -340,7 +340,7 @@ describe("the file of a batch", () => {
     }).pipe(Effect.provide(files)),
   )
 
-  it.effect("that can't be written stops the batch, and can be gone on with", () =>
+  it.effect("that cannot be written stops the batch, which can be resumed", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const path = yield* newPath
@@ -349,7 +349,7 @@ describe("the file of a batch", () => {
       )
       const run = RolloutEngine.write(batchOf(3), path)
       const error = yield* Effect.flip(Effect.provideService(run, FileSystem.FileSystem, full))
-      assert.include(error.message, `${path}: can't write to it: `)
+      assert.include(error.message, `${path}: cannot write to it: `)
       assert.strictEqual((yield* textOf(path)).length, 5000)
       yield* run
       assert.strictEqual(yield* textOf(path), yield* written(batchOf(3)))

@@ -41,7 +41,7 @@ describe("filters of rollouts", () => {
     }),
   )
 
-  it.effect("go by completions that were cut off, whether they were acted upon or not", () =>
+  it.effect("go by completions that were cut off, whether or not they were acted upon", () =>
     Effect.gen(function* () {
       const all = [
         yield* play("whole", 1, []),
@@ -63,7 +63,7 @@ describe("filters of rollouts", () => {
     }),
   )
 
-  it.effect("leave one of those in which the same happened", () =>
+  it.effect("keep one of rollouts with equal transcripts", () =>
     Effect.gen(function* () {
       const all = [
         yield* play("first", 2, []),
@@ -78,7 +78,7 @@ describe("filters of rollouts", () => {
     }),
   )
 
-  it.effect("leave groups in which somebody did better", () =>
+  it.effect("keep groups with different rewards", () =>
     Effect.gen(function* () {
       const all = [
         yield* play("a", 1, [], { group: "same" }),

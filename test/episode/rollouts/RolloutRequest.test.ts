@@ -11,7 +11,7 @@ describe("requests for rollouts", () => {
     assert.strictEqual(new Set(seedsOf(all).map(({ envSeed }) => envSeed)).size, 12_500)
   })
 
-  it("of one group differ in what the model's chance is, and in nothing that the task is", () => {
+  it("of one group differ in the model's seed only", () => {
     const [request] = RolloutRequest.forTasks({ size: 1 }, { seed: 7, name: "maze", tags: { split: "train" } })
     const group = RolloutRequest.repeat(request, 2)
     assert.deepStrictEqual(
@@ -38,13 +38,13 @@ describe("requests for rollouts", () => {
     assert.deepStrictEqual([first.envSeed, first.samplingSeed], [2_264_852_648_086_186, 5_533_403_812_024_801])
   })
 
-  it("can be gone through again, and are only made when they are asked for", () => {
+  it("can be iterated again, and are made lazily", () => {
     const many = RolloutRequest.expand(RolloutRequest.forTasks({ size: 1e12 }, { seed: 1 }), 2)
     const firstOf = () => many[Symbol.iterator]().next().value
     assert.deepStrictEqual(firstOf(), firstOf())
   })
 
-  it("are the same text whatever the order of their keys", () => {
+  it("have the same text in any order of their keys", () => {
     const [request] = RolloutRequest.forTasks({ size: 1 }, { seed: 1, tags: { b: "2", a: "1" } })
     const { tags: _, ...rest } = request
     assert.strictEqual(RolloutRequest.textOf({ tags: { a: "1", b: "2" }, ...rest }), RolloutRequest.textOf(request))

@@ -35,7 +35,7 @@ const played = SingleAgent.play(
 )
 
 describe("a file of rollouts", () => {
-  it.effect.prop("gives back any rollouts that were written into it", [Arbitrary.array(anyRollout)], ([rollouts]) =>
+  it.effect.prop("gives back all rollouts that were written", [Arbitrary.array(anyRollout)], ([rollouts]) =>
     Effect.gen(function* () {
       const text = rollouts.map(Rollouts.line).join("")
       assert.strictEqual(text.split("\n").length, rollouts.length + 1)
@@ -43,7 +43,7 @@ describe("a file of rollouts", () => {
     }),
   )
 
-  it.effect("is read whatever is in its texts, with empty lines, and without a last line end", () =>
+  it.effect("is read with any texts, with empty lines, and without a last line feed", () =>
     Effect.gen(function* () {
       const rollout = yield* played
       const line = Rollouts.line(rollout)
@@ -51,7 +51,7 @@ describe("a file of rollouts", () => {
     }),
   )
 
-  it.effect("names the line that is wrong, and what is wrong with it", () =>
+  it.effect("names an invalid line and its problem", () =>
     Effect.gen(function* () {
       const line = Rollouts.line(yield* played)
       const wrong = line.replace('"reward":0.1', '"reward":"0.1"')
@@ -71,14 +71,14 @@ describe("a file of rollouts", () => {
     }),
   )
 
-  it.effect("that isn't there is an error which names it", () =>
+  it.effect("that does not exist is an error that names it", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Stream.runCollect(Rollouts.read("nowhere/rollouts.jsonl")))
       assert.strictEqual(error.message, "nowhere/rollouts.jsonl: there is no such file")
     }).pipe(Effect.provide(NodeFileSystem.layer)),
   )
 
-  it.effect("gives what was read before a line that is wrong", () =>
+  it.effect("gives the rollouts before an invalid line", () =>
     Effect.gen(function* () {
       const rollout = yield* played
       const path = yield* inFile(`${Rollouts.line(rollout)}nothing\n`)

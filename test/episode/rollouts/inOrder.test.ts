@@ -16,13 +16,13 @@ const counted = (size: number) => {
   return { about, items }
 }
 
-describe("many at a time, told in order", () => {
+describe("many at a time, emitted in order", () => {
   it.effect.prop(
     "tells all, in order, one after another, whatever is done first",
     [Schema.Array(between(0, 20)), between(1, 8), between(0, 5), Schema.Boolean],
     ([delays, concurrency, ahead, slowly]) =>
       Effect.gen(function* () {
-        const told: Array<number> = []
+        const emitted: Array<number> = []
         let running = 0
         let mostRunning = 0
         let telling = false
@@ -36,24 +36,24 @@ describe("many at a time, told in order", () => {
               running--
               return index
             }),
-          tell: (result, index) =>
+          emit: (result, index) =>
             Effect.gen(function* () {
               assert.isFalse(telling)
               telling = true
               if (slowly) yield* Effect.sleep(3)
               telling = false
               assert.strictEqual(result, index)
-              told.push(result)
+              emitted.push(result)
             }),
         }).pipe(Effect.forkChild)
         yield* TestClock.adjust(30 * delays.length)
         yield* Fiber.join(fiber)
-        assert.deepStrictEqual(told, [...delays.keys()])
+        assert.deepStrictEqual(emitted, [...delays.keys()])
         assert.isAtMost(mostRunning, concurrency)
       }),
   )
 
-  it.effect("works on as many as it may", () =>
+  it.effect("works on as many as allowed", () =>
     Effect.gen(function* () {
       let running = 0
       const fiber = yield* inOrder(counted(100).items, {
@@ -63,7 +63,7 @@ describe("many at a time, told in order", () => {
             Effect.sync(() => running++),
             Effect.never,
           ),
-        tell: () => Effect.void,
+        emit: () => Effect.void,
       }).pipe(Effect.forkChild)
       yield* TestClock.adjust(1)
       assert.strictEqual(running, 7)
@@ -71,55 +71,55 @@ describe("many at a time, told in order", () => {
     }),
   )
 
-  it.effect("waits behind a slow one, with no more results than it may keep", () =>
+  it.effect("waits behind a slow item, with a limited number of results", () =>
     Effect.gen(function* () {
       const slow = yield* Deferred.make<void>()
       const { about, items } = counted(1000)
-      const told: Array<number> = []
+      const emitted: Array<number> = []
       const fiber = yield* inOrder(items, {
         concurrency: 3,
         ahead: 10,
         work: (item) => Effect.as(item === 5 ? Deferred.await(slow) : Effect.void, item),
-        tell: (result) => Effect.sync(() => void told.push(result)),
+        emit: (result) => Effect.sync(() => void emitted.push(result)),
       }).pipe(Effect.forkChild)
       yield* TestClock.adjust(1)
-      assert.deepStrictEqual(told, [0, 1, 2, 3, 4])
+      assert.deepStrictEqual(emitted, [0, 1, 2, 3, 4])
       assert.strictEqual(about.taken, 5 + 3 + 10)
       yield* Deferred.succeed(slow, undefined)
       yield* Fiber.join(fiber)
-      assert.strictEqual(told.length, 1000)
+      assert.strictEqual(emitted.length, 1000)
     }),
   )
 
-  it.effect("stops all at the first failure, of the work or of the telling", () =>
+  it.effect("stops everything at the first failure of `work` or `emit`", () =>
     Effect.gen(function* () {
       let interrupted = 0
-      const told: Array<number> = []
+      const emitted: Array<number> = []
       const work = (item: number) =>
         item === 2
           ? Effect.fail("work")
           : item === 3
             ? Effect.onInterrupt(Effect.never, () => Effect.sync(() => void interrupted++))
             : Effect.succeed(item)
-      const tell = (result: number) => Effect.sync(() => void told.push(result))
+      const emit = (result: number) => Effect.sync(() => void emitted.push(result))
       // The third one is begun before the second fails.
       const failed = yield* Effect.exit(
-        inOrder([3, 0, 2, 1], { concurrency: 4, work: (item) => Effect.andThen(Effect.yieldNow, work(item)), tell }),
+        inOrder([3, 0, 2, 1], { concurrency: 4, work: (item) => Effect.andThen(Effect.yieldNow, work(item)), emit }),
       )
       assert.deepStrictEqual(failed, Exit.fail("work"))
       assert.strictEqual(interrupted, 1)
-      assert.deepStrictEqual(told, [])
-      const untold = yield* Effect.exit(
-        inOrder(counted(10).items, { concurrency: 2, work: Effect.succeed, tell: (_, index) => Effect.fail(index) }),
+      assert.deepStrictEqual(emitted, [])
+      const unemitted = yield* Effect.exit(
+        inOrder(counted(10).items, { concurrency: 2, work: Effect.succeed, emit: (_, index) => Effect.fail(index) }),
       )
-      assert.deepStrictEqual(untold, Exit.fail(0))
+      assert.deepStrictEqual(unemitted, Exit.fail(0))
     }),
   )
 
   it.effect("takes a whole number of workers", () =>
     Effect.gen(function* () {
       for (const concurrency of [0, 1.5, Number.NaN, Infinity]) {
-        const exit = yield* Effect.exit(inOrder([1], { concurrency, work: Effect.succeed, tell: () => Effect.void }))
+        const exit = yield* Effect.exit(inOrder([1], { concurrency, work: Effect.succeed, emit: () => Effect.void }))
         assert.include(String(exit), `found ${concurrency}`)
       }
     }),

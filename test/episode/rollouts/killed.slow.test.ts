@@ -27,7 +27,7 @@ const killed = async (file: string, stay: number): Promise<NodeJS.Signals | null
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 describe("a batch in a process that is killed", () => {
-  it("goes on where its file ends, to the same bytes", async () => {
+  it("resumes at the end of its file, and gives the same bytes", async () => {
     const folder = mkdtempSync(join(tmpdir(), "effect-rl-killed-"))
     try {
       const write = (file: string) =>

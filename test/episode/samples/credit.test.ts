@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import * as Credit from "../../../src/episode/samples/credit.ts"
-import { goesOn, type Rollout, type Step, terminated } from "../../../src/episode/Rollout.ts"
+import { notEnded, type Rollout, type Step, terminated } from "../../../src/episode/Rollout.ts"
 
 const completion = {
   content: "",
@@ -34,13 +34,13 @@ const rollout = (id: string, parent: string | null, depth: number, rewards: Read
       },
       toolResults: [],
       reward: 0,
-      ...goesOn,
+      ...notEnded,
     }
     if (reward === null) return [asked]
     const feedback = { score: reward, target: null, message: "" }
     const shown = { observation: "", action: "", nextObservation: null, feedback, reward }
     const from = { sourceAgentStepId: asked.id, agentStepIds: [asked.id] }
-    return [asked, { _tag: "EnvironmentStep", id: `${turnId}e`, index: 0, turnId, ...from, ...shown, ...goesOn }]
+    return [asked, { _tag: "EnvironmentStep", id: `${turnId}e`, index: 0, turnId, ...from, ...shown, ...notEnded }]
   })
   const earned = rewards.filter((reward) => reward !== null)
   return {
@@ -100,14 +100,14 @@ describe("credit of rollouts", () => {
     it(what, () => assert.deepEqual(table(credit(tree)), expected))
   }
 
-  it("of somebody whose parent isn't there is its own", () => {
+  it("of a rollout without its parent is its own", () => {
     const [grandchild] = tree
     for (const credit of [Credit.parents, Credit.shared({ share: 1 })]) {
       assert.deepEqual(table(credit([grandchild])), { grandchild: 2 })
     }
   })
 
-  it("refuses shares and discounts that are none", () => {
+  it("refuses invalid shares and discounts", () => {
     assert.throws(() => Credit.mixed({ share: 1.5, discount: 1 }), "share: expected a number from 0 to 1, found 1.5")
     assert.throws(() => Credit.mixed({ share: 1, discount: -1 }), "discount: expected a number from 0 to 1, found -1")
     assert.throws(() => Credit.shared({ share: NaN }), "share: expected a number from 0 to 1, found NaN")
@@ -120,21 +120,21 @@ describe("credit of steps", () => {
   const perTurn = (credits: ReadonlyMap<string, number>, id: string) =>
     [0, 1, 2].map((turn) => credits.get(`${id}/turn/${turn}a`))
 
-  it("is the rollout's for every step, and nothing for looking back", () => {
+  it("is the rollout's for every step, and 0 for reflections", () => {
     const credits = Credit.episodic(Credit.parents)(tree)
     assert.deepEqual(perTurn(credits, "child"), [8, 8, 0])
     assert.strictEqual(credits.get("child/turn/1e"), 8)
     assert.deepEqual(perTurn(Credit.episodic()(tree), "child"), [4, 4, 0])
   })
 
-  it("is what was earned from there on, the same for all steps of a turn", () => {
+  it("is the reward to go, the same for all steps of a turn", () => {
     const credits = Credit.toGo(Credit.own, { discount: 0.5 })([child])
     // 1 + 0.5 · 3, 3, and nothing after that
     assert.deepEqual(perTurn(credits, "child"), [2.5, 3, 0])
     assert.strictEqual(credits.get("child/turn/0e"), 2.5)
   })
 
-  it("counts what comes from elsewhere as earned in the last turn that earns", () => {
+  it("adds credit from other rollouts to the last turn", () => {
     // 8 − 4 more than its own: 3 + 4, then 1 + 0.5 · 7.
     const credits = Credit.toGo(Credit.parents, { discount: 0.5 })(tree)
     assert.deepEqual(perTurn(credits, "child"), [4.5, 7, 0])

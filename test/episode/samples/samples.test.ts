@@ -31,7 +31,7 @@ const changed = (
 })
 
 describe("samples", () => {
-  it.effect("are a sequence a turn: the first prompt, what was said, and what was told between", () =>
+  it.effect("are one sequence for each turn: prompts and completions", () =>
     Effect.gen(function* () {
       const agent = says([lookup, lookup, go, { fail: "what?" }, go])
       const rollout = yield* SingleAgent.play(agent, episodeOf(withTools(3)), { maxSteps: 3 })
@@ -66,7 +66,7 @@ describe("samples", () => {
     }),
   )
 
-  it.effect("have the log-probabilities of what was said, and 0 for the rest", () =>
+  it.effect("have the log-probabilities of completions, and 0 elsewhere", () =>
     Effect.gen(function* () {
       const rollout = yield* SingleAgent.play(says([lookup, go]), episodeOf(withTools(1)))
       const [{ inputIds, actionMask, logprobs }] = yield* Samples.of([rollout], { requireLogprobs: true })
@@ -77,7 +77,7 @@ describe("samples", () => {
     }),
   )
 
-  it.effect("tell how the episode ended, each of them, and which one it ended with", () =>
+  it.effect("record how the episode ended, and which sample it ended with", () =>
     Effect.gen(function* () {
       const endings = function* (goal: number, action: string, maxSteps: number | null) {
         const agent = scripted(() => ({ act: action }))
@@ -102,7 +102,7 @@ describe("samples", () => {
     }),
   )
 
-  it.effect("are cut where they are too long, and say so without a word about the episode", () =>
+  it.effect("are cut off if they are too long, and marked apart from the episode's ending", () =>
     Effect.gen(function* () {
       const whole = yield* SingleAgent.play(
         scripted(() => go),
@@ -155,7 +155,7 @@ describe("samples", () => {
     }),
   )
 
-  it.effect("have looking back as a turn of its own", () =>
+  it.effect("have a turn of its own for a reflection", () =>
     Effect.gen(function* () {
       const agent = scripted(() => go, { reflections: ["hm"] })
       const rollout = yield* SingleAgent.play(agent, episodeOf(counting(1)))
@@ -171,7 +171,7 @@ describe("samples", () => {
   )
 })
 
-describe("tokens that the server didn't give", () => {
+describe("tokens that the server did not give", () => {
   const untraced = (rollout: Rollout): Rollout =>
     rollout.steps.reduce((all, { index }) => changed(all, index, () => ({ tokens: null })), rollout)
 
@@ -196,7 +196,7 @@ describe("tokens that the server didn't give", () => {
     }),
   )
 
-  it.effect("are an error where there is none", () =>
+  it.effect("are an error without a tokenizer", () =>
     Effect.gen(function* () {
       const rollout = untraced(yield* SingleAgent.play(says([go]), episodeOf(counting(1))))
       const error = yield* Effect.flip(Samples.of([rollout]))
@@ -205,7 +205,7 @@ describe("tokens that the server didn't give", () => {
   )
 })
 
-describe("what no samples can be made of", () => {
+describe("a rollout that cannot become samples", () => {
   const failing = (change: (rollout: Rollout) => Rollout, options: Samples.SampleOptions = {}) =>
     Effect.gen(function* () {
       const rollout = yield* SingleAgent.play(says([lookup, go]), episodeOf(withTools(1)))
@@ -230,28 +230,28 @@ describe("what no samples can be made of", () => {
         changed(rollout, 1, (step) => tokens(step, { promptIds: tokensOf("system:PLAY and so on".repeat(9)) })),
       {},
       "not_append_only",
-      "e/turn/0: step e/1: its prompt differs at token 7 from what came before in the turn",
+      "e/turn/0: step e/1: its prompt differs at token 7 from the earlier tokens of the turn",
     ],
     [
       "a prompt that is shorter",
       (rollout) => changed(rollout, 1, (step) => tokens(step, { promptIds: tokensOf("system:play") })),
       {},
       "not_append_only",
-      "e/turn/0: step e/1: its prompt has 11 tokens, fewer than the 46 that came before in the turn",
+      "e/turn/0: step e/1: its prompt has 11 tokens, fewer than the 46 earlier tokens of the turn",
     ],
     [
       "log-probabilities of another number",
       (rollout) => changed(rollout, 0, (step) => tokens(step, { logprobs: [-1] })),
       {},
       "logprobs",
-      "e/turn/0: step e/0: expected as many log-probabilities as tokens, 6, found 1",
+      "e/turn/0: step e/0: expected 6 log-probabilities, one for each token, found 1",
     ],
     [
       "log-probabilities of some",
       (rollout) => changed(rollout, 0, (step) => tokens(step, { logprobs: null })),
       {},
       "logprobs",
-      "e/turn/0: step e/0: it has no log-probabilities, but 1 of the turn's 2 calls have",
+      "e/turn/0: step e/0: it has no log-probabilities, but 1 of the turn's 2 calls have them",
     ],
     [
       "log-probabilities that are asked for",
@@ -289,7 +289,7 @@ describe("what no samples can be made of", () => {
     )
   }
 
-  it.effect("is split where that is asked for, and nothing is lost", () =>
+  it.effect("is split if configured so, without losing tokens", () =>
     Effect.gen(function* () {
       const rollout = changed(yield* SingleAgent.play(says([lookup, lookup, go]), episodeOf(withTools(1))), 1, (step) =>
         tokens(step, { promptIds: tokensOf("anew:"), completionIds: tokensOf("two"), logprobs: [-1, -1, -1] }),
@@ -309,7 +309,7 @@ describe("what no samples can be made of", () => {
 })
 
 describe("files of samples", () => {
-  it.effect("go out and in, under the names that trainers know", () =>
+  it.effect("are written and read with the names that trainers expect", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const directory = yield* fs.makeTempDirectoryScoped()
@@ -340,7 +340,7 @@ describe("files of samples", () => {
     }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer)),
   )
 
-  it.effect("keep what each token was worth, where somebody has computed it", () =>
+  it.effect("keep the advantages of tokens that a trainer has computed", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const path = `${yield* fs.makeTempDirectoryScoped()}/samples.jsonl`

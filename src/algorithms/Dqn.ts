@@ -73,8 +73,7 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Task) {
     }),
     greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
   }
-  const epsilon = epsilonSchedule(config)
-  const exploration = (step: number) => epsilon(step / task.totalSteps)
+  const exploration = epsilonSchedule(config)
   const experience = replayExperience({ name: "dqn", task, config, actor, exploration, networks: {} })
   const targeted = withTargets(experience, ["actor"], { copyEvery: config.updateTargetFreq })
   return yield* replayLearner(withPriorities(targeted, config.prioritised), {

@@ -1,4 +1,5 @@
 import { sizeOf } from "../../env/Space.ts"
+import type { Schedule } from "../../graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Declarations } from "../../model/trunk.ts"
 import type { Task } from "../Algorithm.ts"
@@ -25,8 +26,8 @@ export interface ExperienceOptions<Name extends string> {
   readonly task: Task
   readonly config: ReplayConfig
   readonly actor: Actor
-  /** The amount of exploration after a number of env steps, which `actor.act` reads: the ε of ε-greedy. */
-  readonly exploration?: (step: number) => number
+  /** The course of the exploration that `actor.act` reads, such as the ε of ε-greedy. */
+  readonly exploration?: Schedule
   /** The networks that learn without acting: the critics. */
   readonly networks: Readonly<Record<Name, Declarations>>
 }

@@ -107,7 +107,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     metrics: () => averages.take(),
     ...(copyTargetsEvery === undefined ? {} : { target: { everySteps: copyTargetsEvery, update: copyTargets } }),
     policy: (numEnvs, policyOptions) => {
-      const final = exploration?.(task.totalSteps)
+      const final = exploration?.(1)
       const policy = () => policySpec({ ...acting, exploration: final }, numEnvs, policyOptions)
       return learnerPolicy(backend, policy, update.read("actor"))
     },
@@ -167,7 +167,7 @@ const collector = <N extends string, T extends N | "actor">(
   replay: Replay,
   sampler: Sampler,
 ) => {
-  const { numEnvs, seed, actionSpace } = task
+  const { numEnvs, seed, actionSpace, totalSteps } = task
   const { learningStarts, noiseRepeat = 1 } = config
   const { envActions } = act.results
   if (envActions instanceof Uint8Array) throw new TypeError("actions are numbers")
@@ -189,7 +189,7 @@ const collector = <N extends string, T extends N | "actor">(
         if (draw !== drawn) random.child(draw).fillUniform(noise)
         drawn = draw
         act.feeds.noise.set(noise)
-        if (exploration !== undefined) act.feeds.exploration[0] = exploration(now)
+        if (exploration !== undefined) act.feeds.exploration[0] = exploration(now / totalSteps)
         yield act
       }
       envs.step(envActions)

@@ -1,5 +1,5 @@
 /**
- * The Layers for Node: runs in folders, every backend.
+ * The Layers for Node: runs in folders, and all backends.
  *
  * @example
  * ```ts
@@ -32,7 +32,7 @@ import { tensorBoard } from "./run/record/tensorBoard.ts"
 export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference"] as const
 export type BackendName = (typeof backendNames)[number]
 
-/** The session backends load ONNX Runtime, so each is only loaded when it is asked for. */
+/** The session backends load ONNX Runtime, so each is loaded only when used. */
 const session = (
   device: "cpu" | "cuda" | "webgpu",
 ): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
@@ -41,10 +41,10 @@ const session = (
     (onnx) => onnx.make(device),
   )
 
-/** Its kernels are twice as wide where the machine can, with the same results; `EFFECT_RL_WIDE=0` turns that off. */
+/** Its kernels are twice as wide if the machine can, with the same results; `EFFECT_RL_WIDE=0` turns that off. */
 const wideWasm = Effect.map(wideModules, wasm.make)
 
-/** A backend by its name. `auto` picks a device for each graph. */
+/** Provides a backend by its name. `auto` chooses a device for each graph. */
 export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavailable> => {
   switch (name) {
     case "wasm":
@@ -66,8 +66,8 @@ export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavaila
 }
 
 /**
- * For models that are asked over HTTP: it waits as long as `timeout_s` says, where Node's `fetch` gives up after five
- * minutes. Loaded when it is asked for.
+ * The HTTP client for language models. It waits as long as `timeout_s`; Node's `fetch` gives up after five minutes. It
+ * is loaded when first used.
  */
 export const httpClient = Layer.unwrap(
   Effect.map(
@@ -76,21 +76,21 @@ export const httpClient = Layer.unwrap(
   ),
 )
 
-/** Threads for envs, where a training asks for `workers`. */
+/** Threads for envs, if a training sets `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"
 
-/** Programs that nobody knows, in processes that may do nothing but compute: for data sets of `type: code`. */
+/** Runs untrusted programs in processes that can only compute, for data sets of `type: code`. */
 export { codeRunner }
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /**
- * What agents that talk need of the machine: files for data sets and caches, a way to servers of models, and processes
- * for programs that nobody knows.
+ * Provides what language-model agents need: files for data sets and caches, HTTP to model servers, and processes for
+ * untrusted programs.
  */
 export const platform = Layer.mergeAll(files, httpClient, codeRunner())
 
-/** Runs in folders below `resultsDir`; time and commit are those of this moment unless given. */
+/** Stores runs in folders below `resultsDir`. Default: the current time and commit. */
 export const runStore = (
   options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>,
 ): Layer.Layer<RunStore> =>
@@ -107,11 +107,11 @@ export const runStore = (
     ),
   ).pipe(Layer.provide(files))
 
-/** The sinks of a run's own files, and any others. */
+/** Records to a run's own files, and to any other sinks. */
 export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>
   Recorder.layer(scores, tensorBoard, runLog, system(systemFigures), ...more)
 
-/** What this process uses at this moment. */
+/** Measures what this process uses now. */
 const systemFigures = (): SystemFigures => {
   const { rss, heapUsed, external } = process.memoryUsage()
   const { user, system: ofKernel } = process.cpuUsage()
@@ -125,10 +125,10 @@ export const terminalProgress: Sink = progress({
   columns: process.stderr.columns ?? 100,
 })
 
-/** A longer diff is no change to the code, but files that somebody generated: a run keeps only its digest. */
+/** A longer diff contains generated files; a run saves only its digest. */
 const longestDiff = 1 << 20
 
-/** The working directory's commit, and what has been changed since; undefined outside of git. */
+/** Reads the commit of the working directory and its uncommitted changes; undefined outside git. */
 export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(function* () {
   const commit = (yield* git("rev-parse", "HEAD"))?.trim()
   if (commit === undefined) return undefined
@@ -138,7 +138,7 @@ export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(functio
   return { commit, dirty, diff_sha256: digest, diff: dirty && diff.length <= longestDiff ? diff : undefined }
 })
 
-/** The first seven digits of that commit; `no-hash` outside of git. */
+/** Returns the first seven digits of the commit; `no-hash` outside git. */
 export const gitCommit: Effect.Effect<string> = Effect.map(
   git("rev-parse", "HEAD"),
   (commit) => commit?.trim().slice(0, 7) ?? "no-hash",

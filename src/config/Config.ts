@@ -6,16 +6,16 @@ import { jsonOf, shortened } from "./text.ts"
 export { camelCase, isPlain, type Plain, snakeCase } from "./plain.ts"
 
 /**
- * Turns what people write (code, YAML, `--set`) into a checked config, or into one line for each thing that is wrong.
+ * Decodes what people write (code, YAML, `--set`) into a checked config, or into one line per error.
  *
  * Code spells keys in camelCase, YAML and the command line in snake_case; both spellings are accepted everywhere.
  */
 
-/** Where a config comes from; error messages name the source that set the key at fault. */
+/** The source of a config; error messages name the source that set the wrong key. */
 export interface Origin {
   /** The source of every key that `sources` doesn't list: `Ppo.make`, `conf.yaml`. */
   readonly source: string
-  /** The section of the whole config that this is, put in front of every key: `["algorithm"]`. */
+  /** The path of this section in the whole config, put before every key: `["algorithm"]`. */
   readonly prefix?: ReadonlyArray<string>
   /** The source of each key that was set elsewhere, by the key's full path in camelCase. */
   readonly sources?: ReadonlyMap<string, string>
@@ -23,11 +23,11 @@ export interface Origin {
 
 /** A config that cannot be used. The message is one line: `train.yaml:12: algorithm.nsteps: expected …, found …`. */
 export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
-  /** Where the setting was written: a file with its line, `--set`, or the name of the config in code. */
+  /** The place where the setting was written: a file with its line, `--set`, or the name of the config in code. */
   source: Schema.String,
-  /** The full path of the key in snake_case; empty where the config as a whole is wrong. */
+  /** The full path of the key in snake_case; empty if the config as a whole is wrong. */
   key: Schema.String,
-  /** What is wrong and what was expected, without the place. */
+  /** The problem and what was expected, without the place. */
   problem: Schema.String,
   message: Schema.String,
 }) {
@@ -48,22 +48,22 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
     return new ConfigError({ source: blamed, key: path.map(snakeCase).join("."), problem, message })
   }
 
-  /** The same error with another message, such as one that adds a hint. */
+  /** Returns the same error with another message, such as one with a hint. */
   reworded(change: (message: string) => string): ConfigError {
     return new ConfigError({ ...this, message: change(this.message) })
   }
 }
 
-/** One value that somebody set from outside the code. */
+/** A value that was set outside the code. */
 export interface Override {
-  /** `algorithm.learning_rate`; camelCase does as well. */
+  /** The path in either spelling: `algorithm.learning_rate`. */
   readonly path: string
   readonly value: unknown
-  /** For messages: `--set`, `conf.yaml:3:5`. */
+  /** The source for messages: `--set`, `conf.yaml:3:5`. */
   readonly source: string
 }
 
-/** What stands below this key is data, whose own keys are nobody's to rename. */
+/** The values below this key are data, whose keys are not renamed. */
 const dataKey = "items"
 
 const mapKeys = (value: unknown, rename: (key: string) => string): unknown => {
@@ -74,13 +74,16 @@ const mapKeys = (value: unknown, rename: (key: string) => string): unknown => {
   )
 }
 
-/** All keys of a tree in camelCase; what isn't a plain object or an array is left alone, and so are `items` of data. */
+/**
+ * Converts all keys of a tree to camelCase, except those of `items`. Other values than plain objects and arrays are
+ * kept.
+ */
 export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase)
 
-/** All keys of a tree in snake_case: the form of YAML files. */
+/** Converts all keys of a tree to snake_case, the form of YAML files. */
 export const toSnakeCase = (value: unknown): unknown => mapKeys(value, snakeCase)
 
-/** `input` with the overrides laid over it, in order, and who set each path. */
+/** Applies overrides to `input`, in order, and records the source of each path. */
 export const applyOverrides = (
   input: Plain,
   overrides: ReadonlyArray<Override>,
@@ -103,14 +106,14 @@ const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown): Plain 
 }
 
 export interface DecodeOptions extends Origin {
-  /** The Schema of the whole config: tells where a key belongs that stands in a wrong section. */
+  /** The Schema of the whole config, to find the right section of a misplaced key. */
   readonly whole?: Schema.Top
 }
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /**
- * Decodes a config strictly: unknown keys are errors, with the nearest known one.
+ * Decodes a config strictly: an unknown key is an error that suggests the nearest key.
  *
  * @example
  * ```ts
@@ -143,7 +146,7 @@ const configError = (
     const text = explain(schema, input, { keys, message, full, whole: options.whole, spell })
     return { source, key: full.map(snakeCase).join("."), text }
   })
-  // Several checks on one key say the same thing twice.
+  // Several checks of one key report the same problem.
   const perKey = problems.filter((problem, index) => problems.findIndex((other) => other.key === problem.key) === index)
   return new ConfigError({
     source: perKey[0].source,
@@ -164,7 +167,7 @@ export const checkAll = <R>(checks: ReadonlyArray<Effect.Effect<unknown, ConfigE
     if (errors.length > 0) return yield* errors[0].reworded(() => joined)
   })
 
-/** The place where each setting was written: the lines of a file, and for settings that override it, their own places. */
+/** Returns the place of each setting: a line of the file, or the source of the override. */
 export const overLines = (
   lines: ReadonlyMap<string, string>,
   sources: ReadonlyMap<string, string>,
@@ -174,7 +177,7 @@ export const overLines = (
   return new Map([...[...lines].filter(([key]) => !isLaidOver(key)), ...sources])
 }
 
-/** The source that set a key, or the nearest section around it. */
+/** Returns the source that set a key, or the nearest section around it. */
 export const sourceOf = ({ source, sources }: Origin, key: string): string =>
   nearestSource(sources, key.split(".").map(camelCase)) ?? source
 
@@ -189,7 +192,7 @@ const nearestSource = (
   return undefined
 }
 
-/** The source of the first key below a path: `--set agnet.history_k=3` is where an unknown `agnet` comes from. */
+/** Returns the source of the first key below a path: an unknown `agnet` comes from `--set agnet.history_k=3`. */
 const firstSourceBelow = (
   sources: ReadonlyMap<string, string> | undefined,
   path: ReadonlyArray<string>,
@@ -199,21 +202,21 @@ const unknownKey = "Expected no excess property"
 const missingKey = "Missing key"
 
 interface Problem {
-  /** From the schema's root on. */
+  /** The path from the root of this schema. */
   readonly keys: ReadonlyArray<string>
-  /** From the root of all on. */
+  /** The path from the root of the whole config. */
   readonly full: ReadonlyArray<string>
   readonly message: string
   readonly whole: Schema.Top | undefined
-  /** Keys as they are written there. */
+  /** Spells keys as their source does. */
   readonly spell: (key: string) => string
 }
 
-/** How keys are written in a source: code has camelCase, everything else snake_case. */
+/** Returns how a source spells keys: camelCase in code, snake_case elsewhere. */
 export const spelledIn = (source: string): ((key: string) => string) =>
   /\.[mc]?[jt]s$/.test(source) ? camelCase : snakeCase
 
-/** The keys that a config may have, in camelCase. */
+/** Returns the keys that a config can have, in camelCase. */
 export const keysOf = (schema: Schema.Top): ReadonlyArray<string> => knownKeys(SchemaAST.toEncoded(schema.ast), [])
 
 const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whole, spell }: Problem): string => {
@@ -239,12 +242,12 @@ const valueAt = (input: unknown, keys: ReadonlyArray<string>): unknown =>
     input,
   )
 
-/** What stands in messages and files in the place of a secret. */
+/** Replaces secrets in messages and files. */
 export const shownSecret = "<redacted>"
 
 const isSecret = (key: string): boolean => /^api_?key$/i.test(key)
 
-/** A value as people write it, cut to a line, without the keys in it. */
+/** Shows a value as people write it, cut to one line, without secrets. */
 export const display = (value: unknown): string => {
   if (value === undefined) return "nothing"
   if (typeof value === "number") return String(value)
@@ -264,7 +267,7 @@ const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArr
     .flatMap((property) => knownKeys(property.type, rest))
 }
 
-/** Where else in a config a key is known, the nearest places alone: `it belongs below agent.lm_config`. */
+/** Returns the nearest sections in which a key is valid, for the hint `it belongs below agent.lm_config`. */
 const sectionsOf = (
   whole: Schema.Top,
   key: string,
@@ -275,7 +278,7 @@ const sectionsOf = (
     const apart = section.findIndex((part, index) => part !== from[index])
     return apart < 0 ? section.length : apart
   }
-  // How many sections must be left and entered to get there.
+  // The number of sections to leave and enter on the way.
   const way = (section: ReadonlyArray<string>): number => from.length + section.length - 2 * shared(section)
   const shortest = Math.min(...sections.map(way))
   const nearest = sections.filter((section) => way(section) === shortest)
@@ -284,7 +287,7 @@ const sectionsOf = (
   return names.includes("") ? "it belongs at the top, in no section" : `it belongs below ${names.join(" or ")}`
 }
 
-/** A config is no deeper; one that holds its like would be without end. */
+/** No config is deeper. A recursive schema would be searched without end. */
 const deepest = 4
 
 const pathsTo = (

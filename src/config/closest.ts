@@ -1,4 +1,4 @@
-/** How many single letters must be inserted, deleted or replaced to get from one word to the other. */
+/** Returns the smallest number of letters to insert, delete or replace to change one word into the other. */
 export const editDistance = (from: string, to: string): number => {
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let i = 1; i <= from.length; i++) {
@@ -12,15 +12,15 @@ export const editDistance = (from: string, to: string): number => {
   return previous[to.length]
 }
 
-/** Whether two neighbouring letters that changed places are all that is other: `modle`, `model`. */
+/** Tells whether the words differ only by two swapped neighbouring letters: `modle`, `model`. */
 const isSwapped = (from: string, to: string): boolean => {
   const at = [...from].findIndex((letter, index) => letter !== to[index])
   return at >= 0 && from === `${to.slice(0, at)}${to[at + 1] ?? ""}${to[at]}${to.slice(at + 2)}`
 }
 
 /**
- * The candidate that somebody probably meant, if one is near: `closest("cartpol", ["cartpole", "acrobot"])`. Where none
- * is, the only one that begins with the word: `closest("reflexion", ["reflexion_agent", "tool_agent"])`.
+ * Returns the candidate that was probably meant: a similar one, `closest("cartpol", ["cartpole", "acrobot"])`, or else
+ * the only one that begins with the word, `closest("reflexion", ["reflexion_agent", "tool_agent"])`.
  */
 export const closest = (word: string, candidates: ReadonlyArray<string>): string | undefined => {
   const plain = (text: string) => text.toLowerCase().replace(/[-_ ]/g, "")
@@ -35,7 +35,7 @@ export const closest = (word: string, candidates: ReadonlyArray<string>): string
   return longer.length === 1 ? longer[0] : undefined
 }
 
-/** Whole words only, in any spelling of keys. */
+/** Compares whole words, in any spelling of keys. */
 const beginsWith = (candidate: string, word: string): boolean => {
   const wordsOf = (text: string) =>
     text

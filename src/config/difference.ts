@@ -6,7 +6,7 @@ export interface Difference {
   readonly then: unknown
 }
 
-/** The first key by which two trees of settings differ, in snake_case. */
+/** Returns the first key in which two trees of settings differ, in snake_case. */
 export const firstDifference = (
   now: unknown,
   then: unknown,

@@ -3,9 +3,12 @@ import { type FileHandle, open } from "node:fs/promises"
 import type { FileSystem } from "effect"
 import { FileError, refusal, systemMessage, textOfRunFile } from "./files.ts"
 
-/** The same reading within limits for code of Node's own kind, where an Effect a file costs too much. Both throw a FileError. */
+/**
+ * Reads files within limits, like `files.ts`, for Node code in which an Effect per file costs too much. Throws a
+ * `FileError`.
+ */
 
-/** Without waiting for a pipe's other end. */
+/** Opens a pipe without waiting for its other end. */
 const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
 const typeOf = (found: Stats): FileSystem.File.Type => {
@@ -29,7 +32,7 @@ const fileError = (path: string, error: unknown): FileError => {
   return new FileError({ path, missing, message: code === "ENOENT" ? "there is no such file" : message })
 }
 
-/** Opens a regular file of at most so many bytes, to be read in parts. */
+/** Opens a regular file of at most `most` bytes, to read it in parts. */
 export const openFile = async (path: string, most = Infinity): Promise<FileHandle> => {
   try {
     const file = await open(path, flags)
@@ -45,10 +48,10 @@ export const openFile = async (path: string, most = Infinity): Promise<FileHandl
   }
 }
 
-/** Node's `readFile` refuses larger files than 2 GiB: those are read in parts of this size. */
+/** Node's `readFile` refuses files over 2 GiB; they are read in parts of this size. */
 const atOnce = 2 ** 30
 
-/** Reads a regular file of at most so many bytes. */
+/** Reads a regular file of at most `most` bytes. */
 export const readFileWithin = async (path: string, most: number, part = atOnce): Promise<Uint8Array> => {
   await using file = await openFile(path, most)
   const { size } = await file.stat()
@@ -57,7 +60,7 @@ export const readFileWithin = async (path: string, most: number, part = atOnce):
   let filled = 0
   while (filled < size) {
     const { bytesRead } = await file.read(bytes, filled, Math.min(part, size - filled), filled)
-    // The file has become shorter meanwhile.
+    // The file has become shorter since it was opened.
     if (bytesRead === 0) return bytes.slice(0, filled)
     filled += bytesRead
   }
@@ -70,11 +73,11 @@ const textAt = (path: string, bytes: Uint8Array): string => {
   throw new FileError({ path, missing: false, message: decoded.problem })
 }
 
-/** Reads a file that a run writes as text. */
+/** Reads a text file that a run writes. */
 export const readTextWithin = async (path: string, most: number): Promise<string> =>
   textAt(path, await readFileWithin(path, most))
 
-/** The same at once: of very many small files, promises would take most of the time. */
+/** Reads such a file synchronously: for very many small files, promises would take most of the time. */
 export const readTextSync = (path: string, most: number): string => {
   try {
     const file = openSync(path, flags)

@@ -3,33 +3,33 @@ import { oneLine } from "./text.ts"
 import { utf8 } from "./utf8.ts"
 
 /**
- * The one way to read a file as a whole, and to make a folder. A path may name anything: a pipe that nobody writes into,
- * a device without an end, a disk image. So what is read must be a regular file of a size that we expect.
+ * The only way to read a whole file or make a folder. A path can name anything: a pipe without a writer, an endless
+ * device, a disk image. So a file must be regular, and not larger than expected.
  */
 
-/** A file or a folder that can't be used. The message is one line that says why, without the path. */
+/** A file or folder that cannot be used. The message says why in one line, without the path. */
 export class FileError extends Schema.TaggedError<FileError>()("FileError", {
   path: Schema.String,
-  /** There is nothing at the path. */
+  /** Whether nothing exists at the path. */
   missing: Schema.Boolean,
   message: Schema.String,
 }) {}
 
 const mebibyte = 1024 * 1024
 
-/** How many bytes a file may have that is read as a whole. */
+/** The largest sizes of files that are read whole. */
 export const mostBytes = {
-  /** What people write by hand, and what runs save of it. */
+  /** Configs that people write, and the copies that runs save. */
   config: 8 * mebibyte,
-  /** A prompt, a template. */
+  /** Prompts and templates. */
   prompt: 8 * mebibyte,
-  /** What runs write: JSON and lines of it. A string can't be longer. */
+  /** JSON and JSON lines that runs write. A string cannot be longer. */
   text: 512 * mebibyte - 64,
   /** Weights and states, which are read into one array. */
   binary: 2 ** 32,
 }
 
-/** What the system's codes mean; where there is no code, what Effect's own tags mean. */
+/** Explains the system's error codes, or Effect's own tags if there is no code. */
 const plain: Readonly<Record<string, string>> = {
   ENOSPC: "no space left on device",
   EDQUOT: "disk quota exceeded",
@@ -54,18 +54,18 @@ export interface PlatformFailure {
   readonly message: string
   readonly reason?: { readonly _tag: string }
   readonly cause?: unknown
-  /** Whether the file is missing; a FileError says so. */
+  /** Whether the file is missing, if the error is a `FileError`. */
   readonly missing?: boolean
 }
 
-/** A path for a message: of one that is very long, its two ends. */
+/** Shortens a very long path for a message to its two ends. */
 export const shownPath = (path: string): string =>
   path.length > 300 ? `${path.slice(0, 140)}…${path.slice(-140)}` : path
 
 const codeIn = (value: unknown): string | undefined =>
   typeof value === "object" && value !== null && "code" in value ? String(value.code) : undefined
 
-/** What the system said about a failure, as one line for people. */
+/** Explains a failure of the system in one line. */
 export const systemMessage = (error: PlatformFailure): string => {
   const code = error.missing === true ? "ENOENT" : (codeIn(error) ?? codeIn(error.cause))
   return oneLine(plain[code ?? ""] ?? plain[error.reason?._tag ?? ""] ?? error.message)
@@ -79,11 +79,11 @@ const kinds: Readonly<Partial<Record<FileSystem.File.Type, string>>> = {
   Socket: "a socket",
 }
 
-/** A number of bytes for people. */
+/** Formats a number of bytes. */
 const inMebibytes = (bytes: number): string =>
   `${bytes % mebibyte === 0 ? bytes / mebibyte : (bytes / mebibyte).toFixed(1)} MiB`
 
-/** Why a file must not be read as a whole, if it mustn't. */
+/** Returns why a file must not be read whole; undefined if it can be. */
 export const refusal = (type: FileSystem.File.Type, bytes: number, most: number): string | undefined => {
   if (type !== "File") return `expected a regular file, found ${kinds[type] ?? "something else"}`
   return bytes > most ? `expected a file of at most ${inMebibytes(most)}, found ${inMebibytes(bytes)}` : undefined
@@ -94,7 +94,7 @@ const failed = (path: string) => (error: PlatformError.PlatformError) => {
   return new FileError({ path, missing, message: missing ? "there is no such file" : systemMessage(error) })
 }
 
-/** Fails unless a path names a regular file of at most so many bytes, and gives its size. */
+/** Checks that a path names a regular file of at most `most` bytes, and returns its size. */
 export const checkFile = Effect.fnUntraced(function* (
   path: string,
   most: number,
@@ -106,10 +106,10 @@ export const checkFile = Effect.fnUntraced(function* (
   return Number(size)
 })
 
-/** Node's `readFile` refuses larger files than 2 GiB: those are read in parts of this size. */
+/** Node's `readFile` refuses files over 2 GiB; they are read in parts of this size. */
 const atOnce = 2 ** 30
 
-/** Reads a regular file of at most so many bytes. */
+/** Reads a regular file of at most `most` bytes. */
 export const readBytes = Effect.fnUntraced(function* (
   path: string,
   most: number,
@@ -129,7 +129,7 @@ const inParts = (path: string, size: number, part: number) =>
       let filled = 0
       while (filled < size) {
         const count = Number(yield* file.read(bytes.subarray(filled, filled + part)))
-        // The file has become shorter meanwhile.
+        // The file has become shorter since it was opened.
         if (count === 0) return bytes.slice(0, filled)
         filled += count
       }
@@ -144,33 +144,33 @@ const decodedBy = (decode: (bytes: Uint8Array) => Decoded) =>
     return yield* new FileError({ path, missing: false, message: decoded.problem })
   })
 
-/** Reads a regular file of at most so many bytes as text; fails if they are not UTF-8. */
+/** Reads a regular file of at most `most` bytes as text; fails if it is not UTF-8. */
 export const readText = decodedBy((bytes) => textOf(bytes))
 
-/** Reads a text that a run writes, of at most so many bytes; `textOfRunFile` says how it differs from `readText`. */
+/** Reads a text file that a run writes, of at most `most` bytes; see `textOfRunFile`. */
 export const readRunText = decodedBy((bytes) => textOfRunFile(bytes))
 
-/** `readText` for code that holds the file system itself. */
+/** Does the same as `readText` for code that holds the file system itself. */
 export const readTextFrom = (fs: FileSystem.FileSystem, path: string, most: number): Effect.Effect<string, FileError> =>
   Effect.provideService(readText(path, most), FileSystem.FileSystem, fs)
 
 type Decoded = { readonly text: string } | { readonly problem: string }
 
-/** Bytes as text, without a mark at its begin; or what they are instead. */
+/** Decodes bytes as text without a byte order mark, or names the format that they have instead. */
 export const textOf = (bytes: Uint8Array): Decoded => {
   try {
     const text = utf8.decodeStrict(bytes)
-    // A zero is valid UTF-8, but no text has one: UTF-16 without a mark is full of them.
+    // A zero is valid UTF-8, but occurs in no text; UTF-16 without a byte order mark is full of zeros.
     if (!text.includes("\0")) return { text }
   } catch {
-    // Its first bytes tell what it is.
+    // The first bytes tell the format.
   }
   return { problem: `expected text in UTF-8, found ${formatOf(bytes)}` }
 }
 
 /**
- * Bytes of a file that a run writes, as text. A run that was killed, or that is writing, may leave half a character or
- * zeros at the end: these don't make the lines before unreadable. Another format is a problem, as in `textOf`.
+ * Decodes the bytes of a file that a run writes. A run that was killed, or is writing, may leave half a character or
+ * zeros at the end; the lines before these stay readable. Another format is a problem, as in `textOf`.
  */
 export const textOfRunFile = (bytes: Uint8Array): Decoded => {
   const decoded = textOf(bytes)
@@ -188,15 +188,15 @@ const formatOf = (bytes: Uint8Array): string => {
   return isMarked || isUnmarked ? "UTF-16; save it as UTF-8" : other
 }
 
-/** Whether anything is at a path; false also where that can't be found out. */
+/** Tells whether a path exists; false if that cannot be determined. */
 export const exists = (path: string): Effect.Effect<boolean, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.exists(path), () => false))
 
-/** The kind and times of what is at a path; undefined where nothing is. */
+/** Returns the type and times of the file at a path; undefined if there is none. */
 export const statOf = (path: string): Effect.Effect<FileSystem.File.Info | undefined, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.stat(path), () => undefined))
 
-/** The names in a folder, sorted; none where there is no such folder. */
+/** Returns the sorted names in a folder; none if the folder doesn't exist. */
 export const namesIn = (folder: string): Effect.Effect<ReadonlyArray<string>, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) =>
     fs.readDirectory(folder).pipe(
@@ -206,8 +206,8 @@ export const namesIn = (folder: string): Effect.Effect<ReadonlyArray<string>, ne
   )
 
 /**
- * Makes a folder and those above it, each by itself: Node's recursive `mkdir` never returns where a folder can't be made
- * though the one above it is there, as below `/proc`.
+ * Makes a folder and its parents, one by one: Node's recursive `mkdir` never returns if a folder cannot be made
+ * although its parent exists, such as below `/proc`.
  */
 export const makeFolder = Effect.fnUntraced(function* (
   folder: string,
@@ -227,7 +227,7 @@ export const makeFolder = Effect.fnUntraced(function* (
   }
   for (const one of missing.toReversed()) {
     yield* fs.makeDirectory(one).pipe(
-      // Another process may have made it meanwhile; that it is a folder shows when it is written to.
+      // Another process may have made it at the same time. If it isn't a folder, writing to it will fail.
       Effect.catchIf(
         (error) => error.reason._tag === "AlreadyExists",
         () => Effect.void,
@@ -237,7 +237,7 @@ export const makeFolder = Effect.fnUntraced(function* (
   }
 })
 
-/** Removes the `/` at a relative folder's end and the like, so that paths below it have one slash between their parts. */
+/** Removes a trailing `/` and the like, so that paths below the folder have single slashes. */
 export const tidyFolder = (folder: string): string =>
   folder
     .split("/")

@@ -2,14 +2,14 @@ import { Effect, FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
 
 export interface FilePlace {
-  /** Where it is; where nothing is, the place beside the config. */
+  /** The path of the file; if there is none, its path in the config's folder. */
   readonly path: string
   readonly isThere: boolean
-  /** Every place that was looked at, for messages. */
+  /** All paths that were tried, for messages. */
   readonly tried: ReadonlyArray<string>
 }
 
-/** Looks for a file that a config names: beside the config, then in the working directory. */
+/** Looks for a file that a config names: first in the config's folder, then in the working directory. */
 export const locate = Effect.fnUntraced(function* (
   file: string,
   baseDir: string,
@@ -23,7 +23,7 @@ export const locate = Effect.fnUntraced(function* (
   return { path: tried[0], isThere: false, tried }
 })
 
-/** A run's own config lies elsewhere, so what it names is named from the root. */
+/** Makes the paths in a config absolute, because a run saves its config in another folder. */
 export const withPlaces = Effect.fnUntraced(function* (
   config: Plain,
   baseDir: string,
@@ -40,7 +40,7 @@ export const withPlaces = Effect.fnUntraced(function* (
         const { path, isThere } = yield* locate(model, baseDir)
         return isThere ? `builtin:${path}` : value
       }
-      // It is made there, so it needn't be there.
+      // The program creates this folder, so it need not exist.
       return folderKeys.has(key) ? paths.resolve(baseDir, value) : value
     }
     return key !== "items" && isPlain(value) ? yield* placedAll(value) : value
@@ -55,7 +55,7 @@ export const withPlaces = Effect.fnUntraced(function* (
   return yield* placedAll(config)
 })
 
-/** The name of a model that is the same wherever its file lies: `builtin:FILE.json` without folders. */
+/** Returns a model's name without folders, `builtin:FILE.json`, so that it doesn't depend on where the file is. */
 export const unplacedModel = (model: string): string => model.replace(/^builtin:.*[\\/](?=[^\\/]+\.json$)/s, "builtin:")
 
 const fileKeys = new Set(["datasetPath", "dataset_path"])

@@ -8,8 +8,8 @@ const smallest = 2 ** 12
 const largest = 2 ** 30
 
 /**
- * Returns the SHA-256 of bytes in hex. Large inputs go to Web Crypto, which is four times as fast, where there is one: a
- * page that was not loaded securely has none.
+ * Returns the SHA-256 of bytes in hex. Large inputs go to Web Crypto, which is four times as fast, unless it is
+ * missing: pages that were not loaded securely lack it.
  */
 export const sha256 = (bytes: Uint8Array): Effect.Effect<string> => {
   const subtle: typeof crypto.subtle | undefined = crypto.subtle

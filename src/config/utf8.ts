@@ -4,7 +4,7 @@ const strict = new TextDecoder("utf-8", { fatal: true })
 const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /**
- * Text as bytes and back.
+ * Converts text to UTF-8 bytes and back.
  *
  * @example
  * ```ts

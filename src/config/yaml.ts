@@ -4,29 +4,29 @@ import { ConfigError } from "./Config.ts"
 import { messageOf } from "./text.ts"
 
 /**
- * The one reader of YAML. A text may be made to take all memory or never to end, by aliases or by its mere size; so
- * what is read is of one document, a tree, and no larger than a config can be.
+ * The only reader of YAML. A text can exhaust memory or time by aliases or by its size, so a document must be a tree,
+ * and no larger than a config can be.
  */
 export interface YamlDocument {
-  /** Plain data. */
+  /** The value as plain data. */
   readonly value: unknown
-  /** The line of the value at a path. */
+  /** Returns the line of the value at a path. */
   readonly lineOf: (path: ReadonlyArray<string>) => number
-  /** The line where a key itself is written; undefined for an item of a list. */
+  /** Returns the line on which a key is written; undefined for an item of a list. */
   readonly keyLineOf: (path: ReadonlyArray<string>) => number | undefined
 }
 
 export interface YamlProblem {
-  /** The line where it is, if it is at one. */
+  /** The line of the problem, if it is at one. */
   readonly line?: number
   readonly problem: string
 }
 
-/** Aliases are counted wherever they stand. */
+/** The largest number of values, counting those behind aliases each time. */
 const mostValues = 100_000
 const deepest = 100
 
-/** A YAML text as plain data with the places of its keys; or what is wrong with it. Never throws. */
+/** Parses a YAML text into plain data with the places of its keys, or returns the problem. Never throws. */
 export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   const excess = excessOf(text)
   if (excess !== undefined) return { problem: excess }
@@ -43,7 +43,7 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
           : error.message.split("\n")[0].replace(/ at line \d+, column \d+:?$/, "")
       return line === undefined ? { problem } : { line, problem }
     }
-    // Its own limit counts the aliases alone, and throws.
+    // The library's own limit counts only aliases, and throws.
     const value: unknown = document.toJS({ maxAliasCount: -1 })
     const problem = problemOf(value)
     if (problem !== undefined) return { problem }
@@ -55,13 +55,13 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   }
 }
 
-/** A value as it is read again after it was saved: without what YAML doesn't know, such as keys that are undefined. */
+/** Returns a value as it would be after saving and loading: without what YAML lacks, such as undefined keys. */
 export const asSaved = (value: unknown): unknown => {
   const document = parseYaml(stringify(value))
   return "value" in document ? document.value : value
 }
 
-/** Looked for when they are first asked for, all at once. */
+/** Finds the lines of all keys on the first request. */
 const linesOf = (
   root: unknown,
   lineAt: (node: unknown) => number | undefined,
@@ -88,7 +88,7 @@ const linesOf = (
   return {
     lineOf: (path) => {
       const { values } = (found ??= look())
-      // What an alias stands for has its lines elsewhere.
+      // The value behind an alias has its lines elsewhere.
       for (let length = path.length; length > 0; length--) {
         const line = values.get(name(path.slice(0, length)))
         if (line !== undefined) return line
@@ -99,7 +99,7 @@ const linesOf = (
   }
 }
 
-/** The same for a text that somebody gave, who is named in the error. */
+/** Does the same for a text from a named source, with a `ConfigError`. */
 export const readYamlText = (text: string, source: string): Effect.Effect<YamlDocument, ConfigError> =>
   Effect.suspend(() => {
     const document = parseYaml(text)
@@ -111,10 +111,10 @@ export const readYamlText = (text: string, source: string): Effect.Effect<YamlDo
 const tooMany = `expected at most ${mostValues} keys and values, found more; a data set belongs into a .jsonl or .csv file`
 const tooDeep = `expected at most ${deepest} sections inside each other, found more`
 
-/** What V8 says where lists in lists use up the stack. */
+/** V8's message when nested lists exhaust the stack. */
 const overflow = "Maximum call stack size exceeded"
 
-/** What a text has more of than a config can, found before it is parsed, which takes much longer. */
+/** Finds out, before slow parsing, whether a text has more values or levels than a config can have. */
 const excessOf = (text: string): string | undefined => {
   // A text has no more values or brackets than characters.
   if (text.length <= deepest) return undefined
@@ -130,10 +130,10 @@ const excessOf = (text: string): string | undefined => {
   return undefined
 }
 
-/** What stands before a scalar, an item of a list, a value of a key, and between items. */
+/** Characters before a scalar, an item of a list or a value of a key, and between items. */
 const counted = new Set(["\u001f", "-", ":", ","])
 
-/** Aliases make a graph of a text; a config is a tree. */
+/** Aliases turn a text into a graph, but a config is a tree. */
 const problemOf = (root: unknown): string | undefined => {
   let count = 0
   const path: Array<string> = []

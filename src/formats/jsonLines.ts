@@ -1,4 +1,4 @@
-/** Files with a value of JSON a line, read as streams: a line is in memory only while it is looked at. */
+/** Reads files with one JSON value per line as streams, so that only the current line is in memory. */
 import { Effect, FileSystem, type PlatformError, Schema, SchemaIssue, Stream } from "effect"
 import { joined } from "../config/bytes.ts"
 import { display } from "../config/Config.ts"
@@ -19,11 +19,11 @@ const lineFeed = 10
 /** A line of a file, without its end. */
 export interface Line {
   readonly bytes: Uint8Array
-  /** From 1. */
+  /** Counted from 1. */
   readonly number: number
-  /** The byte behind it and its end. */
+  /** The offset after the line and its line end. */
   readonly end: number
-  /** False of what stands behind the last line end: most likely somebody was stopped while writing it. */
+  /** False for text after the last line end: most likely its writer was stopped in the middle of the line. */
   readonly whole: boolean
 }
 
@@ -33,13 +33,13 @@ interface Scan {
   readonly end: number
 }
 
-/** All lines but empty ones. */
+/** Splits bytes into lines, without empty ones. */
 export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Line, E, R> =>
   Stream.mapAccumArray(
     bytes,
     (): Scan => ({ parts: [], number: 1, end: 0 }),
     (scan, chunks) => {
-      const found: Array<Line> = []
+      const complete: Array<Line> = []
       let { parts, number, end } = scan
       for (const chunk of chunks) {
         let from = 0
@@ -47,14 +47,14 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
           const rest = chunk.subarray(from, at)
           const line = parts.length === 0 ? rest : joined([...parts, rest])
           end += line.length + 1
-          if (line.length > 0) found.push({ bytes: line, number, end, whole: true })
+          if (line.length > 0) complete.push({ bytes: line, number, end, whole: true })
           number++
           parts = []
           from = at + 1
         }
         if (from < chunk.length) parts = [...parts, chunk.slice(from)]
       }
-      return [{ parts, number, end }, found]
+      return [{ parts, number, end }, complete]
     },
     {
       onHalt: ({ parts, number, end }) => {
@@ -70,7 +70,7 @@ const unreadable = (path: string, error: PlatformError.PlatformError | FileError
   return new JsonLinesError({ path, line: null, message: `${path}: ${problem}` })
 }
 
-/** The lines of a file. */
+/** Reads the lines of a file. */
 export const linesOf = (path: string): Stream.Stream<Line, JsonLinesError, FileSystem.FileSystem> =>
   Stream.unwrap(
     Effect.map(FileSystem.FileSystem, (fs) =>
@@ -103,7 +103,7 @@ const jsonOf = (bytes: Uint8Array): { readonly value: unknown } | { readonly pro
   }
 }
 
-/** What a line holds, by a Schema. */
+/** Makes a decoder of lines from a Schema. */
 export const valueOf = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
 ): ((path: string, line: Line) => Effect.Effect<S["Type"], JsonLinesError>) => {

@@ -1,6 +1,6 @@
 /**
- * Middles of a few numbers, and how far they can be trusted, by drawing the numbers again and again. The page of
- * `effect ui` computes with this very file in the browser, so it imports nothing that is not as plain.
+ * Robust means of a few numbers, and their confidence intervals by resampling. The page of `effect ui` loads this file
+ * in the browser, so it may import only files that are as plain.
  *
  * @example
  * ```ts
@@ -13,7 +13,7 @@ import { stream } from "../rng/Rng.ts"
 export const meanOf = (values: ReadonlyArray<number>): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length
 
-/** The mean of what is left when a quarter is cut off at either end (of n values ⌊n / 4⌋ each). */
+/** Returns the mean without the lowest and the highest quarter (of n values, ⌊n / 4⌋ each). */
 export const interquartileMean = (values: ReadonlyArray<number>): number => {
   const sorted = [...values].sort((a, b) => a - b)
   const cut = Math.floor(sorted.length / 4)
@@ -30,11 +30,11 @@ export const quantile = (sorted: ArrayLike<number>, share: number): number => {
 export interface Resampling {
   readonly resamples?: number
   readonly confidence?: number
-  /** Of the draws. */
+  /** The seed of the resampling. */
   readonly seed?: number
 }
 
-/** An interval that holds a statistic of `values` with this confidence: percentiles over resamples, always the same ones. */
+/** Returns a confidence interval of a statistic: percentiles over resamples. The same seed gives the same interval. */
 export const bootstrap = (
   values: ReadonlyArray<number>,
   statistic: (values: ReadonlyArray<number>) => number,
@@ -47,7 +47,7 @@ export const bootstrap = (
   return [quantile(found, (1 - confidence) / 2), quantile(found, (1 + confidence) / 2)]
 }
 
-/** Returns at most so many of the items, evenly spread, with the first and the last among them. */
+/** Returns at most `most` of the items, evenly spaced, including the first and the last. */
 export const thinned = <A>(items: ReadonlyArray<A>, most: number): ReadonlyArray<A> =>
   items.length <= most
     ? items

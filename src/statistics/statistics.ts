@@ -1,6 +1,6 @@
 /**
- * What is reported of several runs that differ in their seed alone: the interquartile mean, which neither a lucky run nor
- * an unlucky one moves much, and how far it can be trusted (Agarwal et al. 2021, arXiv:2108.13264).
+ * Statistics over runs that differ only in their seed: the interquartile mean (IQM), which single lucky or unlucky runs
+ * hardly move, and its confidence interval (Agarwal et al. 2021, arXiv:2108.13264).
  *
  * @example
  * ```ts
@@ -14,17 +14,17 @@ import { bootstrap, interquartileMean, meanOf, quantile } from "./resampling.ts"
 export const Aggregate = Schema.Struct({
   runs: Schema.Int,
   iqm: Schema.Finite,
-  /** A 95 % interval of the IQM, by resampling the runs. */
+  /** The lower end of a 95 % interval of the IQM, by resampling the runs. */
   low: Schema.Finite,
   high: Schema.Finite,
   mean: Schema.Finite,
-  /** Population deviation. */
+  /** The population standard deviation. */
   std: Schema.Finite,
   median: Schema.Finite,
 })
 export type Aggregate = typeof Aggregate.Type
 
-/** Throws a RangeError where there is nothing to aggregate. */
+/** Throws a RangeError if there are no values. */
 export const aggregate = (values: ReadonlyArray<number>): Aggregate => {
   if (values.length === 0) throw new RangeError("aggregate: there are no runs")
   const [low, high] = bootstrap(values, interquartileMean)
@@ -41,10 +41,10 @@ export const aggregate = (values: ReadonlyArray<number>): Aggregate => {
   }
 }
 
-/** A learning curve's point, over the runs that have an evaluation there. */
+/** A point of a learning curve, over the runs that have an evaluation at this step. */
 export const CurvePoint = Schema.Struct({ step: Schema.Int, ...Aggregate.fields })
 
-/** Curves of several runs as one: for each step that all of them were evaluated at. */
+/** Joins curves of several runs, at each step at which all of them have an evaluation. */
 export const aggregateCurves = (
   curves: ReadonlyArray<ReadonlyArray<{ readonly step: number; readonly value: number }>>,
 ): ReadonlyArray<typeof CurvePoint.Type> => {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { Effect, type FileSystem, Option } from "effect"
+import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isLoopback } from "../dashboard/guard.ts"
 import type { DashboardError } from "../dashboard/results-node.ts"
@@ -77,14 +77,14 @@ const folderOf = Effect.fnUntraced(function* (
 
 const execute = Effect.fnUntraced(function* (
   given: Given,
-): Effect.fn.Return<void, UsageError | DashboardError, FileSystem.FileSystem> {
+): Effect.fn.Return<void, UsageError | DashboardError, FileSystem.FileSystem | Path.Path> {
   const { host, port } = given
   if (port < 0 || port > 65_535) {
     return yield* new UsageError({ message: `--port: expected a number between 0 and 65535, found ${port}` })
   }
   const directory = yield* folderOf(given.directory)
   if (Option.isSome(given.export)) {
-    const { exportSite } = yield* Effect.promise(() => import("../dashboard/export-node.ts"))
+    const { exportSite } = yield* Effect.promise(() => import("../dashboard/exportSite.ts"))
     const out = given.export.value
     const { runs, files, leftOut, removed, kept } = yield* exportSite(directory, out, {
       checkpoints: given.checkpoints,

@@ -1,12 +1,10 @@
 import { Effect, Schema } from "effect"
-import { messageOf } from "../config/text.ts"
-import { basename, dirname } from "node:path"
-import { type Confined, confinedTo } from "./confined-node.ts"
-import { type Curves, makeCurves } from "./curves-node.ts"
-import { isRunFolder, makeIndex, type RunIndex } from "./index-node.ts"
-import { makeMetrics, type MetricsReader } from "./metrics-node.ts"
-import { makeSettings, type SettingsReader } from "./settings-node.ts"
-import { makeTranscripts, type Transcripts } from "./transcripts/transcripts-node.ts"
+import { type Confined, confinedByName, confinedTo } from "../run/read/confined-node.ts"
+import { type Curves, makeCurves } from "./curves.ts"
+import { isRunFolder, makeIndex, type RunIndex } from "./runIndex.ts"
+import { makeMetrics, type MetricsReader } from "./runMetrics.ts"
+import { makeSettings, type SettingsReader } from "./runSettings.ts"
+import { makeTranscripts, type Transcripts } from "./transcripts/transcripts.ts"
 
 /** The page cannot be served or written. */
 export class DashboardError extends Schema.TaggedError<DashboardError>()("DashboardError", {
@@ -23,22 +21,25 @@ export interface Results {
   readonly settings: SettingsReader
 }
 
-/** Opens a results folder, or a single run: that is called by the name of its folder, and nothing beside it can be read. */
-export const openResults = (directory: string): Effect.Effect<Results, DashboardError> =>
-  Effect.tryPromise({
-    try: async () => {
-      const files = await confinedTo(directory)
-      if (!isRunFolder(await files.list(""))) return files
-      return await confinedTo(dirname(files.root), basename(files.root))
-    },
-    catch: (error) => new DashboardError({ message: `${directory} cannot be read: ${messageOf(error)}` }),
-  }).pipe(
-    Effect.map((files) => ({
+/** Opens a results folder, or a single run, which is named by its folder: nothing next to that folder can be read. */
+export const openResults = Effect.fn("openResults")(
+  function* (directory: string) {
+    const folder = yield* confinedTo(directory)
+    const files = isRunFolder(yield* folder.entries("")) ? yield* confinedByName(folder) : folder
+    const index = makeIndex(files)
+    const results: Results = {
       files,
-      index: makeIndex(files),
+      index,
       curves: makeCurves(files),
       transcripts: makeTranscripts(files),
       metrics: makeMetrics(files),
-      settings: makeSettings(files),
-    })),
-  )
+      settings: makeSettings(index),
+    }
+    return results
+  },
+  (opened, directory) =>
+    Effect.mapError(
+      opened,
+      ({ message }) => new DashboardError({ message: `${directory} cannot be read: ${message}` }),
+    ),
+)

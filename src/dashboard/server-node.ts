@@ -6,8 +6,8 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { ByteSize, Effect, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
 import { HttpIncomingMessage, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { axes } from "./curve.ts"
-import { measures } from "./curves-node.ts"
-import { detailOf } from "./detail-node.ts"
+import { measures } from "./curves.ts"
+import { detailOf } from "./detail.ts"
 import { contentType, filePolicy, type Guard, hostAllowed, sameToken } from "./guard.ts"
 import { pageFiles } from "./page-node.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
@@ -93,16 +93,14 @@ export const serve = Effect.fnUntraced(function* (
     if (what === "episodes") {
       const asked = pageAsked(query)
       if (asked === undefined) return refusal(400, "no such part of the list")
-      return document(yield* Effect.promise(() => results.transcripts.page(run, asked)))
+      return document(yield* results.transcripts.page(run, asked))
     }
     if (what === "metrics") return document(yield* results.metrics(run))
     if (key !== undefined) {
-      const transcript = yield* Effect.promise(() => results.transcripts.one(run, key))
+      const transcript = yield* results.transcripts.one(run, key)
       return transcript === undefined ? refusal(404, "there is no such episode") : document(transcript)
     }
-    return what === "run"
-      ? document(yield* Effect.promise(() => detailOf(results, summary)))
-      : document(yield* Effect.promise(() => results.curves.of(run)))
+    return what === "run" ? document(yield* detailOf(results, summary)) : document(yield* results.curves.of(run))
   })
 
   const server = createServer()
@@ -154,7 +152,7 @@ const placeOf = (url: string): { readonly path: string; readonly query: URLSearc
 
 /** A file of a run. It is somebody else's, so whatever it is, opening it runs nothing. */
 const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
-  const [real, size] = yield* Effect.promise(() => Promise.all([files.locate(path), files.size(path)]))
+  const [real, size] = yield* Effect.all([files.locate(path), files.size(path)])
   if (real === undefined || size === undefined) return refusal(404, "there is no such file")
   const type = contentType(real)
   const response = HttpServerResponse.file(real, {
@@ -184,7 +182,7 @@ const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: 
   if (asked._tag === "None") return refusal(400, "expected { runs, measure, axis }")
   const { runs, measure, axis } = asked.value
   const known = runs.filter(index.has)
-  return document(yield* Effect.promise(() => curves.band(known, measure, axis)))
+  return document(yield* curves.band(known, measure, axis))
 })
 
 /** Looks for changes while somebody listens, and tells all who do. */

@@ -1,5 +1,5 @@
 /** What a run cost its machine, from its `system.jsonl`. */
-import { fields, finite, parsed } from "./RunSummary.ts"
+import { fields, finite, parsed } from "./json.ts"
 
 /** Columns over `seconds`; null where a line doesn't say. */
 export interface SystemCurves {

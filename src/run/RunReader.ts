@@ -17,7 +17,7 @@ import type { RunEntry } from "./find/RunEntry.ts"
 import { dataAt } from "./find/Value.ts"
 import * as Layout from "./Layout.ts"
 import { attempt } from "./read/attempt.ts"
-import { type ConfigReader, configReader, parseConfig } from "./read/configText.ts"
+import { type ConfigReader, configReader } from "./read/configText.ts"
 import type { FileSource } from "./read/FileSource.ts"
 import { countLines, type Position, readOn, start } from "./read/readOn.ts"
 import {
@@ -66,6 +66,8 @@ export interface RunReader {
   readonly configAt: (path: ReadonlyArray<string>) => Effect.Effect<unknown>
   /** Where the config places files and folders. */
   readonly places: Effect.Effect<Layout.Places>
+  /** The path of one of the run's files or folders, by its usual path in the run. */
+  readonly locate: (path: string) => Effect.Effect<string>
   /** The last lines of run.log, as many as so many bytes hold. */
   readonly log: (bytes: number) => Effect.Effect<ReadonlyArray<string>>
 }
@@ -141,7 +143,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared): RunRea
       return "problem" in read_ ? warn(Layout.config, `not a config: ${read_.problem}`) : Effect.succeed(read_.value)
     })
   const configAt = (path: ReadonlyArray<string>): Effect.Effect<unknown> => reading((text) => configs.at(text, path))
-  const config = once(reading(parseConfig))
+  const config = once(reading(configs.tree))
 
   const places = once(
     Effect.map(
@@ -307,12 +309,13 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared): RunRea
     config,
     configAt,
     places,
+    locate: (path) => Effect.map(located(path), at),
     log,
   }
 }
 
 /** The path of a run's file, which the config may have placed at an absolute path. */
-export const pathIn = (run: string, file: string): string => (file.startsWith("/") ? file : `${run}/${file}`)
+const pathIn = (run: string, file: string): string => (file.startsWith("/") ? file : `${run}/${file}`)
 
 /** The last whole lines of a file, as many as so many bytes hold. */
 const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<string | undefined> =>

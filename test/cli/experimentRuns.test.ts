@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { detailOf } from "../../src/dashboard/detail-node.ts"
+import { detailOf } from "../../src/dashboard/detail.ts"
 import { openResults } from "../../src/dashboard/results-node.ts"
 import { effect, root, write } from "./effect.ts"
 
@@ -140,7 +140,7 @@ describe("the page over agents that talk", () => {
 
   it("draws a point an episode over the steps of all, and validations where they were", async () => {
     const { curves } = await Effect.runPromise(openResults(folder))
-    const { train, validation } = await curves.of(game)
+    const { train, validation } = await Effect.runPromise(curves.of(game))
     assert.deepStrictEqual(train.steps, [3, 6, 9, 12, 15, 18, 21, 24])
     assert.deepStrictEqual(train.episodes, [1, 2, 3, 4, 5, 6, 7, 8])
     assert.deepStrictEqual(
@@ -149,7 +149,7 @@ describe("the page over agents that talk", () => {
     )
     assert.deepStrictEqual(validation.steps, [0, 12, 24])
     assert.deepStrictEqual(validation.episodes, [0, 4, 8])
-    const quiz = await curves.of(questions)
+    const quiz = await Effect.runPromise(curves.of(questions))
     assert.deepStrictEqual(quiz.train.steps, [1, 2, 3, 4, 5, 6, 7, 8])
     const scores = readFileSync(join(folder, questions, "scores/train/scores.jsonl"), "utf8")
       .trimEnd()
@@ -169,7 +169,7 @@ describe("the page over agents that talk", () => {
       const summary = results.index.runs().find((one) => one.path === path)
       assert.isDefined(summary)
       if (summary === undefined) continue
-      const { metrics, validations } = await detailOf(results, summary)
+      const { metrics, validations } = await Effect.runPromise(detailOf(results, summary))
       assert.notProperty(Object(metrics), "episodes")
       assert.deepStrictEqual(
         validations.map(({ step, mean, episodes, length, terminated }) => [step, mean, episodes, length, terminated]),

@@ -1,10 +1,11 @@
 /** Which files an exported site has, without a browser: checkpoints on request only, and nothing that vanished. */
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, type FileSystem, type Path } from "effect"
 import { assert, describe, it } from "vitest"
-import type { RunDetail } from "../../src/dashboard/detail-node.ts"
-import { type ExportOptions, exportResults, exportSite } from "../../src/dashboard/export-node.ts"
+import type { RunDetail } from "../../src/dashboard/detail.ts"
+import { type ExportOptions, exportResults, exportSite } from "../../src/dashboard/exportSite.ts"
 import { openResults, type Results } from "../../src/dashboard/results-node.ts"
 import type { Episode } from "../../src/dashboard/transcripts/Episode.ts"
 import { effect } from "../cli/effect.ts"
@@ -12,6 +13,9 @@ import { makeRun, withFolder, write } from "./folder.ts"
 
 const weights = ["checkpoints/latest/weights.safetensors", "steps/000000000001000/checkpoint.h5"]
 const others = ["steps/000000000001000/trajectories.json", "notes/checkpoints.txt"]
+
+const running = <A, E>(exporting: Effect.Effect<A, E, FileSystem.FileSystem | Path.Path>): Promise<A> =>
+  Effect.runPromise(Effect.provide(exporting, NodeServices.layer))
 
 /** Exports one run that has checkpoints; what a body sees of it are its path and the site's folder. */
 const exported = (body: (run: string, results: string, site: string) => Promise<void>): Promise<void> =>
@@ -51,7 +55,7 @@ describe("an exported site", () => {
   it("is of a single run where a run's folder is exported", () =>
     exported(async (run, results, site) => {
       makeRun(results, { seed: 2 })
-      const done = await Effect.runPromise(exportSite(join(results, run), site))
+      const done = await running(exportSite(join(results, run), site))
       assert.strictEqual(done.runs, 1)
       assert.include(listedIn(site, "0001"), "config.yaml")
       assert.isTrue(existsSync(join(site, "files/0001/config.yaml")))
@@ -62,7 +66,7 @@ describe("an exported site", () => {
     [{ checkpoints: true }, [true, true], 0],
   ] as const)("with %j has its files, checkpoints only when asked for", ([options, [hasWeights, hasOthers], leftOut]) =>
     exported(async (run, results, site) => {
-      const done = await Effect.runPromise(exportSite(results, site, options satisfies ExportOptions))
+      const done = await running(exportSite(results, site, options satisfies ExportOptions))
       assert.strictEqual(done.leftOut, leftOut)
       for (const file of weights) assert.strictEqual(existsSync(join(site, "files", run, file)), hasWeights, file)
       for (const file of others) assert.strictEqual(existsSync(join(site, "files", run, file)), hasOthers, file)
@@ -82,7 +86,7 @@ describe("an exported site", () => {
       rmSync(join(results, run, "checkpoints"), { recursive: true })
       write(results, `${run}/config.yaml`, config.replace("RUN", join(results, run)))
       write(results, `${run}/${file}`, "{}")
-      const done = await Effect.runPromise(exportSite(results, site))
+      const done = await running(exportSite(results, site))
       assert.strictEqual(done.leftOut, 2)
       assert.isFalse(existsSync(join(site, "files", run, file)))
       assert.include(listedIn(site, run), "scores/train/scores.jsonl")
@@ -91,12 +95,12 @@ describe("an exported site", () => {
 
   it("over one with checkpoints removes these, and nothing that the earlier export did not write", () =>
     exported(async (run, results, site) => {
-      const first = await Effect.runPromise(exportSite(results, site, { checkpoints: true }))
+      const first = await running(exportSite(results, site, { checkpoints: true }))
       assert.strictEqual(first.removed, 0)
       const folder = join(site, "files", run)
       write(folder, "checkpoints/mine.txt", "a note of the reader")
       write(folder, weights[1], "changed since")
-      const second = await Effect.runPromise(exportSite(results, site))
+      const second = await running(exportSite(results, site))
       assert.deepStrictEqual([second.removed, second.kept], [1, 1])
       assert.isFalse(existsSync(join(folder, "checkpoints/latest")))
       assert.isTrue(existsSync(join(folder, "checkpoints/mine.txt")))
@@ -106,14 +110,14 @@ describe("an exported site", () => {
 
   it("removes nothing outside of the run's copied files, whatever the earlier export's list says", () =>
     exported(async (run, results, site) => {
-      await Effect.runPromise(exportSite(results, site, { checkpoints: true }))
+      await running(exportSite(results, site, { checkpoints: true }))
       const outside = "checkpoints/../../../../secret"
       write(site, "secret", "{}")
       write(site, "elsewhere/weights", "{}")
       const files = [outside, "checkpoints/link/weights"].map((path) => ({ path, size: 2 }))
       write(site, `data/run/${run}/run.json`, JSON.stringify({ files }))
       symlinkSync(join(site, "elsewhere"), join(site, "files", run, "checkpoints/link"))
-      const done = await Effect.runPromise(exportSite(results, site))
+      const done = await running(exportSite(results, site))
       assert.deepStrictEqual([done.removed, done.kept], [0, 1])
       assert.isTrue(existsSync(join(site, "secret")) && existsSync(join(site, "elsewhere/weights")))
     }))
@@ -130,14 +134,14 @@ describe("an exported site", () => {
         ...opened,
         files: {
           ...opened.files,
-          locate: async (path) => {
-            const real = await opened.files.locate(path)
-            if (real?.endsWith("trajectories.json") === true) rmSync(real)
-            return real
-          },
+          locate: (path) =>
+            Effect.map(opened.files.locate(path), (real) => {
+              if (real?.endsWith("trajectories.json") === true) rmSync(real)
+              return real
+            }),
         },
       }
-      await Effect.runPromise(exportResults(vanishing, site))
+      await running(exportResults(vanishing, site))
       const listed = listedIn(site, run)
       assert.include(listed, "notes/checkpoints.txt")
       assert.notInclude(listed, "steps/000000000001000/trajectories.json")
@@ -149,11 +153,11 @@ describe("an exported site", () => {
       const vanishing: Results = {
         ...opened,
         transcripts: {
-          page: () => Promise.resolve({ total: 1, matching: 1, groups: [], from: 0, episodes: [episode] }),
-          one: () => Promise.resolve(undefined),
+          page: () => Effect.succeed({ total: 1, matching: 1, groups: [], from: 0, episodes: [episode] }),
+          one: () => Effect.succeed(undefined),
         },
       }
-      await Effect.runPromise(exportResults(vanishing, site))
+      await running(exportResults(vanishing, site))
       assert.isFalse(existsSync(join(site, `data/run/${run}/episodes/train-1.json`)))
       assert.isTrue(existsSync(join(site, "data/runs.json")))
     }))

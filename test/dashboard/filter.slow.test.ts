@@ -1,8 +1,9 @@
 /** The overview's filter and columns in a real browser: the language of `effect runs --where`, over settings and results. */
 import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { exportSite } from "../../src/dashboard/export-node.ts"
+import { exportSite } from "../../src/dashboard/exportSite.ts"
 import { makeRun, withFolder, write } from "./folder.ts"
 import { inBrowser } from "./inBrowser.ts"
 import { plainServer } from "./plainServer.ts"
@@ -56,7 +57,7 @@ inBrowser("the filter", ({ page, served, text, count, set }) => {
         }
       }
       await served(results, look)
-      await Effect.runPromise(exportSite(results, join(folder, "site")))
+      await Effect.runPromise(Effect.provide(exportSite(results, join(folder, "site")), NodeServices.layer))
       const server = await plainServer(folder)
       try {
         await look(server.url)

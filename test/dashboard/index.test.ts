@@ -3,13 +3,14 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { allGroups, groupKey, variablesOf } from "../../src/dashboard/grouping.ts"
-import { mostBytes } from "../../src/dashboard/confined-node.ts"
+import { mostAtOnce as mostBytes } from "../../src/run/read/FileSource.ts"
 import { openResults, type Results } from "../../src/dashboard/results-node.ts"
 import { owner } from "../../src/run/store/owner-node.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
 
-const open = (folder: string): Promise<Results> => Effect.runPromise(openResults(folder))
-const refresh = ({ index }: Results) => Effect.runPromise(index.refresh)
+const done = Effect.runPromise
+const open = (folder: string): Promise<Results> => done(openResults(folder))
+const refresh = ({ index }: Results) => done(index.refresh)
 
 describe("the index of runs", () => {
   it("knows what a finished run was and how well it did", () =>
@@ -41,9 +42,9 @@ describe("the index of runs", () => {
       const [run, ...others] = results.index.runs()
       assert.deepInclude(run, { path: "0007", name: "tune", seed: 7, state: "finished", score: 100 })
       assert.deepStrictEqual(others, [])
-      assert.isString(await results.files.text("0007/config.yaml"))
+      assert.isString(await done(results.files.text("0007/config.yaml")))
       for (const outside of ["0008/config.yaml", "0007/../0008/config.yaml", "."]) {
-        assert.isUndefined(await results.files.locate(outside), outside)
+        assert.isUndefined(await done(results.files.locate(outside)), outside)
       }
       assert.include(sibling, "0008")
     }))
@@ -113,7 +114,7 @@ describe("the index of runs", () => {
       assert.sameDeepMembers(found, [
         [trained, "run", "finished", 100],
         ["measured", "evaluation", "finished", 0.25],
-        ["said", "rollouts", "unknown", null],
+        ["said", "rollouts", "stopped", null],
         ["scored", "run", "stopped", null],
       ])
     }))
@@ -140,7 +141,8 @@ describe("the index of runs", () => {
       await refresh(results)
       assert.deepStrictEqual(
         results.index.runs().map(({ score, steps, state }) => [score, steps, state]),
-        [[null, null, "finished"]],
+        // The score files tell what the damaged ones don't.
+        [[100, 1000, "finished"]],
       )
     }))
 
@@ -180,21 +182,21 @@ describe("curves of a folder", () => {
     withFolder(async (folder) => {
       const path = makeRun(folder, {}, { finished: false })
       const { curves } = await open(folder)
-      const before = await curves.of(path)
+      const before = await done(curves.of(path))
       assert.strictEqual(before.train.mean.length, 50)
       assert.deepStrictEqual([before.validation.steps, before.validation.mean], [[500, 1000], [50, 100]]) // prettier-ignore
-      assert.strictEqual(await curves.of(path), before)
+      assert.strictEqual(await done(curves.of(path)), before)
       const file = join(folder, path, "scores/train/scores.jsonl")
       const line = scoreLine(2000, 77, 50)
       appendFileSync(file, line.slice(0, 30))
-      assert.strictEqual((await curves.of(path)).train.mean.length, 50)
+      assert.strictEqual((await done(curves.of(path))).train.mean.length, 50)
       appendFileSync(file, line.slice(30))
-      assert.strictEqual((await curves.of(path)).train.mean.at(-1), 77)
+      assert.strictEqual((await done(curves.of(path))).train.mean.at(-1), 77)
       write(folder, `${path}/scores/train/scores.jsonl`, scoreLine(1, 5, 0))
-      assert.deepStrictEqual((await curves.of(path)).train.mean, [5])
+      assert.deepStrictEqual((await done(curves.of(path))).train.mean, [5])
       // Cut back, and longer by now than it was.
       write(folder, `${path}/scores/train/scores.jsonl`, scoreLine(1, 6, 0) + scoreLine(2, 7, 1))
-      assert.deepStrictEqual((await curves.of(path)).train.mean, [6, 7])
+      assert.deepStrictEqual((await done(curves.of(path))).train.mean, [6, 7])
     }))
 
   it("are read part by part where a file is long", () =>
@@ -202,24 +204,24 @@ describe("curves of a folder", () => {
       const line = scoreLine(1, 5, 0).replace("}", `,"filler":"${"x".repeat(1 << 20)}"}`)
       write(folder, "a/scores/train/scores.jsonl", line.repeat(1 + Math.ceil(mostBytes / line.length)))
       const { curves } = await open(folder)
-      assert.strictEqual((await curves.of("a")).train.episodes.length, 1 + Math.ceil(mostBytes / line.length))
+      assert.strictEqual((await done(curves.of("a"))).train.episodes.length, 1 + Math.ceil(mostBytes / line.length))
     }))
 
   it("of several runs are a band, made anew when one of them changes", () =>
     withFolder(async (folder) => {
       const paths = [10, 20, 60].map((level, index) => makeRun(folder, { seed: index }, { finished: false, level }))
       const { curves } = await open(folder)
-      const band = await curves.band(paths, "validation", "steps")
+      const band = await done(curves.band(paths, "validation", "steps"))
       assert.deepStrictEqual(band.mean, [15, 30])
-      assert.strictEqual(await curves.band(paths, "validation", "steps"), band)
+      assert.strictEqual(await done(curves.band(paths, "validation", "steps")), band)
       write(folder, `${paths[0]}/scores/val/60_seen_episodes_scores.jsonl`, scoreLine(1500, 5, 0))
-      assert.notStrictEqual(await curves.band(paths, "validation", "steps"), band)
+      assert.notStrictEqual(await done(curves.band(paths, "validation", "steps")), band)
     }))
 
   it("of RLtools' own runs come from their return.json", () =>
     withFolder(async (folder) => {
       write(folder, "a/return.json", JSON.stringify([{ step: 10, returns_mean: 2, returns_std: 0, returns: [1, 3] }]))
       const { curves } = await open(folder)
-      assert.deepStrictEqual((await curves.of("a")).validation.mean, [2])
+      assert.deepStrictEqual((await done(curves.of("a"))).validation.mean, [2])
     }))
 })

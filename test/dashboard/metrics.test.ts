@@ -3,9 +3,9 @@ import { appendFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { confinedTo } from "../../src/dashboard/confined-node.ts"
+import { confinedTo } from "../../src/run/read/confined-node.ts"
 import { addEvents, emptyMetrics, metricsOf } from "../../src/dashboard/metrics.ts"
-import { makeMetrics } from "../../src/dashboard/metrics-node.ts"
+import { makeMetrics } from "../../src/dashboard/runMetrics.ts"
 import { ByteWriter } from "../../src/formats/ByteWriter.ts"
 import { writeHeader, writeScalars } from "../../src/formats/tfevents.ts"
 import { withFolder, write } from "./folder.ts"
@@ -67,7 +67,7 @@ describe("the metrics of a run", () => {
     withFolder(async (folder) => {
       const file = join(folder, "run/logs.tfevents")
       write(folder, "run/logs.tfevents", bytesOf(0, 3))
-      const read = makeMetrics(await confinedTo(folder))
+      const read = makeMetrics(await Effect.runPromise(confinedTo(folder)))
       const stepsNow = () => Effect.runPromise(Effect.map(read("run"), ({ places }) => places[0].steps))
       assert.deepStrictEqual(await stepsNow(), [0, 1, 2])
       const more = bytesOf(3, 5)
@@ -80,7 +80,7 @@ describe("the metrics of a run", () => {
   it("are read anew after a resumed run has cut its file back", () =>
     withFolder(async (folder) => {
       write(folder, "run/logs.tfevents", bytesOf(0, 5))
-      const read = makeMetrics(await confinedTo(folder))
+      const read = makeMetrics(await Effect.runPromise(confinedTo(folder)))
       assert.deepStrictEqual((await Effect.runPromise(read("run"))).places[0].steps, [0, 1, 2, 3, 4])
       const anew = new ByteWriter()
       writeHeader(anew, 0)
@@ -94,7 +94,7 @@ describe("the metrics of a run", () => {
       write(folder, "a/config.yaml", "log_dir: notes\n")
       write(folder, "a/notes/logs.tfevents", bytesOf(0, 2))
       write(folder, "b/config.yaml", "env: CartPole-v1\n")
-      const read = makeMetrics(await confinedTo(folder))
+      const read = makeMetrics(await Effect.runPromise(confinedTo(folder)))
       assert.deepStrictEqual(await Effect.runPromise(read("b")), { places: [], metrics: [], leftOut: 0 })
       assert.strictEqual((await Effect.runPromise(read("a"))).metrics.length, 1)
     }))

@@ -1,8 +1,9 @@
 /** All metrics of runs as charts, in a real browser, over what real trainings left. */
 import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { exportSite } from "../../src/dashboard/export-node.ts"
+import { exportSite } from "../../src/dashboard/exportSite.ts"
 import { effect, start } from "../cli/effect.ts"
 import { withFolder } from "./folder.ts"
 import { inBrowser } from "./inBrowser.ts"
@@ -58,7 +59,7 @@ inBrowser("all metrics", ({ page, served, text, count, drawn, click, set }) => {
         await page.until(`${last}.querySelector('canvas') !== null`)
       }
       await served(results, look)
-      await Effect.runPromise(exportSite(results, join(folder, "site")))
+      await Effect.runPromise(Effect.provide(exportSite(results, join(folder, "site")), NodeServices.layer))
       const server = await plainServer(folder)
       try {
         await look(server.url)

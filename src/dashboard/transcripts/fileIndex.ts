@@ -1,5 +1,5 @@
 /** Which episodes the lines of a file tell of: a line a rollout, a line a batch's outcome, or a line a scored step. */
-import { fields, finite, parsed } from "../RunSummary.ts"
+import { fields, finite, parsed } from "../json.ts"
 import type { Episode } from "./Episode.ts"
 import { endingOf } from "./fromRollouts.ts"
 

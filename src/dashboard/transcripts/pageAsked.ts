@@ -1,6 +1,6 @@
 import { Option, Schema } from "effect"
 import { orders } from "./Episode.ts"
-import type { PageAsked } from "./transcripts-node.ts"
+import type { PageAsked } from "./transcripts.ts"
 
 /** More than this at once is no page. */
 const mostOnAPage = 1000

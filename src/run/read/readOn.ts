@@ -18,6 +18,9 @@ export interface Taking {
 
 const compared = 1024
 
+/** So much is read and used at a time: some tens of milliseconds, after which others have their turn. */
+const partBytes = 2 * 1024 * 1024
+
 const bytesBefore = (source: FileSource, file: string, read: number): Effect.Effect<Uint8Array> => {
   const most = Math.min(read, compared)
   return most === 0
@@ -41,11 +44,15 @@ export const readOn = Effect.fnUntraced(function* (
     restart()
     read = 0
   } else if (size === read) return position
-  while (read < size) {
-    const bytes = yield* source.part(file, read, Math.min(mostAtOnce, size - read))
+  for (let most = partBytes; read < size;) {
+    const bytes = yield* source.part(file, read, Math.min(most, size - read))
     const taken = bytes === undefined ? 0 : take(bytes)
-    if (taken === 0) break
     read += taken
+    if (taken > 0) most = partBytes
+    // A line or a record may be longer than a part.
+    else if (bytes !== undefined && bytes.length === most && most < mostAtOnce) most *= 2
+    else break
+    yield* Effect.yieldNow
   }
   return { read, before: yield* bytesBefore(source, file, read) }
 })

@@ -1,9 +1,10 @@
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { confinedTo } from "../../../src/dashboard/confined-node.ts"
+import { confinedTo } from "../../../src/run/read/confined-node.ts"
 import { pageAsked } from "../../../src/dashboard/transcripts/pageAsked.ts"
-import { makeTranscripts, type PageAsked } from "../../../src/dashboard/transcripts/transcripts-node.ts"
+import { makeTranscripts, type PageAsked } from "../../../src/dashboard/transcripts/transcripts.ts"
 import { line as outcomeLine } from "../../../src/episode/rollouts/Outcome.ts"
 import * as Rollouts from "../../../src/episode/rollouts/Rollouts.ts"
 import { makeRun, withFolder, write } from "../folder.ts"
@@ -24,17 +25,17 @@ const all: PageAsked = {
 
 /** The list and transcripts of one run in a folder. */
 const open = async (folder: string, run: string) => {
-  const transcripts = makeTranscripts(await confinedTo(folder))
-  const page = (asked: Partial<PageAsked> = {}) => transcripts.page(run, { ...all, ...asked })
+  const transcripts = makeTranscripts(await Effect.runPromise(confinedTo(folder)))
+  const page = (asked: Partial<PageAsked> = {}) => Effect.runPromise(transcripts.page(run, { ...all, ...asked }))
   return {
     page,
     keys: async (asked: Partial<PageAsked> = {}) => (await page(asked)).episodes.map(({ key }) => key),
     one: async (key: string) => {
-      const found = await transcripts.one(run, key)
+      const found = await Effect.runPromise(transcripts.one(run, key))
       assert.isDefined(found)
       return found
     },
-    none: (key: string) => transcripts.one(run, key),
+    none: (key: string) => Effect.runPromise(transcripts.one(run, key)),
   }
 }
 

@@ -2,8 +2,8 @@
  * The episodes of runs whose agents talk. Their files may be larger than the memory: of each only where its lines lie is
  * kept, and of one that grew only what is new is read. A transcript is read when somebody asks for it.
  */
-import { Exit, Option, Schema } from "effect"
-import { isPlain } from "../../config/Config.ts"
+import { Effect, Exit, Option, Schema, Semaphore } from "effect"
+import { isPlain } from "../../config/plain.ts"
 import { Outcome } from "../../episode/rollouts/Outcome.ts"
 import { Rollout } from "../../episode/Rollout.ts"
 import { beside, Sample } from "../../episode/samples/samples.ts"
@@ -11,9 +11,11 @@ import { CallFile } from "../../run/record/callFiles.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import * as ScoreRecords from "../../run/record/ScoreRecords.ts"
 import { scoreLine } from "../../run/record/scoreLine.ts"
-import type { Confined } from "../confined-node.ts"
-import { parsed } from "../RunSummary.ts"
-import { scoresIn } from "../scoresFolder.ts"
+import { unplacedEntry } from "../../run/find/RunEntry.ts"
+import type { FileSource } from "../../run/read/FileSource.ts"
+import * as RunReader from "../../run/RunReader.ts"
+import { utf8 } from "../../config/utf8.ts"
+import { parsed } from "../json.ts"
 import { type Asked, chosen, type Episode, says } from "./Episode.ts"
 import {
   type FileIndex,
@@ -27,7 +29,7 @@ import {
 } from "./fileIndex.ts"
 import { fromRollouts } from "./fromRollouts.ts"
 import { fromScores } from "./fromScores.ts"
-import { wholeLines } from "./lines-node.ts"
+import { forEachLine } from "./wholeLines.ts"
 import type { Transcript } from "./Transcript.ts"
 import * as Layout from "../../run/Layout.ts"
 
@@ -54,9 +56,9 @@ export interface PageAsked extends Asked {
 }
 
 export interface Transcripts {
-  readonly page: (run: string, asked: PageAsked) => Promise<EpisodePage>
+  readonly page: (run: string, asked: PageAsked) => Effect.Effect<EpisodePage>
   /** Undefined where there is no such episode. */
-  readonly one: (run: string, key: string) => Promise<Transcript | undefined>
+  readonly one: (run: string, key: string) => Effect.Effect<Transcript | undefined>
 }
 
 interface Kept<Index> {
@@ -78,76 +80,81 @@ interface Run {
   found: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
 }
 
-/** Runs of which is kept where their episodes lie. */
+/** The places of the episodes are kept for so many runs. */
 const mostRuns = 8
-const begun = 1024
+/** So many bytes of the last line are compared. */
+const compared = 1024
 
-export const makeTranscripts = (files: Confined): Transcripts => {
+export const makeTranscripts = (files: FileSource): Transcripts => {
   const runs = new Map<string, Run>()
-  const turns = new Map<string, Promise<unknown>>()
+  // Two readers of one run would add the same lines twice.
+  const turn = Semaphore.makeUnsafe(1)
 
-  const readFile = async <Index extends Pick<FileIndex, "add">>(
-    kept: Kept<Index> | undefined,
+  const beginning = (path: string, from: number, to: number): Effect.Effect<string> =>
+    Effect.map(files.part(path, from, Math.min(compared, to - from)), (bytes) => utf8.decode(bytes))
+
+  const readFile = Effect.fnUntraced(function* <Index extends Pick<FileIndex, "add">>(
+    before: Kept<Index> | undefined,
     path: string,
     make: () => Index,
     isScores: boolean,
-  ): Promise<Kept<Index>> => {
-    const size = (await files.size(path)) ?? 0
-    // What was cut back, by a run that is gone on with, or written anew, is read anew.
-    if (kept === undefined || size < kept.read || kept.begins !== (await beginning(path, kept.last, kept.read))) {
-      kept = { index: make(), read: 0, last: 0, begins: "", foreign: false }
-    }
+  ): Effect.fn.Return<Kept<Index>> {
+    const size = (yield* files.size(path)) ?? 0
+    // A file that a resumed run cut back, or that was written anew, is read from its beginning.
+    const isSame =
+      before !== undefined &&
+      size >= before.read &&
+      (before.read === 0 || before.begins === (yield* beginning(path, before.last, before.read)))
+    const kept: Kept<Index> = isSame ? before : { index: make(), read: 0, last: 0, begins: "", foreign: false }
     if (kept.foreign || size === kept.read) return kept
-    for await (const line of wholeLines(files, path, kept.read, size)) {
+    yield* forEachLine(files, path, { from: kept.read, to: size }, (line) => {
       if (isScores && kept.read === 0 && scoreLine(line.text)?.of !== "step") {
         kept.foreign = true
-        return kept
+        return "stop"
       }
       kept.index.add(line)
       kept.read = line.to
       kept.last = line.from
-    }
-    kept.begins = await beginning(path, kept.last, kept.read)
+      return undefined
+    })
+    if (kept.read > 0) kept.begins = yield* beginning(path, kept.last, kept.read)
     return kept
-  }
+  })
 
-  const beginning = async (path: string, from: number, to: number): Promise<string> =>
-    (await files.text(path, from, Math.min(begun, to - from))) ?? ""
-
-  const read = async (path: string): Promise<Run> => {
+  const read = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Run> {
     const run: Run = runs.get(path) ?? { files: new Map(), samples: new Map(), found: undefined }
-    const there = await filesOf(files, path)
-    for (const old of run.files.keys()) if (!there.some(({ file }) => file === old)) run.files.delete(old)
-    for (const { file, group, isScores } of there) {
+    const sources = yield* filesOf(files, path)
+    for (const old of run.files.keys()) if (!sources.some(({ file }) => file === old)) run.files.delete(old)
+    for (const { file, group, isScores } of sources) {
       const make = () => (isScores ? scoresIndex : rolloutsIndex)(file, group)
-      run.files.set(file, await readFile(run.files.get(file), file, make, isScores))
+      run.files.set(file, yield* readFile(run.files.get(file), file, make, isScores))
     }
     runs.delete(path)
     runs.set(path, run)
     for (const oldest of runs.keys()) if (runs.size > mostRuns) runs.delete(oldest)
     return run
-  }
+  })
 
-  /** One reader a run at a time: two would add the same lines twice. */
-  const inTurn = <A>(path: string, action: () => Promise<A>): Promise<A> => {
-    const turn = (turns.get(path) ?? Promise.resolve()).then(action, action)
-    turns.set(path, turn)
-    void turn.finally(() => void (turns.get(path) === turn && turns.delete(path))).catch(() => undefined)
-    return turn
-  }
+  const readInTurn = (path: string): Effect.Effect<Run> => turn.withPermits(1)(read(path))
 
   const samplesIn =
-    (path: string, run: Run): SamplesIn =>
+    (run: Run): SamplesIn =>
     (file, rollouts) =>
-      inTurn(path, async () => {
-        const kept = await readFile(run.samples.get(file), file, samplesIndex, false)
-        run.samples.set(file, kept)
-        const spans = rollouts.flatMap((id) => kept.index.spans.get(id) ?? [])
-        return spans.sort((a, b) => a.from - b.from)
-      })
+      Effect.map(
+        turn.withPermits(1)(readFile(run.samples.get(file), file, samplesIndex, false)),
+        (kept): ReadonlyArray<Span> => {
+          run.samples.set(file, kept)
+          const spans = rollouts.flatMap((id) => kept.index.spans.get(id) ?? [])
+          return spans.sort((a, b) => a.from - b.from)
+        },
+      )
 
-  /** The episodes in whose transcripts a text stands. */
-  const search = async (run: Run, episodes: ReadonlyArray<Indexed>, text: string): Promise<ReadonlySet<string>> => {
+  /** The keys of the episodes in whose transcripts a text stands. */
+  const search = Effect.fnUntraced(function* (
+    run: Run,
+    episodes: ReadonlyArray<Indexed>,
+    text: string,
+  ): Effect.fn.Return<ReadonlySet<string>> {
     const wanted = text.toLowerCase()
     const state = JSON.stringify(Array.from(run.files, ([file, { read }]) => [file, read]))
     if (run.found?.text === wanted && run.found.read === state) return run.found.keys
@@ -157,28 +164,29 @@ export const makeTranscripts = (files: Confined): Transcripts => {
       const places = inFile.flatMap((episode) => episode.spans.map((span) => ({ ...span, episode })))
       places.sort((a, b) => a.from - b.from)
       let at = 0
-      for await (const line of wholeLines(files, file)) {
+      yield* forEachLine(files, file, {}, (line) => {
         while (at < places.length && places[at].to <= line.from) at++
         const text = line.text.toLowerCase()
-        // Nothing is parsed that can't hold it; other programs may write letters as their numbers.
-        if (!text.includes(raw) && !text.includes("\\u")) continue
+        // A line that cannot hold the text is not parsed; other programs may write letters as their numbers.
+        if (!text.includes(raw) && !text.includes("\\u")) return undefined
         const value = parsed(line.text)
         for (let next = at; next < places.length && places[next].from <= line.from; next++) {
           const { episode } = places[next]
           if (!keys.has(episode.key) && says(value, wanted)) keys.add(episode.key)
         }
-      }
+        return undefined
+      })
     }
     run.found = { text: wanted, read: state, keys }
     return keys
-  }
+  })
 
   return {
-    page: async (path, asked) => {
-      const run = await inTurn(path, () => read(path))
+    page: Effect.fnUntraced(function* (path, asked) {
+      const run = yield* readInTurn(path)
       const all = episodesOf(run)
-      const found = asked.text === "" ? undefined : await search(run, all, asked.text)
-      const matching = chosen(all, asked).filter(({ key }) => found?.has(key) ?? true)
+      const keys = asked.text === "" ? undefined : yield* search(run, all, asked.text)
+      const matching = chosen(all, asked).filter(({ key }) => keys?.has(key) ?? true)
       const place = asked.at === null ? -1 : matching.findIndex(({ key }) => key === asked.at)
       const from = place < 0 ? asked.from : Math.floor(place / asked.count) * asked.count
       const groups = Array.from(
@@ -197,12 +205,12 @@ export const makeTranscripts = (files: Confined): Transcripts => {
         from,
         episodes: matching.slice(from, from + asked.count).map(shown),
       }
-    },
-    one: async (path, key) => {
-      const run = await inTurn(path, () => read(path))
+    }),
+    one: Effect.fnUntraced(function* (path, key) {
+      const run = yield* readInTurn(path)
       const episode = episodesOf(run).find((one) => one.key === key)
-      return episode === undefined ? undefined : transcriptOf(files, path, episode, samplesIn(path, run))
-    },
+      return episode === undefined ? undefined : yield* transcriptOf(files, path, episode, samplesIn(run))
+    }),
   }
 }
 
@@ -226,18 +234,23 @@ const contestantsIn = (config: string | undefined): ReadonlyArray<string | null>
 }
 
 /** The files of a run that hold episodes; rollouts before the scores of the same ones. */
-const filesOf = async (files: Confined, run: string): Promise<ReadonlyArray<Source>> => {
-  const places = scoresIn(await files.text(`${run}/${Layout.config}`))
-  const names = contestantsIn(await files.text(`${run}/${Layout.configJson}`))
+const filesOf = Effect.fnUntraced(function* (files: FileSource, run: string): Effect.fn.Return<ReadonlyArray<Source>> {
+  const { locate } = RunReader.over(files)(unplacedEntry(run))
+  const names = contestantsIn(yield* files.text(`${run}/${Layout.configJson}`))
   const train: Group = { name: "train", phase: "train", seen: null, contestant: null }
-  const validations = async (folder: string, isScores: boolean): Promise<ReadonlyArray<Source>> =>
-    (await files.list(`${run}/${folder}`)).files
+  const validations = Effect.fnUntraced(function* (
+    folder: string,
+    isScores: boolean,
+  ): Effect.fn.Return<ReadonlyArray<Source>> {
+    return (yield* files.list(folder))
       .flatMap((name) => {
-        const seen = Layout.seenEpisodesOf(name) ?? NaN
+        const seen = Layout.seenEpisodesOf(name)
+        if (seen === undefined) return []
         const group: Group = { name: `val${seen}`, phase: "validation", seen, contestant: names.at(seen) ?? null }
-        return Number.isNaN(seen) ? [] : { file: `${run}/${folder}/${name}`, group, isScores }
+        return { file: `${folder}/${name}`, group, isScores }
       })
       .sort((a, b) => (a.group.seen ?? 0) - (b.group.seen ?? 0))
+  })
   const all: ReadonlyArray<Source> = [
     ...Object.entries(batches).map(([name, file]): Source => ({
       file: `${run}/${file}`,
@@ -245,13 +258,13 @@ const filesOf = async (files: Confined, run: string): Promise<ReadonlyArray<Sour
       isScores: false,
     })),
     { file: `${run}/${Layout.trainRollouts}`, group: train, isScores: false },
-    { file: `${run}/${Layout.locate(places, Layout.trainScores)}`, group: train, isScores: true },
-    ...(await validations(Layout.validationRolloutsFolder, false)),
-    ...(await validations(Layout.locate(places, Layout.validationScoresFolder), true)),
+    { file: yield* locate(Layout.trainScores), group: train, isScores: true },
+    ...(yield* validations(`${run}/${Layout.validationRolloutsFolder}`, false)),
+    ...(yield* validations(yield* locate(Layout.validationScoresFolder), true)),
   ]
-  const sizes = await Promise.all(all.map(({ file }) => files.size(file)))
+  const sizes = yield* Effect.forEach(all, ({ file }) => files.size(file))
   return all.filter((_, at) => sizes[at] !== undefined)
-}
+})
 
 /** In the order of their groups; where there are rollouts, scores tell only of what failed and of what isn't over. */
 const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
@@ -288,17 +301,21 @@ const sampleOf = Schema.decodeUnknownExit(Sample)
 const callFileOf = Schema.decodeUnknownExit(CallFile)
 
 /** Where samples of these rollouts lie in a file of them. */
-type SamplesIn = (file: string, rollouts: ReadonlyArray<string>) => Promise<ReadonlyArray<Span>>
+type SamplesIn = (file: string, rollouts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Span>>
 
-const linesOf = async (
-  files: Confined,
+const linesOf = Effect.fnUntraced(function* (
+  files: FileSource,
   { file, spans }: Pick<Indexed, "file" | "spans">,
-): Promise<ReadonlyArray<unknown>> => {
-  const found: Array<unknown> = []
-  for (const { from, to } of spans)
-    for await (const { text } of wholeLines(files, file, from, to)) found.push(parsed(text))
-  return found
-}
+): Effect.fn.Return<ReadonlyArray<unknown>> {
+  const values: Array<unknown> = []
+  for (const span of spans) {
+    yield* forEachLine(files, file, span, ({ text }) => {
+      values.push(parsed(text))
+      return undefined
+    })
+  }
+  return values
+})
 
 const valuesOf = <A>(
   all: ReadonlyArray<unknown>,
@@ -309,19 +326,19 @@ const valuesOf = <A>(
     return Exit.isSuccess(decoded) ? [decoded.value] : []
   })
 
-const transcriptOf = async (
-  files: Confined,
+const transcriptOf = Effect.fnUntraced(function* (
+  files: FileSource,
   run: string,
   indexed: Indexed,
   samplesIn: SamplesIn,
-): Promise<Transcript> => {
+): Effect.fn.Return<Transcript> {
   const episode = shown(indexed)
-  const lines = await linesOf(files, indexed)
+  const lines = yield* linesOf(files, indexed)
   if (indexed.id === null) {
     const scores = lines
       .flatMap((line) => Option.toArray(ScoreRecords.decode(line)))
       .filter((line) => line.episode_index === indexed.number)
-    return fromScores(episode, scores, await callsOf(files, run, indexed))
+    return fromScores(episode, scores, yield* callsOf(files, run, indexed))
   }
   const rollouts = [...valuesOf(lines, rolloutOf), ...valuesOf(lines, outcomeOf).flatMap((outcome) => outcome.rollouts)]
   const first = rollouts.find(({ id }) => id === indexed.id)
@@ -330,44 +347,44 @@ const transcriptOf = async (
   return fromRollouts(
     episode,
     [first, ...rollouts.filter((rollout) => rollout !== first)],
-    await samplesOf(files, indexed, rollouts, samplesIn),
+    yield* samplesOf(files, indexed, rollouts, samplesIn),
   )
-}
+})
 
-const samplesOf = async (
-  files: Confined,
+const samplesOf = Effect.fnUntraced(function* (
+  files: FileSource,
   { file }: Indexed,
   rollouts: ReadonlyArray<Rollout>,
   samplesIn: SamplesIn,
-): Promise<ReadonlyArray<Sample>> => {
+): Effect.fn.Return<ReadonlyArray<Sample>> {
   const path = beside(file)
-  if (path === file || (await files.size(path)) === undefined) return []
+  if (path === file || (yield* files.size(path)) === undefined) return []
   const ids = new Set(rollouts.map(({ id }) => id))
-  return valuesOf(await linesOf(files, { file: path, spans: await samplesIn(path, [...ids]) }), sampleOf)
-}
+  return valuesOf(yield* linesOf(files, { file: path, spans: yield* samplesIn(path, [...ids]) }), sampleOf)
+})
 
 const mostCalls = 1000
 
 /** The files of an episode's calls, those that look back behind the others. */
-const callsOf = async (
-  files: Confined,
+const callsOf = Effect.fnUntraced(function* (
+  files: FileSource,
   run: string,
   { phase, seen, number, length, failed }: Indexed,
-): Promise<ReadonlyArray<CallFile>> => {
+): Effect.fn.Return<ReadonlyArray<CallFile>> {
   const played = phase === "train" ? phase : { seenEpisodes: seen ?? 0 }
   const found: Array<CallFile> = []
   for (const purpose of ["action", "reflection"]) {
     const place = `${run}/${Layout.callFolder({ phase: played, purpose })}`
     // Most runs have none, and there is one to look for for every step.
-    if ((await files.locate(place)) === undefined) continue
+    if ((yield* files.list(place)).length === 0) continue
     for (let step = 0; step <= length + (failed === null ? 0 : 1); step++) {
       for (let call = 0; found.length < mostCalls; call++) {
         const name = Layout.callFile({ phase: played, purpose, episode: number, step }, call)
-        const text = await files.text(`${run}/${name}`)
+        const text = yield* files.text(`${run}/${name}`)
         if (text === undefined) break
         found.push(...valuesOf([parsed(text)], callFileOf))
       }
     }
   }
   return found
-}
+})

@@ -1,8 +1,11 @@
+import { Effect } from "effect"
 import { type EvaluationReport, evaluationReport } from "./evaluationReport.ts"
 import type { Validation } from "./curve.ts"
 import type { Results } from "./results-node.ts"
-import { fields, finite, parsed, type RunSummary } from "./RunSummary.ts"
+import { fields, finite, parsed } from "./json.ts"
+import type { RunSummary } from "./RunSummary.ts"
 import { type SystemCurves, systemCurves } from "./systemCurves.ts"
+import { treeOf } from "../run/read/tree.ts"
 import * as Layout from "../run/Layout.ts"
 
 /** A run's page. */
@@ -35,30 +38,31 @@ export interface ValidationLine {
 const logLines = 200
 const mostFiles = 5000
 
-export const detailOf = async ({ files, curves }: Results, summary: RunSummary): Promise<RunDetail> => {
+/** Reads everything that the page of a run shows. */
+export const detailOf = Effect.fnUntraced(function* (
+  { files, index, curves }: Results,
+  summary: RunSummary,
+): Effect.fn.Return<RunDetail> {
   const { path } = summary
-  const [config, metrics, returns, system, log] = await Promise.all([
-    files.text(`${path}/${Layout.config}`),
-    files.text(`${path}/${Layout.metrics}`),
-    files.text(`${path}/${Layout.returns}`),
-    files.text(`${path}/${Layout.system}`),
-    files.text(`${path}/${Layout.log}`, -64 * 1024),
-  ])
-  // What was said in every episode is in the scores and the rollouts, too.
-  const { episodes, ...figures } = fields(parsed(metrics))
+  const run = index.read(path)
+  const metrics = yield* run.metrics
+  const returns = yield* files.text(`${path}/${Layout.returns}`)
+  const system = yield* files.text(`${path}/${Layout.system}`)
+  // The texts of every episode are in the scores and the rollouts, too.
+  const { episodes, ...figures } = fields(metrics)
   const isTalk = figures.train_episodes !== undefined
   return {
     summary,
-    config: config ?? (await files.text(`${path}/${Layout.configJson}`)) ?? null,
-    metrics: Array.isArray(episodes) ? figures : (parsed(metrics) ?? null),
-    // A run that goes on has no `return.json` yet, and that of a runtime counts in episodes.
-    validations: returns === undefined || isTalk ? fromScores(await curves.validations(path)) : fromReturns(returns),
-    report: summary.kind === "evaluation" ? evaluationReport(parsed(metrics)) : null,
+    config: (yield* run.configText) ?? (yield* files.text(`${path}/${Layout.configJson}`)) ?? null,
+    metrics: Array.isArray(episodes) ? figures : (metrics ?? null),
+    // An unfinished run has no return.json yet, and the return.json of agents that talk counts in episodes.
+    validations: returns === undefined || isTalk ? fromScores(yield* curves.validations(path)) : fromReturns(returns),
+    report: summary.kind === "evaluation" ? evaluationReport(metrics) : null,
     system: system === undefined ? null : systemCurves(system),
-    log: (log ?? "").trimEnd().split("\n").slice(-logLines),
-    files: await filesOf(files, path),
+    log: (yield* run.log(64 * 1024)).slice(-logLines),
+    files: (yield* treeOf(files, path, mostFiles)).map((file) => ({ path: file.path, size: file.bytes })),
   }
-}
+})
 
 const fromReturns = (returns: string): ReadonlyArray<ValidationLine> => {
   const records = parsed(returns)
@@ -92,18 +96,3 @@ const fromScores = (validations: ReadonlyArray<Validation>): ReadonlyArray<Valid
   })
 
 const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
-
-/** Files below a run's folder, by paths relative to it; of very many those that lie deepest are left out. */
-const filesOf = async (files: Results["files"], run: string): Promise<RunDetail["files"]> => {
-  const found: Array<{ readonly path: string; readonly size: number }> = []
-  const folders = [""]
-  for (let folder = folders.shift(); folder !== undefined && found.length < mostFiles; folder = folders.shift()) {
-    const below = (name: string): string => (folder === "" ? name : `${folder}/${name}`)
-    const listed = await files.list(`${run}/${folder}`)
-    for (const name of listed.files.slice(0, mostFiles - found.length)) {
-      found.push({ path: below(name), size: (await files.size(`${run}/${below(name)}`)) ?? 0 })
-    }
-    folders.push(...listed.folders.map(below))
-  }
-  return found
-}

@@ -1,0 +1,159 @@
+/** Reads the learning curves of runs. What was read is kept, and of a file that has grown only the new part is read. */
+import { Effect, Semaphore } from "effect"
+import { utf8 } from "../config/utf8.ts"
+import { unplacedEntry } from "../run/find/RunEntry.ts"
+import * as Layout from "../run/Layout.ts"
+import type { FileSource } from "../run/read/FileSource.ts"
+import { type Position, readOn, start, wholeLines } from "../run/read/readOn.ts"
+import * as RunReader from "../run/RunReader.ts"
+import { thinned } from "../statistics/resampling.ts"
+import { type Band, bandOf, mostRunsInABand } from "./bands.ts"
+import {
+  addScores,
+  type Axis,
+  type Curve,
+  downsample,
+  emptyPoints,
+  type Points,
+  type Validation,
+  validationCurve,
+  validationsOf,
+} from "./curve.ts"
+import { fields, finite, parsed } from "./json.ts"
+
+export interface RunCurves {
+  readonly validation: Curve
+  readonly train: Curve
+}
+
+export const measures = ["validation", "train"] as const
+export type Measure = (typeof measures)[number]
+
+export interface Curves {
+  readonly of: (run: string) => Effect.Effect<RunCurves>
+  /** The validations in the score files, in the order of their steps. */
+  readonly validations: (run: string) => Effect.Effect<ReadonlyArray<Validation>>
+  readonly band: (runs: ReadonlyArray<string>, measure: Measure, axis: Axis) => Effect.Effect<Band>
+}
+
+/** A chart shows no more points than this apart. */
+const mostPoints = 400
+
+/** So many episodes are kept in memory, of all runs together. */
+const mostKept = 4_000_000
+
+const mostBands = 500
+
+interface Kept {
+  points: Points
+  position: Position
+  readonly validations: Map<string, { readonly size: number; readonly validations: ReadonlyArray<Validation> }>
+  curves:
+    | { readonly signature: string; readonly validations: ReadonlyArray<Validation>; readonly value: RunCurves }
+    | undefined
+}
+
+export const makeCurves = (files: FileSource): Curves => {
+  // In the order of their use: the first one is forgotten first.
+  const kept = new Map<string, Kept>()
+  const bands = new Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>()
+  // Two readers of one run would add the same lines twice.
+  const turn = Semaphore.makeUnsafe(1)
+  const open = RunReader.over(files)
+
+  const read = Effect.fnUntraced(function* (path: string): Effect.fn.Return<NonNullable<Kept["curves"]>> {
+    const run = open(unplacedEntry(path))
+    const one: Kept = kept.get(path) ?? {
+      points: emptyPoints(),
+      position: start,
+      validations: new Map(),
+      curves: undefined,
+    }
+    one.position = yield* readOn(files, yield* run.locate(Layout.trainScores), one.position, {
+      take: (bytes) => {
+        const whole = wholeLines(bytes)
+        if (whole > 0) addScores(one.points, utf8.decode(bytes.subarray(0, whole)))
+        return whole
+      },
+      restart: () => {
+        one.points = emptyPoints()
+        one.validations.clear()
+      },
+    })
+    const validations = yield* readValidations(run, one)
+    kept.delete(path)
+    kept.set(path, one)
+    forget()
+    const signature = `${one.position.read} ${validations.map(({ step, returns }) => `${step}:${returns.length}`).join(" ")}`
+    if (one.curves?.signature !== signature) {
+      const from = one.points.time[0] ?? validations[0]?.time
+      const value = { validation: validationCurve(validations, from), train: downsample(one.points, mostPoints) }
+      one.curves = { signature, validations, value }
+    }
+    return one.curves
+  })
+
+  const readValidations = Effect.fnUntraced(function* (
+    run: RunReader.RunReader,
+    one: Kept,
+  ): Effect.fn.Return<ReadonlyArray<Validation>> {
+    const folder = yield* run.locate(Layout.validationScoresFolder)
+    const all: Array<Validation> = []
+    for (const name of Layout.validationFilesIn(yield* files.list(folder))) {
+      const file = `${folder}/${name}`
+      const size = (yield* files.size(file)) ?? 0
+      let before = one.validations.get(name)
+      if (before?.size !== size) {
+        const text = (yield* files.text(file)) ?? ""
+        before = { size, validations: validationsOf(text, Layout.seenEpisodesOf(name) ?? 0, one.points) }
+        one.validations.set(name, before)
+      }
+      all.push(...before.validations)
+    }
+    if (all.length > 0) return all.sort((a, b) => a.step - b.step)
+    return fromReturns(yield* files.text(yield* run.locate(Layout.returns)))
+  })
+
+  const forget = (): void => {
+    let total = [...kept.values()].reduce((sum, { points }) => sum + points.steps.length, 0)
+    for (const [run, { points }] of kept) {
+      if (total <= mostKept || kept.size === 1) return
+      total -= points.steps.length
+      kept.delete(run)
+    }
+  }
+
+  const readInTurn = (run: string): ReturnType<typeof read> => turn.withPermits(1)(read(run))
+  const of = (run: string): Effect.Effect<RunCurves> => Effect.map(readInTurn(run), ({ value }) => value)
+
+  return {
+    of,
+    validations: (run) => Effect.map(readInTurn(run), ({ validations }) => validations),
+    band: Effect.fnUntraced(function* (unsorted, measure, axis) {
+      // Resampling depends on the order, and the table can be sorted in any.
+      const runs = thinned(unsorted.toSorted(), mostRunsInABand)
+      const curves = (yield* Effect.forEach(runs, of)).map((curves) => curves[measure])
+      const key = `${measure} ${axis}\n${runs.join("\n")}`
+      const before = bands.get(key)
+      if (before?.of.every((curve, index) => curve === curves[index]) === true) return before.value
+      const value = bandOf(curves, axis)
+      bands.delete(key)
+      bands.set(key, { of: curves, value })
+      for (const oldest of bands.keys()) if (bands.size > mostBands) bands.delete(oldest)
+      return value
+    }),
+  }
+}
+
+const unsaid = { time: NaN, episodes: NaN, lengths: [], terminated: [] }
+
+/** The validations of a run without score files, such as RLtools' own. */
+const fromReturns = (text: string | undefined): ReadonlyArray<Validation> => {
+  const records = parsed(text)
+  if (!Array.isArray(records)) return []
+  return records.flatMap((record: unknown) => {
+    const { step, returns } = fields(record)
+    const numbers = Array.isArray(returns) ? returns.flatMap((value: unknown) => finite(value) ?? []) : []
+    return numbers.length === 0 ? [] : [{ step: finite(step) ?? 0, ...unsaid, returns: numbers }]
+  })
+}

@@ -1,0 +1,208 @@
+/** Writes the page with its data as plain files, which any file server hosts: the answers of the server, written down. */
+import { Effect, FileSystem, Path, type PlatformError } from "effect"
+import { type FileError, makeFolder, systemMessage } from "../config/files.ts"
+import * as Layout from "../run/Layout.ts"
+import { axes } from "./curve.ts"
+import { measures } from "./curves.ts"
+import { detailOf } from "./detail.ts"
+import { removeEarlier } from "./earlier.ts"
+import { allGroups } from "./grouping.ts"
+import { pageFiles } from "./page-node.ts"
+import { DashboardError, openResults, type Results } from "./results-node.ts"
+import type { RunSummary } from "./RunSummary.ts"
+import type { PageAsked } from "./transcripts/transcripts.ts"
+
+export interface ExportOptions {
+  /** Copies checkpoints too, which are most of the bytes of a results folder. */
+  readonly checkpoints?: boolean
+}
+
+export interface Exported {
+  readonly runs: number
+  readonly files: number
+  /** Files of checkpoints that were not copied. */
+  readonly leftOut: number
+  /** Files of checkpoints that an earlier export had copied, and that were removed. */
+  readonly removed: number
+  /** Files of checkpoints of an earlier export that have changed since, and were therefore not removed. */
+  readonly kept: number
+}
+
+type Platform = FileSystem.FileSystem | Path.Path
+type Failure = PlatformError.PlatformError | FileError | DashboardError
+
+/** Writes the page and its data into a folder that is new, empty, or an earlier export. */
+export const exportSite = Effect.fn("exportSite")(function* (
+  directory: string,
+  out: string,
+  options: ExportOptions = {},
+): Effect.fn.Return<Exported, DashboardError, Platform> {
+  return yield* exportResults(yield* openResults(directory), out, options)
+})
+
+/** Exports results that are open. A file that vanishes while it is copied is skipped: runs may be at work. */
+export const exportResults = (
+  results: Results,
+  out: string,
+  { checkpoints = false }: ExportOptions = {},
+): Effect.Effect<Exported, DashboardError, Platform> =>
+  Effect.mapError(
+    exported(results, out, checkpoints),
+    (error) =>
+      new DashboardError({
+        message: `--export ${out}: ${error._tag === "DashboardError" ? error.message : systemMessage(error)}`,
+      }),
+  )
+
+const exported = Effect.fnUntraced(function* (
+  results: Results,
+  out: string,
+  checkpoints: boolean,
+): Effect.fn.Return<Exported, Failure, Platform> {
+  const paths = yield* Path.Path
+  yield* results.index.refresh
+  yield* makeFolder(out)
+  yield* refuseUnfit(paths.join(results.files.root, results.files.only), out)
+  let files = 0
+  const write: Write = Effect.fnUntraced(function* (path, contents) {
+    const fs = yield* FileSystem.FileSystem
+    const file = paths.join(out, path)
+    yield* Effect.provideService(makeFolder(paths.dirname(file)), Path.Path, paths)
+    yield* typeof contents === "string" ? fs.writeFileString(file, contents) : fs.writeFile(file, contents)
+    files++
+  })
+  for (const { name, bytes } of yield* pageFiles) yield* write(name, bytes)
+  const runs = results.index.runs()
+  const sums = { leftOut: 0, removed: 0, kept: 0 }
+  for (const run of runs) {
+    const done = yield* exportRun(results, run, { out, write, checkpoints })
+    files += done.copied
+    for (const key of ["leftOut", "removed", "kept"] as const) sums[key] += done[key]
+  }
+  yield* exportBands(results, runs, write)
+  yield* write("data/settings.json", JSON.stringify(yield* results.settings(runs)))
+  // This file makes the folder a site, so it is written last.
+  yield* write(marker, JSON.stringify({ live: false, title: paths.basename(results.files.root), runs }))
+  return { runs: runs.length, files, ...sums }
+})
+
+const marker = "data/runs.json"
+
+const refuseUnfit = Effect.fnUntraced(function* (root: string, out: string): Effect.fn.Return<void, Failure, Platform> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const inside = paths.relative(root, yield* fs.realPath(out))
+  if (inside === "" || (inside !== ".." && !inside.startsWith(`..${paths.sep}`))) {
+    return yield* new DashboardError({
+      message: "expected a folder outside of the results, which are copied into it",
+    })
+  }
+  const isEarlier = yield* fs.exists(paths.join(out, marker))
+  if (!isEarlier && (yield* fs.readDirectory(out)).length > 0) {
+    return yield* new DashboardError({ message: "the folder has other files; name a new or an empty one" })
+  }
+})
+
+const everything: PageAsked = {
+  text: "",
+  phase: "",
+  least: null,
+  most: null,
+  failed: false,
+  order: "oldest",
+  from: 0,
+  count: Infinity,
+  at: null,
+}
+
+type Write = (path: string, contents: string | Uint8Array) => Effect.Effect<void, Failure, FileSystem.FileSystem>
+
+interface Target {
+  readonly out: string
+  readonly write: Write
+  readonly checkpoints: boolean
+}
+
+/**
+ * Tells which of a run's files belong to checkpoints: the run is resumed from them, or a policy is taken from them, and
+ * nothing on the page reads them.
+ */
+const checkpointsOf = Effect.fnUntraced(function* (
+  { files, index }: Results,
+  run: string,
+): Effect.fn.Return<(path: string) => boolean, never, Path.Path> {
+  const paths = yield* Path.Path
+  const place = Layout.locate(yield* index.read(run).places, Layout.checkpoints)
+  // An absolute folder may lie in the run's own.
+  const folder = paths.isAbsolute(place) ? paths.relative(paths.join(files.root, run), place) : place
+  return (path) => Layout.belowCheckpoints(path, folder) !== undefined || Layout.stepOfPolicy(path) !== undefined
+})
+
+const exportRun = Effect.fnUntraced(function* (
+  results: Results,
+  run: RunSummary,
+  { out, write, checkpoints }: Target,
+): Effect.fn.Return<Omit<Exported, "runs" | "files"> & { readonly copied: number }, Failure, Platform> {
+  const { files, curves, transcripts, metrics } = results
+  const paths = yield* Path.Path
+  const detail = yield* detailOf(results, run)
+  yield* write(`data/run/${run.path}/curves.json`, JSON.stringify(yield* curves.of(run.path)))
+  yield* write(`data/run/${run.path}/metrics.json`, JSON.stringify(yield* metrics(run.path)))
+  // A file server cannot give a part of the list: the page loads all of it, and searches it by itself.
+  const list = yield* transcripts.page(run.path, everything)
+  yield* write(`data/run/${run.path}/episodes.json`, JSON.stringify(list))
+  for (const { key } of list.episodes) {
+    const transcript = yield* transcripts.one(run.path, key)
+    if (transcript !== undefined) yield* write(`data/run/${run.path}/episodes/${key}.json`, JSON.stringify(transcript))
+  }
+  const isCheckpoint = yield* checkpointsOf(results, run.path)
+  const wanted = detail.files.filter(({ path }) => checkpoints || !isCheckpoint(path))
+  const leftOut = detail.files.length - wanted.length
+  const copied: Array<(typeof wanted)[number]> = []
+  for (const file of wanted) {
+    const real = yield* files.locate(`${run.path}/${file.path}`)
+    if (real === undefined) continue
+    if (yield* copyUnlessGone(real, paths.join(out, "files", run.path, file.path))) copied.push(file)
+  }
+  // Before `run.json` is replaced, which lists them: a repeated export can remove what an interrupted one did not.
+  const earlier = checkpoints ? { removed: 0, kept: 0 } : yield* removeEarlier(out, run.path, isCheckpoint)
+  yield* write(`data/run/${run.path}/run.json`, JSON.stringify({ ...detail, files: copied, leftOut }))
+  return { copied: copied.length, leftOut, ...earlier }
+})
+
+/** Copies a file, and gives false where it has vanished. */
+const copyUnlessGone = Effect.fnUntraced(function* (
+  from: string,
+  to: string,
+): Effect.fn.Return<boolean, Failure, Platform> {
+  const fs = yield* FileSystem.FileSystem
+  yield* makeFolder((yield* Path.Path).dirname(to))
+  return yield* fs.copyFile(from, to).pipe(
+    Effect.as(true),
+    Effect.catch((error) =>
+      Effect.flatMap(fs.exists(from), (exists) => (exists ? Effect.fail(error) : Effect.succeed(false))),
+    ),
+  )
+})
+
+/** Writes the bands of every group that the page can show, by the places of its runs in the list. */
+const exportBands = Effect.fnUntraced(function* (
+  { curves }: Results,
+  runs: ReadonlyArray<RunSummary>,
+  write: Write,
+): Effect.fn.Return<void, Failure, FileSystem.FileSystem> {
+  const places = new Map(runs.map(({ path }, index) => [path, index]))
+  const names: Record<string, string> = {}
+  for (const group of allGroups(runs).filter(({ length }) => length > 1)) {
+    const name = String(Object.keys(names).length)
+    const key = group.map((path) => places.get(path) ?? -1).sort((a, b) => a - b)
+    names[key.join(",")] = name
+    for (const measure of measures) {
+      for (const axis of axes) {
+        const band = yield* curves.band(group, measure, axis)
+        yield* write(`data/bands/${name}-${measure}-${axis}.json`, JSON.stringify(band))
+      }
+    }
+  }
+  yield* write("data/bands.json", JSON.stringify(names))
+})

@@ -1,0 +1,116 @@
+/** Lists all runs of a results folder and keeps the list up to date by looking again: that works on every file system, also over a network. */
+import { Effect } from "effect"
+import { entryOf, unplacedEntry } from "../run/find/RunEntry.ts"
+import * as Layout from "../run/Layout.ts"
+import type { Confined } from "../run/read/confined-node.ts"
+import type { Entries } from "../run/read/FileSource.ts"
+import * as RunReader from "../run/RunReader.ts"
+import { type RunSummary, summaryOf } from "./RunSummary.ts"
+
+export interface RunIndex {
+  readonly runs: () => ReadonlyArray<RunSummary>
+  readonly has: (path: string) => boolean
+  /** A reader of one of the runs, for what its summary doesn't have. */
+  readonly read: (path: string) => RunReader.RunReader
+  /** Finds out what has changed since last time. */
+  readonly refresh: Effect.Effect<Changes>
+}
+
+export interface Changes {
+  /** New runs, and runs whose files have changed; their lines in the table may be the same. */
+  readonly changed: ReadonlyArray<RunSummary>
+  readonly gone: ReadonlyArray<string>
+}
+
+interface Known {
+  readonly summary: RunSummary
+  readonly places: Layout.Places
+  readonly signature: string
+}
+
+/** The number of folders above a run: time, heading, config. */
+const deepest = 4
+
+/** So many runs are read at a time. */
+const concurrency = 32
+
+/** Tells whether a folder is a run, and not a folder that holds runs. */
+export const isRunFolder = ({ files, folders }: Entries): boolean =>
+  [Layout.config, Layout.returns, Layout.batchRollouts, Layout.batchOutcomes].some((name) => files.includes(name)) ||
+  folders.includes(Layout.scores)
+
+/** The files and folders of an unfinished run in which something happens. */
+const growing: ReadonlyArray<string> = [
+  Layout.trainScores,
+  Layout.validationScoresFolder,
+  Layout.log,
+  Layout.steps,
+  Layout.system,
+  Layout.trainRollouts,
+  Layout.validationRolloutsFolder,
+  Layout.batchRollouts,
+  Layout.batchOutcomes,
+  Layout.samples,
+]
+
+export const makeIndex = (files: Confined): RunIndex => {
+  let known = new Map<string, Known>()
+  const readEntry = RunReader.over(files)
+  const read = (path: string): RunReader.RunReader =>
+    readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path))
+
+  const look = Effect.fnUntraced(function* (
+    path: string,
+  ): Effect.fn.Return<Known | { readonly folders: ReadonlyArray<string> }> {
+    const before = known.get(path)
+    if (before !== undefined && before.signature === (yield* signatureOf(before))) return before
+    const entries = yield* files.entries(path)
+    if (!isRunFolder(entries)) {
+      return { folders: entries.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
+    }
+    const run = read(path)
+    const hasOnlyRollouts =
+      ![Layout.config, Layout.returns, Layout.log].some((name) => entries.files.includes(name)) &&
+      !entries.folders.includes(Layout.scores)
+    const summary = yield* summaryOf(run, { hasOnlyRollouts })
+    const places = summary.state === "finished" ? {} : yield* run.places
+    return { summary, places, signature: yield* signatureOf({ summary, places }) }
+  })
+
+  /** A text that changes when a run does: for a finished run the time of its folder, for another that of what grows, too. */
+  const signatureOf = Effect.fnUntraced(function* ({
+    summary: { path, state },
+    places,
+  }: Omit<Known, "signature">): Effect.fn.Return<string> {
+    const names = state === "finished" ? [] : growing.map((name) => Layout.locate(places, name))
+    const stamps = yield* Effect.forEach(
+      [path, ...names.map((name) => `${path}/${name}`)],
+      (file) => files.stamp(file),
+      { concurrency: "unbounded" },
+    )
+    // Whether the process that writes the run is still alive shows in no file.
+    const isAlive = state === "running" ? yield* files.isAlive((yield* files.text(`${path}/${Layout.lock}`)) ?? "") : ""
+    return `${stamps.join(" ")} ${isAlive}`
+  })
+
+  const refresh = Effect.gen(function* () {
+    const now = new Map<string, Known>()
+    let level: ReadonlyArray<string> = [files.only]
+    for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
+      const looked = yield* Effect.forEach(level, look, { concurrency })
+      for (const one of looked) if ("summary" in one) now.set(one.summary.path, one)
+      level = looked.flatMap((one) => ("folders" in one ? one.folders : []))
+    }
+    const changed = [...now.values()].filter((one) => known.get(one.summary.path) !== one).map(({ summary }) => summary)
+    const gone = [...known.keys()].filter((path) => !now.has(path))
+    known = now
+    return { changed, gone }
+  })
+
+  return {
+    runs: () => [...known.values()].map(({ summary }) => summary),
+    has: (path) => known.has(path),
+    read,
+    refresh,
+  }
+}

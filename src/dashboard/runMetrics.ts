@@ -1,0 +1,46 @@
+/** Reads the metrics of runs from their event files; of a file that has grown, only the new part. */
+import { Effect, Semaphore } from "effect"
+import { decode } from "../formats/tfevents.ts"
+import { unplacedEntry } from "../run/find/RunEntry.ts"
+import * as Layout from "../run/Layout.ts"
+import type { FileSource } from "../run/read/FileSource.ts"
+import { type Position, readOn, start } from "../run/read/readOn.ts"
+import * as RunReader from "../run/RunReader.ts"
+import { addEvents, emptyMetrics, metricsOf, type MetricsTable, type RunMetrics } from "./metrics.ts"
+
+/** The metrics of a run, by the run's path. A run without an event file has none. */
+export type MetricsReader = (run: string) => Effect.Effect<RunMetrics>
+
+interface Reading {
+  table: MetricsTable
+  position: Position
+}
+
+/** Tables of this many runs stay in memory. */
+const mostKept = 64
+
+export const makeMetrics = (files: FileSource): MetricsReader => {
+  const kept = new Map<string, Reading>()
+  // Two readers of one run would add the same events twice.
+  const turn = Semaphore.makeUnsafe(1)
+  const open = RunReader.over(files)
+
+  const read = Effect.fnUntraced(function* (run: string): Effect.fn.Return<RunMetrics> {
+    const file = yield* open(unplacedEntry(run)).locate(Layout.tensorBoard)
+    const reading = kept.get(run) ?? { table: emptyMetrics(), position: start }
+    kept.delete(run)
+    kept.set(run, reading)
+    for (const oldest of kept.keys()) if (kept.size > mostKept) kept.delete(oldest)
+    reading.position = yield* readOn(files, file, reading.position, {
+      take: (bytes) => {
+        const { events, intactBytes } = decode(bytes)
+        addEvents(reading.table, events)
+        return intactBytes
+      },
+      restart: () => void (reading.table = emptyMetrics()),
+    })
+    return metricsOf(reading.table)
+  })
+
+  return (run) => turn.withPermits(1)(read(run))
+}

@@ -1,0 +1,65 @@
+import { Effect } from "effect"
+import { utf8 } from "../../config/utf8.ts"
+import type { FileSource } from "../../run/read/FileSource.ts"
+
+/** A whole line of a file without its end, and its place. */
+export interface Line {
+  readonly text: string
+  readonly from: number
+  /** The place behind the line's end. */
+  readonly to: number
+}
+
+const block = 1 << 20
+
+/** A longer line is passed over: nobody reads it, and one of them could fill the memory. */
+export const longest = 64 << 20
+
+const lineFeed = 10
+
+/**
+ * Gives each line of a part of a file that has its end to `take`, which stops the reading by `"stop"`. One block of the file
+ * is in memory at a time.
+ */
+export const forEachLine = Effect.fnUntraced(function* (
+  files: Pick<FileSource, "part">,
+  path: string,
+  { from = 0, to = Infinity }: { readonly from?: number; readonly to?: number },
+  take: (line: Line) => "stop" | undefined,
+): Effect.fn.Return<void> {
+  let parts: Array<Uint8Array> = []
+  let length = 0
+  let begin = from
+  for (let at = from; at < to;) {
+    const chunk = yield* files.part(path, at, Math.min(block, to - at))
+    if (chunk === undefined || chunk.length === 0) return
+    let start = 0
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+      length += end - start
+      const behind = at + end + 1
+      if (length > 0 && length <= longest) {
+        const text = utf8.decode(joined([...parts, chunk.subarray(start, end)]))
+        if (take({ text, from: begin, to: behind }) === "stop") return
+      }
+      parts = []
+      length = 0
+      begin = behind
+      start = end + 1
+    }
+    length += chunk.length - start
+    if (length > longest) parts = []
+    else parts.push(chunk.subarray(start))
+    at += chunk.length
+  }
+})
+
+const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+  if (parts.length === 1) return parts[0]
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
+  return all
+}

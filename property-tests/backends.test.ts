@@ -8,7 +8,7 @@ import { choices, grow } from "./support/randomGraph.ts"
 
 const targets = { wasm: Wasm.layer, "onnx-node on the CPU": OnnxNode.layerCpu() }
 
-describe("any graph, on any backend, gives what the reference gives: results, slopes and states, run after run", () => {
+describe("any graph has the results, gradients and states of the reference on any backend, in every run", () => {
   for (const [name, layer] of Object.entries(targets)) {
     it(name, () => {
       fc.assert(

@@ -37,7 +37,7 @@ describe("a categorical distribution", () => {
     )
   })
 
-  it("is sampled in its proportions: of evenly spread uniform numbers, each action takes its share", () => {
+  it("samples each action with its probability from evenly spread uniform numbers", () => {
     fc.assert(
       fc.property(logits, (values) => {
         const draws = 1000
@@ -52,7 +52,7 @@ describe("a categorical distribution", () => {
     )
   })
 
-  it("takes no lower action for a higher uniform number", () => {
+  it("samples no lower action for a higher uniform number", () => {
     fc.assert(
       fc.property(
         logits,
@@ -77,7 +77,7 @@ describe("a categorical distribution", () => {
     )
   })
 
-  it("has an entropy between none and that of the even one, and is the mean surprise", () => {
+  it("has an entropy between 0 and that of the uniform distribution, equal to −E[log p]", () => {
     fc.assert(
       fc.property(logits, (values) => {
         const policy = categorical(row(values))
@@ -89,7 +89,7 @@ describe("a categorical distribution", () => {
     )
   })
 
-  it("diverges from no other by less than nothing", () => {
+  it("has a KL divergence of at least 0 from any other", () => {
     fc.assert(
       fc.property(logitPairs, ([p, q]) => {
         assert.isAtLeast(numberOf(categoricalKl(categorical(row(p)), categorical(row(q)))), -1e-12)
@@ -109,7 +109,7 @@ const grid = (low: number, high: number, count: number) => {
 }
 
 describe("a Gaussian", () => {
-  it("has a density whose integral is one, and whose mean surprise is the entropy", () => {
+  it("has a density whose integral is one, and the entropy −E[log p]", () => {
     fc.assert(
       fc.property(means, logDeviations, (m, s) => {
         const { points, width } = grid(m - 9 * Math.exp(s), m + 9 * Math.exp(s), 2000)
@@ -126,7 +126,7 @@ describe("a Gaussian", () => {
     )
   })
 
-  it("is as sure of several actions together as of each for itself", () => {
+  it("has the product of densities over several dimensions", () => {
     const several = fc.array(fc.tuple(means, logDeviations, means), { minLength: 1, maxLength: 5 })
     fc.assert(
       fc.property(several, (actions) => {
@@ -140,7 +140,7 @@ describe("a Gaussian", () => {
     )
   })
 
-  it("diverges from no other by less than nothing", () => {
+  it("has a KL divergence of at least 0 from any other", () => {
     fc.assert(
       fc.property(means, logDeviations, means, logDeviations, (m, s, n, t) => {
         const [p, q] = [diagonalGaussian(row([m]), G.constant([s])), diagonalGaussian(row([n]), G.constant([t]))]
@@ -166,7 +166,7 @@ describe("a squashed Gaussian", () => {
     )
   })
 
-  it("knows an action by what it was before the tanh, and by itself", () => {
+  it("computes the same log probability before and after the tanh", () => {
     fc.assert(
       fc.property(means, logDeviations, fc.double({ min: -2, max: 2, noNaN: true }), (m, s, raw) => {
         const policy = squashedGaussian(row([m]), G.constant([s]))
@@ -185,7 +185,7 @@ describe("many samples", () => {
     return G.constant(data, [count, size])
   }
 
-  it("of a Gaussian have its mean, its deviation and its entropy, and show its divergence from another", () => {
+  it("of a Gaussian agree with its mean, deviation, entropy and KL divergence", () => {
     const [m, s] = [0.7, Math.log(0.4)]
     const p = diagonalGaussian(G.constant(m, [count, 1]), G.constant([s]))
     const q = diagonalGaussian(G.constant(0.5, [count, 1]), G.constant([Math.log(0.6)]))
@@ -204,7 +204,7 @@ describe("many samples", () => {
     assert.closeTo(mean(logP.map((one, i) => one - logQ[i])), kl, error)
   })
 
-  it("of a Gaussian's dimensions have nothing to do with one another", () => {
+  it("of a Gaussian's dimensions are uncorrelated", () => {
     const p = diagonalGaussian(G.constant(0, [count, 3]), G.constant([0, 0, 0]))
     const [x] = evaluate([p.sample(noise(p.noiseSize, "dimensions"))])
     for (const [a, b] of [
@@ -216,7 +216,7 @@ describe("many samples", () => {
     }
   })
 
-  it("of a categorical distribution show its probabilities and its divergence from another", () => {
+  it("of a categorical distribution agree with its probabilities and KL divergence", () => {
     const [p, q] = [
       [0.5, -1, 2, 0],
       [0, 0, 1, -1],

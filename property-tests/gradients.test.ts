@@ -137,7 +137,7 @@ const ownCases: Readonly<Record<string, OpCase>> = {
   },
 }
 
-describe("the slope of every op is that of its finite differences", () => {
+describe("the gradient of every op agrees with finite differences", () => {
   const cases = { ...opCases, ...ownCases }
   for (const [name, opCase] of Object.entries(cases).filter(
     ([key, { noSlope }]) => key in ownCases || noSlope !== true,
@@ -157,8 +157,8 @@ describe("the slope of every op is that of its finite differences", () => {
   }
 })
 
-describe("the slopes of any graph", () => {
-  it("are those of its finite differences, along a line through all its inputs", () => {
+describe("the gradients of any graph", () => {
+  it("agree with finite differences, along a line through all its inputs", () => {
     fc.assert(
       fc.property(choices, fc.nat(1000), (picked, seed) => {
         const { inputs, state, outputs } = grow(picked)
@@ -193,7 +193,7 @@ describe("the slopes of any graph", () => {
 const targets = { wasm: Wasm.layer, "onnx-node on the CPU": OnnxNode.layerCpu() }
 
 for (const [backend, layer] of Object.entries(targets)) {
-  describe(`every op and its slope is on ${backend} what it is on the reference`, () => {
+  describe(`every op and its gradient on ${backend} agrees with the reference`, () => {
     for (const [name, opCase] of Object.entries(opCases)) {
       it(name, () => {
         fc.assert(
@@ -217,7 +217,7 @@ for (const [backend, layer] of Object.entries(targets)) {
 }
 
 describe("gradients", () => {
-  it("of what the loss does not see are zero", () => {
+  it("of tensors that the loss does not depend on are zero", () => {
     const [x, y] = [G.input("x", [2]), G.input("y", [3])]
     const [, slope] = gradients(G.sum(x), [x, y])
     assert.deepStrictEqual(slope.shape, [3])
@@ -233,7 +233,7 @@ describe("gradients", () => {
     assert.strictEqual(program.results.slope[0], 3)
   })
 
-  it("want a scalar", () => {
+  it("need a scalar loss", () => {
     const x = G.input("x", [2])
     assert.throws(() => gradients(x, [x]), /gradients: the loss must be a scalar \(given \[2\]\)/)
   })

@@ -12,7 +12,7 @@ import { choices, grow } from "./support/randomGraph.ts"
 
 const targets = { reference: Reference.layer, wasm: Wasm.layer, "onnx-node on the CPU": OnnxNode.layerCpu() }
 
-describe("a simplified graph gives what the graph gives, on any backend", () => {
+describe("a simplified graph has the same results on any backend", () => {
   for (const [name, layer] of Object.entries(targets)) {
     it(name, () => {
       fc.assert(
@@ -28,7 +28,7 @@ describe("a simplified graph gives what the graph gives, on any backend", () => 
 })
 
 describe("simplifying", () => {
-  it("never makes more ops of a graph", () => {
+  it("never increases the number of ops", () => {
     fc.assert(
       fc.property(choices, (picked) => {
         const spec = grow(picked)
@@ -37,7 +37,7 @@ describe("simplifying", () => {
     )
   })
 
-  it("changes nothing of what is simplified already", () => {
+  it("does not change a graph that is already simplified", () => {
     fc.assert(
       fc.property(choices, (picked) => {
         const simple = simplify(grow(picked))
@@ -46,7 +46,7 @@ describe("simplifying", () => {
     )
   })
 
-  it("gives the same for the same graph, built again", () => {
+  it("gives the same result for the same graph built again", () => {
     fc.assert(
       fc.property(choices, (picked) => {
         const [one, other] = [simplify(grow(picked)), simplify(grow(picked))]
@@ -106,14 +106,14 @@ const detour = (steps: ReadonlyArray<readonly [number, number, number]>): Tensor
   return pool[pool.length - 1]
 }
 
-describe("what was written in a roundabout way", () => {
+describe("a graph written in a roundabout way", () => {
   const steps = fc.array(fc.tuple(fc.nat(1000), fc.nat(20), fc.nat(20)), { minLength: 1, maxLength: 12 })
   const numbers = fc.array(fc.constantFrom(-2, -0.75, 0.25, 0.5, 1, 3, Infinity, -Infinity, NaN), {
     minLength: 6,
     maxLength: 6,
   })
 
-  it("is shorter and the same, infinities and NaNs included", () => {
+  it("becomes shorter with the same results, infinities and NaNs included", () => {
     fc.assert(
       fc.property(steps, numbers, (picked, values) => {
         const y = detour(picked)

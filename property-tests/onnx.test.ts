@@ -26,7 +26,7 @@ const rows = 9
 const shuffle = (count: number) => fc.array(fc.nat(rows - 1), { minLength: count * batch, maxLength: count * batch })
 
 describe("minibatches in one model are the same program run once for each", () => {
-  it("whatever the graph is", () => {
+  it("for any graph", () => {
     fc.assert(
       fc.property(
         choices,
@@ -41,7 +41,7 @@ describe("minibatches in one model are the same program run once for each", () =
     )
   })
 
-  it("whatever the graph is, and whenever it ends them", () => {
+  it("for any graph, ended at any iteration", () => {
     const steps = G.state("steps", [])
     const next = G.add(steps, 1)
     fc.assert(
@@ -56,7 +56,7 @@ describe("minibatches in one model are the same program run once for each", () =
   })
 })
 
-describe("an op gives the same before the loop, in it and behind it", () => {
+describe("an op has the same result before, in and after the loop", () => {
   for (const [name, { shapes, build, low = -2, high = 2 }] of Object.entries(opCases)) {
     it(name, () => {
       fc.assert(

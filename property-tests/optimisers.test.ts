@@ -39,7 +39,7 @@ const descents = fc.record({
 const close = (found: Float32Array, expected: ArrayLike<number>): void =>
   found.forEach((value, at) => assert.closeTo(value, expected[at], 2e-5 * Math.max(1, Math.abs(expected[at]))))
 
-describe("after any gradients, the parameters are those of a loop that is written as the paper is", () => {
+describe("after any gradients, the parameters equal those of a loop written as in the paper", () => {
   it("Adam, and AdamW with weight decay", () => {
     const settings = fc.record({
       beta1: fc.constantFrom(0, 0.5, 0.9),
@@ -100,7 +100,7 @@ describe("after any gradients, the parameters are those of a loop that is writte
 })
 
 describe("laws", () => {
-  it("Adam's first step does not depend on how large the gradient is", () => {
+  it("Adam's first step does not depend on the size of the gradient", () => {
     fc.assert(
       fc.property(vector(2), fc.constantFrom(0.01, 1, 100), (start, scale) => {
         const optimiser = adam({ size, learningRate: 0.01 })
@@ -111,7 +111,7 @@ describe("laws", () => {
     )
   })
 
-  it("no gradient, no step, but for momentum", () => {
+  it("without a gradient there is no step, except by momentum", () => {
     fc.assert(
       fc.property(vector(2), (start) => {
         const still = [new Float32Array(size)]
@@ -123,7 +123,7 @@ describe("laws", () => {
     )
   })
 
-  it("a clipped gradient points the same way, and is no longer than allowed", () => {
+  it("a clipped gradient has the same direction, and at most the largest norm", () => {
     fc.assert(
       fc.property(vector(100), fc.double({ min: 0.01, max: 50, noNaN: true }), (gradient, largest) => {
         const [clipped] = evaluate([clipGlobalNorm(G.constant(gradient), largest)])

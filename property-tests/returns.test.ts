@@ -129,7 +129,7 @@ describe("returns", () => {
     )
   })
 
-  it("the λ-return less the values is GAE", () => {
+  it("the λ-return minus the values is GAE", () => {
     fc.assert(
       fc.property(rollout, (inputs) => {
         close(
@@ -192,7 +192,7 @@ describe("returns", () => {
     }
   })
 
-  it("let nothing cross the end of an episode, not even NaN", () => {
+  it("do not depend on anything after the end of an episode, not even on NaN", () => {
     const withRow = rollout.chain((inputs) => fc.tuple(fc.constant(inputs), fc.nat({ max: inputs.rewards.length - 1 })))
     for (const compute of Object.values(kinds)) {
       fc.assert(
@@ -221,7 +221,7 @@ describe("returns", () => {
     }
   })
 
-  it("move with the values: by a constant, if the rewards make up for the discount", () => {
+  it("shift by a constant with the values, if the rewards compensate for the discount", () => {
     for (const [name, compute] of Object.entries(kinds)) {
       fc.assert(
         fc.property(rollout, number, (inputs, constant) => {
@@ -244,7 +244,7 @@ describe("returns", () => {
     }
   })
 
-  it("are permuted as the envs are", () => {
+  it("are permuted with the envs", () => {
     const shuffled = rollout.chain((inputs) =>
       fc.tuple(
         fc.constant(inputs),
@@ -301,7 +301,7 @@ describe("returns", () => {
     )
   })
 
-  it("go on across the seam of two rollouts, by steps", () => {
+  it("continue from one rollout to the next", () => {
     fc.assert(
       fc.property(rollout, fc.nat({ max: 11 }), (inputs, at) => {
         const envs = inputs.lastValues.length
@@ -325,7 +325,7 @@ describe("returns", () => {
     )
   })
 
-  it("with rlib's tail are those of a rollout one row shorter, and then the last value", () => {
+  it("with rlib's tail are those of a rollout that is one row shorter, followed by the last value", () => {
     fc.assert(
       fc.property(rollout, (inputs) => {
         const envs = inputs.lastValues.length
@@ -348,7 +348,7 @@ describe("returns", () => {
     )
   })
 
-  it("count a truncation as a termination where its value is not known", () => {
+  it("count a truncation as a termination if its value is missing", () => {
     for (const compute of Object.values(kinds)) {
       fc.assert(
         fc.property(rollout, ({ rewards, values, lastValues, terminated, truncated, gamma, lambda }) => {
@@ -360,7 +360,7 @@ describe("returns", () => {
     }
   })
 
-  it("clip rewards as if they had come clipped", () => {
+  it("clip rewards as if the inputs were clipped", () => {
     for (const compute of Object.values(kinds)) {
       fc.assert(
         fc.property(rollout, (inputs) => {
@@ -371,7 +371,7 @@ describe("returns", () => {
     }
   })
 
-  it("write the targets, too: advantages plus values", () => {
+  it("also write the targets, advantages plus values", () => {
     fc.assert(
       fc.property(rollout, (inputs) => {
         const targets = new Float64Array(inputs.rewards.length)
@@ -397,7 +397,7 @@ describe("V-trace", () => {
     )
   })
 
-  it("with ratios above its bounds is what it is on policy", () => {
+  it("with ratios above its bounds equals the on-policy result", () => {
     fc.assert(
       fc.property(rollout, share, (inputs, above) => {
         const logRatios = inputs.rewards.map(() => above * 20)
@@ -409,7 +409,7 @@ describe("V-trace", () => {
     )
   })
 
-  it("learns nothing from what the policy would never do", () => {
+  it("has advantage 0 for actions that the policy never takes", () => {
     fc.assert(
       fc.property(rollout, (inputs) => {
         const { targets, advantages } = Returns.vtrace({ ...inputs, logRatios: inputs.rewards.map(() => -Infinity) })
@@ -421,7 +421,7 @@ describe("V-trace", () => {
 })
 
 describe("reward to go", () => {
-  it("is the n-step return where nothing is worth anything but rewards", () => {
+  it("is the n-step return if all values are 0", () => {
     fc.assert(
       fc.property(rollout, (inputs) => {
         const nothing = new Float64Array(inputs.rewards.length)

@@ -29,7 +29,7 @@ describe("randomness", () => {
     )
   })
 
-  it("goes on from a position as if it had never stopped", () => {
+  it("continues from a position as if it had never stopped", () => {
     fc.assert(
       fc.property(seed, path, index, index, (seed, path, position, elsewhere) => {
         fc.pre(position < Number.MAX_SAFE_INTEGER - 16)
@@ -43,7 +43,7 @@ describe("randomness", () => {
     )
   })
 
-  it("does not depend on who draws first, or on what else is drawn between", () => {
+  it("does not depend on the order of draws from several streams", () => {
     fc.assert(
       fc.property(seed, path, path, fc.array(fc.boolean(), { maxLength: 40 }), (seed, one, other, turns) => {
         const streams = [stream(seed, ...one), stream(seed, ...other)]
@@ -65,7 +65,7 @@ describe("randomness", () => {
     )
   })
 
-  it("gives different paths and seeds different streams", () => {
+  it("has different streams for different paths and seeds", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(seed, path), { minLength: 2, maxLength: 60 }), (addresses) => {
         const distinct = new Set(addresses.map(([seed, path]) => JSON.stringify([seed, path])))
@@ -75,7 +75,7 @@ describe("randomness", () => {
     )
   })
 
-  it("gives a hundred thousand neighbouring paths as many streams", () => {
+  it("has a hundred thousand different streams for as many neighbouring paths", () => {
     const firsts = new Set<number>()
     for (let env = 0; env < 250; env++) {
       const parent = stream(1, "env", env, "episode")
@@ -87,7 +87,7 @@ describe("randomness", () => {
     assert.strictEqual(firsts.size, 100_000)
   })
 
-  it("fills an array with what single draws would have given, from any position, and leaves the rest alone", () => {
+  it("fills an array with the numbers of single draws, from any position, and does not change the rest", () => {
     const range = fc.tuple(fc.nat({ max: 40 }), fc.nat({ max: 40 }), fc.nat({ max: 10 }))
     fc.assert(
       fc.property(
@@ -113,7 +113,7 @@ describe("randomness", () => {
     )
   })
 
-  it("draws whole numbers below n, all of them in the end", () => {
+  it("draws integers below n, and eventually all of them", () => {
     fc.assert(
       fc.property(seed, fc.integer({ min: 1, max: 2 ** 32 }), (seed, n) => {
         const random = stream(seed)
@@ -131,7 +131,7 @@ describe("randomness", () => {
     )
   })
 
-  it("permutes: every number once", () => {
+  it("makes permutations with every number once", () => {
     fc.assert(
       fc.property(seed, fc.nat({ max: 300 }), (seed, n) => {
         const out = stream(seed).permutation(new Int32Array(n).fill(-7))
@@ -143,7 +143,7 @@ describe("randomness", () => {
     )
   })
 
-  it("is finite wherever it is normal or Gumbel", () => {
+  it("draws finite normal and Gumbel numbers", () => {
     fc.assert(
       fc.property(seed, index, (seed, position) => {
         fc.pre(position < Number.MAX_SAFE_INTEGER - 100)

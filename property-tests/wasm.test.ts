@@ -66,7 +66,7 @@ describe("wasm", () => {
     )
   })
 
-  it("common dims divide into both shapes, or there are none", () => {
+  it("common dims refine both shapes, or there are none", () => {
     const pair = factorings.chain((a) => fc.tuple(fc.constant(a), shuffled(a)))
     fc.assert(
       fc.property(pair, ([a, b]) => {
@@ -89,7 +89,7 @@ describe("wasm", () => {
     )
   })
 
-  it("a product of any shape is the sums that define it", () => {
+  it("a product of any shape equals the sums that define it", () => {
     const size = fc.integer({ min: 1, max: 40 })
     fc.assert(
       fc.property(size, size, size, fc.boolean(), fc.boolean(), (m, k, n, transposeA, transposeB) => {

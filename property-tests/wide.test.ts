@@ -20,14 +20,14 @@ const assertSameBits = (spec: ProgramSpec): void =>
 const size = fc.integer({ min: 1, max: 70 })
 
 describe.skipIf(!canWiden())("kernels widened to 256 bits compute the same bits", () => {
-  it("of any graph: results, slopes and states, run after run", () => {
+  it("of any graph, for results, gradients and states, in every run", () => {
     fc.assert(
       fc.property(choices, (picked) => assertSameBits(grow(picked))),
       { numRuns: 50 },
     )
   })
 
-  it("of every op and its slopes, in any size", () => {
+  it("of every op and its gradients, in any size", () => {
     for (const [name, { build, noSlope, shapes }] of Object.entries(opCases)) {
       fc.assert(
         fc.property(fc.integer({ min: 1, max: 35 }), fc.integer({ min: 1, max: 35 }), (m, n) => {

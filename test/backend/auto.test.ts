@@ -119,7 +119,7 @@ const missing = new BackendUnavailable({
 })
 
 describe("auto without ONNX Runtime", () => {
-  it.effect("runs everything on wasm, and says which programs would have run in a session", () =>
+  it.effect("runs everything on wasm, and names the programs that would have run in a session", () =>
     Effect.gen(function* () {
       const wasm = Context.get(yield* Layer.build(Wasm.layer), Backend)
       const backend = auto({ wasm, session: Effect.fail(missing) })

@@ -25,7 +25,7 @@ const program = (outputs: Readonly<Record<string, Tensor>>, state: ProgramSpec["
 })
 
 describe("onnx-node", () => {
-  it.effect("feeds and results are the same arrays for the program's life", () =>
+  it.effect("feeds and results are the same arrays as long as the program lives", () =>
     Effect.gen(function* () {
       const doubling = yield* compile(program({ y: G.mul(x, 2) }))
       const { x: feed } = doubling.feeds
@@ -41,7 +41,7 @@ describe("onnx-node", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("state stays, starts as zeros, and is copied when it is read and written", () =>
+  it.effect("state starts as zeros, stays from run to run, and is copied when it is read and written", () =>
     Effect.gen(function* () {
       const adding = yield* compile(program({ before: s }, { s: { tensor: s, next: G.add(s, x) } }))
       adding.feeds.x.fill(1)
@@ -63,7 +63,7 @@ describe("onnx-node", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("states that take each other's value are swapped together", () =>
+  it.effect("states can exchange their values", () =>
     Effect.gen(function* () {
       const t = G.state("t", [4])
       const exchange = yield* compile(program({}, { s: { tensor: s, next: t }, t: { tensor: t, next: s } }))
@@ -75,7 +75,7 @@ describe("onnx-node", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("an output may be an input, a constant, or what another output is", () =>
+  it.effect("an output can be an input, a constant, or the same as another output", () =>
     Effect.gen(function* () {
       const y = G.mul(x, 3)
       const many = yield* compile(
@@ -91,7 +91,7 @@ describe("onnx-node", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("integers and bools go in and come out as such, through every movement", () =>
+  it.effect("integers and bools keep their dtypes through every movement", () =>
     Effect.gen(function* () {
       const n = G.input("n", [2, 3], "i32")
       const b = G.input("b", [2, 3], "bool")
@@ -130,7 +130,7 @@ describe("onnx-node", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("the same bits come of the same feeds, run after run and session after session", () =>
+  it.effect("the same feeds give the same bits in every run and session", () =>
     Effect.gen(function* () {
       const a = G.input("a", [37, 50])
       const w = G.state("w", [50, 33])
@@ -180,7 +180,7 @@ describe("minibatches", () => {
       return each
     })
 
-  it.effect("hand the state on from one to the next, and stack the outputs", () =>
+  it.effect("pass the state from one to the next, and stack the outputs", () =>
     Effect.gen(function* () {
       const each = yield* filled(spec)
       yield* each.run
@@ -196,7 +196,7 @@ describe("minibatches", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("end after the one that says so, which counts", () =>
+  it.effect("end after the first one in which continueWhile is false", () =>
     Effect.gen(function* () {
       const { minibatches } = spec
       if (minibatches === undefined) return assert.fail("there are minibatches")
@@ -217,7 +217,7 @@ describe("minibatches", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("may be one, and may have no state", () =>
+  it.effect("can be a single one, and can have no state", () =>
     Effect.gen(function* () {
       const alone = yield* compile({
         ...spec,
@@ -233,7 +233,7 @@ describe("minibatches", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("gather rows inside where laying them all out would take too much", () =>
+  it.effect("gather rows in the loop if gathering all before would need too much memory", () =>
     Effect.gen(function* () {
       const image = G.input("image", [64, 40_000])
       const seen = G.state("seen", [])
@@ -258,7 +258,7 @@ describe("what goes wrong", () => {
   const failureOf = <A, R>(effect: Effect.Effect<A, BackendError, R>) =>
     Effect.map(Effect.flip(effect), (e) => e.message)
 
-  it.effect("is said of states that are not there, or of another size", () =>
+  it.effect("names states that do not exist or have another size", () =>
     Effect.gen(function* () {
       const each = yield* compile(program({ y: x }, { s: { tensor: s } }))
       assert.include(yield* failureOf(each.read("theta")), `no state "theta"`)
@@ -267,7 +267,7 @@ describe("what goes wrong", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("is a typed error where ONNX Runtime stops: an index out of range names the program", () =>
+  it.effect("is a typed error if ONNX Runtime fails: an index out of range names the program", () =>
     Effect.gen(function* () {
       const each = yield* compile(program({ y: G.gather(x, G.cast(x, "i32")) }))
       each.feeds.x.fill(99)
@@ -282,7 +282,7 @@ describe("what goes wrong", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("is a typed error when the scope of the program is over", () =>
+  it.effect("is a typed error after the program's scope is closed", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const each = yield* Effect.provideService(compile(program({ y: x })), Scope.Scope, scope)
@@ -306,7 +306,7 @@ describe("devices", () => {
     ["cuda", OnnxNode.layerCuda(), "libonnxruntime_providers_cuda.so", "ONNXRUNTIME_NODE_INSTALL=cuda12"],
     ["webgpu", OnnxNode.layerWebGpu(), "WebGPU adapter", "Vulkan"],
   ] as const) {
-    it.effect(`${device} computes, or says what is missing and how to get it`, () =>
+    it.effect(`${device} computes, or names what is missing and how to get it`, () =>
       Effect.gen(function* () {
         const outcome = yield* Effect.result(compileWith(layer, program({ y: G.mul(x, 2) })))
         if (outcome._tag === "Failure") {

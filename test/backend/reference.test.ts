@@ -26,7 +26,7 @@ const running = (): ProgramSpec => {
 }
 
 describe("reference", () => {
-  it.effect("has feeds and results of the tensors' kinds, which live as long as the program", () =>
+  it.effect("has feeds and results with the tensors' dtypes, which live as long as the program", () =>
     Effect.gen(function* () {
       const program = yield* compile(running())
       const { x, on } = program.feeds
@@ -44,7 +44,7 @@ describe("reference", () => {
     }).pipe(Effect.scoped, Effect.provide(Reference.layer)),
   )
 
-  it.effect("keeps state from run to run, and shows the old one to the run that replaces it", () =>
+  it.effect("keeps state from run to run, and reads the old state in the run that replaces it", () =>
     Effect.gen(function* () {
       const program = yield* compile(running())
       assert.deepStrictEqual(yield* program.read("total"), Float32Array.of(0, 0))
@@ -59,7 +59,7 @@ describe("reference", () => {
     }).pipe(Effect.scoped, Effect.provide(Reference.layer)),
   )
 
-  it.effect("reads copies, and copies what is written", () =>
+  it.effect("copies state when it is read and written", () =>
     Effect.gen(function* () {
       const program = yield* compile(running())
       const given = Float32Array.of(1, 2)
@@ -71,7 +71,7 @@ describe("reference", () => {
     }).pipe(Effect.scoped, Effect.provide(Reference.layer)),
   )
 
-  it.effect("computes in doubles, and keeps state in float32: what can be read is all there is", () =>
+  it.effect("computes in doubles, and keeps state in float32", () =>
     Effect.gen(function* () {
       const s = G.state("s", [])
       const step = G.input("step", [])
@@ -90,7 +90,7 @@ describe("reference", () => {
     }).pipe(Effect.scoped, Effect.provide(Reference.layer)),
   )
 
-  it.effect("swaps states that become one another", () =>
+  it.effect("exchanges states that take each other's value", () =>
     Effect.gen(function* () {
       const [a, b] = [G.state("a", []), G.state("b", [])]
       const program = yield* compile({
@@ -106,7 +106,7 @@ describe("reference", () => {
     }).pipe(Effect.scoped, Effect.provide(Reference.layer)),
   )
 
-  it.effect("says which state it has not, and how large one is", () =>
+  it.effect("names a state that does not exist, and the size of a state", () =>
     Effect.gen(function* () {
       const program = yield* compile(running())
       const missing = yield* Effect.flip(program.read("weights"))
@@ -117,7 +117,7 @@ describe("reference", () => {
     }).pipe(Effect.scoped, Effect.provide(Reference.layer)),
   )
 
-  it.effect("refuses a program that doesn't fit together with a GraphError", () =>
+  it.effect("rejects an inconsistent program with a GraphError", () =>
     Effect.gen(function* () {
       const x = G.input("x", [2])
       const error = yield* Effect.flip(compile({ name: "bad", inputs: {}, state: {}, outputs: { y: G.neg(x) } }))
@@ -156,7 +156,7 @@ describe("reference, with minibatches", () => {
     program.feeds.indices.set(indices)
   }
 
-  it.effect("sees the rows that the index matrix names, and stacks what comes out", () =>
+  it.effect("reads the rows of the index matrix, and stacks the outputs", () =>
     Effect.gen(function* () {
       const program = yield* compile(summing())
       assert.strictEqual(program.feeds.x.length, 12)
@@ -170,7 +170,7 @@ describe("reference, with minibatches", () => {
     }).pipe(Effect.scoped, Effect.provide(Reference.layer)),
   )
 
-  it.effect("stops after the iteration that says so, which counts", () =>
+  it.effect("stops after the first iteration in which continueWhile is false", () =>
     Effect.gen(function* () {
       const program = yield* compile(summing(50))
       fill(program)

@@ -110,7 +110,7 @@ const assertOp = (
 describe("wasm", () => {
   const shapes: ReadonlyArray<Shape> = [[], [1], [3], [16], [37], [5, 2], [7, 1], [4, 4, 3]]
 
-  it.effect("computes every unary op and its slope as the reference does", () =>
+  it.effect("computes every unary op and its gradient as the reference does", () =>
     Effect.gen(function* () {
       const ops = {
         neg: G.neg,
@@ -408,7 +408,7 @@ describe("wasm", () => {
     }),
   )
 
-  it.effect("swaps states in together, in place or not", () =>
+  it.effect("replaces all states at once, in place or not", () =>
     Effect.gen(function* () {
       const a = G.state("a", [9])
       const b = G.state("b", [9])
@@ -440,7 +440,7 @@ describe("wasm", () => {
     }),
   )
 
-  it.effect("runs minibatches in one call, until told to stop", () =>
+  it.effect("runs minibatches in one call, until continueWhile is false", () =>
     Effect.gen(function* () {
       const batch = 6
       const x = G.input("x", [batch, 3])
@@ -466,7 +466,7 @@ describe("wasm", () => {
     }),
   )
 
-  it.effect("prepares again after a state was written", () =>
+  it.effect("computes its preparation again after a state was written", () =>
     Effect.gen(function* () {
       const x = G.input("x", [2, 8])
       const w = G.state("w", [3, 8])
@@ -485,7 +485,7 @@ describe("wasm", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("refuses what it cannot do with errors that say so", () =>
+  it.effect("rejects what it cannot compile with clear errors", () =>
     Effect.gen(function* () {
       const x = G.input("x", [2])
       const spec = { name: "wrong", inputs: { x }, state: {}, outputs: { y: G.exp(x) } }
@@ -501,7 +501,7 @@ describe("wasm", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("says what to do where an engine compiles nothing at run time, as an edge worker's", () =>
+  it.effect("tells what to do if an engine cannot compile at run time, as in edge workers", () =>
     Effect.gen(function* () {
       const x = G.input("x", [2])
       const spec = { name: "act", inputs: { x }, state: {}, outputs: { y: G.exp(x) } }

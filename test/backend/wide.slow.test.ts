@@ -84,14 +84,14 @@ const traced = async (
 }
 
 describe.skipIf(!canWiden())("V8 widens kernels", () => {
-  it("of the Node Layer, by itself", async () => {
+  it("with the Node Layer", async () => {
     const { stderr, stdout, widened } = await traced(inMain, {})
     assert.isAbove(widened, 0)
     assert.include(stdout, "y is 8")
     assert.strictEqual(stderr, "")
   })
 
-  it("in a worker thread, after other WebAssembly was compiled, on auto", async () => {
+  it("in a worker thread, after other WebAssembly was compiled, with the auto backend", async () => {
     const { stderr, stdout, widened } = await traced(inThread, {})
     assert.isAbove(widened, 0)
     assert.include(stdout, "y is 8")

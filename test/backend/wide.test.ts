@@ -51,7 +51,7 @@ describe("the check of widened kernels", () => {
     assert.isUndefined(differenceBetween(plain, widened)),
   )
 
-  it("finds nearly every wrong instruction", () => {
+  it("detects nearly every wrong instruction", () => {
     const { bytes } = compile(simplify(checkProgram()))
     // 32-bit float additions and products of vectors; every 150th becomes a maximum.
     const places = [...bytes.keys()].filter(
@@ -73,7 +73,7 @@ describe("the check of widened kernels", () => {
 })
 
 describe("kernels that widening would change", () => {
-  it.effect("are compiled as they are without it, and a warning says so", () =>
+  it.effect("are compiled without widening, and a warning tells the user", () =>
     Effect.gen(function* () {
       const widenings: Array<number> = []
       const modules = checked((bytes) => {
@@ -93,7 +93,7 @@ describe("kernels that widening would change", () => {
     }),
   )
 
-  it.effect("are a warning of the run, on auto as well", () =>
+  it.effect("cause a warning of the run, also with the auto backend", () =>
     Effect.gen(function* () {
       const wasm = Wasm.make(checked(miscompiled))
       const backends = [wasm, auto({ wasm, session: Effect.die("the graphs are small enough for wasm") })]
@@ -109,7 +109,7 @@ describe("kernels that widening would change", () => {
 })
 
 describe("widening", () => {
-  it.effect("is switched off by EFFECT_RL_WIDE=0, and by nothing but 0 and its synonyms", () =>
+  it.effect("is switched off by EFFECT_RL_WIDE=0 and its synonyms only", () =>
     Effect.gen(function* () {
       for (const value of ["0", "false", "no", "off"]) {
         assert.strictEqual(yield* withVariable(value), plainModules, value)
@@ -134,7 +134,7 @@ describe("widening", () => {
     assert.strictEqual(cachedDataVersionTag(), before)
   })
 
-  it("is only tried where V8 is known to have the flag and may be told", () => {
+  it("is only tried where V8 has the flag and allows changing it", () => {
     const engine = {
       arch: "x64",
       versions: { v8: "13.6.233.17-node.53" },

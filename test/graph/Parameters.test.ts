@@ -14,7 +14,7 @@ const parameters = layout({
 })
 
 describe("layout", () => {
-  it("puts the parameters one after the other, in the order they are declared", () => {
+  it("lays out the parameters in the order of their declaration", () => {
     assert.deepStrictEqual(parameters.names, ["weight", "bias", "scale"])
     assert.strictEqual(parameters.size, 10)
     const theta = G.constant([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
@@ -35,7 +35,7 @@ describe("layout", () => {
     assert.notStrictEqual(parameters.tensorsOf(theta), parameters.tensorsOf(G.state("theta", [10])))
   })
 
-  it("joins what belongs to the parameters into one vector", () => {
+  it("joins one tensor for each parameter into one vector", () => {
     const flat = parameters.flatten({
       scale: G.constant(9),
       weight: G.constant([0, 1, 2, 3, 4, 5], [2, 3]),
@@ -44,7 +44,7 @@ describe("layout", () => {
     assert.deepStrictEqual([...evaluate([flat])[0]], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
   })
 
-  it("gives the gradient of the vector by that of the parts, or at once", () => {
+  it("gives the same gradient through the parts and through the whole vector", () => {
     const theta = G.constant([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     const { weight, bias, scale } = parameters.tensorsOf(theta)
     const loss = G.mul(G.sum(G.square(G.add(weight, bias))), scale)
@@ -55,7 +55,7 @@ describe("layout", () => {
     assert.strictEqual(whole.op.kind, "concat")
   })
 
-  it("draws each parameter from a stream of its own: adding one changes no other", () => {
+  it("draws each parameter from its own stream, so that a new parameter does not change the others", () => {
     const random = () => stream(1, "weights")
     const more = layout({
       first: { shape: [4], init: normal(1) },
@@ -69,7 +69,7 @@ describe("layout", () => {
     assert.deepStrictEqual(one.bias.data, new Float32Array(3))
   })
 
-  it("says which part is missing or of another shape", () => {
+  it("names the parameter that is missing or has another shape", () => {
     const [weight, bias, scale] = [G.constant(0, [2, 3]), G.constant(0, [3]), G.constant(0)]
     assert.throws(() => parameters.flatten({ weight, bias }), GraphError, /parameter "scale": its tensor is missing/)
     assert.throws(
@@ -94,7 +94,7 @@ describe("layout", () => {
 })
 
 describe("named arrays", () => {
-  it("are copies, and lead back to the vector whatever their order", () => {
+  it("are copies, and restore the vector in any order", () => {
     const theta = Float32Array.from({ length: 10 }, (_, at) => at)
     const { weight, bias, scale } = parameters.toNamed(theta)
     theta[0] = 99

@@ -29,7 +29,7 @@ describe("categorical", () => {
   const p = [0.2, 0.5, 0.3]
   const policy = categorical(logitsOf(p, [0.25, 0.25, 0.5]))
 
-  it("takes the action whose share of [0, 1) the uniform number lies in", () => {
+  it("samples the action whose interval of [0, 1) contains the uniform number", () => {
     for (const [u, action] of [
       [0, 0],
       [0.19, 0],
@@ -44,7 +44,7 @@ describe("categorical", () => {
     }
   })
 
-  it("never takes an action of no probability, nor one beyond the last", () => {
+  it("never samples an action with probability 0, nor one after the last", () => {
     const masked = categorical(G.constant([-1e9, 0, -1e9], [1, 3]))
     for (const u of [0, 0.5, 1 - 2 ** -24]) assert.deepStrictEqual(valueOf(masked.sample(G.constant([u], [1, 1]))), [1])
     // Ten tenths of a double add up to this number.
@@ -53,26 +53,26 @@ describe("categorical", () => {
     assert.deepStrictEqual([...evaluate([even], new Map([[noise, [1 - 2 ** -53]]]))[0]], [9])
   })
 
-  it("prefers the likeliest", () => assert.deepStrictEqual(valueOf(policy.mode()), [1, 2]))
+  it("has the most probable action as its mode", () => assert.deepStrictEqual(valueOf(policy.mode()), [1, 2]))
 
-  it("knows log-probabilities and entropies", () => {
+  it("computes log probabilities and entropies", () => {
     close(valueOf(policy.logProbability(G.constant(Int32Array.of(1, 0)))), [Math.log(0.5), Math.log(0.25)])
     const entropy = (row: ReadonlyArray<number>) => -row.reduce((sum, q) => sum + q * Math.log(q), 0)
     close(valueOf(policy.entropy()), [entropy(p), entropy([0.25, 0.25, 0.5])])
   })
 
-  it("has no entropy where an action is certain", () => {
+  it("has entropy 0 where an action is certain", () => {
     close(valueOf(categorical(G.constant([0, 200, 0], [1, 3])).entropy()), [0], 1e-12)
   })
 
-  it("diverges from another as Σ p log(p / q) says", () => {
+  it("has the KL divergence Σ p log(p / q)", () => {
     const q = [0.4, 0.4, 0.2]
     const expected = p.reduce((sum, one, at) => sum + one * Math.log(one / q[at]), 0)
     close(valueOf(categoricalKl(categorical(logitsOf(p)), categorical(logitsOf(q)))), [expected])
     close(valueOf(categoricalKl(policy, policy)), [0, 0])
   })
 
-  it("says what shapes it wants", () => {
+  it("names the shapes that it expects", () => {
     assert.throws(() => categorical(G.input("logits", [3])), GraphError, /expected logits \[batch, n\] \(given \[3\]\)/)
     assert.throws(() => policy.logProbability(G.input("a", [2, 1], "i32")), /expected one action for each row/)
     assert.throws(() => policy.logProbability(G.input("a", [2])), /oneHot: expected i32, found f32/)
@@ -84,20 +84,20 @@ describe("diagonal Gaussian", () => {
   const logDeviation = G.constant([Math.log(2), Math.log(0.5)])
   const policy = diagonalGaussian(mean, logDeviation)
 
-  it("takes two uniform numbers an action, and 0 is no trouble", () => {
+  it("takes two uniform numbers for each element, also 0", () => {
     assert.strictEqual(policy.noiseSize, 4)
     const normals = valueOf(normalFromUniform(G.constant([0, 0.5, 1 - 2 ** -24, 0.25, 0.125, 0], [1, 6])))
     close(normals, [0, Math.sqrt(2 * Math.LN2) * Math.cos(Math.PI / 4), Math.sqrt(48 * Math.LN2)])
   })
 
-  it("samples the mean and as many deviations as the noise says", () => {
+  it("samples the mean plus the deviation times normal noise", () => {
     const noise = G.constant([0, 0, 0.5, 0.5, 1 - Math.exp(-0.5), 0, 0, 0.5], [2, 4])
     close(valueOf(policy.sample(noise)), [0, 1, -2 + 2, 0.5])
   })
 
   it("has the mean as its mode", () => assert.strictEqual(policy.mode(), mean))
 
-  it("knows log-probabilities and entropies", () => {
+  it("computes log probabilities and entropies", () => {
     const density = (x: number, m: number, s: number) =>
       -0.5 * ((x - m) / s) ** 2 - Math.log(s * Math.sqrt(2 * Math.PI))
     const action = G.constant([1, 1, -2, 2], [2, 2])
@@ -109,7 +109,7 @@ describe("diagonal Gaussian", () => {
     close(valueOf(policy.entropy()), [entropy, entropy])
   })
 
-  it("diverges from another as the closed form says", () => {
+  it("has the KL divergence of the closed form", () => {
     const other = diagonalGaussian(G.constant([1, 1, 0, 0], [2, 2]), G.constant([0, 0]))
     const kl = (m: number, s: number, n: number, t: number) =>
       Math.log(t / s) + (s * s + (m - n) ** 2) / (2 * t * t) - 0.5
@@ -117,12 +117,12 @@ describe("diagonal Gaussian", () => {
     close(valueOf(gaussianKl(policy, policy)), [0, 0])
   })
 
-  it("may have deviations a row", () => {
+  it("can have deviations for each row", () => {
     const rows = diagonalGaussian(mean, G.constant([0, 0, Math.log(3), 0], [2, 2]))
     close(valueOf(rows.entropy()), [Math.log(2 * Math.PI * Math.E), Math.log(2 * Math.PI * Math.E) + Math.log(3)])
   })
 
-  it("says what shapes it wants", () => {
+  it("names the shapes that it expects", () => {
     assert.throws(
       () => diagonalGaussian(G.input("m", [3]), G.input("s", [3])),
       GraphError,
@@ -144,7 +144,7 @@ describe("squashed Gaussian", () => {
   const density = (x: number, m: number, s: number) =>
     -0.5 * ((x - m) / s) ** 2 - Math.log(s * Math.sqrt(2 * Math.PI)) - Math.log(1 - Math.tanh(x) ** 2)
 
-  it("gives actions between −1 and 1, and what they were before", () => {
+  it("samples actions between −1 and 1, with their numbers before the tanh", () => {
     const noise = G.constant([0.3, 0.9, 0.1, 0.7], [1, 4])
     const both = policy.sampleBoth(noise)
     const [before, after, sample] = evaluate([both.raw, both.action, policy.sample(noise)])
@@ -153,13 +153,13 @@ describe("squashed Gaussian", () => {
     close(valueOf(policy.mode()), [Math.tanh(0.3), Math.tanh(-1)])
   })
 
-  it("knows log-probabilities, of actions before and after", () => {
+  it("computes log probabilities from actions before and after the tanh", () => {
     const expected = density(0.8, 0.3, 0.5) + density(-2, -1, 1)
     close(valueOf(policy.logProbabilityOfRaw(raw)), [expected])
     close(valueOf(policy.logProbability(G.tanh(raw))), [expected], 1e-5)
   })
 
-  it("stays finite at the edges", () => {
+  it("is finite near −1 and 1", () => {
     const [[far], [edge]] = evaluate([
       policy.logProbabilityOfRaw(G.constant([40, -40], [1, 2])),
       policy.logProbability(G.constant([1, -1], [1, 2])),

@@ -23,7 +23,7 @@ const opsFor = (loss: Tensor, x: Tensor): ReadonlyArray<string> => {
 }
 
 describe("at kinks and ties", () => {
-  it("the largest of equals share the slope", () => {
+  it("equal maxima share the gradient", () => {
     assert.deepStrictEqual(
       slopeOf((x) => G.max(x), [1, 3, 3]),
       [0, 0.5, 0.5],
@@ -34,7 +34,7 @@ describe("at kinks and ties", () => {
     )
   })
 
-  it("both sides of a tie get half", () => {
+  it("both sides of a tie get half of the gradient", () => {
     const [a, b] = [f([1, 2, 3]), f([2, 2, 2])]
     const slopes = evaluate(gradients(G.sum(G.minimum(a, b)), [a, b])).map((slope) => [...slope])
     assert.deepStrictEqual(slopes, [
@@ -43,21 +43,21 @@ describe("at kinks and ties", () => {
     ])
   })
 
-  it("of itself, a minimum has the whole slope", () => {
+  it("the minimum of a tensor and itself passes the whole gradient", () => {
     assert.deepStrictEqual(
       slopeOf((x) => G.minimum(x, x), [4]),
       [1],
     )
   })
 
-  it("clip passes the slope on its bounds and inside", () => {
+  it("clip passes the gradient at its bounds and between them", () => {
     assert.deepStrictEqual(
       slopeOf((x) => G.clip(x, -1, 1), [-2, -1, 0, 1, 2]),
       [0, 1, 1, 1, 0],
     )
   })
 
-  it("relu is flat at zero, abs too", () => {
+  it("relu and abs have gradient 0 at 0", () => {
     assert.deepStrictEqual(
       slopeOf((x) => G.relu(x), [-1, 0, 1]),
       [0, 0, 1],
@@ -68,7 +68,7 @@ describe("at kinks and ties", () => {
     )
   })
 
-  it("x to the 2 has a slope at negative x, and the exponent none there", () => {
+  it("x to the power 2 has a gradient at negative x, and its exponent has none there", () => {
     const [x, two] = [f([-3]), f([2])]
     const slopes = evaluate(gradients(G.sum(G.pow(x, two)), [x, two])).map((slope) => [...slope])
     assert.deepStrictEqual(slopes, [[-6], [0]])
@@ -76,42 +76,42 @@ describe("at kinks and ties", () => {
 })
 
 describe("paths", () => {
-  it("a tensor used often gets the sum of what all uses give", () => {
+  it("a tensor with several users gets the sum of their gradients", () => {
     assert.deepStrictEqual(
       slopeOf((x) => G.add(G.mul(x, 3), G.add(G.square(x), x)), [1, 2]),
       [6, 8],
     )
   })
 
-  it("indices, comparisons and casts of them let none through", () => {
+  it("no gradient flows through indices, comparisons and casts", () => {
     assert.deepStrictEqual(
       slopeOf((x) => G.mul(x, G.cast(G.greater(x, 0), "f32")), [-1, 2]),
       [0, 1],
     )
   })
 
-  it("may be taken of slopes: the second derivative of x⁴ is 12 x²", () => {
+  it("gradients of gradients work: the second derivative of x⁴ is 12 x²", () => {
     const x = f([1, 2])
     const [first] = gradients(G.sum(G.square(G.square(x))), [x])
     const [second] = gradients(G.sum(first), [x])
     assert.deepStrictEqual([...evaluate([second])[0]], [12, 48])
   })
 
-  it("may end in tensors between the loss and the leaves", () => {
+  it("gradients can be taken at tensors between loss and inputs", () => {
     const x = f([1, 2])
     const y = G.mul(x, 3)
     const [slope] = gradients(G.sum(G.square(y)), [y])
     assert.deepStrictEqual([...evaluate([slope])[0]], [6, 12])
   })
 
-  it("are zeros of the right shape where there is none", () => {
+  it("gradients are zeros of the right shape where the loss does not depend on a tensor", () => {
     const [x, y] = [f([1, 2]), f([1, 2, 3], [3, 1])]
     const [, slope] = gradients(G.sum(x), [x, y])
     assert.deepStrictEqual([...slope.shape], [3, 1])
     assert.deepStrictEqual([...evaluate([slope])[0]], [0, 0, 0])
   })
 
-  it("want a scalar to begin with", () => {
+  it("gradients need a scalar loss", () => {
     const x = f([1, 2])
     assert.throws(() => gradients(x, [x]), GraphError, /gradients: the loss must be a scalar \(given \[2\]\)/)
   })
@@ -122,34 +122,34 @@ describe("few ops", () => {
   const w = G.state("w", [4, 3])
   const bias = G.state("bias", [3])
 
-  it("a linear layer's weights: one product beyond the slope of its output", () => {
+  it("the weights of a linear layer take one product", () => {
     const y = G.matmul(x, w)
     const loss = G.sum(G.mul(y, G.input("v", [8, 3])))
     // Stretching the loss's slope over the products, its product with v, and the matrix product.
     assert.deepStrictEqual(opsFor(loss, w), ["broadcastTo", "mul", "matmul"])
   })
 
-  it("a bias: one sum", () => {
+  it("a bias takes one sum", () => {
     const y = G.add(G.matmul(x, w), bias)
     const loss = G.sum(G.mul(y, G.input("v", [8, 3])))
     assert.deepStrictEqual(opsFor(loss, bias), ["broadcastTo", "mul", "sum"])
   })
 
-  it("tanh, by what it gave: three ops", () => {
+  it("tanh takes three ops, from its output", () => {
     assert.deepStrictEqual(opsFor(G.sum(G.tanh(x)), x), ["broadcastTo", "mul", "sub", "mul"])
   })
 
-  it("a scalar that was stretched: one sum over all axes", () => {
+  it("a broadcast scalar takes one sum over all axes", () => {
     const s = G.state("s", [])
     assert.deepStrictEqual(opsFor(G.sum(G.mul(x, s)), s), ["broadcastTo", "mul", "sum"])
   })
 
-  it("a column that was stretched: a sum that keeps the axis, no reshape", () => {
+  it("a broadcast column takes one sum that keeps the axis, and no reshape", () => {
     const column = G.state("column", [8, 1])
     assert.deepStrictEqual(opsFor(G.sum(G.mul(x, column)), column), ["broadcastTo", "mul", "sum"])
   })
 
-  it("the parts of a flat vector: one concat, gaps filled with zeros", () => {
+  it("the parts of a flat vector take one concat, with zeros in gaps", () => {
     const theta = G.state("theta", [9])
     const parts = [G.slice(theta, [5], [3]), G.slice(theta, [0], [4])]
     const loss = G.add(G.sum(G.tanh(parts[0])), G.sum(G.sin(parts[1])))
@@ -159,11 +159,11 @@ describe("few ops", () => {
     assert.notInclude(ops, "add")
   })
 
-  it("flat functions add nothing", () => {
+  it("functions with gradient 0 take no ops", () => {
     assert.deepStrictEqual(opsFor(G.sum(G.add(G.mul(x, 2), G.sign(x))), x), ["broadcastTo", "mul"])
   })
 
-  it("what no wanted tensor leads to is not differentiated", () => {
+  it("tensors that do not depend on a wanted tensor are not differentiated", () => {
     assert.deepStrictEqual(opsFor(G.add(G.sum(G.exp(x)), G.sum(bias)), bias), ["broadcastTo"])
   })
 })

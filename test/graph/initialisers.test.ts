@@ -38,14 +38,14 @@ describe("orthogonal", () => {
     })
   }
 
-  it("a kernel is a matrix of as many rows as it has outputs", () => {
+  it("a kernel counts as a matrix with one row for each output", () => {
     const kernel = Initialisers.orthogonal(1)(random(), [4, 2, 3, 3])
     products(kernel, 4, 18).forEach((product, pair) => {
       assert.closeTo(product, Math.floor(pair / 4) === pair % 4 ? 1 : 0, 1e-6)
     })
   })
 
-  it("is as likely to turn either way", () => {
+  it("has positive and negative determinants with the same probability", () => {
     const signs = Array.from({ length: 400 }, (_, at) => Math.sign(Initialisers.orthogonal(1)(stream(at), [1, 1])[0]))
     assert.isBelow(Math.abs(signs.reduce((sum, sign) => sum + sign, 0)), 80)
   })
@@ -68,17 +68,17 @@ describe("scales", () => {
     })
   }
 
-  it("bounds hold", () => {
+  it("uniform numbers stay within their bounds", () => {
     const bound = Math.sqrt(6 / 500)
     assert.isTrue(Initialisers.xavier(random(), shape).every((value) => Math.abs(value) <= bound))
   })
 
-  it("a kernel's inputs are its channels times its area", () => {
+  it("the inputs of a kernel are its channels times its area", () => {
     const { variance } = moments(Initialisers.he(random(), [64, 32, 3, 3]))
     assert.closeTo(variance, 2 / (32 * 9), 0.03 * (2 / (32 * 9)))
   })
 
-  it("constants and zeros", () => {
+  it("constants and zeros fill a shape", () => {
     assert.deepStrictEqual(Initialisers.constant(0.5)(random(), [2]), Float32Array.of(0.5, 0.5))
     assert.deepStrictEqual(Initialisers.zeros(random(), [2]), new Float32Array(2))
   })

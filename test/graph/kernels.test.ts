@@ -143,9 +143,9 @@ describe("convolutions with several images, channels and outputs", () => {
     return total
   }
 
-  it("have the shape that the formula says", () => assert.deepStrictEqual([...y.shape], [n, o, rows, columns]))
+  it("have the shape of the formula", () => assert.deepStrictEqual([...y.shape], [n, o, rows, columns]))
 
-  it("give the sums over their windows", () => {
+  it("are sums over windows", () => {
     const [values] = evaluate([y])
     values.forEach((found, at) => {
       const column = at % columns
@@ -156,7 +156,7 @@ describe("convolutions with several images, channels and outputs", () => {
     })
   })
 
-  it("have slopes that pair with them: ⟨y(x, k), v⟩ = ⟨x, slope of x⟩ = ⟨k, slope of k⟩, as it is linear in each", () => {
+  it("have gradients with ⟨y(x, k), v⟩ = ⟨x, gradient of x⟩ = ⟨k, gradient of k⟩, as they are linear in each", () => {
     const v = f(
       Array.from({ length: n * o * rows * columns }, (_, at) => ((at * 5) % 7) - 3),
       y.shape,
@@ -170,7 +170,7 @@ describe("convolutions with several images, channels and outputs", () => {
 })
 
 describe("evaluate", () => {
-  it("takes values for leaves, in doubles", () => {
+  it("computes in doubles from values of inputs and states", () => {
     const x = G.input("x", [2])
     const s = G.state("s", [])
     const leaves = new Map<Tensor, ArrayLike<number>>([
@@ -181,7 +181,7 @@ describe("evaluate", () => {
     assert.deepStrictEqual([...y], [0.1 / 3, 0.2 / 3])
   })
 
-  it("asks for a value that is missing, and for the right number of them", () => {
+  it("rejects a missing value, and a wrong number of them", () => {
     const x = G.input("x", [2])
     assert.throws(() => evaluate([x]), /evaluate: the value of input "x" is missing/)
     assert.throws(() => evaluate([x], new Map([[x, [1]]])), /evaluate: expected 2 numbers, found 1 \(given \[2\]\)/)

@@ -41,7 +41,7 @@ describe("mlp", () => {
     )
   })
 
-  it("starts with orthogonal weights: √2 inside, its own gain at the end, and no biases", () => {
+  it("starts with orthogonal weights of gain √2, the output gain in the last layer, and zero biases", () => {
     const weights = weightsFor(net.parameters)
     const norm = (tensor: Tensor) => Math.hypot(...valueOf(tensor))
     assert.closeTo(norm(weights["net.0.weight"]), Math.sqrt(2 * 2), 1e-6)
@@ -60,7 +60,7 @@ describe("mlp", () => {
     assert.closeTo(found, Math.tanh(0.5) - 10 * Math.tanh(0.5) - 100 * Math.tanh(1) + 5, 1e-12)
   })
 
-  it("has the activations that it names", () => {
+  it("has each activation under its name", () => {
     const at = (activation: Activation): number => {
       const layer = mlp("a", { sizes: [1, 1, 1], activation })
       const one = G.constant([1], [1, 1])
@@ -77,7 +77,7 @@ describe("mlp", () => {
     assert.closeTo(at("gelu"), -0.158808, 1e-6)
   })
 
-  it("needs inputs and outputs", () => {
+  it("needs at least inputs and outputs", () => {
     assert.throws(
       () => mlp("net", { sizes: [4], activation: "relu" }),
       GraphError,
@@ -87,7 +87,7 @@ describe("mlp", () => {
 })
 
 describe("lstmCell", () => {
-  it("is the textbook's, gate by gate", () => {
+  it("equals the textbook's cell, gate by gate", () => {
     const cell = lstmCell("lstm", 1, 1)
     // Gates: input, forget, candidate, output.
     const weights = {

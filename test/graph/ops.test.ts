@@ -82,7 +82,7 @@ describe("shapes", () => {
 })
 
 describe("kinds", () => {
-  it("numbers take the kind of the tensor beside them", () => {
+  it("numbers take the dtype of the other operand", () => {
     assert.strictEqual(G.add(i32(2), 1).dtype, "i32")
     assert.strictEqual(G.add(1, f32(2)).dtype, "f32")
     assert.strictEqual(G.where(bool(2), 1, i32(2)).dtype, "i32")
@@ -95,14 +95,14 @@ describe("kinds", () => {
     )
   })
 
-  it("a typed array's kind is its constant's", () => {
+  it("a constant has the dtype of its typed array", () => {
     assert.deepStrictEqual(
       [Float32Array.of(1), Int32Array.of(1), Uint8Array.of(1)].map((data) => G.constant(data).dtype),
       ["f32", "i32", "bool"],
     )
   })
 
-  it("a constant keeps its numbers when the array it was made from changes", () => {
+  it("a constant keeps its numbers when its source array changes", () => {
     const data = Float32Array.of(1, 2)
     const tensor = G.constant(data)
     data[0] = 9
@@ -110,7 +110,7 @@ describe("kinds", () => {
   })
 })
 
-describe("what changes nothing is no op", () => {
+describe("ops that change nothing return their input", () => {
   const x = f32(2, 3)
   const same: Readonly<Record<string, Tensor>> = {
     "reshape to its own shape": G.reshape(x, [2, 3]),
@@ -219,7 +219,7 @@ describe("errors", () => {
     it(`name the problem: ${name}`, () => assert.match(errorOf(build).message, message))
   }
 
-  it("name the op, the shapes and the line that asked", () => {
+  it("name the op, the shapes and the line of the call", () => {
     const error = errorOf(() => G.sub(f32(4), f32(3)))
     assert.strictEqual(error._tag, "GraphError")
     assert.strictEqual(error.op, "sub")
@@ -228,7 +228,7 @@ describe("errors", () => {
     assert.include(error.message, error.where)
   })
 
-  it("name the user's line also where an op is made of others", () => {
+  it("name the user's line also for ops that consist of other ops", () => {
     assert.match(errorOf(() => G.layerNorm(f32(2, 3), { scale: f32(2) })).where, /ops\.test\.ts:\d+$/)
   })
 })

@@ -44,14 +44,14 @@ const slopes = [
 ]
 
 describe("adam", () => {
-  it("moves by the learning rate against the sign at first, whatever the gradient's size", () => {
+  it("first moves by the learning rate against the gradient's sign, whatever its size", () => {
     const [first] = descend(adam({ size: 2, learningRate: 0.1 }), [1, 1], [[1e-3, -1e5]])
     // A gradient of a thousandth feels ε, and 0.999 is no float32.
     assert.closeTo(first[0], 0.9, 1e-5)
     assert.closeTo(first[1], 1.1, 1e-5)
   })
 
-  it("is the published algorithm, step by step", () => {
+  it("equals the published algorithm, step by step", () => {
     const [m, v] = [
       [0, 0],
       [0, 0],
@@ -82,7 +82,7 @@ describe("adam", () => {
     assert.deepStrictEqual(byTensor, descend(adam({ size: 2, learningRate: 0.25 }), [1, -1], slopes))
   })
 
-  it("declares its moments, and a count of steps", () => {
+  it("keeps two moments and a count of steps", () => {
     const { moments } = adam({ size: 2, learningRate: 1 }).update(G.state("theta", [2]), G.input("g", [2]))
     assert.deepStrictEqual(
       Object.entries(moments).map(([name, { tensor }]) => [name, [...tensor.shape]]),
@@ -96,7 +96,7 @@ describe("adam", () => {
 })
 
 describe("sgd", () => {
-  it("goes down the gradient", () => {
+  it("moves against the gradient", () => {
     close(descend(sgd({ size: 2, learningRate: 0.1 }), [1, 1], slopes.slice(0, 2)), [
       [0.9, 1.2],
       [0.85, 0.8],
@@ -111,7 +111,7 @@ describe("sgd", () => {
     ])
   })
 
-  it("has nothing to remember without one", () => {
+  it("has no state without momentum", () => {
     const { moments } = sgd({ size: 2, learningRate: 1 }).update(G.state("theta", [2]), G.input("g", [2]))
     assert.deepStrictEqual(moments, {})
   })
@@ -139,7 +139,7 @@ describe("clipGlobalNorm", () => {
     close([clipped([3, 4], 1)], [[0.6, 0.8]])
   })
 
-  it("leaves a short one as it is", () => {
+  it("leaves a short gradient unchanged", () => {
     assert.deepStrictEqual(
       clipped([0.3, -0.4], 1),
       evaluate([G.constant([0.3, -0.4])]).flatMap((values) => [...values]),

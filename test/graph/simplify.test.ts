@@ -29,7 +29,7 @@ const leaves = new Map<Tensor, ReadonlyArray<number>>([
 ])
 const stretch = (y: Tensor, shape: Shape): Tensor => G.broadcastTo(y, shape)
 
-describe("simplify leaves these ops", () => {
+describe("simplify reduces graphs to these ops", () => {
   const table: Readonly<Record<string, readonly [Tensor, ReadonlyArray<string>]>> = {
     "x + 0": [G.add(x, 0), []],
     "0 + x": [G.add(0, x), []],
@@ -133,12 +133,12 @@ describe("simplify leaves these ops", () => {
 })
 
 describe("simplify", () => {
-  it("keeps infinities and NaNs that arithmetic makes", () => {
+  it("keeps infinities and NaNs that arithmetic produces", () => {
     const [[value]] = evaluate([simple(G.sum(G.mul(G.log(G.sub(row, row)), 0)))], leaves)
     assert.isNaN(value)
   })
 
-  it("keeps ways in and out: unused inputs, states, names", () => {
+  it("keeps inputs, states and outputs, also unused ones, and their names", () => {
     const s = G.state("s", [3])
     const spec = {
       name: "whole",
@@ -162,25 +162,25 @@ describe("simplify", () => {
     ])
   })
 
-  it("gives back a program in which there is nothing to do", () => {
+  it("returns a program that it cannot simplify unchanged", () => {
     const spec = specOf(G.tanh(G.add(x, row)))
     assert.strictEqual(simplify(spec), spec)
   })
 
-  it("does not make a large constant of a small one", () => {
+  it("does not turn a small constant into a large one", () => {
     const lean = simple(G.gather(G.constant([1, 2]), G.constant(new Int32Array(3))))
     assert.strictEqual(lean.op.kind, "constant")
     const wide = simple(stretch(G.constant([1, 2, 3]), [2000, 3]))
     assert.strictEqual(wide.op.kind, "broadcastTo")
   })
 
-  it("does not trade one op for two, where a stretched tensor is needed anyway", () => {
+  it("does not replace one op by two where a broadcast tensor is needed anyway", () => {
     const wide = stretch(row, [2, 3])
     const spec = specOf(G.add(G.sum(wide), G.sum(G.cumSum(wide, 0))))
     assert.isAtMost(countOps(simplify(spec)), countOps(spec))
   })
 
-  it("counts ops, not leaves", () => {
+  it("counts ops without inputs, states and constants", () => {
     assert.strictEqual(countOps(specOf(G.add(x, G.mul(row, 2)))), 2)
   })
 })

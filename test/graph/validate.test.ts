@@ -19,7 +19,7 @@ const good: ProgramSpec = {
 describe("validate", () => {
   it("accepts a program whose parts fit together", () => validate(good))
 
-  it("accepts an input that nothing looks at", () =>
+  it("accepts an input that nothing reads", () =>
     validate({ name: "idle", inputs: { x }, state: {}, outputs: { rate: G.constant(1) } }))
 
   const wrong: Readonly<Record<string, readonly [Partial<ProgramSpec>, RegExp]>> = {
@@ -68,7 +68,7 @@ describe("validate", () => {
     it(`refuses ${name}`, () => assert.throws(() => validate({ ...good, ...change }), GraphError, message))
   }
 
-  it("refuses an input that has the index matrix's name", () => {
+  it("rejects an input with the name of the index matrix", () => {
     const indices = G.input("indices", [4])
     assert.throws(
       () => validate({ ...good, inputs: { ...good.inputs, indices } }),
@@ -79,7 +79,7 @@ describe("validate", () => {
 })
 
 describe("shapes outside of a program", () => {
-  it("feeds: gathered inputs whole, and the index matrix", () => {
+  it("feeds hold gathered inputs whole, and the index matrix", () => {
     assert.deepStrictEqual(feedShapes(good), {
       x: { shape: [10, 3], dtype: "f32" },
       rate: { shape: [], dtype: "f32" },
@@ -87,20 +87,20 @@ describe("shapes outside of a program", () => {
     })
   })
 
-  it("results: stacked", () => {
+  it("results are stacked", () => {
     assert.deepStrictEqual(resultShapes(good), {
       sum: { shape: [3], dtype: "f32" },
       best: { shape: [3, 4], dtype: "i32" },
     })
   })
 
-  it("without minibatches, as they are in the graph", () => {
+  it("without minibatches, feeds and results have the graph's shapes", () => {
     const once: ProgramSpec = { name: good.name, inputs: good.inputs, state: good.state, outputs: good.outputs }
     assert.deepStrictEqual(feedShapes(once), { x: { shape: [4, 3], dtype: "f32" }, rate: { shape: [], dtype: "f32" } })
     assert.deepStrictEqual(resultShapes(once), { sum: { shape: [], dtype: "f32" }, best: { shape: [4], dtype: "i32" } })
   })
 
-  it("roots are all that is computed", () => {
+  it("roots are everything that a program computes", () => {
     assert.deepStrictEqual(rootsOf(good), [
       good.outputs.sum,
       good.outputs.best,

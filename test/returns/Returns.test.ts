@@ -11,12 +11,12 @@ const inputs = {
 }
 
 describe("Returns", () => {
-  it("has three members, called by the names that configs use", () => {
+  it("has three members with the names that configs use", () => {
     assert.deepEqual(Object.keys(Returns.members), ["GAE", "LAMBDA", "NSTEP"])
     for (const [name, member] of Object.entries(Returns.members)) assert.strictEqual(member.name, name)
   })
 
-  it("gives targets by all of them, of one object", () => {
+  it("computes targets by every member from one object", () => {
     const all = { ...inputs, horizon: 1 }
     assert.deepEqual(
       [...Returns.GAE(all)],
@@ -27,7 +27,7 @@ describe("Returns", () => {
     assert.notDeepEqual(Returns.NSTEP(all), Returns.NSTEP(inputs))
   })
 
-  it("writes targets where it is told to", () => {
+  it("writes targets to the array out", () => {
     for (const member of Object.values(Returns.members)) {
       const out = new Float64Array(4)
       assert.strictEqual(member({ ...inputs, out }), out)
@@ -35,7 +35,7 @@ describe("Returns", () => {
     }
   })
 
-  it("loses no reward by GAE, whose tail was right in rlib, too", () => {
+  it("includes the last reward by GAE, as rlib does", () => {
     assert.deepEqual(Returns.GAE({ ...inputs, tail: "rlib" }), Returns.GAE(inputs))
     assert.strictEqual(Returns.LAMBDA({ ...inputs, tail: "rlib" })[3], 128)
     assert.strictEqual(Returns.NSTEP({ ...inputs, tail: "rlib" })[3], 128)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { discountedRewardToGo } from "../../src/returns/discountedRewardToGo.ts"
 
 describe("discountedRewardToGo", () => {
-  it("adds up what is still to come, env by env, within an episode", () => {
+  it("sums up the rewards to the end of the episode, for each env", () => {
     const inputs = {
       rewards: Float64Array.of(1, 10, 2, 20, 4, 40, 8, 80),
       terminated: Uint8Array.of(0, 0, 1, 0, 0, 0, 0, 1),
@@ -16,13 +16,13 @@ describe("discountedRewardToGo", () => {
     assert.deepEqual(out, discountedRewardToGo(inputs))
   })
 
-  it("gives the rewards' kind", () => {
+  it("returns an array of the rewards' kind", () => {
     const inputs = { terminated: new Uint8Array(1), numEnvs: 1, gamma: 1 }
     assert.instanceOf(discountedRewardToGo({ ...inputs, rewards: Float32Array.of(1) }), Float32Array)
     assert.instanceOf(discountedRewardToGo({ ...inputs, rewards: Float64Array.of(1) }), Float64Array)
   })
 
-  it("refuses shapes that don't fit", () => {
+  it("rejects arrays whose lengths do not fit", () => {
     const rewards = new Float32Array(6)
     const terminated = new Uint8Array(6)
     for (const numEnvs of [4, 0, -0.5]) {

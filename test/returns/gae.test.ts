@@ -62,7 +62,7 @@ describe("gae", () => {
     assert.deepEqual([...both], [one[0], two[0], one[1], two[1], one[2], two[2]])
   })
 
-  it("writes advantages and targets where it is told to, and gives back the former", () => {
+  it("writes advantages and targets to given arrays, and returns the former", () => {
     const out = new Float64Array(3)
     const targets = new Float64Array(3)
     assert.strictEqual(gae(three({ out, targets })), out)
@@ -73,7 +73,7 @@ describe("gae", () => {
     )
   })
 
-  it("gives the rewards' kind, and leaves its inputs alone", () => {
+  it("returns an array of the rewards' kind, and does not change its inputs", () => {
     const inputs = three({ clip: true })
     assert.instanceOf(gae(inputs), Float64Array)
     assert.deepEqual(inputs, three({ clip: true }))
@@ -82,7 +82,7 @@ describe("gae", () => {
     assert.instanceOf(gae({ rewards, values, lastValues, terminated, gamma: 1, lambda: 1 }), Float32Array)
   })
 
-  it("has nothing to say about no steps", () => {
+  it("returns empty arrays for no steps", () => {
     const none = new Float32Array(0)
     const lastValues = new Float32Array(7)
     assert.lengthOf(
@@ -110,7 +110,7 @@ describe("gae", () => {
     assert.throws(() => gae(three(changes)), RangeError, message)
   })
 
-  it("refuses to write over what it still has to read", () => {
+  it("rejects output arrays that it still has to read", () => {
     const values = new Float64Array(3)
     assert.throws(() => gae(three({ values, out: values })), RangeError, "out: expected another array than values")
     assert.throws(

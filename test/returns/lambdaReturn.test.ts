@@ -27,7 +27,7 @@ describe("lambdaReturn", () => {
     assert.deepEqual([...lambdaReturn(three(changes))], [...expected])
   })
 
-  it("gives rlib's last row when asked, and what follows from it in the rows before", () => {
+  it("returns rlib's last row with tail 'rlib', and the rows before that follow from it", () => {
     assert.deepEqual(
       [...lambdaReturn(three({ tail: "rlib", lambda: 1 }))],
       [1 + 0.5 * (2 + 0.5 * 32), 2 + 0.5 * 32, 32],
@@ -38,13 +38,13 @@ describe("lambdaReturn", () => {
     )
   })
 
-  it("writes where it is told to", () => {
+  it("writes to the array out", () => {
     const out = new Float64Array(3)
     assert.strictEqual(lambdaReturn(three({ out })), out)
     assert.deepEqual(out, lambdaReturn(three()))
   })
 
-  it("refuses shapes that don't fit", () => {
+  it("rejects arrays whose lengths do not fit", () => {
     assert.throws(
       () => lambdaReturn(three({ values: new Float64Array(4) })),
       RangeError,

@@ -26,11 +26,11 @@ const close = (actual: ArrayLike<number>, expected: ReadonlyArray<number>): void
 }
 
 describe("nStep", () => {
-  it("counts the last reward and discounts the last value", () => {
+  it("includes the last reward and discounts the last value", () => {
     close(nStep(rlibs()), [1.99, 1, 5.95])
   })
 
-  it("gives rlib's numbers when asked", () => {
+  it("returns rlib's numbers with tail 'rlib'", () => {
     close(nStep(rlibs("rlib")), [1.99, 1, 5])
     close(nStep({ ...rlibs("rlib"), terminated: Uint8Array.of(0, 1, 1) }), [1.99, 1, 0])
     close(nStep({ ...rlibs("rlib"), horizon: 9 }), [1.99, 1, 5])
@@ -57,7 +57,7 @@ describe("nStep", () => {
     close(nStep(four(changes)), [...expected])
   })
 
-  it("writes where it is told to", () => {
+  it("writes to the array out", () => {
     for (const horizon of [{}, { horizon: 2 }]) {
       const out = new Float64Array(4)
       assert.strictEqual(nStep(four({ out, ...horizon })), out)
@@ -73,7 +73,7 @@ describe("nStep", () => {
     )
   })
 
-  it("refuses shapes that don't fit", () => {
+  it("rejects arrays whose lengths do not fit", () => {
     assert.throws(
       () => nStep(four({ terminated: new Uint8Array(3), horizon: 2 })),
       RangeError,

@@ -33,7 +33,7 @@ const sameBits = (actual: Columns<Float32Array>, expected: Columns<Float32Array>
 }
 
 describe("the sweep in WebAssembly", () => {
-  it("is there in Node", () => {
+  it("is available in Node", () => {
     assert.isDefined(simd)
   })
 
@@ -55,7 +55,7 @@ describe("the sweep in WebAssembly", () => {
     }
   })
 
-  it("has them for odd numbers, too", () => {
+  it("has the same bits for numbers of envs that are not multiples of four", () => {
     const odd = [0, -0, 1, -1, NaN, Infinity, 1e38, 1e-45]
     const random = stream(2, "sweep")
     const numbers = (length: number): Float32Array =>
@@ -76,7 +76,7 @@ describe("the sweep in WebAssembly", () => {
     }
   })
 
-  it("starts anew each time: nothing is left of the sweep before", () => {
+  it("does not depend on earlier calls", () => {
     const first = columns(30, 16, true)
     sweep32(first)
     sweep32(columns(300, 100, true))

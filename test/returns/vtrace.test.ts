@@ -37,12 +37,12 @@ describe("vtrace", () => {
     close(advantages, [...expected.advantages])
   })
 
-  it("bounds even a ratio that overflows", () => {
+  it("clips even a ratio that overflows", () => {
     const { targets } = vtrace(two({ logRatios: Float64Array.of(1000, -1000) }))
     close(targets, [5, 8])
   })
 
-  it("refuses shapes that don't fit", () => {
+  it("rejects arrays whose lengths do not fit", () => {
     assert.throws(
       () => vtrace(two({ logRatios: new Float64Array(1) })),
       RangeError,

@@ -45,7 +45,7 @@ describe("sin and cos", () => {
     }
   })
 
-  it("hold close to the multiples of π/2, where most of the argument cancels", () => {
+  it("are accurate close to multiples of π/2, where most digits of the argument cancel", () => {
     for (let n = 1; n < 1_000_000; n = Math.ceil(n * 1.37)) {
       const x = n * (Math.PI / 2)
       assert.approximately(sin(x), Math.sin(x), 1e-15)
@@ -55,7 +55,7 @@ describe("sin and cos", () => {
     }
   })
 
-  it("stay within 1, and as exact as their argument, however far out", () => {
+  it("stay within 1, and are as accurate as their argument, for large arguments", () => {
     for (const x of [2e6, 1e9, 1e15, 1e300, Number.MAX_VALUE]) {
       for (const sign of [-1, 1]) {
         assert.isAtMost(Math.abs(sin(sign * x)), 1)
@@ -67,14 +67,14 @@ describe("sin and cos", () => {
     }
   })
 
-  it("are NaN where there is no answer", () => {
+  it("are NaN for infinities and NaN", () => {
     for (const x of [NaN, Infinity, -Infinity]) {
       assert.isNaN(sin(x))
       assert.isNaN(cos(x))
     }
   })
 
-  it("counts in turns, too", () => {
+  it("cosOfTurns takes its argument in turns", () => {
     assert.deepEqual(
       [0, 0.25, 0.5, 0.75, 1].map((turns) => cosOfTurns(turns) + 0),
       [1, 0, -1, 0, 1],
@@ -94,7 +94,7 @@ describe("exp", () => {
     assert.isAtMost(worstUlps(exp, Math.exp, sample("exp large", 20_000, 708, 709.78)), 2)
   })
 
-  it("knows its ends", () => {
+  it("returns the right limits", () => {
     assert.strictEqual(exp(0), 1)
     assert.strictEqual(exp(-0), 1)
     assert.strictEqual(exp(709.782712893384), Math.exp(709.782712893384))
@@ -114,7 +114,7 @@ describe("log", () => {
     assert.isAtMost(worstUlps(log, Math.log, sample("log sizes", 50_000, -745, 709).map(Math.exp)), 2)
   })
 
-  it("knows its ends", () => {
+  it("returns the right limits", () => {
     assert.strictEqual(log(1), 0)
     assert.strictEqual(log(0), -Infinity)
     assert.strictEqual(log(-0), -Infinity)
@@ -126,7 +126,7 @@ describe("log", () => {
     assert.isNaN(log(NaN))
   })
 
-  it("undoes exp", () => {
+  it("is the inverse of exp", () => {
     for (const x of sample("inverse", 20_000, -50, 50))
       assert.approximately(log(exp(x)), x, 1e-15 * Math.max(1, Math.abs(x)))
   })

@@ -29,7 +29,7 @@ const moments = (count: number, draw: () => number) => {
 }
 
 describe("stream", () => {
-  it("means the same numbers for ever", () => {
+  it("always has the same numbers", () => {
     // Any change here changes every run that anybody has recorded.
     const random = stream(1, "env", 3, "episode", 17)
     assert.deepEqual(
@@ -43,7 +43,7 @@ describe("stream", () => {
     assert.deepEqual([...random.permutation(new Int32Array(8))], [5, 1, 2, 7, 3, 0, 6, 4])
   })
 
-  it("tells apart what is easily confused", () => {
+  it("differs for paths that are easily confused", () => {
     const paths: ReadonlyArray<ReadonlyArray<string | number>> = [
       [],
       [""],
@@ -89,7 +89,7 @@ describe("stream", () => {
     assert.deepEqual(take(4, drawOf(stream(-0, -0))), take(4, drawOf(stream(0, 0))))
   })
 
-  it("refuses a seed or a part that is no whole number it can hold", () => {
+  it("rejects a seed or a part that is not a safe integer", () => {
     for (const odd of [0.5, NaN, Infinity, 2 ** 53]) {
       assert.throws(() => stream(odd), RangeError, `seed: expected a safe integer, found ${odd}`)
       assert.throws(() => stream(1, "a", odd), RangeError, `path: expected a safe integer, found ${odd}`)
@@ -97,7 +97,7 @@ describe("stream", () => {
     }
   })
 
-  it("is not like its neighbours", () => {
+  it("is independent of neighbouring streams", () => {
     // Words of a thousand streams whose paths differ by one: bits, and agreement with the next stream's.
     const words = Array.from({ length: 1000 }, (_, env) => take(64, drawOf(stream(1, "env", env))))
     let ones = 0
@@ -119,7 +119,7 @@ const drawOf = (random: Stream) => (): number => random.uint32()
 const bitCount = (word: number): number => word.toString(2).replaceAll("0", "").length
 
 describe("Stream", () => {
-  it("goes on from any position, and far out", () => {
+  it("continues from any position, also from large ones", () => {
     const random = stream(3)
     for (const position of [0, 1, 5, 2 ** 31 - 1, 2 ** 32, 2 ** 34 + 3, 2 ** 52 + 2, Number.MAX_SAFE_INTEGER - 9]) {
       const expected = Array.from({ length: 6 }, (_, index) => stream(3).uint32At(position + index))
@@ -131,13 +131,13 @@ describe("Stream", () => {
     }
   })
 
-  it("has other words where only the upper bits of the index differ", () => {
+  it("has different words where only the upper bits of the index differ", () => {
     const random = stream(3)
     const words = [0, 2 ** 32, 2 ** 33, 2 ** 34, 2 ** 35, 2 ** 52].map((index) => random.uint32At(index))
     assert.strictEqual(new Set(words).size, words.length)
   })
 
-  it("refuses a position that is none", () => {
+  it("rejects an invalid position", () => {
     const random = stream(3)
     for (const odd of [-1, 0.5, NaN, 2 ** 53]) {
       assert.throws(() => (random.position = odd), RangeError, `position: expected an integer from 0 on, found ${odd}`)
@@ -200,7 +200,7 @@ describe("Stream", () => {
     )
   })
 
-  it("gives uniform numbers that float32 holds exactly, and doubles with all their bits", () => {
+  it("draws uniform numbers that are exact in float32, and doubles with 53 random bits", () => {
     const random = stream(4)
     for (let draw = 0; draw < 10_000; draw++) {
       const uniform = random.uniform()
@@ -240,7 +240,7 @@ describe("Stream", () => {
     assert.approximately(variance, Math.PI ** 2 / 6, 0.04)
   })
 
-  it("draws whole numbers without favour, even where a remainder would favour half of them", () => {
+  it("draws integers without bias, even where a remainder would prefer half of them", () => {
     const random = stream(4, "integer")
     for (const n of [1, 2, 3, 7, 10, 1000]) {
       const counts = countsOf(n, 100_000, () => random.integer(n))
@@ -253,7 +253,7 @@ describe("Stream", () => {
     assert.isBelow(Math.abs(surprise(countsOf(3, 100_000, () => random.integer(n) % 3))), 4)
   })
 
-  it("draws from all of 2³², and from nothing else than a whole number of them", () => {
+  it("draws integers below any n up to 2³², and rejects other n", () => {
     const random = stream(4, "wide")
     const wide = take(1000, () => random.integer(2 ** 32))
     assert.isTrue(Math.max(...wide) > 0.99 * 2 ** 32 && Math.min(...wide) < 0.01 * 2 ** 32)
@@ -261,7 +261,7 @@ describe("Stream", () => {
       assert.throws(() => random.integer(odd), RangeError, "integer")
   })
 
-  it("keeps between its bounds, and below the upper one", () => {
+  it("stays between its bounds, and below the upper one", () => {
     const random = stream(4, "between")
     const low = 1
     const high = 1 + 2 * Number.EPSILON
@@ -272,7 +272,7 @@ describe("Stream", () => {
     assert.approximately(moments(50_000, () => random.between(-3, 5)).mean, 1, 0.05)
   })
 
-  it("draws categories by their shares, and never an impossible one", () => {
+  it("draws categories by their probabilities, and never one with probability 0", () => {
     const random = stream(4, "categorical")
     const shares = [0.1, 0, 0.6, 0.25, 0.05, 0]
     const counts = countsOf(6, 100_000, () => random.categorical(shares))
@@ -292,7 +292,7 @@ describe("Stream", () => {
     assert.isBelow(Math.abs(surprise(weighed, [0.75, 0.25])), 4)
   })
 
-  it("refuses probabilities that add up to nothing", () => {
+  it("rejects probabilities without a positive, finite sum", () => {
     const random = stream(4)
     for (const odd of [[], [0, 0], [NaN, 1], [Infinity, 1]]) {
       assert.throws(
@@ -303,7 +303,7 @@ describe("Stream", () => {
     }
   })
 
-  it("shuffles without favour", () => {
+  it("shuffles without bias", () => {
     const random = stream(4, "permutation")
     const out = new Int32Array(4)
     const counts = countsOf(24, 48_000, () => {
@@ -317,7 +317,7 @@ describe("Stream", () => {
     assert.isBelow(Math.abs(surprise(counts)), 4)
   })
 
-  it("refuses to fill what is not there", () => {
+  it("rejects a range outside of the array", () => {
     const random = stream(4)
     for (const [start, end] of [
       [-1, 2],

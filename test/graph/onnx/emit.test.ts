@@ -23,7 +23,7 @@ const flat = G.state("flat", [44])
 const leaves = [x, w, b, flat]
 
 describe("nodes", () => {
-  it("are one for a product and its bias", () => {
+  it("a product and its bias are one node", () => {
     assert.deepStrictEqual(nodesOf(G.add(G.matmul(x, w), b)), ["Gemm"])
     assert.deepStrictEqual(nodesOf(G.add(b, G.matmul(x, w))), ["Gemm"])
     // A column is no bias: Gemm would take it, but along the other axis.
@@ -31,28 +31,28 @@ describe("nodes", () => {
     assert.deepStrictEqual(nodesOf(G.add(transposed, G.reshape(b, [8, 1]))), ["Gemm", "Reshape", "Add"])
   })
 
-  it("leave a product alone that somebody else looks at", () => {
+  it("a product with another user keeps its node", () => {
     const product = G.matmul(x, w)
     assert.deepStrictEqual(nodesOf(G.add(product, b), product), ["Gemm", "Add"])
   })
 
-  it("are one for slices that are all of a tensor", () => {
+  it("slices that together are a tensor are one node", () => {
     assert.deepStrictEqual(nodesOf(...G.split(flat, [32, 8, 4])), ["Split"])
     assert.deepStrictEqual(nodesOf(G.slice(flat, [0], [32]), G.slice(flat, [40], [4])), ["Slice", "Slice"])
     assert.deepStrictEqual(nodesOf(...G.split(w, [3, 5], 1)), ["Split"])
   })
 
-  it("are one for a sum of squares", () => {
+  it("a sum of squares is one node", () => {
     assert.deepStrictEqual(nodesOf(G.sum(G.square(w), 1)), ["ReduceSumSquare"])
   })
 
-  it("sum long columns as a product with ones", () => {
+  it("sums of long columns are products with ones", () => {
     const wide = G.broadcastTo(b, [32, 8])
     assert.deepStrictEqual(nodesOf(G.sum(wide, 0)), ["Expand", "MatMul"])
     assert.deepStrictEqual(nodesOf(G.sum(wide, 1)), ["Expand", "ReduceSum"])
   })
 
-  it("share constants of equal value", () => {
+  it("equal constants are shared", () => {
     const graph = new Graph("test")
     const scope = { graph, constants: graph, names: new Map([[b, "b"]]), fresh: counter() }
     emitNodes(scope, [G.add(b, 2), G.mul(b, 2), G.add(b, 3)])
@@ -61,7 +61,7 @@ describe("nodes", () => {
 })
 
 describe("a model", () => {
-  it("names what goes in and comes out", () => {
+  it("names its inputs and outputs", () => {
     const spec: ProgramSpec = {
       name: "named",
       inputs: { x },
@@ -74,7 +74,7 @@ describe("a model", () => {
     assert.strictEqual(nodeCount, 2)
   })
 
-  it("is the same bytes for the same program", () => {
+  it("has the same bytes for the same program", () => {
     const spec = (): ProgramSpec => {
       const z = G.input("z", [3])
       return { name: "same", inputs: { z }, state: {}, outputs: { y: G.tanh(G.add(z, 1)) } }
@@ -82,7 +82,7 @@ describe("a model", () => {
     assert.deepStrictEqual(emit(spec()).bytes, emit(spec()).bytes)
   })
 
-  it("has in the loop only what the state that is handed on needs", () => {
+  it("has in the loop only what the next state depends on", () => {
     const rows = G.input("rows", [4, 2])
     const theta = G.state("theta", [2])
     const steps = G.state("steps", [])

@@ -27,7 +27,7 @@ const refusal = (body: () => unknown): string => {
 }
 
 describe("toOnnx", () => {
-  it("gives a file that another reader of ONNX runs, under the program's own names", async () => {
+  it("writes a file that another ONNX runtime runs, with the program's names", async () => {
     const session = await InferenceSession.create(toOnnx(policy, { weightsAsInitializers: weights }))
     assert.deepStrictEqual(session.inputNames, ["x"])
     assert.deepStrictEqual(session.outputNames, ["gemm0", "greedy"])
@@ -40,7 +40,7 @@ describe("toOnnx", () => {
     await session.release()
   })
 
-  it("refuses what is missing, of another size, or learning", () => {
+  it("rejects missing weights, weights of another size, and programs that learn", () => {
     assert.include(
       refusal(() => toOnnx(policy, { weightsAsInitializers: {} })),
       `the weights for state "theta" are missing`,

@@ -4,7 +4,7 @@ import { Message } from "../../../src/graph/onnx/protobuf.ts"
 const bytes = (message: Message): ReadonlyArray<number> => [...message.finish()]
 
 describe("protobuf", () => {
-  it("writes whole numbers as varints, seven bits a byte, the lowest first", () => {
+  it("writes integers as varints, seven bits in each byte, lowest first", () => {
     assert.deepStrictEqual(bytes(new Message().int(1, 0)), [0x08, 0x00])
     assert.deepStrictEqual(bytes(new Message().int(1, 150)), [0x08, 0x96, 0x01])
     assert.deepStrictEqual(bytes(new Message().int(2, 2 ** 40)), [0x10, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20])
@@ -18,7 +18,7 @@ describe("protobuf", () => {
     assert.deepStrictEqual(bytes(new Message().int(20, 2)), [0xa0, 0x01, 0x02])
   })
 
-  it("writes text, bytes and messages with their length before them", () => {
+  it("writes text, bytes and messages after their length", () => {
     assert.deepStrictEqual(bytes(new Message().text(2, "tést")), [0x12, 0x05, 0x74, 0xc3, 0xa9, 0x73, 0x74])
     assert.deepStrictEqual(bytes(new Message().bytes(3, Uint8Array.of(7, 8))), [0x1a, 0x02, 0x07, 0x08])
     assert.deepStrictEqual(bytes(new Message().message(1, new Message().int(1, 1))), [0x0a, 0x02, 0x08, 0x01])

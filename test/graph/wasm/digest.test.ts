@@ -23,7 +23,7 @@ const assertFinite = (...arrays: ReadonlyArray<Float32Array>): void => {
  * only when kernels change, and with them what every run computes; then say so in the release notes.
  */
 describe("bits", () => {
-  it("of the elementary functions are the same everywhere", () => {
+  it("of elementary functions are the same on every machine", () => {
     const x = G.input("x", [4096])
     const functions = {
       exp: G.exp,
@@ -46,7 +46,7 @@ describe("bits", () => {
     assert.deepStrictEqual(digests, FUNCTIONS)
   })
 
-  it("of products and sums are the same everywhere", () => {
+  it("of products and sums are the same on every machine", () => {
     const digests = [
       [4, 64, 64],
       [5, 33, 7],
@@ -71,7 +71,7 @@ describe("bits", () => {
     assert.deepStrictEqual(digests, SUMS)
   })
 
-  it("of a hundred updates of a network are the same everywhere", () => {
+  it("of a hundred updates of a network are the same on every machine", () => {
     const batch = 24
     const x = G.input("x", [batch, 4])
     const label = G.input("label", [batch])

@@ -36,7 +36,7 @@ describe("encode", () => {
     assert.deepStrictEqual(bytes(signed64(2n ** 62n)), [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0xc0, 0x00])
   })
 
-  it("builds modules that engines run: a loop, a call, a choice", () => {
+  it("builds modules that engines run, with a loop, a call and a branch", () => {
     const target = newTarget()
     const square = new FunctionBuilder(target, { params: ["i32"], results: ["i32"] })
     const squareIndex = square.finish(i32.mul(square.param("i32", 0), square.param("i32", 0)))
@@ -51,7 +51,7 @@ describe("encode", () => {
     assert.strictEqual(squares(1000), -1)
   })
 
-  it("keeps equal functions that take parameters once", () => {
+  it("stores equal functions with parameters once", () => {
     const { module } = newTarget()
     const type = { params: ["i32"], results: ["i32"] } as const
     const one = module.define(type, [], i32.const(1).code)
@@ -75,7 +75,7 @@ describe("encode", () => {
     assert.deepStrictEqual([...new Uint8Array(bufferOf(exports), 4096, 4)], [1, 2, 3, 0])
   })
 
-  it("uses locals again once their scope has ended", () => {
+  it("reuses locals after the end of their scope", () => {
     const f = new FunctionBuilder(newTarget(), { params: [], results: [] })
     let first: unknown
     f.scoped(() => {

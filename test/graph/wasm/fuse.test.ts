@@ -31,7 +31,7 @@ describe("fuse", () => {
     assert.deepStrictEqual(kinds(specOf({ y: G.tanh(G.add(G.matmul(x, w), b)) })), ["matmul 2"])
   })
 
-  it("computes a chain in one loop, and reduces it without keeping it", () => {
+  it("computes a chain in one loop, and reduces it without storing it", () => {
     const x = G.input("x", [5, 7])
     const y = G.input("y", [7])
     const chain = G.exp(G.sub(G.mul(x, y), 1))
@@ -40,7 +40,7 @@ describe("fuse", () => {
     assert.deepStrictEqual(kinds(specOf({ sum: G.sum(chain, 0), chain })), ["reduce 3"])
   })
 
-  it("keeps a value that another loop needs, in the loop that makes it", () => {
+  it("stores a value that another loop needs in the loop that computes it", () => {
     const x = G.input("x", [6, 9])
     // The exponentials are summed and stored in one pass, and divided in the next.
     assert.deepStrictEqual(kinds(specOf({ y: G.softmax(x) })), ["reduce 0", "reduce 2", "map 1"])
@@ -53,7 +53,7 @@ describe("fuse", () => {
     assert.deepStrictEqual(kinds(specOf({ y: G.sum(G.square(y)) })), ["reduce 1", "reduce 2"])
   })
 
-  it("computes an optimiser's states in one loop, each in its place", () => {
+  it("computes an optimiser's states in one loop, each in its own memory", () => {
     const theta = G.state("theta", [100])
     const m = G.state("m", [100])
     const g = G.input("g", [100])
@@ -81,7 +81,7 @@ describe("fuse", () => {
     assert.strictEqual(planMemory(lowered, fuse(lowered), 0, new Map()).copied.size, 1)
   })
 
-  it("computes the pieces of a flat gradient where they belong", () => {
+  it("computes the pieces of a flat gradient in place", () => {
     const theta = G.state("theta", [20])
     const x = G.input("x", [8, 4])
     const w = G.reshape(G.slice(theta, [0], [16]), [4, 4])
@@ -92,7 +92,7 @@ describe("fuse", () => {
     assert.strictEqual(planMemory(lowered, fuse(lowered), 0, new Map()).inPlace.size, 2)
   })
 
-  it("shares memory between what lives at different times", () => {
+  it("shares memory between arrays that are needed at different times", () => {
     let x = G.input("x", [64, 64])
     for (let i = 0; i < 10; i++) x = G.matmul(x, x)
     const lowered = lower(specOf({ x }))

@@ -63,7 +63,7 @@ const valuesAt = (build: (x: Tensor) => Tensor, at: ReadonlyArray<number>): Read
 }
 
 describe("elementary functions", () => {
-  it("are off by a few units in the last place at most, over all floats", () => {
+  it("have errors of at most a few units in the last place, over all floats", () => {
     assert.isBelow(largestError(G.exp, Math.exp), 1)
     assert.isBelow(largestError(G.log, Math.log), 1)
     assert.isBelow(largestError(G.tanh, Math.tanh), 5.5)
@@ -77,12 +77,12 @@ describe("elementary functions", () => {
     )
   })
 
-  it("include sine and cosine, exact to two units up to a million", () => {
+  it("compute sine and cosine within two units up to a million", () => {
     assert.isBelow(largestError(G.sin, Math.sin, 1e6), 2)
     assert.isBelow(largestError(G.cos, Math.cos, 1e6), 2)
   })
 
-  it("round what the machine computes itself correctly", () => {
+  it("round correctly where the machine's own operation does", () => {
     assert.isAtMost(largestError(G.sqrt, Math.sqrt), 0.5)
     assert.isAtMost(
       largestError(G.reciprocal, (x) => 1 / x),
@@ -93,7 +93,7 @@ describe("elementary functions", () => {
     assert.isAtMost(largestError(G.sign, Math.sign), 0)
   })
 
-  it("raise to powers within one unit, with the special cases of the language", () => {
+  it("compute powers within one unit, with the special cases of JavaScript", () => {
     const bases = [0, -0, 1, -1, 2, -2, 0.5, -0.3, 3, -3, 1e-20, 1e20, -1e20, Infinity, -Infinity, NaN]
     const exponents = [0, -0, 1, 2, 3, -1, -2, -3, 0.5, -0.5, 2.5, 10, -10, 37.3, Infinity, -Infinity, NaN]
     const pairs = bases.flatMap((base) =>
@@ -113,7 +113,7 @@ describe("elementary functions", () => {
     })
   })
 
-  it("reach their limits", () => {
+  it("reach their limits at infinity", () => {
     assert.deepStrictEqual(valuesAt(G.tanh, [0, -0, 9, -9, 1e30, Infinity, -Infinity, NaN]), [
       0,
       -0,
@@ -139,7 +139,7 @@ describe("elementary functions", () => {
     assert.deepStrictEqual(valuesAt(G.sin, [0, Infinity, -Infinity, NaN]), [0, NaN, NaN, NaN])
   })
 
-  it("never leave their range", () => {
+  it("stay within their range", () => {
     const x = Array.from({ length: 5000 }, (_, i) => Math.sin(i) * 2 ** (i % 60))
     for (const y of valuesAt(G.tanh, x)) assert.isAtMost(Math.abs(y), 1)
     for (const y of valuesAt(G.sin, x)) assert.isAtMost(Math.abs(y), 1)

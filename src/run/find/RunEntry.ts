@@ -1,19 +1,19 @@
 import { fromFlatPath, fromPath } from "../identifier.ts"
 
-/** A run as far as its path says what it is: no file of it was read. */
+/** The facts about a run in its path, known without reading its files. */
 export interface RunEntry {
-  /** As people write it, from where they are. */
+  /** The path as people write it, relative to their folder. */
   readonly path: string
-  /** `YYYY-MM-DD_HH-MM-SS`; undefined for a run that lies elsewhere than where runs are put. */
+  /** `YYYY-MM-DD_HH-MM-SS`; undefined for a run in another layout. */
   readonly time: string | undefined
-  /** These are undefined where the path doesn't say them (the flat layout): then config.yaml may. */
+  /** Undefined if the path doesn't contain it (the flat layout); config.yaml may. */
   readonly commit: string | undefined
   readonly name: string | undefined
   readonly seed: number | undefined
   readonly population: Readonly<Record<string, string>>
 }
 
-/** The run of a path; `full` is the whole path where the one for people is cut short. Undefined where it is none. */
+/** Parses the path of a run, or returns undefined. `full` is the whole path if `path` is shortened for people. */
 export const entryOf = (path: string, full = path): RunEntry | undefined => {
   const identifier = fromPath(full)
   if (identifier !== undefined) return { path, ...identifier }
@@ -21,7 +21,7 @@ export const entryOf = (path: string, full = path): RunEntry | undefined => {
   return flat === undefined ? undefined : { ...unplacedEntry(path), time: flat.time }
 }
 
-/** A run whose path says nothing. */
+/** Makes an entry of a run whose path contains no facts. */
 export const unplacedEntry = (path: string): RunEntry => ({
   path,
   time: undefined,
@@ -31,9 +31,9 @@ export const unplacedEntry = (path: string): RunEntry => ({
   population: {},
 })
 
-/** The newest first; of those that began together in the order of their paths. */
+/** Sorts by time, newest first; runs of the same time by their paths. */
 export const newestFirst = <A extends RunEntry>(entries: ReadonlyArray<A>): ReadonlyArray<A> =>
   [...entries].sort((a, b) => compareText(b.time ?? "", a.time ?? "") || compareText(a.path, b.path))
 
-/** By code units, so that the order is the same everywhere. */
+/** Compares by code units, so that the order is the same everywhere. */
 export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

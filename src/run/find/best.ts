@@ -2,9 +2,9 @@ import type { Value } from "./Value.ts"
 
 export interface Candidate<A> {
   readonly run: A
-  /** Undefined where the run doesn't have it, or it is no number: it cannot be the best then. */
+  /** Undefined or not a number excludes the run. */
   readonly value: Value | undefined
-  /** Equal lists are one group. */
+  /** Runs with equal lists are one group. */
   readonly group: ReadonlyArray<Value | undefined>
 }
 
@@ -12,12 +12,12 @@ export interface Best<A> {
   readonly run: A
   readonly value: number
   readonly group: ReadonlyArray<Value | undefined>
-  /** Of all runs of the group that have a number. */
+  /** The number of runs of the group that have a number. */
   readonly runs: number
   readonly mean: number
 }
 
-/** The best run of each group, the best of them first. Among equals the first given is the best. */
+/** Returns the best run of each group, sorted by value. Of equal runs, the first one wins. */
 export const best = <A>(candidates: ReadonlyArray<Candidate<A>>, lowest = false): ReadonlyArray<Best<A>> => {
   const groups = new Map<string, Array<Best<A>>>()
   for (const { run, value, group } of candidates) {

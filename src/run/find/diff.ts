@@ -1,14 +1,14 @@
 import { isPlain } from "../../config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
-/** One key that differs; a side without the key has none here either. */
+/** A key whose values differ; a side is undefined if it lacks the key. */
 export interface Difference {
   readonly key: string
   readonly left?: unknown
   readonly right?: unknown
 }
 
-/** A tree's leaves by their dotted paths. Lists are leaves, and so is a tree without keys. */
+/** Returns the leaves of a tree by their dotted paths. Lists and empty objects are leaves. */
 export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
   const found = new Map<string, unknown>()
   const walk = (value: unknown, path: ReadonlyArray<string>): void => {
@@ -20,7 +20,10 @@ export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
   return found
 }
 
-/** What differs between two configs, key by key: those of the left in its order, then those that only the right has. */
+/**
+ * Returns the differences between two configs: the left one's keys in its order, then those that only the right one
+ * has.
+ */
 export const diff = (left: unknown, right: unknown): ReadonlyArray<Difference> => {
   const [ours, theirs] = [leaves(left), leaves(right)]
   return [...new Set([...ours.keys(), ...theirs.keys()])].flatMap((key) => {
@@ -30,7 +33,7 @@ export const diff = (left: unknown, right: unknown): ReadonlyArray<Difference> =
   })
 }
 
-/** Equal values have equal texts, in whatever order their keys were written. YAML has numbers that JSON has not. */
+/** Gives equal values equal texts, whatever the order of their keys. YAML has numbers that JSON lacks. */
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner === "number" && !Number.isFinite(inner)) return `number ${inner}`

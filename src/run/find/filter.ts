@@ -37,10 +37,10 @@ export const parseFilter = (text: string): { readonly filter: Filter } | { reado
 
 /** A line of a search field: words that a run's texts must contain, and filters that its values must pass. */
 export interface Search {
-  /** In lower case. */
+  /** The words in lower case. */
   readonly words: ReadonlyArray<string>
   readonly filters: ReadonlyArray<Filter>
-  /** One line for each part that is no condition, such as `validation>` without a value. */
+  /** One line per part that is not a condition, such as `validation>` without a value. */
   readonly problems: ReadonlyArray<string>
 }
 
@@ -98,7 +98,7 @@ export const passes = ({ key, operator, value: wanted }: Filter, value: Value | 
 /** The keys whose values are derived from the names of files, agents' types and data sets: `history_agent` is `history-agent`. */
 const names = new Set(["name", "environment", "algorithm"])
 
-/** NaN where the two have no order: a number and a text, or null and anything else. */
+/** Returns NaN for values without an order: a number and a text, or null and anything else. */
 const orderOf = (value: Value, wanted: string): number => {
   if (typeof value === "string") return compareText(value, wanted)
   if (typeof value !== "number") return String(value) === wanted ? 0 : NaN

@@ -10,8 +10,8 @@ const depth = 4
 const isTime = (name: string): boolean => dateOf(name) !== undefined
 
 /**
- * Finds all runs in a results folder or in a folder inside of one (`results/2026-01-31_12-00-00`), and runs of the flat
- * layout in folders of their own (`outputs/my_experiment/20260131_120000`). Other folders are passed over.
+ * Finds all runs in a results folder or a folder inside it (`results/2026-01-31_12-00-00`), and runs of the flat layout
+ * in their folders (`outputs/my_experiment/20260131_120000`). Skips other folders.
  */
 export const findRuns = Effect.fnUntraced(function* (
   folder: string,

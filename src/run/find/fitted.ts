@@ -1,6 +1,6 @@
 /**
- * A table of runs that is no wider than its terminal. What gives way first says least: a path becomes its end, a column
- * with one value in all rows a line below the table, then details go, then the path, then long names are cut.
+ * Fits a table of runs to the terminal's width. What is least useful goes first: paths are cut to their ends, columns
+ * with one value move below the table, then details, then the path are dropped, and last, long names are cut.
  *
  * @example
  * ```ts
@@ -19,19 +19,19 @@ import { type Cell, cell, type Paint, table } from "./table.ts"
 export interface Column {
   readonly heading: string
   readonly cells: ReadonlyArray<Cell | undefined>
-  /** A figure is always shown whole, a detail whole or not at all. */
+  /** A figure is always shown whole, and a detail whole or not at all. */
   readonly role: "figure" | "detail" | "name" | "path"
 }
 
 export interface FittedOptions {
-  /** Columns of the terminal; undefined where nobody counts them, as in a file. */
+  /** The width of the terminal; undefined for files. */
   readonly width?: number | undefined
   readonly paint?: Paint | undefined
 }
 
-/** Names are not cut to less than this. */
+/** Names keep at least this width. */
 const leastName = 6
-/** A path that has less room than this says nothing. */
+/** A shorter path would tell nothing. */
 const leastPath = 12
 
 export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint }: FittedOptions): string => {
@@ -84,14 +84,14 @@ const cellsWidth = ({ cells }: Column): number => Math.max(0, ...cells.map((one)
 const widthOf = (columns: ReadonlyArray<Column>): number =>
   columns.reduce((sum, column) => sum + Math.max(column.heading.length, cellsWidth(column)) + gap, -gap)
 
-/** How long the ends of all paths are that tell a run from the others. */
+/** Returns how long the ends of all paths must be to tell the runs apart. */
 const endsOf = (columns: ReadonlyArray<Column>): number => {
   const paths = columns.find(isPath)?.cells.map(cell) ?? []
   const least = leastFolders(paths)
   return Math.max(0, ...paths.map((path, row) => endOf(path, least[row]).length))
 }
 
-/** How many folders the shortest end of each path has that no other has: `…/CONFIG/SEED` at least. */
+/** Returns for each path the number of folders in its shortest unique end: at least `…/CONFIG/SEED`. */
 const leastFolders = (paths: ReadonlyArray<string>): ReadonlyArray<number> => {
   const most = Math.max(2, ...paths.map((path) => path.split("/").length))
   const folders = paths.map(() => most)
@@ -113,7 +113,7 @@ const endOf = (path: string, folders: number): string => {
   return parts.length <= folders ? path : `…/${parts.slice(-folders).join("/")}`
 }
 
-/** Paths as long as there is room, without the folders that they begin with. */
+/** Shortens paths from the left as far as needed. */
 const shortPaths = (column: Column, room: number): Column => ({
   ...column,
   cells: column.cells.map((one) => {

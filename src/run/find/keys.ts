@@ -1,10 +1,9 @@
 /**
- * Says what a key of a run means, in one place for `effect runs` and for the page. A key is looked up in this order: what
- * every run has (`name`, `seed`, `state` …); a variable of the run's population; a key of metrics.json that this library
- * writes; a key of config.yaml; any other key of metrics.json. `population.KEY`, `config.KEY` and `metrics.KEY` name the
- * place themselves.
+ * Looks up the keys of a run, for `effect runs` and the page. The places, in order: what every run has (`name`, `seed`,
+ * `state` …); variables of the run's population; keys of metrics.json that this library writes; config.yaml; other keys
+ * of metrics.json. `population.KEY`, `config.KEY` and `metrics.KEY` select a place.
  *
- * Like `filter.ts`, this module is plain functions, which the page loads as they are.
+ * Like `filter.ts`, this module has only plain functions, so that the page can load it.
  *
  * @example
  * ```ts
@@ -30,7 +29,7 @@ export const ownKeys = [
   "best_validation",
 ] as const
 
-/** A key that every run has by itself, whatever its config says. */
+/** A key that every run has, whatever its config. */
 export type OwnKey = (typeof ownKeys)[number]
 
 const isOwn = (key: string): key is OwnKey => ownKeys.some((own) => own === key)
@@ -51,20 +50,20 @@ const metricKeys = new Set([
   "train_episodes",
   "failed_validation_episodes",
   "usage",
-  // Not validation.episodes: that is a setting of the config.
+  // Without validation.episodes, which is a setting of the config.
   "validation.step",
   "validation.mean_return",
   "validation.std_return",
 ])
 
-/** A place in which the value of a key can be. */
+/** A place in which a key can have its value. */
 export type Place =
   | { readonly in: "facts"; readonly key: OwnKey }
   | { readonly in: "population"; readonly variable: string }
   | { readonly in: "config"; readonly path: ReadonlyArray<string> }
   | { readonly in: "metrics"; readonly path: ReadonlyArray<string> }
 
-/** Keys whose value has another name in some kinds of runs. */
+/** The other names of keys in some kinds of runs. */
 const synonyms: Readonly<Record<string, ReadonlyArray<Place>>> = {
   environment: ["environment", "env", "train_dataset", "validation_dataset", "dataset"].map((key): Place => ({
     in: "config",
@@ -74,11 +73,11 @@ const synonyms: Readonly<Record<string, ReadonlyArray<Place>>> = {
   episodes: ["train_episodes", "episodes"].map((key): Place => ({ in: "metrics", path: [key] })),
 }
 
-/** The places in which a key's value is looked up: the first that has one counts. */
+/** Returns the places of a key's value; the first place that has one counts. */
 export const placesOf = (key: string): ReadonlyArray<Place> => {
   if (isOwn(key)) {
     const own: Place = { in: "facts", key }
-    // The path of a run in the flat layout says neither.
+    // The path of a run in the flat layout contains neither.
     return key === "name" || key === "seed" ? [own, { in: "config", path: [key] }] : [own]
   }
   const [first, ...rest] = key.split(".")
@@ -94,7 +93,7 @@ export const placesOf = (key: string): ReadonlyArray<Place> => {
   return metricKeys.has(plain) ? [variable, inMetrics] : [variable, { in: "config", path }, inMetrics]
 }
 
-/** The value of a key that the run's path alone tells; undefined where the path doesn't. */
+/** Returns the value of a key that is in the run's path; undefined otherwise. */
 export const valueInEntry = (entry: RunEntry, place: Place): Value | undefined => {
   if (place.in === "population") {
     return Object.hasOwn(entry.population, place.variable) ? valueOfText(entry.population[place.variable]) : undefined
@@ -106,11 +105,11 @@ export const valueInEntry = (entry: RunEntry, place: Place): Value | undefined =
     : undefined
 }
 
-/** A run whose files have been read. A fact is undefined, or null, where the run doesn't have it. */
+/** A run whose files have been read. A missing fact is undefined or null. */
 export interface RunValues {
   readonly entry: RunEntry
   readonly facts: Readonly<Partial<Record<OwnKey, Value | undefined>>>
-  /** As config.yaml and metrics.json have them. */
+  /** As in config.yaml and metrics.json. */
   readonly config: unknown
   readonly metrics: unknown
 }
@@ -123,7 +122,7 @@ const valueAt = ({ entry, facts, config, metrics }: RunValues, place: Place): Va
   return facts[place.key] ?? undefined
 }
 
-/** Looks up a key in a run that is read; undefined where the run doesn't have it. */
+/** Looks up a key in a run that has been read; undefined if the run lacks it. */
 export const valueIn = (run: RunValues, key: string): Value | undefined => {
   let value: Value | undefined
   for (const place of placesOf(key)) {
@@ -134,13 +133,13 @@ export const valueIn = (run: RunValues, key: string): Value | undefined => {
   return value
 }
 
-/** Tells whether it is no mistake that none of these runs has the key. */
+/** Tells whether it is fine that none of these runs has the key. */
 export const isKnownKey = (key: string, entries: ReadonlyArray<RunEntry>): boolean =>
   isOwn(key) ||
   metricKeys.has(key.split(".").map(snakeCase).join(".")) ||
   entries.some(({ population }) => Object.hasOwn(population, key))
 
-/** Every key by which these runs can be filtered and sorted. */
+/** Returns every key by which these runs can be filtered and sorted. */
 export const knownKeys = (
   runs: ReadonlyArray<Pick<RunValues, "entry" | "config" | "metrics">>,
 ): ReadonlyArray<string> => {
@@ -152,7 +151,7 @@ export const knownKeys = (
   return [...keys]
 }
 
-/** The message for a key that no run has, with the key that was probably meant. */
+/** The message about a key that no run has, with a similar key. */
 export const unknownKey = (key: string, known: ReadonlyArray<string>): string => {
   const meant = closest(key, known)
   return `no run has the key ${key}${meant === undefined ? "" : `; did you mean ${meant}?`}`

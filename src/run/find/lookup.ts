@@ -4,7 +4,7 @@ import type { RunEntry } from "./RunEntry.ts"
 import type { RunReader } from "../RunReader.ts"
 import { dataAt, type Value, valueOfData } from "./Value.ts"
 
-/** The value of a key that the run's path alone tells; undefined where a file of the run must be read for it. */
+/** Returns the value of a key that is in the run's path; undefined if a file of the run must be read. */
 export const valueOfEntry = (entry: RunEntry, key: string): Value | undefined => valueInEntry(entry, placesOf(key)[0])
 
 const readAt = (facts: RunReader, place: Place): Effect.Effect<Value | undefined> => {
@@ -25,7 +25,7 @@ const readAt = (facts: RunReader, place: Place): Effect.Effect<Value | undefined
   }
 }
 
-/** Reads the value of a key in a run, from as few files as it takes; undefined where the run doesn't have it. */
+/** Reads the value of a key, from as few files as possible; undefined if the run lacks it. */
 export const valueOf = Effect.fnUntraced(function* (
   facts: RunReader,
   key: string,
@@ -39,12 +39,11 @@ export const valueOf = Effect.fnUntraced(function* (
   return value
 })
 
-/** The configs of so many runs are read whole, to find a key like the one that was asked for. */
+/** To suggest a similar key, this many runs' configs are read. */
 const enough = 100
 
 /**
- * The problem with a key that none of the runs has; undefined where the key is one that runs may lack, or where not one of
- * the runs' configs could be read: one of them might have had it.
+ * Returns the problem with a key that no run has; undefined if runs may lack the key, or if no config could be read.
  */
 export const keyProblem = Effect.fnUntraced(function* (
   key: string,

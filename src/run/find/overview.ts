@@ -10,26 +10,26 @@ import { bar, bytesText, cell, indented, short, table, thinned } from "./text.ts
 import { dataAt, valueOfData } from "./Value.ts"
 import type { Validation } from "../read/validations.ts"
 
-/** All about one run. */
+/** All facts about one run. */
 export interface Overview extends RunLine {
-  /** Null where there is none, or only a damaged one. */
+  /** Null if there is none, or it is damaged. */
   readonly config: unknown
   readonly metrics: Plain | null
   readonly validations: ReadonlyArray<Validation>
-  /** The step of the checkpoint that a resume starts from, 0 where there is none; null for a run that is finished. */
+  /** The step from which a resume would continue, 0 without checkpoints; null for a finished run. */
   readonly resumesFrom: number | null
   readonly checkpoints: ReadonlyArray<SavedCheckpoint>
   readonly files: ReadonlyArray<FileSize>
 }
 
 export interface SavedCheckpoint {
-  /** Its folder in the run. */
+  /** The folder of the checkpoint in the run. */
   readonly path: string
   readonly step: number | null
-  /** Of the validation at its step, if there was one. */
+  /** The score of the validation at its step, if there was one. */
   readonly score: number | null
   readonly bytes: number
-  /** The one that `latest` names. */
+  /** Whether `latest` points to it. */
   readonly latest: boolean
 }
 
@@ -39,7 +39,7 @@ export const overview = Effect.fnUntraced(function* (facts: RunReader, source: F
   const folder = Layout.locate(Layout.placesIn(config), Layout.checkpoints)
   const checkpoints = yield* checkpointsIn(facts.entry.path, folder, files, source)
   const own = checkpoints.filter(({ path }) => Layout.belowCheckpoints(`${path}/`, folder) !== undefined)
-  // One of another library can't be gone on with.
+  // A run of another library cannot be resumed.
   const goesOn = !(yield* facts.isFinished) && (yield* facts.configText) !== undefined
   return {
     ...(yield* runLine(facts)),
@@ -89,12 +89,12 @@ const checkpointsIn = Effect.fnUntraced(function* (
   return found.sort((a, b) => (a.step ?? -1) - (b.step ?? -1))
 })
 
-/** The checkpoint that a file belongs to: of ours, or of RLtools' (`steps/{STEP}/checkpoint.h5`). */
+/** Returns the checkpoint to which a file belongs, in our layout or RLtools' (`steps/{STEP}/checkpoint.h5`). */
 const checkpointOf = (path: string, folder: string): string | undefined => {
   const below = Layout.belowCheckpoints(path, folder)
   if (below !== undefined) {
     const [name, ...inside] = below.split("/")
-    // A checkpoint that is being written has a name that starts with a dot.
+    // A checkpoint that is still being written has a name that begins with a dot.
     if (inside.length === 0 || name.startsWith(".")) return undefined
     return folder === "." ? name : `${folder}/${name}`
   }
@@ -104,12 +104,12 @@ const checkpointOf = (path: string, folder: string): string | undefined => {
 const curveRows = 20
 const barWidth = 30
 
-/** A setting that nobody made use of. */
+/** A setting that is null. */
 const isUnset = /^ *\w+: null$/
 
 const indent = (line: string): number => line.length - line.trimStart().length
 
-/** The lines of a config without settings that are null, and without groups of which none is left. */
+/** Returns the lines of a config without null settings and empty groups. */
 const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => {
   const kept: Array<string> = []
   let isAfterLeftOut = false
@@ -121,7 +121,9 @@ const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => 
   return kept.reverse()
 }
 
-/** The same for people. `configText` is shown as it was written, but for what is null; `paint` colours the state. */
+/**
+ * Formats an overview for people. `configText` is shown as written, without null settings; `paint` colours the state.
+ */
 export const overviewText = (
   about: Overview,
   configText: string | undefined,
@@ -176,10 +178,10 @@ export const overviewText = (
   ].join("\n")
 }
 
-/** Digests fit; some texts don't. */
+/** Wide enough for digests, not for some texts. */
 const widest = 100
 
-/** Whole numbers and digests as they are; of all that was said in a run, how much it is. */
+/** Shows whole numbers and digests in full, and only the size of long texts. */
 const metric = (value: unknown): string => {
   if (Array.isArray(value) && value.some((item) => typeof item === "object" && item !== null)) {
     return `${value.length} in metrics.json`
@@ -195,7 +197,7 @@ const counted = (title: string, count: number, most: number): string =>
 
 const curveText = (validations: ReadonlyArray<Validation>): string => {
   const shown = thinned(validations, curveRows)
-  // The bars begin at 0, unless a mean lies below it.
+  // Bars begin at 0, or at a mean below it.
   const lowest = Math.min(0, ...shown.map(({ mean }) => mean))
   const highest = Math.max(...shown.map(({ mean }) => mean))
   return shown.length === 0
@@ -211,7 +213,7 @@ const curveText = (validations: ReadonlyArray<Validation>): string => {
       )
 }
 
-/** Folders by what is in them together. */
+/** Lists folders with the size of their contents. */
 const filesText = (files: ReadonlyArray<FileSize>): string => {
   const groups = new Map<string, { count: number; bytes: number }>()
   for (const { path, bytes } of files) {

@@ -3,21 +3,24 @@ import { derivedName } from "../identifier.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import { RunsError } from "./RunsError.ts"
 
-/** The runs that a command can use. */
+/** Selects the runs that a command can use. */
 export interface Usable {
-  /** What they are called in messages, with its article: `a training`. */
+  /** The name of such a run in messages: `a training`. */
   readonly noun: string
   readonly isUsable: (entry: RunEntry) => Effect.Effect<boolean>
 }
 
 export interface PickOptions {
-  /** Where the runs were looked for, as messages say it. */
+  /** The folder that was searched, for messages. */
   readonly folder: string
-  /** All runs when left out. */
+  /** Default: all runs. */
   readonly usable?: Usable
 }
 
-/** Finds the run that is meant by `latest`, or by a part of its path that no other run has. Runs that the command can't use don't count. The message of an error doesn't repeat what was wanted. */
+/**
+ * Finds a run by `latest`, or by a part of its path that is unique among usable runs. The error doesn't repeat the text
+ * that was searched.
+ */
 export const pick = Effect.fnUntraced(function* (
   wanted: string,
   entries: ReadonlyArray<RunEntry>,
@@ -34,7 +37,7 @@ export const pick = Effect.fnUntraced(function* (
     return yield* fail(`none of the runs in ${folder} is ${noun}`)
   }
 
-  // A narrow table of runs shows the ends of their paths, after an ellipsis.
+  // A narrow table of runs shows the ends of paths after an ellipsis.
   const part = wanted.replace(/^…\/?/, "").replace(/\/+$/, "")
   const exact = runs.filter(({ path }) => path.includes(part))
   const matching = exact.length > 0 ? exact : runs.filter(({ path }) => derivedName(path).includes(derivedName(part)))

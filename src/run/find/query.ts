@@ -1,4 +1,4 @@
-/** Which runs, and in which order: what can be told from their paths is told first, and files are read for the rest. */
+/** Selects and sorts runs: first by facts in their paths, then by those for which files must be read. */
 import { Effect } from "effect"
 import { type Filter, formatFilter, parseFilter, passes } from "./filter.ts"
 import { keyProblem, valueOf, valueOfEntry } from "./lookup.ts"
@@ -10,23 +10,23 @@ import type { Value } from "./Value.ts"
 
 export interface Query {
   readonly where: ReadonlyArray<Filter>
-  /** Only those that have finished, or only the others. */
+  /** Keeps only finished runs, or only the others. */
   readonly finished?: boolean
-  /** The newest first unless given. */
+  /** Default: newest first. */
   readonly sort?: Sort
   readonly limit?: number
 }
 
-/** Files are read of so many runs at a time. */
+/** The number of runs whose files are read at the same time. */
 const concurrency = 32
 
-/** One after another within a run, as its facts are. */
+/** Runs are processed concurrently, the keys of one run in order. */
 export const eachRun = <A, B, E>(
   items: ReadonlyArray<A>,
   body: (item: A) => Effect.Effect<B, E>,
 ): Effect.Effect<ReadonlyArray<B>, E> => Effect.forEach(items, body, { concurrency })
 
-/** The values of a key in runs; one that no run has is a mistake of whoever asked, unless all runs could have it. */
+/** Returns the values of a key. A key that no run has is an error, unless runs may lack it. */
 export const valuesOf = Effect.fnUntraced(function* (
   runs: ReadonlyArray<RunReader>,
   key: string,
@@ -76,7 +76,7 @@ export const query = Effect.fnUntraced(function* (
   return limit === undefined ? runs : runs.slice(0, limit)
 })
 
-/** A run as `--json` prints it, one a line. */
+/** A run as `--json` prints it, one per line. */
 export interface RunLine {
   readonly path: string
   readonly time: string | null
@@ -88,7 +88,7 @@ export interface RunLine {
   readonly steps: number | null
   /** The mean return of the last validation. */
   readonly validation: number | null
-  /** The other keys that were asked about. */
+  /** Other keys of the query. */
   readonly values?: Readonly<Record<string, Value>>
 }
 
@@ -117,7 +117,7 @@ export const runLine = Effect.fnUntraced(function* (
 
 const inEveryLine = new Set(["path", "time", "commit", "name", "seed", "state", "steps", "validation"])
 
-/** The keys of a query that a line doesn't have anyway, and that aren't the same in all its runs. */
+/** Returns the keys of a query that a line doesn't contain anyway and that differ between the runs. */
 export const extraKeys = ({ where, sort }: Query, entries: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
   const keys = [
     ...where.filter(({ operator }) => operator !== "=").map(({ key }) => key),

@@ -7,7 +7,7 @@ export interface Sort {
   readonly descending: boolean
 }
 
-/** `KEY`, `KEY:asc` or `KEY:desc`. */
+/** Parses `KEY`, `KEY:asc` or `KEY:desc`. */
 export const parseSort = (text: string): Effect.Effect<Sort, RunsError> => {
   const [, key = "", order = "asc"] = /^([^:].*?)(?::([^:]*))?$/.exec(text.trim()) ?? []
   return key !== "" && (order === "asc" || order === "desc")
@@ -15,7 +15,7 @@ export const parseSort = (text: string): Effect.Effect<Sort, RunsError> => {
     : Effect.fail(new RunsError({ message: `${text}: expected KEY, KEY:asc or KEY:desc` }))
 }
 
-/** In the order of their values; equal ones stay as they were, and those without a value come last either way. */
+/** Sorts by value; equal ones keep their order, and those without a value come last. */
 export const sortBy = <A>(
   items: ReadonlyArray<A>,
   valueOf: (item: A) => Value | undefined,

@@ -1,16 +1,16 @@
-/** Tables as plain text, for terminals. */
+/** Tables as plain text for terminals. */
 
-/** What stands in a cell; undefined is a dash. */
+/** The value of a cell; undefined is shown as a dash. */
 export type Cell = string | number | boolean | null
 
-/** A value in a cell. What would move the cursor is not let through. */
+/** Formats a value without control characters, which could move the cursor. */
 export const cell = (value: Cell | undefined): string => {
   if (value === undefined || value === null) return "-"
   if (typeof value === "number") return short(value)
   return String(value).replace(/[\u0000-\u001f\u007f-\u009f]/g, "�")
 }
 
-/** A number to read, not to compute with. */
+/** Rounds a number for reading. */
 export const short = (value: number): string =>
   Number.isInteger(value) || !Number.isFinite(value)
     ? String(value)
@@ -18,10 +18,10 @@ export const short = (value: number): string =>
       ? value.toFixed(1)
       : String(Number(value.toPrecision(4)))
 
-/** Colours a cell that has its width already; the row of the headings is undefined. */
+/** Colours a padded cell; the row is undefined in the heading. */
 export type Paint = (text: string, heading: string, row: number | undefined) => string
 
-/** Columns two spaces apart, numbers to the right; without headings the rows alone. */
+/** Writes columns two spaces apart, with numbers to the right; without headings only rows. */
 export const table = (
   headings: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell | undefined>>,
@@ -39,7 +39,7 @@ export const table = (
   return lines
     .map((line, index) => {
       const row = index < firstRow ? undefined : index - firstRow
-      // Spaces at the end of a line are of no use.
+      // Removes spaces at the end of the line.
       const end = line.findLastIndex((text) => text !== "")
       const cells = line.slice(0, end + 1)
       return cells

@@ -3,10 +3,10 @@ export { type Cell, cell, short, table } from "./table.ts"
 
 /** Plain text for terminals: tables, a curve. */
 
-/** Whole cells, and then an eighth to seven of one. */
+/** Bars of one to seven eighths of a cell. */
 const parts = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
-/** A bar of some eighths of a cell's width; the lowest is seen too. */
+/** Draws a bar in eighths of a cell; the lowest value is visible too. */
 export const bar = (value: number, lowest: number, highest: number, width: number): string => {
   const share = highest > lowest ? (value - lowest) / (highest - lowest) : 1
   const eighths = Math.max(1, Math.round(share * width * 8))

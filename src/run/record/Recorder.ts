@@ -1,5 +1,5 @@
 /**
- * What records runs: a service that opens any number of sinks as one.
+ * Records runs: a service that opens any number of sinks as one.
  *
  * @example
  * ```ts
@@ -13,32 +13,35 @@ import type { RunFiles } from "../store/RunFiles.ts"
 import type { RunStoreError } from "../store/RunStoreError.ts"
 import type { RunEvent, RunStarted } from "./RunEvent.ts"
 
-/** Where a run's events go while it runs. */
+/** Receives the events of a run while it runs. */
 export interface Recording {
-  /** In batches, in order. Returns when every sink has taken them: a slow sink slows the run rather than losing any. */
+  /**
+   * Takes a batch of events, in order. Returns when every sink has taken them, so that a slow sink slows the run
+   * instead of losing events.
+   */
   readonly emit: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void, RunStoreError>
-  /** Returns when everything emitted so far is where it belongs. */
+  /** Returns when everything emitted so far is written. */
   readonly flush: Effect.Effect<void, RunStoreError>
 }
 
-/** What a sink may know of the run that it records. */
+/** The facts about a run that a sink receives. */
 export type RunStartedInfo = RunStarted
 
-/** One place for events to go: opened for a run, flushed when the run's scope closes. */
+/** A destination of events: opened for a run, and flushed when the run's scope closes. */
 export type Sink = (run: RunFiles, about: RunStartedInfo) => Effect.Effect<Recording, RunStoreError, Scope.Scope>
 
-/** Does all of them, whatever becomes of the others, then fails with what failed. */
+/** Runs all effects, even if some fail, and then fails with the first error. */
 const each = (effects: ReadonlyArray<Effect.Effect<void, RunStoreError>>): Effect.Effect<void, RunStoreError> =>
   Effect.flatMap(Effect.forEach(effects, Effect.exit), (exits) => Exit.asVoidAll(exits))
 
 const merge = (sinks: ReadonlyArray<Sink>): Sink =>
   Effect.fnUntraced(function* (run, about) {
     const recordings = yield* Effect.forEach(sinks, (sink) => sink(run, about))
-    // Batches from many fibers go through one by one, and once begun to every sink.
+    // Batches of many fibers are emitted one by one, each to all sinks.
     const turn = Semaphore.makeUnsafe(1)
     const inTurn = (effect: Effect.Effect<void, RunStoreError>) => Effect.uninterruptible(turn.withPermit(effect))
     const flush = inTurn(each(recordings.map((recording) => recording.flush)))
-    // Whatever ends the run, what it said is written; a disk that is full has been reported by then.
+    // However the run ends, its events are written. A full disk has been reported before.
     yield* Effect.addFinalizer(() => Effect.ignore(flush))
     return {
       emit: (events) => inTurn(each(recordings.map((recording) => recording.emit(events)))),

@@ -1,9 +1,9 @@
 /**
- * What trainers and runtimes tell of a run, in the order in which it happened. Sinks turn it into files, a progress
- * line, metrics; who emits it knows none of them.
+ * The events of a run, in the order in which they happen. Sinks write them to files, a progress line or metrics; a loop
+ * that emits events knows no sink.
  *
- * An event is a plain object, so a loop that emits a hundred thousand a second pays for a literal and nothing else; the
- * Schemas are for whoever reads events that came over a wire.
+ * An event is a plain object, so that a loop can emit a hundred thousand per second. The Schemas are for programs that
+ * receive events from elsewhere.
  *
  * @example
  * ```ts
@@ -13,25 +13,25 @@
 import { Schema } from "effect"
 import { LogLevel } from "./logLevel.ts"
 
-/** Env steps of the run so far; episodes, where the run is counted in these. */
+/** The env steps of the run so far; for runs that are counted in episodes, these. */
 const Step = Schema.Int
 
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   name: Schema.String,
-  /** What the run is counted in: env steps, or whole episodes of agents that talk. */
+  /** The unit in which the run is counted: env steps, or whole episodes of language-model agents. */
   unit: Schema.optionalKey(Schema.Literals(["steps", "episodes"])),
-  /** Nothing is to be seen of it in a terminal. */
+  /** Shows nothing in the terminal. */
   quiet: Schema.optionalKey(Schema.Boolean),
-  /** How much `run.log` and the terminal are told; `INFO` unless given. */
+  /** The level of `run.log` and of the terminal. Default: `INFO`. */
   logLevel: Schema.optionalKey(LogLevel),
   env: Schema.String,
   algorithm: Schema.String,
-  /** Program → the device that runs it. */
+  /** Maps a program to the device that runs it. */
   devices: Schema.Record(Schema.String, Schema.String),
   seed: Schema.Int,
   totalSteps: Schema.Int,
   numEnvs: Schema.Int,
-  /** The step that a resumed run goes on from. */
+  /** The step from which a resumed run continues. */
   resumedFromStep: Schema.NullOr(Step),
   config: Schema.Record(Schema.String, Schema.Unknown),
 })
@@ -39,41 +39,41 @@ export type RunStarted = typeof RunStarted.Type
 
 export const EpisodeEnded = Schema.TaggedStruct("EpisodeEnded", {
   step: Step,
-  /** Counted over the run, from 0. */
+  /** The number of the episode in the run, from 0. */
   episode: Schema.Int,
-  /** Which of the envs. */
+  /** The index of the env. */
   env: Schema.Int,
   return: Schema.Number,
   length: Schema.Int,
   terminated: Schema.Boolean,
   truncated: Schema.Boolean,
   truncationReason: Schema.NullOr(Schema.Literals(["env", "max_steps"])),
-  /** The reward of its last step. */
+  /** The reward of the last step. */
   lastReward: Schema.optionalKey(Schema.Number),
 })
 export type EpisodeEnded = typeof EpisodeEnded.Type
 
-/** One step of an agent that talks, as soon as it was made; of validations when all before it are there. */
+/** One step of a language-model agent, emitted at once; in validations, when all steps before it were emitted. */
 export const StepScored = Schema.TaggedStruct("StepScored", {
   mode: Schema.Literals(["train", "validation"]),
-  /** Training episodes that had ended when it was made. */
+  /** The number of training episodes that had ended. */
   seenEpisodes: Schema.Int,
   /** Both are counted from 1. */
   episode: Schema.Int,
   stepIndex: Schema.Int,
-  /** Null where the episode failed here. */
+  /** Null if the episode failed at this step. */
   score: Schema.NullOr(Schema.Number),
   episodeScore: Schema.Number,
   envId: Schema.String,
   envType: Schema.String,
-  /** What was seen and done; left out where only scores are wanted. */
+  /** The observation and the action; left out if only scores are recorded. */
   details: Schema.optionalKey(
     Schema.Struct({
       observation: Schema.String,
-      /** Null where the model's words held none. */
+      /** Null if the model's answer contained no action. */
       action: Schema.NullOr(Schema.String),
       feedback: Schema.NullOr(Schema.Unknown),
-      /** The score with what the parser gave or took; left out where that is nothing. */
+      /** The score with the parser's bonus or penalty; left out if that is zero. */
       reward: Schema.optionalKey(Schema.Number),
       nextObservation: Schema.NullOr(Schema.String),
       terminated: Schema.Boolean,
@@ -86,12 +86,12 @@ export const StepScored = Schema.TaggedStruct("StepScored", {
       endedAtMillis: Schema.Number,
     }),
   ),
-  /** What failed. */
+  /** The error at which the episode failed. */
   error: Schema.optionalKey(Schema.String),
 })
 export type StepScored = typeof StepScored.Type
 
-/** An episode, or a whole validation, that was stopped before its end and will be played again: it leaves nothing. */
+/** An episode or a validation was stopped before its end, and will be played again. Its steps are removed. */
 export const Abandoned = Schema.TaggedStruct("Abandoned", {
   mode: Schema.Literals(["train", "validation"]),
   seenEpisodes: Schema.Int,
@@ -102,14 +102,14 @@ export const UpdateApplied = Schema.TaggedStruct("UpdateApplied", {
   step: Step,
   /** Counted from 1. */
   update: Schema.Int,
-  /** By the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
+  /** Metrics with CleanRL's names: `losses/policy_loss`, `charts/learning_rate`. */
   metrics: Schema.Record(Schema.String, Schema.Number),
 })
 export type UpdateApplied = typeof UpdateApplied.Type
 
 export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
   step: Step,
-  /** Training episodes that had ended. */
+  /** The number of training episodes that had ended. */
   seenEpisodes: Schema.Int,
   episodes: Schema.Array(
     Schema.Struct({
@@ -120,9 +120,9 @@ export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
     }),
   ),
   meanReturn: Schema.Number,
-  /** Population deviation. */
+  /** The population standard deviation. */
   stdReturn: Schema.Number,
-  /** Episodes that failed, and are in none of these. */
+  /** The number of failed episodes, which the other values leave out. */
   failed: Schema.optionalKey(Schema.Int),
 })
 export type ValidationEnded = typeof ValidationEnded.Type
@@ -130,13 +130,13 @@ export type ValidationEnded = typeof ValidationEnded.Type
 export const CheckpointSaved = Schema.TaggedStruct("CheckpointSaved", { step: Step, path: Schema.String })
 export type CheckpointSaved = typeof CheckpointSaved.Type
 
-/** Something worth a line in the log. */
+/** A message for the log. */
 export const Note = Schema.TaggedStruct("Note", { message: Schema.String })
 export type Note = typeof Note.Type
 
 export const Warning = Schema.TaggedStruct("Warning", {
   message: Schema.String,
-  /** Something failed, and the run goes on. */
+  /** Whether this reports a failure, after which the run continues. */
   isError: Schema.optionalKey(Schema.Boolean),
 })
 export type Warning = typeof Warning.Type
@@ -145,7 +145,7 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   step: Step,
   episodes: Schema.Int,
   reason: Schema.Literals(["finished", "interrupted", "stopped", "failed"]),
-  /** What failed, or stopped it. */
+  /** The message of the error or the interruption. */
   message: Schema.NullOr(Schema.String),
 })
 export type RunEnded = typeof RunEnded.Type

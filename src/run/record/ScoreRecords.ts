@@ -1,6 +1,6 @@
 /**
- * Files of scores of agents that talk, read a line at a time: ours, and those of another program for the same, which has
- * other keys for some of it.
+ * Reads files of language-model agents' scores, one line at a time: ours, and those of another program, in which some
+ * keys differ.
  *
  * @example
  * ```ts
@@ -17,17 +17,17 @@ import { StepScoreRecord } from "./stepScores.ts"
 
 export { StepScoreRecord } from "./stepScores.ts"
 
-/** The message is one line, which names the file, the line, and what was found there. */
+/** A score file that cannot be read. The message is one line with the file, the line, and what was found. */
 export class ScoreRecordsError extends Schema.TaggedError<ScoreRecordsError>()("ScoreRecordsError", {
   path: Schema.String,
-  /** Null where the file can't be read at all. */
+  /** Null if the whole file cannot be read. */
   line: Schema.NullOr(Schema.Int),
   message: Schema.String,
 }) {}
 
 const orNone = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** What the other program says in other words. */
+/** The keys that the other program names differently. */
 const foreign = {
   feedback_message: orNone(Schema.String),
   target: Schema.optionalKey(Schema.Unknown),
@@ -45,14 +45,14 @@ const foreign = {
 
 const AnyRecord = Schema.Struct({
   ...StepScoreRecord.fields,
-  // Left out, or null, where there was nothing more to see.
+  // Left out, or null, if there was no next observation.
   observation: orNone(Schema.String),
   ...foreign,
 })
 
 const isForeign = (record: typeof AnyRecord.Type): boolean => Object.keys(foreign).some((key) => key in record)
 
-/** In our words. Its observation is what was seen after the step. */
+/** Converts a record to our keys. Its observation is the one after the step. */
 const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
   const { observation, feedback_message, target, feedback_extra, error_type, env_info, timing, ...ours } = record
   if (!isForeign(record)) return { ...ours, ...(typeof observation === "string" ? { observation } : {}) }
@@ -81,12 +81,12 @@ const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
 const recordOf = valueOf(AnyRecord)
 const decodeAny = Schema.decodeUnknownOption(AnyRecord)
 
-/** The record that a parsed line holds, in our words; none where it isn't one. */
+/** Decodes a parsed line into our record; none if it is something else. */
 export const decode = (value: unknown): Option.Option<StepScoreRecord> => Option.map(decodeAny(value), inOurs)
 
 /**
- * The lines of a file, in order and in our words. Half a line at its end is left out: whoever wrote it was stopped there,
- * or is writing it. Any other line that is none is an error, which names it and what is wrong with it.
+ * Reads the records of a file, in order. Half a line at the end is left out: its writer was stopped there, or is still
+ * writing. Any other invalid line is an error that names it.
  */
 export const read = (path: string): Stream.Stream<StepScoreRecord, ScoreRecordsError, FileSystem.FileSystem> => {
   const one = (line: Line): Effect.Effect<ReadonlyArray<StepScoreRecord>, ScoreRecordsError> =>

@@ -3,20 +3,20 @@ import type { RunFiles } from "../store/RunFiles.ts"
 import type { RunStoreError } from "../store/RunStoreError.ts"
 import { ByteWriter } from "../../formats/ByteWriter.ts"
 
-/** An append costs some 50 µs however long it is: at 256 KiB, a fifth of a nanosecond a byte. */
+/** An append costs about 50 µs; for 256 KiB, that is a fifth of a nanosecond per byte. */
 const fullAt = 256 * 1024
 const dueAfterMillis = 250
 
-/** A file that grows, written in large pieces: when enough has come together, a quarter of a second passed, or on flush. */
+/** Appends to a file in large pieces: when the buffer is full, after a quarter of a second, or on flush. */
 export interface Appender {
-  /** What is to be appended goes in here. */
+  /** The buffer for what is to be appended. */
   readonly buffer: ByteWriter
-  /** Writes if it is time to. */
+  /** Writes the buffer if it is time to. */
   readonly settle: (nowMillis: number) => Effect.Effect<void, RunStoreError>
   readonly flush: Effect.Effect<void, RunStoreError>
 }
 
-/** Starts to count the time when it is made. */
+/** The time counts from this call. */
 export const appender = Effect.fnUntraced(function* (
   run: RunFiles,
   path: string,
@@ -29,14 +29,14 @@ export const appender = Effect.fnUntraced(function* (
     if (broken) buffer.clear()
     return buffer.length === 0 ? Effect.void : append(buffer.written)
   }).pipe(
-    // A refused append may have left half a line, which must stay the last one: nothing more is written.
+    // A failed append may leave half a line, which must stay the last one: write nothing more.
     Effect.onError(() =>
       Effect.sync(() => {
         broken = true
       }),
     ),
     Effect.ensuring(Effect.sync(() => buffer.clear())),
-    // Else it could be stopped between the writing and the clearing, and write everything twice.
+    // An interruption between writing and clearing would write everything twice.
     Effect.uninterruptible,
   )
   return {

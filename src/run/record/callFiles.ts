@@ -1,6 +1,6 @@
 /**
- * Every call of a model as a file: `llm_calls/train/actions/action_episode_000001_step_0001_call_00.json`, written when
- * the call begins, and once more, with what came of it, when it ends.
+ * Writes every call of a model as a file: `llm_calls/train/actions/action_episode_000001_step_0001_call_00.json`. It is
+ * written when the call begins, and again with the response when the call ends.
  *
  * @example
  * ```ts
@@ -16,30 +16,30 @@ import { callFile } from "../Layout.ts"
 import { timestamp } from "./timestamp.ts"
 import { prettyJson } from "../../config/text.ts"
 
-/** One of these files. Request and response are as all of ours keep them; until the call ended, there is no response. */
+/** The contents of such a file. Until the call ends, there is no response. */
 export const CallFile = Schema.Struct({
   timestamp: Schema.String,
   timestamp_end: Schema.NullOr(Schema.String),
   model: Schema.String,
   phase: Schema.Literals(["train", "validation", "default"]),
-  /** How many training episodes had ended, in validation. */
+  /** In validation: the number of training episodes that had ended. */
   seen_episodes: Schema.NullOr(Schema.Int),
   purpose: Schema.Literals(["action", "reflection", "judgement"]),
   episode_index: Schema.Int,
   step_index: Schema.Int,
-  /** Counted from 0 in a step. */
+  /** The number of the call in its step, from 0. */
   call_index: Schema.Int,
   request: LmRequest,
   response: Schema.NullOr(Completion),
   error: CallRecord.fields.error,
   usage: Schema.NullOr(Usage),
   latency_ms: Schema.NullOr(Schema.Finite),
-  /** Null where nobody knows: the call hasn't ended. */
+  /** Null until the call has ended. */
   retries: Schema.NullOr(Schema.Int),
 })
 export type CallFile = typeof CallFile.Type
 
-/** The names have no time in them: a step that is played again, after a resume, writes the same file. */
+/** The names contain no time: a step that is played again after a resume overwrites its files. */
 const pathOf = ({ phase, ...context }: CallRecord["context"], call: number): string =>
   callFile({ ...context, phase: phase._tag === "validation" ? phase : phase._tag }, call)
 
@@ -65,15 +65,17 @@ const fileOf = (record: CallRecord, callIndex: number): CallFile => {
   }
 }
 
-/** How many steps it is remembered of how many calls they had; more are never open at a time. */
+/** The number of steps whose calls are counted; more are never in progress at the same time. */
 const rememberedSteps = 1 << 16
 
-/** The files of a run's calls. A file that can't be written is a defect, an `RunStoreError`: whoever runs the run ends it. */
+/**
+ * Writes the files of a run's calls. If a file cannot be written, the `RunStoreError` is a defect that ends the run.
+ */
 export const callFiles = (run: RunFiles): CallSink => {
   const counts = new Map<string, number>()
   const nextIn = (step: string): number => {
     const count = counts.get(step) ?? 0
-    // The one that was asked for last is the last to be forgotten.
+    // The step used last is forgotten last.
     counts.delete(step)
     counts.set(step, count + 1)
     if (counts.size > rememberedSteps) {

@@ -5,9 +5,9 @@ import { scalarsOf } from "./scalars.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * The sink for spreadsheets and data frames: `progress.csv`, with a line for each number of each update and validation.
- * One number a line, since what there is to tell changes while a run goes on: `df.pivot(index="step", columns="name")`
- * makes columns of the names.
+ * The sink for spreadsheets and data frames: `progress.csv`, with one line per number of each update and validation.
+ * One number per line, because the set of metrics can change during a run; `df.pivot(index="step", columns="name")`
+ * makes a column of each.
  *
  * @example
  * ```ts

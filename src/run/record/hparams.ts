@@ -1,7 +1,7 @@
 /**
- * The records by which TensorBoard's HParams plugin tells runs apart: what the settings of a run were, and how it ended.
- * They are summaries whose metadata hold a message of the plugin's own (`plugin_data.proto`). There is no record of the
- * experiment: the plugin reads one for all runs, and without it finds the settings and metrics of each by itself.
+ * Writes the records by which TensorBoard's HParams plugin tells runs apart: the settings of a run, and how it ended.
+ * They are summaries whose metadata hold a message of the plugin (`plugin_data.proto`). There is no record of the
+ * experiment: the plugin reads one for all runs, and without it collects the settings and metrics of each run.
  */
 import { isPlain, snakeCase } from "../../config/Config.ts"
 import { ByteWriter } from "../../formats/ByteWriter.ts"
@@ -16,7 +16,7 @@ const encoded = (write: (to: ByteWriter) => void): Uint8Array => {
   return to.written.slice()
 }
 
-/** The key of a protobuf field: its number and how it is encoded. */
+/** The wire types in the key of a protobuf field. */
 const varint = 0
 const double = 1
 const delimited = 2
@@ -35,7 +35,7 @@ const putDouble = (to: ByteWriter, field: number, value: number): void => {
   to.float64(value)
 }
 
-/** `google.protobuf.Value`: a number is field 2, a string 3, a boolean 4. */
+/** Encodes `google.protobuf.Value`: a number is field 2, a string 3, a boolean 4. */
 const valueOf = (setting: Setting): Uint8Array =>
   encoded((to) => {
     if (typeof setting === "number") return putDouble(to, 2, setting)
@@ -44,7 +44,7 @@ const valueOf = (setting: Setting): Uint8Array =>
     to.byte(setting ? 1 : 0)
   })
 
-/** `SessionStartInfo`: field 1 maps names to values, 5 is the time. */
+/** Encodes `SessionStartInfo`: field 1 maps names to values, 5 is the time. */
 const startInfo = (settings: Readonly<Record<string, Setting>>, seconds: number): Uint8Array =>
   encoded((to) => {
     for (const name of Object.keys(settings).sort()) {
@@ -59,7 +59,7 @@ const startInfo = (settings: Readonly<Record<string, Setting>>, seconds: number)
 
 const statuses = { success: 1, failure: 2 }
 
-/** `SessionEndInfo`: field 1 is the status, 2 the time. */
+/** Encodes `SessionEndInfo`: field 1 is the status, 2 the time. */
 const endInfo = (status: keyof typeof statuses, seconds: number): Uint8Array =>
   encoded((to) => {
     key(to, 1, varint)
@@ -67,10 +67,10 @@ const endInfo = (status: keyof typeof statuses, seconds: number): Uint8Array =>
     putDouble(to, 2, seconds)
   })
 
-/** `SummaryMetadata`: field 1 is the plugin's name and its content. */
+/** Encodes `SummaryMetadata`: field 1 is the plugin's name and its content. */
 const metadataOf = (field: number, info: Uint8Array): Uint8Array =>
   encoded((to) => {
-    // HParamsPluginData: 3 is the start of a session, 4 its end.
+    // In HParamsPluginData, field 3 is the start of a session, 4 its end.
     const content = encoded((inner) => putBytes(inner, field, info))
     const plugin = encoded((inner) => {
       putText(inner, 1, "hparams")
@@ -79,7 +79,7 @@ const metadataOf = (field: number, info: Uint8Array): Uint8Array =>
     putBytes(to, 1, plugin)
   })
 
-/** Writes what a run's settings are. */
+/** Writes the settings of a run. */
 export const writeStart = (to: ByteWriter, seconds: number, settings: Readonly<Record<string, Setting>>): void =>
   writeSummary(to, seconds, "_hparams_/session_start_info", metadataOf(3, startInfo(settings, seconds)))
 
@@ -87,12 +87,12 @@ export const writeStart = (to: ByteWriter, seconds: number, settings: Readonly<R
 export const writeEnd = (to: ByteWriter, seconds: number, status: keyof typeof statuses): void =>
   writeSummary(to, seconds, "_hparams_/session_end_info", metadataOf(4, endInfo(status, seconds)))
 
-/** Texts that are longer are data, and no setting. */
+/** A longer text is data, not a setting. */
 const longestText = 100
 
 /**
- * The settings of a config by their paths, as `--set` takes them. A list is one setting; a list of records in it is data,
- * a key of a service a secret, and neither is told.
+ * Returns the settings of a config by their paths, as in `--set`. A list is one setting. Lists of records are data and
+ * API keys are secrets, so both are left out.
  */
 export const settingsOf = (value: unknown, path: ReadonlyArray<string> = []): Readonly<Record<string, Setting>> => {
   const name = path.map(snakeCase).join(".")

@@ -1,6 +1,6 @@
 /**
- * Makes what a run logs by `Effect.log…` events of the run, so that it is in `run.log` and in the terminal's progress and
- * nowhere else: on standard output it would stand between the lines that another program reads.
+ * Turns what a run logs with `Effect.log…` into events of the run, so that it appears only in `run.log` and in the
+ * terminal's progress, and not on standard output, which other programs may parse.
  *
  * @example
  * ```ts
@@ -18,7 +18,7 @@ import type { RunEvent } from "./RunEvent.ts"
 const wordsOf = (message: unknown): string =>
   typeof message === "string" ? message : message instanceof Error ? message.message : display(message)
 
-/** One line for people. */
+/** Formats a message in one line. */
 const lineOf = ({ message, cause }: Logger.Options<unknown>): string => {
   const parts = Array.isArray(message) ? message.map(wordsOf) : [wordsOf(message)]
   if (cause.reasons.length > 0) parts.push(Cause.pretty(cause))
@@ -33,8 +33,8 @@ const eventOf = (logged: Logger.Options<unknown>): RunEvent => {
 }
 
 /**
- * Runs an effect with a recording that tells of what it logs, in order with the events around. Effect's default logger,
- * which writes to standard output, is left out meanwhile; loggers that the caller provided stay.
+ * Runs an effect and records what it logs, in order with the other events. Effect's default logger, which writes to
+ * standard output, is off during this; loggers that the caller provided stay.
  */
 export const withLogs = <A, E, R>(
   recording: Recording,
@@ -52,7 +52,7 @@ export const withLogs = <A, E, R>(
     }
     const emitWaiting = Effect.suspend(() => (waiting.length === 0 ? Effect.void : recording.emit(taken()))).pipe(
       Effect.uninterruptible,
-      // A disk that is full ends the run by the events of its own.
+      // A full disk ends the run through the run's own events.
       Effect.ignore,
     )
     const logger = Logger.make((logged) => {

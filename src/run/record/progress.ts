@@ -6,24 +6,24 @@ import type { RunEnded, RunEvent } from "./RunEvent.ts"
 
 export interface ProgressOptions {
   readonly write: (text: string) => Effect.Effect<void>
-  /** A terminal gets a line that is drawn over and over; anything else only the last one. */
+  /** A terminal shows one line that is redrawn; other outputs get only the last line. */
   readonly isTerminal: boolean
   readonly columns: number
 }
 
-/** Ten times a second is as often as anybody can read. */
+/** Redraw at most ten times per second. */
 const redrawMillis = 100
-/** The speed that is shown is that of the last few seconds. */
+/** The speed is measured over the last few seconds. */
 const speedMillis = 3000
 const recentEpisodes = 100
 
 const clearLine = "\r\u001b[2K"
 
-/** The order in which fields give way on a narrow terminal. */
+/** The order in which fields are dropped on a narrow terminal. */
 const leastFirst = ["left", "speed", "return", "validation", "name"] as const
 type Field = (typeof leastFirst)[number] | "steps"
 
-/** Whole fields only, no wider than there is room; how far it is stays to the last. */
+/** Joins whole fields as far as they fit; the progress itself is dropped last. */
 const fitting = (fields: ReadonlyArray<readonly [field: Field, text: string]>, room: number): string => {
   const joined = (some: typeof fields): string => some.map(([, text]) => text).join("  ")
   let shown = fields
@@ -31,7 +31,10 @@ const fitting = (fields: ReadonlyArray<readonly [field: Field, text: string]>, r
   return joined(shown).slice(0, Math.max(0, room))
 }
 
-/** The sink for who is watching: steps, speed, mean return of the last 100 episodes, the last validation, time left; warnings stay. */
+/**
+ * The sink for the terminal: steps, speed, mean return of the last 100 episodes, the last validation and the time left.
+ * Warnings stay visible.
+ */
 export const progress = (options: ProgressOptions): Sink => {
   const drawn = drawing(options)
   return (run, about) =>
@@ -52,7 +55,7 @@ const drawing =
       let ended: RunEnded["reason"] | undefined
       let drawnAt = -Infinity
       let isDrawn = false
-      // Two moments behind: the speed is measured since the older one.
+      // The last two marks; the speed is measured from the older one.
       let older = { at: startedAt, step: firstStep }
       let newer = older
 
@@ -115,7 +118,7 @@ const drawing =
         isDrawn = false
         return write(clearLine)
       })
-      // However the run ends, the next line that anybody writes begins at the left of an empty one.
+      // However the run ends, the next output begins on an empty line.
       yield* Effect.addFinalizer(() => clear)
 
       return {

@@ -6,12 +6,12 @@ import type { RunEvent, Warning } from "./RunEvent.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * The sink for people: `run.log`, a line an event, as many as the run's log level asks for.
+ * The sink for people: `run.log`, with one line per event of the run's log level.
  *
- * - `ERROR`: how the run began, why it failed, and what else failed
- * - `WARN`: warnings, too, and an end before its time
- * - `INFO`: devices, validations, checkpoints, notes and the end, too
- * - `DEBUG`: episodes and updates, too, of which there are many
+ * - `ERROR`: how the run began, why it failed, and other failures
+ * - `WARN`: also warnings, and an early end
+ * - `INFO`: also devices, validations, checkpoints, notes and the end
+ * - `DEBUG`: also episodes and updates, of which there are many
  */
 export const runLog: Sink = (run, { unit, logLevel = "INFO" }) =>
   Effect.map(appender(run, Layout.log), (log) => ({
@@ -23,14 +23,14 @@ export const runLog: Sink = (run, { unit, logLevel = "INFO" }) =>
       return Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const time = new Date(now).toISOString()
         for (const line of lines) log.buffer.text(`${time} ${line}\n`)
-        // Rare, and what people look at while it runs.
+        // These events are rare, and people watch them while the run goes on.
         return log.flush
       })
     },
     flush: log.flush,
   }))
 
-/** The level from which on an event is in a log. */
+/** Returns the lowest level at which a log includes an event. */
 export const levelOf = (event: RunEvent): LogLevel => {
   switch (event._tag) {
     case "RunStarted":
@@ -94,7 +94,7 @@ const lineOf = (event: RunEvent, unit: "step" | "episode", logLevel: LogLevel): 
       const numbers = Object.entries(event.metrics).map(([name, value]) => `${name} ${value}`)
       return [`update ${event.update} at ${unit} ${event.step}: ${numbers.join(", ")}`]
     }
-    // Those are in the files of scores.
+    // These are in the files of scores.
     case "StepScored":
       return []
   }

@@ -1,6 +1,6 @@
 import type { RunEvent, ValidationEnded } from "./RunEvent.ts"
 
-/** The numbers that an event tells of a step, by the names that TensorBoard shows; undefined of events without any. */
+/** Returns the numbers of an event by the names that TensorBoard shows; undefined for events without numbers. */
 export const scalarsOf = (
   event: RunEvent,
 ): { readonly step: number; readonly values: Readonly<Record<string, number>> } | undefined =>

@@ -1,8 +1,8 @@
 /**
- * Lines of scores as all who draw them need them, whoever wrote them: a trainer, which writes one an episode; an agent
- * that talks, which writes one a step; another program's runtime, whose lines have more or other keys.
+ * Reads lines of scores into one form for charts, whatever wrote them: a trainer (one line per episode), a
+ * language-model agent (one per step), or another program's runtime (with more or other keys).
  *
- * It knows no Schema: thousands of files are looked through with it before a page shows anything.
+ * It uses no Schema, because a page reads thousands of files with it before it shows anything.
  *
  * @example
  * ```ts
@@ -13,22 +13,22 @@
 import { isPlain } from "../../config/Config.ts"
 
 export interface ScoreLine {
-  /** What it tells of. */
+  /** Whether the line describes an episode or a step. */
   readonly of: "episode" | "step"
-  /** In milliseconds; NaN where it doesn't say. */
+  /** In milliseconds; NaN if it is missing. */
   readonly time: number
-  /** Trainers count from 0, runtimes from 1; null where it doesn't say. */
+  /** Trainers count from 0, runtimes from 1; null if it is missing. */
   readonly episode: number | null
-  /** Of a trainer, the env steps of the run so far; of a runtime, within the episode, from 1. */
+  /** For a trainer, the env steps of the run so far; for a runtime, the step of the episode, from 1. */
   readonly step: number
-  /** Null where it was no finite number, or the episode failed there. */
+  /** Null if it is not a finite number, or if the episode failed at this step. */
   readonly score: number | null
-  /** Of the episode so far. */
+  /** The sum over the episode so far. */
   readonly total: number | null
-  /** Steps of the episode so far; null where it doesn't say. */
+  /** The number of steps of the episode so far; null if it is missing. */
   readonly length: number | null
   readonly terminated: boolean | null
-  /** The episode ended here by a failure. */
+  /** Whether the episode failed at this step. */
   readonly failed: boolean
 }
 
@@ -42,7 +42,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** A line without its end; undefined where it is none of scores. */
+/** Parses a line without its end; undefined if it is not a line of scores. */
 export const scoreLine = (text: string): ScoreLine | undefined => {
   const data = parsed(text)
   if (!isPlain(data)) return undefined
@@ -50,7 +50,7 @@ export const scoreLine = (text: string): ScoreLine | undefined => {
   const [step, score] = [finite(data["step_index"]), finite(data["score"])]
   if (step === null || !(score !== null || data["score"] === null)) return undefined
   const total = finite(episode_cum_score)
-  // A trainer's episode has a length; a runtime's step has what its episode came to so far.
+  // A trainer's line has the length of the episode; a runtime's has the sum of the episode so far.
   const of = episode_length === undefined && total !== null ? "step" : "episode"
   return {
     of,
@@ -65,7 +65,7 @@ export const scoreLine = (text: string): ScoreLine | undefined => {
   }
 }
 
-/** The last line of each episode, in order; of trainers that is every line. */
+/** Returns the last line of each episode, in order; for trainers, that is every line. */
 export const episodesOf = (lines: ReadonlyArray<ScoreLine>): ReadonlyArray<ScoreLine> =>
   lines.filter((line, at) => {
     const next = lines[at + 1]

@@ -8,15 +8,15 @@ import { timestamp } from "./timestamp.ts"
 import * as Layout from "../Layout.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** The sink of scores: a line a step for agents that talk, else a line an episode. */
+/** The sink of scores: one line per step for language-model agents, otherwise one line per episode. */
 export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepScores : episodeScores)(run, about)
 
 /**
- * `scores/train/scores.jsonl` with a line an episode, and for each validation
- * `scores/val/{N}_seen_episodes_scores.jsonl`, N being the training episodes seen by then.
+ * Writes `scores/train/scores.jsonl` with one line per episode, and for each validation
+ * `scores/val/{N}_seen_episodes_scores.jsonl`, where N is the number of training episodes until then.
  *
- * A line has the keys that the runtime for language-model agents writes a step (there an episode is a few steps, here it
- * is thousands): `score` is the return, `step_index` the env steps of the run so far. Keys of our own follow them.
+ * A line has the keys of a language-model agent's step (whose episodes have few steps; these have thousands): `score`
+ * is the return, `step_index` the env steps of the run so far. Further keys follow.
  */
 const episodeScores: Sink = (run, about) =>
   Effect.gen(function* () {
@@ -41,7 +41,7 @@ const episodeScores: Sink = (run, about) =>
       flush: train.flush,
     }
 
-    // Two validations between two (long) episodes share a file name: each adds its own lines.
+    // Two validations during one long episode share a file; each appends its lines.
     function writeValidation(now: number, event: ValidationEnded) {
       const path = Layout.validationScores(event.seenEpisodes)
       return run.append(path, validationLines(now, event, about))
@@ -65,7 +65,7 @@ const validationLines = (now: number, event: ValidationEnded, about: RunStarted)
     .join("")
 }
 
-/** Writes the lines of training episodes: what doesn't change between them is encoded once. */
+/** Writes the lines of training episodes; what doesn't change between them is encoded once. */
 const lineWriter = (about: RunStarted) => {
   const { encode } = utf8
   const step = encode(`,"step_index":`)
@@ -73,7 +73,7 @@ const lineWriter = (about: RunStarted) => {
   const total = encode(`,"episode_cum_score":`)
   const env = encode(`,${envKeys(about)},"env_index":`)
   const length = encode(`,"episode_length":`)
-  /** By the three values that end a line. */
+  /** The encoded ends of lines, by the three values in them. */
   const ends = new Map<number, Uint8Array>()
   const endOf = ({ terminated, truncated, truncationReason: reason }: EpisodeEnded): Uint8Array => {
     const key = (terminated ? 1 : 0) + (truncated ? 2 : 0) + (reason === null ? 0 : reason === "env" ? 4 : 8)

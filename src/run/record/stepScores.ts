@@ -7,26 +7,29 @@ import type { RunEvent, StepScored } from "./RunEvent.ts"
 import { timestamp } from "./timestamp.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** What every line of scores has. */
+/** The fields of every line of scores. */
 const shortFields = {
   timestamp: Schema.String,
   mode: Schema.Literals(["train", "val"]),
   episode_index: Schema.Int,
   step_index: Schema.Int,
-  /** The env's score; null where the episode failed here, which `error` then says. */
+  /** The env's score; null if the episode failed at this step, see `error`. */
   score: Schema.NullOr(Schema.Finite),
   episode_cum_score: Schema.Finite,
   env_id: Schema.String,
   env_type: Schema.String,
 }
 
-/** A line of `scores.jsonl` of an agent that talks; from `observation` on, where verbose scores are wanted. */
+/**
+ * A line of `scores.jsonl` of a language-model agent; the fields from `observation` on are written if scores are
+ * verbose.
+ */
 export const StepScoreRecord = Schema.Struct({
   ...shortFields,
   observation: Schema.optionalKey(Schema.String),
   action: Schema.optionalKey(Schema.NullOr(Schema.String)),
   feedback: Schema.optionalKey(Schema.NullOr(Schema.Unknown)),
-  /** Ours: the score with what the parser gave or took, where it gave or took anything. */
+  /** Added by us: the score with the parser's bonus or penalty, if there is one. */
   reward: Schema.optionalKey(Schema.Finite),
   info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
   lm_model: Schema.optionalKey(Schema.NullOr(Schema.String)),
@@ -34,7 +37,7 @@ export const StepScoreRecord = Schema.Struct({
   step_start: Schema.optionalKey(Schema.String),
   step_end: Schema.optionalKey(Schema.String),
   duration_ms: Schema.optionalKey(Schema.Finite),
-  /** Ours: what was seen after the step, and how the episode ended if it did. */
+  /** Added by us: the observation after the step, and how the episode ended if it did. */
   next_observation: Schema.optionalKey(Schema.NullOr(Schema.String)),
   terminated: Schema.optionalKey(Schema.Boolean),
   truncated: Schema.optionalKey(Schema.Boolean),
@@ -44,14 +47,14 @@ export const StepScoreRecord = Schema.Struct({
 export type StepScoreRecord = typeof StepScoreRecord.Type
 
 /**
- * The sink of scores for agents that talk: a line a step, which is in the file when `emit` returns. Those of an episode
- * that was abandoned are taken out again, so that it can be played once more.
+ * The sink of scores for language-model agents: one line per step, which is in the file when `emit` returns. The lines
+ * of an abandoned episode are removed, so that it can be played again.
  */
 export const stepScores: Sink = (run) =>
   Effect.gen(function* () {
     const append = yield* run.appending(trainScores)
     let written = (yield* run.exists(trainScores)) ? yield* run.size(trainScores) : 0
-    /** Where the last whole episode ends. */
+    /** The end of the last complete episode. */
     let boundary = written
 
     const take = Effect.fnUntraced(function* (

@@ -1,8 +1,8 @@
 /**
- * The sink for what a run costs its machine: `system.jsonl`, a line a sample with memory, CPU and speed.
+ * The sink for the resources that a run uses: `system.jsonl`, one line per sample with memory, CPU and speed.
  *
- * Short runs are looked at often, long ones less and less so: the file of a day holds some nine hundred lines. Nothing
- * of it goes into results or digests, and a resumed run adds to it rather than cutting it back, as with `run.log`.
+ * Samples become rarer as the run gets longer: a day takes about nine hundred lines. They are in no result or digest,
+ * and a resumed run appends to the file instead of cutting it back, as with `run.log`.
  *
  * @example
  * ```ts
@@ -14,15 +14,15 @@ import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 import * as Layout from "../Layout.ts"
 
-/** What the process that trains uses at this moment; other runs that it does beside this one are in it. */
+/** The resources that the training process uses now, including those of other runs in the same process. */
 export interface SystemFigures {
-  /** Bytes in memory, all together. */
+  /** All memory, in bytes. */
   readonly rss: number
-  /** Of them, bytes of JavaScript's objects. */
+  /** The part of JavaScript's objects, in bytes. */
   readonly heap: number
-  /** And bytes of typed arrays and other buffers. */
+  /** The part of typed arrays and other buffers, in bytes. */
   readonly buffers: number
-  /** Seconds that it has computed so far, over all its threads. */
+  /** The CPU time of all threads so far, in seconds. */
   readonly cpuSeconds: number
 }
 
@@ -30,22 +30,22 @@ export interface SystemFigures {
 export const SystemRecord = Schema.Struct({
   timestamp: Schema.String,
   step_index: Schema.Int,
-  /** Since the run was started or resumed. */
+  /** The seconds since the run was started or resumed. */
   seconds: Schema.Finite,
   steps_per_second: Schema.Finite,
-  /** Bytes in memory, all together. */
+  /** All memory, in bytes. */
   rss: Schema.Finite,
-  /** Of them, bytes of JavaScript's objects. */
+  /** The part of JavaScript's objects, in bytes. */
   heap: Schema.Finite,
-  /** And bytes of typed arrays and other buffers. */
+  /** The part of typed arrays and other buffers, in bytes. */
   buffers: Schema.Finite,
-  /** In cores: 1 is one that does nothing else. */
+  /** CPU use in cores: 1 is one core in full use. */
   cpu: Schema.Finite,
 })
 
-/** As often as anybody can tell apart in a run of seconds. */
+/** The shortest time between two samples. */
 const leastMillis = 250
-/** Samples are this share of the time so far apart. */
+/** The time between samples as a share of the run's time. */
 const shareOfTime = 1 / 100
 
 export const system =

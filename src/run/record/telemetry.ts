@@ -3,9 +3,9 @@ import type { Sink } from "./Recorder.ts"
 import { scalarsOf } from "./scalars.ts"
 
 /**
- * The sink for Effect's metrics: each number is a gauge, `effect_rl.losses.policy_loss`, with the run's name, env,
- * algorithm and seed as attributes. Whatever exports Effect's metrics (its own `Otlp` and `PrometheusMetrics` layers do)
- * exports these, and its tracer the spans of validations and checkpoints.
+ * The sink for Effect's metrics: each number is a gauge such as `effect_rl.losses.policy_loss`, with the run's name,
+ * env, algorithm and seed as attributes. Any exporter of Effect's metrics exports them (`Otlp`, `PrometheusMetrics`),
+ * and Effect's tracer the spans of validations and checkpoints.
  *
  * @example
  * ```ts

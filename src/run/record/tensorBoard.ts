@@ -7,8 +7,8 @@ import { writeHeader, writeScalars } from "../../formats/tfevents.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * The sink that TensorBoard reads: `logs.tfevents`, with the metrics of every update and the mean of every validation. The
- * run's settings, and whether it finished, are there for the HParams page.
+ * The sink for TensorBoard: `logs.tfevents` with the metrics of every update and the mean of every validation, and for
+ * the HParams page the run's settings and whether it finished.
  */
 export const tensorBoard: Sink = (run, about) =>
   Effect.gen(function* () {
@@ -27,7 +27,7 @@ export const tensorBoard: Sink = (run, about) =>
             const scalars = scalarsOf(event)
             if (scalars !== undefined) writeScalars(log.buffer, now / 1000, scalars.step, scalars.values)
             if (event._tag !== "RunEnded") continue
-            // One that was interrupted may go on.
+            // An interrupted run may be resumed.
             if (event.reason === "finished") writeEnd(log.buffer, now / 1000, "success")
             if (event.reason === "failed") writeEnd(log.buffer, now / 1000, "failure")
           }

@@ -63,6 +63,9 @@ inBrowser("the filter", ({ page, served, text, count, set }) => {
         await look(server.url)
         assert.deepStrictEqual(page.complaints(), [])
       } finally {
+        // The page may still be reading when the server goes away.
+        await page.goto("about:blank")
+        page.complaints()
         server.close()
       }
     }))

@@ -65,6 +65,9 @@ inBrowser("all metrics", ({ page, served, text, count, drawn, click, set }) => {
         await look(server.url)
         assert.deepStrictEqual(page.complaints(), [])
       } finally {
+        // The page may still be reading when the server goes away.
+        await page.goto("about:blank")
+        page.complaints()
         server.close()
       }
     }))

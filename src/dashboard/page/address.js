@@ -1,7 +1,8 @@
 /**
  * The address says what is seen, so that a link that is shared, or the page opened again, shows the same:
  * `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean` and
- * `#/run/{PATH}?x=steps&episode=train-12&turn=3`. What is as it is at first is left out.
+ * `#/run/{PATH}?x=steps&episode=train-12&turn=3` and `#/compare?run={PATH}&run={PATH}`. What is as it is at first is left
+ * out.
  */
 import { firstColumns, isSetting } from "./runs/columns.js"
 
@@ -87,6 +88,10 @@ export const runAddress = (path, view, transcripts = firstTranscripts()) => {
   return `#/run/${segments(path)}?${new URLSearchParams(parts.length === 0 ? [["x", view.axis]] : parts)}`
 }
 
+/** The address of the page with two runs side by side. */
+export const compareAddress = (paths, view) =>
+  `#/compare?${new URLSearchParams([...paths.map((path) => ["run", path]), ...viewParts(view)])}`
+
 /** What an address says; of what nobody could have chosen here it says what is shown at first. */
 export const readAddress = (hash) => {
   const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
@@ -104,6 +109,7 @@ export const readAddress = (hash) => {
     metrics: said.has("metrics"),
     metric: said.get("metric") ?? "",
   }
+  if (place === "/compare" && said.getAll("run").length === 2) return { compare: said.getAll("run"), view }
   if (run !== undefined) {
     return { run: decoded(run), view: query === "" ? undefined : view, transcripts: transcriptsOf(said) }
   }

@@ -1,5 +1,6 @@
 /** Which page is shown, and what it is kept up to date with. */
 import {
+  compareAddress,
   firstSight,
   firstTranscripts,
   firstView,
@@ -9,6 +10,7 @@ import {
   remember,
   runAddress,
 } from "./address.js"
+import { makeComparePage } from "./compare/comparePage.js"
 import { fetchRuns, follow } from "./data.js"
 import { el } from "./parts/dom.js"
 import { makeOverview } from "./runs/overview.js"
@@ -28,25 +30,40 @@ const state = {
 const main = document.getElementById("main")
 const live = document.getElementById("live")
 let page
+/** The page that is shown: the path of a run, the paths of two, or undefined for the overview. */
 let shown
 
 /** What is seen has changed by hand; `control` is what is moved or typed into. */
 const seen = (control) =>
-  remember(shown === undefined ? overviewAddress(state) : runAddress(shown, state.view, state.transcripts), control)
+  remember(
+    shown === undefined
+      ? overviewAddress(state)
+      : Array.isArray(shown)
+        ? compareAddress(shown, state.view)
+        : runAddress(shown, state.view, state.transcripts),
+    control,
+  )
 
 const route = () => {
-  const { run, view, sight, transcripts } = readAddress(location.hash)
+  const { run, compare, view, sight, transcripts } = readAddress(location.hash)
   moved()
   Object.assign(state.view, view)
   Object.assign(state, sight)
   if (transcripts !== undefined) state.transcripts = transcripts
   if (run !== undefined) history.replaceState(null, "", runAddress(run, state.view, state.transcripts))
   // To and fro between views of one page it stays where it is.
-  if (page !== undefined && run === shown) return page.restore()
-  shown = run
+  const next = compare ?? run
+  if (page !== undefined && String(next) === String(shown)) return page.restore()
+  shown = next
   page?.close()
-  page = run === undefined ? makeOverview(state, seen) : makeRunPage(state, seen, run)
-  document.title = `${run === undefined ? state.title : (state.runs.get(run)?.name ?? run)} · effect-rl`
+  page =
+    compare !== undefined
+      ? makeComparePage(state, seen, compare)
+      : run === undefined
+        ? makeOverview(state, seen)
+        : makeRunPage(state, seen, run)
+  const nameOf = (path) => state.runs.get(path)?.name ?? path
+  document.title = `${compare?.map(nameOf).join(" and ") ?? (run === undefined ? state.title : nameOf(run))} · effect-rl`
   main.replaceChildren(page.element)
   page.update()
   scrollTo(0, 0)

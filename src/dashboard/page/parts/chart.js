@@ -103,7 +103,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
       },
       axes: [
         { ...axis(xDistr), size: 26, gap: 8, space: 85, grid: { show: false }, values: textsBy(xTicks), ...(shown.xName === "time" ? { incrs: timeSteps } : {}) }, // prettier-ignore
-        { ...axis(yDistr), size: widthOf, gap: 7, space: 50, grid: { stroke: color("--line"), width: 1 }, values: textsBy(ticks) }, // prettier-ignore
+        { ...axis(yDistr), size: widthOf, gap: 7, space: small ? 32 : 50, grid: { stroke: color("--line"), width: 1 }, values: textsBy(ticks) }, // prettier-ignore
       ],
       series: [{}, ...columns.map(({ style }) => style)],
       bands,

@@ -1,4 +1,5 @@
 /** The first page: what to show, its curves, and the table. */
+import { compareAddress } from "../address.js"
 import { makeMetrics } from "../metrics/metrics.js"
 import { makeMetricsSource } from "../metrics/source.js"
 import { makeCurves } from "./curves.js"
@@ -64,6 +65,7 @@ export const makeOverview = (state, seen) => {
   }
   const problem = el("p", { class: "problem", id: "filter-problem", role: "alert", hidden: true })
   const count = el("p", { class: "quiet count", role: "status" })
+  const compare = el("a", { class: "button compareLink", hidden: true }, "compare the two")
   const full = el("p", { class: "quiet", role: "status" })
 
   const table = makeTable({
@@ -175,6 +177,9 @@ export const makeOverview = (state, seen) => {
           : "what is here has no curves"
     selection = selected.map((one, index) => ({ ...one, label: labels[index] }))
     curves.show(selection, state, empty)
+    const pair = selection.map((item) => item.runs)
+    compare.hidden = pair.length !== 2 || pair.some(({ length }) => length !== 1)
+    compare.setAttribute("href", compareAddress(pair.flat(), state.view))
     allMetrics.open = state.view.metrics
     if (state.view.metrics) {
       source.want(selection.filter(({ kind }) => kind === "run").flatMap(membersOf))
@@ -205,6 +210,7 @@ export const makeOverview = (state, seen) => {
       () => [...state.runs.values()],
       () => changed(),
     ),
+    compare,
     count,
   )
   const welcome = el(

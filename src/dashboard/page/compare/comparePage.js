@@ -1,0 +1,163 @@
+/** Two runs side by side: how they did, the settings that differ, and their curves and metrics over each other. */
+import { overviewAddress, runAddress } from "../address.js"
+import { lib } from "../data.js"
+import { makeMetrics } from "../metrics/metrics.js"
+import { makeMetricsSource } from "../metrics/source.js"
+import { card, el, seriesColor } from "../parts/dom.js"
+import { counted, duration, number, time } from "../parts/format.js"
+import { badge, variables } from "../parts/runTexts.js"
+import { viewControls } from "../parts/viewControls.js"
+import { makeCurves } from "../runs/curves.js"
+import { shortLabels } from "../runs/groups.js"
+import { changeSettings, readSettings, valuesOf } from "../runs/settings.js"
+
+/** Makes the page of the two runs with these paths; `seen` is called after the user has changed what is shown. */
+export const makeComparePage = (state, seen, paths) => {
+  const back = el("a", { class: "back" }, "← all runs")
+  const problem = el("p", { class: "problem", role: "alert" })
+  const controls = el("div")
+  const curves = makeCurves(state.view)
+  const metrics = makeMetrics(state.view, seen)
+  const results = el("div")
+  const settings = el("div", {}, el("p", { class: "quiet" }, "reading …"))
+  const body = el("div", {}, card("Results", results), card("Settings that differ", settings), controls, curves.element, card("Metrics", metrics.element)) // prettier-ignore
+  const element = el("article", { class: "compare" }, back, el("h1", {}, "Two runs side by side"), problem, body)
+  const failed = (error) => (problem.textContent = error.message)
+  const source = makeMetricsSource(() => drawMetrics(), failed)
+  let isClosed = false
+
+  const runs = () => paths.flatMap((path) => state.runs.get(path) ?? [])
+
+  const items = () => {
+    const labels = shortLabels(runs())
+    return runs().map((run, place) => {
+      const isSame = labels[0] === labels[1]
+      const label = isSame ? `${labels[place]} (${place === 0 ? "left" : "right"})` : labels[place]
+      return { key: run.path, label, color: seriesColor(place), kind: run.kind, runs: [run.path] }
+    })
+  }
+
+  const drawMetrics = () => metrics.show(items().map((item) => ({ ...item, runs: [source.of(item.runs[0])] })))
+
+  const draw = () => {
+    back.setAttribute("href", overviewAddress(state))
+    const missing = paths.filter((path) => !state.runs.has(path))
+    body.hidden = missing.length > 0
+    problem.textContent = missing.map((path) => `There is no run “${path}” here.`).join(" ")
+    if (missing.length > 0) return
+    results.replaceChildren(resultsTable(runs()))
+    curves.show(items(), state, "nothing measured so far")
+    drawMetrics()
+  }
+
+  const drawSettings = async () => {
+    if (runs().length < 2) return
+    try {
+      const [{ diff, leaves }] = await Promise.all([lib("run/find/diff"), readSettings()])
+      const configs = runs().map((run) => valuesOf(run).config)
+      if (!isClosed && configs.length === 2)
+        settings.replaceChildren(...settingsTable(runs(), configs, { diff, leaves }))
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+  const restore = () => {
+    const changed = (control) => {
+      draw()
+      seen(control)
+    }
+    controls.replaceChildren(viewControls(state.view, changed, { several: false }))
+    draw()
+  }
+
+  const dark = matchMedia("(prefers-color-scheme: dark)")
+  dark.addEventListener("change", draw)
+
+  return {
+    element,
+    restore,
+    update: () => {
+      restore()
+      if (runs().length === 2) source.want(paths)
+      void drawSettings()
+    },
+    changed: (changedPaths) => {
+      if (!paths.some((path) => changedPaths.has(path))) return
+      changeSettings(runs())
+      draw()
+      curves.stale(changedPaths)
+      source.want(paths)
+      source.stale(changedPaths)
+      void drawSettings()
+    },
+    close: () => {
+      isClosed = true
+      dark.removeEventListener("change", draw)
+    },
+  }
+}
+
+const facts = [
+  ["state", (run) => badge(run)],
+  ["environment", (run) => run.env || "–"],
+  ["algorithm", (run) => run.algorithm || "–"],
+  ["score", (run) => `${number(run.score)}${run.scoreStd === null ? "" : ` ± ${number(run.scoreStd)}`}`],
+  ["best", (run) => number(run.best)],
+  ["steps", (run) => number(run.steps)],
+  ["episodes", (run) => number(run.episodes)],
+  ["took", (run) => duration(run.seconds)],
+  ["started", (run) => time(run.time) || "–"],
+  ["commit", (run) => run.commit || "–"],
+]
+
+const headOf = (runs) =>
+  el(
+    "thead",
+    {},
+    el(
+      "tr",
+      {},
+      el("td"),
+      runs.map((run, place) => {
+        const swatch = el("span", { class: "swatch" })
+        swatch.style.background = seriesColor(place)
+        const name = [run.name, variables(run), run.seed === null ? "" : `seed ${run.seed}`].filter(Boolean).join(" ")
+        return el("th", { scope: "col" }, swatch, " ", el("a", { href: runAddress(run.path) }, name))
+      }),
+    ),
+  )
+
+const tableOf = (caption, runs, rows) =>
+  el(
+    "div",
+    { class: "table plain", tabindex: "0", role: "group", "aria-label": caption },
+    el("table", {}, headOf(runs), el("tbody", {}, rows)),
+  )
+
+const rowOf = (name, cells) =>
+  el("tr", {}, el("th", { scope: "row" }, name), cells.map((cell) => el("td", { class: "wrap" }, cell))) // prettier-ignore
+
+const resultsTable = (runs) =>
+  tableOf(
+    "Results",
+    runs,
+    facts.map(([name, of]) => rowOf(name, runs.map(of))), // prettier-ignore
+  )
+
+const settingsTable = (runs, [left, right], { diff, leaves }) => {
+  const differences = diff(left, right)
+  const same = [...leaves(left).keys()].filter((key) => leaves(right).has(key)).length
+  const alike = same - differences.filter((one) => "left" in one && "right" in one).length
+  const note = el("p", { class: "quiet" }, `${counted(alike, "setting")} ${alike === 1 ? "is" : "are"} the same.`)
+  if (differences.length === 0) return [note]
+  const rows = differences.map((one) => rowOf(one.key, [textOf(one, "left"), textOf(one, "right")]))
+  return [tableOf("Settings that differ", runs, rows), note]
+}
+
+/** The value of one side as YAML would have it on one line. A side may not have the setting at all. */
+const textOf = (difference, side) => {
+  if (!(side in difference)) return el("span", { class: "quiet" }, "not set")
+  const value = difference[side]
+  return typeof value === "string" ? value : JSON.stringify(value)
+}

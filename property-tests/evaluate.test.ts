@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { interval, normalQuantile, wilson } from "../src/evaluate/intervals.ts"
-import { paired, permutationTest, signTest } from "../src/evaluate/paired.ts"
+import { interval, normalQuantile, wilson } from "../src/statistics/intervals.ts"
+import { paired, permutationTest, signTest } from "../src/statistics/paired.ts"
 import { bootstrap } from "../src/statistics/resampling.ts"
 import { bestOf, majority, mean, passAt, type Reducer, type Sample } from "../src/evaluate/reducers.ts"
 

@@ -91,7 +91,7 @@ const files: ReadonlyArray<File> = [
     title: "metrics.json: of an agent that talks, of a training, or of an evaluation with its report",
     schema: Schema.Union([RuntimeResult, RunResult, EvaluationResult]),
     from: ["src/run/RuntimeResult.ts"],
-    also: [["src/evaluate/execute.ts", "EvaluationResult"], ["src/evaluate/Report.ts"], ["src/evaluate/paired.ts"]],
+    also: [["src/evaluate/execute.ts", "EvaluationResult"], ["src/evaluate/Report.ts"], ["src/statistics/paired.ts"]],
     renamed: true,
   },
   {
@@ -130,7 +130,7 @@ const files: ReadonlyArray<File> = [
       "A line of played.jsonl, which an evaluation keeps until it has finished: what must be equal to resume it, then its episodes",
     schema: Schema.Union([sealed(Head.fields), sealed(Entry.fields)]),
     from: ["src/evaluate/journal.ts", "Entry"],
-    also: [["src/evaluate/Played.ts"], ["src/evaluate/rows.ts", "about", "EpisodeRow"]],
+    also: [["src/evaluate/PlayedEpisode.ts"], ["src/evaluate/rows.ts", "about", "EpisodeRow"]],
   },
   {
     name: "git",

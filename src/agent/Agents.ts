@@ -136,7 +136,7 @@ export const AgentConfig = Schema.Union([
   Schema.Struct({ ...react.fields, ...withMemory }),
 ])
 
-const said = (config: unknown, from: From): Effect.Effect<Plain, ConfigError> => {
+const checkedObject = (config: unknown, from: From): Effect.Effect<Plain, ConfigError> => {
   const camel = toCamelCase(config)
   if (isPlain(camel)) return Effect.succeed(camel)
   return Effect.fail(ConfigError.at(from, "", `expected an agent, found ${display(config)}`))
@@ -148,7 +148,7 @@ export const decode = (
   from: From = { source: "agent" },
 ): Effect.Effect<DecodedAgent, ConfigError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
-    const plain = yield* said(config, from)
+    const plain = yield* checkedObject(config, from)
     const kinds = yield* Kinds
     const { type = kinds[0]?.type } = plain
     const kind = kinds.find((candidate) => candidate.type === type)

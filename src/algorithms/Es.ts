@@ -17,6 +17,7 @@ import { outputsFor, toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
 import { stream } from "../rng/Rng.ts"
 import type { EsOptions } from "./options/Es.ts"
+import { meanOf } from "../statistics/resampling.ts"
 
 /**
  * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight variation
@@ -212,7 +213,7 @@ const setup = Effect.fnUntraced(function* (
     update: () =>
       Effect.sync(() => {
         learn()
-        averages.add("losses/fitness", returns.reduce((sum, one) => sum + one, 0) / numEnvs)
+        averages.add("losses/fitness", meanOf(returns))
       }),
     metrics: () => averages.take(),
     policy: (count, options) => learnerPolicy(backend, () => policySpec(acting, count, options), currentWeights),

@@ -10,6 +10,7 @@
  */
 import { episodesOf, scoreLine } from "../run/record/scoreLine.ts"
 import { rounded } from "./rounded.ts"
+import { meanOf } from "../statistics/resampling.ts"
 
 /** What a curve can be drawn over. */
 export const axes = ["steps", "time", "episodes"] as const
@@ -81,10 +82,10 @@ export const downsample = ({ steps, time, episodes, value }: Points, most: numbe
     const stretch = stretchOf(from)
     for (to = from + 1; to < end && end > most && stretchOf(to) <= stretch;) to++
     const part = value.slice(from, to)
-    curve.steps.push(Math.round(mean(steps.slice(from, to))))
-    curve.time.push(rounded((mean(time.slice(from, to)) - start) / 1000))
-    curve.episodes.push(Math.round(mean(episodes.slice(from, to))))
-    curve.mean.push(rounded(mean(part)))
+    curve.steps.push(Math.round(meanOf(steps.slice(from, to))))
+    curve.time.push(rounded((meanOf(time.slice(from, to)) - start) / 1000))
+    curve.episodes.push(Math.round(meanOf(episodes.slice(from, to))))
+    curve.mean.push(rounded(meanOf(part)))
     curve.min.push(rounded(part.reduce((a, b) => Math.min(a, b))))
     curve.max.push(rounded(part.reduce((a, b) => Math.max(a, b))))
   }
@@ -134,7 +135,7 @@ export const validationCurve = (validations: ReadonlyArray<Validation>, start: n
     curve.steps.push(step)
     curve.time.push(rounded(Math.max(0, time - start) / 1000))
     curve.episodes.push(episodes)
-    curve.mean.push(rounded(mean(returns)))
+    curve.mean.push(rounded(meanOf(returns)))
     curve.min.push(Math.min(...returns))
     curve.max.push(Math.max(...returns))
   }
@@ -149,5 +150,3 @@ const emptyCurve = () => ({
   min: new Array<number>(),
   max: new Array<number>(),
 })
-
-const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length

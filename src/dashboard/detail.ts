@@ -7,6 +7,7 @@ import type { RunSummary } from "./RunSummary.ts"
 import { type SystemCurves, systemCurves } from "./systemCurves.ts"
 import { treeOf } from "../run/read/tree.ts"
 import * as Layout from "../run/Layout.ts"
+import { deviationOf, meanOf } from "../statistics/resampling.ts"
 
 /** A run's page. */
 export interface RunDetail {
@@ -83,16 +84,11 @@ const fromReturns = (returns: string): ReadonlyArray<ValidationLine> => {
 }
 
 const fromScores = (validations: ReadonlyArray<Validation>): ReadonlyArray<ValidationLine> =>
-  validations.map(({ step, returns, lengths, terminated }) => {
-    const mean = meanOf(returns)
-    return {
-      step,
-      mean,
-      std: Math.sqrt(meanOf(returns.map((value) => (value - mean) ** 2))),
-      episodes: returns.length,
-      length: lengths.length === 0 ? null : meanOf(lengths),
-      terminated: terminated.length === 0 ? null : meanOf(terminated.map(Number)),
-    }
-  })
-
-const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
+  validations.map(({ step, returns, lengths, terminated }) => ({
+    step,
+    mean: meanOf(returns),
+    std: deviationOf(returns),
+    episodes: returns.length,
+    length: lengths.length === 0 ? null : meanOf(lengths),
+    terminated: terminated.length === 0 ? null : meanOf(terminated.map(Number)),
+  }))

@@ -23,10 +23,10 @@ import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { type LmError, isFinal } from "../lm/LmError.ts"
 import { stream } from "../rng/Rng.ts"
-import type { About, Played, TimedStep } from "./Played.ts"
-import { scored } from "./scored.ts"
+import type { About, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
+import { scored } from "./PlayedEpisode.ts"
 
-export type { About, Played, TimedStep } from "./Played.ts"
+export type { About, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 
 export interface Evaluation<Env extends About = TextEnv> {
   readonly tasks: Tasks<Env>
@@ -59,7 +59,7 @@ export const sizeOf = <Env extends About>({ tasks, repeats = 1 }: Evaluation<Env
 /** Plays all, and tells of each in order. */
 export const each = Effect.fnUntraced(function* <E, Env extends About = TextEnv>(
   evaluation: Evaluation<Env>,
-  emit: (played: Played) => Effect.Effect<void, E>,
+  emit: (played: PlayedEpisode) => Effect.Effect<void, E>,
 ): Effect.fn.Return<void, E | LmError> {
   yield* inOrder(
     Array.from({ length: sizeOf(evaluation) }, (_, index) => index),
@@ -70,8 +70,8 @@ export const each = Effect.fnUntraced(function* <E, Env extends About = TextEnv>
 /** The same, with all outcomes in the end. */
 export const all = Effect.fnUntraced(function* <Env extends About = TextEnv>(
   evaluation: Evaluation<Env>,
-): Effect.fn.Return<ReadonlyArray<Played>, LmError> {
-  const outcomes: Array<Played> = []
+): Effect.fn.Return<ReadonlyArray<PlayedEpisode>, LmError> {
+  const outcomes: Array<PlayedEpisode> = []
   yield* each(evaluation, (played) => Effect.sync(() => void outcomes.push(played)))
   return outcomes
 })
@@ -82,7 +82,7 @@ const unknown: About = { id: "unknown", type: "unknown", metadata: {} }
 export const one = Effect.fnUntraced(function* <Env extends About = TextEnv>(
   { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: Evaluation<Env>,
   index: number,
-): Effect.fn.Return<Played, LmError> {
+): Effect.fn.Return<PlayedEpisode, LmError> {
   const task = Math.floor(index / repeats)
   const repeat = index % repeats
   const random = stream(seed, "evaluate", task, repeat)
@@ -109,7 +109,7 @@ export const one = Effect.fnUntraced(function* <Env extends About = TextEnv>(
 
   const exit = yield* Effect.exit(playing)
   const endedAtMillis = yield* Clock.currentTimeMillis
-  const about = (): Omit<Played, "ending" | "rollouts" | "error"> => ({
+  const about = (): Omit<PlayedEpisode, "ending" | "rollouts" | "error"> => ({
     index,
     task,
     repeat,

@@ -13,8 +13,8 @@
  */
 import { Schema } from "effect"
 import { type Cell, short, table } from "../run/find/table.ts"
-import { Interval, interval } from "./intervals.ts"
-import { Paired, paired } from "./paired.ts"
+import { Interval, interval } from "../statistics/intervals.ts"
+import { Paired, paired } from "../statistics/paired.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
 import type { EpisodeRow } from "./rows.ts"
 

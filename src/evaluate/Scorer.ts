@@ -8,29 +8,39 @@
  * const liked = Scorer.judge({ lm, config: LmConfig.make({ model: "gpt-4.1-mini" }), rubric: "Is it polite?" })
  * ```
  */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { exact as sameText, f1 as sameWords, type Scorer as AnswerScorer } from "../task/answers/score.ts"
 import { messageOf } from "../config/text.ts"
 import { normalise, unboxed } from "../task/answers/text.ts"
-import type { LmError } from "../lm/LmError.ts"
-import { lastOf, type Played } from "./Played.ts"
-import { ScorerError } from "./ScorerError.ts"
+import type { LmService } from "../lm/Lm.ts"
+import { type LmConfig, request } from "../lm/LmConfig.ts"
+import { type LmError, isFinal } from "../lm/LmError.ts"
+import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
 import { usageOf } from "../episode/Rollout.ts"
 
-export { judge } from "./judge.ts"
+/** A scorer of the user's own that threw. */
+export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError", {
+  scorer: Schema.String,
+  message: Schema.String,
+  /** Where the user's own code threw. */
+  userStack: Schema.optionalKey(Schema.String),
+}) {}
 
 export interface Scorer {
   readonly name: string
   /** It measures time, so it is in nothing that is the same in every run of a seed. */
   readonly timed: boolean
   /** Of an episode that didn't fail. */
-  readonly score: (played: Played) => Effect.Effect<number | null, LmError | ScorerError>
+  readonly score: (played: PlayedEpisode) => Effect.Effect<number | null, LmError | ScorerError>
 }
 
 type Score = number | null
 
 /** Makes a scorer of a function. What it throws is a `ScorerError`. */
-export const make = (name: string, score: (played: Played) => Score | Effect.Effect<Score, LmError>): Scorer => ({
+export const make = (
+  name: string,
+  score: (played: PlayedEpisode) => Score | Effect.Effect<Score, LmError>,
+): Scorer => ({
   name,
   timed: false,
   score: (played) =>
@@ -97,3 +107,57 @@ export const latency = (name = "latency"): Scorer => ({
   ...make(name, ({ startedAtMillis, endedAtMillis }) => (endedAtMillis - startedAtMillis) / 1000),
   timed: true,
 })
+
+export interface Judge {
+  readonly name?: string
+  readonly lm: LmService
+  readonly config: LmConfig
+  /** What makes a good answer. */
+  readonly rubric: string
+}
+
+/**
+ * A language model reads the episode and gives from 0 to 1 by a rubric. Where it doesn't, or gives no answer at all, the
+ * episode has no such score.
+ */
+export const judge = ({ name = "judge", lm, config, rubric }: Judge): Scorer => ({
+  name,
+  timed: false,
+  score: (played) =>
+    lm
+      .complete(
+        request(config, [
+          { role: "system", content: `${instruction}\n\nRUBRIC: ${rubric}` },
+          { role: "user", content: transcript(played) },
+        ]),
+      )
+      .pipe(
+        Effect.map(({ content }) => verdictOf(content)),
+        Effect.catch((error): Effect.Effect<null, LmError> =>
+          isFinal(error) ? Effect.fail(error) : Effect.succeed(null),
+        ),
+      ),
+})
+
+const instruction = [
+  "You judge what somebody did in a task by the rubric below, and by nothing else.",
+  "Say in a sentence or two what speaks for it and against it.",
+  "Then end with a line SCORE: x, where x is a number from 0 (fails the rubric) to 1 (meets it in full).",
+].join(" ")
+
+const transcript = (played: PlayedEpisode): string => {
+  const { target } = lastOf(played)
+  const lines = played.steps.flatMap(({ observation, action }) => [
+    `OBSERVATION: ${observation}`,
+    `ACTION: ${action ?? "(none)"}`,
+  ])
+  return [...lines, ...(target === null ? [] : [`A RIGHT ANSWER: ${target}`])].join("\n")
+}
+
+/** The last score that was named; null where there is none from 0 to 1. */
+export const verdictOf = (text: string): number | null => {
+  const said = [...text.matchAll(/\bscore\b[*"']*\s*[:=]\s*[*"']*\s*(\d+(?:\.\d+)?|\.\d+)(\s*\/\s*\d)?/gi)].at(-1)
+  if (said === undefined || said[2] !== undefined) return null
+  const value = Number(said[1])
+  return value <= 1 ? value : null
+}

@@ -1,5 +1,5 @@
 import type { RunEvent, StepScored } from "../run/record/RunEvent.ts"
-import type { Played, TimedStep } from "./Played.ts"
+import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 
 /** Who made a step. */
 export interface Actor {
@@ -21,7 +21,7 @@ export const stepScored = (
 
 /** How an episode of a validation is told: its steps, and what failed where it did. */
 export const eventsOf = (
-  { index, env, steps, totalScore, error }: Played,
+  { index, env, steps, totalScore, error }: PlayedEpisode,
   { seenEpisodes, ...how }: { readonly seenEpisodes: number; readonly agent: Actor; readonly verbose: boolean },
 ): ReadonlyArray<RunEvent> => {
   const about = {

@@ -33,7 +33,7 @@ import * as Journal from "./journal.ts"
 import * as Report from "./Report.ts"
 import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { Scorer } from "./Scorer.ts"
-import type { ScorerError } from "./ScorerError.ts"
+import type { ScorerError } from "./Scorer.ts"
 
 /** An agent to evaluate. */
 export interface Contestant {

@@ -11,13 +11,13 @@ import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { Spending } from "../lm/middleware/budgeted.ts"
 import { evaluation as files } from "../run/Layout.ts"
-import { Played } from "./Played.ts"
+import { PlayedEpisode } from "./PlayedEpisode.ts"
 import { EpisodeRow } from "./rows.ts"
 import { utf8 } from "../config/utf8.ts"
 
 /** An episode that has ended, with its scores. */
 export const Entry = Schema.Struct({
-  played: Played,
+  played: PlayedEpisode,
   row: EpisodeRow,
   /** What all agents had spent by then. */
   spent: Spending,

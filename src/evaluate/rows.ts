@@ -14,9 +14,9 @@ import { Failure } from "../episode/rollouts/Outcome.ts"
 import { TruncationReason, usageOf } from "../episode/Rollout.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
-import { lastOf, type Played } from "./Played.ts"
+import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
 import type { Scorer } from "./Scorer.ts"
-import type { ScorerError } from "./ScorerError.ts"
+import type { ScorerError } from "./Scorer.ts"
 
 const about = {
   /** By its name in the evaluation. */
@@ -80,7 +80,7 @@ export interface Marking {
   readonly price: Price | undefined
 }
 
-const placeOf = ({ index, task, repeat, env }: Played, agent: string) => ({
+const placeOf = ({ index, task, repeat, env }: PlayedEpisode, agent: string) => ({
   agent,
   episode_index: index + 1,
   task,
@@ -91,7 +91,7 @@ const placeOf = ({ index, task, repeat, env }: Played, agent: string) => ({
 
 /** An episode with its marks. */
 export const episodeRow = Effect.fnUntraced(function* (
-  played: Played,
+  played: PlayedEpisode,
   { agent, scorers, price }: Marking,
 ): Effect.fn.Return<EpisodeRow, LmError | ScorerError> {
   const { env, steps, ending, rollouts, error, startedAtMillis, endedAtMillis } = played
@@ -121,7 +121,7 @@ export const episodeRow = Effect.fnUntraced(function* (
   }
 })
 
-export const stepRows = (played: Played, agent: string): ReadonlyArray<StepRow> =>
+export const stepRows = (played: PlayedEpisode, agent: string): ReadonlyArray<StepRow> =>
   played.steps.map((step, at) => ({
     ...placeOf(played, agent),
     step_index: at + 1,

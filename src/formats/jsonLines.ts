@@ -66,7 +66,7 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
 
 const unreadable = (path: string, error: PlatformError.PlatformError | FileError): JsonLinesError => {
   const missing = "missing" in error ? error.missing : error.reason._tag === "NotFound"
-  const problem = missing ? "there is no such file" : `can't be read: ${oneLine(error.message)}`
+  const problem = missing ? "there is no such file" : `cannot be read: ${oneLine(error.message)}`
   return new JsonLinesError({ path, line: null, message: `${path}: ${problem}` })
 }
 

@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { utf8 } from "../config/utf8.ts"
 import type { ValidationEnded } from "./record/RunEvent.ts"
 import type { ValidationSummary } from "./RunResult.ts"
+import { deviationOf, meanOf } from "../statistics/resampling.ts"
 
 /** One evaluation as RLtools writes it in `return.json`: a list of these, whose file says that a run is finished. */
 export const EvaluationRecord = Schema.Struct({
@@ -49,27 +50,20 @@ export const summaryOf = (evaluation: Evaluation | undefined): ValidationSummary
     ? null
     : { step: evaluation.step, episodes: evaluation.returns.length, ...spreadOf(evaluation.returns) }
 
-const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
-
-const deviation = (values: ReadonlyArray<number>): number => {
-  const centre = mean(values)
-  return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)))
-}
-
 /** Mean and population deviation. */
 export const spreadOf = (
   returns: ReadonlyArray<number>,
 ): { readonly meanReturn: number; readonly stdReturn: number } => ({
-  meanReturn: mean(returns),
-  stdReturn: deviation(returns),
+  meanReturn: meanOf(returns),
+  stdReturn: deviationOf(returns),
 })
 
 const recordOf = ({ step, returns, lengths, terminated }: Evaluation): typeof EvaluationRecord.Encoded => ({
   step,
-  returns_mean: mean(returns),
-  returns_std: deviation(returns),
-  episode_length_mean: mean(lengths),
-  episode_length_std: deviation(lengths),
+  returns_mean: meanOf(returns),
+  returns_std: deviationOf(returns),
+  episode_length_mean: meanOf(lengths),
+  episode_length_std: deviationOf(lengths),
   returns,
   episode_length: lengths,
   num_terminated: terminated,

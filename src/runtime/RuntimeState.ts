@@ -4,17 +4,16 @@ import { Spending } from "../lm/middleware/budgeted.ts"
 import { LmUsage, noUsage } from "../lm/Chat.ts"
 import { Evaluation } from "../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
+import { meanOrNull } from "../statistics/resampling.ts"
 
 /** The scores of one episode, and how it ended. */
-export interface Played {
+export interface EpisodeScores {
   readonly scores: ReadonlyArray<number>
   readonly terminated: boolean
   readonly truncated: boolean
 }
 
 export const sum = (values: ReadonlyArray<number>): number => values.reduce((total, value) => total + value, 0)
-const mean = (values: ReadonlyArray<number>): number | null =>
-  values.length === 0 ? null : sum(values) / values.length
 
 /** An episode or a validation that is being played, and what to restore if it doesn't end. */
 interface Unfinished {
@@ -71,7 +70,7 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
     this.lastMemory = -1
   }
 
-  addEpisode({ scores }: Played): void {
+  addEpisode({ scores }: EpisodeScores): void {
     this.seen++
     this.played++
     this.steps += scores.length
@@ -94,7 +93,7 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
     }
   }
 
-  addValidation(episodes: ReadonlyArray<Played>, failed: number): void {
+  addValidation(episodes: ReadonlyArray<EpisodeScores>, failed: number): void {
     this.lastValidation = this.seen
     this.failedValidationEpisodes += failed
     const returns = episodes.map(({ scores }) => sum(scores))
@@ -108,7 +107,7 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   /** The mean episode score of a validation after exactly these episodes. */
   get scoreHere(): number | null {
     const last = this.evaluations.at(-1)
-    return last?.step === this.seen ? mean(last.returns) : null
+    return last?.step === this.seen ? meanOrNull(last.returns) : null
   }
 
   /** The mean score of all steps whose scores are known. */
@@ -118,6 +117,6 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
 
   /** The mean score of the last hundred episodes. */
   get meanReturn(): number | null {
-    return mean(this.recentScores)
+    return meanOrNull(this.recentScores)
   }
 }

@@ -10,13 +10,13 @@ import { CurrentRun } from "../run/CurrentRun.ts"
 import { spreadOf, type ValidationOutcome } from "../run/evaluation.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import type { LoopError } from "./loop.ts"
-import type { Played, RuntimeState } from "./RuntimeState.ts"
+import type { EpisodeScores, RuntimeState } from "./RuntimeState.ts"
 
 /** The number of cores; 1 where the platform doesn't say it. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
 
 export interface PlayedAll {
-  readonly played: ReadonlyArray<Played>
+  readonly played: ReadonlyArray<EpisodeScores>
   readonly outcome: ValidationOutcome & { readonly failed: number }
 }
 
@@ -30,10 +30,10 @@ const enough = 3
 export const playAll = Effect.fnUntraced(function* <E>(
   { settings, agent, validation }: AgentTraining,
   { seen }: RuntimeState,
-  record: (episode: Evaluate.Played) => Effect.Effect<void, E>,
+  record: (episode: Evaluate.PlayedEpisode) => Effect.Effect<void, E>,
 ): Effect.fn.Return<PlayedAll, E | LmError> {
   const { runtime, seed } = settings
-  const played: Array<Played> = []
+  const played: Array<EpisodeScores> = []
   let failed = 0
   const unanswered = new Map<number, LmError>()
   let someAnswered = false
@@ -88,7 +88,7 @@ export const validate = Effect.fn("effect-rl.validate")(function* (
   const { played, outcome } = yield* playAll(
     training,
     state,
-    Effect.fnUntraced(function* (episode: Evaluate.Played): Effect.fn.Return<void, LoopError> {
+    Effect.fnUntraced(function* (episode: Evaluate.PlayedEpisode): Effect.fn.Return<void, LoopError> {
       yield* recording.emit(
         eventsOf(episode, { seenEpisodes: seen, agent, verbose: settings.runtime.verboseScoreLogging }),
       )

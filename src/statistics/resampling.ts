@@ -10,8 +10,20 @@
  */
 import { stream } from "../rng/Rng.ts"
 
-export const meanOf = (values: ReadonlyArray<number>): number =>
-  values.reduce((sum, value) => sum + value, 0) / values.length
+/** Gives the mean, adding the values in their order; NaN if there are none. */
+export const meanOf = (values: ArrayLike<number>): number => {
+  let sum = 0
+  for (let at = 0; at < values.length; at++) sum += values[at]
+  return sum / values.length
+}
+
+export const meanOrNull = (values: ArrayLike<number>): number | null => (values.length === 0 ? null : meanOf(values))
+
+/** Gives the standard deviation of a population, which divides by n. */
+export const deviationOf = (values: ReadonlyArray<number>): number => {
+  const mean = meanOf(values)
+  return Math.sqrt(meanOf(values.map((value) => (value - mean) ** 2)))
+}
 
 /** Returns the mean without the lowest and the highest quarter (of n values, ⌊n / 4⌋ each). */
 export const interquartileMean = (values: ReadonlyArray<number>): number => {
@@ -20,6 +32,7 @@ export const interquartileMean = (values: ReadonlyArray<number>): number => {
   return meanOf(sorted.slice(cut, sorted.length - cut))
 }
 
+/** Gives a quantile of sorted values, interpolated linearly. */
 export const quantile = (sorted: ArrayLike<number>, share: number): number => {
   const place = share * (sorted.length - 1)
   const below = Math.floor(place)
@@ -41,10 +54,10 @@ export const bootstrap = (
   { resamples = 2000, confidence = 0.95, seed = 0 }: Resampling = {},
 ): readonly [number, number] => {
   const random = stream(seed, "bootstrap", values.length)
-  const found = Float64Array.from({ length: resamples }, () =>
+  const statistics = Float64Array.from({ length: resamples }, () =>
     statistic(values.map(() => values[random.integer(values.length)])),
   ).sort()
-  return [quantile(found, (1 - confidence) / 2), quantile(found, (1 + confidence) / 2)]
+  return [quantile(statistics, (1 - confidence) / 2), quantile(statistics, (1 + confidence) / 2)]
 }
 
 /** Returns at most `most` of the items, evenly spaced, including the first and the last. */

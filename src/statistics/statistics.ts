@@ -9,7 +9,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { bootstrap, interquartileMean, meanOf, quantile } from "./resampling.ts"
+import { bootstrap, deviationOf, interquartileMean, meanOf, quantile } from "./resampling.ts"
 
 export const Aggregate = Schema.Struct({
   runs: Schema.Int,
@@ -28,15 +28,14 @@ export type Aggregate = typeof Aggregate.Type
 export const aggregate = (values: ReadonlyArray<number>): Aggregate => {
   if (values.length === 0) throw new RangeError("aggregate: there are no runs")
   const [low, high] = bootstrap(values, interquartileMean)
-  const mean = meanOf(values)
   const sorted = Float64Array.from(values).sort()
   return {
     runs: values.length,
     iqm: interquartileMean(values),
     low,
     high,
-    mean,
-    std: Math.sqrt(meanOf(values.map((value) => (value - mean) ** 2))),
+    mean: meanOf(values),
+    std: deviationOf(values),
     median: quantile(sorted, 0.5),
   }
 }
@@ -51,7 +50,7 @@ export const aggregateCurves = (
   const [first = [], ...others] = curves
   return first.flatMap(({ step, value }) => {
     const values = others.map((curve) => curve.find((point) => point.step === step)?.value)
-    const known = values.filter((one) => one !== undefined)
-    return known.length < values.length ? [] : [{ step, ...aggregate([value, ...known]) }]
+    const present = values.filter((one) => one !== undefined)
+    return present.length < values.length ? [] : [{ step, ...aggregate([value, ...present]) }]
   })
 }

@@ -1,9 +1,7 @@
 import { Effect, Schema } from "effect"
 import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
-
-const mean = (values: ReadonlyArray<number>): number | null =>
-  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length
+import { meanOrNull } from "../statistics/resampling.ts"
 
 /** The state of a training, apart from its learner and its envs. */
 export class TrainingState extends Schema.Class<TrainingState>("TrainingState")({
@@ -60,7 +58,7 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
   /** The mean return of a validation at this very step. */
   get scoreHere(): number | null {
     const here = this.evaluationHere
-    return here === undefined ? null : mean(here.returns)
+    return here === undefined ? null : meanOrNull(here.returns)
   }
 
   /** The mean return of all episodes. */
@@ -70,10 +68,10 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
 
   /** The mean return of the last hundred episodes. */
   get meanReturn(): number | null {
-    return mean(this.recentReturns)
+    return meanOrNull(this.recentReturns)
   }
 
   get meanLength(): number | null {
-    return mean(this.recentLengths)
+    return meanOrNull(this.recentLengths)
   }
 }

@@ -5,7 +5,7 @@ import * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
 import * as MultiTextEnv from "../../src/task/MultiTextEnv.ts"
 import * as MultiAgentSync from "../../src/episode/protocols/MultiAgentSync.ts"
 import * as Evaluate from "../../src/evaluate/Evaluate.ts"
-import type { Played } from "../../src/evaluate/Played.ts"
+import type { PlayedEpisode } from "../../src/evaluate/PlayedEpisode.ts"
 import { LmError } from "../../src/lm/LmError.ts"
 import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { contestant, model, tasks, words } from "./support.ts"
@@ -24,7 +24,7 @@ const played = (concurrency: number, said = model()) =>
     return yield* ended(Evaluate.all({ tasks, protocol, seed: 1, concurrency, repeats: 2 }))
   })
 
-const timeless = ({ startedAtMillis: _1, endedAtMillis: _2, steps, ...rest }: Played) => ({
+const timeless = ({ startedAtMillis: _1, endedAtMillis: _2, steps, ...rest }: PlayedEpisode) => ({
   ...rest,
   steps: steps.map(({ startedAtMillis: _3, endedAtMillis: _4, ...step }) => step),
 })

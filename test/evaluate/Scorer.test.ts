@@ -2,8 +2,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { withDefault } from "../../src/config/fields.ts"
-import { verdictOf } from "../../src/evaluate/judge.ts"
-import type { Played } from "../../src/evaluate/Played.ts"
+import { verdictOf } from "../../src/evaluate/Scorer.ts"
+import type { PlayedEpisode } from "../../src/evaluate/PlayedEpisode.ts"
 import * as Scorer from "../../src/evaluate/Scorer.ts"
 import * as Scorers from "../../src/evaluate/Scorers.ts"
 import * as LmConfig from "../../src/lm/LmConfig.ts"
@@ -11,12 +11,12 @@ import { LmError } from "../../src/lm/LmError.ts"
 import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { answered } from "./support.ts"
 
-const valueOf = (scorer: Scorer.Scorer, played: Played) => scorer.score(played)
+const valueOf = (scorer: Scorer.Scorer, played: PlayedEpisode) => scorer.score(played)
 
 describe("scorers", () => {
   it.effect("look at the env's score, the answer, what it took", () =>
     Effect.gen(function* () {
-      const table: ReadonlyArray<readonly [Scorer.Scorer, Played, number | null]> = [
+      const table: ReadonlyArray<readonly [Scorer.Scorer, PlayedEpisode, number | null]> = [
         [Scorer.score(), answered("Rome", "Rome", { totalScore: 0.4 }), 0.4],
         [Scorer.solved(), answered("Rome", "Rome", { totalScore: 0.9 }), 0],
         [Scorer.solved({ threshold: 0.9 }), answered("Rome", "Rome", { totalScore: 0.9 }), 1],

@@ -5,7 +5,7 @@ import * as TextEnv from "../../src/task/TextEnv.ts"
 import * as Evaluate from "../../src/evaluate/Evaluate.ts"
 import type { EvaluationSettings } from "../../src/evaluate/EvaluationConfig.ts"
 import { type Contestant, execute, type Prepared } from "../../src/evaluate/execute.ts"
-import type { Played } from "../../src/evaluate/Played.ts"
+import type { PlayedEpisode } from "../../src/evaluate/PlayedEpisode.ts"
 import * as Scorer from "../../src/evaluate/Scorer.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { Spent } from "../../src/lm/middleware/budgeted.ts"
@@ -138,7 +138,11 @@ export const linesOf = (text: string | undefined): ReadonlyArray<Record<string, 
     .map((line) => JSON.parse(line))
 
 /** An episode of one step. */
-export const answered = (action: string | null, target: string | null, more: Partial<Played> = {}): Played => {
+export const answered = (
+  action: string | null,
+  target: string | null,
+  more: Partial<PlayedEpisode> = {},
+): PlayedEpisode => {
   const score = action === target ? 1 : 0
   return {
     index: 0,

@@ -12,7 +12,7 @@ import type { MultiTextEnv } from "../../src/task/MultiTextEnv.ts"
 import type { Protocol } from "../../src/episode/Protocol.ts"
 import type { Rollout } from "../../src/episode/Rollout.ts"
 import type { RolloutRequest } from "../../src/episode/rollouts/RolloutRequest.ts"
-import type { Played } from "../../src/evaluate/Played.ts"
+import type { PlayedEpisode } from "../../src/evaluate/PlayedEpisode.ts"
 import type { EpisodeRow } from "../../src/evaluate/rows.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
 import type { ConfiguredAlgorithm, Task } from "../../src/learner/Algorithm.ts"
@@ -70,7 +70,7 @@ export declare const requests: ReadonlyArray<RolloutRequest>
 export declare const rollouts: ReadonlyArray<Rollout>
 export declare const ask: (request: RolloutRequest) => Effect.Effect<string, AgentFailure>
 export declare const slow: Effect.Effect<string>
-export declare const played: Played
+export declare const played: PlayedEpisode
 export declare const rows: ReadonlyArray<EpisodeRow>
 export declare const fs: FileSystem.FileSystem
 /** What a file says. */

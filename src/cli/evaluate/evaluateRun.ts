@@ -16,6 +16,7 @@ import { writeOut } from "../output/output.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import { meanOf } from "../../statistics/resampling.ts"
 
 export interface GivenRun {
   readonly run: string
@@ -93,7 +94,7 @@ const evaluationOf = (
     stdReturn,
     minReturn: returns.reduce((least, value) => Math.min(least, value), Infinity),
     maxReturn: returns.reduce((most, value) => Math.max(most, value), -Infinity),
-    meanLength: episodes.reduce((sum, { length }) => sum + length, 0) / episodes.length,
+    meanLength: meanOf(episodes.map(({ length }) => length)),
     terminated: episodes.filter(({ terminated }) => terminated).length,
     truncated: episodes.filter(({ truncated }) => truncated).length,
     wallSeconds,

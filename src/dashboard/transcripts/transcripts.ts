@@ -6,7 +6,7 @@ import { Effect, Exit, Option, Schema, Semaphore } from "effect"
 import { isPlain } from "../../config/plain.ts"
 import { Outcome } from "../../episode/rollouts/Outcome.ts"
 import { Rollout } from "../../episode/Rollout.ts"
-import { beside, Sample } from "../../episode/samples/samples.ts"
+import { pathFor, Sample } from "../../episode/samples/samples.ts"
 import { CallFile } from "../../run/record/callFiles.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import * as ScoreRecords from "../../run/record/ScoreRecords.ts"
@@ -357,7 +357,7 @@ const samplesOf = Effect.fnUntraced(function* (
   rollouts: ReadonlyArray<Rollout>,
   samplesIn: SamplesIn,
 ): Effect.fn.Return<ReadonlyArray<Sample>> {
-  const path = beside(file)
+  const path = pathFor(file)
   if (path === file || (yield* files.size(path)) === undefined) return []
   const ids = new Set(rollouts.map(({ id }) => id))
   return valuesOf(yield* linesOf(files, { file: path, spans: yield* samplesIn(path, [...ids]) }), sampleOf)

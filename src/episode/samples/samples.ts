@@ -232,11 +232,11 @@ export const of = Effect.fnUntraced(function* (
  *
  * @example
  * ```ts
- * Samples.beside("rollouts/train/rollouts.jsonl") // "rollouts/train/samples.jsonl"
- * Samples.beside("rollouts/val/50_seen_episodes_rollouts.jsonl") // "rollouts/val/50_seen_episodes_samples.jsonl"
+ * Samples.pathFor("rollouts/train/rollouts.jsonl") // "rollouts/train/samples.jsonl"
+ * Samples.pathFor("rollouts/val/50_seen_episodes_rollouts.jsonl") // "rollouts/val/50_seen_episodes_samples.jsonl"
  * ```
  */
-export const beside = (rollouts: string): string => rollouts.replace(/(?:rollouts|outcomes)(?=\.jsonl$)/, "samples")
+export const pathFor = (rollouts: string): string => rollouts.replace(/(?:rollouts|outcomes)(?=\.jsonl$)/, "samples")
 
 const encode = Schema.encodeSync(Sample)
 

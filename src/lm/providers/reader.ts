@@ -93,14 +93,14 @@ export const reader = (request: LmRequest): string => {
   const open = entries.findLastIndex(({ type }) => type === "OBSERVATION")
   const answered = entries.slice(open + 1).some(({ type }) => type === "FEEDBACK" || type === "ACTION")
   const trailing = entries.at(-1)
-  const asked = open >= 0 && !answered ? entries[open].content : trailing?.type === "" ? trailing.content : undefined
+  const question = open >= 0 && !answered ? entries[open].content : trailing?.type === "" ? trailing.content : undefined
   const toReflect = request.messages.some(({ content }) => /\breflect\b/i.test(content))
   if (toReflect && (open < 0 || answered)) return reflection(entries)
-  if (asked === undefined) return "I don't know."
-  const rule = rules(entries).get(subjectOf(asked))
+  if (question === undefined) return "I don't know."
+  const rule = rules(entries).get(subjectOf(question))
   if (rule !== undefined) return rule
   for (let at = entries.length - 1; at >= 0; at--) {
-    if (entries[at].type !== "OBSERVATION" || entries[at].content !== asked) continue
+    if (entries[at].type !== "OBSERVATION" || entries[at].content !== question) continue
     const learnt = learntFrom(entries, at)
     if (learnt !== undefined) return learnt
   }

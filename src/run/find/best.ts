@@ -1,4 +1,5 @@
 import type { Value } from "./Value.ts"
+import { meanOf } from "../../statistics/resampling.ts"
 
 export interface Candidate<A> {
   readonly run: A
@@ -33,7 +34,7 @@ export const best = <A>(candidates: ReadonlyArray<Candidate<A>>, lowest = false)
     .map((members) => ({
       ...members.reduce((leader, member) => (ahead(member, leader) ? member : leader)),
       runs: members.length,
-      mean: members.reduce((sum, { value }) => sum + value, 0) / members.length,
+      mean: meanOf(members.map(({ value }) => value)),
     }))
     .sort((a, b) => (lowest ? a.value - b.value : b.value - a.value))
 }

@@ -1,6 +1,7 @@
 import { isPlain } from "../../config/plain.ts"
 import { seenEpisodesOf } from "../Layout.ts"
 import { episodesOf, type ScoreLine, scoreLine } from "../record/scoreLine.ts"
+import { deviationOf, meanOf } from "../../statistics/resampling.ts"
 
 /** A point of a run's learning curve. */
 export interface Validation {
@@ -68,10 +69,6 @@ export const curveOf = (episodes: ReadonlyArray<Played>): ReadonlyArray<Validati
     else known.push(score)
   }
   return [...scores]
-    .map(([step, values]) => {
-      const mean = values.reduce((sum, value) => sum + value, 0) / values.length
-      const std = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)
-      return { step, mean, std, episodes: values.length }
-    })
+    .map(([step, values]) => ({ step, mean: meanOf(values), std: deviationOf(values), episodes: values.length }))
     .sort((a, b) => a.step - b.step)
 }

@@ -3,6 +3,7 @@ import { includes } from "./logLevel.ts"
 import type { Sink } from "./Recorder.ts"
 import { levelOf, lineOfWarning } from "./runLog.ts"
 import type { RunEnded, RunEvent } from "./RunEvent.ts"
+import { meanOf } from "../../statistics/resampling.ts"
 
 export interface ProgressOptions {
   readonly write: (text: string) => Effect.Effect<void>
@@ -89,7 +90,7 @@ const drawing =
       const line = (now: number, room: number): string => {
         const speed = speedAt(now)
         const known = returns.subarray(0, Math.min(episodes, recentEpisodes))
-        const meanReturn = known.reduce((sum, value) => sum + value, 0) / known.length
+        const meanReturn = meanOf(known)
         const end =
           ended !== undefined
             ? `${ended} after ${duration((now - startedAt) / 1000)}`

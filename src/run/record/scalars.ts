@@ -1,4 +1,5 @@
 import type { RunEvent, ValidationEnded } from "./RunEvent.ts"
+import { meanOf } from "../../statistics/resampling.ts"
 
 /** Returns the numbers of an event by the names that TensorBoard shows; undefined for events without numbers. */
 export const scalarsOf = (
@@ -11,7 +12,7 @@ export const scalarsOf = (
       : undefined
 
 const validationScalars = ({ meanReturn, stdReturn, episodes }: ValidationEnded): Record<string, number> => {
-  const length = episodes.reduce((sum, episode) => sum + episode.length, 0) / episodes.length
+  const length = meanOf(episodes.map((episode) => episode.length))
   return {
     "validation/score": meanReturn,
     "validation/score_std": stdReturn,

@@ -352,9 +352,9 @@ describe("files of samples", () => {
     }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer)),
   )
 
-  it("belong beside their rollouts", () => {
-    assert.strictEqual(Samples.beside("runs/rollouts/train/rollouts.jsonl"), "runs/rollouts/train/samples.jsonl")
-    assert.strictEqual(Samples.beside("5_seen_episodes_rollouts.jsonl"), "5_seen_episodes_samples.jsonl")
-    assert.strictEqual(Samples.beside("outcomes.jsonl"), "samples.jsonl")
+  it("belong in the folder of their rollouts", () => {
+    assert.strictEqual(Samples.pathFor("runs/rollouts/train/rollouts.jsonl"), "runs/rollouts/train/samples.jsonl")
+    assert.strictEqual(Samples.pathFor("5_seen_episodes_rollouts.jsonl"), "5_seen_episodes_samples.jsonl")
+    assert.strictEqual(Samples.pathFor("outcomes.jsonl"), "samples.jsonl")
   })
 })

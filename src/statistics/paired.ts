@@ -1,6 +1,5 @@
 /**
- * Two evaluations of the same tasks, compared task by task: what is hard for both is hard in both, and tells nothing
- * about which is better, so it is taken out.
+ * Compares two evaluations of the same tasks by the differences of each task, which cancels how hard the tasks are.
  *
  * @example
  * ```ts
@@ -10,33 +9,33 @@
  * ```
  */
 import { Schema } from "effect"
-import { meanOf, type Resampling } from "../statistics/resampling.ts"
+import { meanOf, type Resampling } from "./resampling.ts"
 import { stream } from "../rng/Rng.ts"
 import { intervalOfMean, manyValues, normalBelow } from "./intervals.ts"
 
 export const Paired = Schema.Struct({
-  /** Tasks that both have a value of. */
+  /** The number of tasks that both have a value for. */
   tasks: Schema.Int,
   leftMean: Schema.Finite,
   rightMean: Schema.Finite,
-  /** How much more the right one has, in the mean, and an interval of that by drawing the tasks again. */
+  /** The mean of right minus left, with a bootstrap interval over the tasks. */
   difference: Schema.Finite,
   low: Schema.Finite,
   high: Schema.Finite,
-  /** Tasks of which the right one has a higher value, and a lower one: of tokens, lower is better. */
+  /** The number of tasks for which right has a higher value, and a lower one. (For tokens, lower is better.) */
   better: Schema.Int,
   worse: Schema.Int,
-  /** How likely so much of a difference is, whichever way, if which is which meant nothing: signs of differences are swapped. */
+  /** The two-sided p-value of the permutation test, which swaps the signs of differences. */
   permutationP: Schema.Finite,
-  /** The same by the signs alone, exactly. Where all values are 0 or 1 it is McNemar's exact test. */
+  /** The p-value of the exact sign test. If all values are 0 or 1, it is McNemar's exact test. */
   signP: Schema.Finite,
   test: Schema.Literals(["permutation", "mcnemar"]),
-  /** That test's: the one to look at first. */
+  /** The p-value of `test`, which suits the values best. */
   p: Schema.Finite,
 })
 export type Paired = typeof Paired.Type
 
-/** How likely it is that a fair coin is at least as uneven: two-sided, exact. */
+/** Gives the p-value of the exact two-sided sign test. */
 export const signTest = (better: number, worse: number): number => {
   const tosses = better + worse
   const fewer = Math.min(better, worse)
@@ -48,45 +47,45 @@ export const signTest = (better: number, worse: number): number => {
   return Math.min(1, 2 * tail)
 }
 
-/** So many differences have few enough signs (16,384) to look at all of them. */
-const fewEnough = 14
+/** The number of differences up to which all 2^n signs are tried, at most 16,384. */
+const exactUpTo = 14
 const draws = 10_000
 
-/** How likely it is that a normal sum of so much spread is as far from zero. */
+/** Gives the two-sided p-value of a sum of differences by the normal approximation. */
 const normalTest = (sum: number, sizes: ReadonlyArray<number>): number => {
   const spread = Math.sqrt(sizes.reduce((total, size) => total + size * size, 0))
   return 2 * normalBelow(-Math.min(7, sum / spread))
 }
 
-/** How many ways of giving signs to the differences make a sum as far from zero as theirs. */
+/** Gives the share of all choices of signs for the differences whose sum is at least as far from zero as theirs. */
 export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): number => {
   const sizes = differences.map(Math.abs).filter((size) => size > 0)
   const { length } = sizes
   if (length === 0) return 1
-  const found = Math.abs(differences.reduce((sum, value) => sum + value, 0))
-  if (length >= manyValues) return normalTest(found, sizes)
-  // Sums of the same numbers in other orders differ in their last bits.
-  const least = found - 1e-9 * sizes.reduce((sum, size) => sum + size, 0)
+  const observed = Math.abs(differences.reduce((sum, value) => sum + value, 0))
+  if (length >= manyValues) return normalTest(observed, sizes)
+  // Allow for rounding: sums of the same numbers in other orders differ in their last bits.
+  const least = observed - 1e-9 * sizes.reduce((sum, size) => sum + size, 0)
   const reaches = (isPlus: (at: number) => boolean): boolean => {
     let sum = 0
     for (let at = 0; at < length; at++) sum += isPlus(at) ? sizes[at] : -sizes[at]
     return Math.abs(sum) >= least
   }
   let reached = 0
-  if (length <= fewEnough) {
+  if (length <= exactUpTo) {
     const ways = 2 ** length
     for (let way = 0; way < ways; way++) if (reaches((at) => (way & (1 << at)) !== 0)) reached++
     return reached / ways
   }
   const random = stream(seed, "permutation", length)
   for (let draw = 0; draw < draws; draw++) if (reaches(() => random.uint32() >= 0x8000_0000)) reached++
-  // What was found is one of the ways, too, so it is never impossible.
+  // Count the observed signs as one of the draws, so that p is never 0.
   return (reached + 1) / (draws + 1)
 }
 
 type ByTask = ReadonlyMap<string, number>
 
-/** Null where they have no task in common. Swapped, they give the same tests, and the difference with the other sign. */
+/** Compares the values by task; null if no task is in both. Swapping the sides changes only the sign of the difference. */
 export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paired | null => {
   const tasks = [...left.keys()].filter((task) => right.has(task)).sort()
   if (tasks.length === 0) return null
@@ -97,7 +96,7 @@ export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paire
   const worse = differences.filter((value) => value < 0).length
   const permutationP = permutationTest(differences, how.seed)
   const signP = signTest(better, worse)
-  const areShares = [...lefts, ...rights].every((value) => value === 0 || value === 1)
+  const isBinary = [...lefts, ...rights].every((value) => value === 0 || value === 1)
   return {
     tasks: tasks.length,
     leftMean: meanOf(lefts),
@@ -109,7 +108,7 @@ export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paire
     worse,
     permutationP,
     signP,
-    test: areShares ? "mcnemar" : "permutation",
-    p: areShares ? signP : permutationP,
+    test: isBinary ? "mcnemar" : "permutation",
+    p: isBinary ? signP : permutationP,
   }
 }

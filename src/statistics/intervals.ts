@@ -1,20 +1,20 @@
 /**
- * How far a mean can be trusted. What is drawn again, or counted, is tasks: episodes of the same task are alike, and
- * would make an interval too narrow.
+ * Confidence intervals of means. Pass one value for each task, not for each episode: episodes of the same task are alike,
+ * and would make the interval too narrow.
  *
  * @example
  * ```ts
- * interval([1, 1, 0, 1]) // { mean: 0.75, low: 0.30…, high: 0.95… }: Wilson's, as these are shares
- * interval([0.2, 0.9, 0.4]) // by the bootstrap
+ * interval([1, 1, 0, 1]) // { mean: 0.75, low: 0.30…, high: 0.95… }: Wilson's interval, since all values are 0 or 1
+ * interval([0.2, 0.9, 0.4]) // a bootstrap interval
  * ```
  */
 import { Schema } from "effect"
-import { bootstrap, meanOf, type Resampling } from "../statistics/resampling.ts"
+import { bootstrap, meanOf, type Resampling } from "./resampling.ts"
 
 export const Interval = Schema.Struct({ mean: Schema.Finite, low: Schema.Finite, high: Schema.Finite })
 export type Interval = typeof Interval.Type
 
-/** The share of standard normal values below one: Marsaglia's series, to the last digits within ±7. */
+/** Gives the standard normal distribution function by Marsaglia's series, which is exact to the last digits within ±7. */
 export const normalBelow = (x: number): number => {
   let term = x
   let sum = x
@@ -25,7 +25,7 @@ export const normalBelow = (x: number): number => {
   return 0.5 + (sum * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI)
 }
 
-/** The value that this share of standard normal ones is below; by halves, as it is asked for once. */
+/** Gives the quantile of the standard normal distribution by bisection, which is fast enough for one call. */
 export const normalQuantile = (share: number): number => {
   let [low, high] = [-7, 7]
   for (let step = 0; step < 60; step++) {
@@ -36,7 +36,7 @@ export const normalQuantile = (share: number): number => {
   return (low + high) / 2
 }
 
-/** Wilson's interval of a share (1927): it never leaves [0, 1], and has a width where all were the same, too. */
+/** Gives Wilson's interval of a proportion (1927): it stays within [0, 1], and has a width even if all trials are equal. */
 export const wilson = (successes: number, trials: number, confidence = 0.95): Interval => {
   const z = normalQuantile((1 + confidence) / 2)
   const mean = successes / trials
@@ -46,13 +46,10 @@ export const wilson = (successes: number, trials: number, confidence = 0.95): In
   return { mean, low: Math.max(0, Math.min(mean, middle - half)), high: Math.min(1, Math.max(mean, middle + half)) }
 }
 
-/** From so many values on a mean is as good as normal, and drawing them again thousands of times takes minutes. */
+/** The number of values from which on the mean is treated as normal, since resampling so many would take minutes. */
 export const manyValues = 5_000
 
-/**
- * Of a mean, whatever the values are: by drawing them again, or by their deviation where there are many. It always holds
- * the mean.
- */
+/** Gives the interval of a mean of any values: by the bootstrap, or by the normal approximation for many values. */
 export const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
   const mean = meanOf(values)
   if (values.length >= manyValues) {
@@ -61,18 +58,15 @@ export const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = 
     return { mean, low: mean - half, high: mean + half }
   }
   const [low, high] = bootstrap(values, meanOf, how)
-  // A value that is rare enough may be in hardly any draw, though the mean has its part of it.
+  // Include the mean: a rare large value is in few resamples, but part of the mean.
   return { mean, low: Math.min(low, mean), high: Math.max(high, mean) }
 }
 
-const isShare = (value: number): boolean => value === 0 || value === 1
+const isBinary = (value: number): boolean => value === 0 || value === 1
 
-/**
- * Of the mean of one value a task: Wilson's where all values are 0 or 1, else as of any mean. Throws a RangeError where
- * there is nothing.
- */
+/** Gives Wilson's interval if all values are 0 or 1, and else `intervalOfMean`. Throws a RangeError without values. */
 export const interval = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
   if (values.length === 0) throw new RangeError("interval: there are no values")
-  if (!values.every(isShare)) return intervalOfMean(values, how)
+  if (!values.every(isBinary)) return intervalOfMean(values, how)
   return wilson(meanOf(values) * values.length, values.length, how.confidence)
 }

@@ -11,18 +11,20 @@ import type { PpoOptions } from "./options/Ppo.ts"
 const { add, lessEqual, mean, mul, sub } = Graph
 
 /**
- * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in practice
- * (Huang et al. 2022, "The 37 Implementation Details of PPO"). Where each of those is found:
+ * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in practice.
+ * Of "The 37 Implementation Details of PPO" (Huang et al. 2022), each that applies is in one of these places:
  *
- * - vectorised envs, which go on where the last rollout ended; bootstrapping at truncations: `learner/rollout/Rollout.ts`
- * - separate networks for vectors, one shared network for images, orthogonal initialisation, a Gaussian whose deviation
- *   does not depend on the observation, independent action elements, LSTM: `model/ActorCritic.ts`
- * - generalised advantage estimation: `returns`, below; advantages normalised for each minibatch, clipped surrogate,
- *   clipped value loss, entropy bonus, one loss for both networks, ε of Adam, gradients clipped by their global norm,
- *   early stopping by the KL divergence, debug variables: `ppoLoss` and `ppoPhase`, below
- * - learning rate annealed to 0: `learningRateOf`; shuffled minibatches without replacement, of whole sequences with an
- *   LSTM: `learner/rollout/RolloutLearner.ts`; actions clipped to their bounds: `model/actions.ts`
- * - observations and rewards scaled and clipped, frames stacked: `normalize` of `Train.run` and the wrappers in `env/`
+ * - Below: generalised advantage estimation; advantages normalised in each minibatch; the clipped surrogate objective;
+ *   value loss clipping; overall loss and entropy bonus; several epochs; the ε of Adam; global gradient clipping; early
+ *   stopping by KL; debug variables. Their formulas are in `losses/policyGradient.ts`.
+ * - `learner/rollout/Rollout.ts`: a vectorised rollout that continues where the last one ended, and bootstraps from the
+ *   final observation of a truncated episode.
+ * - `learner/rollout/RolloutLearner.ts`: learning rate annealing (`learningRateOf`); minibatches shuffled without
+ *   replacement (`update.ts`); for an LSTM, sequences whose memory is reset at episodes' ends (`withMemory.ts`).
+ * - `model/ActorCritic.ts`: orthogonal weights and zero biases; separate networks for vectors and a shared one for images;
+ *   Gaussian actions with a state-independent log deviation and independent elements, clipped to bounds (`actions.ts`).
+ * - `env/Wrapper.ts` and `env/Normalise.ts`: frame stacking, reward clipping, sticky actions and no-op starts for pixels;
+ *   normalised and clipped observations and rewards (`normalize` of `Train.run`) for continuous control.
  */
 
 // --- Config ---

@@ -81,7 +81,7 @@ const rndNetworks = (config: RndConfig, { observationSpace }: Task) => {
   }
 }
 
-/** The bonus: the prediction's error. Its returns are apart from those of the env, and go on when an episode ends. */
+/** The bonus: the prediction's error. Its returns are separate from the env's, and continue when an episode ends. */
 const rndBonus = (config: RndConfig, task: Task) => {
   const { fixed, predictor } = rndNetworks(config, task)
   const surprise = ({ batch, weights, fixed: fixedWeights }: BonusRows<RndColumns>): Tensor =>

@@ -7,7 +7,7 @@ import { ppoFields, ppoLearner } from "./Ppo.ts"
 
 /**
  * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO: for maps [planes, height, width]
- * through which a path has to be found. `Bc.make(demonstrations, { planning: {} })` trains the same network by imitation.
+ * through which the agent has to find a path. `Bc.make(demonstrations, { planning: {} })` trains the same network by imitation.
  */
 
 // --- Config: PPO's, but for the trunk, which the planner replaces ---

@@ -47,6 +47,6 @@ export const byName = (name: string, source: string): Effect.Effect<Algorithm, C
     return Effect.fail(ConfigError.at({ source }, "algorithm", problem))
   }
   const suggestion = closest(name, names)
-  const hint = suggestion === undefined ? `known: ${names.join(", ")}` : `did you mean "${suggestion}"?`
+  const hint = suggestion === undefined ? `expected one of ${names.join(", ")}` : `did you mean "${suggestion}"?`
   return Effect.fail(ConfigError.at({ source }, "algorithm", `unknown algorithm "${name}"; ${hint}`))
 }

@@ -95,7 +95,7 @@ export const restoreState = (
   saved: LearnerState,
 ): Effect.Effect<void, LearningError | BackendError> => {
   const misfit = (message: string): LearningError => new LearningError({ message })
-  const missingFile = (file: string): string => `${file}: it is missing`
+  const missingFile = (file: string): string => `${file}: the file is missing from the checkpoint`
   return Effect.gen(() =>
     body({
       weights: (layout, named) =>

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { A2cConfig, a2cLoss } from "../../src/algorithms/A2c.ts"
-import { explainedVariance } from "../../src/learner/rollout/explainedVariance.ts"
 import { PpoConfig, ppoLoss } from "../../src/algorithms/Ppo.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import { decode } from "../../src/config/Config.ts"
@@ -67,7 +66,7 @@ describe("the loss of PPO", () => {
     clipped: mean(ratios.map((ratio) => (Math.abs(ratio - 1) > 0.2 ? 1 : 0))),
   }
 
-  it.effect("is the paper's, written out row by row", () =>
+  it.effect("equals the formulas of the paper, written out row by row", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, {}, { source: "test" })
       const { loss, metrics } = ppoLoss(config, batch, evaluation)
@@ -83,7 +82,7 @@ describe("the loss of PPO", () => {
     }),
   )
 
-  it.effect("without normalised advantages and value clipping is the plain one", () =>
+  it.effect("has neither normalised advantages nor clipped values if the config turns them off", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, { normalizeAdvantages: false, clipValue: false }, { source: "test" })
       const found = evaluated(ppoLoss(config, batch, evaluation).metrics)
@@ -115,14 +114,4 @@ describe("the loss of A2C", () => {
       assert.closeTo(found.loss, policy + 0.5 * value - 0.01 * mean(entropies), 1e-6)
     }),
   )
-})
-
-describe("explained variance", () => {
-  it("is 1 for a critic that knows, 0 for one that says the mean, negative for one that misleads", () => {
-    const targets = Float32Array.of(1, 2, 3, 6)
-    assert.closeTo(explainedVariance(targets, targets), 1, 1e-12)
-    assert.closeTo(explainedVariance(new Float32Array(4).fill(3), targets), 0, 1e-12)
-    assert.isBelow(explainedVariance(Float32Array.of(-1, -2, -3, -6), targets), 0)
-    assert.strictEqual(explainedVariance(new Float32Array(2), new Float32Array(2)), 0)
-  })
 })

@@ -14,7 +14,7 @@ import type { SavedState } from "../learnerState.ts"
 import { type BaseColumns, type Kept, kept, type Rollout, type StepHooks } from "./Rollout.ts"
 
 /**
- * How an algorithm collects experience: who acts, for how many steps, which columns each row has, and how rewards become
+ * How an algorithm collects experience: how it acts, for how many steps, which columns each row has, and how rewards become
  * returns. `experience` makes a plain one; `withMemory`, `withTarget`, `withBonus` and `withAuxiliary` each add a feature
  * to one. `rolloutLearner` then learns from it.
  *
@@ -135,7 +135,7 @@ export interface FeatureInput<C extends Columns> {
 
 /** The hooks in the order in which they are called. */
 export interface FeatureHooks extends StepHooks {
-  /** A program of the feature; it is given the weights after each update. */
+  /** A program of the feature; the weights are copied into it after each update. */
   readonly program?: Program
   /** Columns that the feature keeps in arrays of its own. */
   readonly columns?: Readonly<Record<string, Float32Array>>

@@ -220,7 +220,7 @@ const bonusFeature =
       }
     })
 
-/** Statistics of everything that the learner has seen. */
+/** Running statistics over all rollouts so far. */
 interface Statistics {
   readonly observations: RunningMoments
   /** The discounted sum of each env's bonuses so far, and the moments of those sums. */

@@ -28,15 +28,18 @@ const refusal = Effect.fnUntraced(function* (
 
 const sac = Sac.make({ hidden: [4] })
 
-describe("what a learner can't be restored from", () => {
+describe("a learner refuses a state that does not fit, and", () => {
   it.effect("names the file that is missing", () =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* refusal(sac, Pendulum.env, () => ({})), "optimizer: it is missing")
+      assert.strictEqual(
+        yield* refusal(sac, Pendulum.env, () => ({})),
+        "optimizer: the file is missing from the checkpoint",
+      )
       const withoutReplay = yield* refusal(sac, Pendulum.env, ({ optimizer }) => ({ optimizer }))
-      assert.strictEqual(withoutReplay, "replay: it is missing")
+      assert.strictEqual(withoutReplay, "replay: the file is missing from the checkpoint")
       assert.strictEqual(
         yield* refusal(Ppo.make({ hidden: [4] }), CartPole.env, () => ({})),
-        "optimizer: it is missing",
+        "optimizer: the file is missing from the checkpoint",
       )
     }),
   )
@@ -52,7 +55,7 @@ describe("what a learner can't be restored from", () => {
     }),
   )
 
-  it.effect("says what was expected and what was found of an array of another shape", () =>
+  it.effect("names the expected and the actual shape of an array", () =>
     Effect.gen(function* () {
       const message = yield* refusal(sac, Pendulum.env, ({ optimizer, ...rest }) => {
         const changed = Object.entries(optimizer).map(

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { makeSequenceMemory } from "../../src/learner/unreal/SequenceMemory.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { makeSequenceMemory } from "../../../src/learner/unreal/SequenceMemory.ts"
+import { stream } from "../../../src/rng/Rng.ts"
 
 const steps = 4
 
-/** A rollout of one env whose step t sees t, is paid t, and ends as `ends` says. */
+/** A rollout of one env whose step t has the observation t and the reward t, and ends as `ends` says. */
 const remembered = (ends: string) => {
   const memory = makeSequenceMemory({ numEnvs: 1, observationSize: 1, actionSize: 1, capacity: ends.length })
   const numbers = Float32Array.from(ends, (_, t) => t)
@@ -50,7 +50,7 @@ const drawn = (ends: string, draws: number) => {
 }
 
 describe("a sequence that is replayed", () => {
-  it("knows what a step was worth where its episode goes on or has come to its end, not where it was cut off", () => {
+  it("has known returns where the episode continues or terminated, not where it was truncated", () => {
     // T: terminal, c: cut off, B: both, which counts as terminal.
     const ends = "...T..c..B..."
     const sequences = drawn(ends, 60)

@@ -1,20 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as Rnd from "../../src/algorithms/Rnd.ts"
-import { layout } from "../../src/graph/Parameters.ts"
-import { experience, type FeatureHooks } from "../../src/learner/rollout/Experience.ts"
-import { makeRollout } from "../../src/learner/rollout/Rollout.ts"
-import { withMemory } from "../../src/learner/rollout/withMemory.ts"
-import type { Actor } from "../../src/model/Actor.ts"
-import { Backend, type Program } from "../../src/backend/Backend.ts"
-import * as Batch from "../../src/env/Batch.ts"
-import * as CartPole from "../../src/env/classic/CartPole.ts"
-import * as Env from "../../src/env/Env.ts"
-import { box, discrete } from "../../src/env/Space.ts"
-import * as Wrapper from "../../src/env/Wrapper.ts"
-import { keep } from "../train/inMemory.ts"
+import { layout } from "../../../src/graph/Parameters.ts"
+import { experience, type FeatureHooks } from "../../../src/learner/rollout/Experience.ts"
+import { makeRollout } from "../../../src/learner/rollout/Rollout.ts"
+import { withMemory } from "../../../src/learner/rollout/withMemory.ts"
+import type { Actor } from "../../../src/model/Actor.ts"
+import { Backend, type Program } from "../../../src/backend/Backend.ts"
+import * as Batch from "../../../src/env/Batch.ts"
+import * as Env from "../../../src/env/Env.ts"
+import { box, discrete } from "../../../src/env/Space.ts"
 
-/** Counts; is cut off after 3 steps, or over after 5, whichever its reset says. */
+/** Counts its steps. Its reset decides whether it is truncated after 3 steps or terminates after 5. */
 const counter = Env.make({
   id: "counter",
   observationSpace: box(0, 100),
@@ -32,7 +28,7 @@ const counter = Env.make({
 const numEnvs = 5
 const steps = 12
 
-/** Its value is 100 × what it remembers + what it sees, and it remembers how many steps its episode has had. */
+/** Its value is 100 × memory + observation, and its memory is the number of steps that the episode has had. */
 const remembering = (): Program => {
   const feeds = {
     observations: new Float32Array(numEnvs),
@@ -100,7 +96,7 @@ describe("a rollout", () => {
       for (const program of rollout.collect(envs, iteration)) program.runSync?.()
       const { values } = rollout.columns
       for (let row = 0; row < steps * numEnvs; row++) {
-        // What is remembered and what is seen count the same steps.
+        // Memory and observation count the same steps.
         assert.strictEqual(values[row] % 101, 0)
         if (rollout.truncated[row] === 0) continue
         cuts++
@@ -112,35 +108,4 @@ describe("a rollout", () => {
     assert.isAbove(cuts, numEnvs)
     assert.isAbove(rollout.terminated.indexOf(1), -1)
   })
-})
-
-describe("RND", () => {
-  const digestOf = (settings: Parameters<typeof Rnd.make>[0]) =>
-    Effect.map(
-      keep({
-        env: Wrapper.timeLimit(CartPole.env, 10),
-        numEnvs: 4,
-        totalSteps: 256,
-        algorithm: Rnd.make({ hidden: [8], nsteps: 16, initObsSteps: 4, ...settings }),
-      }),
-      ({ result }) => result.digest,
-    )
-
-  it.effect("follows each of its settings", () =>
-    Effect.gen(function* () {
-      const settings = [
-        {},
-        { episodic: true },
-        { predictionShare: 0.3 },
-        { predictionPace: 0.5 },
-        { predictionSize: 8 },
-        { intrinsicCoefficient: 0.5 },
-        { extrinsicCoefficient: 1 },
-        { gammaIntrinsic: 0.9 },
-        { initObsSteps: 5 },
-      ]
-      const digests = yield* Effect.forEach(settings, digestOf)
-      assert.strictEqual(new Set(digests).size, settings.length)
-    }),
-  )
 })

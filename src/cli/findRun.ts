@@ -24,7 +24,7 @@ export const lookupDir = Flag.String("results-dir").pipe(
   Flag.withDescription("The folder in which latest and parts of paths are looked up (default: results)"),
 )
 
-export interface FindOptions {
+interface FindOptions {
   /** The results folders that are searched for `latest` and for parts of paths. */
   readonly folders: ReadonlyArray<string>
   /** Which runs the command can use; all by default. */

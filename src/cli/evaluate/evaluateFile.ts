@@ -21,7 +21,7 @@ import { parseSetting } from "../run/overrides.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
 import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
 
-export interface GivenFile {
+interface GivenFile {
   readonly file: string
   readonly set: ReadonlyArray<string>
   readonly resultsDir: string

@@ -18,7 +18,7 @@ import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
-export interface GivenRun {
+interface GivenRun {
   readonly run: string
   readonly file: Option.Option<string>
   readonly episodes: Option.Option<number>

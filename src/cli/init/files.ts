@@ -1,22 +1,22 @@
-/** The files that `effect init` writes. Each runs as it is, without an API key; comments say what can be changed. */
+/** The files that `effect init` writes. Each one runs unchanged and without an API key; comments say what to change. */
 
 /** The names that `--kind` takes. */
 export const kinds = ["experiment", "questions", "evaluation", "training", "program"] as const
 export type Kind = (typeof kinds)[number]
 
 interface InitFile {
-  /** Its name unless one is given. */
+  /** The default name. */
   readonly file: string
   readonly about: string
   /** The subcommand that runs it. */
   readonly command: "run" | "eval"
-  /** The schema in `schemas/` with which editors complete it. */
+  /** The JSON Schema in `schemas/` by which editors complete and check the file. */
   readonly schema: string | null
   readonly text: string
 }
 
 const models = `  lm_config:
-    # Built in, so that this runs anywhere: it knows nothing by itself, and answers from its prompt.
+    # Built in, so that this runs anywhere: it has no knowledge, and answers from its prompt.
     model: scripted:reader
     # Real models are named like this; their keys are read from the environment:
     # model: gpt-4.1-mini                      # OPENAI_API_KEY
@@ -137,7 +137,7 @@ output:
   results_dir: null
 `
 
-/** The same, indented for one of several agents. */
+/** The settings of a model, indented as those of one of several agents. */
 const modelsBelow = models.replace(/^/gm, "  ")
 
 const evaluation = `# An evaluation: agents play the same tasks, are scored, and are compared. They learn nothing.

@@ -46,11 +46,11 @@ const execute = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, UsageError | PlatformError.PlatformError, FileSystem.FileSystem | Path.Path> {
   const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
   const kind = yield* kindOf(given)
-  const { file: usual, about, command, schema, text } = files[kind]
-  const file = Option.getOrElse(given.file, () => usual)
+  const { file: defaultFile, about, command, schema, text } = files[kind]
+  const file = Option.getOrElse(given.file, () => defaultFile)
   const folder = paths.dirname(paths.resolve(file))
-  const known = schema === null ? undefined : yield* schemaNear(folder, schema)
-  const first = schema === null ? "" : `# yaml-language-server: $schema=${known ?? schema}\n`
+  const installedSchema = schema === null ? undefined : yield* schemaNear(folder, schema)
+  const first = schema === null ? "" : `# yaml-language-server: $schema=${installedSchema ?? schema}\n`
   yield* Effect.mapError(makeFolder(folder), ({ message }) => new UsageError({ message: `${file}: ${message}` }))
   const contents = `${first}${text.replace("FILE_NAME", quoted([file]))}`
   yield* fs.writeFileString(file, contents, { flag: given.force ? "w" : "wx" }).pipe(
@@ -62,12 +62,12 @@ const execute = Effect.fnUntraced(function* (
       return Effect.fail(new UsageError({ message: `${file}: ${systemMessage(error)}` }))
     }),
   )
-  // A copy that npx fetched lies where no other file should point to.
-  if (schema !== null && known === undefined) {
+  // npx keeps packages in a cache, which no file should refer to, so the schema is copied next to the file.
+  if (schema !== null && installedSchema === undefined) {
     yield* fs.copyFile(paths.join(packaged, schema), paths.join(folder, schema))
   }
   const working = paths.resolve(".")
-  // Commands are given where the file is below, and there its packages are installed.
+  // The printed commands are for the working directory if the file is below it, or else for the file's folder.
   const isBelow = folder === working || folder.startsWith(`${working}${paths.sep}`)
   const place = isBelow ? working : folder
   const checkout = paths.dirname(packaged)
@@ -95,7 +95,10 @@ const kindOf = ({ file, kind }: Given): Effect.Effect<Kind, UsageError> => {
 
 const packaged = fileURLToPath(new URL("../../../schemas", import.meta.url))
 
-/** The schema as an editor finds it from a file in this folder: where the package is installed, or in its own checkout. */
+/**
+ * The path of a JSON Schema relative to a folder, from the installed package or from the library's own checkout; undefined
+ * if neither is near the folder.
+ */
 const schemaNear = Effect.fnUntraced(function* (
   folder: string,
   name: string,

@@ -2,7 +2,6 @@ import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import manifest from "../../../package.json" with { type: "json" }
 import { prettyJson } from "../../config/text.ts"
 
-/** What a program needs around it, where somebody starts in an empty folder: a package, the compiler's settings. */
 const packageFile = prettyJson({ private: true, type: "module" })
 
 const compilerFile = `{
@@ -11,7 +10,7 @@ const compilerFile = `{
     "module": "nodenext",
     "strict": true,
     "skipLibCheck": true,
-    // Node runs the sources as they are: imports end in .ts, and nothing but types is removed.
+    // Node runs the sources directly: imports end in .ts, and Node only strips types.
     "noEmit": true,
     "allowImportingTsExtensions": true,
     "erasableSyntaxOnly": true,
@@ -20,16 +19,16 @@ const compilerFile = `{
 }
 `
 
-export interface Project {
+interface Project {
   /** The names of the files that were written. */
   readonly written: ReadonlyArray<string>
-  /** The command that installs the library; undefined where it is installed. */
+  /** The command that installs the library; undefined if it is installed. */
   readonly install: string | undefined
 }
 
 /**
- * Makes a folder a project if it is in none: writes package.json and tsconfig.json where there is no package.json in it or
- * above it. No file is overwritten.
+ * Makes a folder the root of a project unless it is already inside one: writes package.json and tsconfig.json if no folder
+ * from it upwards has a package.json. Never overwrites a file.
  */
 export const startProject = Effect.fnUntraced(function* (
   folder: string,

@@ -1,7 +1,7 @@
 import { Console, Context, Effect, Option } from "effect"
 import { CliOutput, type HelpDoc, TerminalCapabilities } from "effect/cli"
 
-/** Writes help for whoever asks for it. A mistake gets one line on stderr that says what it was, and no more. */
+/** Prints help and the version. A usage error prints no help: `report` writes one line about it to stderr. */
 export const presenter: CliOutput.Presenter = {
   present: Effect.fnUntraced(function* (event) {
     if (event._tag === "InvalidInvocation") return
@@ -11,19 +11,19 @@ export const presenter: CliOutput.Presenter = {
   }),
 }
 
-export interface HelpOptions {
+interface HelpOptions {
   /** The columns of the terminal. */
   readonly width: number
   readonly colors: boolean
 }
 
-/** Longer lines are tiring to read, however wide the terminal is. */
+/** Lines are no wider than this many columns, since longer ones are hard to read. */
 const widest = 100
 
-/** Where the descriptions of arguments, flags and subcommands begin. */
+/** The column at which the descriptions of arguments, flags and subcommands begin. */
 const descriptionColumn = 30
 
-/** Formats the help of a command: its description, usage, arguments, flags, subcommands and examples, none of them wider than the terminal. */
+/** Formats the help of a command: description, usage, arguments, flags, subcommands and examples. */
 export const helpText = (doc: HelpDoc.HelpDoc, options: HelpOptions): string => {
   const width = Math.min(options.width, widest)
   const heading = (text: string): string => (options.colors ? `\u001b[1m${text}\u001b[0m` : text)
@@ -52,7 +52,7 @@ interface Row {
 
 const argumentRow = ({ name, required, variadic, description }: HelpDoc.ArgDoc): Row => {
   const text = Option.getOrElse(description, () => "")
-  // A default says already that it can be left out.
+  // A default already shows that the argument is optional.
   const isOptional = !required && !text.includes("(default: ")
   return { term: `<${name}>${variadic ? "…" : ""}`, description: `${text}${isOptional ? " (optional)" : ""}` }
 }
@@ -62,7 +62,7 @@ const flagRow = ({ name, aliases, type, description }: HelpDoc.FlagDoc): Row => 
   description: Option.getOrElse(description, () => ""),
 })
 
-/** The value that a flag takes, as its usage shows it: a switch takes none, and the description lists choices. */
+/** The placeholder of a flag's value: nothing for a switch; the description lists the choices of a choice. */
 const valueOf = (type: string): ReadonlyArray<string> => {
   if (type === "boolean") return []
   if (type === "integer") return ["<n>"]
@@ -79,7 +79,7 @@ const subcommandRows = ({ commands }: HelpDoc.SubcommandGroupDoc): ReadonlyArray
 const namesOnly = (flags: ReadonlyArray<HelpDoc.FlagDoc>, width: number): ReadonlyArray<string> =>
   flags.length === 0 ? [] : wrap(`${flags.map(({ name }) => `--${name}`).join(", ")} (see effect --help)`, width, 2, 2)
 
-/** Terms on the left, their descriptions in a column on the right; a term that is too long gets a line of its own. */
+/** Formats terms on the left and descriptions on the right; a term that is too long gets a line of its own. */
 const table = (rows: ReadonlyArray<Row>, width: number): ReadonlyArray<string> => {
   const longest = Math.max(0, ...rows.map(({ term }) => CliOutput.displayWidth(term)))
   const column = Math.min(descriptionColumn, longest + 4)
@@ -92,7 +92,7 @@ const table = (rows: ReadonlyArray<Row>, width: number): ReadonlyArray<string> =
   })
 }
 
-/** An example's description as a comment, and the command; a long one goes on in the next line, as a shell takes it. */
+/** Formats an example: its description as a comment, and the command, which is continued with `\\` if it is long. */
 const exampleLines = (
   { command, description }: HelpDoc.ExampleDoc,
   width: number,
@@ -105,7 +105,7 @@ const exampleLines = (
   ),
 ]
 
-/** A text in lines of at most so many columns, the first one indented by `first` columns and the others by `rest`. */
+/** Breaks a text into lines of at most `width` columns; the first is indented by `first` columns, the others by `rest`. */
 const wrap = (text: string, width: number, first: number, rest: number): ReadonlyArray<string> =>
   lines(text.split(/\s+/), width, first, rest)
 

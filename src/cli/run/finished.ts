@@ -46,7 +46,7 @@ const finishedAt = (directory: string): Effect.Effect<number | undefined, never,
   )
 
 /** The folder that a command has opened for its run. */
-export interface OpenedRun {
+interface OpenedRun {
   /** To be called when the run store has opened the folder. */
   readonly onOpen: (directory: string) => Effect.Effect<void>
   /** The folder; undefined before it is opened. */

@@ -25,7 +25,7 @@ export interface Board {
   readonly close: Effect.Effect<void>
 }
 
-export interface BoardOptions {
+interface BoardOptions {
   readonly labels: ReadonlyArray<string>
   readonly write: (text: string) => void
   /** A terminal gets a table that is redrawn; other outputs get a line when a run ends. */

@@ -49,7 +49,7 @@ export const sweep = Effect.fnUntraced(function* (
 })
 
 /** Some runs of a sweep failed. Why each of them failed is printed before. */
-export class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
+class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
 
 export type SweepError = RunsFailed | RunStoreError | Effect.Error<Training> | UsageError
 

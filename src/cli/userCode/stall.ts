@@ -10,9 +10,9 @@ export interface Measures {
  * For how long one call of the user's code may block the event loop. CPU time counts, because a healthy call can take any
  * wall time on a busy machine; the limit of wall time is for code that blocks without computing.
  */
-export const stallLimits = { cpuMillis: 10_000, wallMillis: 120_000 }
+const stallLimits = { cpuMillis: 10_000, wallMillis: 120_000 }
 
-export interface StallMeter {
+interface StallMeter {
   /** To call whenever the event loop turns. */
   readonly turned: () => void
   /** The wall time of the current call in milliseconds if it has stalled; undefined if it hasn't. */

@@ -12,7 +12,7 @@ export const readYaml = (file: string): Effect.Effect<unknown, UsageError, FileS
   Effect.map(parseFile(file), ({ value }) => value)
 
 /** A YAML file's data with the place of each of its keys: `agent.historyK` is at `conf.yaml:7`. */
-export interface LocatedYaml {
+interface LocatedYaml {
   readonly value: unknown
   readonly lines: ReadonlyMap<string, string>
 }

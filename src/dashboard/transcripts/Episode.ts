@@ -1,31 +1,31 @@
-/** An episode of an agent that talks, as a line of the list; and which of them somebody asks for. */
+/** An episode of a language-model agent, as the list shows it; and the query that selects episodes. */
 
 export interface Episode {
-  /** What it is asked for by: `train-12`, `val50-3`, `rollouts-1`. */
+  /** The key in requests: `train-12`, `val50-3`, `rollouts-1`. */
   readonly key: string
-  /** `train`, `val50`, `rollouts`: what the keys of those played together begin with. */
+  /** The beginning of the keys of episodes played together: `train`, `val50`, `rollouts`. */
   readonly group: string
   readonly phase: "train" | "validation" | "batch"
-  /** In a validation: after how many training episodes; in an evaluation: the place of its agent. */
+  /** In a validation: the number of training episodes until then. In an evaluation: the index of the agent. */
   readonly seen: number | null
-  /** In an evaluation: the name of the agent that played it. */
+  /** In an evaluation: the name of the agent. */
   readonly contestant: string | null
-  /** In its group, from 1. */
+  /** The number in its group, from 1. */
   readonly number: number
-  /** Of its rollout; null of one that only its scores tell of. */
+  /** The id of its rollout; null if there are only scores. */
   readonly id: string | null
   readonly env: string
   readonly agent: string | null
   readonly player: string | null
-  /** What it has earned so far, of one that goes on. */
+  /** The return so far, if the episode is still in progress. */
   readonly return: number
-  /** Scored steps. */
+  /** The number of scored steps. */
   readonly length: number
   readonly ending: "terminated" | "truncated" | null
   readonly reason: string | null
-  /** Why there is no more of it. */
+  /** The error that ended the episode, if it failed. */
   readonly failed: string | null
-  /** Rollouts below it. */
+  /** The number of rollouts below it. */
   readonly delegated: number
 }
 
@@ -33,16 +33,16 @@ export const orders = ["oldest", "newest", "highest", "lowest"] as const
 export type Order = (typeof orders)[number]
 
 export interface Asked {
-  /** A phase, or a group. */
+  /** A phase or a group. */
   readonly phase: string
-  /** Bounds of the return. */
+  /** The bounds of the return. */
   readonly least: number | null
   readonly most: number | null
   readonly failed: boolean
   readonly order: Order
 }
 
-/** The episodes that are asked for, in that order; equal returns stay as they were played. */
+/** Returns the selected episodes in the requested order. Equal returns keep the order of play. */
 export const chosen = <One extends Episode>(
   episodes: ReadonlyArray<One>,
   { phase, least, most, failed, order }: Asked,
@@ -59,9 +59,9 @@ export const chosen = <One extends Episode>(
   return found.toSorted((a, b) => (order === "highest" ? b.return - a.return : a.return - b.return))
 }
 
-/** Does any of the texts in it, at whatever depth, hold this one? Names of fields are no texts. */
+/** Tells whether any text in a value contains another text. Names of fields don't count. */
 export const says = (value: unknown, wanted: string): boolean => {
-  // Not by calling itself: a file may hold lists in lists that are deeper than a stack.
+  // A loop instead of recursion, since a file may nest lists deeper than the stack.
   const left = [value]
   while (left.length > 0) {
     const one = left.pop()

@@ -1,10 +1,10 @@
-/** A transcript as the page draws it: whatever it was read from, and nothing in it that could be left out. */
+/** A transcript in the form that the page draws, whatever file it was read from. */
 import type { ChatMessage, Usage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
 
-/** Tokens next to each other that are worth the same. */
+/** Consecutive tokens with equal advantages. */
 export interface TokenRun {
-  /** Null where nobody knows what they stand for. */
+  /** Null if the text of the tokens is unknown. */
   readonly text: string | null
   readonly ids: ReadonlyArray<number>
   readonly advantage: number
@@ -13,11 +13,11 @@ export interface TokenRun {
 
 export interface ToolUse {
   readonly name: string
-  /** As the model wrote it. */
+  /** The text that the model wrote. */
   readonly arguments: string
-  /** Null where it wasn't answered. */
+  /** Null if the call was not answered. */
   readonly result: { readonly content: string; readonly isError: boolean } | null
-  /** By the agent itself, or by somebody outside. */
+  /** Answered by the agent itself, or by the env. */
   readonly by: "internal" | "external" | null
 }
 
@@ -26,29 +26,29 @@ export interface Call {
   readonly purpose: "action" | "reflection" | "judgement"
   readonly target: "internal" | "external" | "env" | null
   readonly model: string
-  /** Its prompt is as many messages of the call's before it, and these behind them. */
+  /** The prompt begins with this many messages of the previous call's prompt, followed by `messages`. */
   readonly kept: number
   readonly messages: ReadonlyArray<ChatMessage>
   readonly said: string
   readonly tools: ReadonlyArray<ToolUse>
-  /** What the model was told of a parse that failed, and what that cost. */
+  /** The feedback to the model after its answer could not be parsed, and the penalty. */
   readonly refused: { readonly feedback: string; readonly reward: number } | null
   readonly incomplete: boolean
   readonly finish: string
   readonly usage: Usage
   readonly attempts: number
-  /** Why there is no answer. */
+  /** The error, if there is no answer. */
   readonly failed: string | null
-  /** What it said, as a sample has it; null where none does. */
+  /** The tokens of the answer in a sample; null if no sample has them. */
   readonly tokens: ReadonlyArray<TokenRun> | null
-  /** What it delegated. */
+  /** The rollouts that the call delegated. */
   readonly children: ReadonlyArray<Played>
 }
 
 export interface Turn {
   readonly observation: string | null
   readonly calls: ReadonlyArray<Call>
-  /** Null where there was none. */
+  /** Null if there was no action. */
   readonly action: string | null
   readonly feedback: {
     readonly score: number
@@ -58,32 +58,32 @@ export interface Turn {
   } | null
   readonly reward: number
   readonly cumulative: number
-  /** Only of the last step: of others it is the next one's observation. */
+  /** The observation after the last step. That of another step is the next step's observation. */
   readonly seen: string | null
   readonly ending: "terminated" | "truncated" | null
   readonly reason: string | null
   readonly info: unknown
   readonly failed: string | null
-  /** Of its samples. */
+  /** The credit in its samples. */
   readonly credit: number | null
   readonly weight: number | null
 }
 
-/** What a rollout is worth, by several ways to share rewards out. */
+/** The reward of a rollout under several ways of sharing credit. */
 export interface Credits {
   readonly own: number
-  /** Of the first of its tree. */
+  /** The reward of the root of its tree. */
   readonly parents: number
-  /** Half of its own, and half of what its parent has. */
+  /** The mean of its own reward and its parent's. */
   readonly mixed: number
-  /** What samples have, of its first turn. */
+  /** The credit in its samples, of the first turn. */
   readonly sampled: number | null
 }
 
-/** A rollout, and below it those that it delegated. */
+/** A rollout, with the rollouts that it delegated. */
 export interface Played {
   readonly id: string
-  /** What it was called by; its agent's type unless it was delegated. */
+  /** The name by which it was called; if it was not delegated, the type of its agent. */
   readonly name: string
   readonly depth: number
   readonly player: string | null
@@ -101,13 +101,13 @@ export interface Transcript {
   readonly envType: string
   readonly seeds: { readonly env: number; readonly sampling: number } | null
   readonly tags: Readonly<Record<string, string>>
-  /** Of all that follows, its sub-agents included. */
+  /** The usage of the whole tree, including sub-agents. */
   readonly usage: Usage & { readonly calls: number }
   readonly played: Played
-  /** The largest advantage of a token, whichever its sign; null where there are no tokens. */
+  /** The largest absolute advantage of a token; null without tokens. */
   readonly largest: number | null
-  /** Where advantages come from. */
+  /** The source of the advantages. */
   readonly advantages: "tokens" | "credit" | null
-  /** What to do to see more; null where all is there. */
+  /** How to see more; null if all is shown. */
   readonly hint: string | null
 }

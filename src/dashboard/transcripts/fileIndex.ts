@@ -1,4 +1,4 @@
-/** Which episodes the lines of a file tell of: a line a rollout, a line a batch's outcome, or a line a scored step. */
+/** Finds the episodes in the lines of a file, which hold a rollout, the outcome of a batch, or a scored step each. */
 import { fields, finite, parsed } from "../json.ts"
 import type { Episode } from "./Episode.ts"
 import { endingOf } from "./fromRollouts.ts"
@@ -16,7 +16,7 @@ export interface Span {
   readonly to: number
 }
 
-/** An episode, and the lines that it is read from. */
+/** An episode and the lines from which it is read. */
 export interface Indexed extends Episode {
   readonly file: string
   readonly spans: ReadonlyArray<Span>
@@ -24,7 +24,7 @@ export interface Indexed extends Episode {
 
 type Making = { -readonly [Key in keyof Indexed]: Indexed[Key] } & { spans: Array<Span> }
 
-/** In the making, as a file's lines come; a line that is none of its kind is passed over. */
+/** Collects episodes as lines arrive; skips lines of another kind. */
 export interface FileIndex {
   readonly episodes: ReadonlyArray<Indexed>
   readonly add: (line: Span & { readonly text: string }) => void
@@ -53,7 +53,7 @@ const begun = (file: string, { name, phase, seen, contestant }: Group, number: n
   spans: [{ from: span.from, to: span.to }],
 })
 
-/** Lines of episodes that go on at the same time stand between each other; one line may have two of an episode's rollouts. */
+/** Lines of simultaneous episodes are interleaved, and one line may hold two rollouts of an episode. */
 const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
   const last = spans.at(-1)
   if (last?.from === from) return
@@ -66,7 +66,7 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
   const byId = new Map<string, Making>()
   const keys = new Set<string>()
 
-  /** The runtime's rollouts have their episodes' numbers; of others they are counted. */
+  /** Rollouts of the runtime contain the number of their episode; others are counted. */
   const numberOf = (id: string): number => {
     const said = group.phase === "train" ? Number(/-(\d+)$/.exec(id)?.[1]) : NaN
     return Number.isSafeInteger(said) && !keys.has(`${group.name}-${said}`) ? said : episodes.length + 1
@@ -115,7 +115,7 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
       if (typeof message !== "string" || rollouts.length > 0) return
       const id = string(fields(request).id) ?? ""
       const made = begin(id, line)
-      // What it would have been an episode of isn't said.
+      // The type of the env is unknown.
       made.env = id
       made.failed = message
     },
@@ -152,7 +152,7 @@ export const scoresIndex = (file: string, group: Group): FileIndex => {
   }
 }
 
-/** Where the samples of each rollout lie. */
+/** The places of the samples of each rollout. */
 export interface SamplesIndex {
   readonly spans: ReadonlyMap<string, ReadonlyArray<Span>>
   readonly add: FileIndex["add"]

@@ -25,14 +25,14 @@ export const addUsage = (all: Transcript["usage"], one: Usage): Transcript["usag
 export const endingOf = ({ terminated, truncated }: Pick<Ending, "terminated" | "truncated">): Played["ending"] =>
   terminated ? "terminated" : truncated ? "truncated" : null
 
-/** Of a prompt that goes on from another one only what is new. */
+/** Returns the number of messages that a prompt shares with the previous one. */
 export const keptOf = (before: ReadonlyArray<ChatMessage>, messages: ReadonlyArray<ChatMessage>): number => {
   const texts = before.map((message) => JSON.stringify(message))
   const differs = messages.findIndex((message, at) => JSON.stringify(message) !== texts[at])
   return differs < 0 ? messages.length : differs
 }
 
-/** The transcript of the first of these rollouts, with those that it delegated. */
+/** Makes the transcript of the first rollout, with those that it delegated. */
 export const fromRollouts = (
   episode: Episode,
   rollouts: ReadonlyArray<Rollout>,
@@ -116,9 +116,9 @@ export const fromRollouts = (
   }
 }
 
-/** A rollout and all that are below it, each once, whoever claims to be whose parent. */
+/** Collects a rollout and all below it, each once, even if parents form a cycle. */
 const familyOf = (given: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
-  // Nobody is above it here, or it could be below itself.
+  // Without its parent, so that it cannot be below itself.
   const first: Rollout = { ...given, meta: { ...given.meta, parentRolloutId: null } }
   const family = new Map([[first.id, first]])
   for (const { id } of family.values()) {
@@ -129,10 +129,10 @@ const familyOf = (given: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArr
   return Array.from(family.values())
 }
 
-/** The step of its parent that a rollout was delegated by. */
+/** Returns the parent's step that delegated a rollout. */
 const siteOf = ({ steps }: Rollout): string | null => steps.find((step) => step._tag === "AgentStep")?.parentId ?? null
 
-/** Whoever doesn't say by which call it was delegated stands with the last one. */
+/** Rollouts that name no call are added to the last one. */
 const withStrays = (turns: ReadonlyArray<Turn>, strays: ReadonlyArray<Played>): ReadonlyArray<Turn> => {
   const at = turns.findLastIndex(({ calls }) => calls.length > 0)
   if (strays.length === 0 || at < 0) return turns
@@ -173,7 +173,7 @@ const callWithout = (step: AgentStep, before: ReadonlyArray<ChatMessage>): Omit<
   }
 }
 
-/** What the env has to do with a turn; `goesOn` says that there are steps behind it. */
+/** Describes a turn without an env step; `goesOn` tells whether other steps follow. */
 const turnWithout = (
   steps: ReadonlyArray<Step>,
   goesOn: boolean,

@@ -1,4 +1,4 @@
-/** The transcript of an episode of which there is no rollout: from the lines of its scores, and its calls' files. */
+/** Makes the transcript of an episode without a rollout, from its scores and the files of its calls. */
 import type { CallFile } from "../../run/record/callFiles.ts"
 import type { StepScoreRecord } from "../../run/record/stepScores.ts"
 import type { ChatMessage } from "../../lm/Chat.ts"
@@ -6,7 +6,7 @@ import type { Episode } from "./Episode.ts"
 import { addUsage, keptOf, nothingUsed } from "./fromRollouts.ts"
 import type { Call, ToolUse, Transcript, Turn } from "./Transcript.ts"
 
-/** The calls are in the order that they were made in. */
+/** Expects the calls in the order in which they were made. */
 export const fromScores = (
   episode: Episode,
   lines: ReadonlyArray<StepScoreRecord>,
@@ -106,7 +106,7 @@ const feedbackOf = (given: unknown): Turn["feedback"] => {
   }
 }
 
-/** What its tools answered is in the prompt of the call behind it. */
+/** The results of its tools are in the prompt of the next call. */
 const callOf = (file: CallFile, before: ReadonlyArray<ChatMessage>, next: CallFile | undefined): Call => {
   const { request, response, error, usage } = file
   const kept = keptOf(before, request.messages)

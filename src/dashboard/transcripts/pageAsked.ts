@@ -2,7 +2,7 @@ import { Option, Schema } from "effect"
 import { orders } from "./Episode.ts"
 import type { PageAsked } from "./transcripts.ts"
 
-/** More than this at once is no page. */
+/** The largest number of episodes on a page. */
 const mostOnAPage = 1000
 
 const whole = (least: number, most: number) =>
@@ -22,7 +22,7 @@ const Query = Schema.Struct({
 
 const decode = Schema.decodeUnknownOption(Query)
 
-/** What of the list an address asks for; undefined where that can't be. What is empty isn't asked. */
+/** Reads the query of an address; undefined if it is invalid. Empty values are ignored. */
 export const pageAsked = (query: URLSearchParams): PageAsked | undefined => {
   const asked = Option.getOrUndefined(decode(Object.fromEntries([...query].filter(([, value]) => value.trim() !== ""))))
   if (asked === undefined) return undefined

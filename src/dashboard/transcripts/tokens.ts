@@ -6,11 +6,11 @@ import type { TokenRun } from "./Transcript.ts"
 
 interface Texts {
   readonly of: ReadonlyArray<string>
-  /** Where the words end: behind them there are calls, which are shown as such, and the end. */
+  /** The number of tokens before the calls, which are shown as such, and the end. */
   readonly words: number
 }
 
-/** What each of these tokens stands for: the server said so, or every byte is a token; of others nobody knows. */
+/** Returns the text of each token: from the server, or from bytes if every byte is a token; undefined otherwise. */
 const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | undefined => {
   const { texts, completionIds: traced = [] } = completion.tokens ?? {}
   if (texts !== undefined && ids.every((id, at) => id === traced[at])) {
@@ -22,14 +22,14 @@ const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | un
   if (ids.length > said.length || ids.some((id, at) => id !== said[at])) return undefined
   const decoder = new TextDecoder()
   const words = bytes.encode(completion.content).length
-  // A letter of several bytes stands with its last one.
+  // A character of several bytes is added to the last of them.
   const of = ids.map((id, at) => (at < words ? decoder.decode(Uint8Array.of(id - 5), { stream: true }) : ""))
   return { of, words }
 }
 
 /**
- * What the model said in each of a sample's calls, by the steps' ids. Of a sample that was cut the last calls have fewer
- * tokens, or none.
+ * Returns the tokens of each call of a sample, by the ids of steps. If a sample was cut off, its last calls have fewer
+ * tokens or none.
  */
 export const tokensOf = (
   sample: Sample,
@@ -44,7 +44,7 @@ export const tokensOf = (
     const { completion } = step.call
     while (at < inputIds.length && actionMask[at] !== 1) at++
     const from = at
-    // Two completions may follow each other without anything between them.
+    // Two completions can follow each other without a separator.
     const most = completion.tokens?.completionIds.length ?? Infinity
     while (at < inputIds.length && actionMask[at] === 1 && at - from < most) at++
     const texts = textsOf(completion, inputIds.slice(from, at))
@@ -52,7 +52,7 @@ export const tokensOf = (
     const worth = (place: number): number => advantages?.[place] ?? credit * weight
     const all = inputIds.slice(from, at)
     const isOne = all.every((_, index) => worth(from + index) === worth(from))
-    // Where one is worth as much as another, nobody has to know which of the words it stands for.
+    // If all tokens have the same advantage, their texts aren't needed.
     if (texts === undefined && isOne) {
       found.set(id, [{ text: completion.content, ids: all, advantage: worth(from), logprob: null }])
       continue

@@ -1,6 +1,6 @@
 /**
- * The episodes of runs whose agents talk. Their files may be larger than the memory: of each only where its lines lie is
- * kept, and of one that grew only what is new is read. A transcript is read when somebody asks for it.
+ * Lists the episodes of runs of language-model agents. Files may be larger than the memory, so only the places of lines
+ * are kept, and of a file that grew only the new part is read. A transcript is read when it is requested.
  */
 import { Effect, Exit, Option, Schema, Semaphore } from "effect"
 import { isPlain } from "../../config/plain.ts"
@@ -33,61 +33,61 @@ import { forEachLine } from "./wholeLines.ts"
 import type { Transcript } from "./Transcript.ts"
 import * as Layout from "../../run/Layout.ts"
 
-/** Some of the episodes, as the list shows them. */
+/** A page of the list of episodes. */
 export interface EpisodePage {
   readonly total: number
-  /** Of those that are asked for. */
+  /** The number of selected episodes. */
   readonly matching: number
   readonly groups: ReadonlyArray<
     Pick<Episode, "seen" | "contestant"> & { readonly name: string; readonly episodes: number }
   >
-  /** The place of the first one here among those that are asked for. */
+  /** The index of the first one on this page among the selected episodes. */
   readonly from: number
   readonly episodes: ReadonlyArray<Episode>
 }
 
 export interface PageAsked extends Asked {
-  /** Anywhere in the transcript. */
+  /** A text anywhere in the transcript. */
   readonly text: string
   readonly from: number
   readonly count: number
-  /** The page is the one that has this one, if it is among them. */
+  /** Shows the page that contains this episode, if it is selected. */
   readonly at: string | null
 }
 
 export interface Transcripts {
   readonly page: (run: string, asked: PageAsked) => Effect.Effect<EpisodePage>
-  /** Undefined where there is no such episode. */
+  /** Undefined if there is no such episode. */
   readonly one: (run: string, key: string) => Effect.Effect<Transcript | undefined>
 }
 
 interface Kept<Index> {
   readonly index: Index
-  /** Bytes read so far, all of them whole lines. */
+  /** The number of bytes read so far, in whole lines. */
   read: number
-  /** Where the last of them begins, and what it begins with: by that a file that was written anew is told. */
+  /** The offset and the beginning of the last line, by which a rewritten file is recognised. */
   last: number
   begins: string
-  /** No scores of steps: those of a trainer without words. */
+  /** The file has no scores of steps: they are those of a trainer without language models. */
   foreign: boolean
 }
 
 interface Run {
   readonly files: Map<string, Kept<FileIndex>>
-  /** Read when a transcript is asked for, as they are the largest. */
+  /** Read when a transcript is requested, because these files are the largest. */
   readonly samples: Map<string, Kept<SamplesIndex>>
-  /** The last thing that was looked for, and where it was found. */
+  /** The result of the last search. */
   found: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
 }
 
-/** The places of the episodes are kept for so many runs. */
+/** The number of runs whose index is kept. */
 const mostRuns = 8
-/** So many bytes of the last line are compared. */
+/** The number of bytes of the last line that are compared. */
 const compared = 1024
 
 export const makeTranscripts = (files: FileSource): Transcripts => {
   const runs = new Map<string, Run>()
-  // Two readers of one run would add the same lines twice.
+  // Two simultaneous readers of a run would add the same lines twice.
   const turn = Semaphore.makeUnsafe(1)
 
   const beginning = (path: string, from: number, to: number): Effect.Effect<string> =>
@@ -100,7 +100,7 @@ export const makeTranscripts = (files: FileSource): Transcripts => {
     isScores: boolean,
   ): Effect.fn.Return<Kept<Index>> {
     const size = (yield* files.size(path)) ?? 0
-    // A file that a resumed run cut back, or that was written anew, is read from its beginning.
+    // A file that was cut back by a resume, or rewritten, is read from its beginning.
     const isSame =
       before !== undefined &&
       size >= before.read &&
@@ -149,7 +149,7 @@ export const makeTranscripts = (files: FileSource): Transcripts => {
         },
       )
 
-  /** The keys of the episodes in whose transcripts a text stands. */
+  /** Returns the keys of the episodes whose transcripts contain a text. */
   const search = Effect.fnUntraced(function* (
     run: Run,
     episodes: ReadonlyArray<Indexed>,
@@ -167,7 +167,7 @@ export const makeTranscripts = (files: FileSource): Transcripts => {
       yield* forEachLine(files, file, {}, (line) => {
         while (at < places.length && places[at].to <= line.from) at++
         const text = line.text.toLowerCase()
-        // A line that cannot hold the text is not parsed; other programs may write letters as their numbers.
+        // Lines without the text are not parsed. Other programs may write characters as escapes.
         if (!text.includes(raw) && !text.includes("\\u")) return undefined
         const value = parsed(line.text)
         for (let next = at; next < places.length && places[next].from <= line.from; next++) {
@@ -224,7 +224,7 @@ interface Source {
 
 const batches = { rollouts: Layout.batchRollouts, outcomes: Layout.batchOutcomes }
 
-/** The names of an evaluation's agents, by their places, from the text of its `config.json`; none of any other run. */
+/** Returns the names of an evaluation's agents, in order, from its `config.json`; none for other runs. */
 const contestantsIn = (config: string | undefined): ReadonlyArray<string | null> => {
   const parsedConfig = config === undefined ? undefined : parsed(config)
   if (!isPlain(parsedConfig) || kindOf(parsedConfig) !== "evaluation" || !Array.isArray(parsedConfig.agents)) return []
@@ -233,7 +233,7 @@ const contestantsIn = (config: string | undefined): ReadonlyArray<string | null>
   )
 }
 
-/** The files of a run that hold episodes; rollouts before the scores of the same ones. */
+/** Returns the files of a run that hold episodes; rollouts come before the scores of the same episodes. */
 const filesOf = Effect.fnUntraced(function* (files: FileSource, run: string): Effect.fn.Return<ReadonlyArray<Source>> {
   const { locate } = RunReader.over(files)(unplacedEntry(run))
   const names = contestantsIn(yield* files.text(`${run}/${Layout.configJson}`))
@@ -266,7 +266,10 @@ const filesOf = Effect.fnUntraced(function* (files: FileSource, run: string): Ef
   return all.filter((_, at) => sizes[at] !== undefined)
 })
 
-/** In the order of their groups; where there are rollouts, scores tell only of what failed and of what isn't over. */
+/**
+ * Returns the episodes in the order of their groups. If there are rollouts, scores only add failed and unfinished
+ * episodes.
+ */
 const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
   const indices = Array.from(run.files.values(), ({ index }) => index.episodes)
   const groups = Map.groupBy(indices.flat(), ({ group }) => group)
@@ -280,7 +283,7 @@ const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
   })
 }
 
-/** A validation's rollouts are those of its episodes that didn't fail, in their order. */
+/** The rollouts of a validation are those of its episodes that didn't fail, in order. */
 const merged = (rollouts: ReadonlyArray<Indexed>, scores: ReadonlyArray<Indexed>): ReadonlyArray<Indexed> => {
   if (rollouts[0].phase === "batch") return [...rollouts, ...scores].toSorted((a, b) => a.number - b.number)
   if (rollouts[0].phase === "train") {
@@ -300,7 +303,7 @@ const outcomeOf = Schema.decodeUnknownExit(Outcome)
 const sampleOf = Schema.decodeUnknownExit(Sample)
 const callFileOf = Schema.decodeUnknownExit(CallFile)
 
-/** Where samples of these rollouts lie in a file of them. */
+/** Finds the samples of these rollouts in a file. */
 type SamplesIn = (file: string, rollouts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Span>>
 
 const linesOf = Effect.fnUntraced(function* (
@@ -342,7 +345,7 @@ const transcriptOf = Effect.fnUntraced(function* (
   }
   const rollouts = [...valuesOf(lines, rolloutOf), ...valuesOf(lines, outcomeOf).flatMap((outcome) => outcome.rollouts)]
   const first = rollouts.find(({ id }) => id === indexed.id)
-  // It has an id, so it was meant to be one, and isn't.
+  // The index found a rollout here, but its line cannot be read.
   if (first === undefined) return fromScores({ ...episode, failed: "its rollout can't be read" }, [], [])
   return fromRollouts(
     episode,
@@ -365,7 +368,7 @@ const samplesOf = Effect.fnUntraced(function* (
 
 const mostCalls = 1000
 
-/** The files of an episode's calls, those that look back behind the others. */
+/** Returns the files of an episode's calls, with reflections last. */
 const callsOf = Effect.fnUntraced(function* (
   files: FileSource,
   run: string,
@@ -375,7 +378,7 @@ const callsOf = Effect.fnUntraced(function* (
   const found: Array<CallFile> = []
   for (const purpose of ["action", "reflection"]) {
     const place = `${run}/${Layout.callFolder({ phase: played, purpose })}`
-    // Most runs have none, and there is one to look for for every step.
+    // Most runs have none, and otherwise every step would need a look-up.
     if ((yield* files.list(place)).length === 0) continue
     for (let step = 0; step <= length + (failed === null ? 0 : 1); step++) {
       for (let call = 0; found.length < mostCalls; call++) {

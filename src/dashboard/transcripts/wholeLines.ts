@@ -6,20 +6,20 @@ import type { FileSource } from "../../run/read/FileSource.ts"
 export interface Line {
   readonly text: string
   readonly from: number
-  /** The place behind the line's end. */
+  /** The offset after the line's end. */
   readonly to: number
 }
 
 const block = 1 << 20
 
-/** A longer line is passed over: nobody reads it, and one of them could fill the memory. */
+/** A longer line is skipped, since it could fill the memory. */
 export const longest = 64 << 20
 
 const lineFeed = 10
 
 /**
- * Gives each line of a part of a file that has its end to `take`, which stops the reading by `"stop"`. One block of the file
- * is in memory at a time.
+ * Passes each whole line of a part of a file to `take`, which can stop by returning `"stop"`. Only one block of the
+ * file is in memory at a time.
  */
 export const forEachLine = Effect.fnUntraced(function* (
   files: Pick<FileSource, "part">,

@@ -86,7 +86,7 @@ export const ppoLearner = Effect.fnUntraced(function* (
 })
 
 /** What the loss reads of each row. */
-export type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
+type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 /** L = L_clip − c_e H + c_v ½ L_value, over one minibatch. */
 export const ppoLoss = (

@@ -57,7 +57,7 @@ export type RndConfig = typeof RndConfig.Type
 
 type Kept = ActorCriticKept | "bonusValues"
 /** The columns that the losses read. */
-export type RndColumns = ColumnsOf<Kept> & BonusColumns
+type RndColumns = ColumnsOf<Kept> & BonusColumns
 
 /**
  * The predictor and the network that it predicts, whose error is the bonus. The predictor has one more layer, so that it

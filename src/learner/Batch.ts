@@ -70,7 +70,7 @@ export const actionColumn = (space: Space): Action =>
   space._tag === "Discrete" ? { shape: [], dtype: "i32" } : { shape: [sizeOfSpace(space)], dtype: "f32" }
 
 /** The batch of a graph, and those of its columns that became inputs of the graph because something read them. */
-export interface BatchInputs<C> {
+interface BatchInputs<C> {
   readonly batch: Batch<C>
   readonly inputs: Readonly<Record<string, Tensor>>
   /** The names of the inputs that differ from minibatch to minibatch. */

@@ -38,7 +38,7 @@ export const learnerPolicy = Effect.fnUntraced(function* (
   } satisfies Policy
 })
 
-export type NamedVector = NamedArrays[string]
+type NamedVector = NamedArrays[string]
 
 /** Encodes a policy with its weights as an ONNX model. */
 export const onnxPolicy = (

@@ -16,7 +16,7 @@ import { netOf } from "./descent.ts"
  */
 
 /** Describes how a learner acts. */
-export interface ActOptions<Kept extends string> {
+interface ActOptions<Kept extends string> {
   /** The name of the algorithm; programs are called `ppo.act`, `ppo.policy`, `ppo.update`. */
   readonly name: string
   readonly task: Task
@@ -113,7 +113,7 @@ const noiseInput = ({ noiseSize }: Actor<string>, numEnvs: number): Tensor =>
   input("noise", [numEnvs, Math.max(1, noiseSize)])
 
 /** What a program that reads a batch computes. */
-export interface BatchProgram {
+interface BatchProgram {
   /** The program's states, and the next value of those that change. */
   readonly states: Readonly<Record<string, { readonly tensor: Tensor; readonly next?: Tensor }>>
   readonly outputs: Readonly<Record<string, Tensor>>
@@ -122,7 +122,7 @@ export interface BatchProgram {
 }
 
 /** What such a program reads. */
-export interface BatchReader<C> {
+interface BatchReader<C> {
   readonly batch: Batch<C>
   /** A number that is fed once for the whole update, such as the learning rate. */
   readonly scalar: (name: string) => Tensor
@@ -130,7 +130,7 @@ export interface BatchReader<C> {
   readonly recall: Recall | undefined
 }
 
-export interface BatchOptions<C extends Columns> {
+interface BatchOptions<C extends Columns> {
   readonly name: string
   readonly columns: C
   /** How many sequences a minibatch has, and how many steps each of them; without a memory, a sequence is one row. */
@@ -172,4 +172,4 @@ export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramS
 }
 
 /** The columns that a memory adds: its state before each sequence, and 1 in the rows that begin an episode. */
-export const memoryColumns = (size: number) => ({ memory: { ...f32(size), per: "sequence" }, fresh: f32() }) as const
+const memoryColumns = (size: number) => ({ memory: { ...f32(size), per: "sequence" }, fresh: f32() }) as const

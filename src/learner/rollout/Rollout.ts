@@ -25,7 +25,7 @@ export type BaseColumns = {
 }
 
 /** One array for each kept column; the others have none. */
-export type KeptArrays<C> = { readonly [Name in keyof C]: C[Name] extends Kept ? Float32Array : undefined }
+type KeptArrays<C> = { readonly [Name in keyof C]: C[Name] extends Kept ? Float32Array : undefined }
 
 /** T steps of N envs. Its arrays are flat and time-major: the row of step t and env n is t · N + n. */
 export interface Rollout<out C> {
@@ -58,7 +58,7 @@ export interface StepHooks {
   readonly beforeTruncated?: (first: number, count: number) => void
 }
 
-export interface RolloutOptions<C> {
+interface RolloutOptions<C> {
   readonly task: Task
   readonly steps: number
   readonly columns: C

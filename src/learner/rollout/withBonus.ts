@@ -37,7 +37,7 @@ export interface BonusRows<C> {
   readonly fixed: Weights
 }
 
-export interface AddedReward {
+interface AddedReward {
   readonly kind: "added"
   readonly coefficient: number
 }
@@ -46,7 +46,7 @@ export interface AddedReward {
  * A second stream of rewards, with its own critic and discount. Rewards are divided by the standard deviation of their
  * discounted sums, so that a coefficient means the same in every env.
  */
-export interface SeparateReward<C> {
+interface SeparateReward<C> {
   readonly kind: "separate"
   readonly gamma: number
   readonly lambda: number
@@ -63,7 +63,7 @@ export interface SeparateReward<C> {
 }
 
 /** A critic's values of a rollout's rows, of what followed the last row, and of truncated final observations. */
-export interface Critic {
+interface Critic {
   readonly values: Float32Array
   readonly lastValues: Float32Array
   readonly truncatedValues: Float32Array

@@ -6,7 +6,7 @@ import { Frames } from "../replay/Frames.ts"
 import { type BaseColumns, copy, type Rollout } from "../rollout/Rollout.ts"
 
 /** What the memory takes from a rollout. */
-export type PlayedRows = Pick<Rollout<BaseColumns>, "steps" | "columns" | "rewards" | "terminated" | "truncated">
+type PlayedRows = Pick<Rollout<BaseColumns>, "steps" | "columns" | "rewards" | "terminated" | "truncated">
 
 /** Keeps the last steps of every env; sequences of consecutive steps can be drawn from it. */
 export interface SequenceMemory {
@@ -24,7 +24,7 @@ export interface SequenceMemory {
   readonly restore: (arrays: NamedArrays) => void
 }
 
-export interface Sequences {
+interface Sequences {
   readonly count: number
   readonly steps: number
   /** [count, steps + 1, size]: the last one came after the sequence. */
@@ -40,7 +40,7 @@ export interface Sequences {
   readonly fresh: Float32Array
 }
 
-export interface RewardFrames {
+interface RewardFrames {
   readonly count: number
   /** The number of observations in a history. */
   readonly length: number
@@ -54,7 +54,7 @@ export interface RewardFrames {
 const terminal = 1
 const cut = 2
 
-export interface SequenceMemoryOptions {
+interface SequenceMemoryOptions {
   readonly numEnvs: number
   readonly observationSize: number
   readonly actionSize: number

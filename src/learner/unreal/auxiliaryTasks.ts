@@ -59,7 +59,7 @@ export const auxiliaryFields = {
   valueReplayCoefficient: withDefault(nonNegative, 0.5),
 }
 
-export interface AuxiliaryConfig {
+interface AuxiliaryConfig {
   readonly gamma: number
   readonly replaySize: number
   readonly replaySteps: number
@@ -126,7 +126,7 @@ const replayColumns = (sequences: number, steps: number, observationSize: number
 type ReplayColumns = ReturnType<typeof replayColumns>
 
 /** The tasks for a network, with the loss that an algorithm adds to its own. */
-export interface AuxiliaryTasks extends Auxiliary<BaseColumns, ReplayColumns> {
+interface AuxiliaryTasks extends Auxiliary<BaseColumns, ReplayColumns> {
   readonly loss: (minibatch: { readonly weights: Weights; readonly batch: Batch<ReplayColumns> }) => Loss
 }
 

@@ -9,6 +9,15 @@ import { expectShape } from "./shapes.ts"
  * Names carry the time index: a transition leads from `s_tm1` (time t − 1) by the action `a_tm1` to the reward `r_t` and
  * the observation `s_t`; `q_tm1` and `q_t` are the values of all actions in `s_tm1` and `s_t`, of shape [rows, actions].
  * The discount `discount_t` is what the value of `s_t` counts: γ, or γⁿ after n steps, or 0 where the episode terminated.
+ *
+ * @example
+ * ```ts
+ * const q_t = Graph.constant([1, 5], [1, 2]) // the target network's values
+ * const selector_t = Graph.constant([4, 3], [1, 2]) // the online network's values
+ * const [r_t, discount_t] = [Graph.constant([2]), Graph.constant([0.9])]
+ * Losses.tdTarget({ r_t, discount_t, v_t: Losses.qLearningValue({ q_t }) }) // [2 + 0.9 · 5]
+ * Losses.tdTarget({ r_t, discount_t, v_t: Losses.doubleQValue({ q_t, selector_t }) }) // [2 + 0.9 · 1]
+ * ```
  */
 
 /** Selects the value of one action in each row: q [rows, actions] and actions [rows] → [rows]. */

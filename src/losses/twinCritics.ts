@@ -6,8 +6,17 @@ import { expectShape } from "./shapes.ts"
 /**
  * Targets and losses of TD3 and SAC, which learn a policy over real numbers with two critics.
  *
- * Names carry the time index as in `qLearning.ts`. `q_tm1` and `q_t` are what the two critics say of one action in each
- * row, each of shape [rows].
+ * Names carry the time index as in `qLearning.ts`. `q_tm1` and `q_t` are the two critics' values of one action in each row,
+ * each of shape [rows].
+ *
+ * @example
+ * ```ts
+ * const [r_t, discount_t] = [Graph.constant([1]), Graph.constant([0.5])]
+ * const q_t = [Graph.constant([4]), Graph.constant([6])] as const
+ * const target = Losses.softTarget({ r_t, discount_t, q_t, logProbability_t: Graph.constant([-2]), alpha: 0.1 }) // [3.1]
+ * const q_tm1 = [Graph.constant([3]), Graph.constant([4])] as const
+ * const criticLoss = Losses.twinCriticLoss({ q_tm1, target }) // 0.1² + 0.9²
+ * ```
  */
 export type TwinValues = readonly [Tensor, Tensor]
 

@@ -3,16 +3,16 @@ import * as fc from "fast-check"
 import { interval, normalQuantile, wilson } from "../src/statistics/intervals.ts"
 import { paired, permutationTest, signTest } from "../src/statistics/paired.ts"
 import { bootstrap } from "../src/statistics/resampling.ts"
-import { bestOf, majority, mean, passAt, type Reducer, type Sample } from "../src/evaluate/reducers.ts"
+import { bestOf, majority, mean, passAt, type Reducer, type EpisodeScore } from "../src/evaluate/reducers.ts"
 
 const value = fc.double({ min: -10, max: 10, noNaN: true })
 const share = fc.constantFrom(0, 1)
-const sample: fc.Arbitrary<Sample> = fc.record({
+const sample: fc.Arbitrary<EpisodeScore> = fc.record({
   value,
   answer: fc.option(fc.constantFrom("Paris", "paris.", "London", "\\boxed{London}", "Rome")),
 })
 const samples = fc.array(sample, { minLength: 1, maxLength: 8 })
-const valued = (values: ReadonlyArray<number>): ReadonlyArray<Sample> =>
+const valued = (values: ReadonlyArray<number>): ReadonlyArray<EpisodeScore> =>
   values.map((one) => ({ value: one, answer: null }))
 
 /** All choices of `k` of them. */
@@ -134,7 +134,7 @@ describe("intervals", () => {
     )
   })
 
-  it("of shares stay within 0 and 1, mirror each other, and are narrower with less confidence and more tasks", () => {
+  it("of proportions stay within 0 and 1, mirror each other, and are narrower with less confidence and more tasks", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 300 }), fc.nat(), (trials, some) => {
         const successes = some % (trials + 1)
@@ -151,7 +151,7 @@ describe("intervals", () => {
     )
   })
 
-  it("of shares are those of the books", () => {
+  it("of proportions equal published values", () => {
     assert.closeTo(normalQuantile(0.975), 1.959963984540054, 1e-12)
     // Newcombe 1998, table I.
     const { low, high } = wilson(81, 263)
@@ -169,7 +169,7 @@ describe("comparisons by task", () => {
     .chain((length) => fc.tuple(...[0, 1].map(() => fc.array(value, { minLength: length, maxLength: length }))))
   const quick = { resamples: 50 }
 
-  it("say the same of both sides", () => {
+  it("are symmetric in both sides", () => {
     fc.assert(
       fc.property(pair, ([left, right]) => {
         const one = paired(byTask(left), byTask(right), quick)
@@ -189,7 +189,7 @@ describe("comparisons by task", () => {
     )
   })
 
-  it("don't depend on the order of the tasks, or on tasks that only one of them has", () => {
+  it("do not depend on the order of the tasks, or on tasks that only one side has", () => {
     fc.assert(
       fc.property(pair, value, ([left, right], lone) => {
         const turned = new Map([...byTask(left), ["only here", lone] as const].toReversed())
@@ -199,7 +199,7 @@ describe("comparisons by task", () => {
     )
   })
 
-  it("of the same with itself find nothing", () => {
+  it("of an evaluation with itself find no difference", () => {
     fc.assert(
       fc.property(fc.array(value, { minLength: 1, maxLength: 20 }), (values) => {
         const found = paired(byTask(values), byTask(values), quick)
@@ -208,7 +208,7 @@ describe("comparisons by task", () => {
     )
   })
 
-  it("count all signs where there are few tasks: one way in two to the n is as extreme, on either side", () => {
+  it("try all signs for few tasks: one of 2^n is as extreme, on either side", () => {
     for (let tasks = 1; tasks <= 14; tasks++) {
       assert.strictEqual(permutationTest(Array.from({ length: tasks }, (_, at) => at + 1)), 2 ** (1 - tasks))
       assert.closeTo(signTest(tasks, 0), 2 ** (1 - tasks), 1e-15)
@@ -217,7 +217,7 @@ describe("comparisons by task", () => {
     assert.strictEqual(paired(byTask([0, 0]), byTask([1, 0]))?.test, "mcnemar")
   })
 
-  it("by drawn signs are near those by all signs", () => {
+  it("by drawn signs are close to those by all signs", () => {
     const differences = [0.4, -0.1, 0.3, 0.2, -0.3, 0.5, 0.1, 0.2, -0.2, 0.3, 0.1, -0.1, 0.2, 0.4]
     const all = permutationTest(differences)
     // A task more, of no weight: there are too many now to look at all.
@@ -228,7 +228,7 @@ describe("comparisons by task", () => {
 describe("of thousands of tasks", () => {
   const values = Array.from({ length: 6000 }, (_, at) => ((at * 7919) % 1000) / 1000)
 
-  it("an interval is what drawing them again comes to, and needs no draws", () => {
+  it("an interval equals the bootstrap's, without resampling", () => {
     const found = interval(values, { seed: 1 })
     assert.deepStrictEqual(interval(values, { seed: 2 }), found)
     const [low, high] = bootstrap(values, average, { resamples: 400 })
@@ -237,7 +237,7 @@ describe("of thousands of tasks", () => {
     assert.closeTo(found.high, high, width / 8)
   })
 
-  it("a permutation test is what swapping signs comes to, and needs no draws", () => {
+  it("a permutation test equals the one with drawn signs, without drawing", () => {
     const ones = values.map((_, at) => (at < 3050 ? 1 : -1))
     const found = permutationTest(ones, 1)
     assert.strictEqual(permutationTest(ones, 2), found)

@@ -1,9 +1,8 @@
 /**
- * An agent on a data set, or any protocol: every task is played, as many at a time as asked, an agent's by clones that
- * share its memory and can't write it. An episode that fails is an outcome like any other, and stops none of the rest.
+ * Plays all tasks of a data set by an agent or any protocol, many at a time. Clones of the agent share its memory, but
+ * cannot write into it. A failed episode is an outcome like any other, and does not stop the rest.
  *
- * What comes out doesn't depend on how many were played at a time, or on which was done first: outcomes are told in the
- * order of the tasks, each as soon as all before it are there.
+ * Outcomes are emitted in the order of the tasks, so the result does not depend on the concurrency.
  *
  * @example
  * ```ts
@@ -23,28 +22,28 @@ import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { type LmError, isFinal } from "../lm/LmError.ts"
 import { stream } from "../rng/Rng.ts"
-import type { About, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
+import type { TaskInfo, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 import { scored } from "./PlayedEpisode.ts"
 
-export type { About, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
+export type { TaskInfo, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 
-export interface Evaluation<Env extends About = TextEnv> {
+export interface Evaluation<Env extends TaskInfo = TextEnv> {
   readonly tasks: Tasks<Env>
-  /** Who plays, and how: `frozen(agent)`, or whoever a protocol brings together. */
+  /** The protocol that plays the episodes, e.g. `frozen(agent)`. */
   readonly protocol: Protocol<Env>
-  /** Of the envs' chance and the model's sampling; the same task has the same chance in every evaluation of a seed. */
+  /** The seed of the envs and of the model's sampling. A task has the same seeds in every evaluation with this seed. */
   readonly seed: number
-  /** Episodes at a time. */
+  /** The number of episodes at a time. */
   readonly concurrency: number
-  /** Episodes of each task; 1 unless given. */
+  /** The number of episodes of each task, 1 by default. */
   readonly repeats?: number
-  /** For the log of calls. */
+  /** The phase in the log of calls. */
   readonly phase?: CallContext["phase"]
-  /** Told of what an episode failed with, before the episode itself is told of. */
+  /** Receives the error of a failed episode, before the episode is emitted. */
   readonly onFailed?: (index: number, error: EpisodeFailure | DatasetError) => void
 }
 
-/** A protocol by which an agent is played as it is: its memory is read, and can't be written. */
+/** Makes the protocol of an agent outside of training: its memory is read, but cannot be written. */
 export const frozen = (agent: Agent, options: SingleAgent.SingleAgentOptions = {}): Protocol => ({
   name: "SingleAgent",
   play: Effect.fnUntraced(function* (episode: Episode) {
@@ -53,11 +52,11 @@ export const frozen = (agent: Agent, options: SingleAgent.SingleAgentOptions = {
   }),
 })
 
-/** How many episodes there are in all. */
-export const sizeOf = <Env extends About>({ tasks, repeats = 1 }: Evaluation<Env>): number => tasks.size * repeats
+/** Gives the number of episodes. */
+export const sizeOf = <Env extends TaskInfo>({ tasks, repeats = 1 }: Evaluation<Env>): number => tasks.size * repeats
 
-/** Plays all, and tells of each in order. */
-export const each = Effect.fnUntraced(function* <E, Env extends About = TextEnv>(
+/** Plays all episodes, and calls `emit` with each of them, in order. */
+export const each = Effect.fn("effect-rl.evaluate")(function* <E, Env extends TaskInfo = TextEnv>(
   evaluation: Evaluation<Env>,
   emit: (played: PlayedEpisode) => Effect.Effect<void, E>,
 ): Effect.fn.Return<void, E | LmError> {
@@ -67,8 +66,8 @@ export const each = Effect.fnUntraced(function* <E, Env extends About = TextEnv>
   )
 })
 
-/** The same, with all outcomes in the end. */
-export const all = Effect.fnUntraced(function* <Env extends About = TextEnv>(
+/** Plays all episodes, and gives them when all are finished. */
+export const all = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   evaluation: Evaluation<Env>,
 ): Effect.fn.Return<ReadonlyArray<PlayedEpisode>, LmError> {
   const outcomes: Array<PlayedEpisode> = []
@@ -76,10 +75,10 @@ export const all = Effect.fnUntraced(function* <Env extends About = TextEnv>(
   return outcomes
 })
 
-const unknown: About = { id: "unknown", type: "unknown", metadata: {} }
+const unknown: TaskInfo = { id: "unknown", type: "unknown", metadata: {} }
 
-/** Plays one of the episodes; what isn't about it alone (a wrong key, a budget that is spent) is an error. */
-export const one = Effect.fnUntraced(function* <Env extends About = TextEnv>(
+/** Plays one of the episodes. A failure that all episodes would share (a wrong key, a spent budget) is an error. */
+export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: Evaluation<Env>,
   index: number,
 ): Effect.fn.Return<PlayedEpisode, LmError> {
@@ -93,23 +92,23 @@ export const one = Effect.fnUntraced(function* <Env extends About = TextEnv>(
   let since = startedAtMillis
   let env = unknown
   const onStep = (step: Step): Effect.Effect<void> => {
-    const told = scored(step)
-    if (told === undefined) return Effect.void
+    const scoredStep = scored(step)
+    if (scoredStep === undefined) return Effect.void
     return Effect.map(Clock.currentTimeMillis, (now) => {
-      made.push({ id: step.id, step: { ...told, startedAtMillis: since, endedAtMillis: now } })
+      made.push({ id: step.id, step: { ...scoredStep, startedAtMillis: since, endedAtMillis: now } })
       since = now
     })
   }
   const playing = Effect.gen(function* () {
-    const found = yield* tasks.at(task)
-    env = { id: found.id, type: found.type, metadata: found.metadata }
+    const taskEnv = yield* tasks.at(task)
+    env = { id: taskEnv.id, type: taskEnv.type, metadata: taskEnv.metadata }
     const id = repeats === 1 ? `task-${task}` : `task-${task}-${repeat}`
-    return yield* protocol.play({ id, env: found, envSeed, samplingSeed, onStep })
+    return yield* protocol.play({ id, env: taskEnv, envSeed, samplingSeed, onStep })
   }).pipe(Effect.scoped, Effect.provideService(CallContext, { phase, purpose: "action", episode: index + 1, step: 0 }))
 
   const exit = yield* Effect.exit(playing)
   const endedAtMillis = yield* Clock.currentTimeMillis
-  const about = (): Omit<PlayedEpisode, "ending" | "rollouts" | "error"> => ({
+  const outcome = (): Omit<PlayedEpisode, "ending" | "rollouts" | "error"> => ({
     index,
     task,
     repeat,
@@ -123,12 +122,12 @@ export const one = Effect.fnUntraced(function* <Env extends About = TextEnv>(
     const [first] = exit.value
     const own = new Set(first.steps.map(({ id }) => id))
     made = made.filter(({ id }) => own.has(id))
-    return { ...about(), ending: first.ending, rollouts: exit.value, error: null }
+    return { ...outcome(), ending: first.ending, rollouts: exit.value, error: null }
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  // What is interrupted is not over, and what is a bug is nobody's score.
+  // Interruptions and defects are not outcomes of the episode.
   if (error === undefined) return yield* Effect.orDie(Effect.failCause(exit.cause))
   if (isFinal(error)) return yield* error
   onFailed?.(index, error)
-  return { ...about(), ending: notEnded, rollouts: [], error: { error: error._tag, message: error.message } }
+  return { ...outcome(), ending: notEnded, rollouts: [], error: { error: error._tag, message: error.message } }
 })

@@ -28,13 +28,13 @@ export const OutputSettings = Schema.Struct({
    */
   resultsDir: optional(Schema.NonEmptyString),
   /**
-   * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings, `INFO`
-   * adds results, notes and the end, `DEBUG` adds episodes.
+   * The detail of `run.log` and the terminal. `ERROR` shows failures and the start of the run, `WARN` adds warnings,
+   * `INFO` adds results, notes and the end, `DEBUG` adds episodes.
    */
   logLevel: withDefault(LogLevel, "INFO"),
 })
 
-/** All about an evaluation but what is played, by whom, and by what it is scored. */
+/** The settings of an evaluation, apart from its data set and its agents. */
 export const EvaluationSettings = Schema.Struct({
   /** The kind of run: an evaluation of agents. */
   kind: kindField("evaluation"),
@@ -71,7 +71,7 @@ export const EvaluationSettings = Schema.Struct({
 })
 export type EvaluationSettings = typeof EvaluationSettings.Type
 
-/** What is in data sets and agents is for their kinds to read. */
+/** The Schema of a whole file, except that the data set and the agents are decoded later, by their kinds. */
 const Whole = Schema.Struct({
   ...EvaluationSettings.fields,
   /** The data set whose tasks are played. */
@@ -82,25 +82,26 @@ const Whole = Schema.Struct({
   agents: Schema.optionalKey(Schema.Unknown),
 })
 
-/** With what the built-in kinds know: for where a key belongs that stands in a wrong section. */
+/** The Schema with the built-in kinds, by which messages say where a misplaced key belongs. */
 const whole = Schema.Struct({ ...EvaluationSettings.fields, dataset: DatasetConfig, agent: AgentConfig })
 
-/** One of the agents, by the name that was given to it, if any. */
-export interface SaidAgent {
+/** One of the agents, not decoded yet, with the name that the config sets. */
+export interface AgentSection {
   readonly name: string | undefined
-  /** Where it stands in the config. */
+  /** The path of the section in the config. */
   readonly prefix: ReadonlyArray<string>
-  readonly said: unknown
+  readonly config: unknown
 }
 
-export interface SaidEvaluation {
+/** A config whose settings are decoded, but not its data set and agents. */
+export interface EvaluationSections {
   readonly settings: EvaluationSettings
   readonly dataset: unknown
-  readonly agents: ReadonlyArray<SaidAgent>
+  readonly agents: ReadonlyArray<AgentSection>
   readonly from: DecodeOptions
 }
 
-/** Lists by their places, names as data: they aren't keys of ours to respell. */
+/** Turns a list of agents into a record by position, and copies the keys of a record to `name`, as keys change their case. */
 const keyed = (agents: unknown): unknown => {
   if (Array.isArray(agents)) return Object.fromEntries(agents.map((agent, at) => [String(at), agent]))
   if (!isPlain(agents)) return agents
@@ -109,19 +110,21 @@ const keyed = (agents: unknown): unknown => {
   )
 }
 
-export interface Said {
+export interface ReadOptions {
+  /** The name of the config in messages. */
   readonly source: string
+  /** The name of the run, if the config has none. */
   readonly name?: string
   readonly overrides: ReadonlyArray<Override>
-  /** Where each key stands, for messages: `agent.historyK` in `tasks.yaml:7`. */
+  /** The places of keys for messages, e.g. `tasks.yaml:7` for `agent.historyK`. */
   readonly lines?: ReadonlyMap<string, string>
 }
 
-/** What a file says, strictly read; data set, agents and scorers are only told apart yet. */
+/** Decodes a config strictly, except for the data set, the agents and the scorers. */
 export const read = Effect.fnUntraced(function* (
   config: unknown,
-  { source, name, overrides, lines = new Map() }: Said,
-): Effect.fn.Return<SaidEvaluation, ConfigError> {
+  { source, name, overrides, lines = new Map() }: ReadOptions,
+): Effect.fn.Return<EvaluationSections, ConfigError> {
   const tree = toCamelCase(isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config)
   const kept = overrides.filter((override) => !String(override.value).includes(shownKey))
   const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, kept)
@@ -154,23 +157,24 @@ export const read = Effect.fnUntraced(function* (
       `expected a list of agents, or agents by their names, found ${display(agents)}`,
     )
   }
-  const several = yield* Effect.forEach(Object.entries(agents), ([key, said]) => split(said, ["agents", key], from))
+  const several = yield* Effect.forEach(Object.entries(agents), ([key, agent]) => split(agent, ["agents", key], from))
   return { settings, dataset, agents: several, from }
 })
 
+/** Separates the name of an agent from its config. */
 const split = Effect.fnUntraced(function* (
-  said: unknown,
+  section: unknown,
   prefix: ReadonlyArray<string>,
   from: DecodeOptions,
-): Effect.fn.Return<SaidAgent, ConfigError> {
-  if (!isPlain(said)) return { name: undefined, prefix, said }
-  const { name, ...agent } = said
-  if (name === undefined || (typeof name === "string" && name !== "")) return { name, prefix, said: agent }
+): Effect.fn.Return<AgentSection, ConfigError> {
+  if (!isPlain(section)) return { name: undefined, prefix, config: section }
+  const { name, ...config } = section
+  if (name === undefined || (typeof name === "string" && name !== "")) return { name, prefix, config }
   const key = [...prefix, "name"].join(".")
-  return yield* ConfigError.at(from, key, `expected what the agent is called in tables, found ${display(name)}`)
+  return yield* ConfigError.at(from, key, `expected the agent's name in tables, found ${display(name)}`)
 })
 
-/** A name for each: its own, else its type, with the model or a number where that doesn't tell it from another. */
+/** Gives each agent a different name: its own, or else its type, with the model or a number if types are equal. */
 export const namesOf = (
   agents: ReadonlyArray<{ readonly name: string | undefined; readonly type: string; readonly model: string | null }>,
 ): ReadonlyArray<string> => {
@@ -185,7 +189,7 @@ export const namesOf = (
   return agents.map((_, at) => (distinct(types, at) ? types[at] : distinct(models, at) ? models[at] : numbered[at]))
 }
 
-/** The whole as `config.yaml` holds it, which comes to the same again. */
+/** Gives the whole config for `config.yaml`; reading it again gives the same evaluation. */
 export const described = (
   settings: EvaluationSettings,
   parts: { readonly dataset: Plain; readonly agents: ReadonlyArray<Plain>; readonly scorers: ReadonlyArray<Plain> },

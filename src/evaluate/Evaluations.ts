@@ -1,6 +1,6 @@
 /**
- * Evaluations as runs: from what a file says to a folder with tables, scores, transcripts and a report. What is stopped
- * goes on where it was, and asks nobody again what was answered.
+ * Runs evaluations from their configs: a run's folder gets tables, scores, transcripts and a report. A stopped evaluation
+ * resumes, and does not repeat calls that were answered.
  *
  * @example
  * ```ts
@@ -38,7 +38,7 @@ import type { LmConfig } from "../lm/LmConfig.ts"
 import * as Lms from "../lm/Lms.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Evaluate from "./Evaluate.ts"
-import { described, namesOf, read, type SaidAgent } from "./EvaluationConfig.ts"
+import { described, namesOf, read, type AgentSection } from "./EvaluationConfig.ts"
 import { type EvaluationResult, execute, type ExecuteError } from "./execute.ts"
 import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
@@ -53,21 +53,21 @@ export type EvaluationError = ExecuteError | AgentError | DatasetError
 
 export type Needs = RunStore | Recorder | Lms.Needs
 
-export interface Where {
-  /** The folder that data sets, prompts and other evaluations are named from; the current one unless given. */
+export interface EvaluationOptions {
+  /** The folder that the paths of data sets, prompts and other evaluations are relative to; by default the current one. */
   readonly baseDir?: string
-  /** What the config is called in messages. */
+  /** The name of the config in messages. */
   readonly source?: string
-  /** The run's name where the config has none. */
+  /** The name of the run, if the config has none. */
   readonly name?: string
   readonly overrides?: ReadonlyArray<Override>
-  /** Where each key stands, for messages: `agent.historyK` in `tasks.yaml:7`. */
+  /** The places of keys for messages, e.g. `tasks.yaml:7` for `agent.historyK`. */
   readonly lines?: ReadonlyMap<string, string>
-  /** Where a config that says so wants to be. */
+  /** Gives the place of the run for a config with a `results_dir`. */
   readonly placeOf?: (resultsDir: string) => Effect.Effect<OwnPlace, never, Path.Path>
 }
 
-/** An evaluation of plain data, as a YAML file holds it. */
+/** Runs the evaluation of a config. */
 export const fromConfig = (
   config: unknown,
   {
@@ -77,16 +77,16 @@ export const fromConfig = (
     overrides = [],
     lines = new Map(),
     placeOf = (resultsDir) => Effect.succeed({ resultsDir }),
-  }: Where = {},
+  }: EvaluationOptions = {},
 ): Effect.Effect<EvaluationResult, EvaluationError, Exclude<Needs, Scope.Scope>> =>
   Effect.scoped(
     Effect.gen(function* () {
       const paths = yield* Path.Path
-      const said = yield* read(config, { source, overrides, lines, ...(name === undefined ? {} : { name }) })
-      const { settings, from } = said
+      const sections = yield* read(config, { source, overrides, lines, ...(name === undefined ? {} : { name }) })
+      const { settings, from } = sections
       yield* checkAll([
-        Datasets.decode(said.dataset, { ...from, prefix: ["dataset"] }),
-        ...said.agents.map((one) => decodedAgent(one, from, baseDir)),
+        Datasets.decode(sections.dataset, { ...from, prefix: ["dataset"] }),
+        ...sections.agents.map((one) => decodedAgent(one, from, baseDir)),
       ])
       const spent = new Spent()
       const open = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
@@ -95,7 +95,7 @@ export const fromConfig = (
           { spent, baseDir, source: placeOfModel([...prefix, "lmConfig"], from) },
         )
       const needs = yield* Effect.context<Lms.Needs>()
-      const dataset = yield* Datasets.open(said.dataset, {
+      const dataset = yield* Datasets.open(sections.dataset, {
         baseDir,
         from: { ...from, prefix: ["dataset"] },
         openLm: (lmConfig) =>
@@ -109,7 +109,7 @@ export const fromConfig = (
         from: { ...from, prefix: ["scorers"] },
         openLm: (lmConfig) => open(lmConfig, ["scorers", "judge"]),
       })
-      const decoded = yield* Effect.forEach(said.agents, (one) => decodedAgent(one, from, baseDir))
+      const decoded = yield* Effect.forEach(sections.agents, (one) => decodedAgent(one, from, baseDir))
       const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig.model })))
       const twice = names.find((one, at) => names.indexOf(one) < at)
       if (twice !== undefined) {
@@ -171,10 +171,10 @@ export const fromConfig = (
 const placeOfModel = (prefix: ReadonlyArray<string>, from: DecodeOptions): string =>
   `${sourceOf(from, [...prefix, "model"].join("."))}: ${prefix.map(snakeCase).join(".")}`
 
-const decodedAgent = ({ name, prefix, said }: SaidAgent, from: DecodeOptions, baseDir: string) =>
-  Effect.map(Agents.decode(said, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))
+const decodedAgent = ({ name, prefix, config }: AgentSection, from: DecodeOptions, baseDir: string) =>
+  Effect.map(Agents.decode(config, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))
 
-/** Retries, limits and budgets may be others when it goes on; what the model is asked, and how, may not. */
+/** Gives the settings of an agent that a resumed evaluation must share; retries, limits and budgets may differ. */
 const identityOf = (
   name: string,
   { verbose: _verbose, lmConfig: _all, ...agent }: Plain,
@@ -191,7 +191,7 @@ const identityOf = (
 const judgeIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
   isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain
 
-/** Another evaluation's folder, named from the config's, or as it was printed: from the current one. */
+/** Finds the folder of another evaluation, relative to the config's folder or the current one. */
 const earlier = Effect.fnUntraced(function* (
   folder: string,
   baseDir: string,
@@ -210,20 +210,20 @@ const wrongCompareTo = (problem: string, from: DecodeOptions): ConfigError =>
 
 const rowOf = valueOf(EpisodeRow)
 
-/** The episodes of a finished evaluation, from its folder. */
+/** Reads the episodes of a finished evaluation from its folder. */
 export const readRows = Effect.fnUntraced(function* (
   folder: string,
 ): Effect.fn.Return<ReadonlyArray<EpisodeRow>, JsonLinesError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const has = (file: string) => Effect.orElseSucceed(fs.exists(`${folder}/${file}`), () => false)
   if (!(yield* has(Layout.evaluation.episodes)) || !(yield* has(Layout.returns))) {
-    const why = (yield* has(Layout.evaluation.episodes))
-      ? "it has no return.json, so it goes on or was stopped"
+    const problem = (yield* has(Layout.evaluation.episodes))
+      ? `it has no ${Layout.returns}, so it is still running or was stopped`
       : `it has no ${Layout.evaluation.episodes}`
     return yield* new JsonLinesError({
       path: folder,
       line: null,
-      message: `${folder}: expected the folder of a finished evaluation; ${why}`,
+      message: `${folder}: expected the folder of a finished evaluation; ${problem}`,
     })
   }
   const path = `${folder}/${Layout.evaluation.episodes}`
@@ -233,21 +233,21 @@ export const readRows = Effect.fnUntraced(function* (
   )
 })
 
-/** Two finished evaluations of the same tasks: agents of the same name, else all against the first one's first. */
+/** Compares two finished evaluations of the same tasks: agents with the same name, or else all with the first agent. */
 export const compare = Effect.fnUntraced(function* (
   left: string,
   right: string,
-  options: Pick<Report.Options, "confidence" | "seed"> = {},
+  options: Pick<Report.ReportOptions, "confidence" | "seed"> = {},
 ): Effect.fn.Return<ReadonlyArray<Report.ComparisonReport>, JsonLinesError, FileSystem.FileSystem> {
   const [before, after] = [yield* readRows(left), yield* readRows(right)]
   const scorers = scorersOf(before).filter((name) => scorersOf(after).includes(name))
-  const found = Report.against(before, after, { ...options, scorers })
-  if (found.length > 0) return found
-  const why = scorers.length === 0 ? "no scorer" : "no task that was scored"
+  const comparisons = Report.against(before, after, { ...options, scorers })
+  if (comparisons.length > 0) return comparisons
+  const missing = scorers.length === 0 ? "no scorer" : "no task that was scored"
   return yield* new JsonLinesError({
     path: right,
     line: null,
-    message: `${left} and ${right} have ${why} in common, so there is nothing to compare`,
+    message: `${left} and ${right} have ${missing} in common, so there is nothing to compare`,
   })
 })
 

@@ -1,18 +1,18 @@
-/** How one episode of an evaluation went, as plain data: what scorers look at, and what is kept to go on from. */
+/** An episode of an evaluation, as plain data: scorers read it, and the journal keeps it to resume from. */
 import { Schema } from "effect"
 import { Failure } from "../episode/rollouts/Outcome.ts"
 import { Ending, parseFailureOf, Rollout, type Step } from "../episode/Rollout.ts"
 import { Feedback } from "../task/Feedback.ts"
 
-/** A step as far as scores go: what the env made of an action, or what it cost to say none. */
+/** A step with a score: an env step, or a completion without an action that cost a penalty. */
 export const ScoredStep = Schema.Struct({
   observation: Schema.String,
-  /** Null where the model's words held none. */
+  /** The action; null if the completion held none. */
   action: Schema.NullOr(Schema.String),
   feedback: Feedback,
-  /** What the env gave; 0 where it wasn't stepped. */
+  /** The env's score; 0 if it was not stepped. */
   score: Schema.Finite,
-  /** The score with what the parser gave or took; left out where that is nothing. */
+  /** The score plus the parser's reward or penalty; left out if that is 0. */
   reward: Schema.optionalKey(Schema.Finite),
   nextObservation: Schema.NullOr(Schema.String),
   info: Schema.Record(Schema.String, Schema.Unknown),
@@ -20,7 +20,7 @@ export const ScoredStep = Schema.Struct({
 })
 export type ScoredStep = typeof ScoredStep.Type
 
-/** A step, and when it was made. */
+/** A step with its times. */
 export const TimedStep = Schema.Struct({
   ...ScoredStep.fields,
   startedAtMillis: Schema.Finite,
@@ -28,25 +28,25 @@ export const TimedStep = Schema.Struct({
 })
 export type TimedStep = typeof TimedStep.Type
 
-/** What is known of a task before it is played. */
-export const About = Schema.Struct({
+/** Describes a task before it is played. */
+export const TaskInfo = Schema.Struct({
   id: Schema.String,
   type: Schema.String,
   metadata: Schema.Record(Schema.String, Schema.Unknown),
 })
-export type About = typeof About.Type
+export type TaskInfo = typeof TaskInfo.Type
 
 export const PlayedEpisode = Schema.Struct({
-  /** Among all episodes, from 0: those of a task follow one another. */
+  /** The position among all episodes, counted from 0; the episodes of a task are adjacent. */
   index: Schema.Int,
   task: Schema.Int,
   repeat: Schema.Int,
-  env: About,
-  /** As far as it went; those of the first player where several play. */
+  env: TaskInfo,
+  /** The scored steps, those of the first player if there are several; of a failed episode those before the failure. */
   steps: Schema.Array(TimedStep),
   totalScore: Schema.Finite,
   ending: Ending,
-  /** None where it failed; the first one is the agent's own, others are of whom it played with or delegated to. */
+  /** The rollouts; empty if the episode failed. The first is the agent's own, the others are of players and sub-agents. */
   rollouts: Schema.Array(Rollout),
   error: Schema.NullOr(Failure),
   startedAtMillis: Schema.Finite,
@@ -54,7 +54,7 @@ export const PlayedEpisode = Schema.Struct({
 })
 export type PlayedEpisode = typeof PlayedEpisode.Type
 
-/** What was done last, and what would have been right, where there is such a thing. */
+/** Gives the last action and the last target of an episode; null if there is none. */
 export const lastOf = ({
   steps,
 }: Pick<PlayedEpisode, "steps">): { readonly answer: string | null; readonly target: string | null } => ({
@@ -63,8 +63,8 @@ export const lastOf = ({
 })
 
 /**
- * What a step of a rollout scored; undefined of calls of the model that led to another one. The reward or penalty of a
- * parser is no part of the score, which stays within the range that the env gives.
+ * Gives the scored step of a rollout's step; undefined for a call of the model that led to another call. The score does
+ * not include the parser's reward or penalty, so that it stays within the env's range.
  */
 export const scored = (step: Step): ScoredStep | undefined => {
   const { reward, terminated, truncated, truncationReason } = step

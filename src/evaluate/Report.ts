@@ -1,6 +1,6 @@
 /**
- * What an evaluation comes to: for each agent the mean of every scorer with an interval, what several tries are worth,
- * parts by metadata, what it took and what failed; and each agent compared with the first, task by task.
+ * The report of an evaluation: for each agent the mean of every scorer with an interval, pass@k and its like, means by
+ * metadata, costs and failures; and comparisons of each agent with the first, task by task.
  *
  * @example
  * ```ts
@@ -8,8 +8,8 @@
  * console.log(Report.text(report))
  * ```
  *
- * Means are over tasks, of which each counts once, whatever became of its repeats. Episodes that failed are counted, and
- * in no mean.
+ * Means are over tasks: each counts once, whatever the number of its episodes. Failed episodes are counted, but are not
+ * part of means.
  */
 import { Schema } from "effect"
 import { type Cell, short, table } from "../run/find/table.ts"
@@ -18,7 +18,7 @@ import { Paired, paired } from "../statistics/paired.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
 import type { EpisodeRow } from "./rows.ts"
 
-/** A number of each task, over all tasks that have one. */
+/** The mean of one value for each task, over all tasks that have one. */
 export const Summary = Schema.Struct({ tasks: Schema.Int, ...Interval.fields })
 export type Summary = typeof Summary.Type
 
@@ -27,23 +27,23 @@ export const AgentReport = Schema.Struct({
   tasks: Schema.Int,
   episodes: Schema.Int,
   failed: Schema.Int,
-  /** Of each scorer that scored anything. */
+  /** The means of the scorers that scored anything. */
   scores: Schema.Array(Schema.Struct({ scorer: Schema.String, ...Summary.fields })),
-  /** What several tries of a task are worth by the first scorer; `at` is how many. */
+  /** The means of several episodes of a task by the first scorer; `at` is the number of episodes. */
   tries: Schema.Array(
     Schema.Struct({ reducer: Schema.Literals(["pass", "best", "majority"]), at: Schema.Int, ...Summary.fields }),
   ),
-  /** The first scorer, over the tasks with the same value of a metadata key. */
+  /** The means of the first scorer over the tasks with the same value of a metadata key. */
   by: Schema.Array(Schema.Struct({ key: Schema.String, value: Schema.String, ...Summary.fields })),
   calls: Schema.Int,
   inputTokens: Schema.Int,
   outputTokens: Schema.Int,
-  /** Null where a price isn't known. */
+  /** The cost; null if a model has no price. */
   cost: Schema.NullOr(Schema.Finite),
 })
 export type AgentReport = typeof AgentReport.Type
 
-/** A later agent against the first, or against another evaluation's; by a scorer that both have. */
+/** The comparison of an agent with the first one, or with an agent of another evaluation, by a scorer that both have. */
 export const ComparisonReport = Schema.Struct({
   left: Schema.String,
   right: Schema.String,
@@ -58,16 +58,17 @@ export const Report = Schema.Struct({
 })
 export type Report = typeof Report.Type
 
-export interface Options {
-  /** By name; the first is the one that tries, parts and comparisons look at. */
+export interface ReportOptions {
+  /** The names of the scorers; the first one is used for pass@k and for the means by metadata. */
   readonly scorers: ReadonlyArray<string>
-  /** Of pass@k and the best of k, where each task was played several times. */
+  /** The values of k for pass@k, if each task was played several times. */
   readonly passAt?: ReadonlyArray<number>
-  /** From how much on an episode of the first scorer has passed. */
+  /** The score of the first scorer from which on an episode has passed. */
   readonly threshold?: number
+  /** The metadata keys for which means are reported. */
   readonly by?: ReadonlyArray<string>
   readonly confidence?: number
-  /** Of what is drawn for intervals and tests. */
+  /** The seed of the resampling for intervals and tests. */
   readonly seed?: number
 }
 
@@ -76,18 +77,18 @@ type Rows = ReadonlyArray<EpisodeRow>
 const groupsOf = <A>(items: ReadonlyArray<A>, keyOf: (item: A) => string): ReadonlyMap<string, ReadonlyArray<A>> =>
   Map.groupBy(items, keyOf)
 
-/** Tasks are the same where they have the same id; where several share one, also the place. */
+/** Makes the function that identifies a task: by its id, or by its id and position if several tasks share an id. */
 const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
-  const places = groupsOf(rows, ({ env_id }) => env_id)
-  const shared = [...places.values()].some((those) => new Set(those.map(({ task }) => task)).size > 1)
+  const byId = groupsOf(rows, ({ env_id }) => env_id)
+  const shared = [...byId.values()].some((group) => new Set(group.map(({ task }) => task)).size > 1)
   return ({ env_id, task }) => (shared ? `${env_id} at ${task}` : env_id)
 }
 
-/** A number of each task. */
+/** Reduces the scores of each task's episodes to one value. */
 export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): ReadonlyMap<string, number> => {
   const values = new Map<string, number>()
-  for (const [key, those] of groupsOf(rows, taskKey(rows))) {
-    const samples = those.flatMap(({ scores, answer }) => {
+  for (const [key, group] of groupsOf(rows, taskKey(rows))) {
+    const samples = group.flatMap(({ scores, answer }) => {
       const value = scores[scorer]
       return value === undefined || value === null ? [] : [{ value, answer }]
     })
@@ -97,7 +98,7 @@ export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): Rea
   return values
 }
 
-const reportOf = (agent: string, rows: Rows, options: Options): AgentReport => {
+const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentReport => {
   const { scorers, passAt: tries = [], threshold = 1, by = [], confidence = 0.95, seed = 0 } = options
   const [first] = scorers
   const summary = (some: Rows, scorer: string, reduce?: Reducer): ReadonlyArray<Summary> => {
@@ -107,7 +108,7 @@ const reportOf = (agent: string, rows: Rows, options: Options): AgentReport => {
   const perTaskRows = groupsOf(rows, taskKey(rows))
   const repeats = [...perTaskRows.values()].reduce((most, { length }) => Math.max(most, length), 0)
   const several = repeats > 1
-  const known = rows.flatMap(({ cost }) => (cost === null ? [] : [cost]))
+  const costs = rows.flatMap(({ cost }) => (cost === null ? [] : [cost]))
   const total = (of: (row: EpisodeRow) => number): number => rows.reduce((sum, row) => sum + of(row), 0)
   return {
     agent,
@@ -121,7 +122,7 @@ const reportOf = (agent: string, rows: Rows, options: Options): AgentReport => {
           ...tries.flatMap((at) =>
             summary(rows, first, passAt(at, threshold)).map((one) => ({ reducer: "pass" as const, at, ...one })),
           ),
-          // Of 0 and 1 the best is what pass@k is.
+          // For scores of 0 and 1, the best of k is the same as pass@k.
           ...(rows.some(({ scores }) => (scores[first] ?? 0) % 1 !== 0)
             ? summary(rows, first, bestOf(repeats)).map((one) => ({ reducer: "best" as const, at: repeats, ...one }))
             : []),
@@ -135,27 +136,27 @@ const reportOf = (agent: string, rows: Rows, options: Options): AgentReport => {
     calls: total(({ calls }) => calls),
     inputTokens: total(({ input_tokens }) => input_tokens),
     outputTokens: total(({ output_tokens }) => output_tokens),
-    cost: known.length < rows.length ? null : known.reduce((sum, value) => sum + value, 0),
+    cost: costs.length < rows.length ? null : costs.reduce((sum, value) => sum + value, 0),
   }
 }
 
 const valueText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined ? "(none)" : (JSON.stringify(value) ?? "(none)")
 
-/** Named rows against others: by every scorer that both have values of. */
+/** Compares the rows of two agents by every scorer that both have values for. */
 export const compare = (
   left: { readonly name: string; readonly rows: Rows },
   right: { readonly name: string; readonly rows: Rows },
-  { scorers, confidence, seed }: Pick<Options, "scorers" | "confidence" | "seed">,
+  { scorers, confidence, seed }: Pick<ReportOptions, "scorers" | "confidence" | "seed">,
 ): ReadonlyArray<ComparisonReport> =>
   scorers.flatMap((scorer) => {
     const how = { ...(confidence === undefined ? {} : { confidence }), ...(seed === undefined ? {} : { seed }) }
-    const found = paired(perTask(left.rows, scorer), perTask(right.rows, scorer), how)
-    return found === null ? [] : [{ left: left.name, right: right.name, scorer, ...found }]
+    const comparison = paired(perTask(left.rows, scorer), perTask(right.rows, scorer), how)
+    return comparison === null ? [] : [{ left: left.name, right: right.name, scorer, ...comparison }]
   })
 
-/** Of all agents that rows are of, in their order. */
-export const of = (rows: Rows, options: Options): Report => {
+/** Makes the report of all agents in the rows, in their order. */
+export const of = (rows: Rows, options: ReportOptions): Report => {
   const agents = [...groupsOf(rows, ({ agent }) => agent)].map(([name, some]) => ({ name, rows: some }))
   const [first, ...others] = agents
   return {
@@ -164,11 +165,11 @@ export const of = (rows: Rows, options: Options): Report => {
   }
 }
 
-/** Another evaluation's rows against these: agents of the same name if there are such, else all against its first. */
+/** Compares each agent with the agent of the same name in another evaluation, or else with its first agent. */
 export const against = (
   other: Rows,
   rows: Rows,
-  options: Pick<Options, "scorers" | "confidence" | "seed">,
+  options: Pick<ReportOptions, "scorers" | "confidence" | "seed">,
 ): ReadonlyArray<ComparisonReport> => {
   const theirs = groupsOf(other, ({ agent }) => agent)
   const [first] = theirs.keys()
@@ -190,8 +191,8 @@ const labels = {
   majority: (at: number) => `majority of ${at}`,
 } as const
 
-/** The tables of a report for people. */
-export const text = (report: Report, { confidence = 0.95 }: Pick<Options, "confidence"> = {}): string => {
+/** Formats a report as tables. */
+export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, "confidence"> = {}): string => {
   const percent = `${Number((confidence * 100).toPrecision(4))} %`
   const rows = report.agents.flatMap(({ agent, scores, tries, by }): ReadonlyArray<ReadonlyArray<Cell>> => [
     ...scores.map((one) => [agent, one.scorer, rounded(one.mean), between(one), one.tasks]),
@@ -219,10 +220,13 @@ export const text = (report: Report, { confidence = 0.95 }: Pick<Options, "confi
   return parts.join("\n")
 }
 
-/** Comparisons for people, with the numbers of tasks whose value is higher and lower (of tokens, lower is better); `p` is by McNemar's exact test where all is 0 or 1, else by swapping signs. */
+/**
+ * Formats comparisons as a table, with the number of tasks that have a higher and a lower value (for tokens, lower is
+ * better). `p` is of McNemar's exact test if all values are 0 or 1, and else of a permutation test.
+ */
 export const comparisonText = (
   comparisons: ReadonlyArray<ComparisonReport>,
-  { confidence = 0.95 }: Pick<Options, "confidence"> = {},
+  { confidence = 0.95 }: Pick<ReportOptions, "confidence"> = {},
 ): string =>
   table(
     [

@@ -1,6 +1,6 @@
 /**
- * What is looked at in an episode that was played: a function of it, or an Effect where somebody must be asked. Null says
- * that there is nothing to score, such as an answer where no target is known; that episode is in no mean then.
+ * A scorer gives an episode a number, by a function or an Effect (for instance if a model is called). It gives null if
+ * there is nothing to score, for instance without a target; means leave such an episode out.
  *
  * @example
  * ```ts
@@ -18,25 +18,25 @@ import { type LmError, isFinal } from "../lm/LmError.ts"
 import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
 import { usageOf } from "../episode/Rollout.ts"
 
-/** A scorer of the user's own that threw. */
+/** A user's own scorer threw an error. */
 export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError", {
   scorer: Schema.String,
   message: Schema.String,
-  /** Where the user's own code threw. */
+  /** The stack of the user's own code that threw. */
   userStack: Schema.optionalKey(Schema.String),
 }) {}
 
 export interface Scorer {
   readonly name: string
-  /** It measures time, so it is in nothing that is the same in every run of a seed. */
+  /** Whether it measures time, so that its scores are not reproducible and no part of digests. */
   readonly timed: boolean
-  /** Of an episode that didn't fail. */
+  /** Scores an episode; failed episodes are not scored. */
   readonly score: (played: PlayedEpisode) => Effect.Effect<number | null, LmError | ScorerError>
 }
 
 type Score = number | null
 
-/** Makes a scorer of a function. What it throws is a `ScorerError`. */
+/** Makes a scorer of a function. If the function throws, scoring fails with a `ScorerError`. */
 export const make = (
   name: string,
   score: (played: PlayedEpisode) => Score | Effect.Effect<Score, LmError>,
@@ -45,8 +45,8 @@ export const make = (
   timed: false,
   score: (played) =>
     Effect.suspend(() => {
-      const found = score(played)
-      return Effect.isEffect(found) ? found : Effect.succeed(found)
+      const value = score(played)
+      return Effect.isEffect(value) ? value : Effect.succeed(value)
     }).pipe(
       Effect.catchDefect((error) =>
         Effect.fail(
@@ -60,30 +60,31 @@ export const make = (
     ),
 })
 
-/** What the env gave in all. */
+/** Scores the sum of the env's scores. */
 export const score = (name = "score"): Scorer => make(name, ({ totalScore }) => totalScore)
 
-/** 1 where what the env gave in all is at least so much, else 0. */
+/** Scores 1 if the sum of the env's scores reaches a threshold, else 0. */
 export const solved = ({ name = "solved", threshold = 1 } = {}): Scorer =>
   make(name, ({ totalScore }) => (totalScore >= threshold ? 1 : 0))
 
+/** Counts the steps. */
 export const steps = (name = "steps"): Scorer => make(name, (played) => played.steps.length)
 
 const answered = (name: string, compare: AnswerScorer): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
-    // Who says nothing is never told what was right, and wasn't right.
+    // An episode without an answer has no target either, but it is wrong.
     if (answer === null) return 0
     return target === null ? null : compare(answer, { targets: [target] }).score
   })
 
-/** 1 where the last action is the target, apart from case, spaces, quotes, a full stop and a box around it. */
+/** Scores 1 if the last action equals the target, apart from case, spaces, quotes, a full stop and a box around it. */
 export const exact = (name = "exact"): Scorer => answered(name, sameText)
 
-/** How many words the last action and the target have in common. */
+/** Scores the F1 of the words that the last action and the target have in common. */
 export const f1 = (name = "f1"): Scorer => answered(name, sameWords)
 
-/** 1 where the target is somewhere in the last action. */
+/** Scores 1 if the last action contains the target, else 0. */
 export const contains = (name = "contains"): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
@@ -92,17 +93,17 @@ export const contains = (name = "contains"): Scorer =>
     return normalise(answer).includes(normalise(unboxed(target))) ? 1 : 0
   })
 
-/** Of all prompts and answers. */
+/** Counts the tokens of all prompts and answers. */
 export const tokens = (name = "tokens"): Scorer =>
   make(name, ({ rollouts }) => {
     const { inputTokens, outputTokens } = usageOf(rollouts)
     return inputTokens + outputTokens
   })
 
-/** How often the model was asked. */
+/** Counts the calls of the model. */
 export const calls = (name = "calls"): Scorer => make(name, ({ rollouts }) => usageOf(rollouts).calls)
 
-/** Seconds from the episode's beginning to its end. */
+/** Measures the duration of the episode in seconds. */
 export const latency = (name = "latency"): Scorer => ({
   ...make(name, ({ startedAtMillis, endedAtMillis }) => (endedAtMillis - startedAtMillis) / 1000),
   timed: true,
@@ -112,13 +113,13 @@ export interface Judge {
   readonly name?: string
   readonly lm: LmService
   readonly config: LmConfig
-  /** What makes a good answer. */
+  /** Describes a good answer. */
   readonly rubric: string
 }
 
 /**
- * A language model reads the episode and gives from 0 to 1 by a rubric. Where it doesn't, or gives no answer at all, the
- * episode has no such score.
+ * Lets a language model read the episode and score it from 0 to 1 by a rubric. If it gives no such score, or the call
+ * fails, the score is null.
  */
 export const judge = ({ name = "judge", lm, config, rubric }: Judge): Scorer => ({
   name,
@@ -154,10 +155,10 @@ const transcript = (played: PlayedEpisode): string => {
   return [...lines, ...(target === null ? [] : [`A RIGHT ANSWER: ${target}`])].join("\n")
 }
 
-/** The last score that was named; null where there is none from 0 to 1. */
+/** Finds the last score in the model's answer; null if there is none from 0 to 1. */
 export const verdictOf = (text: string): number | null => {
-  const said = [...text.matchAll(/\bscore\b[*"']*\s*[:=]\s*[*"']*\s*(\d+(?:\.\d+)?|\.\d+)(\s*\/\s*\d)?/gi)].at(-1)
-  if (said === undefined || said[2] !== undefined) return null
-  const value = Number(said[1])
+  const match = [...text.matchAll(/\bscore\b[*"']*\s*[:=]\s*[*"']*\s*(\d+(?:\.\d+)?|\.\d+)(\s*\/\s*\d)?/gi)].at(-1)
+  if (match === undefined || match[2] !== undefined) return null
+  const value = Number(match[1])
   return value <= 1 ? value : null
 }

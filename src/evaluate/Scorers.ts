@@ -1,5 +1,5 @@
 /**
- * Scorers from what a config says of them: a name, or a name with settings.
+ * Makes scorers from their configs: a name, or a name with settings.
  *
  * @example
  * ```yaml
@@ -31,37 +31,38 @@ type Failure = ConfigError | LmError
 
 export interface OpenContext<E = Failure, R = never> {
   readonly from: DecodeOptions
-  /** What files are named from. */
+  /** The folder that paths are relative to. */
   readonly baseDir: string
   readonly openLm: (config: LmConfig) => Effect.Effect<LmService, E, R>
 }
 
-/** A kind of scorer: what can be said of it, and how it is made. */
+/** A kind of scorer: the Schema of its config, and how the scorer is made from it. */
 export interface ScorerKind {
   readonly type: string
   readonly schema: Schema.Codec<unknown, unknown>
   readonly open: <R>(
-    said: Plain,
+    config: Plain,
     context: OpenContext<Failure, R>,
   ) => Effect.Effect<{ readonly scorer: Scorer.Scorer; readonly config: Plain }, Failure, R | Needs>
 }
 
+/** Makes a kind of scorer from its Schema and a function. */
 export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>(kind: {
   readonly type: string
-  /** It has the `fields`. */
+  /** The Schema of the config, with the `fields`. */
   readonly schema: S
   readonly make: (config: S["Type"]) => Scorer.Scorer
 }): ScorerKind => ({
   type: kind.type,
   schema: kind.schema,
-  open: (said, { from }) =>
-    Effect.map(decodeStrictly(kind.schema, said, from), (config) => {
+  open: (plain, { from }) =>
+    Effect.map(decodeStrictly(kind.schema, plain, from), (config) => {
       const encoded: unknown = Schema.encodeSync(kind.schema)(config)
       return { scorer: kind.make(config), config: isPlain(encoded) ? encoded : {} }
     }),
 })
 
-/** What can be said of every scorer. */
+/** The settings of all scorers. */
 export const fields = <Type extends string>(type: Type) => ({
   type: Schema.Literal(type),
   /** The name of the scorer in tables. */
@@ -81,8 +82,8 @@ const JudgeConfig = Schema.Struct({
 const judge: ScorerKind = {
   type: "judge",
   schema: JudgeConfig,
-  open: Effect.fnUntraced(function* (said, { from, baseDir, openLm }) {
-    const config = yield* decodeStrictly(JudgeConfig, said, from)
+  open: Effect.fnUntraced(function* (plain, { from, baseDir, openLm }) {
+    const config = yield* decodeStrictly(JudgeConfig, plain, from)
     const encoded: unknown = Schema.encodeSync(JudgeConfig)(config)
     const whole = yield* inject(isPlain(encoded) ? encoded : {}, ["rubric"], [], { ...from, baseDir })
     const lm = yield* openLm(config.lmConfig)
@@ -115,7 +116,7 @@ export const builtIn: ReadonlyArray<ScorerKind> = [
   judge,
 ]
 
-/** The kinds that configs can name; provide a longer list to add one's own. */
+/** The kinds that configs can name. Provide a longer list to add a kind. */
 export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/evaluate/ScorerKinds", {
   defaultValue: () => builtIn,
 })
@@ -123,31 +124,31 @@ export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/eva
 const fail = (from: DecodeOptions, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(ConfigError.at(from, "", problem))
 
-/** The scorer of a name or of settings (keys in camelCase), and what that comes to with all defaults. */
-export const open = Effect.fnUntraced(function* <R>(said: unknown, context: OpenContext<Failure, R>) {
+/** Makes a scorer from its name or its settings (with keys in camelCase), and completes its config with defaults. */
+export const open = Effect.fnUntraced(function* <R>(config: unknown, context: OpenContext<Failure, R>) {
   const { from } = context
-  const settings = typeof said === "string" ? { type: said } : isPlain(said) ? said : { type: undefined }
+  const settings = typeof config === "string" ? { type: config } : isPlain(config) ? config : { type: undefined }
   const { type } = settings
   const kinds = yield* Kinds
-  const kind = kinds.find((known) => known.type === type)
+  const kind = kinds.find((candidate) => candidate.type === type)
   if (kind !== undefined) return yield* kind.open(settings, context)
-  const names = kinds.map((known) => known.type)
+  const names = kinds.map((candidate) => candidate.type)
   const near = typeof type === "string" ? closest(type, names) : undefined
   const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-  return yield* fail(from, `expected a scorer, found ${display(type === undefined ? said : type)}; ${hint}`)
+  return yield* fail(from, `expected a scorer, found ${display(type === undefined ? config : type)}; ${hint}`)
 })
 
-/** All of a list; no two may have the same name. */
+/** Makes all scorers of a list, whose names must be different. */
 export const openAll = Effect.fnUntraced(function* <R>(
-  said: ReadonlyArray<unknown>,
+  configs: ReadonlyArray<unknown>,
   { from, ...context }: OpenContext<Failure, R>,
 ) {
   const prefixed = (at: number): DecodeOptions => ({ ...from, prefix: [...(from.prefix ?? []), String(at)] })
-  const opened = yield* Effect.forEach(said, (one, at) => open(one, { ...context, from: prefixed(at) }))
+  const opened = yield* Effect.forEach(configs, (config, at) => open(config, { ...context, from: prefixed(at) }))
   const names = opened.map(({ scorer }) => scorer.name)
   const twice = names.findIndex((name, at) => names.indexOf(name) < at)
   if (twice >= 0) {
-    return yield* fail(prefixed(twice), `there is a "${names[twice]}" before it; expected a name of its own`)
+    return yield* fail(prefixed(twice), `expected a name of its own, found "${names[twice]}" again`)
   }
   return opened
 })

@@ -1,13 +1,13 @@
 import type { RunEvent, StepScored } from "../run/record/RunEvent.ts"
 import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 
-/** Who made a step. */
+/** The agent that made a step. */
 export interface Actor {
   readonly type: string
   readonly model: string | null
 }
 
-/** How a step is told to whoever records the run. */
+/** Makes the event of a step. */
 export const stepScored = (
   step: TimedStep,
   about: Omit<StepScored, "_tag" | "score" | "details"> & { readonly agent: Actor; readonly verbose: boolean },
@@ -19,7 +19,7 @@ export const stepScored = (
   return { ...event, details: { ...details, model: agent.model, agent: agent.type } }
 }
 
-/** How an episode of a validation is told: its steps, and what failed where it did. */
+/** Makes the events of an episode of a validation: its steps, and its failure if it failed. */
 export const eventsOf = (
   { index, env, steps, totalScore, error }: PlayedEpisode,
   { seenEpisodes, ...how }: { readonly seenEpisodes: number; readonly agent: Actor; readonly verbose: boolean },

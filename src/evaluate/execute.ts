@@ -319,7 +319,7 @@ const resultOf = Effect.fnUntraced(function* (
   rows: ReadonlyArray<EpisodeRow>,
 ): Effect.fn.Return<Run.Result<EvaluationResult>, RunStoreError, CurrentRun> {
   const { files, seconds } = yield* CurrentRun
-  const options: Report.Options = {
+  const options: Report.ReportOptions = {
     scorers: scorers.map(({ name }) => name),
     passAt: settings.passAt ?? [settings.repeats],
     threshold: settings.passThreshold,

@@ -1,37 +1,34 @@
 /**
- * From several episodes of a task to one number: none depends on the order of the episodes.
+ * Reducers combine the scores of a task's episodes into one value, which does not depend on their order.
  *
  * @example
  * ```ts
- * const tries = [0, 1, 0, 1].map((value) => ({ value, answer: null }))
- * mean(tries) // 0.5
- * passAt(2)(tries) // 0.8333…: one minus the share of pairs without a solved one
- * bestOf(2)(tries) // the same, as these are 0 and 1
+ * const samples = [0, 1, 0, 1].map((value) => ({ value, answer: null }))
+ * mean(samples) // 0.5
+ * passAt(2)(samples) // 0.8333…: one minus the share of pairs without a success
+ * bestOf(2)(samples) // the same, since the values are 0 and 1
  * ```
  */
+import { meanOrNull } from "../statistics/resampling.ts"
 import { normalise, unboxed } from "../task/answers/text.ts"
 
-/** An episode of a task. */
-export interface Sample {
+/** The score of an episode. */
+export interface EpisodeScore {
   readonly value: number
-  /** What was answered at its end; null where nothing was. */
+  /** The last action of the episode; null if there was none. */
   readonly answer: string | null
 }
 
-/** Null where there are too few episodes to tell. */
-export type Reducer = (samples: ReadonlyArray<Sample>) => number | null
+/** Gives null if there are too few episodes. */
+export type Reducer = (samples: ReadonlyArray<EpisodeScore>) => number | null
 
-/** Sums depend on their order in their last bits, so there is one order. */
-const ordered = (samples: ReadonlyArray<Sample>): Float64Array =>
+/** Sorts the values, since the last bits of a sum depend on the order. */
+const ordered = (samples: ReadonlyArray<EpisodeScore>): Float64Array =>
   Float64Array.from(samples, ({ value }) => value).sort()
 
-export const mean: Reducer = (samples) =>
-  samples.length === 0 ? null : ordered(samples).reduce((sum, value) => sum + value, 0) / samples.length
+export const mean: Reducer = (samples) => meanOrNull(ordered(samples))
 
-/**
- * The chance that at least one of `k` episodes reaches the threshold, without bias from those that were played
- * (Chen et al. 2021, arXiv:2107.03374).
- */
+/** Gives the unbiased probability that at least one of `k` episodes reaches the threshold (Chen et al. 2021, arXiv:2107.03374). */
 export const passAt =
   (k: number, threshold = 1): Reducer =>
   (samples) => {
@@ -44,14 +41,14 @@ export const passAt =
     return 1 - none
   }
 
-/** What the best of `n` episodes is expected to be: the mean over all choices of `n` of those that were played. */
+/** Gives the expected best score of `n` episodes: the mean over all choices of `n` of the episodes. */
 export const bestOf =
   (n: number): Reducer =>
   (samples) => {
     const { length } = samples
     if (length < n) return null
     const sorted = ordered(samples)
-    // The chance that the i-th lowest is the best: C(i, n - 1) / C(length, n). From the highest on, where it is n / length.
+    // The probability that the i-th lowest is the best is C(i, n - 1) / C(length, n), which is n / length for the highest.
     let chance = n / length
     let sum = 0
     for (let at = length - 1; at >= n - 1; at--) {
@@ -61,12 +58,9 @@ export const bestOf =
     return sum
   }
 
-/**
- * What the answer that was given most often is worth. Between answers that were given equally often chance decides, so
- * that it is their mean; who gave none has no vote.
- */
+/** Gives the score of the most frequent answer, or the mean score of equally frequent ones. Episodes without an answer do not count. */
 export const majority: Reducer = (samples) => {
-  const votes = new Map<string, Array<Sample>>()
+  const votes = new Map<string, Array<EpisodeScore>>()
   for (const sample of samples) {
     if (sample.answer === null) continue
     const answer = normalise(unboxed(sample.answer))

@@ -1,5 +1,6 @@
 /**
- * The tables of an evaluation: a row an episode, and a row a step, as plain data under the names that score files have.
+ * The tables of an evaluation, with a row for each episode and a row for each step, as plain data whose keys are those of
+ * score files.
  *
  * @example
  * ```ts
@@ -19,11 +20,11 @@ import type { Scorer } from "./Scorer.ts"
 import type { ScorerError } from "./Scorer.ts"
 
 const about = {
-  /** By its name in the evaluation. */
+  /** The agent's name in the evaluation. */
   agent: Schema.String,
-  /** From 1, as in scores. */
+  /** Counted from 1, as in score files. */
   episode_index: Schema.Int,
-  /** Its place in the data set, from 0. */
+  /** The position of the task in the data set, counted from 0. */
   task: Schema.Int,
   repeat: Schema.Int,
   env_id: Schema.String,
@@ -38,14 +39,14 @@ const ending = {
 
 export const EpisodeRow = Schema.Struct({
   ...about,
-  /** What the data set says of the task. */
+  /** The data set's metadata of the task. */
   metadata: Schema.Record(Schema.String, Schema.Unknown),
-  /** What was done last, and what would have been right. */
+  /** The last action, and the last target. */
   answer: Schema.NullOr(Schema.String),
   target: Schema.NullOr(Schema.String),
-  /** What the env gave in all. */
+  /** The sum of the env's scores. */
   score: Schema.Finite,
-  /** By the scorers' names; null where one had nothing to score. None of an episode that failed. */
+  /** The scores by the names of scorers; null if there was nothing to score. Empty for a failed episode. */
   scores: Schema.Record(Schema.String, Schema.NullOr(Schema.Finite)),
   steps: Schema.Int,
   ...ending,
@@ -53,7 +54,7 @@ export const EpisodeRow = Schema.Struct({
   retries: Schema.Int,
   input_tokens: Schema.Int,
   output_tokens: Schema.Int,
-  /** In what the prices are in; null where there is none for the model. */
+  /** The cost in the currency of the prices; null if the model has no price. */
   cost: Schema.NullOr(Schema.Finite),
   duration_ms: Schema.Finite,
   error: Schema.NullOr(Failure),
@@ -62,7 +63,7 @@ export type EpisodeRow = typeof EpisodeRow.Type
 
 export const StepRow = Schema.Struct({
   ...about,
-  /** From 1. */
+  /** Counted from 1. */
   step_index: Schema.Int,
   observation: Schema.String,
   action: Schema.NullOr(Schema.String),
@@ -74,7 +75,7 @@ export const StepRow = Schema.Struct({
 })
 export type StepRow = typeof StepRow.Type
 
-export interface Marking {
+interface RowOptions {
   readonly agent: string
   readonly scorers: ReadonlyArray<Scorer>
   readonly price: Price | undefined
@@ -89,16 +90,16 @@ const placeOf = ({ index, task, repeat, env }: PlayedEpisode, agent: string) => 
   env_type: env.type,
 })
 
-/** An episode with its marks. */
+/** Makes the row of an episode, with its scores. */
 export const episodeRow = Effect.fnUntraced(function* (
   played: PlayedEpisode,
-  { agent, scorers, price }: Marking,
+  { agent, scorers, price }: RowOptions,
 ): Effect.fn.Return<EpisodeRow, LmError | ScorerError> {
   const { env, steps, ending, rollouts, error, startedAtMillis, endedAtMillis } = played
   const scores: Record<string, number | null> = {}
   for (const { name, score } of error === null ? scorers : []) {
-    const found = yield* score(played)
-    scores[name] = found === null || Number.isFinite(found) ? found : null
+    const value = yield* score(played)
+    scores[name] = value === null || Number.isFinite(value) ? value : null
   }
   const { calls, retries, inputTokens, outputTokens } = usageOf(rollouts)
   return {
@@ -136,11 +137,11 @@ export const stepRows = (played: PlayedEpisode, agent: string): ReadonlyArray<St
     duration_ms: step.endedAtMillis - step.startedAtMillis,
   }))
 
-/** Rows as lines of JSON. */
+/** Encodes rows as lines of JSON. */
 export const jsonl = (rows: ReadonlyArray<EpisodeRow | StepRow>): string =>
   rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
-/** What stands below a key has columns of its own: `scores.exact`. */
+/** Flattens nested objects into columns such as `scores.exact`. */
 const flat = (row: object): ReadonlyMap<string, unknown> =>
   new Map(
     Object.entries(row).flatMap(([key, value]): ReadonlyArray<readonly [string, unknown]> =>
@@ -154,7 +155,7 @@ const field = (value: unknown): string => {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Rows as CSV (RFC 4180), with a column for every key that any of them has. */
+/** Encodes rows as CSV (RFC 4180), with a column for every key that any of them has. */
 export const csv = (rows: ReadonlyArray<EpisodeRow | StepRow>): string => {
   const all = rows.map(flat)
   const columns = [...new Set(all.flatMap((row) => [...row.keys()]))]

@@ -30,7 +30,7 @@ const timeless = ({ startedAtMillis: _1, endedAtMillis: _2, steps, ...rest }: Pl
 })
 
 describe("Evaluate", () => {
-  it.effect("tells the same, in the order of the tasks, however many are played at a time", () =>
+  it.effect("gives the same outcomes, in the order of the tasks, at any concurrency", () =>
     Effect.gen(function* () {
       const alone = yield* played(1)
       const many = yield* played(12)
@@ -42,7 +42,7 @@ describe("Evaluate", () => {
     }),
   )
 
-  it.effect("keeps an episode that failed, and the others", () =>
+  it.effect("keeps a failed episode, and the others", () =>
     Effect.gen(function* () {
       const all = yield* played(3, model({ knows: ["one", "two"], breaks: ["four"] }))
       const failed = all.filter(({ error }) => error !== null)
@@ -64,7 +64,7 @@ describe("Evaluate", () => {
     }),
   )
 
-  it.effect("ends where no other episode would do better", () =>
+  it.effect("stops if all other episodes would fail, too", () =>
     Effect.gen(function* () {
       const message = "the key is wrong"
       const lm = Scripted.make(({ model }) =>
@@ -75,7 +75,7 @@ describe("Evaluate", () => {
     }),
   )
 
-  it.effect("plays agents as they are: what they remember stays the same", () =>
+  it.effect("plays agents without changing their memories", () =>
     Effect.gen(function* () {
       const agent = yield* HistoryAgent.make({ model: "scripted:echo" })
       const memory = agent.memory
@@ -126,7 +126,7 @@ describe("Evaluate", () => {
     }).pipe(Effect.provide(Scripted.layer(({ messages }) => /\d/.exec(messages.at(-1)?.content ?? "")?.[0] ?? ""))),
   )
 
-  it.effect("gives a task the same chance in every evaluation of a seed", () =>
+  it.effect("gives a task the same seeds in every evaluation with a seed", () =>
     Effect.gen(function* () {
       const { protocol } = yield* contestant("one", model())
       const seedsOf = (seed: number) =>

@@ -23,7 +23,7 @@ const messageOf = (config: object) =>
   )
 
 describe("the config of an evaluation", () => {
-  it.effect("names agents by keys that stay as they are, in a list by a name, or not at all", () =>
+  it.effect("names agents by unchanged keys, in a list by a name, or not at all", () =>
     Effect.gen(function* () {
       const named = yield* read({ dataset, agents: { my_agent: reader, "Other one": reader } }, from)
       assert.deepStrictEqual(
@@ -43,7 +43,7 @@ describe("the config of an evaluation", () => {
     }),
   )
 
-  it.effect("is overridden below an agent by its name or its place", () =>
+  it.effect("is overridden below an agent by its name or its position", () =>
     Effect.gen(function* () {
       const overrides = (path: string) => [{ path, value: "scripted:echo", source: "--set" }]
       const modelOf = (said: unknown): unknown => Object(Object(said).lmConfig).model
@@ -55,7 +55,7 @@ describe("the config of an evaluation", () => {
         },
       )
       assert.deepStrictEqual(
-        named.agents.map(({ said }) => modelOf(said)),
+        named.agents.map(({ config }) => modelOf(config)),
         ["scripted:echo", "scripted:reader"],
       )
       const listed = yield* read(
@@ -66,13 +66,13 @@ describe("the config of an evaluation", () => {
         },
       )
       assert.deepStrictEqual(
-        listed.agents.map(({ said }) => modelOf(said)),
+        listed.agents.map(({ config }) => modelOf(config)),
         ["scripted:reader", "scripted:echo"],
       )
     }),
   )
 
-  it("has a name for each agent that tells it from the others", () => {
+  it("has a different name for each agent", () => {
     const agent = (type: string, model: string | null, name?: string) => ({ type, model, name })
     assert.deepStrictEqual(namesOf([agent("a", "m"), agent("b", "m")]), ["a", "b"])
     assert.deepStrictEqual(namesOf([agent("a", "m"), agent("a", "n"), agent("b", "m")]), ["a m", "a n", "b"])
@@ -83,7 +83,7 @@ describe("the config of an evaluation", () => {
     ])
   })
 
-  it.effect("says what is wrong in a line", () =>
+  it.effect("says what is wrong in one line", () =>
     Effect.gen(function* () {
       const table: ReadonlyArray<readonly [object, string]> = [
         [{ dataset, agent: reader, repeat: 3 }, 'unknown key "repeat"; did you mean "repeats"?'],
@@ -105,10 +105,7 @@ describe("the config of an evaluation", () => {
           'agents.a.type: unknown agent "memoryles_agent"; did you mean "memoryless_agent"?',
         ],
         [{ dataset, agent: { ...reader, lm_config: { model: "scripted:raeder" } } }, 'did you mean "scripted:reader"?'],
-        [
-          { dataset, agents: [{ name: 4, ...reader }] },
-          "agents.0.name: expected what the agent is called in tables, found 4",
-        ],
+        [{ dataset, agents: [{ name: 4, ...reader }] }, "agents.0.name: expected the agent's name in tables, found 4"],
         [{ agent: reader }, "dataset: expected the data set to evaluate on, found nothing"],
         [
           { dataset: { type: "codebok" }, agent: reader },
@@ -127,7 +124,7 @@ describe("the config of an evaluation", () => {
     }),
   )
 
-  it.effect("names the line of an evaluation to compare with that is not there, or not finished", () =>
+  it.effect("names the line of a missing or unfinished evaluation to compare with", () =>
     Effect.gen(function* () {
       for (const compare_to of ["/nowhere", import.meta.dirname]) {
         const lines = new Map([["compareTo", "tasks.yaml:4"]])
@@ -140,7 +137,7 @@ describe("the config of an evaluation", () => {
     }),
   )
 
-  it.effect("names the line of what is wrong, and says it of data set and agents at once", () =>
+  it.effect("names the lines of problems, in the data set and the agents at once", () =>
     Effect.gen(function* () {
       const lines = new Map([
         ["dataset", "tasks.yaml:1"],
@@ -170,7 +167,7 @@ describe("the config of an evaluation", () => {
     }).pipe(Effect.provide(layers())),
   )
 
-  it.effect("comes to an evaluation", () =>
+  it.effect("gives an evaluation", () =>
     Effect.gen(function* () {
       const agents = {
         silent: reader,

@@ -121,7 +121,7 @@ describe("an evaluation as a run", () => {
     }),
   )
 
-  it.effect("is the same however many are played at a time", () =>
+  it.effect("is the same at any concurrency", () =>
     Effect.gen(function* () {
       const who = yield* twoAgents()
       const alone = yield* run(who, { settings: { ...settings, workers: 1, repeats: 2 } })
@@ -131,7 +131,7 @@ describe("an evaluation as a run", () => {
     }),
   )
 
-  it.effect("is the same, but for the retries in its tables, whatever the server's faults were", () =>
+  it.effect("is the same, apart from the retries in its tables, with a faulty server", () =>
     Effect.gen(function* () {
       const said = model()
       const complete: typeof said.lm.complete = (request) =>
@@ -171,7 +171,7 @@ describe("an evaluation as a run", () => {
       }),
   )
 
-  it.effect("says how far it came when it is interrupted, also in the middle of an agent's episodes", () =>
+  it.effect("reports its progress when it is interrupted, even within an agent's episodes", () =>
     Effect.gen(function* () {
       const one = { ...settings, workers: 1 }
       // A word takes 10 ms, the next ones 9, 8 and so on: 45 for all, and the second agent's first one 10 more.
@@ -193,7 +193,7 @@ describe("an evaluation as a run", () => {
     }),
   )
 
-  it.effect("keeps what was done behind a slow one, too, though it could not be told yet", () =>
+  it.effect("keeps finished episodes behind a slow one, which were not emitted yet", () =>
     Effect.gen(function* () {
       const said = model()
       const who = [yield* contestant("knows", said)]
@@ -212,7 +212,7 @@ describe("an evaluation as a run", () => {
     }),
   )
 
-  it.effect("cuts off a line that it was killed within, and plays that episode again", () =>
+  it.effect("cuts off an incomplete line after a kill, and plays that episode again", () =>
     Effect.gen(function* () {
       const said = model()
       const who = [yield* contestant("knows", said)]
@@ -241,7 +241,7 @@ describe("an evaluation as a run", () => {
     }),
   )
 
-  it.effect("refuses to go on with what was played by other settings", () =>
+  it.effect("refuses to resume with other settings", () =>
     Effect.gen(function* () {
       const who = [yield* contestant("knows", model())]
       const files = new Map<string, Uint8Array>()
@@ -259,7 +259,7 @@ describe("an evaluation as a run", () => {
     }),
   )
 
-  it.effect("tells a judge's calls from the agents', and each episode's from those of others", () =>
+  it.effect("distinguishes a judge's calls from the agents', and those of different episodes", () =>
     Effect.gen(function* () {
       const asked: Array<string> = []
       const judge = Scorer.make("judge", () =>
@@ -326,7 +326,7 @@ describe("an evaluation as a run", () => {
     }),
   )
 
-  it.effect("stops where the budget is spent, keeps what was played, and goes on counting", () =>
+  it.effect("stops when the budget is spent, keeps the episodes, and continues the counts", () =>
     Effect.gen(function* () {
       const said = model()
       const files = new Map<string, Uint8Array>()
@@ -350,7 +350,7 @@ describe("an evaluation as a run", () => {
     }),
   )
 
-  it.effect("says so where all episodes fail", () =>
+  it.effect("reports that all episodes fail", () =>
     Effect.gen(function* () {
       const { result } = yield* run([yield* contestant("none", model({ breaks: words }))])
       assert.deepStrictEqual([result.validation, result.failed, result.report.agents[0].scores], [null, 6, []])

@@ -31,7 +31,7 @@ const row = (agent: string, task: number, value: number | null, more: Partial<Ep
 const options = { scorers: ["exact"], passAt: [1, 2], by: ["topic"] }
 
 describe("reports", () => {
-  it("have a mean over tasks with Wilson's interval, parts by metadata, and what it took", () => {
+  it("have a mean over tasks with Wilson's interval, means by metadata, and costs", () => {
     const [report] = Report.of(
       [0, 1, 2, 3].map((task) => row("one", task, task === 0 ? 0 : 1)),
       options,
@@ -52,7 +52,7 @@ describe("reports", () => {
     )
   })
 
-  it("count each task once, however often it was played, and what failed in no mean", () => {
+  it("count each task once, and leave failures out of means", () => {
     const rows = [
       ...[1, 1, 0, 1].map((value, repeat) => row("one", 0, value, { repeat, answer: value === 1 ? "b" : "c" })),
       ...[0, 0, 1, null].map((value, repeat) => row("one", 1, value, { repeat, answer: value === 1 ? "b" : "c" })),
@@ -72,7 +72,7 @@ describe("reports", () => {
     )
   })
 
-  it("have the best of several where a task can be solved by halves", () => {
+  it("have the best of several if scores can be fractions", () => {
     const rows = [0, 0.5, 1, 0.5].map((value, repeat) => row("one", 0, value, { repeat }))
     const [{ tries }] = Report.of(rows, { scorers: ["exact"], passAt: [2] }).agents
     assert.deepStrictEqual(
@@ -85,14 +85,14 @@ describe("reports", () => {
     )
   })
 
-  it("are of more tasks than a call has room for arguments", () => {
+  it("work for more tasks than a call can have arguments", () => {
     const rows = Array.from({ length: 130_000 }, (_, task) => row("only", task, task % 2))
     const [report] = Report.of(rows, { scorers: ["exact"] }).agents
     assert.deepInclude(report, { tasks: 130_000, episodes: 130_000 })
     assert.deepInclude(report.scores[0], { tasks: 130_000, mean: 0.5 })
   })
 
-  it("say no cost where a price isn't known, and no mean where there is nothing", () => {
+  it("have no cost without a price, and no mean without scores", () => {
     const [report] = Report.of([row("one", 0, 1), row("one", 1, null, { cost: null })], options).agents
     assert.isNull(report.cost)
     const [nothing] = Report.of([row("one", 0, null)], options).agents
@@ -110,7 +110,7 @@ describe("reports", () => {
     assert.deepInclude(comparisons[0], { better: 2, worse: 0, test: "mcnemar", p: 0.5 })
   })
 
-  it("compare with another evaluation by the names of agents, else with its first, by tasks that both have", () => {
+  it("compare with another evaluation by the names of agents, or else with its first agent, over shared tasks", () => {
     const before = [row("one", 0, 0), row("one", 1, 0), row("two", 0, 1)]
     const now = [row("two", 0, 0), row("new", 1, 1), row("new", 7, 1)]
     const found = Report.against(before, now, { scorers: ["exact", "other"] })

@@ -14,7 +14,7 @@ import { answered } from "./support.ts"
 const valueOf = (scorer: Scorer.Scorer, played: PlayedEpisode) => scorer.score(played)
 
 describe("scorers", () => {
-  it.effect("look at the env's score, the answer, what it took", () =>
+  it.effect("score the env's score, the answer, and the costs", () =>
     Effect.gen(function* () {
       const table: ReadonlyArray<readonly [Scorer.Scorer, PlayedEpisode, number | null]> = [
         [Scorer.score(), answered("Rome", "Rome", { totalScore: 0.4 }), 0.4],
@@ -44,7 +44,7 @@ describe("scorers", () => {
     }),
   )
 
-  it.effect("ask a judge, who sees the rubric, what was done and what was right", () =>
+  it.effect("call a judge, which sees the rubric, the actions and the target", () =>
     Effect.gen(function* () {
       const seen: Array<string> = []
       const lm = Scripted.make(({ messages }) => {
@@ -59,7 +59,7 @@ describe("scorers", () => {
     }),
   )
 
-  it.effect("fail with a ScorerError where their function throws", () =>
+  it.effect("fail with a ScorerError if their function throws", () =>
     Effect.gen(function* () {
       const thrown = (): never => {
         throw new Error("no\ntarget")
@@ -72,7 +72,7 @@ describe("scorers", () => {
     }),
   )
 
-  it.effect("have nothing to say where the judge says nothing, and stop where nobody can be asked any more", () =>
+  it.effect("are null if the judge gives no score, and stop if the judge cannot be called any more", () =>
     Effect.gen(function* () {
       const config = LmConfig.make({ model: "judge" })
       const failing = (reason: "exhausted" | "budget") =>
@@ -85,7 +85,7 @@ describe("scorers", () => {
     }),
   )
 
-  it("read a verdict as it is meant", () => {
+  it("read a verdict in its usual forms", () => {
     const table: ReadonlyArray<readonly [string, number | null]> = [
       ["SCORE: 1", 1],
       ["score = .5", 0.5],
@@ -107,7 +107,7 @@ describe("scorers of a config", () => {
     openLm: () => Effect.succeed(Scripted.make(() => "SCORE: 0.5")),
   }
 
-  it.effect("are names, or names with settings, and one's own", () =>
+  it.effect("are names, or names with settings, or a user's own kinds", () =>
     Effect.gen(function* () {
       const loud = Scorers.make({
         type: "loud",
@@ -136,7 +136,7 @@ describe("scorers of a config", () => {
     }).pipe(Effect.provide(NodeServices.layer)),
   )
 
-  it.effect("that are none are errors in a line", () =>
+  it.effect("that are invalid are errors of one line", () =>
     Effect.gen(function* () {
       const messageOf = (said: ReadonlyArray<unknown>) =>
         Effect.map(Effect.flip(Scorers.openAll(said, context)), ({ message }) => message)
@@ -150,7 +150,7 @@ describe("scorers of a config", () => {
       )
       assert.strictEqual(
         yield* messageOf(["score", "score"]),
-        'tasks.yaml: scorers.1: there is a "score" before it; expected a name of its own',
+        'tasks.yaml: scorers.1: expected a name of its own, found "score" again',
       )
       assert.include(yield* messageOf([7]), "scorers.0: expected a scorer, found 7; known are score, solved")
     }).pipe(Effect.provide(NodeServices.layer)),

@@ -15,7 +15,7 @@ const entry = Effect.fnUntraced(function* (index: number) {
 })
 
 describe("the journal of an evaluation", () => {
-  it.effect("has the places of what was played in memory, and no transcripts; each is read again as it was", () =>
+  it.effect("keeps the positions of episodes in memory, not their transcripts, and reads each again unchanged", () =>
     Effect.gen(function* () {
       const files = new Map<string, Uint8Array>()
       const run = makeRunFiles(treeOf("run", inMemory(files)("run")), { name: "", population: {}, seed: 0 }, false)
@@ -52,7 +52,7 @@ describe("the journal of an evaluation", () => {
     return run
   })
 
-  it.effect("refuses a line that was changed, and takes it that one was removed", () =>
+  it.effect("refuses a line that was changed, and accepts that one was removed", () =>
     Effect.gen(function* () {
       const run = yield* written
       const text = yield* run.readText("played.jsonl")
@@ -81,7 +81,7 @@ describe("the journal of an evaluation", () => {
     }),
   )
 
-  it.effect("refuses lines without digests, wherever they stand", () =>
+  it.effect("refuses lines without digests, in any position", () =>
     Effect.gen(function* () {
       const run = yield* written
       const text = yield* run.readText("played.jsonl")

@@ -253,7 +253,7 @@ const isAcceptedEvaluation = (file: unknown): Promise<boolean> =>
         overrides: [],
       })
       yield* Datasets.decode(dataset, { ...from, prefix: ["dataset"] })
-      for (const { said, prefix } of agents) yield* Agents.decode(said, { ...from, prefix, baseDir: root })
+      for (const { config, prefix } of agents) yield* Agents.decode(config, { ...from, prefix, baseDir: root })
       const openLm = () => Effect.succeed({ complete: () => Effect.die("nobody is asked") })
       yield* Scorers.openAll(settings.scorers, { baseDir: root, from: { ...from, prefix: ["scorers"] }, openLm })
     }),

@@ -56,8 +56,8 @@ const growing: ReadonlyArray<string> = [
 export const makeIndex = (files: Confined): RunIndex => {
   let known = new Map<string, Known>()
   const readEntry = RunReader.over(files)
-  const read = (path: string): RunReader.RunReader =>
-    readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path))
+  const read = (path: string, listed?: RunReader.Listed): RunReader.RunReader =>
+    readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
 
   const look = Effect.fnUntraced(function* (
     path: string,
@@ -68,7 +68,7 @@ export const makeIndex = (files: Confined): RunIndex => {
     if (!isRunFolder(entries)) {
       return { folders: entries.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
     }
-    const run = read(path)
+    const run = read(path, { names: [...entries.files, ...entries.folders] })
     const hasOnlyRollouts =
       ![Layout.config, Layout.returns, Layout.log].some((name) => entries.files.includes(name)) &&
       !entries.folders.includes(Layout.scores)

@@ -25,12 +25,13 @@ import {
   curveOf,
   evaluationsIn,
   lastValidation,
+  type Played,
   playedIn,
   scoreLines,
   type Validation,
 } from "./read/validations.ts"
 import { isFailure } from "./record/runLog.ts"
-import type { ScoreLine } from "./record/scoreLine.ts"
+import { type ScoreLine, scoreLine } from "./record/scoreLine.ts"
 import { utf8 } from "../config/utf8.ts"
 import { kindOf, type RunKind } from "./RunSpec.ts"
 
@@ -78,8 +79,11 @@ const tailBytes = [4096, 1024 * 1024]
 /** The last line of a log, and its end. */
 const logBytes = 4096
 
-/** Reads all runs of a source. Readers of one source share what their configs have in common. */
-export const over = (source: FileSource): ((entry: RunEntry) => RunReader) => {
+/**
+ * Reads all runs of a source. Readers of one source share what their configs have in common. Whoever has listed the folder
+ * of a run gives the names in it, so that it isn't listed again.
+ */
+export const over = (source: FileSource): ((entry: RunEntry, listed?: Listed) => RunReader) => {
   const configs = configReader()
   const counts = new Map<string, { readonly position: Position; readonly lines: number }>()
 
@@ -97,7 +101,12 @@ export const over = (source: FileSource): ((entry: RunEntry) => RunReader) => {
     return lines
   })
 
-  return (entry) => reader(entry, { source, configs, lineCount })
+  return (entry, listed) => reader(entry, { source, configs, lineCount }, listed)
+}
+
+/** The names in the folder of a run, for a caller that has listed it. */
+export interface Listed {
+  readonly names: Iterable<string>
 }
 
 interface Shared {
@@ -106,7 +115,7 @@ interface Shared {
   readonly lineCount: (file: string) => Effect.Effect<number>
 }
 
-const reader = (entry: RunEntry, { source, configs, lineCount }: Shared): RunReader => {
+const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?: Listed): RunReader => {
   const at = (file: string): string => pathIn(entry.path, file)
   const damaged = new Set<string>()
   const warn = (file: string, problem: string): Effect.Effect<undefined> =>
@@ -116,7 +125,9 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared): RunRea
       return Effect.as(source.warn(`${at(file)}: ${problem}`), undefined)
     })
 
-  const names = once(Effect.map(source.list(entry.path), (all) => new Set(all)))
+  const names = once(
+    Effect.map(listed === undefined ? source.list(entry.path) : Effect.succeed(listed.names), (all) => new Set(all)),
+  )
   const has = (file: string): Effect.Effect<boolean> => Effect.map(names, (all) => all.has(file))
   const textOf = (file: string): Effect.Effect<string | undefined> =>
     Effect.flatMap(has(file), (exists) => (exists ? source.text(at(file)) : Effect.succeed(undefined)))
@@ -169,15 +180,18 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared): RunRea
     return damaged ? Effect.as(warn(file, "it has lines that are no scores"), lines) : Effect.succeed(lines)
   }
 
+  /** The episodes in a file of validations, which several facts need. */
+  const episodesIn = Effect.fnUntraced(function* (file: string): Effect.fn.Return<ReadonlyArray<Played>> {
+    const before = played.get(file)
+    if (before !== undefined) return before
+    const episodes = playedIn(Layout.fileName(file), yield* linesOf(file, yield* source.text(at(file))))
+    played.set(file, episodes)
+    return episodes
+  })
+  const played = new Map<string, ReadonlyArray<Played>>()
+
   const scored = (files: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Validation>> =>
-    Effect.map(
-      Effect.forEach(files, (file) =>
-        Effect.flatMap(source.text(at(file)), (text) =>
-          Effect.map(linesOf(file, text), (lines) => playedIn(Layout.fileName(file), lines)),
-        ),
-      ),
-      (played) => curveOf(played.flat()),
-    )
+    Effect.map(Effect.forEach(files, episodesIn), (episodes) => curveOf(episodes.flat()))
 
   const curve = once(
     Effect.gen(function* () {
@@ -226,9 +240,8 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared): RunRea
       for (const bytes of tailBytes) {
         const text = yield* tail(source, at(file), bytes)
         if (text === undefined) return undefined
-        const { lines, damaged } = scoreLines(text)
-        if (damaged) yield* warn(file, "it has lines that are no scores")
-        const line = lines.at(-1)
+        const { line, isDamaged } = newestIn(text)
+        if (isDamaged) yield* warn(file, "it has lines that are no scores")
         if (line === undefined) continue
         // Agents that talk write a line for each step.
         return { line, steps: line.of === "episode" ? line.step : yield* lineCount(at(file)) }
@@ -312,6 +325,16 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared): RunRea
     locate: (path) => Effect.map(located(path), at),
     log,
   }
+}
+
+/** The last line of scores in the end of a file. Half a line after it is one that is being written. */
+const newestIn = (text: string): { readonly line: ScoreLine | undefined; readonly isDamaged: boolean } => {
+  const whole = text.split("\n").slice(0, -1)
+  for (let at = whole.length - 1; at >= 0; at--) {
+    const line = scoreLine(whole[at])
+    if (line !== undefined) return { line, isDamaged: at < whole.length - 1 }
+  }
+  return { line: undefined, isDamaged: whole.length > 0 }
 }
 
 /** The path of a run's file, which the config may have placed at an absolute path. */

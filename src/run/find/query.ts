@@ -57,7 +57,7 @@ export const query = Effect.fnUntraced(function* (
       return value === undefined || passes(filter, value)
     }),
   )
-  let runs = newestFirst(possible).map(factsOf)
+  let runs = newestFirst(possible).map((entry) => factsOf(entry))
 
   const valuesHere = (key: string, asked: string) => valuesOf(runs, key, { entries, asked })
   if (finished !== undefined) {

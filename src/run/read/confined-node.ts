@@ -1,4 +1,4 @@
-import { readdir, realpath, stat } from "node:fs/promises"
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, realpathSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path"
 import { Effect } from "effect"
 import { FileError } from "../../config/files.ts"
@@ -7,7 +7,7 @@ import { messageOf } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { isAlive } from "../store/owner-node.ts"
 import { entriesOf, readPart } from "./disk-node.ts"
-import type { Entries, FileSource } from "./FileSource.ts"
+import { type Entries, type FileSource, mostAtOnce } from "./FileSource.ts"
 import { treeOf } from "./tree.ts"
 
 /**
@@ -22,16 +22,14 @@ export interface Confined extends FileSource {
   readonly locate: (path: string) => Effect.Effect<string | undefined>
   /** A text that changes when a file or folder does: its size and the time of its last change. */
   readonly stamp: (path: string) => Effect.Effect<string>
-  /** The end of a file as text; undefined where there is no such file. */
-  readonly tail: (file: string, bytes: number) => Effect.Effect<string | undefined>
 }
 
 /** Confines to a folder; to one folder in it, where `only` names one, whose paths still begin with its name. */
 export const confinedTo = (folder: string, only = ""): Effect.Effect<Confined, FileError> =>
-  Effect.tryPromise({
-    try: async () => {
-      const root = await realpath(folder)
-      return confined(root, await realpath(join(root, only)), only)
+  Effect.try({
+    try: () => {
+      const root = realpathSync(folder)
+      return confined(root, realpathSync(join(root, only)), only)
     },
     catch: (error) => new FileError({ path: folder, missing: false, message: messageOf(error) }),
   })
@@ -40,59 +38,94 @@ export const confinedTo = (folder: string, only = ""): Effect.Effect<Confined, F
 export const confinedByName = ({ root }: Confined): Effect.Effect<Confined, FileError> =>
   confinedTo(dirname(root), basename(root))
 
+/** The result of a function of Node's, or another value where it throws: other people's folders may hold anything. */
+const unless = <A, B>(otherwise: B, body: () => A): A | B => {
+  try {
+    return body()
+  } catch {
+    return otherwise
+  }
+}
+
+/** Up to this size a file is read synchronously: over a thousand runs, promises would take most of the time. */
+const smallBytes = 128 * 1024
+
+// Without this flag, opening a pipe waits until somebody writes into it.
+const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+
+/** Some bytes of a file; "large" for too many to read synchronously, and undefined for what is not a regular file. */
+const readSmall = (real: string, from: number, most: number): Uint8Array | "large" | undefined => {
+  const file = openSync(real, flags)
+  try {
+    const status = fstatSync(file)
+    if (!status.isFile()) return undefined
+    const start = from < 0 ? Math.max(0, status.size + from) : Math.min(from, status.size)
+    const length = Math.min(most, status.size - start)
+    if (length > smallBytes) return "large"
+    const bytes = new Uint8Array(length)
+    let filled = 0
+    while (filled < length) {
+      const read = readSync(file, bytes, filled, length - filled, start + filled)
+      if (read === 0) break
+      filled += read
+    }
+    return bytes.subarray(0, filled)
+  } finally {
+    closeSync(file)
+  }
+}
+
 const confined = (root: string, bounds: string, only: string): Confined => {
-  const locate = (path: string): Promise<string | undefined> =>
-    path.includes("\0")
-      ? Promise.resolve(undefined)
-      : realpath(join(root, path)).then(
-          (real) => {
-            const inside = relative(bounds, real)
-            return inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside) ? undefined : real
-          },
-          () => undefined,
-        )
+  const locate = (path: string): string | undefined => {
+    if (path.includes("\0")) return undefined
+    const real = unless(undefined, () => realpathSync.native(join(root, path)))
+    if (real === undefined) return undefined
+    const inside = relative(bounds, real)
+    return inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside) ? undefined : real
+  }
 
-  /** What cannot be read is as if it were missing: other people's folders may hold anything. */
-  const reading = <A>(path: string, otherwise: A, body: (real: string) => Promise<A>): Effect.Effect<A> =>
-    Effect.promise(() =>
-      locate(path).then((real) => (real === undefined ? otherwise : body(real).catch(() => otherwise))),
-    )
-
-  const part: FileSource["part"] = (path, from, most) =>
-    reading<Uint8Array | undefined>(path, undefined, async (real) => {
-      await using file = await openFile(real)
-      return await readPart(file, from, most)
+  const part = (path: string, from: number, most = mostAtOnce): Effect.Effect<Uint8Array | undefined> =>
+    Effect.suspend(() => {
+      const real = locate(path)
+      const bytes = real === undefined ? undefined : unless(undefined, () => readSmall(real, from, most))
+      if (real === undefined || bytes !== "large") return Effect.succeed(bytes === "large" ? undefined : bytes)
+      const reading = async (): Promise<Uint8Array> => {
+        await using file = await openFile(real)
+        return await readPart(file, from, most)
+      }
+      return Effect.orElseSucceed(
+        Effect.tryPromise((): Promise<Uint8Array> => reading()),
+        () => undefined,
+      )
     })
 
-  const tail = (path: string, bytes: number): Effect.Effect<string | undefined> =>
-    Effect.map(part(path, -bytes), (read) => (read === undefined ? undefined : utf8.decode(read)))
-
   const size = (path: string): Effect.Effect<number | undefined> =>
-    reading<number | undefined>(path, undefined, (real) =>
-      stat(real).then((status) => (status.isFile() ? status.size : undefined)),
-    )
+    Effect.sync(() => {
+      const real = locate(path)
+      const status = real === undefined ? undefined : statSync(real, { throwIfNoEntry: false })
+      return status?.isFile() === true ? status.size : undefined
+    })
 
   const entries = (path: string): Effect.Effect<Entries> =>
-    reading<Entries>(path, { files: [], folders: [] }, (real) => readdir(real, { withFileTypes: true }).then(entriesOf))
+    Effect.sync(() => {
+      const real = locate(path)
+      return entriesOf(real === undefined ? [] : unless([], () => readdirSync(real, { withFileTypes: true })))
+    })
 
   return {
     root,
     only,
-    locate: (path) => Effect.promise(() => locate(path)),
+    locate: (path) => Effect.sync(() => locate(path)),
     stamp: (path) =>
-      // Only the run's own folder is read by this, so a link needs no second look.
-      Effect.promise(() =>
-        stat(join(root, path)).then(
-          (status) => `${status.size}:${status.mtimeMs}`,
-          () => "",
-        ),
-      ),
+      Effect.sync(() => {
+        const status = unless(undefined, () => statSync(join(root, path), { throwIfNoEntry: false }))
+        return status === undefined ? "" : `${status.size}:${status.mtimeMs}`
+      }),
     list: (folder) => Effect.map(entries(folder), ({ files, folders }) => [...files, ...folders]),
     folders: (folder) => Effect.map(entries(folder), ({ folders }) => folders),
     entries,
     text: (path) => Effect.map(part(path, 0), (read) => (read === undefined ? undefined : utf8.decode(read))),
     part,
-    tail,
     size,
     tree: (folder) => treeOf({ entries, size }, folder),
     isAlive: (name) => Effect.sync(() => isAlive(name)),

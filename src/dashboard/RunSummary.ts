@@ -10,10 +10,10 @@ import { finite } from "./json.ts"
 export type RunKind = "run" | "evaluation" | "rollouts"
 
 export interface RunSummary {
-  /** The run's folder, relative to the results folder. All requests name the run by it. */
+  /** The run's folder, relative to the results folder. Requests name the run by it. */
   readonly path: string
   readonly kind: RunKind
-  /** A digest of the config without its seed: runs of one config have the same. */
+  /** A digest of the config without its seed; runs of one config have the same digest. */
   readonly configDigest: string
   readonly time: string
   readonly commit: string
@@ -26,7 +26,7 @@ export interface RunSummary {
   readonly steps: number | null
   readonly totalSteps: number | null
   readonly episodes: number | null
-  /** The mean return of the last validation; of the last training episodes where there was none. */
+  /** The mean return of the last validation; without validations, of the last training episodes. */
   readonly score: number | null
   readonly scoreStd: number | null
   /** The mean return of the best validation. */
@@ -45,7 +45,7 @@ export const summaryOf = Effect.fnUntraced(function* (
   const metrics = (yield* run.metrics) ?? {}
   const curve = yield* run.curve
   const isEvaluation = (yield* run.kind) === "evaluation"
-  // An evaluation has one point for each agent, and the first is what the others are compared with.
+  // An evaluation has one point per agent; the first is the baseline of the comparison.
   const last = isEvaluation ? curve[0] : curve.at(-1)
   return {
     path,
@@ -69,6 +69,6 @@ export const summaryOf = Effect.fnUntraced(function* (
   }
 })
 
-/** Configs that differ only in the seed and in where the results go have the same digest. */
+/** Gives configs the same digest if they differ only in the seed and the output folder. */
 const digestOf = (config: string): Effect.Effect<string> =>
   Effect.map(sha256(utf8.encode(config.replaceAll(/^(?:seed| {2}results_dir): .*\n/gm, ""))), (hex) => hex.slice(0, 16))

@@ -1,7 +1,7 @@
 /**
- * Curves of several runs as one, with how far it can be trusted: what is drawn as a line in a band.
+ * Combines the curves of several runs into one band: a line with its confidence interval.
  *
- * The page of an exported site computes the band of a filtered group with this very file.
+ * The page of an exported site computes the band of a filtered group with this file.
  */
 import { bootstrap, interquartileMean, meanOf } from "../statistics/resampling.ts"
 import type { Axis, Curve } from "./curve.ts"
@@ -10,11 +10,14 @@ import { rounded } from "./rounded.ts"
 /** Columns over `x`. */
 export interface Band {
   readonly x: ReadonlyArray<number>
-  /** How many runs were measured at all. If `x` is empty, at no place were half of them. */
+  /** The number of runs with any measurement. If `x` is empty, at no place were half of them measured. */
   readonly of: number
-  /** How many points, from the first, at least half of the runs reach. The rest are of the longest runs alone. */
+  /**
+   * The number of points, from the first, that at least half of the runs reach. The others belong to the longest runs
+   * alone.
+   */
   readonly shared: number
-  /** How many runs reach a place. */
+  /** The number of runs that reach each place. */
   readonly runs: ReadonlyArray<number>
   readonly mean: ReadonlyArray<number>
   /** 95 % intervals, by resampling the runs. */
@@ -25,10 +28,13 @@ export interface Band {
   readonly iqmHigh: ReadonlyArray<number>
 }
 
-/** More points than this are not seen in a chart. */
+/** A chart doesn't show more points than this. */
 const mostPlaces = 200
 
-/** Of a larger group a band shows so many runs, evenly spread: it says the same, and each run's files must be read. */
+/**
+ * The band of a larger group shows this many of its runs, evenly spaced: it looks the same, and the files of each run
+ * must be read.
+ */
 export const mostRunsInABand = 2000
 
 /**
@@ -70,8 +76,8 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis): Band => {
 }
 
 /**
- * The places where any run was measured, if they are few enough to be drawn; else even ones, up to the end that half of the
- * runs reach, and from there on: so a very long run takes no places from shorter ones.
+ * Returns the places where any run was measured, if there are few enough to draw; otherwise evenly spaced ones, up to
+ * the end that half of the runs reach and after it, so that a very long run takes no places from shorter ones.
  */
 const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<number> => {
   const union = new Set<number>()
@@ -84,15 +90,18 @@ const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<
   const shared = evenPlaces(start, sharedEnd, count)
   const step = (sharedEnd - start) / count
   const rest = end === sharedEnd ? 0 : Math.min(count, Math.max(1, Math.round((end - sharedEnd) / step)))
-  // Where half of the runs end as they begin, all of the first part is one place.
+  // If half of the runs end where they begin, the first part is a single place.
   return [...new Set([start, ...shared, ...evenPlaces(sharedEnd, end, rest)])]
 }
 
-/** So many places after the first one, and the last. A run's own end is met exactly, or it would count as over. */
+/**
+ * Returns `count` places after the first one, and the last. The end of a run is met exactly, so that the run counts
+ * there.
+ */
 const evenPlaces = (from: number, to: number, count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, (_, index) => (index === count - 1 ? to : from + ((to - from) * (index + 1)) / count))
 
-/** On the straight line between the points at either side; undefined before the first and after the last. */
+/** Interpolates linearly; undefined before the first and after the last point. */
 const valueAt = (xs: ReadonlyArray<number>, ys: ReadonlyArray<number>, x: number): number | undefined => {
   if (x < xs[0] || x > xs[xs.length - 1]) return undefined
   let low = 0
@@ -107,7 +116,7 @@ const valueAt = (xs: ReadonlyArray<number>, ys: ReadonlyArray<number>, x: number
 }
 
 const centres = (values: ReadonlyArray<number>) => {
-  // Hundreds of runs need fewer resamples for an interval that looks the same.
+  // With hundreds of runs, fewer resamples give an interval that looks the same.
   const resamples = Math.max(50, Math.min(400, Math.round(8000 / values.length)))
   const interval = (statistic: (of: ReadonlyArray<number>) => number): readonly [number, number] =>
     values.length === 1 ? [values[0], values[0]] : bootstrap(values, statistic, { resamples })

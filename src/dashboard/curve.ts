@@ -1,5 +1,5 @@
 /**
- * Learning curves: what the score files hold, as columns, and the same thinned out to what a screen can show.
+ * Learning curves: the columns of score files, and the same reduced to the points that a screen can show.
  *
  * @example
  * ```ts
@@ -12,11 +12,11 @@ import { episodesOf, scoreLine } from "../run/record/scoreLine.ts"
 import { rounded } from "./rounded.ts"
 import { meanOf } from "../statistics/resampling.ts"
 
-/** What a curve can be drawn over. */
+/** The quantities on the x axis. */
 export const axes = ["steps", "time", "episodes"] as const
 export type Axis = (typeof axes)[number]
 
-/** Columns of equal length, in the order in which it happened. */
+/** Columns of equal length, in the order of events. */
 export interface Points {
   readonly steps: Array<number>
   /** In milliseconds. */
@@ -31,14 +31,14 @@ export interface Curve {
   readonly time: ReadonlyArray<number>
   readonly episodes: ReadonlyArray<number>
   readonly mean: ReadonlyArray<number>
-  /** Of what a point stands for: several episodes, where there are more than can be shown. */
+  /** The extremes of the episodes that a point stands for. */
   readonly min: ReadonlyArray<number>
   readonly max: ReadonlyArray<number>
 }
 
 export const emptyPoints = (): Points => ({ steps: [], time: [], episodes: [], value: [] })
 
-/** Adds the lines of `scores/train/scores.jsonl`, of which one is an episode or a step; what is none is passed over. */
+/** Adds the lines of `scores/train/scores.jsonl`, which hold an episode or a step each; skips other lines. */
 export const addScores = (points: Points, text: string): void => {
   const { steps, time, episodes, value } = points
   for (const one of text.split("\n")) {
@@ -54,13 +54,13 @@ export const addScores = (points: Points, text: string): void => {
     }
     steps.push(isStep ? (steps[last] ?? 0) + 1 : line.step)
     time.push(line.time)
-    // Trainers count them from 0.
+    // Trainers count episodes from 0.
     episodes.push(isStep ? (line.episode ?? last + 2) : (line.episode ?? last + 1) + 1)
     value.push(line.total)
   }
 }
 
-/** How many steps had been taken when so many episodes had ended. */
+/** Returns the number of steps taken when `seen` episodes had ended. */
 const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
   let [low, high] = [0, episodes.length]
   while (low < high) {
@@ -71,7 +71,7 @@ const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
   return steps[low - 1] ?? 0
 }
 
-/** A curve of at most so many points, each of an equal stretch of steps, with the lowest and the highest in it. */
+/** Reduces a curve to at most `most` points of equal ranges of steps, each with its lowest and highest value. */
 export const downsample = ({ steps, time, episodes, value }: Points, most: number): Curve => {
   const start = time[0]
   const end = steps.length
@@ -92,21 +92,21 @@ export const downsample = ({ steps, time, episodes, value }: Points, most: numbe
   return curve
 }
 
-/** One validation: its episodes' returns, and where in the run it stood. */
+/** A validation: the returns of its episodes, and its place in the run. */
 export interface Validation {
   readonly step: number
-  /** In milliseconds; NaN where no file says when. */
+  /** In milliseconds; NaN if no file contains it. */
   readonly time: number
   readonly episodes: number
   readonly returns: ReadonlyArray<number>
-  /** Of its episodes, as far as the file says. */
+  /** The lengths of its episodes, if the file contains them. */
   readonly lengths: ReadonlyArray<number>
   readonly terminated: ReadonlyArray<boolean>
 }
 
 /**
- * The validations of one file: two of them between two training episodes share it. Of one whose lines are steps, only the
- * training's scores know the steps by then.
+ * Reads the validations of one file: two between the same training episodes share it. If its lines are steps, the
+ * training's scores give the number of env steps.
  */
 export const validationsOf = (
   text: string,
@@ -127,7 +127,7 @@ export const validationsOf = (
   }))
 }
 
-/** The curve of validations; `start` is when the run did. */
+/** Makes the curve of validations; `start` is the time at which the run started. */
 export const validationCurve = (validations: ReadonlyArray<Validation>, start: number): Curve => {
   const curve = emptyCurve()
   for (const { step, time, episodes, returns } of validations) {

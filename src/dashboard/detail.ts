@@ -9,21 +9,21 @@ import { treeOf } from "../run/read/tree.ts"
 import * as Layout from "../run/Layout.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"
 
-/** A run's page. */
+/** The data of a run's page. */
 export interface RunDetail {
   readonly summary: RunSummary
   readonly config: string | null
   readonly metrics: unknown
   readonly validations: ReadonlyArray<ValidationLine>
-  /** Of an evaluation that is finished. */
+  /** The report of a finished evaluation. */
   readonly report: EvaluationReport | null
-  /** What it cost its machine; null where no file says. */
+  /** The resources that the run used; null if no file contains them. */
   readonly system: SystemCurves | null
   /** The last lines of `run.log`. */
   readonly log: ReadonlyArray<string>
-  /** With their sizes. */
+  /** All files with their sizes. */
   readonly files: ReadonlyArray<{ readonly path: string; readonly size: number }>
-  /** In an export: how many files of checkpoints it doesn't have. */
+  /** In an export: the number of checkpoint files that were left out. */
   readonly leftOut?: number
 }
 

@@ -1,11 +1,11 @@
-/** Who may ask for what: the checks that every request passes, as pure functions. */
+/** The checks that every request passes, as pure functions. */
 
 export interface Guard {
-  /** What the server was told to bind to. */
+  /** The address to which the server is bound. */
   readonly host: string
-  /** This machine's own name. */
+  /** The name of this machine. */
   readonly machine: string
-  /** Demanded of whoever asks for data; undefined on loopback. */
+  /** The token that requests for data must carry; undefined on loopback. */
   readonly token: string | undefined
 }
 
@@ -14,8 +14,8 @@ const loopbackNames = ["localhost", "127.0.0.1", "[::1]", "::1"]
 export const isLoopback = (host: string): boolean => loopbackNames.includes(host) || /^127(\.\d{1,3}){3}$/.test(host)
 
 /**
- * Is this `Host` header one of ours? A page from elsewhere whose name was made to point here (DNS rebinding) sends its
- * own name. An address needs no name, so it can't be rebound; beyond loopback it is let through, and the token decides.
+ * Tells whether a `Host` header names this server. A page from elsewhere whose name was made to point here (DNS
+ * rebinding) sends its own name. An IP address cannot be rebound; beyond loopback it is allowed, and the token decides.
  */
 export const hostAllowed = (header: string | undefined, { host, machine }: Guard): boolean => {
   const name = (header ?? "").toLowerCase().replace(/:\d+$/, "")
@@ -25,7 +25,7 @@ export const hostAllowed = (header: string | undefined, { host, machine }: Guard
   return isAddress || name === host.toLowerCase() || name === machine.toLowerCase()
 }
 
-/** In a time that doesn't depend on where they differ. */
+/** Compares in a time that doesn't depend on where the two differ. */
 export const sameToken = (given: string | undefined, wanted: string): boolean => {
   if (given === undefined || given.length !== wanted.length) return false
   let difference = 0
@@ -33,20 +33,23 @@ export const sameToken = (given: string | undefined, wanted: string): boolean =>
   return difference === 0
 }
 
-/** The page itself: its own scripts and styles, nothing from elsewhere, nobody frames it. */
+/** The policy of the page itself: its own scripts and styles, nothing from elsewhere, and no framing. */
 export const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** The frame in which a run's own drawing code runs: an origin of its own, no network, no storage, no navigation. */
+/** The policy of the frame that runs a run's drawing code: its own origin, no network, no storage, no navigation. */
 export const framePolicy =
   "default-src 'none'; script-src 'self' blob:; style-src 'self'; img-src data: blob:; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 
-/** A run's files are other people's: whatever is opened of them runs nothing. */
+/** The files of a run are not trusted: opening one executes nothing. */
 export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
-/** Types that a browser shows; all else is a download. Code of a run is text, so that no page takes it for a script. */
+/**
+ * Returns a type that browsers show, or a download. Code in a run is served as text, so that no page loads it as a
+ * script.
+ */
 export const contentType = (path: string): string => {
   const extension = /\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ""
   return types.get(extension) ?? "application/octet-stream"

@@ -1,6 +1,6 @@
-/** Reads JSON files of other programs, which may hold anything, or half of it. */
+/** Reads JSON files of other programs, which may hold anything, or be cut off. */
 
-/** The value of a JSON text; undefined where it is not JSON, such as half a file. */
+/** Parses a JSON text; undefined if it is invalid, such as half a file. */
 export const parsed = (text: string | undefined): unknown => {
   if (text === undefined) return undefined
   try {
@@ -10,7 +10,7 @@ export const parsed = (text: string | undefined): unknown => {
   }
 }
 
-/** The fields of an object; of any other value none. */
+/** Returns the fields of an object; none for other values. */
 export const fields = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? { ...value } : {}
 

@@ -1,2 +1,2 @@
-/** More digits than a screen shows are only more to send. */
+/** Rounds to seven digits: more would be sent, but not seen. */
 export const rounded = (value: number): number => Number(value.toPrecision(7))

@@ -1,4 +1,4 @@
-/** The page over a results folder, by HTTP: its own files, the data as JSON, the runs' files, and events. */
+/** Serves the page over HTTP: its own files, the data as JSON, the runs' files, and events. */
 import { createServer } from "node:http"
 import { hostname } from "node:os"
 import { basename } from "node:path"
@@ -16,18 +16,18 @@ import { DashboardError, openResults, type Results } from "./results-node.ts"
 export interface ServerOptions {
   readonly directory: string
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0 chooses a free port. */
   readonly port: number
-  /** Demanded of whoever asks for data. */
+  /** The token that requests for data must carry. */
   readonly token?: string
-  /** How often to look for changes, in milliseconds; a second unless given. */
+  /** The time between two checks for changes, in milliseconds. Default: a second. */
   readonly pollEvery?: number
 }
 
 const cookieName = "effect-ui-token"
 const json = "application/json; charset=utf-8"
 
-/** Bytes of a request for bands: a path is hardly longer than 500. */
+/** The largest body of a request for bands; a path is hardly longer than 500 bytes. */
 const mostAsked = 1024 * 1024
 
 const BandRequest = Schema.Struct({
@@ -36,7 +36,7 @@ const BandRequest = Schema.Struct({
   axis: Schema.Literals(axes),
 })
 
-/** Serves until the scope closes. Gives the port that it listens on, and what the page calls the run when the directory is one. */
+/** Serves until the scope closes. Returns the port, and the page's name of the run if the directory is a run. */
 export const serve = Effect.fnUntraced(function* (
   options: ServerOptions,
 ): Effect.fn.Return<{ readonly port: number; readonly run?: string }, DashboardError, Scope.Scope> {
@@ -53,7 +53,7 @@ export const serve = Effect.fnUntraced(function* (
     const { path, query } = place
     const given = query.get("token")
     if (path === "" && given !== null && guard.token !== undefined && sameToken(given, guard.token)) {
-      // From here on the cookie says it, so that the token stays in no history and no log.
+      // From now on the cookie carries the token, so that it stays in no history and no log.
       const cookie = `${cookieName}=${guard.token}; Path=/; HttpOnly; SameSite=Strict`
       return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
     }
@@ -117,7 +117,7 @@ export const serve = Effect.fnUntraced(function* (
       return new DashboardError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
     }),
   )
-  // Events go on for ever, so nobody waits for their end.
+  // Event streams never end by themselves.
   yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : options.port
@@ -140,7 +140,7 @@ const document = (value: unknown): HttpServerResponse.HttpServerResponse =>
     headers: { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" },
   })
 
-/** An address without its leading slash, its percent signs resolved; undefined where that cannot be done. */
+/** Returns the path of an address, decoded and without its leading slash; undefined if it cannot be decoded. */
 const placeOf = (url: string): { readonly path: string; readonly query: URLSearchParams } | undefined => {
   try {
     const { pathname, searchParams } = new URL(url, "http://localhost")
@@ -150,7 +150,7 @@ const placeOf = (url: string): { readonly path: string; readonly query: URLSearc
   }
 }
 
-/** A file of a run. It is somebody else's, so whatever it is, opening it runs nothing. */
+/** Serves a file of a run. It is not trusted, so opening it must execute nothing. */
 const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
   const [real, size] = yield* Effect.all([files.locate(path), files.size(path)])
   if (real === undefined || size === undefined) return refusal(404, "there is no such file")
@@ -169,13 +169,13 @@ const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
 })
 
 const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: HttpServerRequest.HttpServerRequest) {
-  // A page from elsewhere cannot send this type without asking first, and nobody answers that.
+  // Pages from elsewhere cannot send this type without a preflight request, which is never answered.
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refusal(415, "expected JSON")
   if (Number(request.headers["content-length"] ?? 0) > mostAsked) {
     return refusal(413, `expected at most ${mostAsked} bytes`)
   }
   const asked = yield* Effect.flatMap(request.json, Schema.decodeUnknownEffect(BandRequest)).pipe(
-    // A request may not say how long it is.
+    // A request need not declare its length.
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(mostAsked)),
     Effect.option,
   )
@@ -185,7 +185,7 @@ const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: 
   return document(yield* curves.band(known, measure, axis))
 })
 
-/** Looks for changes while somebody listens, and tells all who do. */
+/** Checks for changes while there are listeners, and tells them. */
 const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: number) {
   const changes = yield* PubSub.sliding<string>(16)
   const turn = yield* Semaphore.make(1)
@@ -193,7 +193,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
   let lookedAt = -Infinity
   let took = 0
 
-  /** Asked for by several at once, it is done once. */
+  /** Simultaneous requests share one check. */
   const lookAgain = turn.withPermits(1)(
     Effect.gen(function* () {
       if (performance.now() - lookedAt < pollEvery / 2) return
@@ -209,7 +209,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
     Effect.gen(function* () {
       yield* lookAgain
       while (true) {
-        // Of many runs on a slow disk it leaves most of the time to others.
+        // With many runs on a slow disk, this leaves most of the time for other work.
         yield* Effect.sleep(Math.max(pollEvery, 5 * took))
         if (listeners > 0) yield* lookAgain
       }
@@ -225,7 +225,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
       Stream.map(Stream.fromSubscription(subscription), (change) => `event: change\ndata: ${change}\n\n`),
     ),
   )
-  // The first one opens the stream, the others keep it open through whatever lies between.
+  // The first one opens the stream, the later ones keep proxies from closing it.
   const heartbeat = Stream.map(Stream.tick("15 seconds"), () => ": still here\n\n")
   const events = HttpServerResponse.stream(Stream.encodeText(Stream.merge(news, heartbeat)), {
     contentType: "text/event-stream",

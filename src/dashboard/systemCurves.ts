@@ -1,23 +1,23 @@
-/** What a run cost its machine, from its `system.jsonl`. */
+/** Reads the resources that a run used from its `system.jsonl`. */
 import { fields, finite, parsed } from "./json.ts"
 
-/** Columns over `seconds`; null where a line doesn't say. */
+/** Columns over `seconds`; null if a line lacks a value. */
 export interface SystemCurves {
-  /** Since the run's start, what lay between an interruption and its resumption left out. */
+  /** The time since the run's start, without interruptions. */
   readonly seconds: ReadonlyArray<number>
   readonly stepsPerSecond: ReadonlyArray<number | null>
   readonly rss: ReadonlyArray<number | null>
   readonly heap: ReadonlyArray<number | null>
   readonly buffers: ReadonlyArray<number | null>
-  /** In cores. */
+  /** CPU use in cores. */
   readonly cpu: ReadonlyArray<number | null>
 }
 
-/** More points than this no small chart shows apart. */
+/** A small chart shows no more points. */
 const mostPoints = 500
 
 export const systemCurves = (text: string): SystemCurves => {
-  // A line that is being written is no line yet.
+  // A line that is still being written is ignored.
   const lines = text
     .split("\n")
     .slice(0, -1)
@@ -27,7 +27,7 @@ export const systemCurves = (text: string): SystemCurves => {
   let last = 0
   const seconds = lines.map((line) => {
     const now = Number(line.seconds)
-    // The clock of a resumed run begins again.
+    // The clock starts again when a run is resumed.
     if (now < last) before += last
     last = now
     return Number((before + now).toPrecision(7))

@@ -52,7 +52,7 @@ const depth = 4
 
 /** The files of each run that is in an index and had finished, by its folder. */
 const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
-  const files = index.split("\n").map((line) => line.slice("../".length))
+  const files = index.split("\n").map((line) => line.slice("./".length))
   const runs = Map.groupBy(files, (file) => file.split("/", depth).join("/"))
   return new Map([...runs].filter(([run, those]) => those.includes(`${run}/${Layout.returns}`)))
 }

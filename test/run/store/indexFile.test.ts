@@ -80,6 +80,21 @@ describe("index.txt", () => {
     ),
   )
 
+  it.effect("takes the files of finished runs from the last index, without listing their folders again", () =>
+    withResults((resultsDir) =>
+      Effect.gen(function* () {
+        const finished = yield* open(resultsDir, (to) => write(to, "return.json"))
+        const unfinished = yield* open(resultsDir, () => {})
+        for (const folder of [finished, unfinished]) write(folder, "later.txt")
+        yield* open(resultsDir, () => {})
+        const lines = index(resultsDir)
+          .split("\n")
+          .filter((line) => line.endsWith("later.txt"))
+        assert.deepStrictEqual(lines, [`./${unfinished.slice(resultsDir.length + 1)}/later.txt`])
+      }),
+    ),
+  )
+
   it.effect("loses no line when many runs end at once", () =>
     withResults((resultsDir) =>
       Effect.gen(function* () {

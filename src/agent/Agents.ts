@@ -9,7 +9,7 @@
  * ```
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
-import { closest } from "../config/closest.ts"
+import { choiceHint } from "../config/closest.ts"
 import { ConfigError, display, isPlain, type Plain, toCamelCase } from "../config/Config.ts"
 import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
@@ -154,7 +154,5 @@ export const decode = (
     const kind = kinds.find((candidate) => candidate.type === type)
     if (kind !== undefined) return yield* kind.decode({ ...plain, type }, from)
     const names = kinds.map(({ type }) => type)
-    const near = typeof type === "string" ? closest(type, names) : undefined
-    const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-    return yield* ConfigError.at(from, "type", `unknown agent ${display(type)}; ${hint}`)
+    return yield* ConfigError.at(from, "type", `unknown agent ${display(type)}; ${choiceHint(type, names)}`)
   })

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { closest } from "../config/closest.ts"
+import { choiceHint } from "../config/closest.ts"
 import { ConfigError } from "../config/Config.ts"
 import * as A2c from "./A2c.ts"
 import type { Algorithm } from "../learner/Algorithm.ts"
@@ -46,7 +46,5 @@ export const byName = (name: string, source: string): Effect.Effect<Algorithm, C
     const problem = "bc learns from demonstrations, which a config can't hold; make it in code, with Bc.make"
     return Effect.fail(ConfigError.at({ source }, "algorithm", problem))
   }
-  const suggestion = closest(name, names)
-  const hint = suggestion === undefined ? `expected one of ${names.join(", ")}` : `did you mean "${suggestion}"?`
-  return Effect.fail(ConfigError.at({ source }, "algorithm", `unknown algorithm "${name}"; ${hint}`))
+  return Effect.fail(ConfigError.at({ source }, "algorithm", `unknown algorithm "${name}"; ${choiceHint(name, names)}`))
 }

@@ -35,6 +35,12 @@ export const closest = (word: string, candidates: ReadonlyArray<string>): string
   return longer.length === 1 ? longer[0] : undefined
 }
 
+/** Returns the second half of a message about an unknown value: the similar candidate, or all of them. */
+export const choiceHint = (value: unknown, candidates: ReadonlyArray<string>): string => {
+  const near = typeof value === "string" ? closest(value, candidates) : undefined
+  return near === undefined ? `expected one of ${candidates.join(", ")}` : `did you mean "${near}"?`
+}
+
 /** Compares whole words, in any spelling of keys. */
 const beginsWith = (candidate: string, word: string): boolean => {
   const wordsOf = (text: string) =>

@@ -4,7 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { describe, messageOf, shortened } from "../config/text.ts"
-import { closest } from "../config/closest.ts"
+import { choiceHint } from "../config/closest.ts"
 import { ConfigError, decode, isPlain, type DecodeOptions } from "../config/Config.ts"
 import { fraction, intBetween, positiveInt } from "../config/fields.ts"
 import type { Env } from "./Env.ts"
@@ -98,9 +98,7 @@ export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined
   if (make !== undefined) return make(options, from)
   const names = Object.keys(makers)
-  const near = closest(name, names)
-  const hint = near === undefined ? `expected one of ${names.join(", ")}` : `did you mean "${near}"?`
-  return Effect.fail(wrong(at, `unknown env "${shortened(name)}"; ${hint}`))
+  return Effect.fail(wrong(at, `unknown env "${shortened(name)}"; ${choiceHint(name, names)}`))
 }
 
 /** Returns the name and options of a built-in env, so that single options can be overridden. */

@@ -11,7 +11,7 @@
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { inject } from "../agent/internal/prompts.ts"
-import { closest } from "../config/closest.ts"
+import { choiceHint } from "../config/closest.ts"
 import {
   ConfigError,
   decode as decodeStrictly,
@@ -133,9 +133,10 @@ export const open = Effect.fnUntraced(function* <R>(config: unknown, context: Op
   const kind = kinds.find((candidate) => candidate.type === type)
   if (kind !== undefined) return yield* kind.open(settings, context)
   const names = kinds.map((candidate) => candidate.type)
-  const near = typeof type === "string" ? closest(type, names) : undefined
-  const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-  return yield* fail(from, `expected a scorer, found ${display(type === undefined ? config : type)}; ${hint}`)
+  return yield* fail(
+    from,
+    `expected a scorer, found ${display(type === undefined ? config : type)}; ${choiceHint(type, names)}`,
+  )
 })
 
 /** Makes all scorers of a list, whose names must be different. */

@@ -8,7 +8,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { closest } from "../config/closest.ts"
+import { choiceHint } from "../config/closest.ts"
 import {
   ConfigError,
   type DecodeOptions,
@@ -106,9 +106,9 @@ const kindOf = (type: unknown, from: DecodeOptions) =>
       return Effect.fail(ConfigError.at(from, "type", problem))
     }
     const names = kinds.map((one) => one.type)
-    const near = typeof type === "string" ? closest(type, names) : undefined
-    const hint = near === undefined ? `expected one of ${names.join(", ")}` : `did you mean "${near}"?`
-    return Effect.fail(ConfigError.at(from, "type", `unknown kind of data set ${display(type)}; ${hint}`))
+    return Effect.fail(
+      ConfigError.at(from, "type", `unknown kind of data set ${display(type)}; ${choiceHint(type, names)}`),
+    )
   })
 
 const inFile = (encoded: Plain): Plain => {

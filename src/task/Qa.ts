@@ -10,7 +10,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { closest } from "../config/closest.ts"
+import { choiceHint } from "../config/closest.ts"
 import { withDefault } from "../config/fields.ts"
 import { choiceOf, exact, f1, letterOf, mcq, numeric } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"
@@ -58,9 +58,9 @@ const scorerOf = (config: Config, own: Readonly<Record<string, AnyScorer>>): Nam
   const scorer = Object.entries(classes).find(([other]) => other === name)?.[1]
   if (scorer !== undefined) return { name: scorer, score: builtIn[scorer] }
   const names = [...Object.keys(classes), ...Object.keys(own)]
-  const near = closest(name, names)
-  const hint = near === undefined ? `expected one of ${names.join(", ")}` : `did you mean "${near}"?`
-  return { problem: `unknown class "${envClass}"; ${hint}; provide your own scorers with Qa.Scorers` }
+  return {
+    problem: `unknown class "${envClass}"; ${choiceHint(name, names)}; provide your own scorers with Qa.Scorers`,
+  }
 }
 
 /** Returns why a record's answer cannot be scored by the task's scorer, if so. */

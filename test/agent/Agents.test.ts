@@ -190,7 +190,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
         ],
         [
           { type: "robot" },
-          /^train\.yaml: agent\.type: unknown agent "robot"; known are history_agent, memoryless_agent, reflexion_agent, tool_agent, react_agent$/,
+          /^train\.yaml: agent\.type: unknown agent "robot"; expected one of history_agent, memoryless_agent, reflexion_agent, tool_agent, react_agent$/,
         ],
         [{ histroy_k: 3 }, /^train\.yaml: unknown key "agent\.histroy_k"; did you mean "history_k"\?$/],
         [

@@ -152,7 +152,7 @@ describe("scorers of a config", () => {
         yield* messageOf(["score", "score"]),
         'tasks.yaml: scorers.1: expected a name of its own, found "score" again',
       )
-      assert.include(yield* messageOf([7]), "scorers.0: expected a scorer, found 7; known are score, solved")
+      assert.include(yield* messageOf([7]), "scorers.0: expected a scorer, found 7; expected one of score, solved")
     }).pipe(Effect.provide(NodeServices.layer)),
   )
 })

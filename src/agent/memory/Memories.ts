@@ -8,7 +8,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { closest } from "../../config/closest.ts"
+import { choiceHint } from "../../config/closest.ts"
 import { ConfigError, type DecodeOptions, display, type Plain } from "../../config/Config.ts"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import * as Bm25Memory from "./Bm25Memory.ts"
@@ -105,7 +105,7 @@ export const decode = (config: Plain, from: DecodeOptions): Effect.Effect<Decode
     const kind = kinds.find((candidate) => candidate.type === type)
     if (kind !== undefined) return kind.decode(config, from)
     const names = kinds.map(({ type }) => type)
-    const near = typeof type === "string" ? closest(type, names) : undefined
-    const hint = near === undefined ? `known are ${names.join(", ")}` : `did you mean "${near}"?`
-    return Effect.fail(ConfigError.at(from, "_type", `unknown kind of memory ${display(type)}; ${hint}`))
+    return Effect.fail(
+      ConfigError.at(from, "_type", `unknown kind of memory ${display(type)}; ${choiceHint(type, names)}`),
+    )
   })

@@ -6,12 +6,7 @@ import type { Batch } from "../learner/Batch.ts"
 import { build } from "../learner/build.ts"
 import { epsilonGreedy, epsilonSchedule, explorationFields } from "../learner/exploration.ts"
 import { Prioritised, replayFields } from "../learner/replay/fields.ts"
-import {
-  type ReplayColumns,
-  replayExperience,
-  withPriorities,
-  withTargets,
-} from "../learner/replay/ReplayExperience.ts"
+import { replayExperience, withPriorities, withTargets } from "../learner/replay/ReplayExperience.ts"
 import { type Learning, replayLearner, type Update } from "../learner/replay/ReplayLearner.ts"
 import { adamStep } from "../learner/replay/steps.ts"
 import { needsChoices } from "../learner/requirements.ts"
@@ -19,6 +14,7 @@ import { doubleQValue, qLearningValue, tdTarget, valueOfAction, weightedMean } f
 import type { Actor } from "../model/Actor.ts"
 import { type QNetwork, qNetwork } from "../model/qNetwork.ts"
 import { networkFields, type Weights } from "../model/trunk.ts"
+import type { ReplayColumns } from "../learner/replay/columns.ts"
 import type { DqnOptions } from "./options/Dqn.ts"
 
 // --- Config ---

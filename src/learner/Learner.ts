@@ -59,13 +59,8 @@ export { epsilonGreedy, epsilonSchedule, explorationFields } from "./exploration
 export { addLosses, type Loss } from "./Loss.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
 export { Prioritised, type ReplayConfig, replayFields } from "./replay/fields.ts"
-export {
-  type ReplayColumns,
-  type ReplayExperience,
-  replayExperience,
-  withPriorities,
-  withTargets,
-} from "./replay/ReplayExperience.ts"
+export type { ReplayColumns } from "./replay/columns.ts"
+export { type ReplayExperience, replayExperience, withPriorities, withTargets } from "./replay/ReplayExperience.ts"
 export { type Learning, replayLearner, type Update } from "./replay/ReplayLearner.ts"
 export { adamStep, everyNth, polyak } from "./replay/steps.ts"
 export {

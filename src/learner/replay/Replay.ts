@@ -3,7 +3,7 @@ import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import type { Arrays } from "../Batch.ts"
 import { copyInto, Misfit, namedVector } from "../learnerState.ts"
-import type { ReplayColumns } from "./ReplayExperience.ts"
+import type { ReplayColumns } from "./columns.ts"
 import { Frames } from "./Frames.ts"
 import { type Filled, filledPart, restoreFilled } from "./storage.ts"
 

@@ -1,9 +1,7 @@
-import { sizeOf } from "../../env/Space.ts"
 import type { Schedule } from "../../graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Declarations } from "../../model/trunk.ts"
 import type { Task } from "../Algorithm.ts"
-import { actionColumn, f32 } from "../Batch.ts"
 import type { Prioritised, ReplayConfig } from "./fields.ts"
 import { prioritisedSampling, type Sampling, uniformSampling } from "./Sampler.ts"
 
@@ -62,20 +60,3 @@ export const withPriorities = <Name extends string, Target extends Name | "actor
   priorities: Prioritised | null,
 ): ReplayExperience<Name, Target> =>
   priorities === null ? experience : { ...experience, sampling: prioritisedSampling(priorities) }
-
-/** The columns of a batch of transitions. A program is fed only those that its update reads. */
-export const replayColumns = ({ observationSpace, actionSpace }: Task, noiseSize: number) => ({
-  observations: f32(sizeOf(observationSpace)),
-  /** The actions that the env took. */
-  actions: actionColumn(actionSpace),
-  /** The discounted sum of the transition's rewards. */
-  rewards: f32(),
-  nextObservations: f32(sizeOf(observationSpace)),
-  /** What the value of the next observation counts: γⁿ, or 0 where the episode terminated. */
-  discounts: f32(),
-  /** The importance weight of the transition; only of an experience `withPriorities`. */
-  importance: f32(),
-  /** Uniform random numbers in [0, 1). */
-  noise: f32(noiseSize),
-})
-export type ReplayColumns = ReturnType<typeof replayColumns>

@@ -18,39 +18,39 @@ import { dataAt } from "./find/Value.ts"
 
 const padded = (number: number, width: number): string => String(number).padStart(width, "0")
 
-/** The number that a name holds by this pattern; undefined where the name doesn't match it. */
+/** Returns the number in a name of this pattern; undefined for other names. */
 const numberIn = (pattern: RegExp, name: string): number | undefined => {
   const digits = pattern.exec(name)?.[1]
   return digits === undefined ? undefined : Number(digits)
 }
 
-/* What a run is */
+/** The description of a run */
 
 /** The effective config. A folder that has it is a run, and `effect run` accepts it back. */
 export const config = "config.yaml"
 export const configJson = "config.json"
 export const description = "description.txt"
-/** The commit of the code that the run was made by, and what had been changed since. */
+/** The commit of the code that made the run, and its uncommitted changes. */
 export const provenance = "git.json"
 export const provenanceDiff = "git.diff"
 
-/* How it goes */
+/** The progress of a run */
 
 export const log = "run.log"
 export const tensorBoard = "logs.tfevents"
 export const progressCsv = "progress.csv"
 export const system = "system.jsonl"
-/** Names the process that is writing the run, for as long as it does. */
+/** Names the process that is writing the run; it is removed at the end. */
 export const lock = "run.lock"
 /** The command that resumes the sweep that a run is part of. */
 export const sweepCommand = "sweep.txt"
 
-/* What came out */
+/** The results of a run */
 
 export const metrics = "metrics.json"
 /** The validations, in the format of RLtools. It is written last: a run that has it is finished. */
 export const returns = "return.json"
-/** What a new attempt at a run removes first: with these in the folder, the run would look finished. */
+/** The files that a new attempt at a run removes first: with them, the run would look finished. */
 export const results: ReadonlyArray<string> = [returns, metrics]
 
 /* Scores and rollouts, line by line */
@@ -61,7 +61,10 @@ const validationFolder = "val"
 export const trainScoresFolder = `${scores}/${trainFolder}`
 export const trainScores = `${trainScoresFolder}/scores.jsonl`
 export const validationScoresFolder = `${scores}/${validationFolder}`
-/** The scores of the validation after so many training episodes; of an evaluation, of its agent with this number. */
+/**
+ * Returns the file of scores of the validation after `seenEpisodes` training episodes, or of an evaluation's agent of
+ * this index.
+ */
 export const validationScores = (seenEpisodes: number): string =>
   `${validationScoresFolder}/${seenEpisodes}_seen_episodes_scores.jsonl`
 
@@ -73,11 +76,11 @@ export const validationRollouts = (seenEpisodes: number): string =>
 export const rollouts = (phase: "train" | number): string =>
   phase === "train" ? trainRollouts : validationRollouts(phase)
 
-/** The number in the name of a validation's file of scores or rollouts; undefined for any other file. */
+/** Returns the number in the name of a validation's file of scores or rollouts; undefined for other files. */
 export const seenEpisodesOf = (name: string): number | undefined =>
   numberIn(/^(\d+)_seen_episodes_(?:scores|rollouts)\.jsonl$/, name)
 
-/** The names of the validations' score files among these, in the order in which they were written. */
+/** Returns the names of the validations' score files, in the order in which they were written. */
 export const validationFilesIn = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names
     .map((name) => ({ name, seen: seenEpisodesOf(name) ?? NaN }))
@@ -85,7 +88,7 @@ export const validationFilesIn = (names: ReadonlyArray<string>): ReadonlyArray<s
     .sort((a, b) => a.seen - b.seen)
     .map(({ name }) => name)
 
-/** The last part of a path. */
+/** Returns the last part of a path. */
 export const fileName = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
 
 /* Rollouts that a program of the user's wrote, without a config */
@@ -98,7 +101,7 @@ export const samples = "samples.jsonl"
 
 const memories = "memories"
 const memoryName = (episode: number): string => `memory_${episode}.jsonl`
-/** The memory of an agent after so many episodes. */
+/** Returns the file of an agent's memory after an episode. */
 export const memory = (episode: number): string => `${memories}/${memoryName(episode)}`
 
 const callsFolder = "llm_calls"
@@ -110,13 +113,13 @@ export interface CallPlace {
   readonly step: number
 }
 
-/** The folder with the files of calls of one purpose. */
+/** Returns the folder of calls of one purpose. */
 export const callFolder = ({ phase, purpose }: Pick<CallPlace, "phase" | "purpose">): string => {
   const folder = typeof phase === "string" ? phase : `validation/val_${phase.seenEpisodes}`
   return `${callsFolder}/${folder}/${purpose}s`
 }
 
-/** The file of one call of a model, which is the `call`th in its step, from 0. */
+/** Returns the file of one call of a model; `call` is its number in the step, from 0. */
 export const callFile = (place: CallPlace, call: number): string => {
   const { purpose, episode, step } = place
   const name = `${purpose}_episode_${padded(episode, 6)}_step_${padded(step, 4)}_call_${padded(call, 2)}.json`
@@ -126,21 +129,21 @@ export const callFile = (place: CallPlace, call: number): string => {
 /* Checkpoints */
 
 export const checkpoints = "checkpoints"
-/** In the folder of checkpoints: a link to the newest, and a file that names it where links cannot be had. */
+/** In the folder of checkpoints: a link to the newest one, and a file that names it for systems without links. */
 export const latest = "latest"
 export const latestPointer = "latest.json"
 
 export const checkpoint = (name: string): string => `${checkpoints}/${name}`
 export const checkpointFile = (name: string, file: string): string => `${checkpoint(name)}/${file}`
 
-/** Trainings count steps, agents that talk count episodes. */
+/** Trainings count steps, language-model agents count episodes. */
 export type CheckpointUnit = "step" | "ep"
 const checkpointDigits: Readonly<Record<CheckpointUnit, number>> = { step: 15, ep: 6 }
 
 export const checkpointName = (unit: CheckpointUnit, count: number): string =>
   `${unit}_${padded(count, checkpointDigits[unit])}`
 
-/** What the name of a checkpoint says; undefined for any other name. */
+/** Returns the unit and count in the name of a checkpoint; undefined for other names. */
 export const checkpointOf = (name: string): { readonly unit: CheckpointUnit; readonly count: number } | undefined => {
   const [, unit, digits] = /^(step|ep)_(\d+)$/.exec(name) ?? []
   return unit === "step" || unit === "ep" ? { unit, count: Number(digits) } : undefined
@@ -148,29 +151,29 @@ export const checkpointOf = (name: string): { readonly unit: CheckpointUnit; rea
 
 /** The files of one checkpoint. */
 export const inCheckpoint = {
-  /** Digests of the others. */
+  /** The digests of the other files. */
   manifest: "manifest.json",
   runtime: "runtime.json",
-  /** Of an agent that talks. */
+  /** The state of a language-model agent. */
   agent: "agent.json",
   memory: memoryName,
-  /** Of a training. */
+  /** The weights of a training. */
   weights: "weights.safetensors",
   envs: "envs.safetensors",
   policy: "policy.onnx",
-  /** A part of the learner's state, by its name. */
+  /** Returns the file of a named part of the learner's state. */
   arrays: (part: string): string => `${part}.safetensors`,
 } as const
 
-/** The part of the learner's state that a file of a checkpoint holds; undefined where the file holds something else. */
+/** Returns the part of the learner's state in a file of a checkpoint; undefined for other files. */
 export const arraysOf = (file: string): string | undefined => /^(.*)\.safetensors$/.exec(file)?.[1]
 
-/* What there is to look at and to take away at some step of a training, as RLtools' viewer expects it */
+/** The exports of a training at some step, as RLtools' viewer expects them */
 
 export const steps = "steps"
 export const stepFolder = (step: number): string => `${steps}/${padded(step, 15)}`
 
-/** The step of a folder in `steps/`, by its name; undefined for any other name. */
+/** Returns the step of a folder in `steps/`; undefined for other names. */
 export const stepOf = (name: string): number | undefined => numberIn(/^(\d+)$/, name)
 
 export const inStep = {
@@ -183,10 +186,10 @@ export const inStep = {
   hdf5: "checkpoint.h5",
 } as const
 
-/** The step folder of an exported policy (`steps/…/checkpoint.h5`); undefined for any other path. */
+/** Returns the step folder of an exported policy (`steps/…/checkpoint.h5`); undefined for other paths. */
 export const stepOfPolicy = (path: string): string | undefined => /^(steps\/\d+)\/checkpoint\.[^/]+$/.exec(path)?.[1]
 
-/** The drawing of the env, for the step folders' trajectories. */
+/** The drawing code of the env, for the trajectories in step folders. */
 export const ui = { module: "ui.esm.js", classic: "ui.js" } as const
 
 /* Evaluations */
@@ -199,42 +202,44 @@ export const evaluation = {
   journal: "played.jsonl",
 } as const
 
-/* Above the runs */
+/** Files above the runs */
 
 /** Names every file below the results folder, for pages on static web servers. */
 export const resultsIndex = "index.txt"
 export const resultsIndexLock = ".index.lock"
-/** In the folder of a sweep for as long as the sweep is at work. */
+/** Marks a sweep in progress, in the sweep's folder. */
 export const sweepLock = "sweep.lock"
-/** What several seeds have in common. It lies in one of the runs; next to the runs, a link named `metrics.json` leads to it. */
+/**
+ * The summary over several seeds. It is in one of the runs; a link named `metrics.json` next to the runs points to it.
+ */
 export const seedsSummary = "seeds.json"
 
-/* Files that grow line by line and must be, at the end, as if the run had never been interrupted */
+/** Files that grow by lines, and in the end must equal those of an uninterrupted run */
 
-/** The logs among them, to which damage must not stop a run from being resumed. */
+/** The logs among them; damage to these does not prevent a resume. */
 export const growingLogs: ReadonlyArray<string> = [tensorBoard, progressCsv]
 
-/** Folders of others, and which of their files grow. */
+/** Folders with growing files, and the names of these files. */
 export const growingFolders: Readonly<Record<string, RegExp>> = {
   [trainScoresFolder]: /\.jsonl$/,
   [validationScoresFolder]: /\.jsonl$/,
-  // The folder may also hold samples, which are made of the rollouts.
+  // The folder may also hold samples, which are computed from the rollouts.
   [`${rolloutsFolder}/${trainFolder}`]: /rollouts\.jsonl$/,
   [validationRolloutsFolder]: /rollouts\.jsonl$/,
   [memories]: /\.jsonl$/,
 }
 
-/* Where a config places them */
+/** Files that a config places elsewhere */
 
-/** The places of files and folders that lie elsewhere than usual, by their usual paths: `{ checkpoints: "models" }`. */
+/** Maps the usual paths of files and folders to their actual ones: `{ checkpoints: "models" }`. */
 export type Places = Readonly<Record<string, string>>
 
-/** What a config can say of places. A folder is relative to the run's, or absolute. */
+/** The places in a config. A folder is absolute or relative to the run's. */
 export interface Placement {
   readonly checkpoints?: string | null | undefined
   /** The folder of run.log, logs.tfevents and progress.csv. */
   readonly logs?: string | null | undefined
-  /** The path of a file of scores, next to which `scores/` lies; or that folder. */
+  /** The path of a file of scores, next to which `scores/` is put, or that folder itself. */
   readonly scores?: string | null | undefined
 }
 
@@ -260,16 +265,16 @@ export const placeKeys: ReadonlyArray<ReadonlyArray<string>> = [
   ["runtime", "scores_path"],
 ]
 
-/** The places, by the values of `placeKeys`. */
+/** Returns the places for the values of `placeKeys`. */
 export const placesAt = (values: ReadonlyArray<unknown>): Places => {
   const [trainingDir, agentsDir, logs, scores] = values.map((value) => (typeof value === "string" ? value : undefined))
   return places({ checkpoints: trainingDir ?? agentsDir, logs, scores })
 }
 
-/** The places in a config as config.yaml holds it. */
+/** Returns the places in a config, with the keys of config.yaml. */
 export const placesIn = (config: unknown): Places => placesAt(placeKeys.map((path) => dataAt(config, path)))
 
-/** Where a file really lies, by its usual path. */
+/** Returns the actual path of a file by its usual path. */
 export const locate = (places: Places, path: string): string => {
   for (const [from, to] of Object.entries(places)) {
     if (path === from) return to
@@ -279,8 +284,8 @@ export const locate = (places: Places, path: string): string => {
 }
 
 /**
- * The part of a file's path below the folder of the checkpoints; undefined for a file that lies elsewhere. Where that is
- * the run's own folder, only `latest.json` and folders with the name of a checkpoint belong to it.
+ * Returns the part of a file's path below the folder of checkpoints; undefined for other files. If that is the run's
+ * own folder, only `latest.json` and folders named like checkpoints count.
  */
 export const belowCheckpoints = (path: string, folder: string): string | undefined => {
   if (folder !== ".") return path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : undefined
@@ -288,7 +293,7 @@ export const belowCheckpoints = (path: string, folder: string): string | undefin
   return path === latestPointer || (rest.length > 0 && checkpointOf(first) !== undefined) ? path : undefined
 }
 
-/** The folder that holds `scores/`: of the path `scores.jsonl` it is `.`, of `logs/scores.jsonl` it is `logs`. */
+/** Returns the folder that holds `scores/`: `.` for the path `scores.jsonl`, `logs` for `logs/scores.jsonl`. */
 export const scoresRoot = (scoresPath: string | null): string => {
   if (scoresPath === null) return "."
   const root = scoresPath.startsWith("/") ? "/" : ""

@@ -39,11 +39,11 @@ export type RunState = "running" | "finished" | "stopped" | "failed"
 
 /** Tells the state of a run. This is the only place that decides it. */
 export const stateOf = (run: {
-  /** It has `return.json`, which is written last. */
+  /** Whether it has `return.json`, which is written last. */
   readonly isFinished: boolean
-  /** A process that is alive holds its lock. */
+  /** Whether a living process holds its lock. */
   readonly isOwned: boolean
-  /** The last line of its log says that it failed. */
+  /** Whether the last line of its log reports a failure. */
   readonly hasFailed: boolean
 }): RunState => (run.isFinished ? "finished" : run.isOwned ? "running" : run.hasFailed ? "failed" : "stopped")
 
@@ -51,32 +51,32 @@ export interface RunReader {
   readonly entry: RunEntry
   readonly isFinished: Effect.Effect<boolean>
   readonly state: Effect.Effect<RunState>
-  /** Undefined where there is no config.yaml. */
+  /** Undefined without config.yaml. */
   readonly kind: Effect.Effect<RunKind | undefined>
   readonly steps: Effect.Effect<number | undefined>
-  /** Training episodes. */
+  /** The number of training episodes. */
   readonly episodes: Effect.Effect<number | undefined>
   /** The mean return of the last validation, and of the best. */
   readonly validation: Effect.Effect<number | undefined>
   readonly bestValidation: Effect.Effect<number | undefined>
   readonly curve: Effect.Effect<ReadonlyArray<Validation>>
-  /** What metrics.json holds; undefined where there is none, or only a damaged one. */
+  /** The contents of metrics.json; undefined if it is missing or damaged. */
   readonly metrics: Effect.Effect<Plain | undefined>
   readonly configText: Effect.Effect<string | undefined>
   readonly config: Effect.Effect<unknown>
   readonly configAt: (path: ReadonlyArray<string>) => Effect.Effect<unknown>
-  /** Where the config places files and folders. */
+  /** The files and folders that the config places elsewhere. */
   readonly places: Effect.Effect<Layout.Places>
-  /** The path of one of the run's files or folders, by its usual path in the run. */
+  /** Returns the actual path of a file or folder by its usual path in the run. */
   readonly locate: (path: string) => Effect.Effect<string>
-  /** The last lines of run.log, as many as so many bytes hold. */
+  /** Returns the last lines of run.log within so many bytes. */
   readonly log: (bytes: number) => Effect.Effect<ReadonlyArray<string>>
 }
 
-/** A line of scores has about 300 bytes; one with the texts of an agent may be longer. */
+/** A line of scores has about 300 bytes; with the texts of an agent it may be longer. */
 const tailBytes = [4096, 1024 * 1024]
 
-/** The last line of a log, and its end. */
+/** Enough for the last line of a log. */
 const logBytes = 4096
 
 /**
@@ -162,7 +162,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
       (values) => Layout.placesAt(values),
     ),
   )
-  /** Where a file or folder lies. The config is only read where the file is missing from its usual place. */
+  /** Returns the actual path. The config is read only if the file is missing from its usual place. */
   const located = Effect.fnUntraced(function* (path: string): Effect.fn.Return<string> {
     if (yield* has(path.split("/")[0])) return path
     return Layout.locate(yield* places, path)
@@ -199,7 +199,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     }),
   )
 
-  /** For an unfinished run: the newest file of validations is read, and the one before where that is still empty. */
+  /** For an unfinished run: reads the newest file of validations, or the previous one if that is still empty. */
   const lastScored = once(
     Effect.gen(function* () {
       const [newest = [], before] = (yield* validationFiles)
@@ -216,7 +216,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
       const result = yield* metrics
       const last = numberAt(result, ["validation", "mean_return"])
       if (last !== undefined) return last
-      // The run ended and had no validation.
+      // The run ended without a validation.
       if (result !== undefined && dataAt(result, ["validation"]) === null) return undefined
       if (yield* isFinished) return lastValidation(yield* curve)
       return lastValidation(yield* lastScored)
@@ -243,17 +243,17 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
         const { line, isDamaged } = newestIn(text)
         if (isDamaged) yield* warn(file, "it has lines that are no scores")
         if (line === undefined) continue
-        // Agents that talk write a line for each step.
+        // Language-model agents write one line per step.
         return { line, steps: line.of === "episode" ? line.step : yield* lineCount(at(file)) }
       }
       return undefined
     }),
   )
 
-  /** How far an unfinished run came: its newest score, validation, checkpoint or step folder. */
+  /** Returns the progress of an unfinished run: its newest score, validation, checkpoint or step folder. */
   const stepsSoFar = Effect.gen(function* () {
     const trained = (yield* newestScore)?.steps
-    // Agents that talk count their validations in episodes.
+    // Runs of language-model agents count validations in episodes.
     const isTalk = (yield* configAt(["agent"])) !== undefined
     const validated = isTalk ? undefined : (yield* lastScored).at(-1)?.step
     const stepNames = (yield* has(Layout.steps)) ? yield* source.list(at(Layout.steps)) : []
@@ -291,7 +291,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     Effect.gen(function* () {
       if (yield* isFinished) return stateOf({ isFinished: true, isOwned: false, hasFailed: false })
       const owner = yield* textOf(Layout.lock)
-      // A lock without a name is one whose writer was killed before it wrote the name.
+      // A lock without a name was left by a writer that was killed before it wrote its name.
       const isOwned = owner !== undefined && owner !== "" && (yield* source.isAlive(owner))
       const hasFailed = !isOwned && isFailure((yield* log(logBytes)).at(-1) ?? "")
       return stateOf({ isFinished: false, isOwned, hasFailed })
@@ -327,7 +327,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   }
 }
 
-/** The last line of scores in the end of a file. Half a line after it is one that is being written. */
+/** Returns the last line of scores at the end of a file. Half a line after it is still being written. */
 const newestIn = (text: string): { readonly line: ScoreLine | undefined; readonly isDamaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
   for (let at = whole.length - 1; at >= 0; at--) {
@@ -340,7 +340,7 @@ const newestIn = (text: string): { readonly line: ScoreLine | undefined; readonl
 /** The path of a run's file, which the config may have placed at an absolute path. */
 const pathIn = (run: string, file: string): string => (file.startsWith("/") ? file : `${run}/${file}`)
 
-/** The last whole lines of a file, as many as so many bytes hold. */
+/** Returns the last whole lines of a file within so many bytes. */
 const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<string | undefined> =>
   Effect.map(source.part(file, -bytes), (part) => {
     if (part === undefined) return undefined

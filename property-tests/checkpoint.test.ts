@@ -114,7 +114,7 @@ it("any changed byte of a checkpoint is found out", () =>
             bytes[at % bytes.length] ^= change
             yield* run.write(path, bytes)
             const error = yield* Effect.flip(Checkpoint.load(run, "latest"))
-            assert.include(error.message, `${path}: its contents do not match`)
+            assert.include(error.message, `${path}: the content differs`)
           }),
         ),
     ),

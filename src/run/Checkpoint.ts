@@ -1,6 +1,6 @@
 /**
- * Checkpoints: folders below `checkpoints/`, each whole or not there, each with a manifest of its files' digests; and
- * `latest`, which always names one that is whole.
+ * Saves and loads checkpoints: folders below `checkpoints/`, each written as a whole, with a manifest of its files' digests.
+ * `latest` always names one that is whole.
  *
  * @example
  * ```ts
@@ -14,7 +14,7 @@
  * const { name, files, skipped } = yield* Checkpoint.load(run, "latest")
  * ```
  *
- * A file that is better not in memory as a whole may be given part by part, and is got back so by `open`:
+ * A file that is too large for a copy in memory can be saved and read in parts:
  *
  * @example
  * ```ts
@@ -32,25 +32,25 @@ import { sha256, Sha256 } from "../config/sha256.ts"
 import * as Layout from "./Layout.ts"
 import { utf8 } from "../config/utf8.ts"
 
-/** A checkpoint that cannot be used: which file, and what is wrong with it. */
+/** A checkpoint that cannot be used, with the file that is damaged or missing. */
 export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {
   path: Schema.String,
   message: Schema.String,
 }) {}
 
-/** Which checkpoints stay. Whatever it says, the one that `latest` names is never deleted. */
+/** Which checkpoints are kept. The one that `latest` names is never deleted. */
 export const RetentionStrategy = Schema.Union([
-  /** The newest `keep`; 0 keeps all. */
+  /** Keeps the newest `keep`; 0 keeps all. */
   Schema.TaggedStruct("LastN", { keep: naturalInt }),
-  /** The `keep` best by validation score; among equals the later; one without a score is the worst. */
+  /** Keeps the `keep` best by validation score. Of equal scores the later is better; no score is the worst. */
   Schema.TaggedStruct("TopKValidation", { keep: positiveInt }),
 ])
 export type RetentionStrategy = typeof RetentionStrategy.Type
 
-/** `manifest.json` of a checkpoint: what is in it, by which damage is found. */
+/** The file `manifest.json` of a checkpoint, by which damage is detected. */
 export const Manifest = Schema.Struct({
   step: Schema.Int,
-  /** Of the validation at that step, if there was one. */
+  /** The score of the validation at that step, if there was one. */
   score: Schema.NullOr(Schema.Finite),
   files: Schema.Record(Schema.String, Schema.Struct({ sha256: Schema.String, bytes: Schema.Int })),
 })
@@ -59,37 +59,37 @@ type Description = Manifest["files"][string]
 const decodeManifest = Schema.decodeUnknownEffect(Schema.fromJsonString(Manifest))
 
 export interface NewCheckpoint {
-  /** The folder's name: `step_000000020480`. */
+  /** The name of the folder: `step_000000020480`. */
   readonly name: string
-  /** Orders checkpoints; names don't. */
+  /** The order of checkpoints is that of their steps, not of their names. */
   readonly step: number
   /** The validation score at this step, if there was one. */
   readonly score: number | null
   readonly strategy: RetentionStrategy
-  /** Bytes, or an iterable of parts, which is gone through once. */
+  /** The content of each file: bytes, or an iterable of parts, which is read once. */
   readonly files: Readonly<Record<string, Contents>>
 }
 
-interface Found<File> {
+interface Intact<File> {
   readonly name: string
   readonly files: Readonly<Record<string, File>>
-  /** Newer ones that were damaged. */
+  /** Newer checkpoints, which are damaged. */
   readonly skipped: ReadonlyArray<{ readonly name: string; readonly reason: string }>
 }
 
-export interface Loaded extends Found<Uint8Array> {}
+export interface Loaded extends Intact<Uint8Array> {}
 
-/** A file that was found intact, and is to be read in parts. */
+/** An intact file that can be read in parts. */
 export interface OpenedFile {
   readonly bytes: number
   readonly stream: Stream.Stream<Uint8Array, RunStoreError>
 }
 
-export interface Opened extends Found<OpenedFile> {}
+export interface Opened extends Intact<OpenedFile> {}
 
 const folder = Layout.checkpoints
 const manifestFile = Layout.inCheckpoint.manifest
-/** Writes a checkpoint, lets `latest` name it, then deletes those that the strategy lets go of. */
+/** Saves a checkpoint, makes `latest` name it, and deletes those that the strategy does not keep. */
 export const save = Effect.fnUntraced(function* (
   run: FileTree,
   checkpoint: NewCheckpoint,
@@ -110,7 +110,7 @@ export const save = Effect.fnUntraced(function* (
     const value: Manifest = { step, score, files: Object.fromEntries(inOrder) }
     return { [manifestFile]: utf8.encode(prettyJson(value)) }
   }
-  // Where all is known, the manifest's flush is shared with the others'.
+  // If all digests are known now, the manifest is flushed to disk together with the other files.
   yield* described.size === Object.keys(files).length
     ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
     : run.writeDirectory(`${folder}/${name}`, contents, manifest)
@@ -119,7 +119,7 @@ export const save = Effect.fnUntraced(function* (
   yield* prune(run, strategy, name)
 })
 
-/** The same parts, and what they were when the last has gone by. */
+/** Passes the parts on, and describes the whole file after the last one. */
 function* describing(parts: Iterable<Uint8Array>, done: (found: Description) => void): Generator<Uint8Array> {
   const hash = new Sha256()
   for (const part of parts) {
@@ -130,14 +130,14 @@ function* describing(parts: Iterable<Uint8Array>, done: (found: Description) => 
   done({ sha256: hash.hex(), bytes })
 }
 
-/** A checkpoint's name as far as `list` tells: neither a temporary one nor a pointer. */
+/** Tells the folder of a checkpoint from temporary folders and pointers. */
 const isName = (name: string): boolean =>
   !name.startsWith(".") && name !== Layout.latest && name !== Layout.latestPointer
 
 const namesIn = (run: FileTree): Effect.Effect<ReadonlyArray<string>, RunStoreError> =>
   Effect.map(run.list(folder), (names) => names.filter(isName))
 
-/** Its manifest, if it has a good one. */
+/** Reads the manifest of a checkpoint; undefined if it is missing or damaged. */
 const manifestOf = (run: FileTree, name: string): Effect.Effect<Manifest | undefined, RunStoreError> =>
   readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)))
 
@@ -155,7 +155,7 @@ const prune = Effect.fnUntraced(function* (
   for (const { name } of retire(ranked, strategy)) if (name !== latest) yield* run.remove(`${folder}/${name}`)
 })
 
-/** The checkpoints that a strategy lets go of. */
+/** Picks the checkpoints that a strategy does not keep. */
 export const retire = <A extends { readonly manifest: { readonly step: number; readonly score: number | null } }>(
   checkpoints: ReadonlyArray<A>,
   strategy: RetentionStrategy,
@@ -176,13 +176,13 @@ const readManifest = Effect.fnUntraced(function* (
   name: string,
 ): Effect.fn.Return<Manifest, CheckpointError | RunStoreError> {
   const path = `${folder}/${name}/${manifestFile}`
-  if (!(yield* run.exists(path))) return yield* damagedAt(run, path, "it is missing")
+  if (!(yield* run.exists(path))) return yield* damagedAt(run, path, "the file is missing")
   return yield* Effect.mapError(decodeManifest(yield* run.readText(path)), (error) =>
-    damagedAt(run, path, `it is no manifest (${oneLine(error.message)})`),
+    damagedAt(run, path, `expected a manifest (${oneLine(error.message)})`),
   )
 })
 
-/** How a file is read and checked against what the manifest says of it. */
+/** Reads a file and checks it against the manifest. */
 type ReadFile<File> = (
   run: FileTree,
   path: string,
@@ -193,7 +193,7 @@ const differs = (run: FileTree, path: string, expected: Description, bytes: numb
   bytes === expected.bytes
     ? digest === expected.sha256
       ? undefined
-      : damagedAt(run, path, "its contents do not match the manifest's digest")
+      : damagedAt(run, path, "the content differs from the manifest's digest")
     : damagedAt(run, path, `expected ${expected.bytes} bytes, found ${bytes}`)
 
 const readWhole: ReadFile<Uint8Array> = Effect.fnUntraced(function* (run, path, expected) {
@@ -211,7 +211,7 @@ const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path, 
   return damage === undefined ? { bytes, stream } : yield* damage
 })
 
-/** A checkpoint's files, every one checked against the manifest. */
+/** Reads all files of a checkpoint and checks each against the manifest. */
 const readIntact = Effect.fnUntraced(function* <File>(
   run: FileTree,
   name: string,
@@ -221,26 +221,30 @@ const readIntact = Effect.fnUntraced(function* <File>(
   const found = yield* run.list(`${folder}/${name}`)
   const extra = found.find((file) => file !== manifestFile && !Object.hasOwn(manifest.files, file))
   if (extra !== undefined) {
-    return yield* damagedAt(run, `${folder}/${name}/${extra}`, "it is not in the checkpoint's manifest")
+    return yield* damagedAt(
+      run,
+      `${folder}/${name}/${extra}`,
+      "the file is not in the checkpoint's manifest; remove it",
+    )
   }
   const files: Record<string, File> = {}
   for (const [file, expected] of Object.entries(manifest.files)) {
     const path = `${folder}/${name}/${file}`
-    // Also what keeps a manifest from naming a file elsewhere.
-    if (!found.includes(file)) return yield* damagedAt(run, path, "it is missing")
+    // This check also keeps a manifest from naming a file outside of the checkpoint.
+    if (!found.includes(file)) return yield* damagedAt(run, path, "the file is missing")
     files[file] = yield* readFile(run, path, expected)
   }
   return files
 })
 
 /**
- * The named checkpoint, which must be intact; or, for `latest`, the newest intact one, with the reasons why newer ones
- * were passed over. Where all are damaged, the failure is that of the newest.
+ * Loads the named checkpoint, which must be intact, or for `latest` the newest intact one, with the reasons why newer ones
+ * were skipped. If all are damaged, the error is that of the newest.
  */
 export const load = (run: FileTree, wanted: string): Effect.Effect<Loaded, CheckpointError | RunStoreError> =>
   find(run, wanted, readWhole)
 
-/** The same, found intact in as much memory as a part takes; its files are then to be read in parts. */
+/** Opens a checkpoint like `load`, but checks and reads its files in parts. */
 export const open = (run: FileTree, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
   find(run, wanted, readParts)
 
@@ -248,14 +252,14 @@ const find = Effect.fnUntraced(function* <File>(
   run: FileTree,
   wanted: string,
   readFile: ReadFile<File>,
-): Effect.fn.Return<Found<File>, CheckpointError | RunStoreError> {
+): Effect.fn.Return<Intact<File>, CheckpointError | RunStoreError> {
   yield* run.repair(folder)
   if (wanted !== "latest") {
     const checkpointNames = yield* namesIn(run)
     if (checkpointNames.includes(wanted))
       return { name: wanted, files: yield* readIntact(run, wanted, readFile), skipped: [] }
     const existing = checkpointNames.length === 0 ? "there are none" : `there are ${checkpointNames.join(", ")}`
-    return yield* damagedAt(run, `${folder}/${wanted}`, `there is no such checkpoint; ${existing}`)
+    return yield* damagedAt(run, `${folder}/${wanted}`, `expected a checkpoint, found none by this name; ${existing}`)
   }
   const skipped: Array<{ readonly name: string; readonly reason: string }> = []
   let first: CheckpointError | undefined
@@ -271,11 +275,14 @@ const find = Effect.fnUntraced(function* <File>(
     )
     if (files !== undefined) return { name, files, skipped }
   }
-  const none = new CheckpointError({ path: folder, message: `${run.root} has no checkpoint to go on from` })
+  const none = new CheckpointError({
+    path: folder,
+    message: `${run.root}: expected a checkpoint to resume from, found none`,
+  })
   return yield* first ?? none
 })
 
-/** The checkpoints of a run: the one that `latest` names, then the others by their steps, as far as their manifests tell. */
+/** Lists the checkpoints of a run: the one that `latest` names, then the others from the newest step to the oldest. */
 export const names = Effect.fnUntraced(function* (
   run: FileTree,
 ): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
@@ -283,17 +290,17 @@ export const names = Effect.fnUntraced(function* (
   const checkpointNames = yield* namesIn(run)
   const steps = new Map<string, number>()
   for (const name of checkpointNames) {
-    // A damaged manifest still has a number in its name.
+    // If the manifest is damaged, the folder's name still has the step.
     const step = (yield* manifestOf(run, name))?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)
     steps.set(name, name === latest ? Infinity : step)
   }
   return [...checkpointNames].sort((a, b) => (steps.get(b) ?? 0) - (steps.get(a) ?? 0))
 })
 
-/** `latest.json`: the name of the newest checkpoint, beside it. */
+/** The file `latest.json`, which names the newest checkpoint. */
 export const Pointer = Schema.Struct({ path: Schema.String })
 
-/** What `latest` names; `latest.json` says it where links cannot be had, or were lost in a copy. */
+/** Reads the name of the latest checkpoint: from the link `latest`, or from `latest.json` where there are no links. */
 export const latestName = Effect.fnUntraced(function* (
   run: FileTree,
 ): Effect.fn.Return<string | undefined, RunStoreError> {

@@ -1,6 +1,6 @@
 /**
- * The checkpoints of a run as a service. By default they are folders in the run's own folder; another place for them is a
- * Layer, and the rest of a run stays as it is:
+ * The checkpoints of a run as a service. By default they are folders in the run's own folder. A Layer keeps them elsewhere,
+ * and changes nothing else about the run:
  *
  * @example
  * ```ts
@@ -22,9 +22,9 @@ export interface RunCheckpoints {
   readonly save: (checkpoint: Checkpoint.NewCheckpoint) => Effect.Effect<void, Failure>
   /** The names of all checkpoints: the latest, then the others from new to old. */
   readonly list: Effect.Effect<ReadonlyArray<string>, Failure>
-  /** The newest checkpoint that is intact, and the damaged ones that are newer. Fails where none is intact. */
+  /** Loads the newest intact checkpoint, and lists the damaged ones that are newer. Fails if none is intact. */
   readonly latest: Effect.Effect<Checkpoint.Loaded, Failure>
-  /** The checkpoint of that name. Fails where it is missing or damaged. */
+  /** Loads the checkpoint of that name. Fails if it is missing or damaged. */
   readonly at: (name: string) => Effect.Effect<Checkpoint.Loaded, Failure>
 }
 
@@ -44,5 +44,5 @@ export const Checkpoints = Context.Reference<(run: RunFiles) => RunCheckpoints>(
 export const layer = (folderAt: (directory: string) => Folder): Layer.Layer<never> =>
   Layer.succeed(Checkpoints, ({ directory }) => within(treeOf(directory, folderAt(directory))))
 
-/** Keeps checkpoints in memory, for runs that only their own process resumes. */
+/** Keeps checkpoints in memory, so only this process can resume the run. */
 export const layerMemory: Layer.Layer<never> = Layer.suspend(() => layer(inMemory(new Map())))

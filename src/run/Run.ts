@@ -1,6 +1,7 @@
 /**
- * The life of a run, whatever it runs: its folder is opened, its state is new or restored from a checkpoint, its files are
- * described, its events recorded; the loop works until it ends, is interrupted or fails; then the result is written.
+ * The life of a run, the same for every kind. `execute` opens the run's folder, makes a new state or restores it from a
+ * checkpoint, writes the config, and starts recording. Then the loop works until it ends, is interrupted or fails; an
+ * interruption saves a checkpoint, and the end writes the results.
  *
  * @example
  * ```ts
@@ -39,29 +40,29 @@ import { RunStoreError } from "./store/RunStoreError.ts"
 
 export type RunError = CheckpointError | RunStoreError
 
-/** One kind of run as a program. */
+/** A run of one kind: how it starts, what it does, how it is saved, and what comes of it. */
 export interface Program<S, A, E, R> {
   readonly spec: RunSpec
-  /** The time at which the work for the run began. What was done before its folder was opened counts, too. */
+  /** The time from which the run's seconds count: compiling comes before there is a folder. */
   readonly startedAtMillis: number
   /** The results folder that the config asks for, instead of the launcher's. */
   readonly place?: OwnPlace | undefined
   /** Files and folders that the config puts elsewhere. */
   readonly places?: Layout.Places
-  /** Files of an earlier attempt to remove, besides metrics.json and return.json. */
+  /** Results of an earlier process, which are removed as metrics.json and return.json are. */
   readonly results?: ReadonlyArray<string>
-  /** Makes the state: a new one, or from what was saved. The files are as the earlier process left them. */
+  /** Makes a new state, or restores what was saved. The files still are as the earlier process left them. */
   readonly open: (files: RunFiles, saved: Saved<S> | undefined) => Effect.Effect<Opened<S, A>, E, R>
   /** Works until the run is over. */
   readonly loop: (state: S) => Effect.Effect<void, E, CurrentRun | R>
-  /** How the state is saved. A run without this keeps what it has done in a file of its own. */
+  /** How the state is saved. A kind without checkpoints keeps a journal of its own instead. */
   readonly saving?: Saving<S, E, R>
-  /** How far the run is, in the unit that its kind counts in. */
+  /** The progress, for the event of the run's end: steps or episodes, whichever the kind counts. */
   readonly position: (state: S) => { readonly step: number; readonly episodes: number }
   readonly result: {
     readonly schema: Schema.Codec<A, unknown>
     readonly of: (state: S) => Effect.Effect<Result<A>, E, CurrentRun | R>
-    /** Runs when all results are written. */
+    /** Runs after all results are written. */
     readonly after?: (files: RunFiles) => Effect.Effect<void, E>
   }
 }
@@ -75,34 +76,34 @@ export interface Result<A> {
 /** A state to begin with. */
 export interface Opened<S, A> {
   readonly state: S
-  /** Where the run resumes; null for a new run. */
+  /** The step at which the run resumes; null for a new run. */
   readonly resumedFromStep: number | null
-  /** Tells whether a finished run with this result has nothing left to do; a run never is unless given. */
+  /** Tells whether a finished run with this result has nothing left to do. Unless given, there is always something. */
   readonly isOver?: (finished: A) => boolean
-  /** The seconds that earlier processes spent, where no checkpoint says it. */
+  /** The seconds that earlier processes spent, for a kind without checkpoints. */
   readonly seconds?: number
   readonly notes?: ReadonlyArray<string>
   readonly warnings?: ReadonlyArray<string>
 }
 
-/** How the state of a run becomes a checkpoint, and when. */
+/** How the state of a run is saved in checkpoints. */
 export interface Saving<S, E, R> {
-  /** Saving encodes the state, restoring decodes it. */
+  /** Saving encodes the state by this Schema, and restoring decodes it. */
   readonly schema: Schema.Codec<S, unknown>
   /** The settings that a resumed run must share with the run that was saved. */
   readonly settings: Plain
   readonly strategy: RetentionStrategy
-  /** Checks a run's folder before anything in it is read for a resume, or changed. */
+  /** Checks the folder of a run to resume, before anything else is read from it or changed. */
   readonly check?: (files: RunFiles) => Effect.Effect<void, E>
-  /** Saves a checkpoint of this moment by `CurrentRun`; first undoes what an interrupted loop left half done. */
+  /** Saves a checkpoint by `CurrentRun`, after undoing what an interrupted loop left half done. */
   readonly save: (state: S) => Effect.Effect<void, E, CurrentRun | R>
-  /** Tells whether the run is over, and its last checkpoint holds all of it. */
+  /** Tells whether the run is over and completely saved. */
   readonly isSaved: (state: S) => boolean
-  /** Whether what was done before a failure can be saved, too. */
+  /** Whether a checkpoint is saved after a failure, too. */
   readonly savesOnFailure: boolean
 }
 
-/** A checkpoint, read and checked. */
+/** A checkpoint after it was read and checked. */
 export interface Saved<S> extends Target {
   readonly state: S
   /** The seconds that the run had taken. */
@@ -113,7 +114,7 @@ export interface Saved<S> extends Target {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** What `runtime.json` of every checkpoint holds. */
+/** The fields of `runtime.json` in every checkpoint. */
 export const savedFields = <S>(state: Schema.Codec<S, unknown>) => ({
   progress: state,
   /** The seconds that the run had taken. */
@@ -123,7 +124,7 @@ export const savedFields = <S>(state: Schema.Codec<S, unknown>) => ({
   settings: Schema.Record(Schema.String, Schema.Unknown),
 })
 
-/** Runs a program in a run's folder, from its start or from where an earlier process left it, to its result. */
+/** Executes a run from its start, or from where an earlier process stopped, to its result. */
 export const execute = Effect.fn("effect-rl.run")(function* <
   S,
   A extends { readonly runDir: string },
@@ -153,12 +154,12 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   const recording = yield* (yield* Recorder).start(files, started)
   yield* recording.emit([
     started,
-    ...[...notes, ...(isUnsaved ? ["it had not saved anything yet, so it starts over"] : [])].map(note),
+    ...[...notes, ...(isUnsaved ? ["the run had not saved anything, so it starts over"] : [])].map(note),
     ...[...warnings, ...(saved?.warnings ?? []), ...logWarnings].map(warning),
   ])
   const secondsBefore = saved?.seconds ?? opened.seconds ?? 0
   const current = (recording: Recording) => currentRun({ program, state, files, recording, secondsBefore })
-  // A run that has done its work is finished, even if a signal comes now.
+  // Uninterruptible: when the work is done, the run finishes even if a signal arrives.
   return yield* Effect.uninterruptibleMask((restore) =>
     withLogs(recording, spec.logLevel, (recording) =>
       Effect.provideService(work(program, state, restore), CurrentRun, current(recording)),
@@ -166,7 +167,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   )
 })
 
-/** Restores a run's state from one of its checkpoints, writes nothing into the folder, and uses the state. */
+/** Restores a run's state from one of its checkpoints and uses it, without writing anything about the run. */
 export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonly message: string }, R>(
   program: Program<S, A, E, R> & { readonly saving: Saving<S, E, R> },
   checkpoint: string,
@@ -188,7 +189,7 @@ const openFiles = Effect.fnUntraced(function* <S, A, E, R>({ spec, place, places
 
 const list = (files: RunFiles) => Effect.flatMap(Checkpoints, (checkpoints) => checkpoints(files).list)
 
-/** Nothing was saved: what little an earlier process has recorded is removed. */
+/** Removes what an earlier process recorded before its first checkpoint. */
 const cutAll = (files: RunFiles) => (files.resumed ? files.cutBack({ sizes: {} }) : Effect.void)
 
 const restore = Effect.fnUntraced(function* <S, A, E, R>(
@@ -220,7 +221,7 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
     state: saved.progress,
     seconds: saved.seconds,
     appended: saved.appended,
-    warnings: skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); going on from ${name}`),
+    warnings: skipped.map((one) => `checkpoint ${one.name} is damaged (${one.reason}); resuming from ${name}`),
   }
 })
 
@@ -259,7 +260,7 @@ const currentRun = <S, A, E, R>(running: Running<S, A, E, R>): CurrentRun["Servi
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Runs the loop to whatever end it comes to, and records that end. Only the loop itself is interruptible. */
+/** Runs the loop, and records how it ended. Only the loop itself is interruptible. */
 const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: string }, R>(
   program: Program<S, A, E, R>,
   state: S,
@@ -272,19 +273,19 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
 
   const exit = yield* Effect.exit(restore(loop(state)))
   const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-  // An interruption after the last checkpoint comes too late: there is nothing left to interrupt.
+  // An interruption after the last checkpoint is ignored: there is nothing left to interrupt.
   if (Exit.isSuccess(exit) || (isInterrupted && saving?.isSaved(state) === true)) return yield* ended("finished", null)
   if (isInterrupted) {
-    // Nobody may be told that the run can be resumed when it could not be saved.
+    // `interrupted` promises that the run can be resumed, so it must be saved first.
     const save = saving === undefined ? Effect.void : saving.save(state)
     yield* Effect.tapError(save, (error) => Effect.ignore(ended("failed", error.message)))
     yield* ended("interrupted", null)
     return yield* exit
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  // After a failure of the store nobody knows what is in its files; what was saved last is intact.
+  // After a failure of the store its files are unreliable, so the checkpoint before remains the last.
   if (saving?.savesOnFailure === true && !(error instanceof RunStoreError)) yield* Effect.ignore(saving.save(state))
-  // What failed is known; that its record could not be written (the disk is full) would only hide it.
+  // Ignore a failure to record the end (the disk is full): it would hide the first error.
   const isBudget = error instanceof LmError && error.reason === "budget"
   yield* Effect.ignore(isBudget ? ended("stopped", error.message) : ended("failed", Cause.pretty(exit.cause)))
   return yield* exit
@@ -298,7 +299,7 @@ const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>(
   const { metrics, evaluations } = yield* result.of(state)
   yield* files.write(Layout.metrics, encodeMetrics(metrics))
   yield* recording.flush
-  // Last: a run that has this file is finished.
+  // Written last: a run that has this file is finished.
   yield* files.write(Layout.returns, encodeReturnFile(evaluations))
   if (result.after !== undefined) yield* result.after(files)
   return metrics

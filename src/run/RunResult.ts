@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** The outcome of one validation. */
+/** The summary of one validation. */
 export const ValidationSummary = Schema.Struct({
   step: Schema.Int,
   episodes: Schema.Int,
@@ -9,7 +9,7 @@ export const ValidationSummary = Schema.Struct({
 })
 export type ValidationSummary = typeof ValidationSummary.Type
 
-/** What a training run gives back, and what `--json` prints. */
+/** The result of a training, which `--json` prints. */
 export const RunResult = Schema.Struct({
   runDir: Schema.String,
   steps: Schema.Int,

@@ -18,7 +18,7 @@ import type { RunIdentity } from "./store/RunStore.ts"
 export const RunKind = Schema.Literals(["training", "agents", "evaluation"])
 export type RunKind = typeof RunKind.Type
 
-/** What every kind of run says about itself. */
+/** The description that every kind of run has. */
 interface Described {
   readonly identity: RunIdentity
   /** The effective config, which becomes `config.yaml`. */
@@ -34,12 +34,12 @@ interface Described {
   readonly logLevel: LogLevel
 }
 
-/** A run before its folder is opened. */
+/** The description of a run, by its kind. */
 export type RunSpec =
   | (Described & { readonly kind: "training"; readonly numEnvs: number })
   | (Described & { readonly kind: "agents" | "evaluation"; readonly quiet: boolean })
 
-/** The first event of a run. */
+/** Makes the first event of a run. */
 export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunStarted => {
   const { identity, env, algorithm, devices, total, config, logLevel } = spec
   const { name, seed } = identity
@@ -60,12 +60,12 @@ export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunSta
   }
 }
 
-/** The key `kind` of a config: it may be left out, but not name another kind. */
+/** The Schema of the key `kind` in a config: it may be left out, but may not name another kind. */
 export const kindField = <K extends RunKind>(kind: K) => withDefault(Schema.Literal(kind), kind)
 
 const decodeKind = Schema.decodeUnknownOption(RunKind)
 
-/** The keys that only configs of agents' trainings have, if `dataset` is not among the others. */
+/** Keys that only configs of agents' trainings have. */
 const keysOfAgents = ["runtime", "train_dataset", "trainDataset", "validation_dataset", "validationDataset"]
 
 /** Tells the kind of run that a config is for. This is the only place that decides it. */

@@ -8,7 +8,7 @@ import { LmUsage } from "../lm/Chat.ts"
 
 /** A step of a training episode. */
 export const Moment = Schema.Struct({
-  /** What was seen after the step; null where there was nothing more to see. */
+  /** The observation after the step; null if the episode ended without one. */
   obs: Schema.NullOr(Schema.String),
   action: Schema.NullOr(Schema.String),
   feedback: Schema.NullOr(Schema.Unknown),
@@ -16,14 +16,14 @@ export const Moment = Schema.Struct({
 })
 export type Moment = typeof Moment.Type
 
-/** What a run of agents that talk gives back, and what its `metrics.json` holds. */
+/** The result of a training of agents, and the content of its `metrics.json`. */
 export const RuntimeResult = Schema.Struct({
   runDir: Schema.String,
-  /** Over training steps; null where there are none. */
+  /** The mean score of all training steps; null if there are none. */
   meanScore: Schema.NullOr(Schema.Finite),
   trainSteps: Schema.Int,
   trainEpisodes: Schema.Int,
-  /** Every training episode; null where `scores.jsonl` has no observations in it, or is too long to repeat. */
+  /** All training episodes; null if `scores.jsonl` has no observations, or is too long to repeat here. */
   episodes: Schema.NullOr(Schema.Array(Schema.Array(Moment))),
   /** Mean score of the last 100 training episodes. */
   meanReturn: Schema.NullOr(Schema.Finite),
@@ -38,10 +38,10 @@ export const RuntimeResult = Schema.Struct({
 })
 export type RuntimeResult = typeof RuntimeResult.Type
 
-/** What any run's `metrics.json` holds. */
+/** The content of `metrics.json` of any training. */
 export const AnyResult = Schema.Union([RunResult, RuntimeResult])
 
-/** The same in the words of every run, which `--json` prints. */
+/** Converts a result to the form that `--json` prints for every kind of training. */
 export const toRunResult = (result: RunResult | RuntimeResult): RunResult => {
   if (!("trainEpisodes" in result)) return result
   const { runDir, trainSteps, trainEpisodes, meanScore, meanReturn, validation, digest } = result
@@ -60,10 +60,10 @@ export const toRunResult = (result: RunResult | RuntimeResult): RunResult => {
   }
 }
 
-/** Past so many bytes of scores their episodes are not told again. */
+/** The largest size of `scores.jsonl` whose episodes are repeated in the result, in bytes. */
 const repeatable = 8_000_000
 
-/** The episodes that the run's scores tell of. */
+/** Reads the training episodes from the run's scores. */
 export const episodesOf = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<RuntimeResult["episodes"], RunStoreError> {

@@ -1,11 +1,11 @@
 import { Context, Effect } from "effect"
 import type { ValidationOutcome } from "./evaluation.ts"
 
-/** Which checkpoint of a run to validate, instead of continuing the run. */
+/** The options of `validate`. */
 export interface ValidationOptions {
   /** The name of a checkpoint, or `latest`. */
   readonly checkpoint: string
-  /** Writes the folder of the checkpoint's step, too: episodes to look at, and the policy in every format. */
+  /** Writes the folder of the checkpoint's step, too: episodes to watch, and the policy in every format. */
   readonly writesStepFolder?: boolean
 }
 
@@ -16,7 +16,7 @@ export interface Validated<A> {
   readonly outcome: ValidationOutcome | undefined
 }
 
-/** What `validate` asks of the training that it runs. */
+/** How `validate` tells the training that it runs to validate instead. */
 export const ValidationRequest = Context.Reference<
   (ValidationOptions & { readonly onPlayed: (outcome: ValidationOutcome) => void }) | undefined
 >("effect-rl/run/ValidationRequest", { defaultValue: () => undefined })

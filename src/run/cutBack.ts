@@ -13,7 +13,7 @@ export const Appended = Schema.Struct({
   digests: Schema.Record(Schema.String, Schema.String),
 })
 
-/** A checkpoint that a run is cut back to. */
+/** A checkpoint, with the sizes and digests that the run's growing files had when it was saved. */
 export interface Target {
   readonly name: string
   /** The folder of the checkpoints, for messages. */
@@ -21,13 +21,13 @@ export interface Target {
   readonly appended: AppendedFiles
 }
 
-/** Logs are cut back as far as they can be read: damage to them must not stop a training from being resumed. */
+/** Finds the readable length of each log. Damage to a log must not stop a run from being resumed. */
 const logs: Readonly<Record<string, (bytes: Uint8Array) => number>> = {
   [Layout.tensorBoard]: intactBytes,
   [Layout.progressCsv]: (bytes) => bytes.lastIndexOf(0x0a) + 1,
 }
 
-/** Fails where scores, rollouts or memories of the run differ from those at the time of the checkpoint. */
+/** Fails if scores, rollouts or memories of the run were changed since the checkpoint. */
 export const refuseChanged = Effect.fnUntraced(function* (
   run: RunFiles,
   target: Target,
@@ -54,7 +54,7 @@ export const cutBack = Effect.fnUntraced(function* (
     Effect.map(
       keepReadable(run, file),
       (kept) =>
-        `${run.directory}/${file}: ${problem} since the checkpoint ${target.name}; the log goes on after ${kept} bytes of it`,
+        `${run.directory}/${file}: ${problem} since the checkpoint ${target.name}; the log continues after its first ${kept} bytes`,
     ),
   )
 })
@@ -81,11 +81,11 @@ const remedy = Effect.fnUntraced(function* (
   for (const other of yield* (yield* Checkpoints)(run).list) {
     if (other !== name && (yield* matches(run, other))) {
       const folders = newer.map((one) => `${folder}/${one}`)
-      return `the checkpoint ${other} still fits: to go on from it, remove ${folders.join(", ")} and resume again`
+      return `to resume from the checkpoint ${other}, which still matches, remove ${folders.join(", ")} and resume again`
     }
     newer.push(other)
   }
-  return "no other checkpoint fits either: put the file back as it was, or start a new run"
+  return "restore the file, or start a new run: no other checkpoint matches"
 })
 
 const decodeAppended = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ appended: Appended })))

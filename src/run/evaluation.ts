@@ -4,16 +4,16 @@ import type { ValidationEnded } from "./record/RunEvent.ts"
 import type { ValidationSummary } from "./RunResult.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"
 
-/** One evaluation as RLtools writes it in `return.json`: a list of these, whose file says that a run is finished. */
+/** One evaluation in `return.json`, in the format of RLtools. The file has a list of these. */
 export const EvaluationRecord = Schema.Struct({
   step: Schema.Int,
   returns_mean: Schema.Finite,
-  /** Population deviation, as all deviations here. */
+  /** Deviations are those of a population. */
   returns_std: Schema.Finite,
   episode_length_mean: Schema.Finite,
   episode_length_std: Schema.Finite,
   returns: Schema.Array(Schema.Finite),
-  /** This and the next two are not in files of before 2025. */
+  /** Files that RLtools wrote before 2025 lack this key and the next two. */
   episode_length: Schema.optionalKey(Schema.Array(Schema.Int)),
   num_terminated: Schema.optionalKey(Schema.Int),
   share_terminated: Schema.optionalKey(Schema.Finite),
@@ -21,7 +21,7 @@ export const EvaluationRecord = Schema.Struct({
 
 export const ReturnFile = Schema.Array(EvaluationRecord)
 
-/** Reads a `return.json`, RLtools' own too. */
+/** Reads a `return.json`, also one that RLtools wrote. */
 export const decodeReturnFile = Schema.decodeUnknownEffect(Schema.fromJsonString(ReturnFile))
 
 /** The episodes of one validation, as a run's state holds them. */
@@ -34,9 +34,10 @@ export const Evaluation = Schema.Struct({
 })
 export type Evaluation = typeof Evaluation.Type
 
-/** A validation as it went: the same in events, in results and for `effect eval`. */
+/** The outcome of a validation, as events, results and `effect eval` report it. */
 export type ValidationOutcome = Omit<ValidationEnded, "_tag" | "step" | "seenEpisodes">
 
+/** Makes the evaluation of a step from the outcome of its validation. */
 export const evaluationOf = (step: number, { episodes }: Pick<ValidationOutcome, "episodes">): Evaluation => ({
   step,
   returns: episodes.map((episode) => episode.return),
@@ -44,13 +45,13 @@ export const evaluationOf = (step: number, { episodes }: Pick<ValidationOutcome,
   terminated: episodes.filter(({ terminated }) => terminated).length,
 })
 
-/** The mean and the population deviation of a validation, for `metrics.json`; null for a validation without episodes. */
+/** Summarises a validation for `metrics.json`; null if it has no episodes. */
 export const summaryOf = (evaluation: Evaluation | undefined): ValidationSummary | null =>
   evaluation === undefined || evaluation.returns.length === 0
     ? null
     : { step: evaluation.step, episodes: evaluation.returns.length, ...spreadOf(evaluation.returns) }
 
-/** Mean and population deviation. */
+/** Returns the mean and the population deviation of returns. */
 export const spreadOf = (
   returns: ReadonlyArray<number>,
 ): { readonly meanReturn: number; readonly stdReturn: number } => ({
@@ -72,9 +73,9 @@ const recordOf = ({ step, returns, lengths, terminated }: Evaluation): typeof Ev
 
 const bytesOf = (value: unknown): Uint8Array => utf8.encode(`${JSON.stringify(value)}\n`)
 
-/** The bytes of a `return.json`. An evaluation without episodes has no mean, so it is left out. */
+/** Encodes a `return.json`. An evaluation without episodes has no mean, so it is left out. */
 export const encodeReturnFile = (outcomes: ReadonlyArray<Evaluation>): Uint8Array =>
   bytesOf(outcomes.filter(({ returns }) => returns.length > 0).map(recordOf))
 
-/** The bytes of one evaluation, as `evaluation_results.json` holds it. */
+/** Encodes one evaluation as `evaluation_results.json`. */
 export const encodeEvaluation = (outcome: Evaluation): Uint8Array => bytesOf(recordOf(outcome))

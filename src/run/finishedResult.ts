@@ -5,10 +5,10 @@ import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 import * as Layout from "./Layout.ts"
 
-/** A text that isn't the `metrics.json` of a run. The message is one line. */
+/** The error for a text that is not a `metrics.json`. Its message is one line. */
 export class MetricsError extends Schema.TaggedError<MetricsError>()("MetricsError", { message: Schema.String }) {}
 
-/** Parses the text of a run's `metrics.json`, or those of its keys that the schema has. */
+/** Parses the keys of a `metrics.json` that the Schema has. */
 export const parseMetrics = <A>(text: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, MetricsError> =>
   Effect.try({ try: (): unknown => JSON.parse(text), catch: (error) => error }).pipe(
     Effect.map(inCamelCase),
@@ -16,7 +16,7 @@ export const parseMetrics = <A>(text: string, schema: Schema.Codec<A, unknown>):
     Effect.mapError((error) => new MetricsError({ message: messageOf(error) })),
   )
 
-/** Reads the result of a finished run; undefined where the run isn't finished, or the file isn't what we write. */
+/** Reads the result of a finished run; undefined if the run is not finished, or its files are damaged. */
 export const finishedResult = Effect.fnUntraced(function* <A>(
   run: RunFiles,
   schema: Schema.Codec<A, unknown>,
@@ -25,7 +25,7 @@ export const finishedResult = Effect.fnUntraced(function* <A>(
   return yield* Effect.orElseSucceed(parseMetrics(yield* run.readText(Layout.metrics), schema), () => undefined)
 })
 
-/** Writes the text of `metrics.json`. Episodes keep the keys of their env. */
+/** Encodes a result as `metrics.json`. Episodes keep the keys of their env. */
 export const encodeMetrics = (result: object): string => {
   const renamed = Object.entries(result).map(([key, value]) => [
     snakeCase(key),
@@ -34,7 +34,7 @@ export const encodeMetrics = (result: object): string => {
   return `${JSON.stringify(Object.fromEntries(renamed), null, 2)}\n`
 }
 
-/** Episodes keep the keys of their env. */
+/** Renames all keys to camelCase, except those of episodes, which are their env's. */
 const inCamelCase = (metrics: unknown): unknown => {
   if (!isPlain(metrics) || !("episodes" in metrics)) return toCamelCase(metrics)
   const { episodes, ...others } = metrics

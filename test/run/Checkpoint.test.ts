@@ -149,7 +149,7 @@ for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory
     const damages: ReadonlyArray<
       readonly [string, (run: RunFiles, path: string) => Effect.Effect<void, unknown>, string]
     > = [
-      ["a missing file", (run, path) => run.remove(`${path}/runtime.json`), "/runtime.json: it is missing"],
+      ["a missing file", (run, path) => run.remove(`${path}/runtime.json`), "/runtime.json: the file is missing"],
       [
         "a file cut short",
         (run, path) => run.truncate(`${path}/runtime.json`, 5),
@@ -158,18 +158,18 @@ for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory
       [
         "a flipped byte",
         (run, path) => run.write(`${path}/runtime.json`, `{"step":21}`),
-        "/runtime.json: its contents do not match the manifest's digest",
+        "/runtime.json: the content differs from the manifest's digest",
       ],
       [
         "a file too many",
         (run, path) => run.write(`${path}/other.json`, "{}"),
-        "/other.json: it is not in the checkpoint's manifest",
+        "/other.json: the file is not in the checkpoint's manifest; remove it",
       ],
-      ["no manifest", (run, path) => run.remove(`${path}/manifest.json`), "/manifest.json: it is missing"],
+      ["no manifest", (run, path) => run.remove(`${path}/manifest.json`), "/manifest.json: the file is missing"],
       [
         "half a manifest",
         (run, path) => run.truncate(`${path}/manifest.json`, 9),
-        "/manifest.json: it is no manifest (",
+        "/manifest.json: expected a manifest (",
       ],
       [
         "a manifest that names a file elsewhere",
@@ -181,7 +181,7 @@ for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory
               JSON.stringify({ step: 1, score: null, files: { "../../config.yaml": { sha256: "", bytes: 0 } } }),
             ),
           ),
-        "it is not in the checkpoint's manifest",
+        "the file is not in the checkpoint's manifest; remove it",
       ],
     ]
     for (const [damage, inflict, message] of damages) {
@@ -205,15 +205,15 @@ for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory
     test("fail with what is wrong with the newest where all are damaged, and say where there are none", (run) =>
       Effect.gen(function* () {
         const none = yield* Effect.flip(Checkpoint.load(run, "latest"))
-        assert.strictEqual(none.message, `${run.directory} has no checkpoint to go on from`)
+        assert.strictEqual(none.message, `${run.directory}: expected a checkpoint to resume from, found none`)
         for (const step of [10, 20]) yield* save(run, step)
         for (const step of [10, 20]) yield* run.remove(`checkpoints/ep_0000${step}/runtime.json`)
         const error = yield* Effect.flip(Checkpoint.load(run, "latest"))
-        assert.strictEqual(error.message, `${run.directory}/checkpoints/ep_000020/runtime.json: it is missing`)
+        assert.strictEqual(error.message, `${run.directory}/checkpoints/ep_000020/runtime.json: the file is missing`)
         const unknown = yield* Effect.flip(Checkpoint.load(run, "ep_000030"))
         assert.strictEqual(
           unknown.message,
-          `${run.directory}/checkpoints/ep_000030: there is no such checkpoint; there are ep_000010, ep_000020`,
+          `${run.directory}/checkpoints/ep_000030: expected a checkpoint, found none by this name; there are ep_000010, ep_000020`,
         )
       }))
 

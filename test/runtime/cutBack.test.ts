@@ -71,7 +71,10 @@ describe("a run of agents that talk is not resumed", () => {
       change(files, "scores/train/scores.jsonl", (text) => text.slice(0, text.search(line)))
       const { message } = yield* Effect.flip(resume(files))
       const newer = `${folderOf(files)}/checkpoints/ep_000004`
-      assert.include(message, `the checkpoint ep_000002 still fits: to go on from it, remove ${newer} and resume again`)
+      assert.include(
+        message,
+        `to resume from the checkpoint ep_000002, which still matches, remove ${newer} and resume again`,
+      )
       for (const path of files.keys()) if (path.startsWith(`${newer}/`)) files.delete(path)
       assert.strictEqual((yield* resume(files)).digest, whole.digest)
     }),

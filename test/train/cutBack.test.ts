@@ -67,7 +67,7 @@ describe("scores that are not those of the checkpoint", () => {
         message,
         new RegExp(
           `^${at}/${trainScores}: its first \\d+ bytes were changed since the checkpoint step_000000000000640; ` +
-            `the checkpoint step_000000000000320 still fits: to go on from it, ` +
+            `to resume from the checkpoint step_000000000000320, which still matches, ` +
             `remove ${at}/checkpoints/step_000000000000640 and resume again$`,
         ),
       )
@@ -87,7 +87,7 @@ describe("scores that are not those of the checkpoint", () => {
         textOf(files, trainScores).replace(/"score":\d+/, (found) => found.replace(/\d/, "0")),
       )
       const { message } = yield* Effect.flip(resume(files))
-      assert.include(message, "step_000000000000640; no other checkpoint fits either: put the file back as it was, or")
+      assert.include(message, "step_000000000000640; restore the file, or start a new run: no other checkpoint matches")
     }),
   )
 
@@ -156,7 +156,7 @@ describe("logs that are not those of the checkpoint", () => {
   it.effect("go on after what can be read where they are too short", () =>
     Effect.gen(function* () {
       const log = yield* goesOn((bytes) => bytes.slice(0, 200))
-      const [, kept] = /logs\.tfevents: .* found 200 .*; the log goes on after (\d+) bytes of it/.exec(log) ?? []
+      const [, kept] = /logs\.tfevents: .* found 200 .*; the log continues after its first (\d+) bytes/.exec(log) ?? []
       assert.isBelow(Number(kept), 200)
       assert.isAbove(Number(kept), 0)
     }),
@@ -165,7 +165,10 @@ describe("logs that are not those of the checkpoint", () => {
   it.effect("go on after what can be read where they were changed", () =>
     Effect.gen(function* () {
       const log = yield* goesOn((bytes) => bytes.with(100, 255))
-      assert.match(log, /logs\.tfevents: its first \d+ bytes were changed since .*; the log goes on after \d+ bytes/)
+      assert.match(
+        log,
+        /logs\.tfevents: its first \d+ bytes were changed since .*; the log continues after its first \d+ bytes/,
+      )
     }),
   )
 })

@@ -1,8 +1,8 @@
 /**
- * A folder of files, by paths relative to it (with `/`). What is written is whole or not there at all, also when the
- * machine stops in the middle: contents go to a temporary name, are flushed to disk, and renamed into place.
+ * A folder of files on disk. Paths are relative to it, with `/`. A file is written as a whole or not at all, even if the
+ * machine stops in the middle: the content goes to a temporary name, is flushed to disk, and is renamed into place.
  *
- * Temporary names begin with a dot: `.NAME.tmp` is on its way in or out, `.NAME.old` makes room for a new NAME.
+ * Temporary names start with a dot: `.NAME.tmp` is being written or removed, `.NAME.old` was replaced by a new NAME.
  */
 import { Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
 import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../config/files.ts"
@@ -10,60 +10,60 @@ import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /**
- * What a file is to hold: bytes, or bytes that are made part by part as they are written. A part is done with when the
- * next one is asked for, so that one buffer may serve for all.
+ * The content of a file: bytes, or parts that are made while they are written. A part is no longer used when the next one
+ * is made, so all parts can share one buffer.
  */
 export type Contents = Uint8Array | Iterable<Uint8Array>
 
 export const partsOf = (contents: Contents): Iterable<Uint8Array> =>
   contents instanceof Uint8Array ? [contents] : contents
 
-/** Some of a file's bytes. */
+/** A range of bytes in a file. */
 export interface Part {
   readonly offset: number
   readonly bytes: number
 }
 
 export interface FileTree {
-  /** For people. */
+  /** The path of the folder, for messages. */
   readonly root: string
   readonly read: (path: string) => Effect.Effect<Uint8Array, RunStoreError>
-  /** The same in parts, for files that are better not in memory as a whole; of a part of the file alone, if asked. */
+  /** Reads a large file in parts, or only a range of its bytes. */
   readonly stream: (path: string, part?: Part) => Stream.Stream<Uint8Array, RunStoreError>
   readonly readText: (path: string) => Effect.Effect<string, RunStoreError>
-  /** Whole or not at all. What isn't `durable` is sure to outlive the process, but not the machine, and costs far less. */
+  /** Writes a file as a whole or not at all. One that isn't `durable` may be lost if the machine stops, but is far cheaper. */
   readonly write: (
     path: string,
     contents: Uint8Array | string,
     how?: { readonly durable: boolean },
   ) => Effect.Effect<void, RunStoreError>
-  /** Adds to the end; not atomic: a reader may meet half a line at the end of a file. */
+  /** Adds to the end of a file. This is not atomic: a reader can see half a line at the end. */
   readonly append: (path: string, contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
-  /** The same for a file that grows often: it is opened by the first append, and closed with the scope. */
+  /** Opens a file for many appends: the first append opens it, and the scope closes it. */
   readonly appending: (path: string) => Effect.Effect<Append, never, Scope.Scope>
   readonly truncate: (path: string, size: number) => Effect.Effect<void, RunStoreError>
-  /** Returns when a file's contents are on disk. What `append` wrote is only in the system's hands before. */
+  /** Waits until the content of a file is on disk. `append` does not wait for that. */
   readonly sync: (path: string) => Effect.Effect<void, RunStoreError>
   readonly exists: (path: string) => Effect.Effect<boolean, RunStoreError>
   readonly size: (path: string) => Effect.Effect<number, RunStoreError>
-  /** Names in a folder, sorted; none where there is no such folder. */
+  /** Lists the names in a folder, sorted. A missing folder has none. */
   readonly list: (path: string) => Effect.Effect<ReadonlyArray<string>, RunStoreError>
-  /** A file or a folder with all in it, all or nothing; nothing happens where there is none. */
+  /** Removes a file, or a folder with its content, as a whole or not at all. A missing one is no error. */
   readonly remove: (path: string) => Effect.Effect<void, RunStoreError>
   /**
-   * A new folder with these files, all or nothing; one that is in the way is replaced. `last` is asked for more files when
-   * these are written: for what is only known then.
+   * Writes a new folder with these files, as a whole or not at all, and replaces one with that name. `last` makes more files
+   * when these are written, for content that is only known then.
    */
   readonly writeDirectory: (
     path: string,
     files: Readonly<Record<string, Contents>>,
     last?: () => Readonly<Record<string, Uint8Array>>,
   ) => Effect.Effect<void, RunStoreError>
-  /** Makes `path` a symbolic link to its sibling `target`, replacing one that is there, atomically. */
+  /** Makes `path` a symbolic link to its sibling `target`, and replaces an earlier link atomically. */
   readonly link: (path: string, target: string) => Effect.Effect<void, RunStoreError>
-  /** What a link points to; undefined where there is none. */
+  /** Reads the target of a link; undefined if there is no link. */
   readonly target: (path: string) => Effect.Effect<string | undefined, RunStoreError>
-  /** Finishes or undoes what a process that was killed left half done in a folder. */
+  /** Completes or undoes the writes that a killed process left unfinished in a folder. */
   readonly repair: (path: string) => Effect.Effect<void, RunStoreError>
 }
 
@@ -77,19 +77,19 @@ type Failure = PlatformError.PlatformError | FileError
 const isMissing = (error: Failure): boolean =>
   error instanceof FileError ? error.missing : error.reason._tag === "NotFound"
 
-/** A tree on disk. */
+/** Makes a tree of the files in a folder on disk. */
 export const onDisk = Effect.fnUntraced(function* (
   root: string,
 ): Effect.fn.Return<FileTree, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  // Some of a run's files may be wanted in a place outside of it.
+  // A config can place some of a run's files at absolute paths.
   const at = (relative: string): string => (path.isAbsolute(relative) ? relative : path.join(root, relative))
   const hidden = (final: string, ending: "tmp" | "old"): string =>
     path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
 
-  /** What every operation has in common: it is not stopped half-way, and fails with a line for people. */
+  /** Makes an operation uninterruptible, and turns its failure into an error with a message of one line. */
   const doing = <A>(operation: string, relative: string, effect: Effect.Effect<A, Failure, Scope.Scope>) =>
     Effect.scoped(effect).pipe(
       Effect.uninterruptible,
@@ -98,17 +98,17 @@ export const onDisk = Effect.fnUntraced(function* (
 
   const makeDirectory = (folder: string) => Effect.provideContext(makeFolder(folder), context)
 
-  /** Else a pipe would be waited for until somebody writes into it, and a device has no end. */
+  /** Refuses to read pipes, which would wait for a writer, and devices, which have no end. */
   const reading = <A>(relative: string, most: number, effect: Effect.Effect<A, PlatformError.PlatformError>) =>
     doing("read", relative, Effect.andThen(Effect.provideContext(checkFile(at(relative), most), context), effect))
 
   const syncFile = (file: string) =>
     Effect.scoped(Effect.flatMap(fs.open(file, { flag: "r+" }), (handle) => handle.sync))
 
-  /** A rename is only safe once the folder that holds the name is on disk too. */
+  /** Flushes a folder to disk, so that a rename within it survives a crash. */
   const syncDirectory = (directory: string) =>
     Effect.scoped(Effect.flatMap(fs.open(directory, { flag: "r" }), (handle) => handle.sync)).pipe(
-      // Some systems don't let a folder be flushed; files there are not less safe for it.
+      // Some systems can't flush folders; their renames are as safe without it.
       Effect.ignore,
     )
 
@@ -123,7 +123,7 @@ export const onDisk = Effect.fnUntraced(function* (
 
   const erase = (file: string) => fs.remove(file, { recursive: true, force: true })
 
-  /** A folder that is half removed must not look like one that is damaged: it goes by another name. */
+  /** Renames a folder before it is removed: half removed, it must not look like a damaged one. */
   const remove = (final: string) => {
     const temporary = hidden(final, "tmp")
     return erase(temporary).pipe(
@@ -133,14 +133,15 @@ export const onDisk = Effect.fnUntraced(function* (
     )
   }
 
-  /** Makes the folder of a file where there is none yet. */
+  /** Runs an operation on a file, and makes the file's folder if it is missing. */
   const inFolder = <A, R>(file: string, effect: Effect.Effect<A, PlatformError.PlatformError, R>) =>
     Effect.catchIf(effect, isMissing, () => Effect.andThen(makeDirectory(path.dirname(file)), effect))
 
   const openToAppend = (file: string) => inFolder(file, fs.open(file, { flag: "a" }))
 
   const appending = Effect.fnUntraced(function* (relative: string): Effect.fn.Return<Append, never, Scope.Scope> {
-    // A scope from now on, though there is nothing in it yet: what is added to the outer one after this is done first.
+    // Register the scope now, though the file is opened later: finalizers run in reverse order, so those that are added
+    // after this can still append.
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
     let opened: FileSystem.File | undefined
     return (contents) =>
@@ -218,7 +219,7 @@ export const onDisk = Effect.fnUntraced(function* (
             Effect.forEach(
               Object.entries(some),
               ([name, contents]) => writeSynced(path.join(temporary, name), contents),
-              // Flushes that wait together share the disk's time.
+              // Concurrent flushes take hardly longer than one.
               { concurrency: "unbounded", discard: true },
             )
           yield* writeAll(files).pipe(
@@ -249,7 +250,7 @@ export const onDisk = Effect.fnUntraced(function* (
           yield* fs.rename(temporary, final)
           yield* syncDirectory(path.dirname(final))
         }).pipe(
-          // Where links cannot be had (some file systems, Windows without the privilege), `latest.json` says the same.
+          // Some systems have no links (some file systems, Windows without the privilege); `latest.json` serves there.
           Effect.catchIf(
             (error) => error.reason._tag === "PermissionDenied",
             () => Effect.void,
@@ -271,8 +272,8 @@ export const onDisk = Effect.fnUntraced(function* (
           for (const name of yield* fs.readDirectory(folder)) {
             const [, original, ending] = /^\.(.+)\.(tmp|old)$/.exec(name) ?? []
             if (original === undefined) continue
-            const wanted = ending === "old" && !(yield* fs.exists(path.join(folder, original)))
-            yield* wanted
+            const isNeeded = ending === "old" && !(yield* fs.exists(path.join(folder, original)))
+            yield* isNeeded
               ? fs.rename(path.join(folder, name), path.join(folder, original))
               : erase(path.join(folder, name))
           }

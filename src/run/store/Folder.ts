@@ -1,15 +1,13 @@
 /**
- * The files of one run, wherever they are kept. This is all that a store of one's own implements: `RunStore.layer` and
- * `Checkpoints.layer` take a function from a run's path to its folder. Paths are relative to the folder, with `/`.
+ * The files of one run in a store of one's own. These functions are all that such a store implements: `RunStore.layer` and
+ * `Checkpoints.layer` take a function from the path of a run to its folder. Paths are relative to the folder, with `/`.
  *
  * @example
  * ```ts
- * const inMap = (files: Map<string, Uint8Array>) => (directory: string): Folder => ({
- *   read: (path) => Effect.sync(() => files.get(`${directory}/${path}`)),
- *   write: (path, bytes) => Effect.sync(() => void files.set(`${directory}/${path}`, bytes.slice())),
- *   list: Effect.sync(() => [...files.keys()].flatMap((key) => key.split(`${directory}/`)[1] ?? [])),
- *   remove: (path) => Effect.sync(() => void files.delete(`${directory}/${path}`)),
- * })
+ * const folderIn = (store: KeyValueStore.KeyValueStore) => (directory: string): Folder => {
+ *   const folder = KeyValueStore.prefix(store, `${directory}/`)
+ *   return { read: folder.getUint8Array, write: folder.set, list: folder.keys, remove: folder.remove }
+ * }
  * ```
  */
 import { Effect, Stream } from "effect"
@@ -21,21 +19,21 @@ import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 type Failure = { readonly message: string }
 
 export interface Folder {
-  /** Reads a file; undefined where there is none. */
+  /** Reads a file; undefined if it is missing. */
   readonly read: (path: string) => Effect.Effect<Uint8Array | undefined, Failure>
-  /** Makes a file, or replaces it as a whole. */
+  /** Writes a new file, or replaces one as a whole. */
   readonly write: (path: string, bytes: Uint8Array) => Effect.Effect<void, Failure>
   /** Adds to the end of a file. Unless given, the file is read and written anew. */
   readonly append?: (path: string, bytes: Uint8Array) => Effect.Effect<void, Failure>
-  /** The paths of all files. */
+  /** Lists the paths of all files. */
   readonly list: Effect.Effect<ReadonlyArray<string>, Failure>
-  /** Removes a file, if there is one. */
+  /** Removes a file. A missing one is no error. */
   readonly remove: (path: string) => Effect.Effect<void, Failure>
 }
 
 const none = new Uint8Array(0)
 
-/** Joins bytes, in the buffer of the first where it has room. */
+/** Joins bytes, within the buffer of the first if it has room. */
 const joined = (bytes: Uint8Array, more: Uint8Array): Uint8Array => {
   const size = bytes.length + more.length
   const hasRoom = bytes.byteOffset === 0 && bytes.buffer.byteLength >= size
@@ -53,8 +51,8 @@ const wholeOf = (contents: Contents): Uint8Array => {
 }
 
 /**
- * Builds the tree that runs work with from a folder. A link is a file that holds a name. A new directory is not written all
- * or nothing, but in the order of its files: a checkpoint that lacks its last one, the manifest, is damaged.
+ * Makes the tree of files that runs work with. A link is a file that holds a name. A directory is written file by file: a
+ * checkpoint whose write was interrupted lacks its last file, the manifest, and counts as damaged.
  */
 export const treeOf = (root: string, folder: Folder): FileTree => {
   const doing = <A>(operation: string, path: string, effect: Effect.Effect<A, Failure>) =>
@@ -118,7 +116,7 @@ export const treeOf = (root: string, folder: Folder): FileTree => {
   }
 }
 
-/** A folder in memory, in a map from `directory/path` to bytes that several folders may share. */
+/** Keeps folders in a map from `directory/path` to bytes. */
 export const inMemory =
   (files: Map<string, Uint8Array>) =>
   (directory: string): Folder => {

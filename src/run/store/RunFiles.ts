@@ -8,24 +8,24 @@ import type { RunStoreError } from "./RunStoreError.ts"
 
 export type { Appended } from "./appended.ts"
 
-/** One run's folder. */
+/** The folder of one run. */
 export interface RunFiles extends FileTree {
-  /** The folder, for people and for `--resume`. */
+  /** The path of the folder, as `--resume` takes it. */
   readonly directory: string
   readonly identity: RunIdentity
-  /** The folder holds an earlier part of this run, which is to be gone on with. */
+  /** Whether the folder holds an earlier part of this run, which is resumed. */
   readonly resumed: boolean
-  /** How far each file that grows is at this moment; that much of it is on disk. Reads only what is new since the last time. */
+  /** Flushes the growing files to disk and returns their sizes and digests. Reads only what was appended since the last time. */
   readonly appended: Effect.Effect<Appended, RunStoreError>
-  /** The files that do not begin as they were at such a moment, with what is wrong. */
+  /** Lists the growing files that do not start as they were at such a moment. */
   readonly changedSince: (moment: Appended) => Effect.Effect<ReadonlyArray<Changed>, RunStoreError>
-  /** Cuts every file that grows back to such a moment; one that wasn't there yet is removed. `run.log` is never cut. */
+  /** Cuts the growing files back to such a moment, and removes those that are newer. `run.log` is never cut. */
   readonly cutBack: (moment: Pick<Appended, "sizes">) => Effect.Effect<void, RunStoreError>
-  /** The same run, in which some files and folders lie elsewhere than usual. */
+  /** Places some files and folders of the run elsewhere. Callers still use the usual paths. */
   readonly placed: (places: Places) => RunFiles
 }
 
-/** A file that grows, and isn't what a checkpoint says it was. */
+/** A growing file that differs from its state at a checkpoint. */
 export interface Changed {
   readonly file: string
   /** `expected at least 20 bytes, found 3` */
@@ -33,7 +33,7 @@ export interface Changed {
 }
 
 export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boolean): RunFiles => {
-  /** What was hashed already, by file. */
+  /** The part of each file that is hashed already. */
   const hashed = new Map<string, Prefix>()
 
   const growingFiles = Effect.gen(function* () {
@@ -67,9 +67,9 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
     size: number,
     digest: string | undefined,
   ): Effect.fn.Return<string | undefined, RunStoreError> {
-    const found = yield* sizeNow(file)
-    if (found < size) return `expected at least ${size} bytes, found ${found}`
-    if (digest === undefined) return "its digest is gone"
+    const now = yield* sizeNow(file)
+    if (now < size) return `expected at least ${size} bytes, found ${now}`
+    if (digest === undefined) return "the checkpoint has no digest of it"
     if (digest === (yield* hash(file, size)).digest) return undefined
     return `its first ${size} bytes were changed`
   })
@@ -101,7 +101,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
       const digests: Record<string, string> = {}
       for (const file of yield* growingFiles) {
         const size = yield* tree.size(file)
-        // A file that was flushed at this size has not been touched since.
+        // A file that was hashed at this size was flushed then.
         if (hashed.get(file)?.size !== size) yield* tree.sync(file)
         sizes[file] = size
         digests[file] = (yield* hash(file, size)).digest

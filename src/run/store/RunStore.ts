@@ -1,5 +1,5 @@
 /**
- * Where runs are kept: a service that opens a folder for a run, with Layers for the disk and for memory.
+ * The service that opens the folder of a run, with Layers for the disk, for memory and for a store of one's own.
  *
  * @example
  * ```ts
@@ -23,56 +23,56 @@ import { prettyJson } from "../../config/text.ts"
 export type { RunFiles } from "./RunFiles.ts"
 export { RunStoreError } from "./RunStoreError.ts"
 
-/** What a run is, as far as where it lives depends on it. */
+/** What the path of a run's folder depends on. */
 export interface RunIdentity {
   readonly name: string
-  /** What varies between runs, and its value in this one. */
+  /** The settings that vary between runs, with their values in this one. */
   readonly population: Readonly<Record<string, string>>
   readonly seed: number
 }
 
 export interface FileSystemOptions {
   readonly resultsDir: string
-  /** When the run starts. */
+  /** The start of the run, which is part of its path. */
   readonly time: Date
-  /** Seven hex digits, or `no-hash`. */
+  /** The commit of the code: seven hex digits, or `no-hash`. */
   readonly commit: string
-  /** `rltools` (see `identifier.ts`) unless given. */
+  /** The layout of paths (see `identifier.ts`); `rltools` unless given. */
   readonly layout?: "rltools" | "flat"
-  /** The folder of a run to go on with, instead of a new one. */
+  /** The folder of a run to resume, instead of a new one. */
   readonly resume?: string
-  /** Who this process is. With it, a run that another one is writing is refused. */
+  /** The name of this process. With it, the run is locked, and a run that another process writes is refused. */
   readonly owner?: Owner
-  /** Keeps `index.txt` above the runs, for whoever finds them through a web server. */
+  /** Keeps `index.txt` above the runs, by which a page finds them through a static web server. */
   readonly indexed?: boolean
-  /** Only looks at the run to `resume`: takes no lock, mends nothing. */
+  /** Opens the run to `resume` without a lock, and repairs nothing in it. */
   readonly readOnly?: boolean
-  /** Where the code comes from, for `git.json` and `git.diff`; nothing outside of git. */
+  /** The origin of the code, for `git.json` and `git.diff`; undefined outside of git. */
   readonly provenance?: Code | undefined
-  /** Whether runs that say themselves where they want to be are put there; they are unless this is false. */
+  /** Whether a config may choose its results folder; it may unless this is false. */
   readonly ownPlaces?: boolean
-  /** Told the run's folder as soon as it is known. */
+  /** Runs as soon as the path of the run's folder is known. */
   readonly onOpen?: (directory: string) => Effect.Effect<void>
 }
 
-/** The code that a run was made by. */
+/** The origin of the code that made a run. */
 export const Provenance = Schema.Struct({
   commit: Schema.String,
-  /** Whether it had been changed since. */
+  /** Whether the code was changed since that commit. */
   dirty: Schema.Boolean,
-  /** SHA-256 of what `git diff HEAD` says, where it had. */
+  /** SHA-256 of the output of `git diff HEAD`, if the code was changed. */
   diff_sha256: Schema.NullOr(Schema.String),
 })
 export type Provenance = typeof Provenance.Type
 
-/** Also what had been changed, as `git apply` takes it. */
+/** The origin of the code with its changes, as `git apply` takes them. */
 export interface Code extends Provenance {
   readonly diff?: string | undefined
 }
 
 export interface MemoryOptions {
   readonly resume?: string
-  /** Those of an earlier store; none unless given. */
+  /** The files of an earlier store; none unless given. */
   readonly files?: Map<string, Uint8Array>
 }
 
@@ -85,10 +85,10 @@ const notARun = (directory: string): RunStoreError =>
   new RunStoreError({
     path: directory,
     operation: "resume",
-    message: `${directory} is not a run: it has no config.yaml`,
+    message: `${directory}: expected the folder of a run, found no config.yaml in it`,
   })
 
-/** Where a run says itself that it wants to be: `{resultsDir}/{YYYYMMDD_HHMMSS}`. */
+/** The results folder that a config chooses. The run is then at `{resultsDir}/{YYYYMMDD_HHMMSS}`. */
 export interface OwnPlace {
   readonly resultsDir: string
 }
@@ -107,7 +107,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
-  /** Claims a new folder: another run that started in the same second has its own, so the next second is tried. */
+  /** Makes a new folder. If another run started in the same second, the next second is tried. */
   const claim = Effect.fnUntraced(function* (
     identity: RunIdentity,
     options: FileSystemOptions,
@@ -147,7 +147,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
         : { ...unlessPlaced, ...place, layout: "flat" }
     const { resume, owner, onOpen, readOnly = false } = options
     const directory = yield* resume === undefined ? claim(identity, options) : known(resume)
-    // However it ends, its files are in the index; that this can't be written is no reason to fail.
+    // Index the run's files however it ends. The run doesn't fail if that fails.
     if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory, owner)))
     if (readOnly) {
       const tree = yield* Effect.provideContext(onDisk(directory), context)
@@ -157,7 +157,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
     const tree = yield* Effect.provideContext(onDisk(directory), context)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
-    // A run that is resumed keeps that of its beginning, or has none.
+    // A resumed run keeps the origin of its first process.
     if (options.provenance !== undefined && resume === undefined) {
       const { diff, ...provenance } = options.provenance
       if (diff !== undefined) yield* tree.write(Layout.provenanceDiff, diff)
@@ -170,12 +170,12 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
 export class RunStore extends Context.Service<
   RunStore,
   {
-    /** A run is gone on with, and none begun. */
+    /** Whether this store resumes a run instead of opening a new one. */
     readonly resumes: boolean
     readonly open: (identity: RunIdentity, place?: OwnPlace) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope>
   }
 >()("effect-rl/run/RunStore") {
-  /** Folders on disk. A folder that cannot be made fails when the run is opened, before anything is computed. */
+  /** Keeps runs in folders on disk. */
   static readonly layerFileSystem = (
     options: FileSystemOptions,
   ): Layer.Layer<RunStore, never, FileSystem.FileSystem | Path.Path> =>
@@ -185,8 +185,8 @@ export class RunStore extends Context.Service<
     )
 
   /**
-   * Runs in a store of one's own, which opens the folder of a run by its path. With `resume`, the run of that path is
-   * resumed. `time` is when the run starts, which its path says.
+   * Keeps runs in a store of one's own, which opens the folder of a run by its path. With `resume`, the run of that path is
+   * resumed. `time` is the start of the run in its path; now unless given.
    *
    * @example
    * ```ts
@@ -214,8 +214,8 @@ export class RunStore extends Context.Service<
   }
 
   /**
-   * Runs in memory, for tests and for programs that keep nothing: the layer, and every file by its run's directory and
-   * its path in it. With `resume`, the run of that directory in `files` is resumed.
+   * Keeps runs in memory, for tests and for programs that keep nothing. Returns the Layer, and all files by their paths. With
+   * `resume`, the run of that path in `files` is resumed.
    */
   static readonly memory = ({ files = new Map(), ...options }: MemoryOptions = {}): MemoryStore => ({
     files,

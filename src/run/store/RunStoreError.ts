@@ -1,15 +1,15 @@
 import { Schema } from "effect"
 import { type PlatformFailure, shownPath, systemMessage } from "../../config/files.ts"
 
-/** A file that could not be written, read or found: which one, and what the system said. */
+/** A failure of the store: a file that could not be written, read or found. */
 export class RunStoreError extends Schema.TaggedError<RunStoreError>()("RunStoreError", {
   path: Schema.String,
-  /** What was being done: `write`, `append to`, `read` … */
+  /** The operation that failed: `write`, `append to`, `read` … */
   operation: Schema.String,
-  /** One line for people. */
+  /** One line that names the file and the problem. */
   message: Schema.String,
 }) {}
 
-/** A platform's failure as one line for people. */
+/** Makes an error with a message of one line from a failure of the platform. */
 export const runStoreError = (operation: string, path: string, error: PlatformFailure): RunStoreError =>
   new RunStoreError({ path, operation, message: `cannot ${operation} ${shownPath(path)}: ${systemMessage(error)}` })

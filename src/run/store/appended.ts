@@ -4,16 +4,16 @@ import type { FileTree } from "./FileTree.ts"
 import type { RunStoreError } from "./RunStoreError.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** How far the files that grow had come at some moment, by their paths: their sizes, and digests of so many bytes. */
+/** The sizes of a run's growing files at some moment, and the digests of their content up to there, by their paths. */
 export interface Appended {
   readonly sizes: Readonly<Record<string, number>>
   readonly digests: Readonly<Record<string, string>>
 }
 
-/** The beginning of a file, hashed. */
+/** The hash of the first bytes of a file. */
 export interface Prefix {
   readonly size: number
-  /** The digests of its whole blocks: where it goes on from when the file has grown. */
+  /** The digests of the whole blocks, which need not be read again when the file has grown. */
   readonly blocks: ReadonlyArray<string>
   readonly digest: string
 }
@@ -22,8 +22,8 @@ const blockSize = 1 << 20
 const nothing: Prefix = { size: 0, blocks: [], digest: "" }
 
 /**
- * Hashes the first `size` bytes of a file: SHA-256 over the SHA-256 digests of its blocks of 1 MiB, in hex. By blocks, so
- * that the platform's own hash can be used, and what was hashed `before` need not be read again.
+ * Hashes the first `size` bytes of a file: SHA-256 over the SHA-256 digests of its blocks of 1 MiB, in hex. Blocks let the
+ * platform's fast hash be used, and keep blocks that were hashed `before` from being read again.
  */
 export const hashPrefix = Effect.fnUntraced(function* (
   tree: Pick<FileTree, "stream">,

@@ -6,16 +6,15 @@ import { type RunStoreError, runStoreError } from "./RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * `index.txt`: every file below the folder of all runs, a line each, sorted, as `./relative/path`: what
- * `find . -type f | sort` says there. By it a static web server is enough for a page to find all runs. Left out are
- * itself, `.git*`, `.DS_Store`, and what only is there while somebody writes.
+ * Writes `index.txt`: every file below the folder of all runs, one a line, sorted, as `./relative/path`. This is the output
+ * of `find . -type f | sort`, by which a page finds all runs through a static web server. The index itself, `.git*`,
+ * `.DS_Store`, locks and temporary files are left out.
  *
- * RLtools' viewer takes whatever lies four folders deep for a run's folder, and stops at a file there or above. So this
- * library has files only in runs' folders: what is said of several seeds is a link to a file in one of them, and a link
- * is none of `find`'s files. Whoever puts a file of their own beside runs has it listed, and that viewer stops at it.
+ * RLtools' viewer takes any path four levels deep for a run's folder, and fails at a file there or above. So this library
+ * writes files into runs' folders only; a file about several seeds is in one of these folders, and a link elsewhere.
  *
- * A run that ends has its lines made anew, and so have others that are not finished; of a finished one it is seen that it is
- * still there.
+ * The folder of the run that ends is listed anew, and so are folders of unfinished runs. Of finished runs only the existence
+ * is checked.
  */
 export const indexRun = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
@@ -25,7 +24,7 @@ export const indexRun = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, RunStoreError> {
   const parts = path.resolve(directory).split(path.sep)
   const run = parts.slice(-depth).join("/")
-  // A run in another layout has no index.
+  // Runs in another layout are not indexed.
   if (fromPath(run) === undefined) return
   const folder = parts.slice(0, -depth).join(path.sep)
   const target = path.join(folder, Layout.resultsIndex)
@@ -47,10 +46,10 @@ const pause = 20
 const second = 1000
 const minute = 60 * second
 
-/** A run's folder has so many names, from the folder of all runs on. */
+/** The number of folders in the path of a run, below the folder of all runs. */
 const depth = 4
 
-/** The files of each run that is in an index and had finished, by its folder. */
+/** Reads the files of finished runs from an index, by their folders. */
 const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
   const files = index.split("\n").map((line) => line.slice("./".length))
   const runs = Map.groupBy(files, (file) => file.split("/", depth).join("/"))
@@ -58,8 +57,8 @@ const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
 }
 
 /**
- * One after another: of two that read the same lines, the later would lose the other's. Over thousands of runs that takes
- * its time, so who holds the lock is waited for while it lives; where nobody knows who that is, for a second.
+ * Runs an effect while this process holds the lock of the index, so that two processes don't overwrite each other's lines. An
+ * index of thousands of runs takes time, so this waits while the holder lives; for a second if the holder is unknown.
  */
 const withTurn = <A, E>(
   fs: FileSystem.FileSystem,
@@ -77,10 +76,10 @@ const withTurn = <A, E>(
   )
   let tried = 0
   const wait = claim.pipe(
-    // Not the clock of the program, which a test may have stopped: other processes go by the real one.
+    // This waits by the real clock: a test may have stopped the program's clock, but not the other processes.
     Effect.tapError(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, pause)))),
     Effect.retry({
-      // A holder that has gone, but whose number another process has by now, looks like one that lives.
+      // Give up at last: another process may have the number of a holder that died.
       times: minute / pause,
       while: ({ reason }) =>
         reason._tag === "AlreadyExists" && Effect.map(isHeld, (held) => held ?? ++tried < second / pause),
@@ -94,7 +93,7 @@ const withTurn = <A, E>(
   )
 }
 
-/** The files below a folder, which itself is below another; those of known folders are not looked for again. */
+/** Lists the files below `folder/below`. Folders in `known` are not read again. */
 const filesBelow = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   path: Path.Path,
@@ -124,14 +123,14 @@ const unlisted: ReadonlySet<string> = new Set([
   ".DS_Store",
 ])
 
-/** The index, what no index has, locks, and drafts (those of `FileTree.ts` and the index's own). */
+/** Matches the names that the index leaves out: itself, git's files, locks and temporary files. */
 const isLeftOut = (name: string): boolean => unlisted.has(name) || /^(?:\.git.*|\..+\.(?:tmp|old))$/.test(name)
 
-/** A folder that another process removes meanwhile is empty. */
+/** Lists the names in a folder. One that another process has just removed has none. */
 const namesIn = (fs: FileSystem.FileSystem, folder: string): Effect.Effect<ReadonlyArray<string>> =>
   fs.readDirectory(folder).pipe(Effect.orElseSucceed((): ReadonlyArray<string> => []))
 
-/** Links are none: what they point to is listed where it is. */
+/** Returns the type of a file; undefined for a link, whose target is listed at its own place. */
 const kindOf = (fs: FileSystem.FileSystem, file: string): Effect.Effect<string | undefined> =>
   fs.readLink(file).pipe(
     Effect.as(undefined),

@@ -3,11 +3,11 @@ import type { FileSystem } from "effect"
 import { mostBytes, readTextFrom } from "../../config/files.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
-/** Who writes a run. Whether somebody else still lives is the platform's knowledge: `kill -0` on one machine. */
+/** The process that writes a run, and how to tell whether another process is alive. */
 export interface Owner {
-  /** One line, for `run.lock` and for people: `process 4711 on host`. */
+  /** The line in `run.lock`: `process 4711 on host`. */
   readonly name: string
-  /** Is whoever goes by that name still at work? A lock of somebody who isn't is taken over. */
+  /** Tells whether the process of that name is alive. The lock of a dead process is taken over. */
   readonly isAlive: (name: string) => Effect.Effect<boolean>
 }
 
@@ -21,7 +21,7 @@ export const holdLock = Effect.fnUntraced(function* (
   const readOwner = readTextFrom(fs, file, mostBytes.config)
   const takeOver = Effect.gen(function* () {
     const name = yield* readOwner
-    // A lock without a name is one whose writer was killed before it wrote it.
+    // A lock without a name is one whose process was killed before it wrote the name.
     if (name !== owner.name && name !== "" && (yield* owner.isAlive(name))) return name
     yield* fs.remove(file, { force: true })
     yield* claim
@@ -36,7 +36,7 @@ export const holdLock = Effect.fnUntraced(function* (
     Effect.mapError((error) => runStoreError("lock", file, error)),
     Effect.tap((holder) => {
       if (holder === undefined) return Effect.void
-      const message = `${file}: ${holder} is writing this run`
+      const message = `${file}: ${holder} is writing this run; wait until it ends, or stop it`
       return Effect.fail(new RunStoreError({ path: file, operation: "lock", message }))
     }),
   )

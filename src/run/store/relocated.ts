@@ -1,7 +1,7 @@
 import { locate, type Places } from "../Layout.ts"
 import type { FileTree } from "./FileTree.ts"
 
-/** The same tree, whose users find those files and folders under the paths that they know. */
+/** Makes a tree with some files and folders elsewhere. Callers use their usual paths. */
 export const relocated = (tree: FileTree, places: Places): FileTree => {
   if (Object.keys(places).length === 0) return tree
   const at = (path: string): string => locate(places, path)

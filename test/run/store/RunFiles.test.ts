@@ -68,7 +68,7 @@ for (const [where, open] of Object.entries(runs)) {
         ])
         assert.strictEqual(yield* run.readText(scores), "12345\n67890\n")
         assert.deepEqual(yield* run.changedSince({ sizes: { [validation]: 4 }, digests: {} }), [
-          { file: validation, problem: "its digest is gone" },
+          { file: validation, problem: "the checkpoint has no digest of it" },
         ])
       }).pipe(Effect.provide(disk)),
     )

@@ -62,7 +62,7 @@ describe("a run store on disk", () => {
       const resultsDir = yield* temporaryDirectory
       for (const resume of [resultsDir, `${resultsDir}/missing`]) {
         const error = yield* Effect.flip(openRun({ resultsDir, resume }))
-        assert.strictEqual(error.message, `${resume} is not a run: it has no config.yaml`)
+        assert.strictEqual(error.message, `${resume}: expected the folder of a run, found no config.yaml in it`)
         assert.strictEqual(error.path, resume)
       }
     }).pipe(Effect.provide(disk)),
@@ -111,7 +111,10 @@ describe("the lock of a run", () => {
       const { run, close } = yield* held({ resultsDir, owner: owner("process 1") })
       const resuming = openRun({ resultsDir, resume: run.directory, owner: owner("process 2", "process 1") })
       const error = yield* Effect.flip(resuming)
-      assert.strictEqual(error.message, `${run.directory}/run.lock: process 1 is writing this run`)
+      assert.strictEqual(
+        error.message,
+        `${run.directory}/run.lock: process 1 is writing this run; wait until it ends, or stop it`,
+      )
       yield* close
       yield* resuming
       assert.strictEqual(yield* run.readText("run.lock"), "process 2")
@@ -156,7 +159,7 @@ describe("a run store in memory", () => {
       assert.isTrue(again.resumed)
       assert.strictEqual(yield* again.readText("config.yaml"), "1")
       const error = yield* Effect.flip(Effect.provide(open, RunStore.memory({ files, resume: two.directory }).layer))
-      assert.strictEqual(error.message, `${two.directory} is not a run: it has no config.yaml`)
+      assert.strictEqual(error.message, `${two.directory}: expected the folder of a run, found no config.yaml in it`)
     }),
   )
 })

@@ -91,6 +91,8 @@ export const meaningsOfFields = (fields: Fields): Meanings =>
 
 /** Reads the fields of the named Schema that a field nests, if there is one. */
 export const nestedFields = ({ expression, file }: Field): Fields | undefined => {
-  const name = /(?<![.\w])(?!Schema\b)([A-Z]\w+)\b(?!\.|\()/.exec(expression.replace(/"[^"]*"/g, ""))?.[1]
+  const name = /(?<![.\w])(?!Schema\b)([A-Z]\w+(?:\.[A-Z]\w+)?)\b(?!\.|\()/.exec(
+    expression.replace(/"[^"]*"/g, ""),
+  )?.[1]
   return name === undefined ? undefined : fieldsOf(file, name)
 }

@@ -1,23 +1,14 @@
 import { Effect, Schema } from "effect"
-import { fraction, naturalInt, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { argMax, huber, mean, stopGradient, sub } from "../graph/ops.ts"
-import { adam } from "../graph/optimisers.ts"
-import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import { build } from "../learner/build.ts"
-import { epsilonGreedy, epsilonSchedule, explorationFields } from "../learner/exploration.ts"
-import type { Loss } from "../learner/Loss.ts"
-import { needsChoices } from "../learner/requirements.ts"
-import { experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
-import { learningFields, learningRateOf, resolved } from "../learner/rollout/fields.ts"
-import type { BaseColumns } from "../learner/rollout/Rollout.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
-import type { Minibatch } from "../learner/rollout/update.ts"
-import { withTarget } from "../learner/rollout/withTarget.ts"
-import { valueOfAction } from "../losses/qLearning.ts"
-import type { Actor } from "../model/Actor.ts"
-import { qNetwork } from "../model/qNetwork.ts"
-import { networkFields } from "../model/trunk.ts"
+import * as Fields from "../config/fields.ts"
+import * as Graph from "../graph/ops.ts"
+import * as Optimisers from "../graph/optimisers.ts"
+import * as Algorithm from "../learner/Algorithm.ts"
+import * as Learner from "../learner/Learner.ts"
+import * as Losses from "../losses/Losses.ts"
+import * as Model from "../model/Model.ts"
 import type { DdqnOptions } from "./options/Ddqn.ts"
+
+const { argMax, huber, mean, stopGradient, sub } = Graph
 
 /**
  * Synchronous n-step double Q-learning: many envs are played ε-greedily for a few steps, and the network learns from
@@ -28,37 +19,39 @@ import type { DdqnOptions } from "./options/Ddqn.ts"
 // --- Config ---
 
 export const DdqnConfig = Schema.Struct({
-  ...learningFields,
-  ...explorationFields,
-  ...networkFields,
+  ...Learner.learningFields,
+  ...Learner.explorationFields,
+  ...Model.networkFields,
   /** The activation function between layers. */
-  activation: withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
+  activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   /** The learning rate of Adam. */
-  learningRate: withDefault(positive, 1e-3),
+  learningRate: Fields.withDefault(Fields.positive, 1e-3),
   /** The number of env steps that each env takes between two updates. */
-  nsteps: withDefault(positiveInt, 5),
+  nsteps: Fields.withDefault(Fields.positiveInt, 5),
   /** The λ of the targets: 1 gives the n-step return, a smaller value mixes it with shorter ones. */
-  lambda: withDefault(fraction, 1),
+  lambda: Fields.withDefault(Fields.fraction, 1),
   /** The number of env steps between two copies of the online network into the target network; 0 never copies it. */
-  updateTargetFreq: withDefault(naturalInt, 1000),
+  updateTargetFreq: Fields.withDefault(Fields.naturalInt, 1000),
   /** The number of passes over each rollout. */
-  epochs: withDefault(positiveInt, 1),
+  epochs: Fields.withDefault(Fields.positiveInt, 1),
   /** The number of minibatches that a rollout is shuffled into, in each pass. */
-  minibatches: withDefault(positiveInt, 1),
+  minibatches: Fields.withDefault(Fields.positiveInt, 1),
   /** Computes action values from two heads, one for the value and one for the advantages. */
-  dueling: withDefault(Schema.Boolean, false),
+  dueling: Fields.withDefault(Schema.Boolean, false),
   /** The constant that keeps Adam from dividing by zero. */
-  adamEpsilon: withDefault(positive, 1e-8),
+  adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DdqnConfig = typeof DdqnConfig.Type
 
 // --- Network, rollout, returns, update ---
 
-const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Task) {
-  const config = resolved(settings)
-  const actions = yield* needsChoices("ddqn", task)
-  const network = yield* build(() => qNetwork({ ...config, observationSpace: task.observationSpace, actions }))
-  const actor: Actor<"values"> = {
+const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm.Task) {
+  const config = Learner.resolved(settings)
+  const actions = yield* Learner.needsChoices("ddqn", task)
+  const network = yield* Learner.build(() =>
+    Model.qNetwork({ ...config, observationSpace: task.observationSpace, actions }),
+  )
+  const actor: Model.Actor<"values"> = {
     parameters: network.parameters,
     noiseSize: 2,
     memorySize: 0,
@@ -66,28 +59,28 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Task) {
     act: ({ weights, target, observations, noise, exploration }) => {
       const q = network.apply(weights, observations)
       return {
-        actions: epsilonGreedy(q, noise, exploration),
-        kept: { values: valueOfAction(network.apply(target, observations), argMax(q)) },
+        actions: Learner.epsilonGreedy(q, noise, exploration),
+        kept: { values: Losses.valueOfAction(network.apply(target, observations), argMax(q)) },
       }
     },
     greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
   }
-  const rollout = experience({
+  const rollout = Learner.experience({
     name: "ddqn",
     task,
     actor,
     steps: config.nsteps,
-    exploration: epsilonSchedule(config),
-    returns: generalisedAdvantages(config),
+    exploration: Learner.epsilonSchedule(config),
+    returns: Learner.generalisedAdvantages(config),
   })
   /** E[huber(Q(s, a) − target)] */
-  const loss = ({ weights, batch }: Minibatch<BaseColumns>): Loss => {
-    const q = valueOfAction(network.apply(weights, batch.observations), batch.actions)
+  const loss = ({ weights, batch }: Learner.Minibatch<Learner.BaseColumns>): Learner.Loss => {
+    const q = Losses.valueOfAction(network.apply(weights, batch.observations), batch.actions)
     const loss = mean(huber(sub(q, stopGradient(batch.targets))))
     return { loss, metrics: { "losses/td_loss": loss, "losses/q_values": mean(q) } }
   }
-  return yield* rolloutLearner(withTarget(rollout, config.updateTargetFreq), {
-    learningRate: learningRateOf(config),
+  return yield* Learner.rolloutLearner(Learner.withTarget(rollout, config.updateTargetFreq), {
+    learningRate: Learner.learningRateOf(config),
     phases: [
       {
         name: "update",
@@ -95,7 +88,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Task) {
         minibatches: config.minibatches,
         maxGradNorm: config.maxGradNorm,
         loss,
-        optimiser: ({ size, learningRate }) => adam({ size, learningRate, epsilon: config.adamEpsilon }),
+        optimiser: ({ size, learningRate }) => Optimisers.adam({ size, learningRate, epsilon: config.adamEpsilon }),
       },
     ],
   })
@@ -109,4 +102,8 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Task) {
  * Train.run({ env: CartPole.env, numEnvs: 16, algorithm: Ddqn.make({ dueling: true }), totalSteps: 300_000 })
  * ```
  */
-export const make: (options?: DdqnOptions) => Algorithm = define({ name: "ddqn", config: DdqnConfig, setup }).make
+export const make: (options?: DdqnOptions) => Algorithm.Algorithm = Algorithm.define({
+  name: "ddqn",
+  config: DdqnConfig,
+  setup,
+}).make

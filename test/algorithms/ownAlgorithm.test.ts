@@ -23,7 +23,9 @@ const withPublicImports = (text: string): string =>
 
 const write = (path: string, text: string): void => writeFileSync(join(project, path), text)
 
-describe("A2c.ts copied into a project of its own, with its imports taken from effect-rl", () => {
+const copied = ["A2c", "Ddqn", "Dqn", "Sac", "Td3"]
+
+describe("algorithms copied into a project of its own, with their imports taken from effect-rl", () => {
   mkdirSync(join(project, "node_modules"))
   mkdirSync(join(project, "options"))
   symlinkSync(root, join(project, "node_modules/effect-rl"))
@@ -31,21 +33,26 @@ describe("A2c.ts copied into a project of its own, with its imports taken from e
   write("package.json", '{ "type": "module" }')
   const compilerOptions = { typeRoots: [join(root, "node_modules/@types")] }
   write("tsconfig.json", JSON.stringify({ extends: join(root, "tsconfig.json"), compilerOptions, include: ["*.ts"] }))
-  write("MyA2c.ts", withPublicImports(source("A2c.ts")))
-  for (const name of ["A2c.ts", "shared.ts"]) write(`options/${name}`, source(`options/${name}`))
+  for (const name of copied) {
+    write(`My${name}.ts`, withPublicImports(source(`${name}.ts`)))
+    write(`options/${name}.ts`, source(`options/${name}.ts`))
+  }
+  write("options/shared.ts", source("options/shared.ts"))
 
-  it("imports nothing else of ours", () => {
-    const imports = [...withPublicImports(source("A2c.ts")).matchAll(/ from "([^"]+)"/g)].map(([, from]) => from)
-    assert.sameMembers([...new Set(imports)], ["effect", "effect-rl", "./options/A2c.ts"])
+  it("import nothing else of ours", () => {
+    for (const name of copied) {
+      const imports = [...withPublicImports(source(`${name}.ts`)).matchAll(/ from "([^"]+)"/g)].map(([, from]) => from)
+      assert.sameMembers([...new Set(imports)], ["effect", "effect-rl", `./options/${name}.ts`])
+    }
   })
 
-  it("compiles", () => {
+  it("compile", () => {
     const tsc = join(root, "node_modules/.bin/tsc")
     const { stdout, status } = spawnSync(tsc, ["--noEmit", "-p", project], { cwd: project, encoding: "utf8" })
     assert.deepStrictEqual([status, stdout], [0, ""])
   })
 
-  it.effect("trains to the same bits as the library's", () =>
+  it.effect("train to the same bits as the library's: A2C", () =>
     Effect.gen(function* () {
       const copy: typeof A2c = yield* Effect.promise(() => import(pathToFileURL(join(project, "MyA2c.ts")).href))
       assert.notStrictEqual(copy.make, A2c.make)

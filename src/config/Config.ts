@@ -213,8 +213,7 @@ interface Problem {
 }
 
 /** Returns how a source spells keys: camelCase in code, snake_case elsewhere. */
-export const spelledIn = (source: string): ((key: string) => string) =>
-  /\.[mc]?[jt]s$/.test(source) ? camelCase : snakeCase
+const spelledIn = (source: string): ((key: string) => string) => (/\.[mc]?[jt]s$/.test(source) ? camelCase : snakeCase)
 
 /** Returns the keys that a config can have, in camelCase. */
 export const keysOf = (schema: Schema.Top): ReadonlyArray<string> => knownKeys(SchemaAST.toEncoded(schema.ast), [])

@@ -33,57 +33,28 @@ const fileError = (path: string, error: unknown): FileError => {
 }
 
 /** Opens a regular file of at most `most` bytes, to read it in parts. */
-export const openFile = async (path: string, most = Infinity): Promise<FileHandle> => {
-  try {
-    const file = await open(path, flags)
-    try {
-      check(path, await file.stat(), most)
-      return file
-    } catch (error) {
-      await file.close()
-      throw error
-    }
-  } catch (error) {
-    throw fileError(path, error)
-  }
-}
+export const openFile = (path: string, most = Infinity): Promise<FileHandle> =>
+  open(path, flags)
+    .then((file) =>
+      file
+        .stat()
+        .then((stat) => check(path, stat, most))
+        .then(
+          () => file,
+          (error: unknown) => file.close().then(() => Promise.reject(error)),
+        ),
+    )
+    .catch((error: unknown) => Promise.reject(fileError(path, error)))
 
-/** Node's `readFile` refuses files over 2 GiB; they are read in parts of this size. */
-const atOnce = 2 ** 30
-
-/** Reads a regular file of at most `most` bytes. */
-export const readFileWithin = async (path: string, most: number, part = atOnce): Promise<Uint8Array> => {
-  await using file = await openFile(path, most)
-  const { size } = await file.stat()
-  if (size <= part) return await file.readFile()
-  const bytes = new Uint8Array(size)
-  let filled = 0
-  while (filled < size) {
-    const { bytesRead } = await file.read(bytes, filled, Math.min(part, size - filled), filled)
-    // The file has become shorter since it was opened.
-    if (bytesRead === 0) return bytes.slice(0, filled)
-    filled += bytesRead
-  }
-  return bytes
-}
-
-const textAt = (path: string, bytes: Uint8Array): string => {
-  const decoded = textOfRunFile(bytes)
-  if ("text" in decoded) return decoded.text
-  throw new FileError({ path, missing: false, message: decoded.problem })
-}
-
-/** Reads a text file that a run writes. */
-export const readTextWithin = async (path: string, most: number): Promise<string> =>
-  textAt(path, await readFileWithin(path, most))
-
-/** Reads such a file synchronously: for very many small files, promises would take most of the time. */
+/** Reads a text file that a run writes, synchronously: for very many small files, promises would take most of the time. */
 export const readTextSync = (path: string, most: number): string => {
   try {
     const file = openSync(path, flags)
     try {
       check(path, fstatSync(file), most)
-      return textAt(path, readFileSync(file))
+      const decoded = textOfRunFile(readFileSync(file))
+      if ("text" in decoded) return decoded.text
+      throw new FileError({ path, missing: false, message: decoded.problem })
     } finally {
       closeSync(file)
     }

@@ -1,7 +1,7 @@
 import { Effect, FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
 
-export interface FilePlace {
+interface FilePlace {
   /** The path of the file; if there is none, its path in the config's folder. */
   readonly path: string
   readonly isThere: boolean

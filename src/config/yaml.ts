@@ -16,7 +16,7 @@ export interface YamlDocument {
   readonly keyLineOf: (path: ReadonlyArray<string>) => number | undefined
 }
 
-export interface YamlProblem {
+interface YamlProblem {
   /** The line of the problem, if it is at one. */
   readonly line?: number
   readonly problem: string

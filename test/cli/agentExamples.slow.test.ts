@@ -27,7 +27,7 @@ const printed = (file: string, ...args: ReadonlyArray<string>): ReadonlyArray<st
     .split("\n")
 
 describe("examples of agents that talk", () => {
-  it("codebook.yaml: who writes down what it was told is right in the end, the same whenever it runs", () =>
+  it("codebook.yaml: an agent that keeps its feedback answers correctly in the end, in every run alike", () =>
     withFolder(async (folder) => {
       const { curve, digest, runDir } = await trained("codebook.yaml", folder)
       assert.deepStrictEqual(curve, [
@@ -49,7 +49,7 @@ describe("examples of agents that talk", () => {
       assert.notMatch(stdout, /: null$/m)
     }))
 
-  it("qa.yaml: what was told once is found again when it is asked for in other words", () =>
+  it("qa.yaml: the agent finds an answer again for a question in other words", () =>
     withFolder(async (folder) => {
       const { curve, runDir } = await trained("qa.yaml", folder)
       assert.deepStrictEqual(curve, [
@@ -110,7 +110,7 @@ describe("examples of agents that talk", () => {
       }
     }))
 
-  it("react-tools.ts: a tool that fails is a result that the model goes on from", () => {
+  it("react-tools.ts: the model continues after a tool has failed", () => {
     const lines = printed("react-tools.ts")
     assert.strictEqual(lines[0], "Observation: What do 6 pears cost? Answer with a number.")
     assert.deepStrictEqual(

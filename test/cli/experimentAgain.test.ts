@@ -48,7 +48,7 @@ const sinceEpisode = (episode: number, compared: Readonly<Record<string, unknown
   )
 
 describe("an experiment, again", () => {
-  it("goes on from a checkpoint of another run, in a folder of its own, and leaves that one as it was", () =>
+  it("starts from a checkpoint of another run, in a folder of its own, and leaves that run unchanged", () =>
     withFolder(async (folder) => {
       await run(folder, { ...small, runtime: { ...small.runtime, max_envs_to_visit: 10 } })
       const results = join(folder, outputs)

@@ -54,7 +54,7 @@ describe("an experiment ends", () => {
       }),
     ))
 
-  it("when a server that hangs was waited for as often as was said", () =>
+  it("when a server hangs in every attempt that max_retries allows", () =>
     withFolder((folder) =>
       withServer({ fault: () => ({ kind: "hung" }) }, async (server) => {
         const lm = { ...at(server), timeout_s: 0.1, max_retries: 2 }

@@ -162,7 +162,7 @@ describe("the page over agents that talk", () => {
     assert.strictEqual(quiz.validation.mean.at(-1), Object(resultOf(questions).validation).mean_return)
   })
 
-  it("tells of a run without what was said in it, which has a page of its own", async () => {
+  it("describes a run without its transcripts, which have a page of their own", async () => {
     const results = await Effect.runPromise(openResults(folder))
     await Effect.runPromise(results.index.refresh)
     for (const path of [game, stopped]) {

@@ -26,7 +26,7 @@ describe("effect runs", () => {
       assert.lengthOf(runsIn(results), 1)
     }))
 
-  it("doesn't mind a reader who has seen enough", () =>
+  it("ignores a reader that closes the pipe early", () =>
     withFolder(async (folder) => {
       const training = program("totalSteps: 128")
       const { runDir } = resultOf(

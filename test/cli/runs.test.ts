@@ -70,7 +70,7 @@ const pathsOf = async (...args: ReadonlyArray<string>) => (await list(...args)).
 const inResults = (path: string): string => join(results, path)
 
 describe("effect runs", () => {
-  it("lists all runs, the newest first, whoever made them and however far they came", async () => {
+  it("lists all runs, the newest first, of every layout and in every state", async () => {
     const outcome = await effect(["runs", results, "--json"])
     const found = lines(outcome)
     assert.deepEqual(
@@ -109,7 +109,7 @@ describe("effect runs", () => {
     ])
   })
 
-  it("filters by the population, by any setting and by results, and shows what it was asked about", async () => {
+  it("filters by the population, by any setting and by results, and shows the keys of the filter", async () => {
     assert.deepEqual(await pathsOf("--where", "algorithm=ppo", "--where", "seed!=1"), [fast])
     assert.deepEqual(await pathsOf("--where", "algorithm.learning_rate=0.0001"), [slow])
     assert.deepEqual(await pathsOf("--where", "name=train", "--where", "validation.episodes>2", "--limit", "2"), [

@@ -32,7 +32,7 @@ describe("decode", () => {
     }),
   )
 
-  it.effect("says who set a wrong value, what it is, and what was expected", () =>
+  it.effect("names the source of a wrong value, the value, and what was expected", () =>
     Effect.gen(function* () {
       const error = yield* complaint({ numEnvs: 1, learningRate: -1 }, new Map([["learningRate", "conf.yaml:3"]]))
       assert.strictEqual(error.message, "conf.yaml:3: learning_rate: expected a value greater than 0, found -1")
@@ -78,7 +78,7 @@ describe("decode", () => {
     }),
   )
 
-  it.effect("blames an unknown section on who set a key in it", () =>
+  it.effect("names the source of a key in an unknown section", () =>
     Effect.gen(function* () {
       const { value, sources } = applyOverrides({ numEnvs: 1 }, [{ path: "nset.keep_last", value: 3, source: "--set" }])
       assert.strictEqual((yield* complaint(value, sources)).message.split(";")[0], '--set: unknown key "nset"')
@@ -106,7 +106,7 @@ describe("decode", () => {
 })
 
 describe("the lines of a file", () => {
-  it("are who said a key, unless something is laid over it or what it is in", () => {
+  it("are the lines of the file, unless a key or its section is overridden", () => {
     const lines = new Map([
       ["agent", "a.yaml:1"],
       ["agent.historyK", "a.yaml:2"],
@@ -170,7 +170,7 @@ describe("checkAll", () => {
 })
 
 describe("applyOverrides", () => {
-  it("lays values over a tree, in order, in either spelling, and remembers who did", () => {
+  it("overrides values in order, in either spelling, and remembers their sources", () => {
     const { value, sources } = applyOverrides({ seed: 1, nested: { keepLast: 1, other: 2 } }, [
       { path: "nested.keep_last", value: 5, source: "a.yaml:1" },
       { path: "nested.keepLast", value: 6, source: "--set" },

@@ -7,12 +7,13 @@ import {
   FileError,
   makeFolder,
   readBytes,
+  readRunText,
   readText,
   refusal,
   shownPath,
   textOf,
 } from "../../src/config/files.ts"
-import { readFileWithin, readTextSync, readTextWithin } from "../../src/config/files-node.ts"
+import { openFile, readTextSync } from "../../src/config/files-node.ts"
 
 const messageOf = <A, R>(effect: Effect.Effect<A, { readonly message: string }, R>) =>
   Effect.map(Effect.flip(effect), ({ message }) => message)
@@ -41,7 +42,6 @@ layer(NodeServices.layer)("files", (it) => {
       const bytes = Uint8Array.from({ length: 1000 }, (_, at) => at)
       yield* fs.writeFile(file, bytes)
       assert.deepStrictEqual(yield* readBytes(file, 1000, 300), bytes)
-      assert.deepStrictEqual(yield* Effect.promise(() => readFileWithin(file, 1000, 300)), bytes)
       assert.strictEqual(
         yield* messageOf(readBytes(file, 999, 300)),
         "expected a file of at most 0.0 MiB, found 0.0 MiB",
@@ -49,13 +49,13 @@ layer(NodeServices.layer)("files", (it) => {
     }),
   )
 
-  it.effect("what a run writes is read as text in spite of a torn end, another format is not", () =>
+  it.effect("a text that a run writes is read in spite of a torn end, another format is refused", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = yield* fs.makeTempDirectoryScoped()
       const file = `${folder}/a`
       const readers = [
-        () => Effect.tryPromise({ try: () => readTextWithin(file, 1000), catch: asFileError }),
+        () => readRunText(file, 1000),
         () => Effect.try({ try: () => readTextSync(file, 1000), catch: asFileError }),
       ]
       for (const read of readers) {
@@ -66,6 +66,20 @@ layer(NodeServices.layer)("files", (it) => {
         yield* fs.writeFile(file, Buffer.from("\uFEFF{}", "utf16le"))
         assert.strictEqual(yield* messageOf(read()), "expected text in UTF-8, found UTF-16; save it as UTF-8")
       }
+    }),
+  )
+
+  it.effect("openFile refuses what isn't a regular file of the expected size", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped()
+      const opened = (path: string, most?: number) =>
+        Effect.tryPromise({ try: () => openFile(path, most).then((file) => file.close()), catch: asFileError })
+      yield* fs.writeFileString(`${folder}/a`, "abc")
+      yield* opened(`${folder}/a`, 3)
+      assert.include(yield* messageOf(opened(`${folder}/a`, 2)), "expected a file of at most")
+      assert.strictEqual(yield* messageOf(opened(folder)), "expected a regular file, found a directory")
+      assert.strictEqual(yield* messageOf(opened(`${folder}/none`)), "there is no such file")
     }),
   )
 
@@ -110,14 +124,14 @@ layer(NodeServices.layer)("files", (it) => {
 })
 
 describe("a file that must not be read", () => {
-  it("is told by its kind and its size", () => {
+  it("is refused by its kind and its size", () => {
     assert.strictEqual(refusal("FIFO", 0, 10), "expected a regular file, found a pipe")
     assert.strictEqual(refusal("Socket", 0, 10), "expected a regular file, found a socket")
     assert.strictEqual(refusal("File", 3 * 2 ** 20, 2 ** 20), "expected a file of at most 1 MiB, found 3 MiB")
     assert.strictEqual(refusal("File", 10, 10), undefined)
   })
 
-  it("is told by its first bytes where it isn't text", () => {
+  it("is described by its first bytes if it isn't text", () => {
     const problem = (bytes: Uint8Array): string => {
       const found = textOf(bytes)
       return "problem" in found ? found.problem : found.text

@@ -36,7 +36,7 @@ export const differenceInEpisode = (
  * The difference with the lowest env step; undefined if the files are equal except for times. With `isPrefix` the first
  * run wasn't finished, so lines that only the second one has are no difference.
  */
-export const firstDifference = (
+export const firstScoreDifference = (
   before: ScoreFiles,
   after: ScoreFiles,
   isPrefix: boolean,

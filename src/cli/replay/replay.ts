@@ -19,7 +19,7 @@ import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import {
   differenceInEpisode,
-  firstDifference,
+  firstScoreDifference,
   linesOfEpisode,
   type ScoreDifference,
   type ScoreFiles,
@@ -98,7 +98,7 @@ const replayAll = Effect.fnUntraced(function* (
     return yield* new ReplayDiffers({ message: `${run}: there is nothing to compare with: ${missing}` })
   }
   const { scores: after, digest: digestAfter } = yield* replayed(given)
-  const difference = firstDifference(before, after, digestBefore === undefined)
+  const difference = firstScoreDifference(before, after, digestBefore === undefined)
   const lines = [...before.values()].reduce((sum, text) => sum + text.split("\n").length - 1, 0)
   const outcome = {
     same: difference === undefined && (digestBefore === undefined || digestBefore === digestAfter),

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { differenceInEpisode, firstDifference } from "../../../src/cli/replay/compareScores.ts"
+import { differenceInEpisode, firstScoreDifference } from "../../../src/cli/replay/compareScores.ts"
 import { effect, program, resultOf, withFolder, write } from "../effect.ts"
 
 const settings = "validation: { everySteps: 1024, episodes: 5 }, checkpoint: { everySteps: 1024 }"
@@ -109,13 +109,13 @@ describe("two runs' scores", () => {
   const two = { timestamp: "2", step_index: 16, score: 2 }
 
   it("are the same whenever they were made", () => {
-    assert.isUndefined(firstDifference(files(one, two), files({ ...one, timestamp: "9" }, two), false))
+    assert.isUndefined(firstScoreDifference(files(one, two), files({ ...one, timestamp: "9" }, two), false))
   })
 
   it("differ by a line that one of them lacks, unless that one was not finished", () => {
-    assert.deepInclude(firstDifference(files(one), files(one, two), false), { line: 2, step: 16, key: "the line" })
-    assert.isUndefined(firstDifference(files(one), files(one, two), true))
-    assert.deepInclude(firstDifference(files(one, two), files(one), true), { line: 2, now: null })
+    assert.deepInclude(firstScoreDifference(files(one), files(one, two), false), { line: 2, step: 16, key: "the line" })
+    assert.isUndefined(firstScoreDifference(files(one), files(one, two), true))
+    assert.deepInclude(firstScoreDifference(files(one, two), files(one), true), { line: 2, now: null })
   })
 
   it("of one episode are the same wherever else its lines stand", () => {
@@ -136,7 +136,7 @@ describe("two runs' scores", () => {
       ...files({ ...one, score: 5 }, two),
       ["scores/val/1_seen.jsonl", '{"step_index":4,"score":2}\n'],
     ])
-    assert.deepInclude(firstDifference(then, now, false), { step: 4, key: "score", then: 1, now: 2 })
-    assert.deepInclude(firstDifference(files({ ...one, odd: 1 }), files(one), false), { key: "odd", now: null })
+    assert.deepInclude(firstScoreDifference(then, now, false), { step: 4, key: "score", then: 1, now: 2 })
+    assert.deepInclude(firstScoreDifference(files({ ...one, odd: 1 }), files(one), false), { key: "odd", now: null })
   })
 })

@@ -55,7 +55,7 @@ describe("effect init", () => {
   }
 
   for (const kind of ["experiment", "evaluation"] as const) {
-    it(`says how other models are asked: each of its lines is one that the file can have (${kind})`, () => {
+    it(`names other models in comments that are valid when they are uncommented (${kind})`, () => {
       const { text, schema } = files[kind]
       const problem = validator(schema ?? "")
       const models = [...text.matchAll(/^ +# (model: \S+) /gm)].map(([, model]) => model)
@@ -68,7 +68,7 @@ describe("effect init", () => {
     })
   }
 
-  it("leaves a file that is there alone, unless it is told to write over it", () =>
+  it("doesn't overwrite an existing file without --force", () =>
     withFolder(async (folder) => {
       write(folder, "mine.yaml", "name: mine")
       const refused = await effect(["init", "mine.yaml"], folder)
@@ -99,7 +99,7 @@ describe("effect init", () => {
       }
     }))
 
-  it("names the schema of the installed package, and far from any puts a copy beside the file", async () => {
+  it("names the schema of the installed package, or copies it next to the file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "effect-init-"))
     try {
       assert.isNull((await init(["alone.yaml"], folder)).error)

@@ -35,7 +35,7 @@ describe("effect init of a program", () => {
       assert.include(stdout, `  ${install}\n  npx effect run src/train.ts\n`)
     }))
 
-  it("writes them beside a file elsewhere, and says to go there", () =>
+  it("writes them next to a file in another folder, and prints the cd command", () =>
     inEmptyFolder(async (folder) => {
       mkdirSync(join(folder, "here"))
       const { stdout } = await inProcess(["init", "../there/train.ts"], join(folder, "here"))

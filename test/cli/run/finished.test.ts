@@ -78,7 +78,7 @@ describe("a run that is finished", () => {
 })
 
 describe("a file that is not the run's own", () => {
-  it("is refused, with what differs, unless it is said to be the run's", () =>
+  it("is refused with the setting that differs, unless --name has the run's name", () =>
     withFolder(async (folder) => {
       write(folder, "pole.ts", program(a2c))
       write(folder, "lstm.ts", program(other))
@@ -150,7 +150,7 @@ describe("a file that is not the run's own", () => {
       assert.strictEqual(await stopWhenTraining([...printed.split(" "), "--quiet"], 2), printed)
     }))
 
-  it("is told from one that was given another name or other settings by the command", () =>
+  it("is recognised if the command gave the run another name or other settings", () =>
     withFolder(async (folder) => {
       write(folder, "pole.ts", program(a2c))
       const words = ["run", "pole.ts", "--quiet", "--json"]
@@ -165,7 +165,7 @@ describe("a sweep that was killed before its first run", () => {
   const sweep = ["run", "pole.ts", "--seeds", "1..2", "--resume", "latest", "--dry-run"]
   const folderAt = (folder: string, time: string): string => join(folder, "results", time)
 
-  it("is gone on with as the latest", () =>
+  it("is resumed by latest", () =>
     withFolder(async (folder) => {
       write(folder, "pole.ts", program(a2c))
       const none = await effect(sweep, folder)

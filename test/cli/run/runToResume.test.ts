@@ -39,7 +39,7 @@ describe("a run is the same run", () => {
 })
 
 describe("a run that is finished", () => {
-  it("is not done again when it is resumed, which is said, and goes on with more steps", () =>
+  it("is not trained again when it is resumed, but is trained further with more steps", () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program("totalSteps: 1024"))
       const first = resultOf(await effect(["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]))

@@ -59,7 +59,7 @@ describe("the table of a sweep", () => {
   })
 })
 
-describe("who is watching a sweep", () => {
+describe("the board of a sweep", () => {
   it("sees on a terminal one table, drawn ten times a second at most, and at once when a run ends", () => {
     const { board, shown, clock } = watched({ isTerminal: true })
     board.update(0, running)

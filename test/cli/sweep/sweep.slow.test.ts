@@ -18,7 +18,7 @@ const isGone = (group: number): boolean => {
 }
 
 describe("a sweep is the same sweep", () => {
-  it("when all its processes are killed, twice, and it goes on: every run once", () =>
+  it("when all its processes are killed twice and it is resumed: every run is trained once", () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", tiny)
       const args = [
@@ -62,7 +62,7 @@ describe("a sweep is the same sweep", () => {
       assert.deepEqual(scores(outcome), scores(uninterrupted))
     }))
 
-  it("when Ctrl-C stops it, which saves all and says how to go on; no other goes on meanwhile", () =>
+  it("when Ctrl-C stops it: all runs are saved, the command to resume is printed, and only one process can resume it", () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", long)
       const args = ["run", file, "--population", "num_envs=4,8", 'name="a b"', "--seeds", "1..2"]
@@ -128,7 +128,7 @@ describe("a sweep is the same sweep", () => {
 })
 
 describe("a sweep with runs that end oddly", () => {
-  it("goes on when one fails, and fails at the end", () =>
+  it("continues when one run fails, and fails at the end", () =>
     withFolder(async (folder) => {
       const file = write(
         folder,

@@ -114,7 +114,7 @@ describe("effect run --population", () => {
 })
 
 describe("a sweep is the same sweep", () => {
-  it("when it goes on with a run that is finished, one that has begun, one without a config and one without anything", () =>
+  it("when it is resumed with a finished run, an unfinished one, one without a config and one that hasn't started", () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", tiny)
       const results = join(folder, "results")
@@ -141,7 +141,7 @@ describe("a sweep is the same sweep", () => {
       assert.match(logOf(begun), /Z resumed at step 512: ppo on CartPole-v1, 4 envs, 512 steps, seed 2$/m)
     }))
 
-  it("when it is asked for more steps: what was finished goes on, too", () =>
+  it("when it is resumed with more steps: finished runs are trained further, too", () =>
     withFolder(async (folder) => {
       const [extended, whole] = [join(folder, "extended"), join(folder, "whole")]
       const words = ["--seeds", "1..2", "--set", "algorithm.schedule=constant"]
@@ -156,7 +156,7 @@ describe("a sweep is the same sweep", () => {
       assert.deepEqual(digestsOf(extended), digestsOf(whole))
     }))
 
-  it("not with other settings than those that its runs were made with: that is said before anything starts", () =>
+  it("refuses other settings than those of its runs, before anything starts", () =>
     withFolder(async (folder) => {
       const results = join(folder, "results")
       const args = ["run", write(folder, "train.ts", tiny), "--seeds", "1..2", "--results-dir", results]

@@ -78,7 +78,7 @@ describe("a file with only some settings", () => {
     }
   })
 
-  it("isn't told of one that only lacks something else", async () => {
+  it("isn't printed when something else is missing", async () => {
     const file = write(folder, "short.yaml", "env: CartPole-v1\nalgorithm: ppo\n")
     const { stderr: message } = await effect(["run", file, "--results-dir", folder])
     assert.strictEqual(message, `effect: ${file}: total_steps: missing key\n`)

@@ -38,7 +38,7 @@ describe("a call of the user's code", () => {
 })
 
 describe("a question that may have no answer for long", () => {
-  it("is not asked again until the last one was answered", () => {
+  it("skips a question while the last one is unanswered", () => {
     const open: Array<() => void> = []
     const ask = oneAtATime((answered) => open.push(answered))
     ask()

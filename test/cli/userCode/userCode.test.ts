@@ -18,7 +18,7 @@ describe("a default export", () => {
     }),
   )
 
-  it.effect("that gives something else is told of", () =>
+  it.effect("that returns something else fails with one line", () =>
     Effect.gen(function* () {
       const expected =
         "train.ts: expected a default export that returns the result of a run, as Train.run({ … }) does, found 1"
@@ -26,7 +26,7 @@ describe("a default export", () => {
     }),
   )
 
-  it.effect("that dies of its own code is told of in one line", () =>
+  it.effect("that dies of its own code fails with one line", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* messageOf(Effect.die("boom")), "train.ts: its default export died of boom")
       const own = yield* messageOf(Effect.die(thrownIn("file:///home/me/train.ts")))
@@ -34,7 +34,7 @@ describe("a default export", () => {
     }),
   )
 
-  it.effect("that dies of an error with a very long message is told of in a bounded line", () =>
+  it.effect("that dies of an error with a very long message fails with a line of limited length", () =>
     Effect.gen(function* () {
       const long = Object.assign(thrownIn("file:///home/me/train.ts"), { message: "x".repeat(5000) })
       const message = yield* messageOf(Effect.die(long))
@@ -43,7 +43,7 @@ describe("a default export", () => {
     }),
   )
 
-  it.effect("that lacks a service is told which", () =>
+  it.effect("that lacks a service fails with the service's name", () =>
     Effect.gen(function* () {
       const training: Effect.Effect<unknown, never, never> = Effect.suspend(() =>
         Effect.die(new Error("Service not found: Simulator")),
@@ -75,8 +75,8 @@ describe("a default export", () => {
   })
 })
 
-describe("an error that nobody could catch", () => {
-  it("is told with its place in the user's files", () => {
+describe("an error that nothing could catch", () => {
+  it("is reported with its place in the user's files", () => {
     assert.strictEqual(placeIn(thrownIn("file:///home/me/train.ts?compiled").stack), "/home/me/train.ts:12:3")
   })
 

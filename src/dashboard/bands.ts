@@ -7,7 +7,7 @@ import { bootstrap, interquartileMean, meanOf } from "../statistics/resampling.t
 import type { Axis, Curve } from "./curve.ts"
 import { rounded } from "./rounded.ts"
 
-/** Columns over `x`. */
+/** A combined curve, as columns over `x`. */
 export interface Band {
   readonly x: ReadonlyArray<number>
   /** The number of runs with any measurement. If `x` is empty, at no place were half of them measured. */
@@ -20,7 +20,7 @@ export interface Band {
   /** The number of runs that reach each place. */
   readonly runs: ReadonlyArray<number>
   readonly mean: ReadonlyArray<number>
-  /** 95 % intervals, by resampling the runs. */
+  /** The bounds of 95 % intervals, computed by resampling the runs. */
   readonly meanLow: ReadonlyArray<number>
   readonly meanHigh: ReadonlyArray<number>
   readonly iqm: ReadonlyArray<number>
@@ -38,15 +38,15 @@ const mostPlaces = 200
 export const mostRunsInABand = 2000
 
 /**
- * Computes the middle of several runs' curves, with its interval, at the places where any of them was measured (or even ones, of many). A run
- * counts at each place between its first and its last measurement, on straight lines between its own points; what comes
- * after its end is unknown, so it is never carried forward. The places therefore fall into two parts:
+ * Computes the middle of several runs' curves, with its interval, at the places where any of them was measured (at evenly spaced places, if there are many). A run
+ * counts at each place between its first and its last measurement, by linear interpolation. Its value after its end is
+ * unknown, so nothing is carried forward. The places therefore fall into two parts:
  *
  * - the first `shared` points, which at least half of the runs reach;
- * - the points after these, of the fewer runs that went on longer. They are worth showing, but not as the group's: a chart
+ * - the points after these, which only the longer runs reach. They are worth showing, but not as the group's: a chart
  *   draws them without the interval.
  *
- * A run of 100,000 steps beside two of 30,000, all measured every 10,000, has places at 10,000 … 100,000 and `shared` 3.
+ * One run of 100,000 steps and two of 30,000, all measured every 10,000, have places at 10,000 … 100,000 and `shared` 3.
  */
 export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis): Band => {
   const curves = all.filter((curve) => curve[axis].length > 0 && curve[axis].every(Number.isFinite))

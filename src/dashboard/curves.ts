@@ -1,4 +1,4 @@
-/** Reads the learning curves of runs. What was read is kept, and of a file that has grown only the new part is read. */
+/** Reads the learning curves of runs and keeps them. When a file has grown, only the new part is read. */
 import { Effect, Semaphore } from "effect"
 import { utf8 } from "../config/utf8.ts"
 import { unplacedEntry } from "../run/find/RunEntry.ts"
@@ -36,10 +36,10 @@ export interface Curves {
   readonly band: (runs: ReadonlyArray<string>, measure: Measure, axis: Axis) => Effect.Effect<Band>
 }
 
-/** A chart shows no more points than this apart. */
+/** A chart cannot show more points than this. */
 const mostPoints = 400
 
-/** So many episodes are kept in memory, of all runs together. */
+/** The number of episodes that are kept in memory, for all runs together. */
 const mostKept = 4_000_000
 
 const mostBands = 500
@@ -54,7 +54,7 @@ interface Kept {
 }
 
 export const makeCurves = (files: FileSource): Curves => {
-  // In the order of their use: the first one is forgotten first.
+  // In the order of use: the run that was used least recently is dropped first.
   const kept = new Map<string, Kept>()
   const bands = new Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>()
   // Two readers of one run would add the same lines twice.
@@ -145,7 +145,7 @@ export const makeCurves = (files: FileSource): Curves => {
   }
 }
 
-const unsaid = { time: NaN, episodes: NaN, lengths: [], terminated: [] }
+const unknown = { time: NaN, episodes: NaN, lengths: [], terminated: [] }
 
 /** The validations of a run without score files, such as RLtools' own. */
 const fromReturns = (text: string | undefined): ReadonlyArray<Validation> => {
@@ -154,6 +154,6 @@ const fromReturns = (text: string | undefined): ReadonlyArray<Validation> => {
   return records.flatMap((record: unknown) => {
     const { step, returns } = fields(record)
     const numbers = Array.isArray(returns) ? returns.flatMap((value: unknown) => finite(value) ?? []) : []
-    return numbers.length === 0 ? [] : [{ step: finite(step) ?? 0, ...unsaid, returns: numbers }]
+    return numbers.length === 0 ? [] : [{ step: finite(step) ?? 0, ...unknown, returns: numbers }]
   })
 }

@@ -39,7 +39,7 @@ export interface ValidationLine {
 const logLines = 200
 const mostFiles = 5000
 
-/** Reads everything that the page of a run shows. */
+/** Reads the details of a run. */
 export const detailOf = Effect.fnUntraced(function* (
   { files, index, curves }: Results,
   summary: RunSummary,
@@ -49,7 +49,7 @@ export const detailOf = Effect.fnUntraced(function* (
   const metrics = yield* run.metrics
   const returns = yield* files.text(`${path}/${Layout.returns}`)
   const system = yield* files.text(`${path}/${Layout.system}`)
-  // The texts of every episode are in the scores and the rollouts, too.
+  // The texts of the episodes are left out: the transcripts show them.
   const { episodes, ...figures } = fields(metrics)
   const isTalk = figures.train_episodes !== undefined
   return {

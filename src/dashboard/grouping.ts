@@ -1,7 +1,7 @@
-/** Runs that belong together. The page groups by itself; the static export has to know the groups beforehand. */
+/** Groups runs. The page groups runs itself; the static export needs all groups beforehand. */
 import type { RunSummary } from "./RunSummary.ts"
 
-/** What the page offers to group by, beside each population variable: all that is alike but for the seed first. */
+/** The properties by which the page groups runs, in addition to each population variable. By default it groups runs that differ only in the seed. */
 export const plainGroupings = ["config", "name", "env", "algorithm", "commit", "time"] as const
 
 export const groupKey = (run: RunSummary, by: string): string => {
@@ -22,7 +22,7 @@ export const groupKey = (run: RunSummary, by: string): string => {
 export const variablesOf = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<string> =>
   [...new Set(runs.flatMap(({ population }) => Object.keys(population)))].sort()
 
-/** Every set of runs that the page can show as one without a filter, each once, as sorted paths. */
+/** Returns every group of runs that the page can show without a filter, each once, as sorted paths. */
 export const allGroups = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<ReadonlyArray<string>> => {
   const found = new Map<string, ReadonlyArray<string>>()
   for (const by of [...plainGroupings, ...variablesOf(runs)]) {

@@ -1,4 +1,4 @@
-/** Lists all runs of a results folder and keeps the list up to date by looking again: that works on every file system, also over a network. */
+/** Lists all runs of a results folder, and keeps the list up to date by polling, which works on every file system. */
 import { Effect } from "effect"
 import { entryOf, unplacedEntry } from "../run/find/RunEntry.ts"
 import * as Layout from "../run/Layout.ts"
@@ -10,9 +10,9 @@ import { type RunSummary, summaryOf } from "./RunSummary.ts"
 export interface RunIndex {
   readonly runs: () => ReadonlyArray<RunSummary>
   readonly has: (path: string) => boolean
-  /** A reader of one of the runs, for what its summary doesn't have. */
+  /** Opens one of the runs, for facts that its summary doesn't have. */
   readonly read: (path: string) => RunReader.RunReader
-  /** Finds out what has changed since last time. */
+  /** Looks at all runs again and returns the changes since the last time. */
   readonly refresh: Effect.Effect<Changes>
 }
 
@@ -31,7 +31,7 @@ interface Known {
 /** The number of folders above a run: time, heading, config. */
 const deepest = 4
 
-/** So many runs are read at a time. */
+/** The number of runs that are read at a time. */
 const concurrency = 32
 
 /** Tells whether a folder is a run, and not a folder that holds runs. */
@@ -39,7 +39,7 @@ export const isRunFolder = ({ files, folders }: Entries): boolean =>
   [Layout.config, Layout.returns, Layout.batchRollouts, Layout.batchOutcomes].some((name) => files.includes(name)) ||
   folders.includes(Layout.scores)
 
-/** The files and folders of an unfinished run in which something happens. */
+/** The files and folders that change while a run is unfinished. */
 const growing: ReadonlyArray<string> = [
   Layout.trainScores,
   Layout.validationScoresFolder,
@@ -77,7 +77,7 @@ export const makeIndex = (files: Confined): RunIndex => {
     return { summary, places, signature: yield* signatureOf({ summary, places }) }
   })
 
-  /** A text that changes when a run does: for a finished run the time of its folder, for another that of what grows, too. */
+  /** Makes a text that changes whenever the run does. A finished run is watched by the time of its folder alone. */
   const signatureOf = Effect.fnUntraced(function* ({
     summary: { path, state },
     places,
@@ -88,7 +88,7 @@ export const makeIndex = (files: Confined): RunIndex => {
       (file) => files.stamp(file),
       { concurrency: "unbounded" },
     )
-    // Whether the process that writes the run is still alive shows in no file.
+    // No file changes when the process that writes the run dies.
     const isAlive = state === "running" ? yield* files.isAlive((yield* files.text(`${path}/${Layout.lock}`)) ?? "") : ""
     return `${stamps.join(" ")} ${isAlive}`
   })

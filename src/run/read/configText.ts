@@ -3,17 +3,17 @@ import { parseYaml } from "../../config/yaml.ts"
 import { dataAt } from "../find/Value.ts"
 
 /**
- * Single keys out of many configs that are nearly the same: only the block of a key's first part is parsed, and equal
- * blocks (runs often differ in their seed alone) once.
+ * Reads single keys out of many configs that are nearly the same. Only the top-level block of a key is parsed, and equal
+ * blocks are parsed once: runs often differ only in their seed.
  */
 export interface ConfigReader {
-  /** Throws where the text is not YAML, or not keys and values. */
+  /** Reads the value at a path of keys. Throws if the text is not YAML, or not keys and values. */
   readonly at: (text: string, path: ReadonlyArray<string>) => unknown
   /** Reads a whole config. Throws as `at` does. */
   readonly tree: (text: string) => unknown
 }
 
-/** Enough for a sweep; a folder of ten thousand runs that all differ stays small in memory too. */
+/** The number of blocks that are kept: enough for a sweep, and little memory for ten thousand different runs. */
 const most = 5000
 
 export const configReader = (): ConfigReader => {
@@ -52,7 +52,7 @@ const valueIn = (text: string): unknown => {
   return found.value
 }
 
-/** A whole config. */
+/** Parses a whole config. Throws if it is not keys and values. */
 export const parseConfig = (text: string): unknown => {
   const value = valueIn(text)
   if (!isPlain(value)) throw new Error("expected keys and values")
@@ -61,7 +61,7 @@ export const parseConfig = (text: string): unknown => {
 
 /** The text of each top-level key, where the text is as this library writes it; undefined where it must be parsed as a whole. */
 const blocks = (text: string): ReadonlyMap<string, string> | undefined => {
-  // An alias may stand for what another block has.
+  // An alias may refer to another block.
   if (/[&*]/.test(text)) return undefined
   const found = new Map<string, string>()
   let key: string | undefined

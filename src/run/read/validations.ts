@@ -16,8 +16,8 @@ const finite = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 
 /**
- * The evaluations in a return.json, RLtools' own too; undefined where it is not a list of these. This uses no Schema: the page reads a
- * thousand of these files before it shows anything.
+ * Reads the evaluations in a return.json, also of RLtools; undefined if it is not a list of them. It uses no Schema, since
+ * the page reads a thousand of these files before it shows anything.
  */
 export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefined => {
   if (!Array.isArray(data)) return undefined
@@ -36,7 +36,7 @@ export const lastValidation = (curve: ReadonlyArray<Validation>): number | undef
 export const bestValidation = (curve: ReadonlyArray<Validation>): number | undefined =>
   curve.length === 0 ? undefined : curve.reduce((best, { mean }) => Math.max(best, mean), -Infinity)
 
-/** The lines of a score file, and whether any was damaged; half a line at the end is one that is being written. */
+/** Reads the lines of a score file, and tells whether any is damaged. An incomplete last line is one that is being written. */
 export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreLine>; readonly damaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
   const lines = whole.flatMap((line) => {
@@ -46,20 +46,20 @@ export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreL
   return { lines, damaged: lines.length < whole.length }
 }
 
-/** The return of a validation's episode, and where in the run that stood. */
+/** The return of an episode of a validation, and the step of the validation. */
 export interface Played {
   readonly step: number
   readonly score: number | null
 }
 
-/** What a file's lines tell of. Runtimes count in episodes, and an episode of theirs that failed has no return. */
+/** Reads the episodes in the lines of a file. Agents that talk count in episodes, and a failed episode has no return. */
 export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): ReadonlyArray<Played> =>
   episodesOf(lines).map(({ of, step, total, failed }) => ({
     step: of === "step" ? (seenEpisodesOf(name) ?? NaN) : step,
     score: failed ? null : total,
   }))
 
-/** Episodes as validations: those of one step are one. */
+/** Groups episodes into validations: all episodes of one step are one validation. */
 export const curveOf = (episodes: ReadonlyArray<Played>): ReadonlyArray<Validation> => {
   const scores = new Map<number, Array<number>>()
   for (const { step, score } of episodes) {

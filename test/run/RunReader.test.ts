@@ -1,0 +1,68 @@
+import { Effect } from "effect"
+import { assert, describe, it } from "vitest"
+import { unplacedEntry } from "../../src/run/find/RunEntry.ts"
+import { over, stateOf } from "../../src/run/RunReader.ts"
+import { memorySource } from "./read/memorySource.ts"
+
+const failure = "2026-01-31T12:00:00.000Z failed at step 3 after 0 episodes: no\n"
+const interrupted = "2026-01-31T12:00:00.000Z interrupted at step 3 after 0 episodes\n"
+
+const readRun = (files: Readonly<Record<string, string>>, alive: ReadonlyArray<string> = []) => {
+  const inRun = Object.fromEntries(Object.entries(files).map(([name, text]) => [`run/${name}`, text]))
+  const source = memorySource(inRun, alive)
+  return { source, run: over(source)(unplacedEntry("run")) }
+}
+
+describe("the state of a run", () => {
+  it.for([
+    ["finished", { "return.json": "[]", "run.lock": "me", "run.log": failure }],
+    ["running", { "run.lock": "me", "run.log": failure }],
+    ["failed", { "run.lock": "somebody dead", "run.log": `${interrupted}${failure}` }],
+    ["stopped", { "run.lock": "", "run.log": `${failure}${interrupted}` }],
+    ["stopped", {}],
+    // The log lies where the config places it.
+    ["failed", { "config.yaml": "log_dir: logs\n", "logs/run.log": failure }],
+  ] as const)("is %s with %j", ([state, files]) =>
+    assert.strictEqual(Effect.runSync(readRun(files, ["me"]).run.state), state),
+  )
+
+  it("is decided by return.json first, then by its lock, then by its log", () => {
+    const states = [true, false].flatMap((isFinished) =>
+      [true, false].flatMap((isOwned) => [true, false].map((hasFailed) => stateOf({ isFinished, isOwned, hasFailed }))),
+    )
+    assert.deepStrictEqual(states, [
+      ...Array.from({ length: 4 }, () => "finished"),
+      "running",
+      "running",
+      "failed",
+      "stopped",
+    ])
+  })
+})
+
+describe("a reader", () => {
+  const scores = '{"episode_index":6,"step_index":70,"score":1}\n{"episode_index":7,"step_index":80,"score":2}\n{"epis'
+
+  it("finds scores where the config places them", () => {
+    const { run } = readRun({
+      "config.yaml": "runtime:\n  scores_path: logs/scores.jsonl\n",
+      "logs/scores/train/scores.jsonl": scores,
+    })
+    assert.strictEqual(Effect.runSync(run.locate("scores/train/scores.jsonl")), "run/logs/scores/train/scores.jsonl")
+    assert.deepStrictEqual([Effect.runSync(run.steps), Effect.runSync(run.episodes)], [80, 8])
+  })
+
+  it("reads each file once", () => {
+    const { source, run } = readRun({ "config.yaml": "name: tune\n", "metrics.json": '{"steps":5,"episodes":2}' })
+    const facts = Effect.all([run.steps, run.episodes, run.metrics, run.configAt(["name"]), run.kind])
+    assert.deepStrictEqual(Effect.runSync(facts)[3], "tune")
+    Effect.runSync(facts)
+    assert.sameMembers([...source.reads], ["run/config.yaml", "run/metrics.json"])
+  })
+
+  it("takes the names in a folder from a caller that has listed it", () => {
+    const { source } = readRun({ "return.json": "[]" })
+    const run = over(source)(unplacedEntry("run"), { names: [] })
+    assert.isFalse(Effect.runSync(run.isFinished))
+  })
+})

@@ -1,14 +1,15 @@
 import { basename, join, resolve } from "node:path"
 import { Effect, FileSystem, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { exists, mostBytes, namesIn, readBytes, readRunText, systemMessage } from "../config/files.ts"
-import { messageOf } from "../config/text.ts"
+import { exists, mostBytes, namesIn, readBytes, systemMessage } from "../config/files.ts"
 import { utf8 } from "../config/utf8.ts"
 import { type Curve, curveCsv, curveSvg } from "../export/curveFiles.ts"
 import { backend, envPool, platform } from "../node.ts"
-import { decodeReturnFile } from "../run/evaluation.ts"
+import { unplacedEntry } from "../run/find/RunEntry.ts"
 import { fromPath } from "../run/identifier.ts"
 import * as Layout from "../run/Layout.ts"
+import { diskSource } from "../run/read/disk-node.ts"
+import { over } from "../run/RunReader.ts"
 import { Recorder } from "../run/record/Recorder.ts"
 import { kindOf } from "../run/RunSpec.ts"
 import { RunStore } from "../run/store/RunStore.ts"
@@ -18,7 +19,8 @@ import { RunOptions } from "../train/RunOptions.ts"
 import { checkpointOf } from "./evaluate/evaluateRun.ts"
 import { lookupDir, ofKind, requireConfig, runArgument, runFolder } from "./findRun.ts"
 import { UsageError } from "./output/errors.ts"
-import { writeOut } from "./output/output.ts"
+import { colored } from "./output/colors.ts"
+import { writeError, writeOut } from "./output/output.ts"
 import { loadTrainingOf } from "./userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "./userCode/yamlFile.ts"
 
@@ -179,11 +181,7 @@ const curveFile = Effect.fnUntraced(function* (
     return yield* new UsageError({ message: `${folders.join(", ")}: expected a finished run, found no return.json` })
   }
   const curves = yield* Effect.forEach(runs, (run) =>
-    readRunText(join(run, Layout.returns), mostBytes.text).pipe(
-      Effect.flatMap(decodeReturnFile),
-      Effect.map((records) => records.map(({ step, returns_mean: value }) => ({ step, value }))),
-      Effect.mapError((error) => new UsageError({ message: `${run}/return.json: ${messageOf(error)}` })),
-    ),
+    Effect.map(open(unplacedEntry(run)).curve, (curve) => curve.map(({ step, mean: value }) => ({ step, value }))),
   )
   const curve: Curve = aggregateCurves(curves)
   if (curve.length === 0) {
@@ -192,11 +190,13 @@ const curveFile = Effect.fnUntraced(function* (
   return utf8.encode(format === "csv" ? curveCsv(curve) : curveSvg(nameFor(folders[0]), curve))
 })
 
+const open = over(diskSource((message) => writeError(`${colored("yellow", "warning:", process.stderr)} ${message}\n`)))
+
 /** The folder itself if it is a finished run, or else the finished runs in it. */
 const finishedRunsIn = Effect.fnUntraced(function* (
   folder: string,
 ): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem> {
-  const isFinished = (run: string) => exists(join(run, Layout.returns))
+  const isFinished = (run: string) => open(unplacedEntry(run)).isFinished
   if (yield* isFinished(folder)) return [folder]
   return yield* Effect.filter(
     (yield* namesIn(folder)).map((name) => join(folder, name)),

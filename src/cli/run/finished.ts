@@ -1,9 +1,11 @@
 import { join } from "node:path"
-import { Cause, Effect, FileSystem, Option, Schema } from "effect"
-import { exists, mostBytes, readRunText, statOf } from "../../config/files.ts"
-import { decodeReturnFile } from "../../run/evaluation.ts"
+import { Cause, Effect, FileSystem, Option, type Schema } from "effect"
+import { mostBytes, readRunText, statOf } from "../../config/files.ts"
+import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import { parseMetrics } from "../../run/finishedResult.ts"
 import * as Layout from "../../run/Layout.ts"
+import { silentSource } from "../../run/read/disk-node.ts"
+import * as RunReader from "../../run/RunReader.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { AnyResult, toRunResult } from "../../run/RuntimeResult.ts"
 
@@ -20,18 +22,18 @@ export const readFinished = Effect.fnUntraced(function* (runDir: string) {
 })
 
 /** Adds the learning curve from the folder of a finished run to its result. */
-export const withCurve = Effect.fnUntraced(function* (result: RunResult) {
-  const records = yield* decodeReturnFile(yield* readRunText(join(result.runDir, Layout.returns), mostBytes.text))
-  return { result, curve: records.map(({ step, returns_mean: value }) => ({ step, value })) }
+export const withCurve = Effect.fnUntraced(function* (result: RunResult): Effect.fn.Return<Finished> {
+  const curve = yield* open(unplacedEntry(result.runDir)).curve
+  return { result, curve: curve.map(({ step, mean: value }) => ({ step, value })) }
 })
 
+const open = RunReader.over(silentSource)
+
 /** Reads the digest of a finished run; undefined for an unfinished one. */
-export const digestIn = Effect.fnUntraced(function* (
-  run: string,
-): Effect.fn.Return<string | undefined, never, FileSystem.FileSystem> {
-  if (!(yield* exists(join(run, Layout.returns)))) return undefined
-  const metrics = yield* Effect.option(readMetrics(run, Schema.Struct({ digest: Schema.String })))
-  return Option.getOrUndefined(metrics)?.digest
+export const digestIn = Effect.fnUntraced(function* (path: string): Effect.fn.Return<string | undefined> {
+  const run = open(unplacedEntry(path))
+  const digest = (yield* run.isFinished) ? (yield* run.metrics)?.digest : undefined
+  return typeof digest === "string" ? digest : undefined
 })
 
 /** Reads the keys of a run's `metrics.json` that a Schema has. */

@@ -7,6 +7,7 @@ import { diff } from "../../run/find/diff.ts"
 import { newestFirst } from "../../run/find/RunEntry.ts"
 import { findRuns } from "../../run/find/find-node.ts"
 import { silentSource } from "../../run/read/disk-node.ts"
+import * as RunReader from "../../run/RunReader.ts"
 import { isSameName } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { ofKind, runToResumeAt } from "../findRun.ts"
@@ -70,14 +71,16 @@ const nameIn = (config: unknown): string | undefined =>
 /** All runs of a results folder that have a config, with their names: from the path, or else from the config. */
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
   const entries = yield* findRuns(resultsDir, silentSource)
-  const configured = yield* Effect.filter(entries, ({ path }) => exists(join(path, Layout.config)))
+  const open = RunReader.over(silentSource)
+  const configured = yield* Effect.filter(entries, (entry) =>
+    Effect.map(open(entry).configText, (text) => text !== undefined),
+  )
   return yield* Effect.forEach(
     configured,
     Effect.fnUntraced(function* (entry) {
-      const isFinished = yield* exists(join(entry.path, Layout.returns))
-      if (entry.name !== undefined) return { ...entry, isFinished }
-      const config = yield* Effect.option(readYaml(join(entry.path, Layout.config)))
-      return { ...entry, isFinished, name: nameIn(Option.getOrUndefined(config)) }
+      const run = open(entry)
+      const isFinished = yield* run.isFinished
+      return { ...entry, isFinished, name: entry.name ?? nameIn({ name: yield* run.configAt(["name"]) }) }
     }),
   )
 })

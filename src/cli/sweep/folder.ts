@@ -2,7 +2,10 @@ import { basename, dirname, join } from "node:path"
 import { Clock, Effect, FileSystem, type Path } from "effect"
 import { exists, makeFolder, namesIn, systemMessage } from "../../config/files.ts"
 import { dateOf, fromPath, timeOf } from "../../run/identifier.ts"
+import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import * as Layout from "../../run/Layout.ts"
+import { silentSource } from "../../run/read/disk-node.ts"
+import * as RunReader from "../../run/RunReader.ts"
 import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import { UsageError } from "../output/errors.ts"
 import { keyOf, type PlannedRun } from "./plan.ts"
@@ -121,9 +124,10 @@ const byProgress = ["finished", "unfinished", "empty"]
 const further = (one: StartedRun | undefined, other: StartedRun): StartedRun =>
   one === undefined || byProgress.indexOf(other.state) < byProgress.indexOf(one.state) ? other : one
 
-const stateOf = Effect.fnUntraced(function* (
-  directory: string,
-): Effect.fn.Return<StartedRun["state"], never, FileSystem.FileSystem> {
-  if (yield* exists(join(directory, Layout.returns))) return "finished"
-  return (yield* exists(join(directory, Layout.config))) ? "unfinished" : "empty"
+const stateOf = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<StartedRun["state"]> {
+  const run = open(unplacedEntry(directory))
+  if (yield* run.isFinished) return "finished"
+  return (yield* run.configText) === undefined ? "empty" : "unfinished"
 })
+
+const open = RunReader.over(silentSource)

@@ -63,24 +63,26 @@ const groupAt = (file: string, name: string): Group => {
     return { ...groupAt(file, whole), without }
   }
   if (new RegExp(`\\bconst ${name} = `).test(text)) return { name, file, without: [] }
-  const imported = importOf(text, name)
+  const imported = importOf(file, text, name)
   if (imported === undefined) throw new Error(`${file}: ${name} is neither declared nor imported`)
   const [from, member] = imported
   return groupAt(join(dirname(file), from), member)
 }
 
 /** Finds where a name comes from: `Learner.actorCriticFields` from an imported namespace, others by name. */
-const importOf = (text: string, name: string): readonly [from: string, name: string] | undefined => {
+const importOf = (file: string, text: string, name: string): readonly [from: string, name: string] | undefined => {
   const [namespace, member] = name.split(".")
-  const from =
+  const direct =
     member === undefined
       ? new RegExp(`(?:import|export) (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from "(\\.[^"]+)"`).exec(text)?.[1]
       : new RegExp(`import \\* as ${namespace} from "(\\.[^"]+)"`).exec(text)?.[1]
+  const stars = [...text.matchAll(/^export \* from "(\.[^"]+)"/gm)].map(([, from]) => from)
+  const from = direct ?? stars.find((star) => read(join(dirname(file), star)).includes(`const ${name} = `))
   return from === undefined ? undefined : [from, member ?? name]
 }
 
 const importedFields = (file: string, text: string, name: string): Fields => {
-  const imported = importOf(text, name)
+  const imported = importOf(file, text, name)
   if (imported === undefined) throw new Error(`${file}: there are no fields called ${name}`)
   const [from, member] = imported
   return fieldsOf(join(dirname(file), from), member)

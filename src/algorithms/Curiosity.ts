@@ -1,22 +1,15 @@
 import { Effect, Schema } from "effect"
-import { fraction, nonNegative, units, withDefault } from "../config/fields.ts"
-import { mlp } from "../graph/layers.ts"
-import { add, concat, mean, mul, stopGradient } from "../graph/ops.ts"
-import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import { build } from "../learner/build.ts"
-import { addLosses, type Loss } from "../learner/Loss.ts"
-import { experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
-import { learningRateOf, resolved } from "../learner/rollout/fields.ts"
-import type { BaseColumns } from "../learner/rollout/Rollout.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
-import { type Bonus, type BonusColumns, type BonusRows, withBonus } from "../learner/rollout/withBonus.ts"
-import { withMemory } from "../learner/rollout/withMemory.ts"
-import { forwardError, inverseLoss } from "../losses/intrinsicMotivation.ts"
-import { actorCritic } from "../model/ActorCritic.ts"
-import { asNumbers, outputsFor } from "../model/actions.ts"
-import { trunk } from "../model/trunk.ts"
+import * as Fields from "../config/fields.ts"
+import * as Layers from "../graph/layers.ts"
+import * as Graph from "../graph/ops.ts"
+import * as Algorithm from "../learner/Algorithm.ts"
+import * as Learner from "../learner/Learner.ts"
+import * as Losses from "../losses/Losses.ts"
+import * as Model from "../model/Model.ts"
 import { a2cFields, a2cLoss, a2cPhase } from "./A2c.ts"
 import type { CuriosityOptions } from "./options/Curiosity.ts"
+
+const { add, concat, mean, mul, stopGradient } = Graph
 
 /**
  * The intrinsic curiosity module (Pathak et al. 2017, arXiv:1705.05363) on top of A2C. An encoder turns observations into
@@ -29,30 +22,33 @@ import type { CuriosityOptions } from "./options/Curiosity.ts"
 export const CuriosityConfig = Schema.Struct({
   ...a2cFields,
   /** The weight of the curiosity bonus, the forward model's error, that is added to the reward. */
-  curiosityCoefficient: withDefault(nonNegative, 0.1),
+  curiosityCoefficient: Fields.withDefault(Fields.nonNegative, 0.1),
   /** The share of the forward model's loss in the loss of both models; the inverse model's has the rest. */
-  forwardShare: withDefault(fraction, 0.2),
+  forwardShare: Fields.withDefault(Fields.fraction, 0.2),
   /** The weight of the loss of both models, compared with the policy's loss. */
-  curiosityLossCoefficient: withDefault(nonNegative, 1),
+  curiosityLossCoefficient: Fields.withDefault(Fields.nonNegative, 1),
   /** The number of features that an observation is encoded as. */
-  featureSize: withDefault(units, 32),
+  featureSize: Fields.withDefault(Fields.units, 32),
 })
 export type CuriosityConfig = typeof CuriosityConfig.Type
 
 // --- Networks: A2C's, and the three of the bonus ---
 
-type Rows = BonusRows<BaseColumns & BonusColumns>
+type Rows = Learner.BonusRows<Learner.BaseColumns & Learner.BonusColumns>
 
-const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpace }: Task) => {
+const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpace }: Algorithm.Task) => {
   const { featureSize, hidden } = config
   const firstLayer = hidden.slice(0, 1)
-  const actionSize = outputsFor(actionSpace)
-  const encoder = trunk("curiosity.encoder", observationSpace, { ...config, hidden: [...firstLayer, featureSize] })
-  const inverse = mlp("curiosity.inverse", {
+  const actionSize = Model.outputsFor(actionSpace)
+  const encoder = Model.trunk("curiosity.encoder", observationSpace, {
+    ...config,
+    hidden: [...firstLayer, featureSize],
+  })
+  const inverse = Layers.mlp("curiosity.inverse", {
     sizes: [2 * featureSize, ...firstLayer, actionSize],
     activation: "relu",
   })
-  const forward = mlp("curiosity.forward", {
+  const forward = Layers.mlp("curiosity.forward", {
     sizes: [featureSize + actionSize, ...firstLayer, featureSize],
     activation: "relu",
   })
@@ -60,18 +56,18 @@ const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpac
   const evaluate = ({ batch, weights }: Rows) => {
     const features_t = encoder.apply(weights, batch.observations)
     const features_tp1 = encoder.apply(weights, batch.nextObservations)
-    const actions = asNumbers(actionSpace, batch.actions)
+    const actions = Model.asNumbers(actionSpace, batch.actions)
     const predicted_tp1 = forward.apply(weights, concat([stopGradient(features_t), actions], 1))
-    return { features_t, features_tp1, error: forwardError({ predicted_tp1, features_tp1 }) }
+    return { features_t, features_tp1, error: Losses.forwardError({ predicted_tp1, features_tp1 }) }
   }
   return {
     parameters: { ...encoder.parameters, ...inverse.parameters, ...forward.parameters },
     evaluate,
     /** c ((1 − β) L_inverse + β L_forward) */
-    loss: (rows: Rows): Loss => {
+    loss: (rows: Rows): Learner.Loss => {
       const { features_t, features_tp1, error } = evaluate(rows)
       const inferred = inverse.apply(rows.weights, concat([features_t, features_tp1], 1))
-      const inverseError = inverseLoss(inferred, rows.batch.actions)
+      const inverseError = Losses.inverseLoss(inferred, rows.batch.actions)
       const meanForwardError = mean(error)
       const both = add(mul(inverseError, 1 - config.forwardShare), mul(meanForwardError, config.forwardShare))
       return {
@@ -84,30 +80,30 @@ const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpac
 
 // --- Rollout, returns, update ---
 
-const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Task) {
-  const config = resolved(settings)
-  const network = yield* build(() => actorCritic({ ...task, ...config }))
-  const models = yield* build(() => curiosityModels(config, task))
-  const plain = experience({
+const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Algorithm.Task) {
+  const config = Learner.resolved(settings)
+  const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
+  const models = yield* Learner.build(() => curiosityModels(config, task))
+  const plain = Learner.experience({
     name: "curiosity",
     task,
     actor: network,
     steps: config.nsteps,
     noiseRepeat: config.noiseRepeat,
-    returns: generalisedAdvantages(config),
+    returns: Learner.generalisedAdvantages(config),
   })
-  const bonus: Bonus<BaseColumns & BonusColumns> = {
+  const bonus: Learner.Bonus<Learner.BaseColumns & Learner.BonusColumns> = {
     parameters: models.parameters,
     surprise: (rows) => models.evaluate(rows).error,
     reward: { kind: "added", coefficient: config.curiosityCoefficient },
   }
-  return yield* rolloutLearner(withBonus(withMemory(plain, config.sequence), bonus), {
-    learningRate: learningRateOf(config),
+  return yield* Learner.rolloutLearner(Learner.withBonus(Learner.withMemory(plain, config.sequence), bonus), {
+    learningRate: Learner.learningRateOf(config),
     phases: [
       a2cPhase(config, (minibatch) => {
         const { batch, weights, recall } = minibatch
         const main = a2cLoss(config, batch, network.evaluate(weights, batch.observations, recall))
-        return addLosses(main, models.loss(minibatch))
+        return Learner.addLosses(main, models.loss(minibatch))
       }),
     ],
   })
@@ -121,7 +117,7 @@ const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Task
  * Train.run({ env: MountainCar.env, numEnvs: 16, algorithm: Curiosity.make(), totalSteps: 1_000_000 })
  * ```
  */
-export const make: (options?: CuriosityOptions) => Algorithm = define({
+export const make: (options?: CuriosityOptions) => Algorithm.Algorithm = Algorithm.define({
   name: "curiosity",
   config: CuriosityConfig,
   setup,

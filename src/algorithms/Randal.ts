@@ -1,11 +1,7 @@
 import { Effect, Schema } from "effect"
-import { layers, withDefault } from "../config/fields.ts"
-import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import { build } from "../learner/build.ts"
-import { addLosses } from "../learner/Loss.ts"
-import { learningRateOf, resolved } from "../learner/rollout/fields.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
-import { withAuxiliary } from "../learner/rollout/withAuxiliary.ts"
+import * as Fields from "../config/fields.ts"
+import * as Algorithm from "../learner/Algorithm.ts"
+import * as Learner from "../learner/Learner.ts"
 import { auxiliaryFields, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
 import type { RandalOptions } from "./options/Randal.ts"
 import { ppoPhase } from "./Ppo.ts"
@@ -19,20 +15,22 @@ export const RandalConfig = Schema.Struct({
   ...rndFields,
   ...auxiliaryFields,
   /** The sizes of the hidden layers. */
-  hidden: withDefault(layers, [128]),
+  hidden: Fields.withDefault(Fields.layers, [128]),
 })
 export type RandalConfig = typeof RandalConfig.Type
 
 // --- Networks, rollout and returns are RND's; the update adds the auxiliary tasks' loss ---
 
-const setup = Effect.fnUntraced(function* (settings: RandalConfig, task: Task) {
-  const config = resolved(settings)
+const setup = Effect.fnUntraced(function* (settings: RandalConfig, task: Algorithm.Task) {
+  const config = Learner.resolved(settings)
   yield* checkTasks("randal", config, task)
-  const { rollout, ...networks } = yield* build(() => rndRollout("randal", config, task))
-  const tasks = yield* build(() => auxiliaryTasks(config, networks.network, task))
-  return yield* rolloutLearner(withAuxiliary(rollout, tasks), {
-    learningRate: learningRateOf(config),
-    phases: [ppoPhase(config, (minibatch) => addLosses(rndLoss(config, networks, minibatch), tasks.loss(minibatch)))],
+  const { rollout, ...networks } = yield* Learner.build(() => rndRollout("randal", config, task))
+  const tasks = yield* Learner.build(() => auxiliaryTasks(config, networks.network, task))
+  return yield* Learner.rolloutLearner(Learner.withAuxiliary(rollout, tasks), {
+    learningRate: Learner.learningRateOf(config),
+    phases: [
+      ppoPhase(config, (minibatch) => Learner.addLosses(rndLoss(config, networks, minibatch), tasks.loss(minibatch))),
+    ],
   })
 })
 
@@ -44,4 +42,8 @@ const setup = Effect.fnUntraced(function* (settings: RandalConfig, task: Task) {
  * Train.run({ env: PixelMaze.env, numEnvs: 32, algorithm: Randal.make(), totalSteps: 1_000_000 })
  * ```
  */
-export const make: (options?: RandalOptions) => Algorithm = define({ name: "randal", config: RandalConfig, setup }).make
+export const make: (options?: RandalOptions) => Algorithm.Algorithm = Algorithm.define({
+  name: "randal",
+  config: RandalConfig,
+  setup,
+}).make

@@ -1,24 +1,17 @@
 import { Effect, Schema } from "effect"
-import { fraction, naturalInt, nonNegative, positive, units, withDefault } from "../config/fields.ts"
-import { orthogonal } from "../graph/initialisers.ts"
-import { linear } from "../graph/layers.ts"
-import { mul } from "../graph/ops.ts"
+import * as Fields from "../config/fields.ts"
+import * as Initialisers from "../graph/initialisers.ts"
+import * as Layers from "../graph/layers.ts"
+import * as Graph from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import { build } from "../learner/build.ts"
-import { addLosses, type Loss } from "../learner/Loss.ts"
-import { type ColumnsOf, experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
-import { learningRateOf, resolved } from "../learner/rollout/fields.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
-import type { Minibatch } from "../learner/rollout/update.ts"
-import { type Bonus, type BonusColumns, type BonusRows, withBonus } from "../learner/rollout/withBonus.ts"
-import { withMemory } from "../learner/rollout/withMemory.ts"
-import { distillationError, maskedMean } from "../losses/intrinsicMotivation.ts"
-import { valueLoss } from "../losses/policyGradient.ts"
-import { actorCritic, type ActorCriticKept } from "../model/ActorCritic.ts"
-import { isImage, trunk, type Weights } from "../model/trunk.ts"
+import * as Algorithm from "../learner/Algorithm.ts"
+import * as Learner from "../learner/Learner.ts"
+import * as Losses from "../losses/Losses.ts"
+import * as Model from "../model/Model.ts"
 import type { RndOptions } from "./options/Rnd.ts"
 import { ppoFields, ppoLoss, ppoPhase } from "./Ppo.ts"
+
+const { mul } = Graph
 
 /**
  * Random network distillation (Burda et al. 2018, arXiv:1810.12894) on top of PPO: a network learns to predict the
@@ -32,47 +25,47 @@ import { ppoFields, ppoLoss, ppoPhase } from "./Ppo.ts"
 export const rndFields = {
   ...ppoFields,
   /** The discount factor of the bonus. */
-  gammaIntrinsic: withDefault(fraction, 0.99),
+  gammaIntrinsic: Fields.withDefault(Fields.fraction, 0.99),
   /** The weight of the advantages of the env's rewards. */
-  extrinsicCoefficient: withDefault(nonNegative, 2),
+  extrinsicCoefficient: Fields.withDefault(Fields.nonNegative, 2),
   /** The weight of the advantages of the bonus. */
-  intrinsicCoefficient: withDefault(nonNegative, 1),
+  intrinsicCoefficient: Fields.withDefault(Fields.nonNegative, 1),
   /** Whether the returns of the bonus end with the episode, as those of the env's reward do. */
-  episodic: withDefault(Schema.Boolean, false),
+  episodic: Fields.withDefault(Schema.Boolean, false),
   /**
    * The number of random steps in each env before the first rollout; their observations initialise the normalisation.
    */
-  initObsSteps: withDefault(naturalInt, 600),
+  initObsSteps: Fields.withDefault(Fields.naturalInt, 600),
   /** The share of rows that the predictor learns from; null is 32 divided by the number of envs, at most 1. */
-  predictionShare: withDefault(Schema.NullOr(fraction), null),
+  predictionShare: Fields.withDefault(Schema.NullOr(Fields.fraction), null),
   /** The predictor's learning rate as a share of `learningRate`. If it is too high, the bonus vanishes too soon. */
-  predictionPace: withDefault(positive, 0.1),
+  predictionPace: Fields.withDefault(Fields.positive, 0.1),
   /** The number of features of an observation that the predictor predicts. */
-  predictionSize: withDefault(units, 64),
+  predictionSize: Fields.withDefault(Fields.units, 64),
 }
 export const RndConfig = Schema.Struct(rndFields)
 export type RndConfig = typeof RndConfig.Type
 
 // --- Networks: PPO's with a second critic, and the two networks of the bonus ---
 
-type Kept = ActorCriticKept | "bonusValues"
+type Kept = Model.ActorCriticKept | "bonusValues"
 /** The columns that the losses read. */
-type RndColumns = ColumnsOf<Kept> & BonusColumns
+type RndColumns = Learner.ColumnsOf<Kept> & Learner.BonusColumns
 
 /**
  * The predictor and the network that it predicts, whose error is the bonus. The predictor has one more layer, so that it
  * can learn the other exactly. Both end without an activation: a rectifier that never fires would leave an error that
  * nothing can learn, and states would stay new for ever. Vectors pass through rectifiers, which do not saturate far away.
  */
-const rndNetworks = (config: RndConfig, { observationSpace }: Task) => {
-  const ofImages = isImage(observationSpace)
+const rndNetworks = (config: RndConfig, { observationSpace }: Algorithm.Task) => {
+  const ofImages = Model.isImage(observationSpace)
   const activation = ofImages ? config.activation : "relu"
   const network = (name: string, hidden: ReadonlyArray<number>) => {
-    const body = trunk(name, observationSpace, { ...config, activation, hidden })
-    const last = linear(`${name}.${body.depth}`, body.outputs, config.predictionSize, orthogonal(1))
+    const body = Model.trunk(name, observationSpace, { ...config, activation, hidden })
+    const last = Layers.linear(`${name}.${body.depth}`, body.outputs, config.predictionSize, Initialisers.orthogonal(1))
     return {
       parameters: { ...body.parameters, ...last.parameters },
-      apply: (weights: Weights, observations: Tensor) => last.apply(weights, body.apply(weights, observations)),
+      apply: (weights: Model.Weights, observations: Tensor) => last.apply(weights, body.apply(weights, observations)),
     }
   }
   return {
@@ -82,14 +75,14 @@ const rndNetworks = (config: RndConfig, { observationSpace }: Task) => {
 }
 
 /** The bonus: the prediction's error. Its returns are separate from the env's, and continue when an episode ends. */
-const rndBonus = (config: RndConfig, task: Task) => {
+const rndBonus = (config: RndConfig, task: Algorithm.Task) => {
   const { fixed, predictor } = rndNetworks(config, task)
-  const surprise = ({ batch, weights, fixed: fixedWeights }: BonusRows<RndColumns>): Tensor =>
-    distillationError({
+  const surprise = ({ batch, weights, fixed: fixedWeights }: Learner.BonusRows<RndColumns>): Tensor =>
+    Losses.distillationError({
       predicted: predictor.apply(weights, batch.normalisedObservations),
       fixed: fixed.apply(fixedWeights, batch.normalisedObservations),
     })
-  const bonus: Bonus<RndColumns> = {
+  const bonus: Learner.Bonus<RndColumns> = {
     parameters: predictor.parameters,
     learningRateShare: config.predictionPace,
     fixed: fixed.parameters,
@@ -116,18 +109,18 @@ const rndBonus = (config: RndConfig, task: Task) => {
 // --- Rollout and returns ---
 
 /** Everything up to the update; `config` has `returns` and `trainMode` applied. */
-export const rndRollout = (name: string, config: RndConfig, task: Task) => {
-  const network = actorCritic({ ...task, ...config, critics: ["bonusValues"] })
+export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task) => {
+  const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })
   const bonus = rndBonus(config, task)
-  const plain = experience({
+  const plain = Learner.experience({
     name,
     task,
     actor: network,
     steps: config.nsteps,
     noiseRepeat: config.noiseRepeat,
-    returns: generalisedAdvantages(config),
+    returns: Learner.generalisedAdvantages(config),
   })
-  return { network, bonus, rollout: withBonus(withMemory(plain, config.sequence), bonus) }
+  return { network, bonus, rollout: Learner.withBonus(Learner.withMemory(plain, config.sequence), bonus) }
 }
 
 // --- Update ---
@@ -136,26 +129,26 @@ export const rndRollout = (name: string, config: RndConfig, task: Task) => {
 export const rndLoss = (
   config: RndConfig,
   { network, bonus }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus">,
-  minibatch: Minibatch<RndColumns>,
-): Loss => {
+  minibatch: Learner.Minibatch<RndColumns>,
+): Learner.Loss => {
   const { batch, weights, recall } = minibatch
   const evaluation = network.evaluate(weights, batch.observations, recall)
   const main = ppoLoss(config, batch, evaluation)
-  const bonusError = valueLoss({ v_t: evaluation.critics.bonusValues, target_t: batch.bonusTargets })
+  const bonusError = Losses.valueLoss({ v_t: evaluation.critics.bonusValues, target_t: batch.bonusTargets })
   const bonusLoss = mul(bonusError, 0.5)
-  const predictionLoss = maskedMean(bonus.surprise(minibatch), batch.predicted)
-  return addLosses(
+  const predictionLoss = Losses.maskedMean(bonus.surprise(minibatch), batch.predicted)
+  return Learner.addLosses(
     main,
     { loss: mul(bonusLoss, config.valueCoefficient), metrics: { "losses/intrinsic_value_loss": bonusLoss } },
     { loss: predictionLoss, metrics: { "losses/prediction_loss": predictionLoss } },
   )
 }
 
-const setup = Effect.fnUntraced(function* (settings: RndConfig, task: Task) {
-  const config = resolved(settings)
-  const { rollout, ...networks } = yield* build(() => rndRollout("rnd", config, task))
-  return yield* rolloutLearner(rollout, {
-    learningRate: learningRateOf(config),
+const setup = Effect.fnUntraced(function* (settings: RndConfig, task: Algorithm.Task) {
+  const config = Learner.resolved(settings)
+  const { rollout, ...networks } = yield* Learner.build(() => rndRollout("rnd", config, task))
+  return yield* Learner.rolloutLearner(rollout, {
+    learningRate: Learner.learningRateOf(config),
     phases: [ppoPhase(config, (minibatch) => rndLoss(config, networks, minibatch))],
   })
 })
@@ -168,4 +161,8 @@ const setup = Effect.fnUntraced(function* (settings: RndConfig, task: Task) {
  * Train.run({ env: KeyDoor.env, numEnvs: 32, algorithm: Rnd.make({ intrinsicCoefficient: 0.5 }), totalSteps: 2_000_000 })
  * ```
  */
-export const make: (options?: RndOptions) => Algorithm = define({ name: "rnd", config: RndConfig, setup }).make
+export const make: (options?: RndOptions) => Algorithm.Algorithm = Algorithm.define({
+  name: "rnd",
+  config: RndConfig,
+  setup,
+}).make

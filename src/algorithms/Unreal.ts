@@ -1,15 +1,9 @@
 import { Effect, Schema } from "effect"
-import { layers, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { type Algorithm, define, type Task } from "../learner/Algorithm.ts"
-import { build } from "../learner/build.ts"
-import { addLosses } from "../learner/Loss.ts"
-import { experience, generalisedAdvantages } from "../learner/rollout/Experience.ts"
-import { learningRateOf, resolved } from "../learner/rollout/fields.ts"
-import { rolloutLearner } from "../learner/rollout/RolloutLearner.ts"
-import { withAuxiliary } from "../learner/rollout/withAuxiliary.ts"
-import { withMemory } from "../learner/rollout/withMemory.ts"
+import * as Fields from "../config/fields.ts"
+import * as Algorithm from "../learner/Algorithm.ts"
+import * as Learner from "../learner/Learner.ts"
 import { auxiliaryFields, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
-import { actorCritic } from "../model/ActorCritic.ts"
+import * as Model from "../model/Model.ts"
 import { a2cFields, a2cLoss, a2cPhase } from "./A2c.ts"
 import type { UnrealOptions } from "./options/Unreal.ts"
 
@@ -24,36 +18,36 @@ export const UnrealConfig = Schema.Struct({
   ...a2cFields,
   ...auxiliaryFields,
   /** The sizes of the hidden layers. */
-  hidden: withDefault(layers, [128]),
+  hidden: Fields.withDefault(Fields.layers, [128]),
   /** The number of env steps that each env takes between two updates. */
-  nsteps: withDefault(positiveInt, 20),
+  nsteps: Fields.withDefault(Fields.positiveInt, 20),
   /** The learning rate of RMSProp. */
-  learningRate: withDefault(positive, 7e-4),
+  learningRate: Fields.withDefault(Fields.positive, 7e-4),
 })
 export type UnrealConfig = typeof UnrealConfig.Type
 
 // --- Networks, rollout, returns, update ---
 
-const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Task) {
-  const config = resolved(settings)
+const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Algorithm.Task) {
+  const config = Learner.resolved(settings)
   yield* checkTasks("unreal", config, task)
-  const network = yield* build(() => actorCritic({ ...task, ...config }))
-  const tasks = yield* build(() => auxiliaryTasks(config, network, task))
-  const plain = experience({
+  const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
+  const tasks = yield* Learner.build(() => auxiliaryTasks(config, network, task))
+  const plain = Learner.experience({
     name: "unreal",
     task,
     actor: network,
     steps: config.nsteps,
     noiseRepeat: config.noiseRepeat,
-    returns: generalisedAdvantages(config),
+    returns: Learner.generalisedAdvantages(config),
   })
-  return yield* rolloutLearner(withAuxiliary(withMemory(plain, config.sequence), tasks), {
-    learningRate: learningRateOf(config),
+  return yield* Learner.rolloutLearner(Learner.withAuxiliary(Learner.withMemory(plain, config.sequence), tasks), {
+    learningRate: Learner.learningRateOf(config),
     phases: [
       a2cPhase(config, (minibatch) => {
         const { batch, weights, recall } = minibatch
         const main = a2cLoss(config, batch, network.evaluate(weights, batch.observations, recall))
-        return addLosses(main, tasks.loss(minibatch))
+        return Learner.addLosses(main, tasks.loss(minibatch))
       }),
     ],
   })
@@ -67,4 +61,8 @@ const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Task) {
  * Train.run({ env: PixelMaze.env, numEnvs: 16, algorithm: Unreal.make({ lstm: 128 }), totalSteps: 500_000 })
  * ```
  */
-export const make: (options?: UnrealOptions) => Algorithm = define({ name: "unreal", config: UnrealConfig, setup }).make
+export const make: (options?: UnrealOptions) => Algorithm.Algorithm = Algorithm.define({
+  name: "unreal",
+  config: UnrealConfig,
+  setup,
+}).make

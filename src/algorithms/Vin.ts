@@ -1,13 +1,14 @@
 import { Schema } from "effect"
-import { positive, withDefault } from "../config/fields.ts"
-import { type Algorithm, define } from "../learner/Algorithm.ts"
+import * as Fields from "../config/fields.ts"
+import * as Algorithm from "../learner/Algorithm.ts"
+import * as Model from "../model/Model.ts"
 import type { VinOptions } from "./options/Vin.ts"
-import { Planning } from "../model/valueIteration.ts"
 import { ppoFields, ppoLearner } from "./Ppo.ts"
 
 /**
  * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO: for maps [planes, height, width]
- * through which the agent has to find a path. `Bc.make(demonstrations, { planning: {} })` trains the same network by imitation.
+ * through which the agent has to find a path. `Bc.make(demonstrations, { planning: {} })` trains the same network by
+ * imitation.
  */
 
 // --- Config: PPO's, but for the trunk, which the planner replaces ---
@@ -16,9 +17,9 @@ const { hidden: _hidden, activation: _activation, convolutions: _convolutions, .
 export const VinConfig = Schema.Struct({
   ...fields,
   /** The settings of the planner. */
-  planning: withDefault(Planning, {}),
+  planning: Fields.withDefault(Model.Planning, {}),
   /** The learning rate of Adam. */
-  learningRate: withDefault(positive, 1e-3),
+  learningRate: Fields.withDefault(Fields.positive, 1e-3),
 })
 export type VinConfig = typeof VinConfig.Type
 
@@ -34,7 +35,7 @@ const noTrunk = { hidden: [], activation: "relu", convolutions: null } as const
  * Train.run({ env: GridWorld.env, numEnvs: 16, algorithm: Vin.make({ planning: { iterations: 20 } }), totalSteps: 500_000 })
  * ```
  */
-export const make: (options?: VinOptions) => Algorithm = define({
+export const make: (options?: VinOptions) => Algorithm.Algorithm = Algorithm.define({
   name: "vin",
   config: VinConfig,
   setup: (config, task) => ppoLearner("vin", { ...config, ...noTrunk }, task),

@@ -16,30 +16,13 @@
  * network.noiseSize // 1
  * ```
  */
-export { asNumbers, outputsFor, toEnvAction } from "./actions.ts"
-export type { Acted, Acting, Actor, Observing } from "./Actor.ts"
-export {
-  type ActorCritic,
-  actorCritic,
-  type ActorCriticKept,
-  type ActorCriticOptions,
-  type Evaluation,
-  type Features,
-} from "./ActorCritic.ts"
-export { type Critic, critic, type TwinCritics, twinCritics } from "./critic.ts"
-export type { DensePolicy } from "./DensePolicy.ts"
-export { type Memory, memory, type Recall } from "./memory.ts"
-export { type QNetwork, qNetwork, type QNetworkOptions } from "./qNetwork.ts"
-export { type ScaledActions, scaledActions } from "./scaledActions.ts"
-export {
-  type Convolution,
-  type Declarations,
-  denseLayers,
-  memoryFields,
-  type NetworkConfig,
-  networkFields,
-  type Trunk,
-  trunk,
-  type Weights,
-} from "./trunk.ts"
-export { planner, Planning, planningFields } from "./valueIteration.ts"
+export * from "./actions.ts"
+export type * from "./Actor.ts"
+export * from "./ActorCritic.ts"
+export * from "./critic.ts"
+export type * from "./DensePolicy.ts"
+export * from "./memory.ts"
+export * from "./qNetwork.ts"
+export * from "./scaledActions.ts"
+export * from "./trunk.ts"
+export * from "./valueIteration.ts"

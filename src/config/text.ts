@@ -22,12 +22,3 @@ export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) =>
 
 /** Converts a value to JSON for files that people read: indented, with a line feed at the end. */
 export const prettyJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
-
-/** Describes a value in a few words, for messages. */
-export const describe = (value: unknown): string => {
-  if (value === undefined) return "nothing"
-  if (typeof value === "function") return "a function"
-  if (typeof value === "number" || typeof value === "bigint") return String(value)
-  if (value instanceof Promise) return "a promise"
-  return shortened(jsonOf(value) ?? `a ${typeof value}`)
-}

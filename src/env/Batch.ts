@@ -15,11 +15,12 @@ import type { Stream } from "../rng/Rng.ts"
 import type { AutoReset, BatchArrays, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
-import { describe, oneLine } from "../config/text.ts"
+import { oneLine } from "../config/text.ts"
 import { batchOf, copyFrom, errorAt, type Columns, type Kernel } from "./internal/episodes.ts"
 import { fromText, NotPlain, toText } from "./internal/plainData.ts"
 import { sizeOf, type Space } from "./Space.ts"
 import { utf8 } from "../config/utf8.ts"
+import { display } from "../config/Config.ts"
 
 export interface Options {
   /** What to do when an episode ends. Default: `same-step`. */
@@ -87,7 +88,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   const look = (index: number, step: number, seen: ArrayLike<number>): void => {
     if (typeof seen !== "object" || seen === null || seen.length !== size) {
       const isList = typeof seen === "object" && seen !== null && "length" in seen
-      const found = isList ? `${String(seen.length)} numbers` : `${describe(seen)}${unlessAsync(seen)}`
+      const found = isList ? `${String(seen.length)} numbers` : `${display(seen)}${unlessAsync(seen)}`
       throw fail(index, step, `observe returned ${found}, the observation space wants an array of ${size}`)
     }
     const offset = index * size
@@ -99,7 +100,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     }
     if (zero === 0) return
     const wrong = Array.from(seen).findIndex((element) => !Number.isFinite(Math.fround(element)))
-    throw fail(index, step, `observation element ${wrong} is ${describe(seen[wrong])}, not a finite number`)
+    throw fail(index, step, `observation element ${wrong} is ${display(seen[wrong])}, not a finite number`)
   }
 
   const start = (index: number, random: Stream): void => {
@@ -107,7 +108,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     let doing = "reset"
     try {
       const state = env.reset(random)
-      if (state instanceof Promise) throw fail(index, 0, `reset returned ${describe(state)}${unlessAsync(state)}`)
+      if (state instanceof Promise) throw fail(index, 0, `reset returned ${display(state)}${unlessAsync(state)}`)
       states[index] = state
       doing = "observe"
       look(index, 0, env.observe(state))
@@ -118,19 +119,19 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
 
   const take = (index: number, transition: Transition<unknown>): void => {
     if (typeof transition !== "object" || transition === null) {
-      throw fail(index, elapsed[index] + 1, `step returned ${describe(transition)}, not { state, reward, terminated }`)
+      throw fail(index, elapsed[index] + 1, `step returned ${display(transition)}, not { state, reward, terminated }`)
     }
     if (transition instanceof Promise) {
-      const found = `${describe(transition)}${unlessAsync(transition)}`
+      const found = `${display(transition)}${unlessAsync(transition)}`
       throw fail(index, elapsed[index] + 1, `step returned ${found}, not { state, reward, terminated }`)
     }
     const { reward, terminated: ended, truncated: cut } = transition
     rewards[index] = reward
     if (!Number.isFinite(rewards[index]) || typeof reward !== "number") {
-      throw fail(index, elapsed[index] + 1, `reward is ${describe(reward)}, not a finite number`)
+      throw fail(index, elapsed[index] + 1, `reward is ${display(reward)}, not a finite number`)
     }
     if (typeof ended !== "boolean")
-      throw fail(index, elapsed[index] + 1, `terminated is ${describe(ended)}, not a boolean`)
+      throw fail(index, elapsed[index] + 1, `terminated is ${display(ended)}, not a boolean`)
     states[index] = transition.state
     terminated[index] = ended ? 1 : 0
     if (cut === true) truncated[index] = 1

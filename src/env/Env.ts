@@ -23,9 +23,9 @@ import { closest } from "../config/closest.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { BatchEnv, BatchOptions } from "./BatchEnv.ts"
 import { EnvError } from "./EnvError.ts"
-import { describe } from "../config/text.ts"
 import type { Box, Discrete, Space } from "./Space.ts"
 import { isModule } from "./ui/module.ts"
+import { display } from "../config/Config.ts"
 
 /** The index of a discrete action, or the numbers of a continuous one. */
 export type ActionOf<A extends Space> = A extends Discrete
@@ -107,7 +107,7 @@ export const make = <State, A extends Space>(definition: Definition<State, A>): 
 }
 
 const firstProblem = (definition: unknown): string | undefined => {
-  if (typeof definition !== "object" || definition === null) return `expected an object, found ${describe(definition)}`
+  if (typeof definition !== "object" || definition === null) return `expected an object, found ${display(definition)}`
   const values: Readonly<Record<string, unknown>> = { ...definition }
   const name = typeof values["id"] === "string" ? values["id"] : "env"
   const unknown = Object.keys(values).find((key) => !(key in fields))
@@ -117,7 +117,7 @@ const firstProblem = (definition: unknown): string | undefined => {
     if (holds(value)) continue
     const misspelt = value === undefined && unknown !== undefined && closest(unknown, [key]) !== undefined
     const hint = misspelt ? `; rename "${unknown}"?` : ""
-    return `${name}: "${key}" must be ${expected}, found ${describe(value)}${hint}`
+    return `${name}: "${key}" must be ${expected}, found ${display(value)}${hint}`
   }
   if (unknown === undefined) return undefined
   const suggestion = closest(unknown, Object.keys(fields))

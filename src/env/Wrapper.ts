@@ -14,7 +14,6 @@
 import type { Stream } from "../rng/Rng.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
-import { describe } from "../config/text.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
 import { envConfigOf } from "./Envs.ts"
 import { wrapRecipe } from "./recipe.ts"
@@ -230,7 +229,7 @@ export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: Act
   if (!Number.isInteger(most) || most < 1)
     throw invalid(env, `noopStarts: ${most} steps; it must be a whole number of at least 1`)
   if (!contains(env.actionSpace, noop))
-    throw invalid(env, `noopStarts: ${describe(noop)} is no action of ${display(env.actionSpace)}`)
+    throw invalid(env, `noopStarts: ${JSON.stringify(noop)} is no action of ${display(env.actionSpace)}`)
   const idle = (state: State, random: Stream): State => {
     const { state: next, terminated, truncated }: Transition<State> = env.step(state, noop, random)
     return terminated || truncated === true ? env.reset(random) : next

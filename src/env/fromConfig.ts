@@ -3,9 +3,9 @@
  * name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`.
  */
 import { Effect, Schema } from "effect"
-import { describe, messageOf, shortened } from "../config/text.ts"
+import { messageOf, shortened } from "../config/text.ts"
 import { choiceHint } from "../config/closest.ts"
-import { ConfigError, decode, isPlain, type DecodeOptions } from "../config/Config.ts"
+import { ConfigError, decode, isPlain, type DecodeOptions, display } from "../config/Config.ts"
 import { fraction, intBetween, positiveInt } from "../config/fields.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
@@ -94,7 +94,7 @@ export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<
   if (!isPlain(config)) return Effect.fail(wrong(from, `expected an env's id, or its name with options`))
   const { name, ...options } = config
   const at = { ...from, prefix: [...(from.prefix ?? []), "name"] }
-  if (typeof name !== "string") return Effect.fail(wrong(at, `expected an env's name, found ${describe(name)}`))
+  if (typeof name !== "string") return Effect.fail(wrong(at, `expected an env's name, found ${display(name)}`))
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined
   if (make !== undefined) return make(options, from)
   const names = Object.keys(makers)

@@ -11,12 +11,13 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { describe, oneLine } from "../config/text.ts"
+import { oneLine } from "../config/text.ts"
 import * as Batch from "../env/Batch.ts"
 import type { Env } from "../env/Env.ts"
 import { EnvError } from "../env/EnvError.ts"
 import { sizeOf } from "../env/Space.ts"
 import { LearningError } from "./Algorithm.ts"
+import { display } from "../config/Config.ts"
 
 export interface Demonstrations {
   readonly rows: number
@@ -77,7 +78,7 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
 /** Says why these numbers are no action of the env; undefined if they are one. */
 const problemOf = ({ id, actionSpace }: Env, numbers: ReadonlyArray<number>): string | undefined => {
   const size = sizeOf(actionSpace)
-  if (numbers.length !== size) return `an action of ${id} has ${size} numbers, found ${describe(numbers)}`
+  if (numbers.length !== size) return `an action of ${id} has ${size} numbers, found ${display(numbers)}`
   if (actionSpace._tag === "Discrete") {
     const [choice] = numbers
     const isChoice = Number.isInteger(choice) && choice >= 0 && choice < actionSpace.n

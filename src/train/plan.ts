@@ -11,12 +11,12 @@ import {
   overLines,
   type Plain,
   sourceOf,
+  display,
 } from "../config/Config.ts"
 import { tidyFolder } from "../config/files.ts"
 import type { Env } from "../env/Env.ts"
 import { builtIn, envConfigOf } from "../env/Envs.ts"
 import { fromConfig, expandedConfig } from "../env/fromConfig.ts"
-import { describe } from "../config/text.ts"
 import type { EnvConfig } from "../env/recipe.ts"
 import { RunOptions } from "./RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
@@ -155,7 +155,7 @@ const problemOf = (env: Env | undefined): string | undefined => {
   const has = (key: string): boolean => typeof given === "object" && given !== null && key in given
   if (has("reset") && has("observe") && has("step")) return env === undefined ? undefined : impostor(env)
   const hint = has("env") ? "; did you mean its .env?" : ""
-  return `expected an env, as Env.make gives, or the id of one, found ${has("env") ? "a module" : describe(given)}${hint}`
+  return `expected an env, as Env.make gives, or the id of one, found ${has("env") ? "a module" : display(given)}${hint}`
 }
 
 const wrongValue = (source: string, key: string, problem: string): Effect.Effect<never, ConfigError> =>
@@ -165,7 +165,7 @@ const wrongValue = (source: string, key: string, problem: string): Effect.Effect
 const noAlgorithm = (algorithm: unknown): string | undefined => {
   const has = (key: string): boolean => typeof algorithm === "object" && algorithm !== null && key in algorithm
   if (has("name") && has("configure")) return undefined
-  const found = has("make") ? "a module; did you mean its .make()?" : describe(algorithm)
+  const found = has("make") ? "a module; did you mean its .make()?" : display(algorithm)
   return `expected an algorithm, as Ppo.make() gives, or the name of one, found ${found}`
 }
 
@@ -173,7 +173,7 @@ const noAlgorithm = (algorithm: unknown): string | undefined => {
 const namelessAlgorithm = (algorithm: unknown): string | undefined => {
   const name = isPlain(algorithm) ? algorithm.name : algorithm
   if (algorithm === undefined || typeof name === "string") return undefined
-  return `expected an algorithm's name, or its name with settings, found ${describe(name)}`
+  return `expected an algorithm's name, or its name with settings, found ${display(name)}`
 }
 
 /** Describes a changed copy of a built-in env: its id in a config would name the original. */
@@ -265,7 +265,7 @@ const inConfig = (env: Env): EnvConfig => envConfigOf(env) ?? env.id
 
 const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
   typeof algorithm === "string" || noAlgorithm(algorithm) !== undefined
-    ? { name: typeof algorithm === "string" ? algorithm : describe(algorithm) }
+    ? { name: typeof algorithm === "string" ? algorithm : display(algorithm) }
     : { name: algorithm.name, ...algorithm.input }
 
 /** Splits the input of `Train.run` into a config and the values that it names. */
@@ -275,7 +275,7 @@ export const configOf = (input: TrainInput): { readonly config: Plain; readonly 
   const { env, algorithm, validation, ...rest } = given ?? {}
   const { envs: others = [], ...validating } = validation ?? {}
   const written = (one: Env | string): EnvConfig =>
-    typeof one === "string" ? one : problemOf(one) !== undefined ? describe(one) : inConfig(one)
+    typeof one === "string" ? one : problemOf(one) !== undefined ? display(one) : inConfig(one)
   const valueOf = (one: Env | string): Env | undefined => (typeof one === "string" ? undefined : one)
   return {
     config: {

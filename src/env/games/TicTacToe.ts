@@ -13,9 +13,9 @@ import { Schema } from "effect"
 import type { Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
-import { describe } from "../../config/text.ts"
 import { palette } from "../internal/draw.ts"
 import { ticTacToe } from "../ui/boards.ts"
+import { display } from "../../config/Config.ts"
 
 // Offsets in a state; the nine places follow: 1 for the player to move (the agent, against an opponent), 2 for the
 // other.
@@ -90,7 +90,7 @@ const checked =
   (board: ReadonlyArray<number>, random: Stream): number => {
     const place = opponent(board, random)
     if (board[place] === 0) return place
-    const message = `TicTacToe: the opponent played ${describe(place)} on the board ${board.join("")}; expected the number of a free place, 0 to 8`
+    const message = `TicTacToe: the opponent played ${display(place)} on the board ${board.join("")}; expected the number of a free place, 0 to 8`
     throw new EnvError({ env: "TicTacToe", message })
   }
 

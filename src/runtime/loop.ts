@@ -83,7 +83,7 @@ const keepMemory = Effect.fnUntraced(function* (
   state.lastMemory = state.seen
 })
 
-const playNext = Effect.fn("effect-rl.episode")(function* (
+const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
   training: AgentTraining,
   state: RuntimeState,
 ): Effect.fn.Return<void, LoopError, CurrentRun> {

@@ -24,7 +24,7 @@ const folder = (files: Readonly<Record<string, string>>) =>
     return baseDir
   })
 
-/** A decoded agent, and what it asked its model in its first turn. */
+/** A decoded agent, and the request of its first turn. */
 const asked = (config: unknown, from: Agents.From = { source: "train.yaml", prefix: ["agent"] }) =>
   Effect.gen(function* () {
     const decoded = yield* Agents.decode(config, from)
@@ -156,7 +156,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
         const { request } = yield* asked({ type: "memoryless_agent", lm_config, system_prompt: prompt }, from)
         assert.deepStrictEqual(request?.messages[0], { role: "system", content: expected }, prompt)
       }
-      // What isn't beside the config is looked for in the working directory.
+      // A file that is not in the config's folder is looked up in the working directory.
       const { request } = yield* asked({ type: "memoryless_agent", lm_config, system_prompt: "{file:LICENSE}" }, from)
       assert.deepStrictEqual(request?.messages[0], { role: "system", content: readFileSync("LICENSE", "utf8") })
       for (const examples of ["ex.txt", "{file:ex.txt}", "${file:ex.txt}", "An example."]) {

@@ -9,7 +9,7 @@ import * as SingleAgent from "../../src/episode/protocols/SingleAgent.ts"
 import type { Rollout } from "../../src/episode/Rollout.ts"
 import { calls, inTurn, type Script } from "./support.ts"
 
-/** A locked box: its number is found by a tool of the env, and must be said twice as large. */
+/** A locked box: a tool of the env gives its number, and the answer is twice that number. */
 const box = TextEnv.make<number>({
   id: "box",
   type: "box",

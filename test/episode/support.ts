@@ -27,7 +27,7 @@ export const rendered = (messages: ReadonlyArray<ChatMessage>): string =>
 export interface ScriptOptions {
   readonly training?: boolean
   readonly type?: string
-  /** What is asked for at the end. */
+  /** The calls of the model at the end of the episode. */
   readonly reflections?: ReadonlyArray<string>
   readonly logprobs?: boolean
   /** Before every answer. */

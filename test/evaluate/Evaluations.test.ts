@@ -115,7 +115,7 @@ describe("an evaluation as a run", () => {
       const [exact] = result.report.comparisons
       assert.deepInclude(exact, { left: "knows", right: "some", scorer: "exact", tasks: 5, worse: 3, better: 0 })
       assert.strictEqual((files.get("table.csv") ?? "").trim().split("\n").length, 13)
-      // A token a word: 1 a million for what is read, 10 for what is said.
+      // Each word is a token; a million cost 1 in prompts and 10 in answers.
       const [first] = episodes
       assert.closeTo(first.cost ?? 0, (first.input_tokens + 10 * first.output_tokens) / 1e6, 1e-12)
     }),

@@ -40,7 +40,7 @@ export const tasks: TaskSet.TaskSet = TaskSet.of(
   words.map((word, at) => guess(`word-${at}`, word, at % 2 === 0 ? "even" : "odd")),
 )
 
-/** Says again what it is asked to say, but for words that it doesn't know; and fails at those that break it. */
+/** Repeats the text of a request, except unknown words, and fails at words that break it. */
 export const model = (options: { knows?: ReadonlyArray<string>; breaks?: ReadonlyArray<string> } = {}) => {
   const { knows = words, breaks = [] } = options
   const asked: Array<string> = []
@@ -52,7 +52,7 @@ export const model = (options: { knows?: ReadonlyArray<string>; breaks?: Readonl
       const message = `${word} breaks it`
       return Effect.fail(new LmError({ model: request.model, reason: "rejected", attempts: 1, message }))
     }
-    // Later words are answered sooner: what is told must not depend on that.
+    // Later words are answered sooner, which must not change the order of the results.
     return Effect.as(Effect.sleep(`${10 - words.indexOf(word)} millis`), knows.includes(word) ? word : "dunno")
   })
   return { lm, asked }

@@ -12,7 +12,7 @@ import * as Ngram from "../../src/lm/providers/ngram.ts"
 import { SamplingSeed } from "../../src/lm/middleware/seeded.ts"
 import { disk, temporaryDirectory } from "../run/store/disk.ts"
 
-/** Nothing is on disk, and nobody answers. */
+/** An empty file system, and no HTTP server. */
 const offline = Layer.mergeAll(
   FileSystem.layerNoop({}),
   NodePath.layer,
@@ -78,7 +78,7 @@ interface Asked {
   readonly key: string | undefined
 }
 
-/** Servers that answer to everything by what it was asked, in both protocols; keys are in the environment. */
+/** Servers of both protocols that echo requests, with keys in the environment. */
 const online = (asked: Array<Asked>, environment: Record<string, string>) => {
   const said = (url: string) =>
     url.endsWith("/messages")
@@ -127,7 +127,7 @@ describe("the provider of a model's name", () => {
       { url: "http://gpu:9000/v1/chat/completions", model: "gpt-oss", key: "Bearer mine" },
     ],
     [{ model: "toka:llama" }, { url: "http://127.0.0.1:10210/v1/chat/completions", model: "llama", key: undefined }],
-    // A key goes to nobody whom it isn't for.
+    // A key is sent only to the server that it is for.
     [
       { model: "gpt-4.1", baseUrl: "http://proxy/v1" },
       { url: "http://proxy/v1/chat/completions", model: "gpt-4.1", key: undefined },

@@ -1,4 +1,4 @@
-/** Calls by OpenAI's protocol to servers that do as they are told. */
+/** Calls of OpenAI's protocol to scripted servers. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"

@@ -30,7 +30,7 @@ export interface Answer {
   readonly toolCalls?: ReadonlyArray<ToolCall>
   /** In the words of the protocol. */
   readonly finish?: string | null
-  /** Why nothing is said. */
+  /** The reason why the server does not answer. */
   readonly refusal?: string
 }
 
@@ -70,7 +70,7 @@ export interface Asked {
 }
 
 export interface Options {
-  /** What is said to a request, and to one that came `before` times already. */
+  /** The answer to a request that came `before` times already. */
   readonly say?: (body: Body, before: number) => string | Answer
   readonly fault?: (text: string, before: number) => Fault
   /** The key that is right; any is, if left out. */
@@ -84,7 +84,7 @@ export interface Server {
   readonly asked: ReadonlyArray<Asked>
   /** How many answers the client didn't wait for. */
   readonly left: () => number
-  /** Waits for something to be asked or left. */
+  /** Waits until a request arrives or is closed. */
   readonly until: (condition: () => boolean) => Effect.Effect<void>
 }
 

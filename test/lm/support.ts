@@ -23,7 +23,7 @@ export const completion = (content: string, tokens = 0): Completion => ({
 export const failure = (reason: LmError["reason"], more: Partial<LmError> = {}): LmError =>
   new LmError({ model: "m", reason, attempts: 1, message: `m: ${reason}`, ...more })
 
-/** A model that answers by the number of the try, and counts how often it was asked. */
+/** A model that answers by the number of the attempt, and counts its calls. */
 export const answering = (
   answer: (nth: number, request: LmRequest) => Effect.Effect<Completion, LmError> | string,
 ): { readonly lm: LmService; readonly asked: () => number } => {

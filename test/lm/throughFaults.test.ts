@@ -47,7 +47,7 @@ const kinds: ReadonlyArray<Fault> = [
 
 const episodes = 1000
 
-/** Plays them all, fifty at a time, and says what was asked for it. */
+/** Plays all episodes, fifty at a time, and gives the requests that this took. */
 const played = (seed: number, streaming: boolean) =>
   Effect.gen(function* () {
     const server = yield* serve({ say: answer, fault: faults({ seed, share: 0.05, kinds }) })
@@ -85,7 +85,7 @@ describe("1,000 episodes over a server that fails one time in twenty", () => {
           rollouts.map(({ id, length, totalReward, ending }) => [id, length, totalReward, ending.terminated]),
           Array.from({ length: episodes }, (_, index) => [`e${index}`, 2, 2, true]),
         )
-        // What was answered was answered once, and what went wrong was asked again.
+        // Every answer was given once, and every failed request was repeated.
         const right = asked.filter(({ fault }) => fault.kind === "none" || fault.kind === "slow")
         assert.strictEqual(right.length, 2 * episodes)
         assert.strictEqual(new Set(right.map(({ text }) => text)).size, 2 * episodes)

@@ -258,7 +258,7 @@ describe("players at once", () => {
         },
       )
       for (const rollout of [first, second]) sound(rollout)
-      // Who has answered isn't asked again.
+      // A player who has acted does not act again.
       assert.deepStrictEqual([kinds(first.steps), kinds(second.steps)], ["AE", "AAA"])
       assert.deepInclude(first.steps[1], { reward: 0.5, nextObservation: "go", truncationReason: "max_steps" })
       assert.include(envSteps(first)[0].feedback.message, "Not done")

@@ -28,7 +28,7 @@ export const parrot = (wait: (episode: number) => Effect.Effect<unknown> = () =>
     before: Effect.flatMap(CallContext, ({ episode }) => wait(episode)),
   })
 
-/** A protocol whose episodes fail where it is said, each so many times. */
+/** A protocol whose episodes fail `times` times before they succeed. */
 export const failing = (
   inner: Protocol,
   times: (episode: number) => number,

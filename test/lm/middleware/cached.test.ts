@@ -31,7 +31,7 @@ const filesIn = (directory: string) =>
 
 /** A model that never gives the same answer twice. */
 const chatty = () => answering((nth) => Effect.succeed({ ...completion(`answer ${nth}`, 7), attempts: 3 }))
-/** Somebody that mustn't be asked. */
+/** A model that must not be called. */
 const nobody = answering(() => Effect.die(new Error("asked"))).lm
 
 const seeded = request("?", { seed: 1, temperature: 1 })

@@ -6,7 +6,7 @@ import { answering, failure, request } from "../support.ts"
 
 const config = { maxRetries: 5, startingDelay: 1, backoffFactor: 2, maxDelay: 10, jitter: 0 }
 
-/** When, in seconds, it was asked, and what came of it. */
+/** The times of the calls in seconds, and the result. */
 const timesOf = (failures: number, by: Parameters<typeof failure>, how = config, text = "?") =>
   Effect.gen(function* () {
     const times: Array<number> = []

@@ -47,7 +47,7 @@ describe.each(Object.keys(protocols))("an answer %s", (name) => {
         const { server, error } = yield* failing(name, { kind: "endless", status: 200, chunk }, client)
         assert.match(error.reason, /^(?:malformed|exhausted)$/)
         assert.match(error.message, /sent more than 0\.1 MB \(max_answer_mb\); the rest was not read$/)
-        // Nobody goes on sending.
+        // The server does not continue to send.
         yield* server.until(() => server.left() === 1)
       }),
     )

@@ -10,11 +10,9 @@ import {
   remember,
   runAddress,
 } from "./address.js"
-import { makeComparePage } from "./compare/comparePage.js"
 import { fetchRuns, follow } from "./data.js"
 import { el } from "./parts/dom.js"
 import { makeOverview } from "./runs/overview.js"
-import { makeRunPage } from "./run/runPage.js"
 
 const state = {
   runs: new Map(),
@@ -44,24 +42,34 @@ const seen = (control) =>
     control,
   )
 
-const route = () => {
-  const { run, compare, view, sight, transcripts } = readAddress(location.hash)
+/**
+ * Makes the page of an address. The modules of the overview are loaded at once, those of other pages when they are needed.
+ *
+ * @param {{ run?: string; compare?: string[] }} address
+ */
+const makePage = async ({ run, compare }) => {
+  if (compare !== undefined) return (await import("./compare/comparePage.js")).makeComparePage(state, seen, compare)
+  if (run !== undefined) return (await import("./run/runPage.js")).makeRunPage(state, seen, run)
+  return makeOverview(state, seen)
+}
+
+const route = async () => {
+  const address = readAddress(location.hash)
+  const { run, compare, view, sight, transcripts } = address
   moved()
   Object.assign(state.view, view)
   Object.assign(state, sight)
   if (transcripts !== undefined) state.transcripts = transcripts
   if (run !== undefined) history.replaceState(null, "", runAddress(run, state.view, state.transcripts))
-  // To and fro between views of one page it stays where it is.
   const next = compare ?? run
+  // The page stays as it is when only the view of it changes.
   if (page !== undefined && String(next) === String(shown)) return page.restore()
   shown = next
+  const made = await makePage(address)
+  // The address may have changed while modules were loaded.
+  if (String(shown) !== String(next)) return made.close()
   page?.close()
-  page =
-    compare !== undefined
-      ? makeComparePage(state, seen, compare)
-      : run === undefined
-        ? makeOverview(state, seen)
-        : makeRunPage(state, seen, run)
+  page = made
   const nameOf = (path) => state.runs.get(path)?.name ?? path
   document.title = `${compare?.map(nameOf).join(" and ") ?? (run === undefined ? state.title : nameOf(run))} · effect-rl`
   main.replaceChildren(page.element)
@@ -97,11 +105,11 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 
 try {
   await load()
-  route()
-  addEventListener("hashchange", () => {
+  await route()
+  addEventListener("hashchange", async () => {
     const before = shown
-    route()
-    if (before !== shown) main.focus()
+    await route().catch(failed)
+    if (String(before) !== String(shown)) main.focus()
   })
   if (state.live) {
     let first = true

@@ -1,9 +1,11 @@
 /** Reads the metrics of the runs that are shown, and reads them again after the runs have changed. */
 import { fetchMetrics } from "../data.js"
+import { together } from "../parts/dom.js"
 
 /** `changed` is called after metrics have been read, `failed` with the error where they can't be. */
 export const makeMetricsSource = (changed, failed) => {
   const entries = new Map()
+  const changedTogether = together(changed)
 
   const load = async (path) => {
     const entry = entries.get(path)
@@ -20,7 +22,7 @@ export const makeMetricsSource = (changed, failed) => {
     }
     entry.isLoading = false
     if (!isRead || entries.get(path) !== entry) return
-    changed()
+    changedTogether([...entries.values()].every(({ metrics }) => metrics !== undefined))
     // The run has changed while its metrics were read.
     if (entry.isStale) void load(path)
   }

@@ -14,8 +14,14 @@ import { duration, number, tickTexts } from "./format.js"
 
 /** @type {typeof import("uplot") | undefined} */
 let UPlot
-// The address is computed because the file is not in this folder: the server takes it from the installed package.
-const loading = import(new URL("../lib/uplot.js", import.meta.url).href).then((loaded) => (UPlot = loaded.default))
+let loading
+
+/** Loads the library when the first line is drawn, so that the table of runs need not wait for it. */
+const loadUPlot = () => {
+  // The address is computed because the file is not in this folder: the server takes it from the installed package.
+  loading ??= import(new URL("../lib/uplot.js", import.meta.url).href).then((loaded) => (UPlot = loaded.default))
+  return loading
+}
 
 /** With more series than this, the table of runs shows the values better than the text below the chart. */
 const mostNames = 8
@@ -58,7 +64,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
     plot.dataset.points = String(series.reduce((sum, { x }) => sum + x.length, 0))
     const { clientWidth: width, clientHeight: height } = plot
     if (!isVisible || width === 0) return
-    if (UPlot === undefined) return void loading.then(draw)
+    if (UPlot === undefined && series.length > 0) return void loadUPlot().then(draw)
     const table = tableOf(series)
     const next = table.columns.length === 0 ? undefined : JSON.stringify([shown.xName, ...distributions(series, shown), table.columns.map(({ style }) => style)]) // prettier-ignore
     if (next !== structure) {

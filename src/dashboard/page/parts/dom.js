@@ -44,6 +44,23 @@ export const seriesColor = (place) =>
     .getPropertyValue(`--series-${place + 1}`)
     .trim()
 
+/**
+ * Runs an action soon after it is asked for, together with other requests of the same time: charts of many runs are drawn a
+ * few times while these are read, and not once for each run. With `isLast` it runs at once.
+ */
+export const together = (action) => {
+  let timer
+  const run = () => {
+    clearTimeout(timer)
+    timer = undefined
+    action()
+  }
+  return (isLast = false) => {
+    if (isLast) run()
+    else timer ??= setTimeout(run, 150)
+  }
+}
+
 /** Runs at most once a frame, however often it is asked to. */
 export const onceAFrame = (action) => {
   let asked = false

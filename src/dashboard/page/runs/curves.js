@@ -1,6 +1,6 @@
 /** The learning curves of what is selected: bands of groups, lines of runs, and how to look at them. */
 import { makeChart } from "../parts/chart.js"
-import { el } from "../parts/dom.js"
+import { el, together } from "../parts/dom.js"
 import { fetchBand, fetchCurves, mostInABand } from "../data.js"
 import { lineOf } from "../parts/lines.js"
 import { bandLabel } from "./groups.js"
@@ -30,14 +30,18 @@ export const makeCurves = (view) => {
     return entry?.axis === axisOf(item) ? entry.data : undefined
   }
 
+  const isWaiting = () => items.some((item) => loaded.get(item.key)?.awaited ?? true)
+
   const draw = () => {
-    const waiting = items.some((item) => loaded.get(item.key)?.awaited ?? true)
+    const waiting = isWaiting()
     if (!failed) note.textContent = waiting ? "reading …" : ""
     for (const { measure, chart } of charts) {
       const series = items.flatMap((item) => seriesOf(item, dataOf(item), measure, view))
       chart.show({ series, xName: view.axis, logX: view.logX, logY: view.logY, waiting, nothing })
     }
   }
+
+  const drawTogether = together(draw)
 
   const load = async (item) => {
     const known = loaded.get(item.key)
@@ -62,7 +66,7 @@ export const makeCurves = (view) => {
       failed = true
       note.textContent = error.message
     }
-    draw()
+    drawTogether(!isWaiting())
   }
 
   return {

@@ -1,4 +1,4 @@
-// Synchronous double Q-learning without a replay memory: λ-returns of short rollouts, a few passes over each.
+// Synchronous double Q-learning without a replay buffer: λ-returns of short rollouts, a few passes over each.
 //   npx effect run examples/ddqn-cartpole.ts --seed 1
 import { CartPole, Ddqn, Train } from "effect-rl"
 

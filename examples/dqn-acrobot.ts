@@ -1,4 +1,4 @@
-// DQN from a replay memory, with dueling networks and three rewards a transition, swings an acrobot up.
+// DQN from a replay buffer, with dueling networks and three rewards a transition, swings an acrobot up.
 //   npx effect run examples/dqn-acrobot.ts --seed 1
 import { Acrobot, Dqn, Train } from "effect-rl"
 

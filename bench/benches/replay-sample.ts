@@ -11,7 +11,7 @@ export default defineBench({
   name: "replay-sample",
   unit: "µs",
   higherIsBetter: false,
-  about: "Drawing and gathering 256 transitions of Pendulum out of a full memory of a million",
+  about: "Drawing and gathering 256 transitions of Pendulum from a full buffer of a million",
   run: async ({ time }) => {
     const envs = Batch.make(Pendulum.env, numEnvs)
     envs.reset(1, "bench")

@@ -43,7 +43,7 @@ describe("settings that can't be followed", () => {
     }),
   )
 
-  it.effect("a replay memory that no machine's memory holds", () =>
+  it.effect("a replay buffer that no machine's memory holds", () =>
     Effect.gen(function* () {
       const algorithm = Sac.make({ bufferSize: 1_000_000_000 })
       assert.strictEqual(

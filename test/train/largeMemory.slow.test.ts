@@ -20,7 +20,7 @@ const wide = Env.make({
   step: ({ at }) => ({ state: { at: at + 1 }, reward: at, terminated: false }),
 })
 
-describe("a replay memory too large for a copy of itself", () => {
+describe("a replay buffer too large for a copy of itself", () => {
   it.effect("is saved straight from its arrays, and resumed from", () =>
     Effect.gen(function* () {
       const algorithm = Sac.make({ hidden: [2], batchSize: 4, learningStarts: 92, bufferSize: 100 })

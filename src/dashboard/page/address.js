@@ -1,8 +1,7 @@
 /**
- * The address says what is seen, so that a link that is shared, or the page opened again, shows the same:
- * `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean` and
- * `#/run/{PATH}?x=steps&episode=train-12&turn=3` and `#/compare?run={PATH}&run={PATH}`. What is as it is at first is left
- * out.
+ * Writes what the page shows into its address and reads it from there, so that a shared link or a reload shows the same:
+ * `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean`,
+ * `#/run/{PATH}?x=steps&episode=train-12&turn=3` and `#/compare?run={PATH}&run={PATH}`. The address leaves out defaults.
  */
 import { firstColumns, isSetting } from "./runs/columns.js"
 
@@ -22,7 +21,10 @@ export const firstView = {
   metric: "",
 }
 
-/** Of the overview; `chosen` is what is drawn, key → place among the colours, and undefined until somebody chooses. */
+/**
+ * The defaults of the overview. `chosen` maps the key of each drawn row to its colour's index; it is undefined until the
+ * user ticks a row.
+ */
 export const firstSight = () => ({
   filter: "",
   by: "config",
@@ -32,7 +34,7 @@ export const firstSight = () => ({
   columns: firstColumns,
 })
 
-/** Of a run's transcripts: which of them are listed, and which one is read, at which of its turns. */
+/** The defaults of a run's transcripts: the list's conditions and order, the episode that is read, and its turn. */
 export const firstTranscripts = () => ({
   episode: undefined,
   turn: undefined,
@@ -81,7 +83,7 @@ const transcriptParts = (transcripts) => {
   )
 }
 
-/** Without a view it is a link that keeps the one at hand. */
+/** The address of a run's page. A link without a view keeps the view that the page has. */
 export const runAddress = (path, view, transcripts = firstTranscripts()) => {
   if (view === undefined) return `#/run/${segments(path)}`
   const parts = [...viewParts(view), ...transcriptParts(transcripts)]
@@ -92,7 +94,7 @@ export const runAddress = (path, view, transcripts = firstTranscripts()) => {
 export const compareAddress = (paths, view) =>
   `#/compare?${new URLSearchParams([...paths.map((path) => ["run", path]), ...viewParts(view)])}`
 
-/** What an address says; of what nobody could have chosen here it says what is shown at first. */
+/** Reads an address. Values that no control of the page could have written are replaced by the defaults. */
 export const readAddress = (hash) => {
   const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
   const said = new URLSearchParams(query)
@@ -159,15 +161,14 @@ const decoded = (path) => {
   }
 }
 
-/** Browsers refuse more changes than some three a second. */
+/** Milliseconds between changes of the history: browsers refuse more than about three a second. */
 const rest = 350
 let written = -Infinity
 let waiting
 let lastControl
 
 /**
- * Puts an address into the browser's history. A slider or a field, named by `control`, is one entry however long it is
- * moved or typed into.
+ * Adds an address to the browser's history. All changes by one slider or field, which `control` names, share one entry.
  */
 export const remember = (address, control) => {
   clearTimeout(waiting)
@@ -180,7 +181,7 @@ export const remember = (address, control) => {
   lastControl = control
 }
 
-/** Somebody went elsewhere: what comes next is an entry of its own. */
+/** Notes that the user has navigated, so that the next change gets an entry of its own. */
 export const moved = () => {
   clearTimeout(waiting)
   lastControl = undefined

@@ -1,6 +1,6 @@
 /**
- * Where the data comes from: `effect ui` answers these addresses, and a static export has files at them. The one thing
- * that differs are bands: the server computes them, an export holds those of whole groups.
+ * Reads the data that the page shows. The server of `effect ui` answers these addresses, and an exported site has files at
+ * them. Only bands differ: the server computes any band, an export has those of whole groups.
  */
 const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
 
@@ -22,10 +22,10 @@ export const fileAddress = (run, file) => `files/${segments(run)}/${segments(fil
 /** Imports a module of the server. In the sources it lies elsewhere, so its address is computed. */
 export const lib = (name) => import(new URL(`lib/${name}.js`, import.meta.url).href)
 
-/** How many runs the band of a group is computed from, at most. */
+/** The largest number of runs that a group's band is computed from. */
 export const mostInABand = async () => (await lib("dashboard/bands")).mostRunsInABand
 
-/** The runs of a group of which the band is computed: all, unless they are more than anybody reads. */
+/** The runs that a group's band is computed from: all of them, or a sample of a large group. */
 const sampleOf = async (paths) => {
   const [{ mostRunsInABand }, { thinned }] = await Promise.all([lib("dashboard/bands"), lib("statistics/resampling")])
   return thinned(paths.toSorted(), mostRunsInABand)
@@ -33,7 +33,7 @@ const sampleOf = async (paths) => {
 
 let exported
 
-/** The band of a measure over an axis: the server's, the export's, or else computed here as the server would. */
+/** Reads the band of a measure over an axis. In an export, bands of filtered groups are computed here, as the server would. */
 export const fetchBand = async (paths, measure, axis, live, order) => {
   if (live) {
     const response = await fetch("data/bands", {
@@ -51,7 +51,7 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
     .join(",")
   const file = (await exported)[key]
   if (file !== undefined) return get(`data/bands/${file}-${measure}-${axis}.json`)
-  // A filtered group is none that the export has.
+  // The export has no band of a filtered group.
   const [{ bandOf }, some] = await Promise.all([lib("dashboard/bands"), sampleOf(paths)])
   const curves = await Promise.all(some.map(fetchCurves))
   return bandOf(
@@ -60,7 +60,7 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
   )
 }
 
-/** Some of a run's episodes: the server's answer, or what it would have said, from all that an export has. */
+/** Reads a part of a run's list of episodes. In an export, the part is chosen here, as the server would. */
 export const fetchEpisodes = async (path, asked, live) => {
   const address = `data/run/${segments(path)}/episodes.json`
   const parts = Object.entries(asked).flatMap(([name, value]) =>
@@ -89,7 +89,7 @@ export const fetchEpisodes = async (path, asked, live) => {
   return { ...list, matching: matching.length, from, episodes: matching.slice(from, from + count) }
 }
 
-/** Follows what changes; `status` hears whether it does. */
+/** Follows the server's events. `status` is called with whether the connection is open. */
 export const follow = ({ opened, changed, status }) => {
   let events
   const connect = () => {
@@ -102,7 +102,7 @@ export const follow = ({ opened, changed, status }) => {
     events.addEventListener("error", () => status(false))
   }
   connect()
-  // A browser keeps pages that were left, for going back; six of them with their lines open, and none is free for more.
+  // Browsers keep pages for the back button. Six of them with open connections would block all others to this server.
   addEventListener("pagehide", () => events.close())
   addEventListener("pageshow", ({ persisted }) => void (persisted && connect()))
 }

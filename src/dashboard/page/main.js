@@ -1,4 +1,4 @@
-/** Which page is shown, and what it is kept up to date with. */
+/** Shows the page of the current address, and updates it by the server's events. */
 import {
   compareAddress,
   firstSight,
@@ -16,7 +16,7 @@ import { makeOverview } from "./runs/overview.js"
 
 const state = {
   runs: new Map(),
-  /** Path → place in an export's list, by which it names groups. */
+  /** Maps the path of a run to its index in the list of runs, by which an export names groups. */
   order: new Map(),
   live: false,
   title: "",
@@ -31,7 +31,7 @@ let page
 /** The page that is shown: the path of a run, the paths of two, or undefined for the overview. */
 let shown
 
-/** What is seen has changed by hand; `control` is what is moved or typed into. */
+/** Writes the address after the user has changed what is shown; `control` names the slider or field, if it was one. */
 const seen = (control) =>
   remember(
     shown === undefined
@@ -98,7 +98,7 @@ const failed = (error) =>
   )
 
 document.querySelector(".skip").addEventListener("click", (event) => {
-  // The place after the # is the page's address.
+  // The link's own target would replace the page's address after the #.
   event.preventDefault()
   main.focus()
 })
@@ -114,7 +114,7 @@ try {
   if (state.live) {
     let first = true
     follow({
-      // Events that were missed while the line was down are made up for by reading all again.
+      // Events were missed while the connection was down, so everything is read again.
       opened: () => {
         if (first) first = false
         else load().then(() => page.changed(new Set(state.runs.keys())), failed)

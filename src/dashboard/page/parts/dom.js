@@ -1,5 +1,5 @@
 /**
- * An element: `el("button", { class: "quiet", onclick: press }, "Press")`. What is text stays text, whoever wrote it.
+ * Makes an element: `el("button", { class: "quiet", onclick: press }, "Press")`. Strings become text and never markup.
  */
 export const el = (tag, props = {}, ...children) => {
   const element = document.createElement(tag)
@@ -14,7 +14,7 @@ export const el = (tag, props = {}, ...children) => {
   return element
 }
 
-/** A labelled choice; `options` are [value, text] pairs. */
+/** Makes a labelled select; `options` are [value, text] pairs. */
 export const choice = (label, options, value, change) => {
   const select = el(
     "select",
@@ -30,7 +30,7 @@ export const toggle = (label, checked, change) => {
   return el("label", { class: "field row" }, box, label)
 }
 
-/** A labelled box in a list of choices, by whose `id` it is found again. */
+/** Makes a labelled checkbox in a list of choices; its element's id is made of `id`. */
 export const choiceOf = (label, checked, change, id) => {
   const box = el("input", { type: "checkbox", checked, id: `choice-${id}`, onchange: () => change(box.checked) })
   return el("label", { class: "field row" }, box, el("span", {}, label))
@@ -38,7 +38,7 @@ export const choiceOf = (label, checked, change, id) => {
 
 export const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children)
 
-/** The colours of lines, by their places from 0 to 7; they differ between light and dark. */
+/** The colour of a line by its index, 0 to 7. Light and dark themes have different colours. */
 export const seriesColor = (place) =>
   getComputedStyle(document.documentElement)
     .getPropertyValue(`--series-${place + 1}`)
@@ -61,7 +61,7 @@ export const together = (action) => {
   }
 }
 
-/** Runs at most once a frame, however often it is asked to. */
+/** Makes a function that runs the action at most once per frame, however often it is called. */
 export const onceAFrame = (action) => {
   let asked = false
   return () => {

@@ -1,5 +1,5 @@
 /**
- * Numbers, durations, times and sizes as the page writes them: nothing here needs a browser.
+ * Writes numbers, durations, times and sizes as the page shows them. Nothing here needs a browser.
  *
  * @example
  * ```js
@@ -14,7 +14,7 @@ const none = "–"
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value)
 
-/** Writes a number with four digits, or all of an integer's, thousands apart. */
+/** Writes a number with four digits, and an integer with all of its digits; commas separate thousands. */
 export const number = (value) => {
   if (!isNumber(value)) return none
   const size = Math.abs(value)
@@ -23,7 +23,7 @@ export const number = (value) => {
   return shown.toLocaleString("en", { maximumFractionDigits: 6 })
 }
 
-/** Writes how many of something there are: "1 run", "1,000 runs". */
+/** Writes a count with its noun: "1 run", "1,000 runs". */
 export const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`
 
 const units = [
@@ -33,7 +33,7 @@ const units = [
 ]
 const unitOf = (size) => units.find((unit) => size >= unit.size) ?? { size: 1, letter: "" }
 
-/** With at most two decimals, or undefined: a tick that needs more is not a round one. */
+/** Writes a tick with at most two decimals; undefined for a tick that needs more and so is not round. */
 const inUnit = (value, { size, letter }) => {
   const short = Number((value / size).toFixed(2))
   return Math.abs(short * size - value) <= 1e-9 * Math.abs(value)
@@ -42,8 +42,8 @@ const inUnit = (value, { size, letter }) => {
 }
 
 /**
- * Writes the ticks of an axis alike: in the largest one's unit ("0", "2.5k", "5k"), each in its own on a logarithmic axis
- * ("100", "10k", "1M"), and in full where they are not round ("4,096").
+ * Writes the ticks of an axis in one way: in the unit of the largest ("0", "2.5k", "5k"), on a logarithmic axis each in its
+ * own unit ("100", "10k", "1M"), and in full where they are not round ("4,096").
  */
 export const tickTexts = (ticks) => {
   const largest = unitOf(Math.max(0, ...ticks.map(Math.abs)))
@@ -60,13 +60,13 @@ export const duration = (seconds) => {
   return parts.filter(Boolean).join(" ")
 }
 
-/** Writes an identifier's time, `2026-01-31_12-00-00`, as people do. */
+/** Writes the time of a run's identifier, `2026-01-31_12-00-00`, as `2026-01-31 12:00:00`. */
 export const time = (text) => text.replace(/_(\d\d)-(\d\d)-(\d\d)$/, " $1:$2:$3")
 
 export const bytes = (size) => {
   const names = ["B", "kB", "MB", "GB", "TB"]
   let [value, unit] = [size, 0]
-  // What rounds to 1,000 is 1 of the next unit.
+  // 999.9 kB would round to 1000 kB, so it is written as 1 MB.
   while (Number(value.toPrecision(3)) >= 1000 && unit < names.length - 1) [value, unit] = [value / 1000, unit + 1]
   return `${unit === 0 ? value : Number(value.toPrecision(3))} ${names[unit]}`
 }

@@ -1,5 +1,5 @@
-// The sandboxed side of the player: an origin of its own, in which a run's drawing code sees a canvas and nothing else.
-// A module would be fetched with this frame's origin, which nobody knows; a plain script is not.
+// The sandboxed side of the player. The frame has an origin of its own, where a run's drawing code sees only a canvas. This
+// is a classic script: the browser would refuse to load a module for a frame with an opaque origin.
 {
   let ui
   let uiState
@@ -26,14 +26,14 @@
     new ResizeObserver(() => {
       const ratio = devicePixelRatio || 1
       if (canvas.width === Math.round(canvas.clientWidth * ratio)) return
-      // A new size empties a canvas.
+      // Changing its size clears a canvas, so the last picture is drawn again.
       fit(canvas)
       if (last !== undefined) inTurn(() => show(last))
     }).observe(canvas)
   }
 
   const show = async (message) => {
-    // Of pictures that came while one was being drawn only the newest is wanted.
+    // Skip a picture if a newer one has arrived.
     if (last?.index !== message.index) return
     const { parameters, state, action, index, episode } = message
     if (begun !== episode && ui.episode_init !== undefined) await ui.episode_init(uiState, parameters)
@@ -47,7 +47,7 @@
   }
 
   addEventListener("message", ({ data, source }) => {
-    // Outside of a sandbox somebody else's page could have this origin's rights by framing it.
+    // Outside of a sandbox, this code would run with the rights of the page's origin, and any page could frame it.
     if (source !== parent || self.origin !== "null") return
     if (data.type === "show") {
       last = data

@@ -1,13 +1,13 @@
 /**
- * Plays trajectories, `[{ parameters, trajectory: [{ state, action, dt, reward, terminated }] }]`: by the run's own
- * `ui.esm.js` in a sandboxed frame where there is one, as numbers where there is none.
+ * Plays trajectories `[{ parameters, trajectory: [{ state, action, dt, reward, terminated }] }]`. The run's own `ui.esm.js`
+ * draws them in a sandboxed frame; without one, the player shows numbers.
  */
 import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
 const usualStep = 1 / 30
 
-/** Also what is compressed, whether the server says so or not. */
+/** Reads a file of trajectories, also a compressed one that the server sends as plain bytes. */
 const readTrajectories = async (address) => {
   const response = await fetch(address)
   if (!response.ok) throw new Error(`${address}: ${response.status}`)
@@ -15,7 +15,7 @@ const readTrajectories = async (address) => {
   const packed = bytes[0] === 0x1f && bytes[1] === 0x8b
   const stream = new Blob([bytes]).stream()
   const text = await new Response(packed ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text()
-  // Before 2025 RLtools wrote an episode as its steps alone.
+  // Before 2025, RLtools wrote an episode as a list of steps without parameters.
   return JSON.parse(text)
     .map((episode) => (Array.isArray(episode) ? { parameters: {}, trajectory: episode } : episode))
     .filter(({ trajectory }) => trajectory.length > 0)
@@ -99,7 +99,7 @@ export const makePlayer = () => {
     owed += ((now - (before ?? now)) / 1000) * speed
     before = now
     let next = step
-    // A tab that was hidden doesn't catch up.
+    // A hidden tab gets no frames; the player must not catch up afterwards.
     owed = Math.min(owed, 0.5)
     for (let dt = dtOf(next); owed >= dt && next < steps().length - 1; dt = dtOf(next)) {
       owed -= dt
@@ -155,7 +155,7 @@ export const makePlayer = () => {
     }
   }
 
-  /** Nothing of the run's code runs in this page: the frame has no access to it, nor to the network. */
+  /** Runs the run's drawing code in a frame that can access neither this page nor the network. */
   const framed = (code) => {
     const { promise, resolve, reject } = Promise.withResolvers()
     const frame = el("iframe", {

@@ -1,4 +1,4 @@
-/** The section of a run's page with its episodes, kept below `steps/`: the picture that moves, or the player. */
+/** The section of a run's page with the episodes of its `steps/` folders, as animated pictures or in the player. */
 import { fileAddress } from "../data.js"
 import { card, choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
@@ -56,7 +56,7 @@ export const makeEpisodes = (run) => {
       known = now
       step ??= [...steps.keys()].at(-1)
       element.hidden = false
-      // Whoever watches an episode goes on watching it when a new one comes.
+      // A new episode must not replace the one that is being watched.
       if (player === undefined || !steps.has(step)) present(steps, ui)
     },
     close: () => player?.close(),

@@ -1,4 +1,4 @@
-/** The section of an evaluation's page: how each agent did by every scorer, what it took, and who is better. */
+/** The section of an evaluation's page with its report: scores, costs and comparisons of the agents. */
 import { card, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
@@ -14,7 +14,7 @@ const triesText = {
   majority: (at) => `majority of ${at}`,
 }
 
-/** Headings that begin with `#` are of numbers. */
+/** Makes a table. Headings that begin with `#` stand above columns of numbers. */
 const tableOf = (caption, headings, bodies) =>
   el(
     "div",

@@ -1,4 +1,4 @@
-/** A run's page: how it did, and sections for the rest, each a file that hands out `{ element, show(detail) }`. */
+/** The page of a run. Each of its sections is a file that exports a function, which makes `{ element, show(detail) }`. */
 import { overviewAddress } from "../address.js"
 import { makeChart } from "../parts/chart.js"
 import { lineOf } from "../parts/lines.js"
@@ -115,7 +115,7 @@ export const makeRunPage = (state, seen, path) => {
     } catch (error) {
       if (closed) return
       problem.textContent = error.status === 404 ? `There is no run “${path}” here.` : error.message
-      // What was there before stays; of a run that never was there is nothing to show.
+      // If the run was read before, that stays visible.
       body.hidden = curves === undefined
     }
     loading = false
@@ -144,7 +144,7 @@ export const makeRunPage = (state, seen, path) => {
     )
     body.hidden = false
     for (const section of sections) section.show(detail)
-    // Nothing of an evaluation, or of rollouts by themselves, is over steps.
+    // Evaluations and folders of rollouts have no curves over steps.
     const isTrained = run.kind === "run"
     for (const one of [controls, drawings, metricsCard, validations.element]) one.hidden = !isTrained
     for (const one of [log.element, config.element]) one.hidden = run.kind === "rollouts"
@@ -164,7 +164,7 @@ export const makeRunPage = (state, seen, path) => {
   }
 }
 
-/** Of a run that goes on the last sample says for how long it has been. */
+/** The facts at the top of the page. For a running run, the time of its last sample stands for its duration. */
 const factsOf = ({ summary: run, system }) => [
   ["environment", run.env],
   [run.kind === "evaluation" ? "agents" : "algorithm", run.algorithm],
@@ -178,7 +178,7 @@ const factsOf = ({ summary: run, system }) => [
   ["commit", run.commit || "–"],
 ]
 
-/** Of a run that goes on how fast it is now, of one that has ended how fast it was. */
+/** The current speed of a running run, and the mean speed of one that has ended. */
 const speedOf = (run, system) => {
   const isRunning = run.state === "running"
   const speed = isRunning ? system?.stepsPerSecond.at(-1) : run.steps / (run.seconds ?? system?.seconds.at(-1))

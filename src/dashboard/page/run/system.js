@@ -1,4 +1,4 @@
-/** The section of a run's page with what it costs its machine: small charts over time. */
+/** The section of a run's page with its speed, CPU and memory over time. */
 import { makeChart } from "../parts/chart.js"
 import { card, el, seriesColor } from "../parts/dom.js"
 import { bytes, number } from "../parts/format.js"
@@ -48,5 +48,5 @@ export const makeSystem = () => {
   }
 }
 
-/** When a run ends its files are written and no steps are done: that is not how fast it was. */
+/** The last sample in which steps were done. At a run's end only files are written, which says nothing about its speed. */
 const lastWorking = (speeds) => speeds.findLastIndex((speed) => speed !== null && speed > 0)

@@ -1,4 +1,4 @@
-/** The sections of a run's page that are text: its log, which is followed, and its config. */
+/** The sections of a run's page with its log and its config. */
 import { card, el } from "../parts/dom.js"
 
 export const makeLog = () => {
@@ -8,7 +8,7 @@ export const makeLog = () => {
     show: ({ log }) => {
       const text = log.map((line) => line.replace(/^\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d+Z/, "$1")).join("\n")
       if (text === lines.textContent) return
-      // Whoever has scrolled up to read stays there.
+      // Don't scroll if the user has scrolled up to read.
       const atEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 4
       lines.textContent = text
       if (atEnd) lines.scrollTop = lines.scrollHeight

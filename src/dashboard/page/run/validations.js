@@ -1,4 +1,4 @@
-/** The section of a run's page with the table of its validations, the newest first. */
+/** The section of a run's page with the table of its validations. The newest comes first. */
 import { card, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 

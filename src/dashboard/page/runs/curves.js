@@ -1,4 +1,4 @@
-/** The learning curves of what is selected: bands of groups, lines of runs, and how to look at them. */
+/** The learning curves of the drawn rows: lines of runs, and for groups the middle with its interval as a band. */
 import { makeChart } from "../parts/chart.js"
 import { el, together } from "../parts/dom.js"
 import { fetchBand, fetchCurves, mostInABand } from "../data.js"
@@ -10,10 +10,10 @@ const measures = [
   ["train", "Training return"],
 ]
 
-/** More lines than this under one band no eye tells apart. */
+/** Under a band, at most this many single runs are drawn: more can't be told apart. */
 const mostSingles = 20
 
-/** An item is `{ key, label, color, kind, runs }`, the runs being paths. */
+/** Makes the charts. They show items `{ key, label, color, kind, runs }`, where `runs` are paths. */
 export const makeCurves = (view) => {
   const charts = measures.map(([measure, title]) => ({ measure, chart: makeChart(title) }))
   const note = el("p", { class: "quiet", role: "status" })
@@ -23,7 +23,7 @@ export const makeCurves = (view) => {
   let failed = false
   const loaded = new Map()
 
-  /** A band is of one axis, a run's own curve of all. */
+  /** A band is computed for one axis; a run's curve has all axes. */
   const axisOf = (item) => (item.runs.length > 1 ? view.axis : "any")
   const dataOf = (item) => {
     const entry = loaded.get(item.key)
@@ -50,7 +50,7 @@ export const makeCurves = (view) => {
     const axis = axisOf(item)
     const same = known !== undefined && known.runs === runs && known.axis === axis
     if (same && !known.stale && (known.singles || !wantsSingles)) return
-    // What was shown stays until the new is there.
+    // The old curves stay visible until the new ones are there.
     const data = known?.axis === axis ? known.data : undefined
     const entry = { runs, axis, stale: false, singles: wantsSingles, data, awaited: !same || data === undefined }
     loaded.set(item.key, entry)
@@ -77,7 +77,7 @@ export const makeCurves = (view) => {
       note,
     ),
     draw,
-    /** `empty` says why there is nothing, where there is nothing. */
+    /** Shows items; `empty` is the text for a chart without any. */
     show: (next, from, empty) => {
       nothing = next.length === 0 ? empty : "nothing measured so far"
       items = next
@@ -86,7 +86,7 @@ export const makeCurves = (view) => {
       for (const item of items) void load(item)
       draw()
     },
-    /** Something is new in these runs: what is shown of them stays until the new is there. */
+    /** Reads the curves of these runs again. The old ones stay visible until the new ones are there. */
     stale: (paths) => {
       for (const item of items) {
         const entry = loaded.get(item.key)
@@ -106,7 +106,7 @@ const fetchItem = async ({ runs }, axis, { live, order }, wantsSingles) => {
   return { bands: { validation, train }, curves, mostInABand: await mostInABand() }
 }
 
-/** Why what was chosen has no line. */
+/** Says why a drawn row has no line. */
 const notes = {
   evaluation: "an evaluation has no curve",
   rollouts: "rollouts alone have no curve",

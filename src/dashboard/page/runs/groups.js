@@ -1,8 +1,8 @@
-/** Which runs the table shows, in which order, and which of them belong together. */
+/** Groups, sorts and labels runs. */
 import { deviation, mean, number } from "../parts/format.js"
 import { columnOf } from "./columns.js"
 
-/** As the server's own grouping for exports has it. */
+/** The groupings that every folder offers. They must be those of `grouping.ts`, by which an export computes its bands. */
 export const plainGroupings = [
   ["config", "config (seeds together)"],
   ["none", "nothing"],
@@ -22,8 +22,8 @@ const groupKey = (run, by) => {
 export const variablesOf = (runs) => [...new Set(runs.flatMap((run) => Object.keys(run.population)))].sort()
 
 /**
- * What tells these apart, as short as can be: of names, variables and seeds those that differ. One alone goes by its
- * name.
+ * Makes the shortest labels that tell these runs and groups apart: those of name, variables and seed that differ. A single
+ * one is labelled by its name.
  */
 export const shortLabels = (items) => {
   const parts = items.map(({ name, population, seed }) => {
@@ -41,13 +41,13 @@ export const shortLabels = (items) => {
   })
 }
 
-/** The label of a band: it says so where the band is drawn from a sample of the runs. */
+/** Labels a band, and says where the band is computed from a sample of the runs. */
 export const bandLabel = (label, runs, most) =>
   runs <= most ? label : `${label} (band from a sample of ${number(most)} of ${number(runs)} runs)`
 
 const compare = (a, b) => {
   if (a === b) return 0
-  // What is unknown is last in either direction.
+  // Missing values are last in either direction.
   if (a === null || a === undefined) return Infinity
   if (b === null || b === undefined) return -Infinity
   return typeof a === "number" && typeof b === "number"
@@ -63,7 +63,7 @@ const ordered = (items, of, descending) =>
 
 export const sortRuns = (runs, { by, descending }) => ordered(runs, columnOf(by).of, descending)
 
-/** Groups, each with its runs and what they have in common; the runs are sorted already. */
+/** Groups runs that are sorted already. Each group has the values that its runs have in common. */
 export const groupRuns = (runs, by, sort) => {
   const groups = [...Map.groupBy(runs, (run) => groupKey(run, by))].map(([key, members]) => {
     const scores = members.flatMap((run) => run.score ?? [])
@@ -75,7 +75,7 @@ export const groupRuns = (runs, by, sort) => {
       label: key === "" ? `no ${by}` : key,
       runs: members,
       kind: members.every((run) => run.kind === members[0].kind) ? members[0].kind : "run",
-      // Which they may in what their names don't say.
+      // Runs with equal names and variables can still have different configs.
       configsDiffer: by === "config" && members.some((run) => run.configDigest !== members[0].configDigest),
       state: ["running", "failed", "stopped", "finished"].find((state) => members.some((run) => run.state === state)),
       score: scores.length === 0 ? null : mean(scores),
@@ -86,7 +86,7 @@ export const groupRuns = (runs, by, sort) => {
       seconds: most("seconds"),
       time: most("time"),
       seed: null,
-      // What all of them have alike, to say what a line is.
+      // The name and variables that all runs of the group share; they label its line.
       name: by === "config" ? members[0].name : key,
       population: by === "config" ? members[0].population : {},
       env: common("env"),

@@ -1,4 +1,4 @@
-/** The list of episodes: a part of all, which grows when somebody comes to its end. */
+/** The list of episodes. It has one part of all episodes and grows when the user scrolls to its end. */
 import { el } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 
@@ -43,7 +43,7 @@ export const makeEpisodeList = ({ address, more }) => {
     link?.setAttribute("aria-current", "true")
     if (link === null || link === undefined || key === marked) return
     marked = key
-    // Only within the list: the page itself stays where it is.
+    // scrollIntoView would also scroll the page; only the list must scroll.
     const [box, inner] = [element.getBoundingClientRect(), link.getBoundingClientRect()]
     if (inner.top < box.top) element.scrollTop -= box.top - inner.top
     if (inner.bottom > box.bottom) element.scrollTop += inner.bottom - box.bottom

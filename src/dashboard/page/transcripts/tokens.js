@@ -1,16 +1,16 @@
 /**
- * What a model said, token by token, coloured by what each was worth. Colour alone says nothing: what is worth less than
- * nothing is underlined by dashes, and every part has its numbers as its title.
+ * Shows a model's answer token by token, coloured by the tokens' advantages. Readers who don't see the colours find dashed
+ * underlines at negative advantages, and the numbers in each part's title.
  */
 import { el } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 
 const levels = 4
 
-/** More parts than these are drawn as one. */
+/** An answer with more parts than this is shown as one text. */
 const mostParts = 4000
 
-/** `up3`, `down1`, `none`: a sign and how far from 0 on the way to the largest. */
+/** The class of a token: `up3`, `down1` or `none`, by the sign of its advantage and its size relative to the largest. */
 const levelOf = (advantage, largest) => {
   if (advantage === 0 || largest === 0) return "none"
   const level = Math.max(1, Math.ceil((Math.abs(advantage) / largest) * levels))
@@ -25,20 +25,20 @@ const partOf = (run, largest) => {
   const numbers = `advantage ${signed(advantage)}${logprob === null ? "" : `, log-probability ${number(logprob)}`}`
   const shown = `${ids.slice(0, 12).join(" ")}${ids.length > 12 ? " …" : ""}`
   const title = `${counted(ids.length, "token")} (${shown}), ${numbers}`
-  // Behind the words: the end, or calls, which stand below.
+  // The rest are tokens that end the answer, and calls, which are shown below.
   const rest = ids.length === 1 ? "end" : counted(ids.length, "more token")
   if (text === "") return el("span", { class: `${sort} rest`, title }, rest)
   return el("span", { class: sort, title }, text ?? ids.map((id) => `${id} `).join(""))
 }
 
-/** The words of a call, or its tokens' numbers where nobody knows what they stand for. */
+/** The tokens' texts, or their numbers where the texts are not known. */
 export const tokensOf = (runs, largest) => {
   const parts = runs.slice(0, mostParts).map((run) => partOf(run, largest))
   const left = runs.length - parts.length
   return left > 0 ? [...parts, el("span", { class: "quiet" }, ` and ${counted(left, "more part")}`)] : parts
 }
 
-/** Are all words of a call among its tokens? */
+/** Tells whether the tokens together are the whole answer. */
 export const haveWords = (runs) => runs !== null && runs.every(({ text }) => text !== null)
 
 export const makeLegend = (largest, from) => {

@@ -1,23 +1,26 @@
-/** One episode: its turns, with what was seen, asked, said, called and earned. All of it is text, whoever wrote it. */
+/**
+ * Shows one episode: its turns with observations, prompts, answers, calls and rewards. Everything is inserted as text, so
+ * that nothing that a model wrote can run.
+ */
 import { el } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { endingText } from "./list.js"
 import { haveWords, makeLegend, tokensOf } from "./tokens.js"
 
-/** Longer texts are folded. */
+/** Texts with more characters than this are folded. */
 const longest = 3000
 
 const signed = (value) => (value > 0 ? "+" : "") + number(value)
 const json = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1))
 
-/** A text as it is, its end folded where it is long. */
+/** Shows a text; the end of a long one is hidden until a button is pressed. */
 const words = (text) => {
   if (text.length <= longest) return el("div", { class: "words" }, text)
   const rest = el("button", { class: "fold" }, `Show all ${number(text.length)} letters`)
   const body = el("div", { class: "words", tabindex: "-1" }, `${text.slice(0, longest)} … `, rest)
   rest.addEventListener("click", () => {
     body.replaceChildren(text)
-    // The button that had it is gone.
+    // The button that had the focus has been removed.
     body.focus({ preventScroll: true })
   })
   return body
@@ -26,7 +29,7 @@ const words = (text) => {
 const part = (name, sort, ...children) =>
   el("div", { class: `part ${sort}` }, el("div", { class: "label" }, name), el("div", { class: "value" }, ...children))
 
-/** Drawn when it is opened for the first time: prompts are long, and rarely read. */
+/** A part that is built when it is first opened: prompts are long and rarely read. */
 const folded = (key, title, draw) => {
   const details = el("details", { "data-fold": key }, el("summary", {}, title))
   details.addEventListener("toggle", () => {
@@ -48,7 +51,7 @@ const fact = (name, value) => el("span", { class: "fact" }, el("span", { class: 
 const usageText = ({ inputTokens, outputTokens, reasoningTokens }) =>
   `${number(inputTokens)} in, ${number(outputTokens)} out${reasoningTokens > 0 ? `, ${number(reasoningTokens)} thought` : ""}`
 
-/** Of a transcript's rollouts, drawn one in another. */
+/** Shows delegated rollouts inside the turns that delegated them. */
 const drawing = ({ transcript, address }) => {
   const { largest } = transcript
 

@@ -1,6 +1,6 @@
 /**
- * The section of a run's page with what its agents said: the list of episodes at the left, one of them at the right. What
- * is listed and read stands in the address.
+ * The section of a run's page with the transcripts of its agents: the list of episodes on the left and one episode on the
+ * right. The address keeps the list's conditions and the episode.
  */
 import { runAddress } from "../address.js"
 import { fetchEpisodes, fetchTranscript } from "../data.js"
@@ -41,7 +41,7 @@ export const makeTranscripts = (state, seen, run) => {
   let page
   let closed = false
   let isFirst = true
-  /** What is drawn, as it was asked for. */
+  /** The request whose answer is shown. */
   let listed
   let read
 
@@ -50,7 +50,7 @@ export const makeTranscripts = (state, seen, run) => {
     return { text, phase, least, most, failed, order }
   }
 
-  /** One after another: of two lists that are asked for at once, the earlier could come later. */
+  /** Requests of the list run one after another: the answer to an older one could otherwise arrive last. */
   let turn = Promise.resolve()
   const inTurn = (action) => {
     turn = turn.then(async () => {
@@ -65,7 +65,7 @@ export const makeTranscripts = (state, seen, run) => {
     return turn
   }
 
-  /** The list as it is asked for now; `again` keeps the part of it that is shown, of which something may be new. */
+  /** Reads the list by the current conditions. `again` keeps the part that is shown, because the run may have more by now. */
   const load = (again) =>
     inTurn(async () => {
       const wanted = JSON.stringify(filters())
@@ -76,17 +76,17 @@ export const makeTranscripts = (state, seen, run) => {
         ? { from: page.from, count: Math.min(1000, Math.max(pageSize, page.episodes.length)) }
         : { from: 0, count: pageSize, at: page === undefined ? state.transcripts.episode : undefined }
       const found = await fetchEpisodes(run, { ...filters(), ...part }, state.live)
-      // Somebody typed on, and what that finds is next.
+      // The conditions have changed meanwhile; the next request is for the new ones.
       if (closed || wanted !== JSON.stringify(filters())) return
       listed = wanted
       page = found
       present()
     })
 
-  /** Some more of the list, before or behind what is shown. */
+  /** Reads the part of the list before or after the one that is shown. */
   const extend = (way) =>
     inTurn(async () => {
-      // Another list comes.
+      // A request for another list has begun.
       if (JSON.stringify(filters()) !== listed) return
       const from = way < 0 ? Math.max(0, page.from - pageSize) : page.from + page.episodes.length
       const count = way < 0 ? page.from - from : pageSize
@@ -107,7 +107,7 @@ export const makeTranscripts = (state, seen, run) => {
     list.show(page, state.transcripts.episode)
     const [only] = page.total === 1 ? page.episodes : []
     if (only !== undefined && state.transcripts.episode === undefined) {
-      // Nobody asked for it, so the page neither scrolls to it nor has an address of its own for it.
+      // The user has not chosen the episode, so the page doesn't scroll to it and the address doesn't name it.
       isFirst = false
       state.transcripts.episode = only.key
       list.mark(only.key)
@@ -141,13 +141,13 @@ export const makeTranscripts = (state, seen, run) => {
     transcript.element.focus({ preventScroll: true })
   }
 
-  /** Before any episode is chosen the next turn is the first one's first. */
+  /** Without a chosen episode, the next turn is the first turn of the first episode. */
   const nextTurn = async () => {
     if (state.transcripts.episode === undefined) await stepEpisode(1)
     transcript.stepTurn(1)
   }
 
-  /** Reads the episode that is chosen; `again`: what it says may have grown. */
+  /** Reads the chosen episode. With `again`, it reads an episode that is shown, because it may have grown. */
   const open = async (again) => {
     const { episode, turn } = state.transcripts
     if (episode === undefined) {
@@ -169,7 +169,7 @@ export const makeTranscripts = (state, seen, run) => {
     transcript.show(found, isNew)
     if (!isNew) return
     transcript.turnTo(turn)
-    // Whoever comes by a link to an episode wants to see that.
+    // A link to an episode scrolls to it.
     if (isFirst && turn === undefined) element.scrollIntoView({ block: "start" })
     isFirst = false
   }
@@ -204,7 +204,7 @@ export const makeTranscripts = (state, seen, run) => {
   const changed = (change, control) => {
     Object.assign(state.transcripts, change)
     seen(control)
-    // Whoever types isn't done with the first letter.
+    // Wait until the user has paused typing.
     clearTimeout(timer)
     timer = setTimeout(() => void load(false), control === undefined ? 0 : 200)
   }
@@ -249,7 +249,7 @@ export const makeTranscripts = (state, seen, run) => {
   })
   let refreshed = Promise.resolve()
   let waiting = false
-  /** Of a run that goes on: it isn't asked again before it has answered. */
+  /** Reads a running run's episodes again, once the last request has been answered. */
   const refresh = () => {
     if (waiting) return
     waiting = true
@@ -291,7 +291,7 @@ const phaseOptions = (groups) => {
   return [
     ["", withCount("all", sum(groups))],
     ...groups.filter(({ seen }) => seen === null).map(({ name, episodes }) => [name, withCount(names[name] ?? name, episodes)]), // prettier-ignore
-    // In an evaluation these are all that there are.
+    // An evaluation has no other episodes.
     ...(validations.length > 1 && validations.some(({ contestant }) => contestant === null) ? [["validation", withCount("all validations", sum(validations))]] : []), // prettier-ignore
     ...validations.map(({ name, seen, contestant, episodes }) => [name, withCount(contestant ?? `validation after ${seen}`, episodes)]), // prettier-ignore
   ]

@@ -26,12 +26,18 @@ const readAt = (facts: RunReader, place: Place): Effect.Effect<Value | undefined
 }
 
 /** Reads the value of a key, from as few files as possible; undefined if the run lacks it. */
-export const valueOf = Effect.fnUntraced(function* (
+export const valueOf = (facts: RunReader, key: string): Effect.Effect<Value | undefined> => {
+  const places = placesOf(key)
+  const inPath = valueInEntry(facts.entry, places[0])
+  return inPath === undefined ? firstValue(facts, places) : Effect.succeed(inPath)
+}
+
+const firstValue = Effect.fnUntraced(function* (
   facts: RunReader,
-  key: string,
+  places: ReadonlyArray<Place>,
 ): Effect.fn.Return<Value | undefined> {
   let value: Value | undefined
-  for (const place of placesOf(key)) {
+  for (const place of places) {
     const here = yield* readAt(facts, place)
     if (here !== undefined && here !== null) return here
     value = here === undefined ? value : here

@@ -12,7 +12,7 @@ import { isPlain, type Plain } from "../config/Config.ts"
 import { withDefault } from "../config/fields.ts"
 import type { LogLevel } from "./record/logLevel.ts"
 import type { RunStarted } from "./record/RunEvent.ts"
-import type { RunIdentity } from "./store/RunStore.ts"
+import type { RunIdentity } from "./identifier.ts"
 
 /** A training by reinforcement learning, a training of agents that ask a language model, or an evaluation of such agents. */
 export const RunKind = Schema.Literals(["training", "agents", "evaluation"])

@@ -10,13 +10,17 @@
  * // 2026-01-31_12-00-00/0123abc_tune_num-envs/8/0007
  * ```
  */
-export interface Identifier {
+export interface Identifier extends RunIdentity {
   /** `YYYY-MM-DD_HH-MM-SS`, in UTC. */
   readonly time: string
   /** Seven hex digits, or `no-hash` outside of git. */
   readonly commit: string
+}
+
+/** What the path of a run's folder depends on, besides the time and the commit. */
+export interface RunIdentity {
   readonly name: string
-  /** Variable → value. */
+  /** The settings that vary between runs, with their values in this one. */
   readonly population: Readonly<Record<string, string>>
   readonly seed: number
 }

@@ -1,7 +1,9 @@
 import type { Agent } from "../agent/Agent.ts"
 import type { DecodeOptions, Plain } from "../config/Config.ts"
 import type { Spent } from "../lm/middleware/budgeted.ts"
-import type { TaskSet } from "../task/TaskSet.ts"
+import type { EpisodeFailure } from "../episode/Protocol.ts"
+import type { RunError } from "../run/Run.ts"
+import type { DatasetError, TaskSet } from "../task/TaskSet.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
 
 /** A training of an agent that is ready to start: its settings, the agent and its tasks. */
@@ -26,6 +28,9 @@ export interface AgentTraining {
   readonly spent?: Spent
   readonly from: DecodeOptions
 }
+
+/** The errors that end the loop of a training. */
+export type LoopError = EpisodeFailure | DatasetError | RunError
 
 /** The number of training episodes, including those that are skipped. */
 export const totalEpisodesOf = ({ settings, train }: AgentTraining): number =>

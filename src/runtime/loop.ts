@@ -1,5 +1,4 @@
 import { Clock, Effect } from "effect"
-import type { EpisodeFailure } from "../episode/Protocol.ts"
 import { type Rollout, type Step, usageOf } from "../episode/Rollout.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
@@ -12,14 +11,11 @@ import * as Layout from "../run/Layout.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
 import type { RunError } from "../run/Run.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
-import type { DatasetError } from "../task/TaskSet.ts"
-import { type AgentTraining, totalEpisodesOf } from "./AgentTraining.ts"
+import { type AgentTraining, type LoopError, totalEpisodesOf } from "./AgentTraining.ts"
 import { saveCheckpoint } from "./checkpointing.ts"
 import type { RuntimeSettings } from "./RuntimeConfig.ts"
 import type { RuntimeState } from "./RuntimeState.ts"
 import { validate } from "./validate.ts"
-
-export type LoopError = EpisodeFailure | DatasetError | RunError
 
 /**
  * Plays one episode after another, with validations and checkpoints between them. Wherever it is stopped, the state and the

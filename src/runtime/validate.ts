@@ -8,8 +8,7 @@ import type { RunEvent } from "../run/record/RunEvent.ts"
 import * as Layout from "../run/Layout.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import { spreadOf, type ValidationOutcome } from "../run/evaluation.ts"
-import type { AgentTraining } from "./AgentTraining.ts"
-import type { LoopError } from "./loop.ts"
+import type { AgentTraining, LoopError } from "./AgentTraining.ts"
 import type { EpisodeScores, RuntimeState } from "./RuntimeState.ts"
 
 /** The number of cores; 1 where the platform doesn't say it. */

@@ -1,6 +1,6 @@
 import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../config/Config.ts"
-import type { RunIdentity } from "../run/store/RunStore.ts"
+import type { RunIdentity } from "../run/identifier.ts"
 
 /** What a launcher (the `effect` command, a sweep) can change about a training that is already a value. */
 export interface RunOptions {

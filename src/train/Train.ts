@@ -13,7 +13,8 @@ import * as OneRun from "../run/Run.ts"
 import { RunResult } from "../run/RunResult.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
-import type { RunIdentity, RunStore } from "../run/store/RunStore.ts"
+import type { RunStore } from "../run/store/RunStore.ts"
+import type { RunIdentity } from "../run/identifier.ts"
 import { ValidationRequest } from "../run/ValidationRequest.ts"
 import {
   checkCheckpointFolder,

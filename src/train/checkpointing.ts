@@ -6,9 +6,8 @@ import { attempt } from "../config/attempt.ts"
 import { parseYaml } from "../config/yaml.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
 import { EnvError } from "../env/EnvError.ts"
-import * as Normalise from "../env/Normalise.ts"
 import * as safetensors from "../formats/safetensors.ts"
-import type { Learner, LearnerError, NamedTensors } from "../learner/Algorithm.ts"
+import type { LearnerError, NamedTensors } from "../learner/Algorithm.ts"
 import { CheckpointError, type NewCheckpoint } from "../run/Checkpoint.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import { digestOfArrays } from "../run/digest.ts"
@@ -16,7 +15,7 @@ import * as Layout from "../run/Layout.ts"
 import type { RunError, Saved } from "../run/Run.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
-import type { TrainingEnvs } from "./envs.ts"
+import { exportedPolicy } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
@@ -82,19 +81,6 @@ const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string]
   const bytes = Object.values(arrays).reduce((sum, tensor) => sum + safetensors.byteLength(tensor), 0)
   return bytes > largeBytes ? safetensors.encodeParts(arrays) : safetensors.encode(arrays)
 }
-
-/** Exports the policy for other programs, with the normalisation of its observations; undefined if it can't be exported. */
-export const exportedPolicy = (
-  { exportPolicy }: Learner,
-  { observationMoments }: TrainingEnvs,
-): Effect.Effect<Uint8Array | undefined, LearnerError> =>
-  exportPolicy === undefined
-    ? Effect.succeed(undefined)
-    : Effect.catchTag(
-        exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments)),
-        "GraphError",
-        (error) => Effect.die(error),
-      )
 
 /** Makes one-dimensional tensors of an env's arrays, whose shapes only the env knows. */
 const flat = (snapshot: Snapshot): safetensors.Tensors =>

@@ -6,6 +6,7 @@ import { EnvError } from "../env/EnvError.ts"
 import { EnvPool } from "../env/EnvPool.ts"
 import * as EpisodeLog from "../env/EpisodeLog.ts"
 import * as Normalise from "../env/Normalise.ts"
+import type { Learner, LearnerError } from "../learner/Algorithm.ts"
 import type { Settings } from "./Settings.ts"
 import { shares } from "./validation/Validator.ts"
 
@@ -47,3 +48,16 @@ const batchOf = (
         catch: (error) => (error instanceof EnvError ? error : new EnvError({ env: env.id, message: String(error) })),
       })
     : Effect.flatMap(EnvPool, (pool) => pool.make(env, numEnvs, { workers, firstIndex }))
+
+/** Exports the policy for other programs, with the normalisation of its observations; undefined if it can't be exported. */
+export const exportedPolicy = (
+  { exportPolicy }: Learner,
+  { observationMoments }: TrainingEnvs,
+): Effect.Effect<Uint8Array | undefined, LearnerError> =>
+  exportPolicy === undefined
+    ? Effect.succeed(undefined)
+    : Effect.catchTag(
+        exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments)),
+        "GraphError",
+        (error) => Effect.die(error),
+      )

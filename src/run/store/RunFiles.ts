@@ -3,7 +3,7 @@ import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
 import type { FileTree } from "./FileTree.ts"
 import { growingFolders, growingLogs, type Places } from "../Layout.ts"
 import { relocated } from "./relocated.ts"
-import type { RunIdentity } from "./RunStore.ts"
+import type { RunIdentity } from "../identifier.ts"
 import type { RunStoreError } from "./RunStoreError.ts"
 
 export type { Appended } from "./appended.ts"

@@ -12,7 +12,7 @@ import { Clock, Context, Effect, FileSystem, Layer, Path, type PlatformError, Sc
 import { type FileError, makeFolder } from "../../config/files.ts"
 import { onDisk } from "./FileTree.ts"
 import { type Folder, inMemory, treeOf } from "./Folder.ts"
-import { timeOf, toFlatPath, toPath } from "../identifier.ts"
+import { timeOf, toFlatPath, toPath, type RunIdentity } from "../identifier.ts"
 import { indexRun } from "./indexFile.ts"
 import { holdLock, type Owner } from "./lock.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
@@ -22,14 +22,6 @@ import { prettyJson } from "../../config/text.ts"
 
 export type { RunFiles } from "./RunFiles.ts"
 export { RunStoreError } from "./RunStoreError.ts"
-
-/** What the path of a run's folder depends on. */
-export interface RunIdentity {
-  readonly name: string
-  /** The settings that vary between runs, with their values in this one. */
-  readonly population: Readonly<Record<string, string>>
-  readonly seed: number
-}
 
 export interface FileSystemOptions {
   readonly resultsDir: string

@@ -35,7 +35,7 @@ import { Backend, BackendError, BackendUnavailable, type Program, type TensorDat
  * yield* program.run
  * ```
  */
-export type Device = "cpu" | "cuda" | "webgpu"
+type Device = "cpu" | "cuda" | "webgpu"
 
 export interface Options {
   /** The number of threads for one op; 1 by default. More help only for large batches, and may change the last bits. */

@@ -21,13 +21,13 @@ import {
 } from "./curve.ts"
 import { fields, finite, parsed } from "./json.ts"
 
-export interface RunCurves {
+interface RunCurves {
   readonly validation: Curve
   readonly train: Curve
 }
 
 export const measures = ["validation", "train"] as const
-export type Measure = (typeof measures)[number]
+type Measure = (typeof measures)[number]
 
 export interface Curves {
   readonly of: (run: string) => Effect.Effect<RunCurves>

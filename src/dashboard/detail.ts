@@ -27,7 +27,7 @@ export interface RunDetail {
   readonly leftOut?: number
 }
 
-export interface ValidationLine {
+interface ValidationLine {
   readonly step: number
   readonly mean: number
   readonly std: number | null

@@ -4,7 +4,7 @@ import { mostBytes, readTextFrom } from "../config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
 /** How many files were removed, and how many were left because they changed after they were copied. */
-export interface Removed {
+interface Removed {
   readonly removed: number
   readonly kept: number
 }

@@ -17,7 +17,7 @@ export interface ExportOptions {
   readonly checkpoints?: boolean
 }
 
-export interface Exported {
+interface Exported {
   readonly runs: number
   readonly files: number
   /** Files of checkpoints that were not copied. */

@@ -10,7 +10,7 @@ import { Effect, FileSystem, type PlatformError } from "effect"
 import { framePolicy, pagePolicy } from "./guard.ts"
 import { utf8 } from "../config/utf8.ts"
 
-export interface PageFile {
+interface PageFile {
   /** Its address below the page's own. */
   readonly name: string
   readonly type: string

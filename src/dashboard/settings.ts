@@ -11,7 +11,7 @@ export interface SettingsTable {
   readonly runs: Readonly<Record<string, RunParts>>
 }
 
-export interface RunParts {
+interface RunParts {
   readonly config: Readonly<Record<string, number>>
   readonly metrics: Readonly<Record<string, number>>
 }

@@ -94,7 +94,7 @@ export interface AgentSection {
 }
 
 /** A config whose settings are decoded, but not its data set and agents. */
-export interface EvaluationSections {
+interface EvaluationSections {
   readonly settings: EvaluationSettings
   readonly dataset: unknown
   readonly agents: ReadonlyArray<AgentSection>
@@ -110,7 +110,7 @@ const keyed = (agents: unknown): unknown => {
   )
 }
 
-export interface ReadOptions {
+interface ReadOptions {
   /** The name of the config in messages. */
   readonly source: string
   /** The name of the run, if the config has none. */

@@ -27,7 +27,7 @@ export const valueOfAction = (q: Tensor, actions: Tensor): Tensor => {
   return sum(mul(q, oneHot(actions, q.shape[1])), -1)
 }
 
-export interface TdTarget {
+interface TdTarget {
   readonly r_t: Tensor
   readonly discount_t: Tensor
   /** The value of the next observation, of shape [rows]. */

@@ -18,7 +18,7 @@ import { expectShape } from "./shapes.ts"
  * const criticLoss = Losses.twinCriticLoss({ q_tm1, target }) // 0.1² + 0.9²
  * ```
  */
-export type TwinValues = readonly [Tensor, Tensor]
+type TwinValues = readonly [Tensor, Tensor]
 
 interface Transition {
   readonly r_t: Tensor

@@ -24,14 +24,14 @@ export interface Actor<Kept extends string = never> {
   readonly greedy: (at: Observing) => { readonly actions: Tensor; readonly memory?: Tensor }
 }
 
-export interface Observing {
+interface Observing {
   readonly weights: Weights
   readonly observations: Tensor
   /** The memory before the observations, for an actor that has one. */
   readonly recall?: Recall
 }
 
-export interface Acting extends Observing {
+interface Acting extends Observing {
   readonly noise: Tensor
   /** A scalar that the learner's schedule of exploration sets: the ε of an ε-greedy actor. */
   readonly exploration: Tensor
@@ -39,7 +39,7 @@ export interface Acting extends Observing {
   readonly target: Weights
 }
 
-export interface Acted<Kept extends string = never> {
+interface Acted<Kept extends string = never> {
   readonly actions: Tensor
   /** One number a row, by name. */
   readonly kept: Readonly<Record<Kept, Tensor>>

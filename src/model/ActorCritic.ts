@@ -53,7 +53,7 @@ export interface Evaluation<Kept extends string = ActorCriticKept> extends Featu
 }
 
 /** What the heads read; the same for both where they share a trunk. */
-export interface Features {
+interface Features {
   readonly actor: Tensor
   readonly critic: Tensor
   /** The memory after the last of the observations. */

@@ -11,7 +11,7 @@ export interface QNetwork {
   readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }
 
-export interface QNetworkOptions extends NetworkConfig {
+interface QNetworkOptions extends NetworkConfig {
   readonly observationSpace: Box
   /** The number of actions. */
   readonly actions: number

@@ -3,7 +3,7 @@ import { add, constant, mul, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
 /** Converts between actions from −1 to 1, which networks output, and actions within an env's finite bounds. */
-export interface ScaledActions {
+interface ScaledActions {
   readonly toEnv: (actions: Tensor) => Tensor
   /** Where a bound's width is 0, the network's action is 0. */
   readonly fromEnv: (actions: Tensor) => Tensor

@@ -40,7 +40,7 @@ export interface NetworkConfig {
   readonly convolutions: ReadonlyArray<Convolution> | null
 }
 
-export interface Convolution {
+interface Convolution {
   readonly filters: number
   readonly kernel: number
   readonly stride: number

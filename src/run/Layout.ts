@@ -106,7 +106,7 @@ export const memory = (episode: number): string => `${memories}/${memoryName(epi
 
 const callsFolder = "llm_calls"
 
-export interface CallPlace {
+interface CallPlace {
   readonly phase: "train" | "default" | { readonly seenEpisodes: number }
   readonly purpose: string
   readonly episode: number
@@ -137,7 +137,7 @@ export const checkpoint = (name: string): string => `${checkpoints}/${name}`
 export const checkpointFile = (name: string, file: string): string => `${checkpoint(name)}/${file}`
 
 /** Trainings count steps, language-model agents count episodes. */
-export type CheckpointUnit = "step" | "ep"
+type CheckpointUnit = "step" | "ep"
 const checkpointDigits: Readonly<Record<CheckpointUnit, number>> = { step: 15, ep: 6 }
 
 export const checkpointName = (unit: CheckpointUnit, count: number): string =>
@@ -235,7 +235,7 @@ export const growingFolders: Readonly<Record<string, RegExp>> = {
 export type Places = Readonly<Record<string, string>>
 
 /** The places in a config. A folder is absolute or relative to the run's. */
-export interface Placement {
+interface Placement {
   readonly checkpoints?: string | null | undefined
   /** The folder of run.log, logs.tfevents and progress.csv. */
   readonly logs?: string | null | undefined

@@ -87,7 +87,7 @@ export interface Opened<S, A> {
 }
 
 /** How the state of a run is saved in checkpoints. */
-export interface Saving<S, E, R> {
+interface Saving<S, E, R> {
   /** Saving encodes the state by this Schema, and restoring decodes it. */
   readonly schema: Schema.Codec<S, unknown>
   /** The settings that a resumed run must share with the run that was saved. */

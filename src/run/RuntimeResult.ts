@@ -7,14 +7,14 @@ import { RunResult, ValidationSummary } from "./RunResult.ts"
 import { LmUsage } from "../lm/Chat.ts"
 
 /** A step of a training episode. */
-export const Moment = Schema.Struct({
+const Moment = Schema.Struct({
   /** The observation after the step; null if the episode ended without one. */
   obs: Schema.NullOr(Schema.String),
   action: Schema.NullOr(Schema.String),
   feedback: Schema.NullOr(Schema.Unknown),
   done: Schema.Boolean,
 })
-export type Moment = typeof Moment.Type
+type Moment = typeof Moment.Type
 
 /** The result of a training of agents, and the content of its `metrics.json`. */
 export const RuntimeResult = Schema.Struct({

@@ -10,7 +10,7 @@ export interface ValidationOptions {
 }
 
 /** A validation of a checkpoint. */
-export interface Validated<A> {
+interface Validated<A> {
   /** The result of the run, as its checkpoint holds it. */
   readonly result: A
   readonly outcome: ValidationOutcome | undefined

@@ -6,7 +6,7 @@ import type { RunStoreError } from "./store/RunStoreError.ts"
 import * as Layout from "./Layout.ts"
 
 /** The error for a text that is not a `metrics.json`. Its message is one line. */
-export class MetricsError extends Schema.TaggedError<MetricsError>()("MetricsError", { message: Schema.String }) {}
+class MetricsError extends Schema.TaggedError<MetricsError>()("MetricsError", { message: Schema.String }) {}
 
 /** Parses the keys of a `metrics.json` that the Schema has. */
 export const parseMetrics = <A>(text: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, MetricsError> =>

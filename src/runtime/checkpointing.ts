@@ -84,7 +84,7 @@ export interface CheckpointFiles {
 }
 
 /** Restores the agent's memory from a file of a checkpoint. */
-export const restoreMemory = Effect.fnUntraced(function* (
+const restoreMemory = Effect.fnUntraced(function* (
   { agent: { memory } }: AgentTraining,
   { path, files }: CheckpointFiles,
   file: string,

@@ -14,7 +14,7 @@ import type { EpisodeScores, RuntimeState } from "./RuntimeState.ts"
 /** The number of cores; 1 where the platform doesn't say it. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
 
-export interface PlayedAll {
+interface PlayedAll {
   readonly played: ReadonlyArray<EpisodeScores>
   readonly outcome: ValidationOutcome & { readonly failed: number }
 }

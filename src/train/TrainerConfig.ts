@@ -118,7 +118,7 @@ const notOf = (
   return ConfigError.at({ ...options, prefix: ["trainer"] }, key, problem)
 }
 
-export interface Expanded {
+interface Expanded {
   readonly value: Plain
   readonly sources: ReadonlyMap<string, string>
 }

@@ -58,7 +58,7 @@ const checkShares = ({ validation }: Settings, source: string): Effect.Effect<vo
 }
 
 /** The envs and the algorithm that code passed as values. The config has their names. */
-export interface Values {
+interface Values {
   readonly env?: Env
   /** Each at its index in `validation.envs`; undefined for one that was passed by name. */
   readonly validationEnvs?: ReadonlyArray<Env | undefined>

@@ -26,7 +26,7 @@ export interface Training {
   readonly writeWantedStep: WriteWantedStep | undefined
 }
 
-export type WriteWantedStep = (
+type WriteWantedStep = (
   state: TrainingState,
 ) => Effect.Effect<string, SetupError | LearnerError | RunStoreError, CurrentRun>
 

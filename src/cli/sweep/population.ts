@@ -12,7 +12,7 @@ import { UsageError } from "../output/errors.ts"
  * // two variables, whose values have four combinations
  * ```
  */
-export interface Variable {
+interface Variable {
   /** In snake_case: `algorithm.learning_rate`. */
   readonly path: string
   readonly values: ReadonlyArray<Value>

@@ -70,7 +70,7 @@ export interface Turn {
 }
 
 /** The reward of a rollout under several ways of sharing credit. */
-export interface Credits {
+interface Credits {
   readonly own: number
   /** The reward of the root of its tree. */
   readonly parents: number

@@ -34,7 +34,7 @@ import type { Transcript } from "./Transcript.ts"
 import * as Layout from "../../run/Layout.ts"
 
 /** A page of the list of episodes. */
-export interface EpisodePage {
+interface EpisodePage {
   readonly total: number
   /** The number of selected episodes. */
   readonly matching: number

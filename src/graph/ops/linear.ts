@@ -3,7 +3,7 @@ import { expectDType, fail, isSize, make } from "./core.ts"
 
 /** Matrix products and convolutions. */
 
-export interface MatmulOptions {
+interface MatmulOptions {
   readonly transposeA?: boolean
   readonly transposeB?: boolean
 }

@@ -5,7 +5,7 @@ import { reshape } from "./movement.ts"
 
 /** Ops along axes; without axes, along all of them. */
 
-export interface ReduceOptions {
+interface ReduceOptions {
   readonly keepDims?: boolean
 }
 

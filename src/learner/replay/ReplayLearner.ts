@@ -34,7 +34,7 @@ export interface Learning<Name extends string, Target extends Name | "actor", Sc
 }
 
 /** A value for the actor and for each other network. */
-export type PerNetwork<Name extends string, A> = Readonly<Record<Name | "actor", A>>
+type PerNetwork<Name extends string, A> = Readonly<Record<Name | "actor", A>>
 
 /** What an update computes. */
 export interface Update {
@@ -46,7 +46,7 @@ export interface Update {
 }
 
 /** How a replay learner learns from a batch. `Scalar` are the names of numbers that it reads, such as learning rates. */
-export interface UpdateOptions<Name extends string, Target extends Name | "actor", Scalar extends string> {
+interface UpdateOptions<Name extends string, Target extends Name | "actor", Scalar extends string> {
   readonly scalars: Readonly<Record<Scalar, number>>
   /** How many uniform random numbers an update needs for each transition. */
   readonly noiseSize: number

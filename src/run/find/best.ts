@@ -1,7 +1,7 @@
 import type { Value } from "./Value.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
-export interface Candidate<A> {
+interface Candidate<A> {
   readonly run: A
   /** Undefined or not a number excludes the run. */
   readonly value: Value | undefined
@@ -9,7 +9,7 @@ export interface Candidate<A> {
   readonly group: ReadonlyArray<Value | undefined>
 }
 
-export interface Best<A> {
+interface Best<A> {
   readonly run: A
   readonly value: number
   readonly group: ReadonlyArray<Value | undefined>

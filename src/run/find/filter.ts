@@ -36,7 +36,7 @@ export const parseFilter = (text: string): { readonly filter: Filter } | { reado
 }
 
 /** A line of a search field: words that a run's texts must contain, and filters that its values must pass. */
-export interface Search {
+interface Search {
   /** The words in lower case. */
   readonly words: ReadonlyArray<string>
   readonly filters: ReadonlyArray<Filter>

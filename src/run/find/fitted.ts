@@ -23,7 +23,7 @@ export interface Column {
   readonly role: "figure" | "detail" | "name" | "path"
 }
 
-export interface FittedOptions {
+interface FittedOptions {
   /** The width of the terminal; undefined for files. */
   readonly width?: number | undefined
   readonly paint?: Paint | undefined

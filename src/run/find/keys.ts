@@ -30,7 +30,7 @@ export const ownKeys = [
 ] as const
 
 /** A key that every run has, whatever its config. */
-export type OwnKey = (typeof ownKeys)[number]
+type OwnKey = (typeof ownKeys)[number]
 
 const isOwn = (key: string): key is OwnKey => ownKeys.some((own) => own === key)
 

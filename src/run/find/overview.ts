@@ -22,7 +22,7 @@ export interface Overview extends RunLine {
   readonly files: ReadonlyArray<FileSize>
 }
 
-export interface SavedCheckpoint {
+interface SavedCheckpoint {
   /** The folder of the checkpoint in the run. */
   readonly path: string
   readonly step: number | null

@@ -10,7 +10,7 @@ export interface Usable {
   readonly isUsable: (entry: RunEntry) => Effect.Effect<boolean>
 }
 
-export interface PickOptions {
+interface PickOptions {
   /** The folder that was searched, for messages. */
   readonly folder: string
   /** Default: all runs. */

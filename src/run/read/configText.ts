@@ -53,7 +53,7 @@ const valueIn = (text: string): unknown => {
 }
 
 /** Parses a whole config. Throws if it is not keys and values. */
-export const parseConfig = (text: string): unknown => {
+const parseConfig = (text: string): unknown => {
   const value = valueIn(text)
   if (!isPlain(value)) throw new Error("expected keys and values")
   return value

@@ -9,7 +9,7 @@ export interface Position {
 
 export const start: Position = { read: 0, before: new Uint8Array(0) }
 
-export interface Taking {
+interface Taking {
   /** Uses some of the bytes, such as whole lines, and gives how many; the rest is given again, with more behind it. */
   readonly take: (bytes: Uint8Array) => number
   /** Forgets what was taken: the file was cut back or written anew, and is read from its beginning. */

@@ -25,7 +25,7 @@ export interface Recording {
 }
 
 /** The facts about a run that a sink receives. */
-export type RunStartedInfo = RunStarted
+type RunStartedInfo = RunStarted
 
 /** A destination of events: opened for a run, and flushed when the run's scope closes. */
 export type Sink = (run: RunFiles, about: RunStartedInfo) => Effect.Effect<Recording, RunStoreError, Scope.Scope>

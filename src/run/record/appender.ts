@@ -8,7 +8,7 @@ const fullAt = 256 * 1024
 const dueAfterMillis = 250
 
 /** Appends to a file in large pieces: when the buffer is full, after a quarter of a second, or on flush. */
-export interface Appender {
+interface Appender {
   /** The buffer for what is to be appended. */
   readonly buffer: ByteWriter
   /** Writes the buffer if it is time to. */

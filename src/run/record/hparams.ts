@@ -8,7 +8,7 @@ import { ByteWriter } from "../../formats/ByteWriter.ts"
 import { writeSummary } from "../../formats/tfevents.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-export type Setting = number | string | boolean
+type Setting = number | string | boolean
 
 const encoded = (write: (to: ByteWriter) => void): Uint8Array => {
   const to = new ByteWriter(64)

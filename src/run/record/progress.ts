@@ -5,7 +5,7 @@ import { levelOf, lineOfWarning } from "./runLog.ts"
 import type { RunEnded, RunEvent } from "./RunEvent.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
-export interface ProgressOptions {
+interface ProgressOptions {
   readonly write: (text: string) => Effect.Effect<void>
   /** A terminal shows one line that is redrawn; other outputs get only the last line. */
   readonly isTerminal: boolean

@@ -17,7 +17,7 @@ export interface Validator {
 }
 
 /** Episodes that are played together: `count` of them, from the number `first` on. */
-export interface Share {
+interface Share {
   readonly first: number
   readonly count: number
 }
@@ -32,7 +32,7 @@ export const shares = (episodes: number, envs: number): ReadonlyArray<Share> => 
   })
 }
 
-export interface ValidatorOptions {
+interface ValidatorOptions {
   readonly maxSteps: number
   readonly sampled: boolean
 }

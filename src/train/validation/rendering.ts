@@ -7,7 +7,7 @@ import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
 import { stream } from "../../rng/Rng.ts"
 
-export interface PlayOptions {
+interface PlayOptions {
   readonly maxSteps: number
   readonly sampled: boolean
 }

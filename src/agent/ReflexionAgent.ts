@@ -73,7 +73,7 @@ export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigE
             recollection.history(observation, historyK),
             (reflections, history) => [...reflections, ...history],
           ),
-        // A failed call of the model changes nothing, so that the end can be retried.
+        // The reset comes last: if the call of the model fails, nothing has changed, and `endEpisode` can be called again.
         endEpisode: (remembering) =>
           remembering.recollection.end.pipe(
             Effect.andThen(Effect.suspend(() => (mustReflect(remembering) ? reflect(config, lm, remembering) : none))),

@@ -1,3 +1,7 @@
+/**
+ * Compiles a graph to a program on some device. The files of this folder implement it as Layers; learners and policies call
+ * `compile` once and then run the program.
+ */
 import { Context, type Effect, Schema, type Scope } from "effect"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"

@@ -1,3 +1,4 @@
+/** The entry of the `effect` command: runs it with the process's arguments, signals and exit code. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
@@ -15,6 +16,7 @@ process.on("SIGINT", () => {
   interruptedAt ??= now
   if (now - interruptedAt > 500) process.exit(130)
 })
+// A run that a sweep has started ends when the sweep does.
 endWithSweep(() => interruptedAt !== undefined)
 
 command(process.argv.slice(2), strayErrors).pipe(
@@ -23,7 +25,7 @@ command(process.argv.slice(2), strayErrors).pipe(
   NodeRuntime.runMain({
     disableErrorReporting: true,
     teardown: (exit, onExit) => {
-      // `unlessFinished` sets 0 if the run was finished before the signal came.
+      // `reportEnd` sets 0 if the run was finished before the signal came.
       const code = process.exitCode === 0 ? 0 : exitCodeOf(exit)
       onExit(code)
       // A timer or a connection that the user's code left open would keep the process alive.

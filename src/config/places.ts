@@ -1,3 +1,7 @@
+/**
+ * Finds the files that a config names and makes their paths absolute. It looks whether files exist, and changes nothing. It
+ * is used wherever a config is read, a data set or a model is opened, or a prompt is taken from a file.
+ */
 import { Effect, FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
 
@@ -43,6 +47,7 @@ export const withPlaces = Effect.fnUntraced(function* (
       // The program creates this folder, so it need not exist.
       return folderKeys.has(key) ? paths.resolve(baseDir, value) : value
     }
+    // `items` holds the records of a data set, not settings.
     return key !== "items" && isPlain(value) ? yield* placedAll(value) : value
   })
   const placedAll = Effect.fnUntraced(function* (
@@ -55,7 +60,10 @@ export const withPlaces = Effect.fnUntraced(function* (
   return yield* placedAll(config)
 })
 
-/** Returns a model's name without folders, `builtin:FILE.json`, so that it doesn't depend on where the file is. */
+/**
+ * Returns the name of a built-in model in a file, `builtin:FILE.json`, without its folders: a run is then the same wherever
+ * the file is.
+ */
 export const unplacedModel = (model: string): string => model.replace(/^builtin:.*[\\/](?=[^\\/]+\.json$)/s, "builtin:")
 
 const fileKeys = new Set(["datasetPath", "dataset_path"])

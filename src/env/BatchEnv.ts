@@ -43,7 +43,7 @@ export interface BatchEnv {
   readonly observationSpace: Box
   readonly actionSpace: Space
   readonly observationSize: number
-  /** 1 for a discrete action. */
+  /** The number of numbers in an action; 1 if actions are discrete. */
   readonly actionSize: number
   /** The observations to act on. After an auto-reset in the same step: the first observation of the new episode. */
   readonly observations: Float32Array

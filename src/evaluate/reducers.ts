@@ -28,7 +28,7 @@ const ordered = (samples: ReadonlyArray<EpisodeScore>): Float64Array =>
 
 export const mean: Reducer = (samples) => meanOrNull(ordered(samples))
 
-/** Gives the unbiased probability that at least one of `k` episodes reaches the threshold (Chen et al. 2021, arXiv:2107.03374). */
+/** Estimates, without bias, the probability that at least one of `k` episodes reaches the threshold (Chen et al. 2021, arXiv:2107.03374). */
 export const passAt =
   (k: number, threshold = 1): Reducer =>
   (samples) => {

@@ -1,11 +1,11 @@
-/** Learning curves, as `aggregateCurves` joins them, written as CSV for spreadsheets and as SVG for people. */
+/** Learning curves of several runs as text: CSV for spreadsheets, SVG for people. */
 import type { CurvePoint } from "../statistics/statistics.ts"
 
 export type Curve = ReadonlyArray<typeof CurvePoint.Type>
 
 const columns = ["step", "runs", "mean", "std", "median", "iqm", "low", "high"] as const
 
-/** Writes a curve as CSV: a header, then one line per step. */
+/** Returns a curve as CSV: a header, then one line per step. */
 export const curveCsv = (curve: Curve): string =>
   [columns.join(","), ...curve.map((point) => columns.map((key) => String(point[key])).join(","))]
     .join("\n")

@@ -21,9 +21,9 @@ import { display } from "../config/Config.ts"
 
 export interface Demonstrations {
   readonly rows: number
-  /** [rows, size] */
+  /** The observations, of shape [rows, size]. */
   readonly observations: Float32Array
-  /** [rows], or [rows, size] of real numbers. */
+  /** Discrete actions of shape [rows], or continuous actions of shape [rows, size]. */
   readonly actions: Int32Array | Float32Array
   /** The return of each whole episode, where rewards were recorded. */
   readonly returns: ReadonlyArray<number>

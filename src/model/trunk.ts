@@ -11,7 +11,7 @@ import type { DensePolicy } from "./DensePolicy.ts"
 
 /** The settings of networks. */
 export const networkFields = {
-  /** The sizes of the hidden layers; for images, of those after the convolutions. */
+  /** The sizes of the hidden layers. For images, these come after the convolutions. */
   hidden: withDefault(layers, [64, 64]),
   /** The activation function between layers, for vectors; networks over images always use rectifiers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
@@ -53,7 +53,7 @@ export type Declarations = Readonly<Record<string, Declaration>>
 export interface Trunk {
   readonly parameters: Declarations
   readonly outputs: number
-  /** The number of dense layers. A head that continues their numbering is layer `depth`. */
+  /** The number of dense layers. A head that is named as the next layer has the number `depth`. */
   readonly depth: number
   readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }

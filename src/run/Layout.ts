@@ -202,7 +202,7 @@ export const evaluation = {
   journal: "played.jsonl",
 } as const
 
-/** Files above the runs */
+/* Files in the folders that contain runs */
 
 /** Names every file below the results folder, for pages on static web servers. */
 export const resultsIndex = "index.txt"
@@ -214,7 +214,7 @@ export const sweepLock = "sweep.lock"
  */
 export const seedsSummary = "seeds.json"
 
-/** Files that grow by lines, and in the end must equal those of an uninterrupted run */
+/* Files that grow by lines, and in the end must equal those of an uninterrupted run */
 
 /** The logs among them; damage to these does not prevent a resume. */
 export const growingLogs: ReadonlyArray<string> = [tensorBoard, progressCsv]

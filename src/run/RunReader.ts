@@ -243,7 +243,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
         const { line, isDamaged } = newestIn(text)
         if (isDamaged) yield* warn(file, "it has lines that are no scores")
         if (line === undefined) continue
-        // Language-model agents write one line per step.
+        // Agents that talk write one line per step, so the number of lines is the number of steps.
         return { line, steps: line.of === "episode" ? line.step : yield* lineCount(at(file)) }
       }
       return undefined

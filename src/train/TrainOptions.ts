@@ -160,7 +160,7 @@ export interface ValidationOptions {
 /** The settings of the block `trainer`: see `TrainerConfig`. */
 export interface TrainerOptions {
   /**
-   * The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says.
+   * The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step.
    * @default "nstep"
    */
   readonly trainMode?: "nstep" | "onestep"

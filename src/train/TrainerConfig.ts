@@ -22,7 +22,7 @@ import * as Layout from "../run/Layout.ts"
  * ```
  */
 export const TrainerConfig = Schema.Struct({
-  /** The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says. */
+  /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. */
   trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
   /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1. */
   returns: withDefault(Schema.Literals(["NSTEP", "GAE", "LAMBDA"]), "NSTEP"),

@@ -26,7 +26,7 @@ export interface VinOptions extends MemoryOptions {
    */
   readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
   /**
-   * The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says.
+   * The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step.
    * @default "nstep"
    */
   readonly trainMode?: "nstep" | "onestep"

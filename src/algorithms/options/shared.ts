@@ -3,7 +3,7 @@
 /** Settings that several algorithms share: `networkFields`. */
 export interface NetworkOptions {
   /**
-   * The sizes of the hidden layers; for images, of those after the convolutions.
+   * The sizes of the hidden layers. For images, these come after the convolutions.
    * @default [64,64]
    */
   readonly hidden?: ReadonlyArray<number>
@@ -47,7 +47,7 @@ export interface LearningOptions extends NetworkOptions {
    */
   readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
   /**
-   * The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says.
+   * The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step.
    * @default "nstep"
    */
   readonly trainMode?: "nstep" | "onestep"

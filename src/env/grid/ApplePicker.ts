@@ -1,6 +1,6 @@
 /**
- * ApplePicker-v0 and ApplePickerDeterministic-v0: pick all apples of an orchard. After the envs of these names by J.
- * Hare (github.com/jhare96/apple_picker), with another orchard.
+ * ApplePicker-v0 and ApplePickerDeterministic-v0: pick all apples of an orchard. Modelled on J. Hare's
+ * envs of the same names (github.com/jhare96/apple_picker), with another orchard.
  *
  * The orchard has 84 × 84 places and hedges with gaps. Actions: up, down, left, right; a move into a hedge or over the
  * edge does nothing. Walking onto an apple is worth 1, and the last apple ends the episode; it is truncated after 5,000

@@ -81,7 +81,7 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-/** @example `Catch.make({ stickiness: 0, ramps: false })` */
+/** Makes the game with other options: `Catch.make({ stickiness: 0, ramps: false })`. */
 export const make = (options: Options = {}): BoardEnv =>
   boardEnv({
     id: "Catch-v0",
@@ -98,5 +98,5 @@ export const make = (options: Options = {}): BoardEnv =>
     rules: rulesWith(options.stickiness ?? 0.1, options.ramps ?? true),
   })
 
-/** @example `Batch.make(Catch.env, 32)` */
+/** The game with its default options: `Batch.make(Catch.env, 32)`. */
 export const env: BoardEnv = make()

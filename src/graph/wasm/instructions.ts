@@ -214,7 +214,7 @@ export const f32x4 = {
   max: vectors2(233),
   /** b < a ? b : a, so it is a if either is NaN. On x86 it is one instruction, and `min` is seven. */
   pmin: vectors2(234),
-  /** a < b ? b : a */
+  /** a < b ? b : a, so it is a if either is NaN. */
   pmax: vectors2(235),
   convert: vectors1(250),
 }

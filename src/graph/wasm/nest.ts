@@ -74,7 +74,7 @@ const collapse = (nest: Nest): Nest => {
   }
 }
 
-/** Chooses the dimension along the lanes; −1 if there is none. */
+/** Chooses the dimension whose neighbours share a SIMD register, by the lowest estimated cost; −1 if none can. */
 const chooseLanes = (nest: Nest): number => {
   let best = -1
   let bestCost = Infinity
@@ -114,7 +114,7 @@ const combine = (fn: "sum" | "max" | "min", dtype: DType): ((a: V128, b: V128) =
 class NestWriter {
   private readonly f: FunctionBuilder
   private readonly nest: Nest
-  /** The dimension along the lanes. */
+  /** The dimension whose neighbours share a SIMD register; −1 if there is none. */
   private readonly along: number
   private readonly width: number
   private readonly levels: ReadonlyArray<number>

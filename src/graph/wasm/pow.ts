@@ -44,7 +44,7 @@ export const powFunction = (target: Target): number => {
   const series = horner(f, f.let(f64.mul(s, s)), atanhSeries)
   const log2 = f64.add(f64.convertS(e), f64.mul(f64.mul(s, series), f64.const(2 * Math.LOG2E)))
 
-  // The exponent of the result; the bases 0 and ∞ are treated apart.
+  // The result is 2^t. For the bases 0 and ∞, t is a number beyond all exponents.
   const t = f.let(f64.mul(y, log2))
   const towards = (positive: boolean): F64 =>
     choose(f64.gt(y, zero), f64.const(positive ? 400 : -400), f64.const(positive ? -400 : 400))

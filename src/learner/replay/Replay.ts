@@ -55,7 +55,10 @@ export interface ReplayOptions {
 const terminatedFlag = 1
 const truncatedFlag = 2
 
-/** Steps of each env: the newest has an observation but no action yet, so there is one more than can be drawn. */
+/**
+ * Counts the steps that are stored for each env. A transition needs the observation `nsteps` steps later, so the newest
+ * `nsteps` steps can't be drawn.
+ */
 const stepsPerEnvOf = ({ capacity, numEnvs, nsteps = 1 }: ReplayOptions): number =>
   Math.ceil(capacity / numEnvs) + nsteps
 

@@ -16,7 +16,7 @@ export const learningFields = {
   schedule: withDefault(Schema.Literals(["constant", "linear"]), "linear"),
   /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`. */
   returns: withDefault(Schema.Literals(["GAE", "LAMBDA", "NSTEP"]), "GAE"),
-  /** The unit of training: `onestep` learns after every step of the envs, whatever `nsteps` says. */
+  /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. */
   trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
   ...networkFields,
 }

@@ -4,8 +4,8 @@ import { namedVector } from "../learnerState.ts"
 import type { Experience } from "./Experience.ts"
 
 /**
- * Adds a target network, which the actor can read: a second set of the weights, made equal to the learned ones every so
- * many env steps; 0 never updates it.
+ * Adds a target network, which the actor can read: a copy of the learned weights that is renewed every
+ * `everySteps` env steps, or never if that is 0.
  *
  * @example
  * ```ts

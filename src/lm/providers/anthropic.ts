@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function* (
         ),
       ),
     completed: (request, from, format) => {
-      // An answer may consist of the stop sequence alone.
+      // The server leaves the stop sequence out, so an answer that consists of it alone is empty.
       const hasContent = from.hasContent || from.calls.length > 0 || from.finish === "stop_sequence"
       const { finish } = from
       return answered(server, completionOf(request, from, format), { hasContent, refusal: "", finish })

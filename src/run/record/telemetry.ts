@@ -3,9 +3,9 @@ import type { Sink } from "./Recorder.ts"
 import { scalarsOf } from "./scalars.ts"
 
 /**
- * The sink for Effect's metrics: each number is a gauge such as `effect_rl.losses.policy_loss`, with the run's name,
- * env, algorithm and seed as attributes. Any exporter of Effect's metrics exports them (`Otlp`, `PrometheusMetrics`),
- * and Effect's tracer the spans of validations and checkpoints.
+ * Records each number as a gauge of Effect's metrics, such as `effect_rl.losses.policy_loss`, with the run's name, env,
+ * algorithm and seed as attributes. Any exporter of Effect's metrics can send them: `Otlp`, `PrometheusMetrics`.
+ * Validations and checkpoints are spans of Effect's tracer.
  *
  * @example
  * ```ts

@@ -145,7 +145,7 @@ const same = (a: Value, b: Value, tolerance: number): boolean => {
   return false
 }
 
-/** Finds the last bracketed group of one kind in a text, for answers with words around them. */
+/** Finds the last matrix in a text or, without one, the last group in brackets. Words may stand around it. */
 const lastGroup = (text: string): string | undefined => {
   const plain = plainly(text)
   const matrix = [...plain.matchAll(/\\begin\{(\w+)\}[\s\S]*?\\end\{\1\}/g)].at(-1)

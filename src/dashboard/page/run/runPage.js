@@ -102,7 +102,10 @@ export const makeRunPage = (state, seen, path) => {
     if (loading) return void (again = true)
     loading = true
     try {
-      const [detail, found] = await Promise.all([fetchRun(path), fetchCurves(path)])
+      const requests = [fetchRun(path), fetchCurves(path)]
+      // A problem is shown when both requests have ended.
+      await Promise.allSettled(requests)
+      const [detail, found] = await Promise.all(requests)
       if (closed) return
       problem.textContent = ""
       curves = found

@@ -21,7 +21,7 @@ import type { AgentError } from "./AgentError.ts"
 import type { Memory } from "./memory/Memory.ts"
 import { ParseResult } from "./Parser.ts"
 
-/** The result of a tool call. */
+/** The result of a tool call, which becomes a message to the model. */
 export const ToolResult = Schema.Struct({
   toolCallId: Schema.String,
   toolName: Schema.String,
@@ -39,18 +39,18 @@ export type ToolResult = typeof ToolResult.Type
 export const ModelCall = Schema.Struct({
   purpose: Schema.Literals(["action", "reflection"]),
   target: Schema.Literals(["internal", "external", "env"]),
-  /** Counted from 0 within a turn. */
+  /** The position of the call within its turn, counted from 0. */
   loopIndex: Schema.Int,
-  /** The whole prompt. */
+  /** The messages of the whole prompt. */
   messages: Schema.Array(ChatMessage),
   /** The tools that the model could call; left out if there were none. */
   tools: Schema.optionalKey(Schema.Array(ToolSpec)),
   completion: Completion,
-  /** The results of the agent's own tools. */
+  /** The results of the tools that the agent ran itself. */
   toolResults: Schema.Array(ToolResult),
   /**
-   * The result of the agent's parser. It counts (as an action, or a failure with its penalty) only if the target is the
-   * env. Null for reflections, and if external tools were called.
+   * The result of the agent's parser. It is used (as an action, or as a failure with its penalty) only if `target` is
+   * `env`. It is null for reflections, and if the completion calls external tools.
    */
   parsed: Schema.NullOr(ParseResult),
   /** Whether the completion was refused because it was cut off at its length. */
@@ -58,15 +58,15 @@ export const ModelCall = Schema.Struct({
 })
 export type ModelCall = typeof ModelCall.Type
 
-/** What an agent acts upon. */
+/** The input of an agent's turn: an observation, or the results of external tool calls. */
 export type AgentInput =
   | {
       readonly _tag: "Observation"
       readonly text: string
-      /** The external tools that the agent may call; by default the same as before. */
+      /** The external tools that the agent may call. If left out, the tools of the last observation stay. */
       readonly tools?: ReadonlyArray<ToolSpec>
     }
-  /** The results of the external calls that ended its last turn. */
+  /** The results of the external tool calls that ended the agent's last turn. */
   | { readonly _tag: "ToolResults"; readonly results: ReadonlyArray<ToolResult> }
 
 /** The answer of an agent, and the calls of the model that led to it; the last call gave the answer. */
@@ -83,7 +83,7 @@ export interface StepResult {
   readonly action: string
   /** The next observation; null if there is none. */
   readonly observation: string | null
-  /** The feedback in training; null in evaluation. */
+  /** The feedback on the action, in training; null in evaluation. */
   readonly feedback: Feedback | null
   /** Whether the episode ends with this step. */
   readonly done: boolean
@@ -92,9 +92,9 @@ export interface StepResult {
 export type AgentFailure = AgentError | LmError
 
 export interface Agent {
-  /** The type in configs, e.g. `history_agent`. */
+  /** The agent's type as in configs, e.g. `history_agent`. */
   readonly type: string
-  /** The model that it calls; null if it calls none. */
+  /** The name of the model that the agent calls; null if it calls none. */
   readonly model: string | null
   readonly training: boolean
   readonly memory: Memory | null
@@ -102,13 +102,18 @@ export interface Agent {
   readonly reset: Effect.Effect<void>
   readonly act: (input: AgentInput) => Effect.Effect<Turn, AgentFailure>
   readonly observe: (result: StepResult) => Effect.Effect<void, AgentFailure>
-  /** Ends the episode, and gives the calls of the model that a reflection took. */
+  /**
+   * Ends the episode. It may ask the model for a reflection, and gives the calls of the model that were made for that.
+   */
   readonly endEpisode: Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure>
   readonly cloneForEpisode: (options: CloneOptions) => Effect.Effect<Agent>
 }
 
 export interface CloneOptions {
-  /** Whether the clone may write into the memory; otherwise a write is a defect. */
+  /**
+   * Whether the clone may write to the memory. If false, an attempt to write throws (as a defect, not as a typed
+   * error).
+   */
   readonly training: boolean
   /** Whether the clone shares the memory; otherwise it has its own copy. */
   readonly shareMemory: boolean

@@ -1,10 +1,10 @@
 import { Schema } from "effect"
 
-/** An agent cannot be made or cannot continue; the message is one line. */
+/** The error for an agent that cannot be made or cannot continue. The message is one line. */
 export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
   /** The type of the agent. */
   agent: Schema.String,
   message: Schema.String,
-  /** The stack of the user's own code that threw. */
+  /** The stack trace of the exception, if the user's own code threw one. */
   userStack: Schema.optionalKey(Schema.String),
 }) {}

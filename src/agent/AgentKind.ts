@@ -37,7 +37,7 @@ import { fromConfig, ParserConfig } from "./Parser.ts"
 
 export type { From } from "./internal/prompts.ts"
 
-/** The Schema of a prompt, which may be null. */
+/** The Schema of a setting that holds a prompt; null means no prompt, or the default one. */
 export const prompt = withDefault(Schema.NullOr(Schema.String), null)
 
 /** The settings of all agents. */
@@ -78,19 +78,22 @@ const Common = Schema.Struct(fields(""))
 /** The decoded settings of all agents. */
 type Common = Omit<typeof Common.Type, "type">
 
-/** The parts of an agent that are made from its config in the same way for all kinds. */
+/** The parts of an agent that are made from its config in the same way for all kinds of agent. */
 export interface Parts {
   /** The settings of the conversation with the model. */
   readonly settings: AgentSettings
   /** The prompts by their keys, with the texts of files inserted. */
   readonly texts: Readonly<Record<string, string>>
-  /** The memory; null for none. */
+  /** Makes the memory; its value is null if the agent has no memory. */
   readonly memory: Effect.Effect<Memory | null, AgentError>
 }
 
 export interface DecodedAgent {
   readonly type: string
-  /** The config with all defaults and the texts of all files. It makes the same agent without these files. */
+  /**
+   * The config with all defaults and with the texts of all files, so that the same agent can be made without these
+   * files.
+   */
   readonly config: Plain
   readonly lmConfig: LmConfig
   readonly make: Effect.Effect<Agent, ConfigError | AgentError, Lm>
@@ -111,9 +114,9 @@ export interface KindRules<Config extends Common & { readonly memoryConfig?: unk
   readonly schema: Schema.Codec<Config, Encoded>
   /** The default `memory_config`; null for no memory by default. Kinds that never have a memory leave it out. */
   readonly memory?: Plain | null
-  /** The keys of further prompts, besides `systemPrompt`, that may insert files. */
+  /** The keys of further prompts, besides `systemPrompt`, in which `{file:path}` inserts a file. */
   readonly prompts?: ReadonlyArray<string>
-  /** The keys among `prompts` whose whole text may be the name of a file. */
+  /** The keys, among `prompts`, of settings whose whole value may be the name of a file. */
   readonly fileNames?: ReadonlyArray<string>
   readonly make: (config: Config, parts: Parts) => Effect.Effect<Agent, ConfigError | AgentError, Lm>
 }

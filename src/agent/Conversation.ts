@@ -37,7 +37,7 @@ export interface ToolFormat {
 }
 
 export interface ConversationOptions {
-  /** The agent's type. */
+  /** The agent's type, for error messages. */
   readonly agent: string
   readonly settings: AgentSettings
   readonly lm: LmService
@@ -45,7 +45,10 @@ export interface ConversationOptions {
   readonly tools?: ReadonlyArray<Tool>
   /** The number of calls of the model for one observation, 1 by default. */
   readonly maxCalls?: number
-  /** Whether the last of these calls forbids tools. They stay in the prompt, so that prompts only grow. */
+  /**
+   * Whether tools are forbidden in the last of these calls. The tools still stand in the prompt, so that prompts only
+   * grow.
+   */
   readonly shotClock?: boolean
   /** The format of tool calls; by default the provider's own. */
   readonly format?: ToolFormat
@@ -56,9 +59,12 @@ export interface Conversation {
   readonly isNew: () => boolean
   /** Removes all messages except the system prompt. */
   readonly reset: () => void
-  /** Sends a text, and sets the external tools. A failure leaves the conversation unchanged. */
+  /**
+   * Adds a text as a message of the user, sets the external tools, and takes a turn. If the turn fails, nothing has
+   * changed.
+   */
   readonly say: (text: string, externalTools?: ReadonlyArray<ToolSpec>) => Effect.Effect<Turn, AgentFailure>
-  /** Sends the results of the external calls that ended the last turn. */
+  /** Adds the results of the external calls that ended the last turn, and takes the next turn. */
   readonly answer: (results: ReadonlyArray<ToolResult>) => Effect.Effect<Turn, AgentFailure>
 }
 
@@ -111,7 +117,7 @@ export const nativeTools: ToolFormat = {
 
 const isParseResult = Schema.is(ParseResult)
 
-/** Converts a parsed completion to the outcome of its turn. */
+/** Converts the parser's result to the outcome of the turn. */
 const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
   parsed._tag === "Parsed"
     ? { _tag: "Act", action: parsed.action, reward: parsed.reward }
@@ -126,9 +132,9 @@ export const make = (options: ConversationOptions): Conversation => {
   const ownSpecs = format.native ? tools.map(({ spec }) => spec) : []
 
   let messages: Array<ChatMessage> = [...system]
-  /** The tools that the agent does not run itself. */
+  /** The external tools, which the agent does not run itself. */
   let external: ReadonlyArray<ToolSpec> = []
-  /** The external calls that still have no result. */
+  /** The external tool calls that have no result yet. */
   let open: ReadonlyArray<ToolCall> = []
   /** The number of calls of the model since the last observation. */
   let callCount = 0
@@ -171,7 +177,7 @@ export const make = (options: ConversationOptions): Conversation => {
         tools: specs,
         toolChoice: isLast && shotClock && specs.length > 0 ? "none" : "auto",
       })
-      // Our own providers fail then, but other services and caches of earlier answers may not.
+      // Our own providers report this as an error, but other services and caches of earlier answers may not.
       if (completion.finishReason === "content_filter") return yield* withheld(settings.model)
       callCount++
       messages.push(asMessage(completion))

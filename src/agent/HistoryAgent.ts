@@ -9,9 +9,9 @@ import * as HistoryList from "./memory/HistoryList.ts"
 import type { Memory } from "./memory/Memory.ts"
 
 export interface HistoryAgentConfig extends AgentSettings {
-  /** The memory; by default the last 100 entries. */
+  /** The memory; by default a `HistoryList` of the last 100 entries. */
   readonly memory?: Memory | null
-  /** The number of entries in a prompt; null: all, 0: none. */
+  /** The number of memory entries in a prompt; null stands for all entries, 0 for none. */
   readonly historyK?: number | null
 }
 

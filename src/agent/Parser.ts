@@ -18,11 +18,11 @@ import { boxed as lastBox } from "../task/answers/text.ts"
 export const ParseResult = Schema.Union([
   Schema.TaggedStruct("Parsed", {
     action: Schema.String,
-    /** The reward for a well-formed answer; it is added to the env's. */
+    /** The reward for a well-formed answer; it is added to the env's score. */
     reward: Schema.Finite,
   }),
   Schema.TaggedStruct("Failed", {
-    /** The text that the model gets instead of an observation. */
+    /** The text that the model gets as its next input, instead of an observation. */
     feedback: Schema.String,
     /** The penalty, as a number of at most 0. */
     reward: Schema.Finite,
@@ -30,7 +30,7 @@ export const ParseResult = Schema.Union([
 ])
 export type ParseResult = typeof ParseResult.Type
 
-/** Must be a pure function of the text. */
+/** Finds the action in an answer. It must be a pure function of the text. */
 export type Parser = (text: string) => ParseResult
 
 /** The default penalty of a failed parse. */
@@ -97,7 +97,9 @@ export const boxed =
   }
 
 export interface JsonOptions<A> extends ParserOptions {
-  /** Converts the value to the action; by default the action is the JSON that it was decoded from. */
+  /**
+   * Converts the decoded value to the action; by default the action is the JSON text from which the value was decoded.
+   */
   readonly action?: (value: A) => string
 }
 
@@ -135,7 +137,7 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
   }
 }
 
-/** A value of JSON within a text. */
+/** A JSON value, with its text, that was found within a longer text. */
 interface JsonValue {
   readonly value: unknown
 }
@@ -148,12 +150,12 @@ const read = (text: string): ReadonlyArray<JsonValue> => {
   }
 }
 
-/** Gives the text's own JSON value, or else the objects and arrays within it, in order. */
+/** Gives the value of the text if the whole text is JSON, or else the objects and arrays within it, in their order. */
 const jsonIn = (text: string): ReadonlyArray<JsonValue> => {
   const all = read(text)
   if (all.length > 0) return all
   const values: Array<JsonValue> = []
-  // The search takes quadratic time for unclosed brackets, so it gives up after this many.
+  // The search takes quadratic time for unclosed brackets, so it stops after this number of brackets.
   let left = 200
   for (let at = 0; at < text.length && left > 0; at++) {
     if (text[at] !== "{" && text[at] !== "[") continue
@@ -170,7 +172,7 @@ const jsonIn = (text: string): ReadonlyArray<JsonValue> => {
   return values
 }
 
-/** Finds where the bracket at `from` is closed, and skips brackets within strings. */
+/** Finds the position at which the bracket at `from` is closed, ignoring brackets within strings. */
 const closing = (text: string, from: number): number | undefined => {
   let depth = 0
   let quoted = false

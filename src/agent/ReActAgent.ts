@@ -13,15 +13,15 @@ import { map, type Parser, parsed, type ParserOptions, refused } from "./Parser.
 import type { Tool } from "./Tool.ts"
 
 export interface ReActAgentConfig extends Omit<AgentSettings, "parser"> {
-  /** The tools that the agent runs itself; an action line calls them: `Action: add[{"a": 1, "b": 2}]`. */
+  /** The tools that the agent runs itself. The model calls them in an action line: `Action: add[{"a": 1, "b": 2}]`. */
   readonly tools?: ReadonlyArray<Tool>
   /** The number of calls of the model for one action, 8 by default. */
   readonly maxCalls?: number
   /** Parses the text after `Action:`; by default the action is that text, or the content of `finish[…]`. */
   readonly parser?: Parser
-  /** The memory of earlier episodes; none by default. */
+  /** The memory of earlier episodes; by default the agent has none. */
   readonly memory?: Memory | null
-  /** The number of memory entries in the first prompt of an episode; null: all, 0: none. */
+  /** The number of memory entries in the first prompt of an episode; null stands for all entries, 0 for none. */
   readonly historyK?: number | null
 }
 
@@ -29,7 +29,7 @@ export const type = "react_agent"
 
 const label = /^[ \t]*(Thought|Action|Observation)[ \t]*\d*[ \t]*:[ \t]*/gim
 
-/** Gives the text after the first label of that name, up to the next label. */
+/** Gives the text after the first label with this name, up to the next label; undefined if there is no such label. */
 const lineOf = (name: string, text: string): string | undefined => {
   const labels = [...text.matchAll(label)]
   const at = labels.findIndex(([, word]) => word.toLowerCase() === name)
@@ -57,7 +57,7 @@ export const action =
     return line === "" ? refused(feedback, penalty) : parsed(line, reward)
   }
 
-/** Gives the action `Paris` for `finish[Paris]`. */
+/** Gives the content of `finish[…]` or `answer[…]`, e.g. `Paris` for `finish[Paris]`; other text stays as it is. */
 const finished = (text: string): string => /^(?:finish|answer)\s*\[(.*)\]$/is.exec(text)?.[1].trim() ?? text
 
 /** Finds the call `name[input]` in the action line. The input is JSON, or the value of a tool's only parameter. */
@@ -95,7 +95,7 @@ const formatOf = (own: ReadonlyArray<ToolSpec>): ToolFormat => ({
     ),
 })
 
-/** Describes tools, and how to call them. */
+/** Writes the list of tools for the prompt, and explains how to call them. */
 const listOf = (tools: ReadonlyArray<ToolSpec>, youCan: string): string =>
   [
     `${youCan}, by \`Action: name[input]\`:`,
@@ -129,7 +129,7 @@ export const make = (config: ReActAgentConfig): Effect.Effect<Agent, ConfigError
     yield* checkCount(type, "max_calls", maxCalls, 1)
     yield* checkCount(type, "history_k", historyK)
     yield* checkNames(type, tools)
-    // Action lines also call the tools for notes.
+    // The tools by which the model reads and writes its notes are called in action lines, too.
     const notes = memory?.type === KeyValueMemory.type ? KeyValueMemory.tools(memory, true) : []
     const all = [...notes, ...tools].map(({ spec }) => spec)
     const { systemPrompt = null } = config

@@ -12,22 +12,22 @@ import type { Memory, MemoryEntry } from "./memory/Memory.ts"
 import * as Reflections from "./memory/Reflections.ts"
 
 export interface ReflexionAgentConfig extends Conversation.AgentSettings {
-  /** The memory; by default the last 200 reflections and the last 200 other entries. */
+  /** The memory; by default it keeps the last 200 reflections and the last 200 other entries. */
   readonly memory?: Memory | null
-  /** The number of entries in a prompt, reflections not counted; null: all, 0: none. */
+  /** The number of memory entries in a prompt, not counting reflections; null stands for all entries, 0 for none. */
   readonly historyK?: number | null
   /** Whether the agent reflects after an episode of training; true by default. */
   readonly enableReflection?: boolean
   /** Reflects only on episodes whose scores add up to less than `failureThreshold` (1 by default). */
   readonly reflectOnFailureOnly?: boolean
   readonly failureThreshold?: number
-  /** The number of reflections, the last ones, before the history in a prompt; null: all. 10 by default. */
+  /** The number of reflections before the history in a prompt, the newest ones; 10 by default, and null for all. */
   readonly maxReflectionsInPrompt?: number | null
   /** The system prompt for acting; by default `systemPrompt`. */
   readonly agentSystemPrompt?: string | null
-  /** The system prompt for reflecting; there is a built-in one. */
+  /** The system prompt for reflecting; by default a built-in one. */
   readonly reflectionSystemPrompt?: string | null
-  /** Examples that precede the episode in the prompt for reflecting. */
+  /** Examples that stand before the episode in the prompt for reflecting. */
   readonly reflectionFewShotExamples?: string | null
 }
 

@@ -22,7 +22,7 @@ import type { ToolResult } from "./Agent.ts"
 
 export interface Tool {
   readonly spec: ToolSpec
-  /** Never fails: a failure is a result with `isError`. */
+  /** Runs the tool. It never fails: the failure of a call is a result with `isError`. */
   readonly call: (call: ToolCall) => Effect.Effect<ToolResult>
 }
 
@@ -31,13 +31,13 @@ export interface ToolRules<Parameters extends Schema.Codec<unknown, unknown>, E>
   readonly description: string
   /** The Schema of the parameters, which must be an object. */
   readonly parameters: Parameters
-  /** Gives the result: a text as it is, anything else as JSON. */
+  /** Runs the tool and gives its result; a text is used as it is, and any other value as JSON. */
   readonly run: (parameters: Parameters["Type"]) => Effect.Effect<Schema.Json, E>
   /** The time limit of a call, 30 seconds by default. */
   readonly timeout?: Duration.Input
 }
 
-/** Makes the result of a call that failed. */
+/** Makes the result of a tool call that failed. */
 export const failed = (call: ToolCall, content: string): ToolResult => ({
   toolCallId: call.id,
   toolName: call.name,
@@ -60,7 +60,8 @@ export const make = <Parameters extends Schema.Codec<unknown, unknown>, E>(rules
             duration: timeout,
             orElse: () => Effect.fail(`${name} took longer than ${Duration.format(timeout)} and was stopped.`),
           }),
-          // A tool that throws or interrupts itself must not end the run. An interruption from outside passes.
+          // A tool that throws or interrupts itself must not end the run. If the run itself is interrupted, the tool
+          // is, too.
           Effect.catchDefect((defect) => Effect.fail(`${name} failed: ${messageOf(defect)}`)),
           Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(`${name} failed: it was interrupted`)),
         )

@@ -15,9 +15,9 @@ export interface ToolAgentConfig extends AgentSettings {
   readonly maxCalls?: number
   /** Whether the last of these calls forbids tools; true by default. */
   readonly shotClock?: boolean
-  /** The memory of earlier episodes; none by default. */
+  /** The memory of earlier episodes; by default the agent has none. */
   readonly memory?: Memory | null
-  /** The number of memory entries in the first prompt of an episode; null: all, 0: none. */
+  /** The number of memory entries in the first prompt of an episode; null stands for all entries, 0 for none. */
   readonly historyK?: number | null
 }
 

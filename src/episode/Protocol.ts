@@ -11,14 +11,14 @@ import type { Rollout, Step } from "./Rollout.ts"
 
 /** An episode to play, in an env for one agent or for several. */
 export interface Episode<Env = TextEnv> {
-  /** The id of the rollout; with several agents, the ids of their rollouts begin with it. */
+  /** The id of the rollout. With several agents, it is the beginning of the ids of all their rollouts. */
   readonly id: string
   readonly env: Env
   readonly envSeed: number
   readonly samplingSeed: number
   readonly groupId?: string | null
   readonly tags?: Readonly<Record<string, string>>
-  /** The step that delegated this episode. */
+  /** The step of another rollout that delegated this episode; left out if it was not delegated. */
   readonly parent?: Parent
   /** Receives every step when it is complete, in order. */
   readonly onStep?: (step: Step) => Effect.Effect<void>
@@ -26,9 +26,9 @@ export interface Episode<Env = TextEnv> {
 
 export interface Parent {
   readonly rolloutId: string
-  /** The call of the model that delegated; null if the agent has no model. */
+  /** The id of the step whose call of the model delegated this episode; null if the agent has no model. */
   readonly stepId: string | null
-  /** The depth of the delegated rollout. */
+  /** The depth of delegation of this episode's rollout. */
   readonly depth: number
 }
 

@@ -25,11 +25,11 @@ export const Ending = Schema.Struct({
 })
 export type Ending = typeof Ending.Type
 
-/** The ending of a step that does not end the episode. */
+/** The ending of a step after which the episode continues. */
 export const notEnded: Ending = { terminated: false, truncated: false, truncationReason: null }
-/** The ending of a last step that finished the task. */
+/** The ending of a last step with which the env ended the episode. */
 export const terminated: Ending = { terminated: true, truncated: false, truncationReason: null }
-/** The ending of a last step at which the episode was cut off. */
+/** Makes the ending of a last step at which a limit cut the episode off. */
 export const truncatedBy = (truncationReason: TruncationReason): Ending => ({
   terminated: false,
   truncated: true,
@@ -38,7 +38,7 @@ export const truncatedBy = (truncationReason: TruncationReason): Ending => ({
 
 /** A call of the model, with its position in the episode. */
 export const AgentStep = Schema.TaggedStruct("AgentStep", {
-  /** `{rollout}/{index}`. */
+  /** The id of the step: the id of the rollout, a slash, and the `index`. */
   id: Schema.String,
   /** The position among all steps of the rollout, counted from 0. */
   index: Schema.Int,
@@ -46,9 +46,12 @@ export const AgentStep = Schema.TaggedStruct("AgentStep", {
   /** The step of the parent rollout that delegated this one; null if there is no parent. */
   parentId: Schema.NullOr(Schema.String),
   call: ModelCall,
-  /** The results of external tools. */
+  /** The results of external tools, which the agent does not run itself. */
   toolResults: Schema.Array(ToolResult),
-  /** The penalty of a failed parse; the reward of a successful parse is part of the env step's. */
+  /**
+   * The penalty if the answer could not be parsed, else 0. The reward of a successful parse is part of the env step's
+   * reward.
+   */
   reward: Schema.Finite,
   // Set if the episode ends with this step, without another env step.
   ...Ending.fields,
@@ -61,21 +64,21 @@ export const parseFailureOf = ({
 }: Pick<AgentStep, "call">): Extract<ModelCall["parsed"], { readonly _tag: "Failed" }> | null =>
   target === "env" && parsed?._tag === "Failed" ? parsed : null
 
-/** A step of the env by an action. */
+/** A step of the env, which an action of the agent causes. */
 export const EnvironmentStep = Schema.TaggedStruct("EnvironmentStep", {
   id: Schema.String,
   index: Schema.Int,
   turnId: Schema.String,
-  /** The call of the model that gave the action; null for an agent without a model. */
+  /** The id of the step whose completion holds the action; null for an agent without a model. */
   sourceAgentStepId: Schema.NullOr(Schema.String),
-  /** All calls of the model in the turn. */
+  /** The ids of all steps of the turn in which the agent called the model. */
   agentStepIds: Schema.Array(Schema.String),
   observation: Schema.String,
   action: Schema.String,
-  /** The observation after the step, even if the episode ended with it. */
+  /** The observation after the step, also if the episode ended with it; null if there is none. */
   nextObservation: Schema.NullOr(Schema.String),
   feedback: Feedback,
-  /** The env's score plus the parser's reward. */
+  /** The env's score plus the reward of the agent's parser. */
   reward: Schema.Finite,
   ...Ending.fields,
   info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
@@ -94,13 +97,13 @@ export const RolloutMeta = Schema.Struct({
   envSeed: Schema.Int,
   /** The seed of the model's sampling. */
   samplingSeed: Schema.Int,
-  /** The group of rollouts that are compared with each other. */
+  /** The id of the group of rollouts that are compared with each other; null if there is no group. */
   groupId: Schema.NullOr(Schema.String),
-  /** The rollout that delegated this one. */
+  /** The id of the rollout that delegated this one; null if it was not delegated. */
   parentRolloutId: Schema.NullOr(Schema.String),
   /** The depth of delegation: 0 if it was not delegated. */
   depth: Schema.Int,
-  /** The player's name, if the env has several players. */
+  /** The player's name if the env has several players; otherwise null. */
   player: Schema.NullOr(Schema.String),
   tags: Schema.Record(Schema.String, Schema.String),
 })

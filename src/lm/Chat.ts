@@ -14,7 +14,10 @@
  */
 import { Schema } from "effect"
 
-/** A call that a model asks for. The arguments are the text that the model wrote, which is not always valid JSON. */
+/**
+ * A call of a tool that the model requests. `arguments` is the text that the model wrote, which is not always valid
+ * JSON.
+ */
 export const ToolCall = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
@@ -22,7 +25,7 @@ export const ToolCall = Schema.Struct({
 })
 export type ToolCall = typeof ToolCall.Type
 
-/** A message of a conversation. */
+/** A message of a conversation, in one of four roles: system, user, assistant or tool. */
 export const ChatMessage = Schema.Union([
   Schema.Struct({ role: Schema.Literals(["system", "user"]), content: Schema.String }),
   Schema.Struct({
@@ -40,7 +43,7 @@ export const ChatMessage = Schema.Union([
 ])
 export type ChatMessage = typeof ChatMessage.Type
 
-/** Describes a tool to a model. */
+/** Describes a tool to a model: its name, what it does, and the JSON Schema of its parameters. */
 export const ToolSpec = Schema.Struct({
   name: Schema.String,
   description: Schema.String,
@@ -83,7 +86,7 @@ export const TokenTrace = Schema.Struct({
   promptIds: Schema.Array(Schema.Int),
   completionIds: Schema.Array(Schema.Int),
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
-  /** The text of each completion token. A character that spans several tokens is the text of the last of them. */
+  /** The text of each completion token. If a character spans several tokens, it is the text of the last of them. */
   texts: Schema.optionalKey(Schema.Array(Schema.String)),
 })
 export type TokenTrace = typeof TokenTrace.Type
@@ -104,7 +107,7 @@ export const LmRequest = Object.assign(
     traceTokens: Schema.Boolean,
   }),
   {
-    /** The defaults of everything but the model and the messages. */
+    /** The default values of all fields except the model and the messages. */
     defaults: {
       tools: [],
       toolChoice: "auto",
@@ -125,7 +128,7 @@ export const Completion = Schema.Struct({
   finishReason: FinishReason,
   usage: Usage,
   tokens: Schema.NullOr(TokenTrace),
-  /** The name by which the server calls the model that answered. */
+  /** The name that the server gives for the model that answered. */
   model: Schema.String,
   /** The number of attempts; 1 if the first one succeeded. */
   attempts: Schema.Int,

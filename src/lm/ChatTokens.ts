@@ -9,7 +9,7 @@ import type { ChatMessage, ToolSpec } from "./Chat.ts"
 import { utf8 } from "../config/utf8.ts"
 
 export interface Tokenizer {
-  /** The number of ids. */
+  /** The number of different token ids. */
   readonly size: number
   readonly encode: (text: string) => ReadonlyArray<number>
   /** Inverts `encode` for well-formed text, and leaves out the ids that mark messages. */
@@ -64,7 +64,7 @@ export const words = (vocabulary: ReadonlyArray<string>): Tokenizer => {
   }
 }
 
-/** A tokenizer without a vocabulary: every byte is a token. */
+/** A tokenizer without a vocabulary: each byte of the UTF-8 text is a token. */
 export const bytes: Tokenizer = words([])
 
 const textOf = (message: ChatMessage): string =>

@@ -10,7 +10,10 @@ export interface LmService {
   readonly complete: (request: LmRequest) => Effect.Effect<Completion, LmError>
 }
 
-/** Wraps every call of a model, e.g. `retrying(config)` or `limited(limits)`. */
+/**
+ * Wraps every call of a model, e.g. `retrying(config)` or `limited(limits)`: it takes an `Lm` service and gives another
+ * one.
+ */
 export type Middleware = (lm: LmService) => LmService
 
 export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
@@ -35,7 +38,7 @@ export interface CallContext {
     | { readonly _tag: "validation"; readonly seenEpisodes: number }
     | { readonly _tag: "default" }
   readonly purpose: "action" | "reflection" | "judgement"
-  /** Counted from 1; 0 outside of episodes. */
+  /** The number of the episode, counted from 1; 0 for a call outside of episodes. */
   readonly episode: number
   readonly step: number
 }

@@ -20,7 +20,7 @@ import type { LmOptions } from "./LmOptions.ts"
 /** Replaces an API key in the files of a run. A config that holds it is treated as having no key. */
 export const shownKey = shownSecret
 
-/** Gives the NAME of a key that is written as `${NAME}`, the environment variable that holds it. */
+/** Gives the name of the environment variable from a key that is written as `${NAME}`; undefined for any other key. */
 export const variableIn = (key: string): string | undefined => /^\$\{(\w+)\}$/.exec(key.trim())?.[1]
 
 const Secret = Schema.String.pipe(
@@ -36,7 +36,7 @@ const Secret = Schema.String.pipe(
 /** Removes the user name and password, everything before the last `@`, from an address. */
 export const withoutUser = (url: string): string => url.replace(/^([a-z][a-z\d+.-]*:(?=[\\/]))?([\\/]*).*@/is, "$1$2")
 
-/** Removes user name, password and the keys in the query from an address, so that a file may hold it. */
+/** Removes user name and password from an address, and the keys from its query, so that a file may hold the address. */
 const shownUrl = (address: string): string => {
   const url = URL.parse(address)
   const hasNoUser = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""

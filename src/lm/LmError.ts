@@ -26,17 +26,20 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   ]),
   /** The number of requests to the server. */
   attempts: Schema.Int,
-  /** One line for people, without secrets. */
+  /** The error message: one line without secrets, for the user of the program. */
   message: Schema.String,
   /** A setting in the model's config with which the run can continue, e.g. `budget.calls=200`. */
   remedy: Schema.optionalKey(Schema.String),
-  /** The delay in seconds after which the server asks to be called again. */
+  /** The delay in seconds that the server requires before the next attempt. */
   retryAfter: Schema.optionalKey(Schema.Finite),
-  /** The tokens of a response that is not a usable answer; the server bills them like those of an answer. */
+  /** The tokens of a response that is not a usable answer; the server bills them like the tokens of an answer. */
   usage: Schema.optionalKey(Usage),
 }) {}
 
-/** The error for an answer that a filter withheld or cut short: the rest of it must not be scored like a whole answer. */
+/**
+ * Makes the error for an answer that a filter withheld or cut short. Such an answer must not be scored like a whole
+ * one.
+ */
 export const withheld = (model: string): LmError =>
   new LmError({ model, reason: "refused", attempts: 1, message: `${model}: a filter withheld the answer` })
 

@@ -32,7 +32,7 @@ import { seeded } from "./middleware/seeded.ts"
 import * as Scripted from "./providers/scripted.ts"
 
 export interface OpenOptions {
-  /** The tokens and money that all models of the run have spent together; a new count by default. */
+  /** The counter of the tokens and money that all models of the run have spent together; a new counter by default. */
   readonly spent?: Spent
   /** Additional scripts, which a config names as `scripted:NAME`. */
   readonly scripts?: Readonly<Record<string, Scripted.Script>>
@@ -40,7 +40,7 @@ export interface OpenOptions {
   readonly models?: Readonly<Record<string, LmService>>
   /** The name of the config in error messages. */
   readonly source?: string
-  /** The folder in which `builtin:FILE.json` is looked up before the current folder. */
+  /** The folder that is searched for the file of `builtin:FILE.json`, before the current folder. */
   readonly baseDir?: string
 }
 
@@ -88,18 +88,18 @@ export const fromLanguageModel: Layer.Layer<Lm, never, LanguageModel.LanguageMod
   Effect.map(LanguageModel.LanguageModel, toLm),
 )
 
-/** The model behind a cache that is only replayed, which must never be called. */
+/** Stands in for the model if the cache is only replayed. It must never be called. */
 const uncalled: LmService = {
   complete: ({ model }) => Effect.die(new Error(`${model} was called, but only its cache may answer (cache: replay)`)),
 }
 
 type Opening = Effect.Effect<LmService, ConfigError | LmError, Needs>
 
-/** Maps the names of models to servers; the first match counts. */
+/** Maps the names of models to servers; the first pattern that matches the name is used. */
 const servers: ReadonlyArray<{
   readonly name: RegExp
   readonly protocol: "openai" | "anthropic"
-  /** The address, unless `base_url` is set. */
+  /** The address of the server if the config sets no `base_url`. */
   readonly at: string
 }> = [
   { name: /^vllm:/, protocol: "openai", at: "http://127.0.0.1:8000/v1" },
@@ -110,7 +110,7 @@ const servers: ReadonlyArray<{
 ]
 const defaultUrls = { openai: OpenAi.openAiUrl, anthropic: Anthropic.anthropicUrl }
 
-/** Removes our prefix from the name of a model. */
+/** Removes the prefix that selects the provider (`vllm:` and so on) from the name of a model. */
 const nameAtServer = (model: string): string => model.replace(/^(vllm|toka):/, "")
 
 const provider = (config: LmConfig, options: OpenOptions): Opening => {
@@ -153,7 +153,7 @@ const scripted = (name: string, { model }: LmConfig, options: OpenOptions): Open
       )
 }
 
-/** Maps the forms of `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option that takes the list. */
+/** Maps FORM in `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option that takes the list. */
 const listOptions = { choice: "answers", words: "vocabulary" } as const
 
 const builtIn = Effect.fnUntraced(function* (

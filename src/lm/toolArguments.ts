@@ -1,3 +1,4 @@
+/** Decodes the arguments of tool calls. Agents' tools and env tools use it. */
 import { Effect, type Schema } from "effect"
 import { decode } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"

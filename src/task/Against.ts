@@ -31,7 +31,7 @@ export interface Seat {
   readonly maxSteps?: number
 }
 
-/** Ends a game in which the other players move on forever. */
+/** The number of moves that the other players may make in a row; with more moves, the step fails with an `EnvError`. */
 const mostSteps = 1000
 
 interface Table {

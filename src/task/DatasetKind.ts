@@ -30,9 +30,9 @@ import type { LmConfig } from "../lm/LmConfig.ts"
 import type { Order, DatasetError, TaskSet } from "./TaskSet.ts"
 
 export interface OpenContext {
-  /** Relative paths of files start here. */
+  /** The folder at which relative paths of files start. */
   readonly baseDir: string
-  /** The source of the config, for messages. */
+  /** The source of the config, for error messages. */
   readonly from: DecodeOptions
   /** Opens a language model that writes feedback. Data sets that need one cannot be opened without it. */
   readonly openLm?: (config: LmConfig) => Effect.Effect<LmService, ConfigError>
@@ -59,7 +59,7 @@ export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   schema: kind.schema,
   decode: (input, from) =>
     decode(kind.schema, input, from).pipe(
-      // A value that was just decoded can be encoded.
+      // The value was just decoded, so it can be encoded.
       Effect.flatMap((config) => Effect.orDie(Schema.encodeUnknownEffect(kind.schema)(config))),
       Effect.map((plain) => (isPlain(plain) ? plain : {})),
     ),
@@ -69,7 +69,7 @@ export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
 
 const fullKey = (from: DecodeOptions, key: string): string => [...(from.prefix ?? []), key].map(snakeCase).join(".")
 
-/** Returns the place of a key for messages: `conf.yaml: train_dataset.items`. */
+/** Returns the position of a key for error messages, e.g. `conf.yaml: train_dataset.items`. */
 export const placeOf = (from: DecodeOptions, key: string): string => {
   const full = fullKey(from, key)
   return `${sourceOf(from, full)}: ${full}`

@@ -32,7 +32,7 @@ import * as OmegaMath from "./OmegaMath.ts"
 import * as Qa from "./Qa.ts"
 import type { TaskSet } from "./TaskSet.ts"
 
-/** The built-in kinds. A new one is added here and nowhere else. */
+/** The built-in kinds of data set. To build in another kind, add it to this list. */
 export const builtIn: ReadonlyArray<DatasetKind> = [
   Qa.kind,
   CalendarTask.kind,
@@ -59,19 +59,19 @@ export const DatasetConfig = Schema.Union(builtIn.map(({ schema }) => schema))
 export interface Dataset {
   readonly type: string
   readonly tasks: TaskSet
-  /** The config with all defaults, as in a file. Opening it again opens the same data set. */
+  /** The config with all defaults, in the form of a config file. Opening it again opens the same data set. */
   readonly config: Plain
 }
 
 const aliases = { questionField: "inputField", answerField: "targetField" } as const
 
-/** Converts keys to camel case, resolves aliases, and fills in the kind. */
+/** Converts keys to camelCase, replaces aliases by their keys, and adds the kind if it is missing. */
 const normalised = (input: unknown, from: DecodeOptions) =>
   Effect.suspend(() => {
     if (!isPlain(input)) {
       return Effect.fail(ConfigError.at(from, "", `expected a data set, found ${display(input)}`))
     }
-    // Items are data, so their keys stay as they are.
+    // The items are data, so their keys are not converted.
     const { items, ...rest } = input
     const camel = toCamelCase(rest)
     const config: Record<string, unknown> = isPlain(camel) ? { ...camel } : {}
@@ -98,7 +98,7 @@ const normalised = (input: unknown, from: DecodeOptions) =>
 
 const kindOf = (type: unknown, from: DecodeOptions) =>
   Effect.flatMap(Kinds, (kinds) => {
-    // The last kind of a name wins, so users can replace a built-in one.
+    // If several kinds have the same name, the last one is used, so that users can replace a built-in kind.
     const kind = kinds.findLast((candidate) => candidate.type === type)
     if (kind !== undefined) return Effect.succeed(kind)
     if (type === "alfworld") {
@@ -127,8 +127,8 @@ const decodedBy = (input: unknown, from: DecodeOptions) =>
   })
 
 /**
- * Decodes a config without opening the data set. Returns it with all defaults and the keys of a file. The keys of its
- * `items` are data and stay as they are.
+ * Decodes a config without opening the data set. Returns the config with all defaults and with the keys of a config
+ * file. The keys of its `items` are data, and are not converted.
  */
 export const decode = (input: unknown, from: DecodeOptions = fromUnknown): Effect.Effect<Plain, ConfigError> =>
   Effect.map(decodedBy(input, from), ({ effective }) => effective)

@@ -20,7 +20,10 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { toolArguments } from "../lm/toolArguments.ts"
 import type { CallResult, TextRules } from "./TextEnv.ts"
 
-/** The result of a call, or the problem with it. Content other than text becomes JSON. */
+/**
+ * The result of a call with the new state, or the problem with the call. Content that is not a text is converted to
+ * JSON.
+ */
 export type Done<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
 
 export interface EnvTool<State> {
@@ -32,7 +35,7 @@ export interface EnvTool<State> {
 export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(tool: {
   readonly name: string
   readonly description: string
-  /** The Schema of an object. */
+  /** The Schema of the parameters, which must be an object. */
   readonly parameters: Parameters
   readonly run: (state: State, parameters: Parameters["Type"]) => Done<State>
 }): EnvTool<State> => {
@@ -50,7 +53,7 @@ export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(t
   }
 }
 
-/** Returns the fields of an env's rules for these tools. */
+/** Returns the two fields, `tools` and `call`, that these tools add to an env's rules. */
 export const all = <State>(
   tools: ReadonlyArray<EnvTool<State>>,
 ): Required<Pick<TextRules<State>, "tools" | "call">> => {

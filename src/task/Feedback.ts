@@ -20,7 +20,7 @@ export type Feedback = typeof Feedback.Type
 
 type Rest = Partial<Omit<Feedback, "score">>
 
-/** The feedback that an env may give: the current form, or an older one, which is read with a warning. */
+/** The feedback that an env may return: the current form, or an older one, which is read with a warning. */
 export type FeedbackInput =
   | Feedback
   | (Rest & { readonly correct: boolean | number })
@@ -38,8 +38,8 @@ const textOf = (value: unknown): string | null =>
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
 /**
- * Reads feedback in any form, with a warning if it isn't the current one. A score that is not a finite number counts as 0,
- * so that no NaN is ever written.
+ * Reads feedback in the current or an older form, with a warning for an older one. A score that is not a finite number
+ * becomes 0, so that no NaN is ever written.
  */
 export const fromForeign = (value: unknown): { readonly feedback: Feedback; readonly warning: string | null } => {
   const fields = isPlain(value) ? value : {}

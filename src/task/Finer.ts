@@ -36,7 +36,7 @@ export const kind: DatasetKind = makeKind({
       const put = yield* templateOf(config, context)
       const answers = new Set<string>()
       let cached: string | undefined
-      // The first task asks for the tags, when all records have been read.
+      // The list is made when the first question is asked, since by then all records have been read.
       const options = (): string => (cached ??= (config.options ?? [...answers].toSorted()).join(", "))
       const tags = config.prependOptions
         ? (question: string) => `The tags to choose from: ${options()}.\n\n${question}`

@@ -34,14 +34,14 @@ import { guardOf, noTool, type OrEffect, notJson } from "./guard.ts"
 import type { Feedback } from "./Feedback.ts"
 import type { CallResult } from "./TextEnv.ts"
 
-/** A value for each of some players. */
+/** A value for each of some players, by the player's name. */
 export type ByPlayer<A> = Readonly<Record<string, A>>
 
-/** The players to move and the observations. */
+/** The state of a game between two steps: which players move next, and what players observe. */
 export interface Scene {
   /**
-   * One player: they move in turn. Several: they move at the same time, without seeing each other's actions. None: the
-   * episode is over.
+   * The players that move next. If it is one player, players move in turn. If there are several, they move at the same
+   * time and do not see each other's actions. If it is empty, the episode is over.
    */
   readonly toMove: ReadonlyArray<string>
   /** The observations of players. Every player to move has one; others may, for example a last one at the end. */
@@ -49,11 +49,11 @@ export interface Scene {
 }
 
 export interface MultiTextStep extends Scene {
-  /** The feedback of the players that acted, and of those affected while they waited. */
+  /** The feedback for the players that acted, and for other players whose score changed in this step. */
   readonly feedback: ByPlayer<Feedback>
-  /** The task ended, for all players. */
+  /** Whether the task has ended, for all players. */
   readonly terminated: boolean
-  /** The env itself cut the episode off, for all players. */
+  /** Whether the env itself cut the episode off, for all players; false by default. */
   readonly truncated?: boolean
   readonly info?: Readonly<Record<string, unknown>>
 }
@@ -75,7 +75,7 @@ export interface MultiTextEnv {
   readonly players: ReadonlyArray<string>
   /** Truncates episodes at this many steps, unless a lower limit is set from outside. */
   readonly maxSteps?: number
-  /** The tools that players can call between steps. Default: none. */
+  /** The tools that players can call between steps; none by default. */
   readonly tools?: ReadonlyArray<ToolSpec>
   /** Begins an episode. The stream is its only source of chance: the same stream and actions give the same episode. */
   readonly begin: (random: Stream) => Effect.Effect<MultiTextEpisode, EnvError>
@@ -89,13 +89,13 @@ export interface MultiTextRules<State> {
   readonly maxSteps?: number
   readonly tools?: ReadonlyArray<ToolSpec>
   readonly begin: (random: Stream) => OrEffect<Scene & { readonly state: State }>
-  /** `random` is the stream of this step. */
+  /** Takes one action of each player to move. `random` is the random stream of this step. */
   readonly step: (
     state: State,
     actions: ByPlayer<string>,
     random: Stream,
   ) => OrEffect<MultiTextStep & { readonly state: State }>
-  /** Needed if there are tools. `random` is the stream of this call. */
+  /** Answers the call of a tool; required if there are tools. `random` is the random stream of this call. */
   readonly call?: (
     state: State,
     player: string,
@@ -112,7 +112,7 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
   const { id, type, metadata = {}, players, maxSteps, tools = [] } = rules
   const guard = guardOf(id)
 
-  /** Returns the problem with a step, if there is one. */
+  /** Checks a step; returns a description of the problem, or undefined if there is none. */
   const problem = (
     { toMove, observations }: Scene,
     informed: ReadonlyArray<string>,

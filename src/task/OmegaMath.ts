@@ -106,7 +106,7 @@ const ofJson =
     return verdict(0, key.targets[0], answer, "expected a JSON object with final_answer and rationale")
   }
 
-/** Returns the record's solution: text, or the rationale of an object (in CSV: as JSON). */
+/** Returns the solution in a record: a text, or the `rationale` of an object (in CSV, the object is JSON). */
 const solutionOf = (fields: Plain): string | undefined => {
   const raw = fieldOf(fields, "ground_truth_solution")
   const parsed = typeof raw === "string" && raw.trim().startsWith("{") ? jsonOf(raw) : raw
@@ -188,7 +188,10 @@ const scorerOf = (config: Config, { from, openLm }: OpenContext) =>
     return byModel(score, yield* openLm(feedbackLmConfig), feedbackLmConfig)
   })
 
-/** Uses the field names that such data sets usually have, if those of the config are missing. */
+/**
+ * Replaces the config's field names by those that such data sets usually have, if a record has no fields with the
+ * config's names.
+ */
 const namesFor = (config: Config, fields: Plain): Config =>
   fieldOf(fields, config.inputField) === undefined &&
   fieldOf(fields, config.targetField) === undefined &&

@@ -21,12 +21,14 @@ import { ConfigError } from "../config/Config.ts"
 
 export type { AnyScorer as Scorer } from "./Question.ts"
 
-/** Your own scorers, selected by `task_type: custom` with their name as `env_class`. */
+/**
+ * The user's own scorers by name. A config selects one by `task_type: custom`, with the scorer's name as `env_class`.
+ */
 export const Scorers = Context.Reference<Readonly<Record<string, AnyScorer>>>("effect-rl/task/Scorers", {
   defaultValue: () => ({}),
 })
 
-/** The names of other programs' classes that score in the same way. */
+/** Maps the names of other programs' classes to the task type that scores in the same way. */
 const classes = { QAEnv: "exact", MathQAEnv: "numeric", MCQEnv: "mcq" } as const
 
 const builtIn = { exact, f1, numeric, mcq } as const
@@ -41,7 +43,7 @@ export const Config = Schema.Struct({
 })
 export type Config = typeof Config.Type
 
-/** Returns the last part of a dotted path, such as Python's. */
+/** Returns the last part of a dotted path, e.g. of a Python class. */
 const lastPart = (path: string): string => path.replace(/^.*[.:]/s, "")
 
 type Named = { readonly name: string; readonly score: AnyScorer } | { readonly problem: string }
@@ -63,7 +65,7 @@ const scorerOf = (config: Config, own: Readonly<Record<string, AnyScorer>>): Nam
   }
 }
 
-/** Returns why a record's answer cannot be scored by the task's scorer, if so. */
+/** Returns the reason why a record's answer cannot be scored by the task's scorer; undefined if it can. */
 const problemOf = (task: string, { key }: AskedQuestion): string | undefined => {
   const { targets, choices } = key
   if (task !== "mcq" || choices === undefined) return undefined

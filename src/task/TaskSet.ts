@@ -12,7 +12,8 @@ import { stream } from "../rng/Rng.ts"
 import type { TextEnv } from "./TextEnv.ts"
 
 /**
- * A data set that cannot be read or has wrong contents. The message names the file, the line, and what was expected.
+ * The error for a data set that cannot be read or has invalid contents. The message names the file, the line, and what
+ * was expected.
  */
 export class DatasetError extends Schema.TaggedError<DatasetError>()("DatasetError", {
   path: Schema.String,
@@ -51,7 +52,7 @@ export interface Order {
   readonly maxSamples: number | null
 }
 
-/** Returns the places of the tasks in their order, or undefined for all tasks in their own order. */
+/** Returns the indices of the tasks in the new order, or undefined if all tasks are kept in their own order. */
 const placesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Array | undefined => {
   const taken = maxSamples === null ? size : Math.min(size, maxSamples)
   if (shuffle) return stream(seed, "shuffle").permutation(new Int32Array(size)).subarray(0, taken)

@@ -31,9 +31,9 @@ export interface TextStep {
   /** The next observation; null if there is none. */
   readonly observation: string | null
   readonly feedback: Feedback
-  /** The task ended. */
+  /** Whether the task has ended. */
   readonly terminated: boolean
-  /** The env itself cut the episode off. */
+  /** Whether the env itself cut the episode off; false by default. */
   readonly truncated?: boolean
   readonly info?: Readonly<Record<string, unknown>>
 }
@@ -44,7 +44,7 @@ export interface CallResult {
   readonly isError?: boolean
 }
 
-/** An episode in progress. It has a state of its own, so several episodes of an env can run at the same time. */
+/** An episode in progress. It has its own state, so several episodes of an env can run at the same time. */
 export interface TextEpisode {
   readonly observation: string
   readonly step: (action: string) => Effect.Effect<TextStep, EnvError>
@@ -54,14 +54,14 @@ export interface TextEpisode {
   readonly call: (call: ToolCall) => Effect.Effect<CallResult, EnvError>
 }
 
-/** A task in words. */
+/** A task in words: it begins episodes whose observations and actions are texts. */
 export interface TextEnv {
   readonly id: string
   readonly type: string
   readonly metadata: Readonly<Record<string, unknown>>
   /** Truncates episodes at this many steps, unless a lower limit is set from outside. */
   readonly maxSteps?: number
-  /** The tools that can be called between steps. Default: none. */
+  /** The tools that can be called between steps; none by default. */
   readonly tools?: ReadonlyArray<ToolSpec>
   /** Begins an episode. The stream is its only source of chance: the same stream and actions give the same episode. */
   readonly begin: (random: Stream) => Effect.Effect<TextEpisode, EnvError>
@@ -79,9 +79,9 @@ export interface TextRules<State> {
   readonly maxSteps?: number
   readonly tools?: ReadonlyArray<ToolSpec>
   readonly begin: (random: Stream) => OrEffect<{ readonly state: State; readonly observation: string }>
-  /** `random` is the stream of this step. */
+  /** Takes an action. `random` is the random stream of this step. */
   readonly step: (state: State, action: string, random: Stream) => OrEffect<StepInput & { readonly state: State }>
-  /** Needed if there are tools. `random` is the stream of this call. */
+  /** Answers the call of a tool; required if there are tools. `random` is the random stream of this call. */
   readonly call?: (state: State, call: ToolCall, random: Stream) => OrEffect<CallResult & { readonly state: State }>
 }
 

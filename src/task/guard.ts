@@ -1,25 +1,31 @@
+/** Checks the functions that the author of an env writes. `TextEnv` and `MultiTextEnv` use it. */
 import { Effect } from "effect"
 import { messageOf } from "../config/text.ts"
 import type { ToolSpec } from "../lm/Chat.ts"
 import { EnvError } from "../env/EnvError.ts"
 
-/** The result of an author's function: a value, or an Effect of it. */
+/** The result of a function that the author of an env writes: a value, or an Effect of it. */
 export type OrEffect<A> = A | Effect.Effect<A, EnvError>
 
-/** Makes the errors of an env that breaks its rules. */
+/** Runs the functions of an env's author, and makes an `EnvError` if they break the rules. */
 interface Guard {
   readonly wrong: (step: number, message: string, stack?: string) => EnvError
-  /** Runs an author's function. An exception in it or in its Effect is an `EnvError` that says where. */
+  /**
+   * Runs a function of the env's author. An exception in it or in its Effect becomes an `EnvError` that names the place
+   * `where`.
+   */
   readonly run: <A>(step: number, where: string, run: () => OrEffect<A>) => Effect.Effect<A, EnvError>
 }
 
-/** Returns the result of calling a tool that doesn't exist. */
+/** Returns the result for the call of a tool that does not exist. */
 export const noTool = (tools: ReadonlyArray<ToolSpec>, called: string) => {
   const available = tools.length === 0 ? "" : `; there are ${tools.map(({ name }) => name).join(", ")}`
   return { content: `There is no tool "${called}"${available}.`, isError: true }
 }
 
-/** Returns why a value cannot be saved as JSON, such as a bigint or a cycle; undefined if it can. */
+/**
+ * Returns the reason why a value cannot be saved as JSON, such as a bigint or a cycle; undefined if it can be saved.
+ */
 export const notJson = (value: unknown): string | undefined => {
   try {
     JSON.stringify(value)

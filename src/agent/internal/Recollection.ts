@@ -1,3 +1,4 @@
+/** Keeps the entries of an agent's current episode, and makes the text of prompts from memory entries. */
 import { Effect } from "effect"
 import type { Feedback } from "../../task/Feedback.ts"
 import type { StepResult } from "../Agent.ts"
@@ -20,11 +21,14 @@ export interface Recollection {
   readonly step: (result: StepResult) => Effect.Effect<void, AgentError>
   /** Adds the last observation of the episode, which has no action. */
   readonly end: Effect.Effect<void, AgentError>
-  /** Gives the last `limit` entries, or the entries that are most similar to `query` and then those of this episode. */
+  /**
+   * Gives the last `limit` entries (null: all), or, with a memory that compares, the entries most similar to `query`
+   * and then the entries of this episode.
+   */
   readonly history: (query: string, limit: number | null) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
   /** Gives the entries of this episode. */
   readonly trajectory: () => ReadonlyArray<MemoryEntry>
-  /** Gives the sum of the feedback scores of this episode. */
+  /** Gives the sum of the feedback scores in this episode. */
   readonly score: () => number
 }
 
@@ -37,7 +41,7 @@ export const makeRecollection = (
   contentOf: (feedback: Feedback) => MemoryEntry["content"],
 ): Recollection => {
   let trajectory: Array<MemoryEntry> = []
-  /** The observation of the current step, which is not an entry yet; empty if there is none. */
+  /** The observation of the current step, which becomes an entry when the step is over; "" if there is none. */
   let pending = ""
   let score = 0
 
@@ -79,9 +83,9 @@ export const makeRecollection = (
       }
       const recalled = memory.recall(about)
       if (trajectory.length === 0 || limit === 0) return recalled
-      // In training, the memory holds this episode already.
+      // In training, the memory already holds the entries of this episode.
       if (training) return recalled
-      // Apply the bound of the memory, as if this episode were in it.
+      // Apply the memory's limit as if it held the entries of this episode.
       const most = Math.min(limit ?? Infinity, memory.maxLength ?? Infinity)
       return Effect.map(recalled, (past) => {
         const all = [...past, ...trajectory]
@@ -93,7 +97,7 @@ export const makeRecollection = (
   }
 }
 
-/** Caches lines: entries never change, and the same ones are in prompt after prompt. */
+/** Caches the lines of entries: entries never change, and the same ones stand in many prompts. */
 const lines = new WeakMap<MemoryEntry, string>()
 
 /** Gives the line of an entry in a prompt, e.g. `OBSERVATION: A door.`; an object is shown as JSON. */

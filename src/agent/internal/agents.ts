@@ -1,3 +1,4 @@
+/** Small functions that the implementations of several agents share: checks of settings, and the memory of clones. */
 import { Effect } from "effect"
 import { ConfigError, display } from "../../config/Config.ts"
 import type { AgentFailure, CloneOptions, AgentInput, Turn } from "../Agent.ts"
@@ -5,7 +6,7 @@ import { AgentError } from "../AgentError.ts"
 import type { Memory } from "../memory/Memory.ts"
 import type { Tool } from "../Tool.ts"
 
-/** Acts on an observation, for agents that call no tools; results of tools are an error. */
+/** Acts on an observation, for agents that call no tools. If the input is the results of tools, it fails. */
 export const withoutTools = (
   agent: string,
   input: AgentInput,
@@ -19,7 +20,7 @@ export const withoutTools = (
 export const memoryFor = (memory: Memory, { shareMemory }: Pick<CloneOptions, "shareMemory">): Effect.Effect<Memory> =>
   shareMemory ? Effect.succeed(memory) : memory.copy
 
-/** Refuses a setting that is not null and not a whole number of at least `least`. */
+/** Refuses a setting that is neither null nor a whole number of at least `least`. */
 export const checkCount = (
   agent: string,
   key: string,
@@ -32,7 +33,7 @@ export const checkCount = (
         ConfigError.at({ source: agent }, key, `expected a whole number of at least ${least}, found ${display(value)}`),
       )
 
-/** Refuses two tools with the same name, since a call could mean either. */
+/** Refuses a list in which two tools have the same name, since a call could mean either tool. */
 export const checkNames = (agent: string, tools: ReadonlyArray<Tool>): Effect.Effect<void, ConfigError> => {
   const names = tools.map(({ spec }) => spec.name)
   const twice = names.find((name, at) => names.indexOf(name) !== at)

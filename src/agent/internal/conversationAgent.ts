@@ -1,3 +1,4 @@
+/** Makes the agents whose episode is one conversation: the tool and ReAct agents. */
 import { Effect } from "effect"
 import type { LmService } from "../../lm/Lm.ts"
 import type { Agent, AgentFailure, AgentInput, Turn } from "../Agent.ts"
@@ -12,7 +13,7 @@ interface ConversationAgentOptions {
   readonly lm: LmService
   readonly settings: Conversation.AgentSettings
   readonly conversation: Pick<Conversation.ConversationOptions, "tools" | "maxCalls" | "shotClock" | "format">
-  /** The memory of earlier episodes; null for none. */
+  /** The memory of earlier episodes; null if the agent has none. */
   readonly memory: Memory | null
   readonly historyK: number | null
   /** Converts an observation to the text that the model reads. */
@@ -27,7 +28,7 @@ export const conversationAgent = (options: ConversationAgentOptions, training: b
   const { type, lm, settings, memory, historyK, present } = options
   const own = memory === null || training ? memory : memory.readOnly
   const { tools = [] } = options.conversation
-  // The model itself reads and writes notes, by tools.
+  // With this memory, the model reads and writes its notes itself, by calling tools.
   const notes = own?.type === KeyValueMemory.type ? KeyValueMemory.tools(own, training) : []
   const conversation = Conversation.make({
     agent: type,
@@ -38,7 +39,7 @@ export const conversationAgent = (options: ConversationAgentOptions, training: b
   })
   const recollection: Recollection | null =
     own === null ? null : makeRecollection(own, training, ({ message }) => message)
-  /** Whether the next text comes from the env, and is not the feedback on a failed parse. */
+  /** Whether the next input comes from the env; if false, it is the feedback on a failed parse. */
   let isObservation = true
 
   const promptFor = (text: string): Effect.Effect<string, AgentFailure> => {

@@ -1,9 +1,10 @@
+/** Reads the prompts of a config and inserts the files that they name. Agents and scorers use it. */
 import { Effect, type FileSystem, type Path } from "effect"
 import { mostBytes, readText, shownPath } from "../../config/files.ts"
 import { ConfigError, type DecodeOptions, type Plain } from "../../config/Config.ts"
 import { locate } from "../../config/places.ts"
 
-/** Where a config comes from, for messages and for the files that it names. */
+/** The origin of a config: the name of its source for error messages, and the folder of the files that it names. */
 export interface From extends DecodeOptions {
   /** The folder of the config's file, in which files are looked up before the current folder. */
   readonly baseDir?: string
@@ -19,15 +20,15 @@ const escaped = (text: string): string => text.replaceAll("{file:", "{{file:")
 const isFileName = (text: string): boolean => /^\S+\.(txt|md|json|jsonl|yaml|yml)$/.test(text)
 
 interface Injected {
-  /** The prompts by their keys. */
+  /** The prompts by their keys, with the texts of the files inserted. */
   readonly texts: Readonly<Record<string, string>>
-  /** The config with the texts of the files, which needs the files no more. */
+  /** The config with the texts of the files inserted, so that it no longer depends on these files. */
   readonly config: Plain
 }
 
 /**
- * Inserts files into a config's prompts where they are named. The whole text of a prompt in `bare` may be the name of a
- * file. A missing file is an error.
+ * Inserts the text of files into a config's prompts, where `{file:path}` names them. A prompt in `bare` may also
+ * consist of a file's name only. A missing file is an error.
  */
 export const inject = Effect.fnUntraced(function* (
   config: Plain,

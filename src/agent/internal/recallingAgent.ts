@@ -1,3 +1,4 @@
+/** Makes the agents that begin a new conversation at every observation: the history and Reflexion agents. */
 import { Effect } from "effect"
 import type { LmService } from "../../lm/Lm.ts"
 import type { Feedback } from "../../task/Feedback.ts"
@@ -20,7 +21,7 @@ export interface RecallingAgentOptions {
   readonly settings: Conversation.AgentSettings
   /** Converts a feedback to the content of its memory entry. */
   readonly contentOf: (feedback: Feedback) => MemoryEntry["content"]
-  /** Gives the memory entries of the prompt for an observation. */
+  /** Gives the memory entries that the prompt for an observation shows. */
   readonly recall: (
     remembering: Remembering,
     observation: string,
@@ -28,7 +29,9 @@ export interface RecallingAgentOptions {
   readonly endEpisode: (remembering: Remembering) => Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure>
 }
 
-/** Makes an agent that begins a new conversation with every observation, and whose prompts hold recalled entries. */
+/**
+ * Makes an agent that begins a new conversation at every observation, with a prompt that shows recalled memory entries.
+ */
 export const recallingAgent = (options: RecallingAgentOptions, memory: Memory, training: boolean): Agent => {
   const { type, lm, settings, contentOf, recall, endEpisode } = options
   const own = training ? memory : memory.readOnly

@@ -23,7 +23,7 @@ export interface Bm25Options {
 export const make = ({ maxLength = 1000 }: Bm25Options = {}): Memory =>
   fromStore(type, "similar", experienceStore(maxLength, ranking))
 
-/** The constants of BM25: how much a repeated word counts, and how much the length of a text counts against it. */
+/** `k1` sets how much a repeated word counts, and `b` how much the length of a text counts against it (Okapi BM25). */
 const k1 = 1.2
 const b = 0.75
 
@@ -32,9 +32,9 @@ const b = 0.75
  * keep running means as floats, which depend on forgotten entries; here all state is integers.
  */
 const ranking = (): Ranking => {
-  /** The number of times that a word occurs in an experience. */
+  /** Maps each word to the experiences that contain it, and how often each does. */
   const occurrences = new Map<string, Map<Experience, number>>()
-  /** The number of words in an experience. */
+  /** The number of words in each experience. */
   const lengths = new Map<Experience, number>()
   let total = 0
 

@@ -11,7 +11,7 @@ export const type = "embeddings"
 export interface EmbeddingMemoryOptions {
   /** The number of entries that are kept, 1000 by default; beyond it the oldest is forgotten. null sets no limit. */
   readonly maxLength?: number | null
-  /** The embeddings; by default words are hashed. */
+  /** The service that embeds texts; by default their words are hashed. */
   readonly embeddings?: EmbeddingsService
 }
 
@@ -31,7 +31,9 @@ export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemo
     experienceStore(maxLength, () => ranking(embeddings)),
   )
 
-/** Gives the observation at the beginning of an experience, which queries are compared with: they are observations. */
+/**
+ * Gives the observation at the beginning of an experience. It is compared with queries, which are observations, too.
+ */
 const contentOf = ({ entries }: Experience): string => textOf(entries[0])
 
 const failed = (problem: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${problem}` })
@@ -55,13 +57,13 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
     const texts = added.map(contentOf)
     const [vector, ...others] = yield* embed([query, ...texts])
     for (const [at, experience] of added.entries()) {
-      // Meanwhile the experience may have been forgotten, or its first entry.
+      // While the texts were embedded, the experience or its first entry may have been forgotten.
       if (experience.entries.length > 0 && contentOf(experience) === texts[at]) vectors.set(experience, others[at])
     }
     return { query, vector }
   })
 
-  /** Concurrent queries share one embedding of the new experiences. */
+  /** Concurrent queries share one request for the embeddings of the new experiences. */
   const once = singleFlight<{ readonly query: string; readonly vector: Float32Array }, AgentError>()
 
   const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {

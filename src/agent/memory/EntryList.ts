@@ -1,12 +1,13 @@
+/** The bounded list of entries that `HistoryList`, `Reflections` and `experiences.ts` use. */
 import type { MemoryEntry } from "./Memory.ts"
 
 /**
- * A list of entries that forgets the oldest beyond `maxLength` (null: no limit). Forgotten entries are skipped and only
- * removed now and then, so adding an entry takes constant time.
+ * A list of entries that forgets the oldest entry beyond `maxLength` (null: no limit). Forgotten entries are skipped,
+ * and removed together from time to time, so adding an entry takes constant time on average.
  */
 export interface EntryList {
   readonly length: () => number
-  /** Adds an entry, and gives the one that is forgotten for it. */
+  /** Adds an entry, and gives the entry that is forgotten because of it; undefined if none is. */
   readonly add: (entry: MemoryEntry) => MemoryEntry | undefined
   /** Gives the last `limit` entries (null: all) whose type passes the filter, as a new array. */
   readonly last: (limit: number | null, where?: (type: string) => boolean) => ReadonlyArray<MemoryEntry>

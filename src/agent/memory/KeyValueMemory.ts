@@ -31,7 +31,7 @@ const readNote = Schema.decodeUnknownOption(Schema.Struct({ key: Schema.String, 
 const noteIn = ({ type, content }: MemoryEntry) => (type === "Note" ? readNote(content) : readNote(null))
 
 const store = (maxLength: number | null): MemoryStore => {
-  /** The notes in the order in which they were written. */
+  /** The notes by name, in the order in which they were written. */
   const notes = new Map<string, MemoryEntry>()
   const all = (where?: (type: string) => boolean): ReadonlyArray<MemoryEntry> =>
     where === undefined || where("Note") ? [...notes.values()] : []

@@ -25,23 +25,23 @@ export type MemoryEntry = typeof MemoryEntry.Type
 export interface RecallQuery {
   /** The current observation; some kinds recall the entries that are most similar to it. */
   readonly query: string
-  /** The number of entries; null: all, 0: none. */
+  /** The largest number of entries to recall; null recalls all, 0 none. */
   readonly limit: number | null
-  /** Selects entries by their type. */
+  /** Selects entries by their type; by default entries of all types are recalled. */
   readonly where?: (type: string) => boolean
   /** Entries to leave out, because the prompt holds them already. */
   readonly except?: ReadonlySet<MemoryEntry>
 }
 
 export interface Memory {
-  /** The `_type` in configs, e.g. `history_list`. */
+  /** The `_type` of the memory as in configs, e.g. `history_list`. */
   readonly type: string
   /** Whether `recall` prefers the last entries, or those most similar to the query. */
   readonly recalls: "recent" | "similar"
   /** The number of entries beyond which the oldest is forgotten; null or undefined sets no limit. */
   readonly maxLength?: number | null
   readonly length: Effect.Effect<number>
-  /** Adds an entry. Fails if JSON cannot hold it; dies in a read-only view. */
+  /** Adds an entry. It fails if JSON cannot hold the entry. In a read-only view it throws (as a defect). */
   readonly add: (entry: MemoryEntry) => Effect.Effect<void, AgentError>
   /** Gives at most `limit` entries, oldest first. The array does not change when entries are added. */
   readonly recall: (query: RecallQuery) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
@@ -49,10 +49,13 @@ export interface Memory {
   readonly entries: Effect.Effect<ReadonlyArray<MemoryEntry>>
   /** Gives the entries as lines of JSON. */
   readonly snapshot: Effect.Effect<string>
-  /** Replaces the entries by those of a snapshot. An invalid line is an error that names it, and changes nothing. */
+  /**
+   * Replaces all entries with the entries of a snapshot. If a line is invalid, the error names the line, and nothing
+   * changes.
+   */
   readonly restore: (snapshot: string, source: string) => Effect.Effect<void, AgentError>
-  /** A view of the same entries that cannot add any. */
+  /** A view of this memory through which no entries can be added. */
   readonly readOnly: Memory
-  /** Makes a memory of its own with the same entries. */
+  /** Makes an independent memory with the same entries. */
   readonly copy: Effect.Effect<Memory>
 }

@@ -23,7 +23,7 @@ export interface MemoryKind {
 }
 
 export interface DecodedMemory {
-  /** The config with all defaults. */
+  /** The config with all its defaults. */
   readonly config: Plain
   readonly make: Effect.Effect<Memory, AgentError>
 }

@@ -1,10 +1,11 @@
+/** Makes a memory from its store, so that all kinds share checks, snapshots, copies and read-only views. */
 import { Effect } from "effect"
 import { display } from "../../config/Config.ts"
 import { AgentError } from "../AgentError.ts"
 import { fromLines, holding, toLines } from "./entries.ts"
 import type { Memory, MemoryEntry, RecallQuery } from "./Memory.ts"
 
-/** The part of a memory that differs between kinds: it keeps the entries, and recalls them. */
+/** The part of a memory that differs between the kinds of memory: it keeps the entries, and recalls some of them. */
 export interface MemoryStore {
   readonly maxLength: number | null
   readonly length: () => number
@@ -14,7 +15,7 @@ export interface MemoryStore {
   readonly recall: (query: RecallQuery) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
   readonly entries: () => ReadonlyArray<MemoryEntry>
   readonly clear: () => void
-  /** Makes an empty store with the same limits. */
+  /** Makes an empty store of the same kind with the same limits. */
   readonly another: () => MemoryStore
 }
 

@@ -30,7 +30,7 @@ const isReflection = (type: string): boolean => type === "Reflection"
 const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
   const reflections = entryList(bounds.maxReflections)
   const others = entryList(bounds.maxLength)
-  /** The position of each entry, by which the two lists are merged. */
+  /** The position at which each entry was added, by which the two lists are merged. */
   const order = new WeakMap<MemoryEntry, number>()
   let added = 0
   const positionOf = (entry: MemoryEntry): number => order.get(entry) ?? 0

@@ -1,10 +1,11 @@
+/** Makes memory entries, and encodes them as lines of JSON. */
 import { Effect, Schema } from "effect"
 import { display } from "../../config/Config.ts"
 import { messageOf } from "../../config/text.ts"
 import { AgentError } from "../AgentError.ts"
 import { MemoryEntry } from "./Memory.ts"
 
-/** The entries that `entry` made: they are frozen, and equal to what a file gives back. */
+/** The entries that `entry` made: they are frozen, and equal to the entries that are read back from a snapshot. */
 const made = new WeakSet<MemoryEntry>()
 
 const frozen = (value: unknown): unknown => {
@@ -29,7 +30,9 @@ export const entry = (type: string, content: MemoryEntry["content"]): MemoryEntr
   return frozenEntry
 }
 
-/** Gives an entry that a memory can keep: the same one, or a frozen copy. Fails if JSON cannot hold it. */
+/**
+ * Gives an entry that a memory can keep: the given entry, or a frozen copy of it. Fails if JSON cannot hold the entry.
+ */
 export const holding = (memory: string, value: MemoryEntry): Effect.Effect<MemoryEntry, AgentError> =>
   Effect.try({
     try: () => (made.has(value) ? value : entry(value.type, value.content)),
@@ -48,7 +51,7 @@ const isEntry = Schema.is(MemoryEntry)
 
 const expected = 'expected an object with a "type" and a "content" (text or an object)'
 
-/** Decodes the lines of `toLines`. An invalid line is an error that names the source and the line. */
+/** Decodes lines that `toLines` made. If a line is invalid, the error names the source and the line. */
 export const fromLines = (
   memory: string,
   text: string,

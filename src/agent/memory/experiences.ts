@@ -1,3 +1,4 @@
+/** Groups memory entries into experiences and ranks these. `Bm25Memory` and `EmbeddingMemory` use it. */
 import { Effect } from "effect"
 import type { AgentError } from "../AgentError.ts"
 import { entryList } from "./EntryList.ts"
@@ -9,7 +10,7 @@ import type { MemoryStore } from "./MemoryStore.ts"
  * recalled together. A reflection is an experience of its own.
  */
 export interface Experience {
-  /** The number of experiences before it. */
+  /** The number of experiences that were added before this one. */
   readonly number: number
   readonly entries: ReadonlyArray<MemoryEntry>
 }
@@ -89,7 +90,7 @@ export const experienceStore = (maxLength: number | null, ranking: () => Ranking
       let left = limit
       for (const [{ number, entries }] of best) {
         const counting = entries.filter(counts)
-        // The best experience is cut to the limit; others are given whole or not at all.
+        // Only the best experience is shortened to fit the limit; others are recalled as a whole or not at all.
         const shown = counting.length <= left ? counting : chosen.length === 0 ? counting.slice(0, left) : []
         if (shown.length === 0) continue
         chosen.push({ number, entries: shown })

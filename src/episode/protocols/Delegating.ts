@@ -29,9 +29,9 @@ import type { Rollout } from "../Rollout.ts"
 import * as SingleAgent from "./SingleAgent.ts"
 import type { CallSite, ToolHandler } from "./tools.ts"
 
-/** An agent to delegate to. Its limits apply to each delegation. */
+/** An agent to which tasks can be delegated. The limits apply to each delegated episode. */
 export interface SubAgent extends SingleAgent.SingleAgentOptions {
-  /** The agent; a clone of it plays each delegation, with its own conversation. */
+  /** The sub-agent. Each delegated episode is played by a new clone of it, with its own conversation. */
   readonly agent: Agent
   /** Tells the delegating model what the sub-agent is good for. */
   readonly description: string
@@ -48,7 +48,7 @@ export interface DelegatingOptions extends SingleAgent.SingleAgentOptions {
   readonly maxDepth?: number
   /** The number of delegations in one rollout, 16 by default. */
   readonly maxDelegations?: number
-  /** The time limit of every tool call, and so of every delegation; 10 minutes by default. */
+  /** The time limit of every tool call, and therefore of every delegated episode; 10 minutes by default. */
   readonly toolTimeout?: Duration.Input
 }
 
@@ -56,7 +56,7 @@ export const toolName = "delegate"
 
 const Arguments = Schema.Struct({ agent: Schema.String, task: Schema.String })
 
-/** Describes the tool to a model. */
+/** Describes the tool `delegate` to a model. */
 export const specOf = (agents: DelegatingOptions["agents"]): ToolSpec => ({
   name: toolName,
   description: `Has a task done by another agent, who knows nothing but what you write. ${Object.entries(agents)
@@ -93,7 +93,7 @@ const lastAction = ({ steps }: Rollout): string | null =>
 const noAnswer = (name: string, { ending }: Rollout): string =>
   `${name} gave no answer${ending.truncated ? ` and was cut off (${ending.truncationReason})` : ""}.`
 
-/** A delegation is refused or failed; the message becomes the result of the call. */
+/** The error if a delegation is refused or fails. Its message becomes the result of the tool call. */
 class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
 
 /** Plays an episode and its delegated episodes. The rollout of a parent comes before those of its children. */
@@ -106,7 +106,7 @@ const family = Effect.fnUntraced(function* (
   const { agents, maxDepth = 1, maxDelegations = 16 } = options
   const depth = episode.parent?.depth ?? 0
   const mayDelegate = depth < maxDepth && Object.keys(agents).length > 0
-  /** The rollouts of the delegations by their numbers, in whatever order they end. */
+  /** The rollouts of each delegated episode, at the index of its delegation, whichever ends first. */
   const children: Array<ReadonlyArray<Rollout>> = []
   let delegations = 0
 

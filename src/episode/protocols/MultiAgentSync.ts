@@ -32,7 +32,7 @@ import { externalTools, type ToolOptions } from "./tools.ts"
 import { turn } from "./turn.ts"
 
 export interface MultiAgentOptions extends ToolOptions {
-  /** The maximum number of rounds; the env's own limit applies as well. */
+  /** The maximum number of rounds; null sets no limit. The env's own limit applies as well. */
   readonly maxSteps?: number | null
   /** Whether a failed parse ends the episode for all players; otherwise the player may try again. */
   readonly stopOnParseError?: boolean
@@ -58,7 +58,7 @@ const seats = (
   return Effect.fail(new ProtocolError({ protocol, rollout: id, message }))
 }
 
-/** Passes the part of a step's result that is for a player to it. */
+/** Gives a player its part of a step's result. */
 const receive = (player: Player, { observations, feedback, info }: MultiTextStep): void => {
   const { name, received } = player
   if (Object.hasOwn(observations, name)) received.observation = observations[name]
@@ -66,7 +66,10 @@ const receive = (player: Player, { observations, feedback, info }: MultiTextStep
   if (info !== undefined) received.info = info
 }
 
-/** Plays an episode by these very agents, each as one player. Agents in training write into their memories. */
+/**
+ * Plays an episode by the given agents themselves (not by clones), each as one player. Agents in training write to
+ * their memories.
+ */
 export const play = Effect.fn("effect-rl.episode")(function* (
   agents: Readonly<Record<string, Agent>>,
   episode: Episode<MultiTextEnv>,
@@ -88,7 +91,7 @@ export const play = Effect.fn("effect-rl.episode")(function* (
   const specs = externalTools(env, options)
   for (const player of toMove) player.turnTo(specs)
 
-  /** The actions of the players who have acted, while the env waits for the others. */
+  /** The actions of players that wait until the other players have acted, too. */
   const ready = new Map<Player, Pending>()
   let ending: Ending = notEnded
   let step = 0

@@ -25,18 +25,18 @@ import { externalTools, firstInput, type ToolOptions } from "./tools.ts"
 import { reflect, type TurnResult, turn } from "./turn.ts"
 
 export interface SingleAgentOptions extends ToolOptions {
-  /** The maximum number of steps; the env's own limit applies as well. */
+  /** The maximum number of steps; null sets no limit. The env's own limit applies as well. */
   readonly maxSteps?: number | null
   /**
-   * The number of calls of the model at which the episode is cut off, as by `maxSteps`. The calls within one act, for the
-   * agent's own tools, count but are not interrupted. A reflection does not count.
+   * The number of calls of the model at which the episode is cut off; null sets no limit. Calls between which the agent
+   * runs its own tools count, but they are not interrupted. A reflection does not count.
    */
   readonly maxCalls?: number | null
   /** Whether a failed parse ends the episode; otherwise the model may try again. */
   readonly stopOnParseError?: boolean
 }
 
-/** Gives the smallest of the limits that are set, or Infinity. */
+/** Gives the smallest of the limits that are not null; Infinity if all are null. */
 export const limitOf = (
   protocol: string,
   rollout: string,
@@ -115,8 +115,9 @@ const playEpisode = Effect.fn("effect-rl.episode")(function* (
 })
 
 /**
- * Plays an episode by this very agent, whose short-term state is reset first. An agent in training gets the feedback, and
- * writes into its memory. Calls of the model have the current `CallContext`, with the step in it.
+ * Plays an episode by the given agent itself (not by a clone), whose short-term state is reset first. An agent in
+ * training gets the feedback, and writes to its memory. Calls of the model have the current `CallContext`, with the
+ * step in it.
  */
 export const play = (
   agent: Agent,

@@ -1,3 +1,4 @@
+/** Keeps the state of one player in an episode with several players. `MultiAgentSync` uses it. */
 import { Effect } from "effect"
 import type { Agent, AgentFailure, AgentInput } from "../../agent/Agent.ts"
 import type { Feedback } from "../../task/Feedback.ts"
@@ -11,7 +12,7 @@ import type { Ending } from "../Rollout.ts"
 import { firstInput } from "./tools.ts"
 import { reflect } from "./turn.ts"
 
-/** An action of a player whose result is not complete yet. */
+/** An action of a player for which the result is not complete yet. */
 export interface Pending {
   readonly turnId: string
   readonly agentStepIds: ReadonlyArray<string>
@@ -20,19 +21,22 @@ export interface Pending {
   readonly reward: number
 }
 
-/** The results that came to a player since its last step. */
+/** The observations and feedback that a player has received since its last step. */
 interface Received {
   observation: string | null
   readonly feedback: Array<Feedback>
   info: Readonly<Record<string, unknown>> | undefined
 }
 
-/** One of several players, between its agent and the env. */
+/** One of several players: it keeps the state between the player's agent and the env. */
 export interface Player {
   readonly name: string
   readonly agent: Agent
   readonly recording: Recording
-  /** The player's own seed, so that an agent that plays several players does not give all of them the same answer. */
+  /**
+   * The seed of this player's sampling, so that an agent that plays several players does not answer the same for all of
+   * them.
+   */
   readonly samplingSeed: number
   readonly received: Received
   /** The next input of the agent. */
@@ -42,9 +46,9 @@ export interface Player {
   readonly observation: () => string
   /** Makes the observation the next input of the agent, the first time together with the tools. */
   readonly turnTo: (tools: ReadonlyArray<ToolSpec>) => void
-  /** Keeps an action until its result is complete. */
+  /** Stores the action until its result is complete. */
   readonly acted: (action: Pending) => void
-  /** Records the env step of the last action with its result, if there is one. */
+  /** If the player has acted, records the env step of that action with its result. */
   readonly finishStep: (ending: Ending, context: CallContext) => Effect.Effect<void, AgentFailure>
   readonly reflect: (context: CallContext) => Effect.Effect<void, AgentFailure>
 }
@@ -98,7 +102,7 @@ export const playerOf = (name: string, agent: Agent, episode: Episode<NamedEnv>)
         const { terminated, truncated } = ending
         const envStep = { observation, feedback, terminated, truncated, ...(info === undefined ? {} : { info }) }
         if (pending === null) {
-          // Before the player's first action, only a score is worth a step.
+          // Before the player's first action, record a step only if there is a score.
           if (feedback.score === 0) return
           const turnId = recording.beginTurn()
           const noAction = { turnId, agentStepIds: [], observation: "", action: "", actionReward: 0 }

@@ -1,10 +1,11 @@
+/** Records the steps of a rollout while an episode is played. The protocols use it. */
 import { Effect } from "effect"
 import type { Agent, ModelCall, ToolResult } from "../../agent/Agent.ts"
 import type { TextEnv, TextStep } from "../../task/TextEnv.ts"
 import type { Episode } from "../Protocol.ts"
 import { type AgentStep, type Ending, notEnded, type Rollout, type Step, terminated, truncatedBy } from "../Rollout.ts"
 
-/** Gives the ending of an env step; if the env reports both, `terminated` counts. */
+/** Gives the ending of an env step; if the env reports both `terminated` and `truncated`, only `terminated` is true. */
 export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLast: boolean): Ending => {
   if (step.terminated) return terminated
   if (step.truncated === true) return truncatedBy("env")
@@ -34,7 +35,7 @@ export interface Recording {
   }) => Effect.Effect<void>
   /** Gives the id of the next step. */
   readonly nextId: () => string
-  /** Gives the number of calls of the model. */
+  /** Gives the number of calls of the model so far. */
   readonly calls: () => number
   readonly finish: (agent: Pick<Agent, "type" | "model">, ending: Ending, player?: string) => Rollout
 }

@@ -11,23 +11,29 @@ import { ProtocolError } from "../ProtocolError.ts"
 export interface CallSite {
   readonly rolloutId: string
   readonly turnId: string
-  /** The agent step that holds the call; null for an agent without a model. */
+  /** The id of the agent step in which the call was made; null for an agent without a model. */
   readonly stepId: string | null
 }
 
-/** Answers a call. The model sees a failure's message as the result. An exception fails the episode, but no other one. */
+/**
+ * Answers a call. If it fails, the model gets the message as the result. An exception fails this episode, but no other
+ * one.
+ */
 export type ToolHandler = (call: ToolCall, from: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
 
 export interface ToolOptions {
-  /** The descriptions of the tools that `handlers` answer. Agents get those of the env's tools in any case. */
+  /** The descriptions of the tools that `handlers` answer. Agents always get the descriptions of the env's tools. */
   readonly tools?: ReadonlyArray<ToolSpec>
   /** The handlers by the names of the tools. Calls of other tools go to the env, if it has tools. */
   readonly handlers?: Readonly<Record<string, ToolHandler>>
-  /** The number of times in a turn that calls are answered; further calls are refused, and the turn fails. 16 by default. */
+  /**
+   * The number of times in one turn that tool calls are answered, 16 by default. After that, calls are refused and the
+   * turn fails.
+   */
   readonly maxToolRounds?: number
   /** The time limit of a call, after which its result reports that there was no answer. 60 seconds by default. */
   readonly toolTimeout?: Duration.Input
-  /** The number of calls of one completion that are answered at a time, 1 by default. */
+  /** The number of calls of one completion that are answered at the same time, 1 by default. */
   readonly toolConcurrency?: number
 }
 
@@ -48,7 +54,7 @@ const resultOf = (call: ToolCall, { content, isError = false }: CallResult): Too
   isError,
 })
 
-/** Gives results that refuse the calls. */
+/** Makes results that tell the model why its calls are refused. */
 export const refused = (calls: ReadonlyArray<ToolCall>, reason: string): ReadonlyArray<ToolResult> =>
   calls.map((call) => resultOf(call, { content: `Not called: ${reason}`, isError: true }))
 
@@ -57,7 +63,7 @@ export const tooManyRounds = (rounds: number): string =>
 
 export const noCallsLeft = "the model may be asked no more, so nobody would see the answer."
 
-/** Gives all external tools: the env's, and those with handlers. */
+/** Gives the descriptions of all external tools: the env's tools, and the tools with handlers. */
 export const externalTools = (
   { tools: own = [] }: { readonly tools?: ReadonlyArray<ToolSpec> },
   { tools = [] }: ToolOptions,
@@ -90,7 +96,7 @@ export const answers = (
         Effect.catchDefect((defect) =>
           Effect.fail(broken(`threw: ${messageOf(defect)}`, defect instanceof Error ? defect.stack : undefined)),
         ),
-        // The handler interrupted itself; an interruption from outside passes.
+        // This happens if the handler interrupts itself. If the episode is interrupted, the call is, too.
         Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(broken("was interrupted"))),
       )
     }

@@ -1,3 +1,4 @@
+/** Plays one turn of an agent, and its reflection after an episode. The protocols use it. */
 import { Effect } from "effect"
 import { type Agent, type AgentFailure, type ModelCall, type AgentInput } from "../../agent/Agent.ts"
 import { defaultPenalty } from "../../agent/Parser.ts"
@@ -22,16 +23,19 @@ export type TurnResult =
 interface TurnOptions {
   readonly recording: Recording
   readonly tools: Toolbox
-  /** Whether a failed turn ends the episode. */
+  /** Whether an answer that cannot be parsed ends the episode. */
   readonly stopOnParseError: boolean
   /** Whether the step is the last one that `maxSteps` allows. */
   readonly isLast: boolean
-  /** The number of calls of the model in the whole episode; tool calls after the last one are refused. */
+  /** The number of calls of the model that the whole episode may make; tool calls in the last one are refused. */
   readonly maxCalls: number
   readonly context: CallContext
 }
 
-/** Lets an agent act until it gives an action or fails, answers its tool calls, and records every call of the model. */
+/**
+ * Lets an agent act until it gives an action or fails, answers its external tool calls, and records every call of the
+ * model.
+ */
 export const turn = Effect.fnUntraced(function* (
   agent: Agent,
   first: AgentInput,

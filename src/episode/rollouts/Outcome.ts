@@ -16,7 +16,7 @@ export const Outcome = Schema.Struct({
   request: RolloutRequest,
   /** The name of the protocol. */
   protocol: Schema.String,
-  /** The digest of the set of tasks. */
+  /** The digest of the set of tasks; it changes if the tasks change. */
   tasks: Schema.String,
   /** The rollouts; empty if the episode failed. */
   rollouts: Schema.Array(Rollout),

@@ -58,7 +58,7 @@ export interface RolloutBatch<Env = TextEnv> {
   readonly requests: Iterable<RolloutRequest>
   readonly tasks: Tasks<Env>
   readonly protocol: Protocol<Env> | ((request: RolloutRequest) => Protocol<Env>)
-  /** The number of episodes at a time. */
+  /** The number of episodes that are played at the same time. */
   readonly concurrency: number
   /**
    * What happens with a failed episode: `record` (the default) records the failure, `retry` plays the episode again with
@@ -72,7 +72,7 @@ export interface RolloutBatch<Env = TextEnv> {
   readonly onEvent?: (event: BatchEvent) => Effect.Effect<void>
 }
 
-/** The totals of a batch, those of earlier runs that it resumed included. */
+/** The totals of a batch, including the totals of earlier runs that this one resumed. */
 export interface BatchSummary {
   readonly requests: number
   readonly rollouts: number
@@ -86,7 +86,10 @@ export interface BatchSummary {
 const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutRequest): Protocol<Env> =>
   typeof protocol === "function" ? guarded(protocol, request) : protocol
 
-/** Gives the protocol of a request. If the user's function throws, the protocol's episodes fail with that error. */
+/**
+ * Gives the protocol of a request. If the user's function throws, it gives a protocol whose episodes fail with that
+ * error.
+ */
 const guarded = <Env>(
   protocolFor: (request: RolloutRequest) => Protocol<Env>,
   request: RolloutRequest,
@@ -132,7 +135,7 @@ const playRequest = Effect.fnUntraced(function* <Env>(
     if (Exit.isSuccess(exit)) rollouts = exit.value
     else {
       const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-      // Interruptions and defects are not outcomes of the request.
+      // A failure without a typed error is an interruption or a defect, which is not an outcome of the request.
       if (error === undefined) return yield* Effect.orDie(Effect.failCause(exit.cause))
       if (isFinal(error)) return yield* error
       failure = { error: error._tag, message: error.message }
@@ -146,7 +149,7 @@ const playRequest = Effect.fnUntraced(function* <Env>(
   }
 })
 
-/** Gives the digest of a set for files, in 16 characters; the digest itself can be as long as the set. */
+/** Gives a digest of a set of tasks with 16 characters, since the full digest can be as long as the set. */
 const shortDigest = (tasks: Pick<Tasks, "digest">): Effect.Effect<string> =>
   Effect.map(sha256(utf8.encode(tasks.digest)), (digest) => digest.slice(0, 16))
 
@@ -187,7 +190,10 @@ export const each = Effect.fnUntraced(function* <Env, E>(
   return yield* playRest(batch, yield* shortDigest(batch.tasks), batch.requests, outcomeFile.nothingDone, emit)
 })
 
-/** Plays a batch as a stream of outcomes. Episodes are played only a bounded number ahead of what is taken. */
+/**
+ * Plays a batch as a stream of outcomes. Only a limited number of episodes is played before the consumer takes their
+ * outcomes.
+ */
 export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<Outcome, LmError> =>
   Stream.callback((queue) =>
     Effect.matchCauseEffect(
@@ -197,8 +203,8 @@ export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<Outcome, Lm
   )
 
 /**
- * Plays a batch into a file with a line for each outcome, and resumes at the end of the file. The file of another batch
- * is an error, and stays unchanged.
+ * Plays a batch into a file with a line for each outcome, and resumes at the end of an existing file. If the file
+ * belongs to another batch, it fails and leaves the file unchanged.
  */
 export const write = <Env>(
   batch: RolloutBatch<Env>,

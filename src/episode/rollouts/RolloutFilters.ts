@@ -71,13 +71,13 @@ export const incompleteCompletions = ({ steps }: Pick<Rollout, "steps">): number
     0,
   )
 
-/** Keeps rollouts with at most this many completions that were cut off; with 0, every one is whole. */
+/** Keeps rollouts with at most this many completions that were cut off; with 0, rollouts with no such completion. */
 export const incompleteCompletionsAtMost =
   (most: number): Filter =>
   (rollout) =>
     incompleteCompletions(rollout) <= most
 
-/** Gives a text of all observations and completions. It is equal for rollouts that differ only in ids and seeds. */
+/** Gives a text of all observations and completions, which is equal for rollouts that differ only in ids and seeds. */
 export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): string =>
   JSON.stringify([
     meta.envType,

@@ -36,7 +36,7 @@ const again = <A>(items: () => Iterator<A>): Iterable<A> => ({ [Symbol.iterator]
 
 export interface ForTasks {
   readonly seed: number
-  /** The prefix of ids, `task` by default. */
+  /** The beginning of the requests' ids, `task` by default. */
   readonly name?: string
   readonly tags?: Readonly<Record<string, string>>
 }

@@ -17,11 +17,11 @@ interface InOrderOptions<Item, Result, E, R, E2, R2> {
   /** The number of finished results that may wait to be emitted, 1024 by default. */
   readonly ahead?: number
   readonly work: (item: Item, index: number) => Effect.Effect<Result, E, R>
-  /** Receives the results one after another: never before it is done with the last one. */
+  /** Receives the results one at a time: it is called again only after the last call has ended. */
   readonly emit: (result: Result, index: number) => Effect.Effect<void, E2, R2>
 }
 
-/** Works on items. The first failure stops everything, and no further result is emitted. */
+/** Works on the items. The first failure stops all work, and no further result is emitted. */
 export const inOrder = <Item, Result, E = never, R = never, E2 = never, R2 = never>(
   items: Iterable<Item>,
   { concurrency, ahead = 1024, work, emit }: InOrderOptions<Item, Result, E, R, E2, R2>,

@@ -7,7 +7,10 @@ import { line, type Outcome } from "./Outcome.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** Lines are written together, once they have this many characters or after this time. */
+/**
+ * The number of characters after which collected lines are written to the file; they are also written at a regular
+ * interval.
+ */
 const bufferLength = 256 * 1024
 const flushInterval = "100 millis"
 
@@ -33,11 +36,11 @@ const Head = Schema.Struct({
 const headOf = valueOf(Head)
 
 interface ExpectedBatch {
-  /** The requests of the batch. Those that the file has are taken from the iterator. */
+  /** The requests of the batch. `resume` takes those that the file already has from the iterator. */
   readonly requests: Iterator<RolloutRequest>
   readonly protocolOf: (request: RolloutRequest) => string
   readonly tasks: string
-  /** Whether requests may be missing in the file, because failures were dropped. */
+  /** Whether requests may be missing in the file, because failed ones were dropped. */
   readonly gaps: boolean
 }
 
@@ -98,7 +101,7 @@ export const resume = Effect.fnUntraced(function* (
 })
 
 interface OutcomeFile {
-  /** Adds an outcome. It is written some time later, at the latest by `flush`. */
+  /** Adds an outcome. It is written to the file later, at the latest by `flush`. */
   readonly add: (outcome: Outcome) => Effect.Effect<void, JsonLinesError>
   readonly flush: Effect.Effect<void, JsonLinesError>
 }
@@ -117,7 +120,7 @@ export const appending = Effect.fnUntraced(function* (
   let texts: Array<string> = []
   let size = 0
   let broken: JsonLinesError | undefined
-  // A failed write may have left half a line, which must stay the last one: so write nothing more.
+  // A failed write may have left half a line. Write nothing after it, so that `resume` can cut it off.
   const write = Effect.suspend(() => {
     if (broken !== undefined) return Effect.fail(broken)
     if (size === 0) return Effect.void

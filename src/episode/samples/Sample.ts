@@ -1,3 +1,4 @@
+/** Defines the training samples that are made from rollouts, and the error if they cannot be made. */
 import { Schema } from "effect"
 import { TruncationReason } from "../Rollout.ts"
 
@@ -12,16 +13,16 @@ const Fields = Schema.Struct({
   player: Schema.NullOr(Schema.String),
   purpose: Schema.Literals(["action", "reflection"]),
   inputIds: Schema.Array(Schema.Int),
-  /** The mask of the tokens: 1 for a token that the model wrote, 0 for a token of its prompt. */
+  /** A number for each token: 1 if the model wrote it, 0 if it belongs to a prompt. */
   actionMask: Schema.Array(Schema.Literals([0, 1])),
-  /** The log probabilities of the tokens: as many as tokens, 0 where the mask is 0; null if the server gave none. */
+  /** The log-probability of each token, and 0 where the mask is 0; null if the server gave none. */
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
   /**
-   * The advantage of each token, if the trainer has computed it: as many as tokens, 0 where the mask is 0. Without it,
+   * The advantage of each token, and 0 where the mask is 0; left out if the trainer has not computed it. Without it,
    * every token that the model wrote in the turn has the advantage `credit` times `weight`.
    */
   advantages: Schema.optionalKey(Schema.Array(Schema.Finite)),
-  /** The positions of the model's calls among the rollout's steps, and their ids. */
+  /** The positions, among the rollout's steps, of the turn's calls of the model. */
   stepIndices: Schema.Array(Schema.Int),
   stepIds: Schema.Array(Schema.String),
   actionTargets: Schema.Array(Schema.Literals(["internal", "external", "env"])),
@@ -30,18 +31,18 @@ const Fields = Schema.Struct({
   parseFailed: Schema.Boolean,
   /** Whether a completion was cut off at the model's limit of tokens; this does not count as truncation. */
   incomplete: Schema.Boolean,
-  /** The reward of the turn's last step; `credit` and `weight` are those of this step, too. */
+  /** The reward of the turn's last step; `credit` and `weight` belong to the same step. */
   reward: Schema.Finite,
   credit: Schema.Finite,
   weight: Schema.Finite,
   /** Whether the env ended the episode with this turn. */
   terminated: Schema.Boolean,
-  /** Whether the episode was truncated with this turn, or this sample at `maxSeqLen`. */
+  /** Whether the episode was truncated with this turn, or this sample was cut off at `maxSeqLen`. */
   truncated: Schema.Boolean,
   /** Whether the episode as a whole was terminated or truncated. */
   episodeTerminated: Schema.Boolean,
   episodeTruncated: Schema.Boolean,
-  /** The reason why the episode was truncated; `max_seq_len` if only this sample was. */
+  /** The reason why the episode was truncated; `max_seq_len` if only this sample was cut off. */
   truncationReason: Schema.NullOr(TruncationReason),
   seqLenTruncated: Schema.Boolean,
   /** The number of tokens before and after the truncation at `maxSeqLen`. */
@@ -75,7 +76,7 @@ export const Sample = Fields.pipe(
 )
 export type Sample = typeof Sample.Type
 
-/** A rollout cannot be converted to samples; the message is one line that names the turn. */
+/** The error if a rollout cannot be converted to samples; the message is one line that names the turn. */
 export class SampleError extends Schema.TaggedError<SampleError>()("SampleError", {
   rollout: Schema.String,
   turn: Schema.String,

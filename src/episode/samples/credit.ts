@@ -22,7 +22,7 @@ export const own: RolloutCredit = (rollouts) => new Map(rollouts.map(({ id, tota
 export interface Mix {
   /** The share of the parent's credit, from 0 (as `own`) to 1. */
   readonly share: number
-  /** The factor for each level of depth. */
+  /** The factor by which credit is multiplied for each level of delegation. */
   readonly discount: number
 }
 
@@ -77,7 +77,7 @@ export const shared = ({ share }: Pick<Mix, "share">): RolloutCredit => {
   }
 }
 
-/** Says whether a turn is a reflection, which comes after all rewards. */
+/** Says whether a turn is a reflection; reflections come after all rewards, so they get no credit. */
 const isReflection = (steps: ReadonlyArray<Step>): boolean =>
   steps.every((step) => step._tag === "AgentStep" && step.call.purpose === "reflection")
 

@@ -27,13 +27,19 @@ export interface SampleOptions {
   readonly tokenizer?: Tokenizer
   /** The length at which samples are cut off and marked as truncated; null: no limit. */
   readonly maxSeqLen?: number | null
-  /** The credit of steps; by default every step gets its rollout's own reward. */
+  /** Gives the credit of each step; by default every step gets its rollout's own reward. */
   readonly credit?: StepCredit
   /** The weight of a turn's last step, 1 by default. */
   readonly weight?: (step: Step, rollout: Rollout) => number
-  /** Whether to fail (the default) or to begin another sample if a prompt does not begin with the turn's earlier tokens. */
+  /**
+   * Decides what happens if a prompt does not begin with the turn's earlier tokens: fail (the default), or begin
+   * another sample.
+   */
   readonly onBreak?: "fail" | "split"
-  /** Whether to fail if log-probabilities are missing; otherwise they are null unless all calls of a turn have them. */
+  /**
+   * Whether to fail if log-probabilities are missing. Otherwise a sample's log-probabilities are null unless all calls
+   * have them.
+   */
   readonly requireLogprobs?: boolean
 }
 

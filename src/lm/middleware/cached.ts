@@ -28,14 +28,14 @@ interface CacheOptions {
   /** `record` calls the model if there is no answer yet; `replay` never calls it. */
   readonly mode: "record" | "replay"
   readonly directory: string
-  /** Other settings that answers depend on; they become part of the key. */
+  /** Other settings that the answers depend on; they become part of the cache key. */
   readonly also?: Plain
 }
 
-/** Everything that the key of an answer is computed from. */
+/** All the data from which the key of an answer is computed. */
 const Question = Schema.Struct({
   request: LmRequest,
-  /** Null if equal requests have equal answers. */
+  /** Identifies the call; null if equal requests always have equal answers. */
   call: Schema.NullOr(
     Schema.Struct({
       phase: Schema.String,
@@ -111,7 +111,7 @@ export const cached = Effect.fnUntraced(function* ({
           const text = `${JSON.stringify({ ...question, completion, digest }, null, 1)}\n`
           const isFirst = yield* files.write(key, text, entry.damaged, request.model)
           if (isFirst) return completion
-          // Another process was faster: give its answer, which a replay will give, too.
+          // Another process has saved an answer first: return that answer, since a replay returns it, too.
           return (yield* files.read(key, request.model)) ?? completion
         }),
       )
@@ -132,7 +132,7 @@ export const cached = Effect.fnUntraced(function* ({
           call: { phase: phaseOf(context), purpose, episode, step, nth },
           also,
         }).pipe(
-          // A retry of a failed call is the same call.
+          // If the call fails, its retry must get the same number, so give the number back.
           Effect.onError(() =>
             Effect.sync(() => {
               if (counts.get(text) === nth + 1) counts.set(text, nth)
@@ -179,7 +179,7 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
     return yield* cacheError(model, `${file} is damaged: its content does not match its digest`)
   })
 
-  /** Writes a file atomically. Gives false if it exists already, unless `replace` is true. */
+  /** Writes a file atomically. Gives false if the file exists already, unless `replace` is true. */
   const write = (key: string, text: string, replace: boolean, model: string): Effect.Effect<boolean, LmError> => {
     const file = at(key)
     const folder = path.dirname(file)

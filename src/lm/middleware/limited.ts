@@ -16,15 +16,18 @@ import type { Limits } from "../LmConfig.ts"
 
 const minute = 60_000
 
-/** A request that was admitted. Its tokens are an estimate until it ends. */
+/** A request that was admitted. Its number of tokens is an estimate until the request ends. */
 interface Entry {
   readonly at: number
   tokens: number
-  /** Whether its tokens are part of the last minute's sum. */
+  /** Whether the tokens of this request are part of the last minute's sum. */
   counts: boolean
 }
 
-/** Estimates the tokens of a request: a token for every four characters, and the longest allowed answer. */
+/**
+ * Estimates the tokens of a request: one token for every four characters of the prompt, plus the longest allowed
+ * answer.
+ */
 export const expectedTokens = ({ messages, tools, maxOutputTokens }: LmRequest): number => {
   let characters = tools.length === 0 ? 0 : JSON.stringify(tools).length
   for (const { content } of messages) characters += content.length
@@ -43,7 +46,7 @@ export const limited =
     /** The admitted requests, oldest first; those before index `first` are older than a minute. */
     let entries: Array<Entry> = []
     let first = 0
-    /** The tokens of the last minute. */
+    /** The sum of the tokens in the last minute. */
     let sum = 0
     let freed = Deferred.makeUnsafe<void>()
 
@@ -60,7 +63,7 @@ export const limited =
     /** Gives the shortest time that a request has to wait, in milliseconds. */
     const waitFor = (expected: number, now: number): number => {
       dropOldEntries(now)
-      // The entries before index `until` have to be older than a minute: by their number, and by their tokens.
+      // Find `until`: all entries before that index have to be older than a minute before the request is admitted.
       let until = Math.max(first, entries.length - requests + 1)
       // A request that is larger than a minute's tokens is admitted alone.
       let left = sum + Math.min(expected, tokens)
@@ -82,7 +85,7 @@ export const limited =
           sum += entry.tokens
           return entry
         }
-        // A call that ends may have used fewer tokens than expected, so check again then.
+        // A call that ends may have used fewer tokens than estimated, so compute the waiting time again then.
         yield* Effect.raceFirst(Effect.sleep(wait), Deferred.await(freed))
       }
     })

@@ -15,7 +15,7 @@ import type { LmError } from "../LmError.ts"
 
 /** Describes a call at its beginning, or at its end with either a response or an error. */
 export const CallRecord = Schema.Struct({
-  /** The model of the request. */
+  /** The name of the model that the request asks for. */
   model: Schema.String,
   context: Schema.Struct({
     phase: Schema.Union([
@@ -28,28 +28,30 @@ export const CallRecord = Schema.Struct({
     step: Schema.Int,
   }),
   request: LmRequest,
-  /** The answer, with its usage and its number of attempts. */
+  /** The completion, with its token usage and its number of attempts; null if there is none. */
   response: Schema.NullOr(Completion),
   error: Schema.NullOr(
     Schema.Struct({
-      /** The reason of the `LmError`, or `interrupted`, or `defect`. */
+      /** The `reason` of the `LmError`, or `interrupted`, or `defect` for an unexpected exception. */
       reason: Schema.String,
       message: Schema.String,
       attempts: Schema.Int,
     }),
   ),
   startedAtMillis: Schema.Finite,
-  /** Null until the call has ended. */
+  /** The time at which the call ended, in milliseconds since 1970; null until then. */
   endedAtMillis: Schema.NullOr(Schema.Finite),
 })
 export type CallRecord = typeof CallRecord.Type
 
 export interface CallSink {
-  /** Receives a call when it begins, and gives the function that receives it when it ends, also by a failure. */
+  /**
+   * Receives a call at its beginning, and gives the function that receives the same call at its end, even if it fails.
+   */
   readonly begin: (begun: CallRecord) => Effect.Effect<(ended: CallRecord) => Effect.Effect<void>>
 }
 
-/** The sink of the calls, which is looked up at each call; null reports nothing. */
+/** The sink that receives the calls. It is read at each call; if it is null, calls are not reported. */
 export const CallSink = Object.assign(
   Context.Reference<CallSink | null>("effect-rl/lm/CallSink", { defaultValue: () => null }),
   {

@@ -18,14 +18,14 @@ export type Retries = Pick<LmConfig, "maxRetries" | "startingDelay" | "backoffFa
 
 /** Describes the delay before the next retry. */
 export interface Retry {
-  /** The failure that is retried. */
+  /** The error of the attempt that is retried. */
   readonly error: LmError
   readonly seconds: number
   /** The number of retries that remain, this one included. */
   readonly triesLeft: number
 }
 
-/** Receives every retry before its delay begins; null ignores them. */
+/** Receives every retry before its delay begins; if it is null, retries are not reported. */
 export const RetrySink = Context.Reference<((retry: Retry) => Effect.Effect<void>) | null>("effect-rl/lm/RetrySink", {
   defaultValue: () => null,
 })
@@ -51,11 +51,13 @@ export const delayOf = (
   return Math.max(backoff, Math.min(Math.max(maxDelay, longestRetryAfter), retryAfter * (1 + jitter * chance)))
 }
 
-/** Draws the jitter of a retry: the same call waits equally long in every run, and different calls spread out. */
+/**
+ * Draws the random part of a retry's delay: the same for the same call in every run, and different for different calls.
+ */
 const chanceOf = (request: LmRequest, { phase, purpose, episode, step }: CallContext, retry: number): number =>
   stream(request.seed ?? 0, "retry", phase._tag, purpose, episode, step, canonical(request)).uniformAt(retry)
 
-/** Ends with the last failure after `maxRetries` retries. */
+/** Makes the schedule of the retries. After `maxRetries` retries, it fails with the last error. */
 const scheduleOf = (config: Retries, chance: (retry: number) => Effect.Effect<number>) =>
   Schedule.fromStepWithMetadata(
     Effect.succeed(({ attempt: retry, input: error }: Schedule.InputMetadata<LmError>) =>

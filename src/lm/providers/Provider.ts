@@ -9,17 +9,17 @@ import { toAiError } from "./aiError.ts"
 import { argumentsOf, CallSettings, effectFinishReasons, jsonOrText, ours } from "./languageModel.ts"
 import type { LmError } from "../LmError.ts"
 
-/** Asks for an answer in JSON of this schema. */
+/** Requests an answer as JSON that fits this Schema. */
 export interface JsonFormat {
   readonly name: string
   readonly schema: Readonly<Record<string, unknown>>
 }
 
 export interface Provider {
-  /** The model of requests that do not name one. */
+  /** The model for requests that do not name one. */
   readonly model: string
   readonly complete: (request: LmRequest, format?: JsonFormat) => Effect.Effect<Completion, LmError>
-  /** Gives the parts of the answer as they arrive; without it, the answer is one part. */
+  /** Gives the parts of the answer as they arrive. If it is not set, the whole answer is one part. */
   readonly stream?: (request: LmRequest) => Stream.Stream<Response.StreamPartEncoded, LmError>
 }
 
@@ -116,7 +116,7 @@ const toolsOf = (tools: ReadonlyArray<Tool.Any>): ReadonlyArray<ToolSpec> =>
 
 const choiceOf = (choice: LanguageModel.ToolChoice<string>): LmRequest["toolChoice"] => {
   if (typeof choice === "string") return choice
-  // For a choice among some tools, Effect has removed the other tools already.
+  // If only some tools are allowed, Effect has already removed the other tools from the request.
   return "tool" in choice || choice.mode === "required" ? "required" : "auto"
 }
 

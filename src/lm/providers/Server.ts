@@ -6,13 +6,13 @@ import { withoutUser } from "../LmConfig.ts"
 import { LmError } from "../LmError.ts"
 
 export interface Server {
-  /** The name of the model in messages. */
+  /** The name of the model in error messages. */
   readonly model: string
   readonly client: HttpClient.HttpClient
   readonly baseUrl: URL
   readonly key: Key | null
   readonly keyHeader: "authorization" | "x-api-key"
-  /** The headers of every request, besides the key's. */
+  /** The headers of every request, except the header that holds the key. */
   readonly headers: Readonly<Record<string, string>>
   /** The time limit of an attempt in seconds, until the last byte of the answer. */
   readonly timeoutS: number
@@ -44,7 +44,9 @@ export interface ServerOptions {
 export interface Protocol extends Pick<Server, "keyHeader" | "headers"> {
   /** The default address. */
   readonly at: string
-  /** Gives the variable that holds the key for an address. */
+  /**
+   * Gives the name of the environment variable that holds the key for an address; null if no key must be sent there.
+   */
   readonly variableOf: (url: URL) => string | null
 }
 

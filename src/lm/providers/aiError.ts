@@ -1,9 +1,10 @@
+/** Converts errors between Effect's `AiError` and our `LmError`, in both directions. */
 import { Duration } from "effect"
 import { AiError } from "effect/ai"
 import { oneLine } from "../../config/text.ts"
 import { LmError } from "../LmError.ts"
 
-/** Converts Effect's error of a provider to an `LmError`. */
+/** Converts an error of Effect's `LanguageModel` or HTTP client to an `LmError`. */
 export const fromAiError = (model: string, { reason }: AiError.AiError): LmError => {
   const problem = "description" in reason && reason.description !== undefined ? reason.description : reason.message
   const error = (kind: LmError["reason"], retryAfter?: number): LmError =>
@@ -61,6 +62,6 @@ const reasonOf = (error: LmError): AiError.AiErrorReason => {
   }
 }
 
-/** Converts an `LmError` to Effect's error, for our models behind a `LanguageModel`. */
+/** Converts an `LmError` to Effect's `AiError`. It is used if one of our models is provided as a `LanguageModel`. */
 export const toAiError = (method: string, error: LmError): AiError.AiError =>
   AiError.make({ module: "effect-rl", method, reason: reasonOf(error) })

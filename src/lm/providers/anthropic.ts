@@ -47,7 +47,7 @@ export interface AnthropicOptions extends ServerOptions {
   readonly thinkingBudget?: number | null
 }
 
-/** Connects to a server; a request names the model that it is for. */
+/** Connects to a server. Each request names its model; the `model` of the options is for requests that name none. */
 export const make = Effect.fnUntraced(function* (
   options: AnthropicOptions,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
   })
 })
 
-/** Provides Effect's `LanguageModel` by a server. */
+/** Provides Effect's `LanguageModel` by a server with Anthropic's protocol. */
 export const layer = (
   options: AnthropicOptions,
 ): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>

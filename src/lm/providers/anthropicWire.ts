@@ -5,7 +5,7 @@ import type { ChatMessage, Completion, FinishReason, LmRequest } from "../Chat.t
 import { jsonOrText } from "./languageModel.ts"
 import type { JsonFormat } from "./Provider.ts"
 
-/** The protocol requires a limit in every request. */
+/** The limit of output tokens for requests without one, since the protocol requires a limit. */
 const defaultMaxTokens = 4096
 
 type Block = Readonly<Record<string, unknown>>
@@ -14,7 +14,10 @@ interface Turn {
   readonly content: Array<Block>
 }
 
-/** Gives the arguments of a call as an object, which the protocol requires even if the model wrote none. */
+/**
+ * Parses the arguments of a tool call to an object. The protocol requires an object even if the model wrote no
+ * arguments.
+ */
 const inputOf = (text: string): Plain => {
   const input = jsonOrText(text)
   return isPlain(input) ? input : { arguments: text }
@@ -58,7 +61,7 @@ export const requestBody = (
 ): Readonly<Record<string, unknown>> => {
   const begin = request.messages.findIndex(({ role }) => role !== "system")
   const system = request.messages.slice(0, begin < 0 ? undefined : begin).map(({ content }) => content)
-  // After a tool's result the server expects the earlier thoughts back, which we do not keep: so turn thinking off.
+  // After a tool's result, the server requires the earlier thoughts, which we do not keep: so turn thinking off.
   const budget = request.messages.at(-1)?.role === "tool" || format !== undefined ? null : thinkingBudget
   const tools = request.tools.map(({ name, description, parameters }) => ({
     name,
@@ -72,14 +75,14 @@ export const requestBody = (
     ...(system.length === 0 ? {} : { system: system.join("\n\n") }),
     messages: turnsOf(begin < 0 ? [] : request.messages.slice(begin)),
     ...(tools.length === 0 ? {} : { tools, tool_choice: choices[request.toolChoice] }),
-    // The protocol has no JSON mode: the answer is the arguments of a tool that must be called.
+    // The protocol has no JSON mode, so require the call of a tool: the arguments of that call are the answer.
     ...(format === undefined
       ? {}
       : {
           tools: [...tools, { name: format.name, input_schema: format.schema }],
           tool_choice: { type: "tool", name: format.name },
         }),
-    // Thinking excludes both.
+    // The server refuses both settings if thinking is on.
     ...(request.temperature === null || budget !== null ? {} : { temperature: request.temperature }),
     ...(request.topP === null || budget !== null ? {} : { top_p: request.topP }),
     ...(request.stop.length === 0 ? {} : { stop_sequences: request.stop }),
@@ -95,7 +98,10 @@ const Counted = Schema.Struct({
   cache_read_input_tokens: count,
   output_tokens: count,
 })
-/** Accepts parts and events of other types, such as thoughts, and those that the protocol may add later. */
+/**
+ * Accepts parts and events of any other type, such as thoughts, so that types added to the protocol later cause no
+ * error.
+ */
 const otherThan = (...types: ReadonlyArray<string>) =>
   Schema.Struct({ type: Schema.String.check(Schema.makeFilter((type) => !types.includes(type))) })
 
@@ -111,7 +117,7 @@ const Message = Schema.Struct({
   usage: Schema.optionalKey(Counted),
 })
 
-/** Reports a failure instead of an answer, or in the middle of one. */
+/** An error that the server reports instead of an answer, or in the middle of one. */
 const Failed = Schema.Struct({ type: Schema.Literal("error"), error: Schema.Unknown })
 export const isFailed = Schema.is(Failed)
 
@@ -141,13 +147,13 @@ export type Piece = Exclude<typeof Piece.Type, typeof Failed.Type>
 /** The part of an answer that has arrived. */
 export interface Gathered {
   content: string
-  /** Whether the answer has a text, even an empty one. */
+  /** Whether the answer has a text part, even an empty one. */
   hasContent: boolean
   readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }>
   finish: string | null
   model: string | null
   usage: typeof Counted.Type
-  /** Whether the end event has arrived. */
+  /** Whether the event that ends the stream has arrived. */
   ended: boolean
 }
 
@@ -161,7 +167,7 @@ export const gathered = (): Gathered => ({
   ended: false,
 })
 
-/** Merges two reports of token counts: a later report repeats only some of the counts. */
+/** Merges two reports of token counts. A later report holds only some of the counts, so the others are kept. */
 const mergeCounts = (before: typeof Counted.Type, now: typeof Counted.Type): typeof Counted.Type => ({
   input_tokens: now.input_tokens ?? before.input_tokens ?? null,
   cache_creation_input_tokens: now.cache_creation_input_tokens ?? before.cache_creation_input_tokens ?? null,
@@ -233,7 +239,7 @@ export const completionOf = (request: LmRequest, from: Gathered, format?: JsonFo
     usage: {
       inputTokens: (input_tokens ?? 0) + (cache_creation_input_tokens ?? 0) + (cache_read_input_tokens ?? 0),
       outputTokens: output_tokens ?? 0,
-      // The server counts thoughts as output, without a count of their own.
+      // The server includes the tokens of thoughts in the output tokens, and does not report them separately.
       reasoningTokens: 0,
     },
     tokens: null,

@@ -24,7 +24,10 @@ import { utf8 } from "../../config/utf8.ts"
 /** Gives an address without its query, which may hold a secret. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`
 
-/** Gives the beginning of a server's text. The key is removed first, so that no half of it remains. */
+/**
+ * Gives the beginning of a server's text. The key is removed before the text is cut, so that no part of the key
+ * remains.
+ */
 const clip = ({ key }: Server, text: string, length = 300): string => {
   const safe = withoutKey(text, key)
   return safe.length <= length ? safe : `${safe.slice(0, length)}…`
@@ -44,7 +47,7 @@ export const failure = (
     ...(retryAfter === undefined ? {} : { retryAfter }),
   })
 
-/** Finds the server's message in the body of a failure; servers put it under different keys. */
+/** Finds the error message in the body of a failed response; servers put the message under different keys. */
 const messageIn = (body: unknown, depth = 0): string | undefined => {
   if (typeof body === "string") return body
   if (depth > 8) return undefined
@@ -88,7 +91,7 @@ export const refusal = (
         : `${problem}; the key came from ${key.from}`,
     )
   }
-  // An empty account has the same status as too many requests, but waiting does not help.
+  // An account without credit has the same status (429) as too many requests, but waiting does not help.
   const isTemporary = status === 408 || (status === 429 && codeOf(body) !== "insufficient_quota") || status >= 500
   return isTemporary ? failure(server, "unavailable", problem, retryAfter) : failure(server, "rejected", problem)
 }
@@ -106,7 +109,7 @@ export const refusedInBody = (server: Server, body: { readonly error: unknown })
       )
 }
 
-/** Gives the delay in seconds that a server asks for, by a number or a date. */
+/** Gives the delay in seconds that the response's headers require, given there as a number or a date. */
 const retryAfterOf = (headers: Readonly<Record<string, string | undefined>>, now: number): number | undefined => {
   const milliseconds = Number(headers["retry-after-ms"] ?? Number.NaN)
   if (milliseconds >= 0 && milliseconds < Infinity) return milliseconds / 1000
@@ -136,19 +139,19 @@ const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpC
       )
     : failure(server, "rejected", `${shown(url)}: the request cannot be sent: ${reason.message}`)
 
-/** Properties of an answer that its completion doesn't hold. */
+/** Properties of an answer that its completion does not hold. */
 interface AnswerFacts {
-  /** Whether the answer has a text, even an empty one. */
+  /** Whether the answer has a text part, even an empty one. */
   readonly hasContent: boolean
   /** The reason that the model gave for declining; empty if it did not decline. */
   readonly refusal: string
-  /** The finish reason in the server's own term. */
+  /** The reason why the answer ended, in the server's own word; null if the server gave none. */
   readonly finish: string | null
 }
 
 /**
- * Gives the completion, or fails if it is not an answer and must not be scored: a filter withheld it, the model declined,
- * or it has neither a text nor a call. The failure holds the usage, which the server bills.
+ * Gives the completion, or fails if it must not be scored: a filter withheld it, the model declined, or it has neither
+ * a text nor a tool call. The error holds the token usage, which the server bills.
  */
 export const answered = (
   server: Server,
@@ -173,7 +176,7 @@ export const answered = (
   return fail("malformed", message)
 }
 
-/** Gives the error for a connection that broke within an answer. */
+/** Makes the error for a connection that broke while an answer arrived. */
 export const broken = (server: Server, problem: string): LmError =>
   failure(server, "unavailable", `${shown(server.baseUrl)} stopped in the middle of its answer: ${problem}`)
 
@@ -187,7 +190,7 @@ const timedOut = (server: Server): LmError =>
 const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
   broken(server, clip(server, causeOf(error.reason.cause) || error.reason._tag))
 
-/** Limits how much of a failure's body is read; messages show less than that. */
+/** The number of bytes that are read of the body of a failed response; error messages show fewer. */
 const failureBytes = 16 * 1024
 
 const beginningOf = (server: Server, response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, LmError> =>
@@ -214,7 +217,7 @@ const bodyOf = (server: Server, response: HttpClientResponse.HttpClientResponse)
     })
   })
 
-/** Decodes UTF-8 piece by piece. Other bytes are an error: a replacement character would change the answer. */
+/** Decodes UTF-8 piece by piece. Invalid bytes are an error: a replacement character would change the answer. */
 const textOf = (server: Server) => {
   const decoder = new TextDecoder("utf-8", { fatal: true })
   return (bytes: Uint8Array, more: boolean): Effect.Effect<string, LmError> =>
@@ -264,7 +267,7 @@ const withKey = (
     ? HttpClientRequest.bearerToken(request, secret)
     : HttpClientRequest.setHeader(request, header, Redacted.value(secret))
 
-/** Gives the error for an answer that cannot be decoded. It may be garbled on its way, so a retry may help. */
+/** Makes the error for an answer that cannot be decoded. It may have been damaged on its way, so a retry may help. */
 const unreadable = (server: Server, problem: string, text: string): LmError =>
   failure(
     server,
@@ -272,7 +275,7 @@ const unreadable = (server: Server, problem: string, text: string): LmError =>
     `${shown(server.baseUrl)}: cannot read the answer: ${problem}, found ${JSON.stringify(clip(server, text, 120))}`,
   )
 
-/** Makes a decoder for JSON of a Schema. */
+/** Makes a decoder that reads JSON by a Schema. */
 export const read = <S extends Schema.Codec<unknown, unknown>>(
   server: Server,
   schema: S,

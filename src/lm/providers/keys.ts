@@ -8,14 +8,14 @@ import { LmError } from "../LmError.ts"
 
 export interface Key {
   readonly secret: Redacted.Redacted
-  /** The variable or setting that it came from, for messages. */
+  /** The variable or setting from which the key was read, for error messages. */
   readonly from: string
 }
 
 interface KeyOptions {
   readonly model: string
   readonly apiKey?: Redacted.Redacted | null | undefined
-  /** The variable that is read if `apiKey` is not set; null sends no key. */
+  /** The environment variable that is read if `apiKey` is not set. If it is null, no key is sent. */
   readonly variable: string | null
 }
 
@@ -54,13 +54,15 @@ export const keyOf = Effect.fnUntraced(function* ({
   })
 })
 
-/** Says whether a config holds a key itself, not the name of a variable. Short values such as `none` are no keys. */
+/**
+ * Says whether a config holds a key, and not the name of a variable. Short values such as `none` do not count as keys.
+ */
 export const isKeyItself = (apiKey: Redacted.Redacted | null): boolean => {
   const setting = apiKey === null ? "" : Redacted.value(apiKey).trim()
   return setting.length >= 8 && setting !== shownKey && variableIn(setting) === undefined
 }
 
-/** Refuses a key that is no valid header value: the HTTP client's own error would show the key. */
+/** Refuses a key that is not a valid header value, since the HTTP client's own error message would show the key. */
 const checked = (model: string, value: string, from: string): Effect.Effect<Key, LmError> =>
   /^[\x21-\x7e]+$/.test(value)
     ? Effect.succeed({ secret: Redacted.make(value), from })

@@ -24,7 +24,7 @@ export const CallSettings = Context.Reference<CallSettings | undefined>("effect-
   defaultValue: () => undefined,
 })
 
-/** The key of our own metadata in Effect's messages and response parts. */
+/** The name under which our own metadata is stored in Effect's messages and response parts. */
 export const ours = "effect-rl"
 
 const FinishMetadata = Schema.Struct({ model: Schema.String, tokens: Schema.NullOr(TokenTrace) })
@@ -140,7 +140,7 @@ const completionOf = (model: string, parts: ReadonlyArray<Response.AnyPart>): Co
   }
 }
 
-/** Wraps a language model of Effect's. */
+/** Makes an `LmService` from an Effect `LanguageModel`. */
 export const toLm = (languageModel: LanguageModel.LanguageModel): LmService => ({
   complete: (request) => {
     const { messages, tools, toolChoice, ...settings } = request

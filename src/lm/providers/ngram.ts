@@ -21,11 +21,13 @@ import { bytes, end, firstWord, promptIds, roles, type Tokenizer, words } from "
 import type { LmService } from "../Lm.ts"
 
 export interface NgramOptions {
-  /** The answers that it chooses from. */
+  /** The answers from which the model chooses one. */
   readonly answers?: ReadonlyArray<string>
-  /** The words that its answers consist of. Without `answers` and `vocabulary`, it generates any ASCII text. */
+  /**
+   * The words of which the model's answers consist. Without `answers` and `vocabulary`, it generates any ASCII text.
+   */
   readonly vocabulary?: ReadonlyArray<string>
-  /** The number of its own last tokens that are features, 3 by default. */
+  /** The number of the answer's last tokens that are used as features, 3 by default. */
   readonly order?: number
 }
 
@@ -35,7 +37,7 @@ export interface NgramOptions {
  */
 export interface NgramSample {
   readonly inputIds: ReadonlyArray<number>
-  /** 1 for a token that the model generated, 0 for a token of the prompt. */
+  /** A number for each token: 1 if the model generated it, 0 if it belongs to the prompt. */
   readonly actionMask: ReadonlyArray<number>
   /** A positive weight makes the answer likelier, a negative one less likely. */
   readonly weight: number
@@ -56,7 +58,7 @@ export const NgramSnapshot = Schema.Struct({
   answers: Schema.NullOr(Schema.Array(Schema.String)),
   vocabulary: Schema.NullOr(Schema.Array(Schema.String)),
   order: positiveInt,
-  /** The part of a logit, by feature and token. */
+  /** The table of weights: the part that each feature adds to the logit of each token. */
   table: Table,
 })
 export type NgramSnapshot = typeof NgramSnapshot.Type
@@ -64,7 +66,7 @@ export type NgramSnapshot = typeof NgramSnapshot.Type
 /** Gives the tokens that may follow an answer's tokens so far. */
 type Grammar = (generated: ReadonlyArray<number>) => ReadonlyArray<number>
 
-/** Allows only these texts. */
+/** Makes a grammar that allows only these texts, given as token ids. */
 const oneOf = (texts: ReadonlyArray<ReadonlyArray<number>>): Grammar => {
   const following = new Map<string, Set<number>>()
   for (const ids of texts) {
@@ -91,7 +93,7 @@ const ascii: Grammar = (() => {
   return () => ids
 })()
 
-/** What the next token depends on. */
+/** The data from which the next token is predicted: the features of the prompt, and the answer's tokens so far. */
 type Context = { readonly prompt: ReadonlyArray<string>; readonly generated: ReadonlyArray<number> }
 
 /** A model with its tokenizer and its table. */
@@ -207,7 +209,7 @@ export class Ngram {
     }
   }
 
-  /** Removes the tokens from a stop sequence on, and says whether there was one. */
+  /** Removes the first stop sequence and all tokens after it, and says whether there was one. */
   private cutAtStop(ids: Array<number>, stop: ReadonlyArray<string>): boolean {
     if (stop.length === 0) return false
     const text = this.tokenizer.decode(ids)
@@ -218,7 +220,7 @@ export class Ngram {
     return true
   }
 
-  /** Gives the keys of the table whose entries decide about the next token. */
+  /** Gives the keys of the table's entries that are added up to the logits of the next token. */
   private keysOf({ prompt, generated }: Context): ReadonlyArray<string> {
     const last = generated.slice(-this.order).join()
     const keys = prompt.map((feature) => `${feature} | ${last}`)
@@ -244,10 +246,10 @@ export class Ngram {
   }
 }
 
-/** The longest answer, in tokens, to a request without a limit. */
+/** The largest number of tokens in an answer, for requests without a limit. */
 const defaultLength = 256
 
-/** Keeps the likeliest tokens that together reach the probability `topP` (nucleus sampling). */
+/** Keeps only the likeliest tokens that together have at least the probability `topP` (nucleus sampling). */
 const nucleus = (chances: Array<number>, topP: number): Array<number> => {
   if (topP >= 1) return chances
   const order = chances.map((_, index) => index).sort((a, b) => chances[b] - chances[a] || a - b)
@@ -261,7 +263,7 @@ const nucleus = (chances: Array<number>, topP: number): Array<number> => {
   return kept.map((chance) => chance / total)
 }
 
-/** Follows a conversation token by token: the features of the last prompt message, and the answer since then. */
+/** Reads a conversation token by token, and keeps the features of the last prompt message and the answer after it. */
 class Reader {
   prompt: ReadonlyArray<string> = [""]
   generated: Array<number> = []
@@ -287,7 +289,7 @@ class Reader {
   }
 }
 
-/** Gives the features of a text: its last paragraph as a whole, and the words in it. */
+/** Gives the features of a text: its last paragraph as a whole, and each word in that paragraph. */
 const featuresOf = (text: string): ReadonlyArray<string> => {
   const last =
     text

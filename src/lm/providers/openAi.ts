@@ -61,14 +61,14 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
     ? { extra_body: { google: { thinking_config: { thinking_budget: budget } } } }
     : {}
 
-/** Connects to a server; a request names the model that it is for. */
+/** Connects to a server. Each request names its model; the `model` of the options is for requests that name none. */
 export const make = Effect.fnUntraced(function* (
   options: OpenAiOptions,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
   const { model } = options
   const server = yield* serverOf(options, protocol)
   const { baseUrl } = server
-  // OpenAI and Gemini refuse unknown fields. Other servers ignore them, so ask these for token ids.
+  // OpenAI and Gemini refuse unknown fields; other servers ignore them. So ask only other servers for token ids.
   const dialect: Dialect = {
     tokenIds: protocol.variableOf(baseUrl) === null,
     extra: { ...thinking(baseUrl, options.thinkingBudget), ...options.extra },
@@ -125,7 +125,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.orElseSucceed(() => null),
       Effect.map((ids) => {
         const counted = from.usage?.inputTokens ?? 0
-        // Another count means that the server filled in its template differently for the call: no trace then.
+        // If the server counted another number of tokens, its template added something to this call: give no trace.
         from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
         return completionOf(request, from)
       }),
@@ -142,7 +142,7 @@ export const make = Effect.fnUntraced(function* (
   })
 })
 
-/** Provides Effect's `LanguageModel` by a server. */
+/** Provides Effect's `LanguageModel` by a server with OpenAI's protocol. */
 export const layer = (
   options: OpenAiOptions,
 ): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>

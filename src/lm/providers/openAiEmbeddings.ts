@@ -17,7 +17,7 @@ import { persistently, type Retries } from "../middleware/retrying.ts"
 import { serverOf, type ServerOptions } from "./Server.ts"
 
 export interface OpenAiEmbeddingsOptions extends ServerOptions, Partial<Retries> {
-  /** The number of texts in one call, 256 by default. */
+  /** The number of texts in one request to the server, 256 by default. */
   readonly batch?: number
 }
 

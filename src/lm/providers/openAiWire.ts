@@ -12,7 +12,9 @@ export interface Dialect {
   readonly extra: Readonly<Record<string, unknown>>
 }
 
-/** Recognises OpenAI's reasoning models. They refuse a temperature, and have another name for the limit of tokens. */
+/**
+ * Recognises OpenAI's reasoning models. They refuse a temperature, and use another field name for the limit of tokens.
+ */
 const thinks = (model: string): boolean => /(^|\/|^ft:)(o\d|gpt-5(?!.*chat))/.test(model)
 
 const messageBody = (message: ChatMessage): Readonly<Record<string, unknown>> => {
@@ -136,16 +138,16 @@ const shared = {
   prompt_token_ids: Ids,
 }
 
-/** Reports a failure in the body of a 200, as some gateways do. */
+/** An error in the body of a response with status 200, as some gateways send it. */
 const Failed = Schema.Struct({ error: Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]) })
 export const isFailed = Schema.is(Failed)
 
 const WholeChoice = Schema.Struct({ ...Choice.fields, message: Message })
 
-/** A whole answer; it must have a choice. */
+/** A whole answer; the list of choices must not be empty. */
 export const Whole = Schema.Union([Failed, Schema.Struct({ ...shared, choices: Schema.NonEmptyArray(WholeChoice) })])
 
-/** A piece of a streamed answer. The piece with the usage has an empty list of choices, or none. */
+/** A piece of a streamed answer. The piece that holds the usage has an empty list of choices, or no list. */
 export const Piece = Schema.Union([
   Failed,
   Schema.Struct({ ...shared, choices: Schema.Array(Choice) }),
@@ -164,9 +166,9 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
 /** The part of an answer that has arrived. */
 export interface Gathered {
   content: string
-  /** Whether the answer has a text, even an empty one. */
+  /** Whether the answer has a text part, even an empty one. */
   hasContent: boolean
-  /** The reason that the model gave for declining. */
+  /** The reason that the model gave for declining to answer; empty if it did not decline. */
   refusal: string
   readonly calls: Array<{ readonly index: number | null; readonly id: string; name: string; arguments: string }>
   finish: string | null
@@ -175,11 +177,11 @@ export interface Gathered {
   promptIds: ReadonlyArray<number> | null
   readonly ids: Array<number>
   readonly logprobs: Array<number | null>
-  /** The token ids next to the log-probabilities, where llama.cpp puts them. */
+  /** The token ids that stand next to the log-probabilities; only llama.cpp puts them there. */
   readonly logprobIds: Array<number>
-  /** The texts of these tokens; null for a token without a text. */
+  /** The texts of the tokens in `logprobIds`; null for a token without a text. */
   readonly texts: Array<string | null>
-  /** Decodes characters that span several tokens. */
+  /** Decodes UTF-8 in which a character may span several tokens. */
   readonly decoder: InstanceType<typeof TextDecoder>
 }
 
@@ -282,7 +284,7 @@ export const completionOf = (request: LmRequest, from: Gathered): Completion => 
   return {
     content: from.content,
     toolCalls,
-    // Some servers report "stop" for an answer with calls.
+    // Some servers report "stop" for an answer that has tool calls.
     finishReason: finish === "stop" && toolCalls.length > 0 ? "tool_calls" : finish,
     usage: from.usage ?? { inputTokens: 0, outputTokens: 0, reasoningTokens: 0 },
     tokens: request.traceTokens ? tokensOf(from) : null,

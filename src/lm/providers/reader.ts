@@ -18,7 +18,9 @@ interface Entry {
 
 const plain = (text: string): string => text.trim().replace(/\s+/g, " ")
 
-/** Splits a prompt into its labelled lines, each with the lines that follow it. Text without a label has type "". */
+/**
+ * Splits a prompt into its labelled lines, each with the lines that follow it. Text without a label gets the type "".
+ */
 const entriesOf = (text: string): ReadonlyArray<Entry> => {
   const entries: Array<{ type: string; lines: Array<string> }> = []
   for (const line of text.split("\n")) {
@@ -37,13 +39,13 @@ const entriesOf = (text: string): ReadonlyArray<Entry> => {
     .filter(({ content }) => content !== "")
 }
 
-/** Gives the subject of a question, as a rule names it. */
+/** Gives the subject of a question: the text in square brackets, or else the whole question. */
 const subjectOf = (question: string): string => {
   const bracketed = /\[[^\]]+\]/.exec(question)
   return bracketed === null ? `[${question}]` : bracketed[0]
 }
 
-/** Finds the expected answer in a feedback. */
+/** Finds the expected answer in the text of a feedback. */
 const targetOf = (feedback: string): string | undefined => {
   const json = /"target"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}]+)/.exec(feedback)
   if (json !== null) return json[1].startsWith('"') ? String(JSON.parse(json[1])) : json[1]
@@ -56,7 +58,9 @@ const targetOf = (feedback: string): string | undefined => {
 const praised = (feedback: string): boolean =>
   /^(correct|right|yes)\b/i.test(feedback) || /"score"\s*:\s*1\b/.test(feedback)
 
-/** Gives the answer to an observation that its feedback shows: the target, or an action that was praised. */
+/**
+ * Gives the answer that the feedback to an observation shows: the target, or an action that the feedback calls right.
+ */
 const learntFrom = (entries: ReadonlyArray<Entry>, at: number): string | undefined => {
   let action: string | undefined
   for (const entry of entries.slice(at + 1)) {

@@ -17,12 +17,12 @@ import type { LmError } from "../LmError.ts"
 import { languageModel } from "./Provider.ts"
 import { reader } from "./reader.ts"
 
-/** The text of a completion, or several of its fields. */
+/** The answer of a script: the text of a completion, or some fields of a completion. */
 export type Answer = string | Partial<Completion>
 
 export type Script = (request: LmRequest) => Answer | Effect.Effect<Answer, LmError>
 
-/** Counts words, which stand for tokens if the request asks for no token ids. */
+/** Counts the words of a text, which are reported as its tokens if the request does not ask for token ids. */
 const countWords = (text: string): number => {
   let count = 0
   let inside = false
@@ -56,7 +56,7 @@ const completed = (request: LmRequest, answer: Answer): Completion => {
   }
 }
 
-/** Makes a token trace with bytes as tokens and log-probabilities of 0, since a script's answer is certain. */
+/** Makes a token trace whose tokens are bytes. All log-probabilities are 0, since a script's answer is certain. */
 const traced = (
   request: LmRequest,
   content: string,
@@ -85,7 +85,7 @@ export const layer = (script: Script): Layer.Layer<Lm> => Layer.succeed(Lm, make
 export const layerLanguageModel = (script: Script): Layer.Layer<LanguageModel.LanguageModel> =>
   languageModel({ model: "scripted", complete: make(script).complete })
 
-/** Repeats the last message. */
+/** Answers with the text of the last message. */
 export const echo: Script = (request) => request.messages.at(-1)?.content ?? ""
 
 /** The scripts that a config can name as `scripted:NAME`. */

@@ -19,7 +19,7 @@ interface Parsed {
   readonly value: Expression
 }
 
-/** An answer is one line. A longer text isn't parsed, so that it cannot take much time. */
+/** The largest number of characters in an expression. Longer texts are not parsed, so that parsing is always fast. */
 const mostCharacters = 2000
 const mostDepth = 100
 
@@ -55,7 +55,7 @@ const tokensOf = (text: string): ReadonlyArray<string> | undefined => {
     .replace(/\\(?:cdot|times)|[×·]/g, "*")
     .replace(/\\div|÷/g, "/")
     .replace(/\\[dt]?frac/g, "\\frac")
-    // Without braces, LaTeX takes one digit: \frac12 is a half.
+    // In LaTeX without braces, `\frac` takes single digits: \frac12 is a half.
     .replace(/\\frac\s*(\d)/g, "\\frac{$1}")
     .replace(/(\\frac\s*\{[^{}]*\})\s*(\d)/g, "$1{$2}")
     .replace(/π/g, "pi ")
@@ -85,7 +85,7 @@ const factorial = (value: number): number => {
   return product
 }
 
-/** The text is not an expression. This error never leaves the file. */
+/** Is thrown if the text is not an expression. This error is always caught within this file. */
 class Unreadable extends Error {}
 
 const closing: Readonly<Record<string, string>> = { "(": ")", "{": "}", "[": "]" }
@@ -151,7 +151,7 @@ class Reader {
     }
   }
 
-  /** Tells whether a factor follows without a sign. */
+  /** Tells whether another factor follows without a multiplication sign. */
   #begins(): boolean {
     const next = this.#peek()
     return next !== undefined && (/^[\w.]/.test(next) || next === "(" || next === "{") && next !== "_"
@@ -228,7 +228,7 @@ class Reader {
     }
     let base: Expression | undefined
     if (name === "log" && this.#take("_")) base = this.#atom()
-    // sin^2 x is (sin x)^2.
+    // `sin^2 x` means `(sin x)^2`.
     const exponent = this.#take("^") ? this.#atom() : undefined
     const bracketed = this.#peek() === "(" || this.#peek() === "{"
     const of = bracketed || name === "sqrt" ? this.#atom() : this.#power()
@@ -237,7 +237,7 @@ class Reader {
   }
 }
 
-/** Returns the part after "y =" or "f(x) =". */
+/** Returns the right side of an equation: the part after `y =` or `f(x) =`. */
 const rightSide = (text: string): string => text.replace(/^\s*\\?[A-Za-z]+\s*(?:\([A-Za-z, ]*\))?\s*=(?!=)/, "")
 
 const parse = (text: string): Parsed | undefined => {
@@ -269,7 +269,7 @@ export const equivalent = (left: string, right: string): boolean => {
   const tries = names.length === 0 ? 1 : 24
   let compared = 0
   for (let index = 0; index < tries; index++) {
-    // Roots and logarithms need positive values, signs show at negative ones: try both.
+    // Roots and logarithms need positive values, but differences in sign show only at negative ones: try both.
     const low = index % 2 === 0 ? 0.1 : -3
     const at = new Map(names.map((name) => [name, low + (3 - low) * stream(0, "expression", index, name).uniform()]))
     const [x, y] = [a.value(at), b.value(at)]

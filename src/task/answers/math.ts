@@ -15,7 +15,7 @@ import { normalise, unboxed } from "./text.ts"
 export const modes = ["auto", "numeric_tol", "tuple_tol", "set_tol", "matrix_tol", "expr_equiv"] as const
 export type Mode = (typeof modes)[number]
 
-/** A tuple of tuples of the same length is a matrix, row by row. */
+/** A mathematical value. A tuple of tuples that have the same length is a matrix, given row by row. */
 type Value =
   | { readonly _tag: "Number"; readonly value: number }
   | { readonly _tag: "Tuple"; readonly items: ReadonlyArray<Value> }
@@ -23,7 +23,7 @@ type Value =
 
 const closing: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}" }
 
-/** Splits at commas outside brackets; undefined if brackets don't match. */
+/** Splits a text at the commas outside brackets; undefined if the brackets are not balanced. */
 const parts = (text: string): ReadonlyArray<string> | undefined => {
   const items: Array<string> = []
   const open: Array<string> = []
@@ -42,7 +42,7 @@ const parts = (text: string): ReadonlyArray<string> | undefined => {
   return open.length === 0 ? items : undefined
 }
 
-/** Returns the contents of a pair of brackets around the whole text. */
+/** Returns the contents of a pair of brackets that encloses the whole text; undefined if there is no such pair. */
 const within = (text: string, open: string): string | undefined => {
   const close = closing[open]
   if (!text.startsWith(open) || !text.endsWith(close)) return undefined
@@ -75,7 +75,9 @@ const latexMatrix = (text: string): Value | undefined => {
   return { _tag: "Tuple", items: complete.map((items) => ({ _tag: "Tuple", items })) }
 }
 
-/** Removes what LaTeX puts before brackets. */
+/**
+ * Converts LaTeX's brackets to plain ones, and removes math delimiters, spacing commands and a full stop at the end.
+ */
 const plainly = (text: string): string =>
   text
     // A backslash after another one is a line end in LaTeX.
@@ -90,7 +92,7 @@ const plainly = (text: string): string =>
     .trim()
     .replace(/\.$/, "")
 
-/** No answer has more items. A longer text isn't parsed, so that it cannot take much time or stack. */
+/** The largest number of characters of an answer that is parsed, so that parsing takes little time and stack. */
 const mostCharacters = 2000
 
 const valueOf = (source: string): Value | undefined => {
@@ -101,7 +103,7 @@ const valueOf = (source: string): Value | undefined => {
   for (const open of ["(", "["]) {
     const inner = within(text, open)
     const texts = inner === undefined ? undefined : parts(inner)
-    // (3) is a number; [3] is a tuple of one.
+    // `(3)` is a number, but `[3]` is a tuple with one item.
     if (texts === undefined || (open === "(" && texts.length === 1)) continue
     const items = inner?.trim() === "" ? [] : all(texts)
     return items === undefined ? undefined : { _tag: "Tuple", items }
@@ -123,7 +125,7 @@ const isMatrix = (value: Value): boolean =>
     (row, _, [first]) => row._tag === "Tuple" && first._tag === "Tuple" && row.items.length === first.items.length,
   )
 
-/** Returns a matrix of one row or column as a tuple. */
+/** Converts a matrix with one row or one column to a tuple; returns other values unchanged. */
 const flat = (value: Value): Value => {
   if (value._tag !== "Tuple" || !isMatrix(value)) return value
   const rows = value.items.map((row) => (row._tag === "Tuple" ? row.items : []))
@@ -137,7 +139,7 @@ const same = (a: Value, b: Value, tolerance: number): boolean => {
     return a.items.length === b.items.length && a.items.every((item, at) => same(item, b.items[at], tolerance))
   }
   if (a._tag === "Set" && b._tag === "Set") {
-    // Each element of a set counts once.
+    // An item that is repeated in a set counts once.
     const each = (some: ReadonlyArray<Value>, others: ReadonlyArray<Value>) =>
       some.every((item) => others.some((other) => same(item, other, tolerance)))
     return each(a.items, b.items) && each(b.items, a.items)
@@ -145,7 +147,9 @@ const same = (a: Value, b: Value, tolerance: number): boolean => {
   return false
 }
 
-/** Finds the last matrix in a text or, without one, the last group in brackets. Words may stand around it. */
+/**
+ * Finds the last matrix in a text or, without one, the last group in brackets. Other words may precede or follow it.
+ */
 const lastGroup = (text: string): string | undefined => {
   const plain = plainly(text)
   const matrix = [...plain.matchAll(/\\begin\{(\w+)\}[\s\S]*?\\end\{\1\}/g)].at(-1)
@@ -160,7 +164,7 @@ const lastGroup = (text: string): string | undefined => {
   return undefined
 }
 
-/** Reads a value of one kind. The brackets of a tuple or a set may be left out. */
+/** Reads a value of one kind. A tuple or a set may be written without brackets. */
 const read = (text: string, kind: "Number" | "Tuple" | "Set" | "Matrix"): Value | undefined => {
   const value = valueOf(text.replace(/^\s*\\?[A-Za-z]\s*=/, ""))
   if (kind === "Matrix") return value !== undefined && isMatrix(value) ? value : undefined
@@ -181,7 +185,7 @@ export interface MathOptions {
 const what = { Number: "number", Tuple: "tuple", Set: "set", Matrix: "matrix" } as const
 type Kind = keyof typeof what
 
-/** Returns the kind of a target by its form. */
+/** Determines the kind of a target from its form. */
 const kindOf = (target: string): Kind | undefined => {
   const value = valueOf(target)
   if (value === undefined) return undefined
@@ -209,7 +213,7 @@ const valueIn = (answer: string, kind: Kind, expectBoxed: boolean): Value | unde
   return group === undefined ? undefined : read(group, kind)
 }
 
-/** Compares with one target; returns the reason if the answer cannot be compared. */
+/** Compares an answer with one target; returns the reason if the answer cannot be compared. */
 const against = (answer: string, target: string, { mode, tolerance, expectBoxed }: MathOptions): boolean | string => {
   const wanted = unboxed(target)
   const proper = unboxed(answer)

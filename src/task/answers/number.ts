@@ -1,7 +1,7 @@
 /** Reads numbers that people and models write. */
 import { unboxed } from "./text.ts"
 
-// Also groups of two digits: 12,34,567.
+// Groups of two digits are allowed, too, as in 12,34,567.
 const digits = String.raw`(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)`
 const number = String.raw`[-+]?(?:${digits}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?`
 const whole = new RegExp(`^${number}$`)
@@ -11,7 +11,7 @@ const within = new RegExp(
   "g",
 )
 
-/** Removes typesetting: dollar signs, LaTeX's spaces and text commands, percent signs. */
+/** Removes typesetting: dollar signs, LaTeX's commands for spaces and text, and percent signs. */
 export const bare = (text: string): string =>
   text
     .replace(/[\u2212\u2013]/g, "-")

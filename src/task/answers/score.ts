@@ -13,11 +13,11 @@ import { normalise, short, unboxed } from "./text.ts"
 
 /** The data with which an answer is scored. */
 export interface Key {
-  /** Right answers, any of which is enough. */
+  /** The right answers. An answer that equals any one of them is right. */
   readonly targets: ReadonlyArray<string>
   readonly choices?: ReadonlyArray<string>
   readonly question?: string
-  /** All other fields of the record. */
+  /** All other fields of the record, by name. */
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
@@ -100,7 +100,7 @@ export const numeric: Scorer = numericWithin(1e-6)
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/** Returns the letter of a choice: A, B … */
+/** Returns the letter of a choice by its index: `A` for 0, `B` for 1, and so on. */
 export const letterOf = (index: number): string => letters[index] ?? String(index + 1)
 
 const indexOfLetter = (letter: string, count: number): number | undefined => {
@@ -108,7 +108,10 @@ const indexOfLetter = (letter: string, count: number): number | undefined => {
   return letter.length === 1 && index >= 0 && index < count ? index : undefined
 }
 
-/** Returns the choice that a text names by its own text or its letter: `Paris`, `b`, `(B)`, `B.`, `B) Paris`. */
+/**
+ * Returns the index of the choice that a text names by its own text or its letter: `Paris`, `b`, `(B)`, `B.`, `B)
+ * Paris`.
+ */
 const named = (text: string, choices: ReadonlyArray<string>): number | undefined => {
   const plain = normalise(text)
   const byText = choices.findIndex((choice) => normalise(choice) === plain)
@@ -116,11 +119,13 @@ const named = (text: string, choices: ReadonlyArray<string>): number | undefined
   const marked = /^\(?([a-z])(?:[).:]+|$)\s*(.*)$/s.exec(plain)
   if (marked === null) return undefined
   const index = indexOfLetter(marked[1], choices.length)
-  // Other words must be those of the choice: "a: London" names neither if A is Paris.
+  // If a text follows the letter, it must be the text of that choice: "a: London" names no choice if A is Paris.
   return index !== undefined && (marked[2] === "" || marked[2] === normalise(choices[index])) ? index : undefined
 }
 
-/** Returns the choice that a target names. A number that isn't the text of a choice counts from 0. */
+/**
+ * Returns the index of the choice that a target names. A number that is not the text of a choice is itself the index.
+ */
 export const choiceOf = (target: string, choices: ReadonlyArray<string>): number | undefined => {
   const index = named(target, choices)
   if (index !== undefined) return index
@@ -128,11 +133,11 @@ export const choiceOf = (target: string, choices: ReadonlyArray<string>): number
   return number !== undefined && number < choices.length ? number : undefined
 }
 
-/** Returns the choice that an answer names: as a whole, or at its end ("the answer is B"). */
+/** Returns the index of the choice that an answer names, as a whole or at its end ("the answer is B"). */
 const chosen = (answer: string, choices: ReadonlyArray<string>): number | undefined => {
   const direct = named(unboxed(answer), choices)
   if (direct !== undefined) return direct
-  // Without trailing space: a long run of line ends must not take much time.
+  // Remove the space at the end first: many line ends there would make the search slow.
   const plain = answer.trimEnd()
   const ending = [...plain.matchAll(/\b(?:answer|option|choice)\b\s*(?:is|are|=|:)?\s*:?\s*([^\n]+)/gi)].at(-1)
   if (ending === undefined) return undefined

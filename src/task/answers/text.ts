@@ -1,4 +1,7 @@
-/** Brings answers as people write them to one form. */
+/**
+ * Normalises answers that people and models write, for comparing them: case, spaces, quotes, full stops and
+ * `\boxed{…}`.
+ */
 
 /** Removes differences in case, spacing, quotes around the text and a full stop after it. */
 export const normalise = (text: string): string => {
@@ -10,7 +13,7 @@ export const normalise = (text: string): string => {
   let bare = plain.replace(/\s+/g, " ").trim()
   for (;;) {
     const before = bare
-    // An ellipsis isn't a full stop, and a single mark is an answer.
+    // An ellipsis is not a full stop, and a punctuation mark alone is an answer.
     bare = bare.replace(/([^.])[.!]$/, "$1").trim()
     const wrapped = /^(["'`*_]{1,3})(.+)\1$/s.exec(bare)
     if (wrapped !== null) bare = wrapped[2].trim()

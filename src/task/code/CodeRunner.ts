@@ -12,7 +12,10 @@
  */
 import { Context, Effect, Schema } from "effect"
 
-/** An expression of JavaScript, evaluated after the program, and the expected value as JSON. A promise is awaited. */
+/**
+ * A test of a program: `run` is a JavaScript expression that is evaluated after the program, and `expected` is its
+ * expected value as JSON. If the expression gives a promise, the promise is awaited.
+ */
 export const CodeTest = Schema.Struct({
   run: Schema.String,
   expected: Schema.Json,
@@ -22,27 +25,27 @@ export type CodeTest = typeof CodeTest.Type
 /** The outcome of a test. */
 export type Outcome =
   | { readonly _tag: "Passed" }
-  /** The value as JSON, or in words if JSON cannot hold it. */
+  /** `got` is the value as JSON, or a description if JSON cannot hold the value. */
   | { readonly _tag: "Failed"; readonly got: string }
   | { readonly _tag: "Threw"; readonly message: string }
   | { readonly _tag: "TimedOut" }
   | { readonly _tag: "OutOfMemory" }
-  /** The process that ran the test ended by itself. */
+  /** The process that ran the test exited before it answered. */
   | { readonly _tag: "Crashed"; readonly message: string }
 
 export interface Work {
-  /** A JavaScript script, not a module. Each test runs it anew. */
+  /** The program: a JavaScript script, not a module. It is run again for each test. */
   readonly program: string
   readonly tests: ReadonlyArray<CodeTest>
 }
 
-/** Programs cannot be run at all, whatever they contain. */
+/** The error if programs cannot be run at all, whatever their content. */
 export class CodeRunnerError extends Schema.TaggedError<CodeRunnerError>()("CodeRunnerError", {
   message: Schema.String,
 }) {}
 
 export interface CodeRunnerService {
-  /** Returns one outcome per test, in order. */
+  /** Runs all tests; returns one outcome for each test, in their order. */
   readonly run: (work: Work) => Effect.Effect<ReadonlyArray<Outcome>, CodeRunnerError>
 }
 
@@ -53,7 +56,7 @@ export class CodeRunner extends Context.Service<CodeRunner, CodeRunnerService>()
   }
 }
 
-/** The guest's answer to a test: the value as JSON, or what it threw. */
+/** The answer of the guest process to a test: the value as JSON, or the exception. */
 export const Answer = Schema.Struct({
   index: Schema.Int,
   value: Schema.optionalKey(Schema.String),

@@ -46,7 +46,7 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
-/** Reports the outcome of an attempt. */
+/** Describes the outcome of an attempt to the agent: which test failed first, and how. */
 const report = (tests: ReadonlyArray<CodeTest>, outcomes: ReadonlyArray<Outcome>): string => {
   const passed = outcomes.filter(({ _tag }) => _tag === "Passed").length
   const at = outcomes.findIndex(({ _tag }) => _tag !== "Passed")
@@ -59,7 +59,7 @@ export interface Task {
   readonly prompt: string
   readonly tests: ReadonlyArray<CodeTest>
   readonly runner: CodeRunnerService
-  /** Default: 1. */
+  /** The number of attempts, 1 by default. */
   readonly attempts?: number
   readonly partial?: boolean
   readonly metadata?: Readonly<Record<string, unknown>>
@@ -74,7 +74,7 @@ export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false,
     id,
     type: "code",
     metadata,
-    // If there are several steps anyway, half of them may be thoughts.
+    // With several attempts, allow as many additional steps for thoughts.
     maxSteps: attempts === 1 ? 1 : 2 * attempts,
     begin: () => ({ state: { tried: 0 }, observation: prompt }),
     step: ({ tried }, action) =>

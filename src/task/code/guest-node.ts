@@ -95,7 +95,7 @@ export const guest = (lock: () => void): void => {
       } catch (error) {
         thrown(error)
       }
-      // By now, all promises of the realm that can settle have settled: it has no timers.
+      // All promises of the realm that can settle have settled now, because the realm has no timers.
       if (settled() === undefined) await nextTurn()
       if (settled() === undefined) await nextTurn()
       answer(index, ofRealm(settled()))
@@ -110,8 +110,8 @@ export const guest = (lock: () => void): void => {
 }
 
 /**
- * The realm gives no access to Node. In case one is found, this removes what could be reached. The process is started
- * with its text, like the guest's.
+ * Removes from the process what a program could use if it escaped from its realm, e.g. Node's internal bindings. Like
+ * `guest`, this function is sent to the process as text, so it refers to nothing in this file.
  */
 export const lockDown = (): void => {
   const refuse = (): never => {
@@ -122,7 +122,7 @@ export const lockDown = (): void => {
       try {
         Object.defineProperty(from, name, { value: refuse, writable: false, configurable: false })
       } catch {
-        // A property that cannot be replaced is missing or frozen.
+        // If a property cannot be replaced, it is missing or frozen: ignore the error.
       }
     }
   }

@@ -11,11 +11,14 @@ import { Answer, CodeRunner, CodeRunnerError, judge, type Outcome, type Work } f
 import { guest, lockDown } from "./guest-node.ts"
 
 interface Options {
-  /** The time for all tests of a program together, from when it is ready. Default: 5000. */
+  /**
+   * The time limit for all tests of a program together, in milliseconds, from when its process is ready; 5000 by
+   * default.
+   */
   readonly timeoutMs?: number
-  /** The memory of a program, in addition to what Node itself needs. Default: 128. */
+  /** The memory of a program in MiB, in addition to the memory that Node itself needs; 128 by default. */
   readonly memoryMb?: number
-  /** The number of programs that run at the same time. Default: the number of processors. */
+  /** The number of programs that run at the same time; by default the number of processors. */
   readonly concurrency?: number
 }
 
@@ -41,7 +44,8 @@ const residentOfNode = 96
 const dataOfNode = 1024
 
 /**
- * Node cannot limit buffers outside its heap, but the system can. The limits also forbid writing files and core dumps.
+ * Starts the process with the system's own limits, because Node cannot limit buffers outside its heap. The limits also
+ * forbid writing files and core dumps.
  */
 const started = (memoryMb: number): ChildProcess => {
   const options = { env: {}, cwd: "/", stdio: ["pipe", "pipe", "pipe"] as ["pipe", "pipe", "pipe"] }
@@ -54,7 +58,7 @@ const started = (memoryMb: number): ChildProcess => {
   )
 }
 
-/** Returns the memory of a process in MiB; undefined if the system doesn't tell. */
+/** Returns the resident memory of a process in MiB; undefined if the system does not report it. */
 const residentOf = (pid: number | undefined): number | undefined => {
   try {
     const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]
@@ -64,7 +68,7 @@ const residentOf = (pid: number | undefined): number | undefined => {
   }
 }
 
-/** Much more than all answers of the largest size. */
+/** The number of bytes of output after which a process is killed; all valid answers together are much smaller. */
 const mostOutput = 2 ** 26
 const startMs = 30_000
 const lookEveryMs = 20
@@ -73,7 +77,7 @@ const readAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
 interface Ended {
   readonly answers: ReadonlyMap<number, Answer>
-  /** The outcome of the tests without an answer. */
+  /** The outcome of all tests that the process did not answer. */
   readonly because: Outcome
 }
 
@@ -109,7 +113,7 @@ const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Ef
         return
       }
       const answer = readAnswer(text)
-      // The first answer to a test counts.
+      // Only the first answer to each test is used, since a program could write more answers.
       if (answer._tag === "Some" && !answers.has(answer.value.index)) answers.set(answer.value.index, answer.value)
     }
 
@@ -123,7 +127,7 @@ const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Ef
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       if (complaint.length < 10_000) complaint += text
     })
-    // If the process ends before it has read everything, its `close` event reports it.
+    // If the process ends before it has read its whole input, its `close` event reports that, so ignore the error here.
     child.stdin?.on("error", () => {})
     child.on("error", (error) =>
       finish(Effect.fail(new CodeRunnerError({ message: `programs can't be run: ${messageOf(error)}` }))),

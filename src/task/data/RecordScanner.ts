@@ -8,7 +8,7 @@ const lineFeed = 10
 const carriageReturn = 13
 const quote = 34
 
-/** No record is meant to be larger; without a limit, an unclosed quote would take in a whole file. */
+/** The largest record in bytes. Without a limit, an unclosed quote would make the rest of the file one record. */
 export const mostRecordBytes = 16 * 1024 * 1024
 
 export class RecordScanner {
@@ -28,7 +28,7 @@ export class RecordScanner {
     this.#emit = emit
   }
 
-  /** Scans a chunk; returns the problem, if there is one. */
+  /** Scans a chunk of bytes; returns a description of the problem, or undefined if there is none. */
   push(chunk: Uint8Array): string | undefined {
     let from = 0
     for (let end = this.#endIn(chunk, 0); end >= 0; end = this.#endIn(chunk, from)) {
@@ -46,7 +46,7 @@ export class RecordScanner {
     return undefined
   }
 
-  /** Call this after the last chunk. */
+  /** Ends the scan. Call it once after the last chunk. */
   end(): string | undefined {
     return this.#finish(new Uint8Array(0), 0)
   }

@@ -16,16 +16,16 @@ import { RecordScanner } from "./RecordScanner.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 interface Records {
-  /** The name of the file as in the config. */
+  /** The path of the file as the config gives it. */
   readonly name: string
   readonly size: number
-  /** The SHA-256 of the contents. */
+  /** The SHA-256 digest of the contents. */
   readonly digest: string
-  /** Returns a record and its place, such as `tasks.jsonl:17`. */
+  /** Returns a record, and its position for error messages, such as `tasks.jsonl:17`. */
   readonly at: (index: number) => Effect.Effect<{ readonly fields: Plain; readonly place: string }, DatasetError>
 }
 
-/** Returns the problem with a record, if there is one. */
+/** Checks a record; returns a description of the problem, or undefined if there is none. */
 type Check = (fields: Plain, index: number) => string | undefined
 
 type Form = { readonly _tag: "Jsonl" } | { readonly _tag: "Csv"; readonly separator: string }
@@ -80,7 +80,7 @@ const headerProblem = (names: ReadonlyArray<string>): string | undefined => {
   return names.some((name) => name.trim() === "") ? "expected a header of names, found an empty one" : undefined
 }
 
-/** The offsets and lines of records, in arrays that double in size. */
+/** The offsets and line numbers of records, in typed arrays that double in size when they are full. */
 class Places {
   offsets = new Float64Array(1024)
   lines = new Uint32Array(1024)
@@ -108,7 +108,7 @@ const withoutLineEnds = (text: string): string => {
   return (lineEnd < 0 ? text : text.slice(0, lineEnd)).replace(/\r$/, "")
 }
 
-/** Opens the records of a file. `name` is its path as in the config. */
+/** Opens the records of a file. `name` is the file's path as the config gives it. */
 export const ofFile = (
   name: string,
   baseDir: string,
@@ -166,7 +166,7 @@ export const ofFile = (
       Stream.runForEach((chunk) => {
         const atStart = hash.size === 0
         hash.update(chunk)
-        // The byte order mark that some editors write before a text.
+        // Skip the byte order mark (EF BB BF), which some editors write at the beginning of a file.
         if (atStart && chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf) skipped = 3
         const problem = scanner.push(atStart ? chunk.subarray(skipped) : chunk)
         return problem === undefined ? Effect.void : Effect.fail(failed(problem))
@@ -200,7 +200,7 @@ export const ofFile = (
     } satisfies Records
   })
 
-/** Opens records listed in the config; `place` is their key, for messages. */
+/** Opens records that the config lists itself; `place` is the config key of the list, for error messages. */
 export const ofItems = (
   place: string,
   items: ReadonlyArray<Plain>,

@@ -64,7 +64,10 @@ interface RecordConfig extends FieldNames {
   readonly verbose: boolean
 }
 
-/** Makes the task of a record, or returns the problem with it. On opening, it runs once for every record, in order. */
+/**
+ * Makes the task of a record, or returns a description of the problem. While a data set is opened, it is called once
+ * for every record, in order.
+ */
 type TaskOf = (fields: Plain, index: number) => TextEnv | string
 
 /** Returns the template of a config; by default, the question itself. */

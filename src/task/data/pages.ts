@@ -3,12 +3,12 @@ import { Effect, type FileSystem, type PlatformError } from "effect"
 import { joined } from "../../config/bytes.ts"
 
 const pageBytes = 16 * 1024
-/** Keeps at most 8 MiB of a file. */
+/** The number of pages that are kept: 8 MiB of a file. */
 const mostPages = 512
 
 type ReadRange = (start: number, end: number) => Effect.Effect<Uint8Array, PlatformError.PlatformError>
 
-/** Returns fewer bytes than requested at the end of the file. */
+/** Makes a function that reads a range of bytes; at the end of the file it returns fewer bytes than requested. */
 export const pages = (fs: FileSystem.FileSystem, path: string): ReadRange => {
   const kept = new Map<number, Uint8Array>()
 

@@ -32,8 +32,8 @@ const missing = (fields: Plain, name: string, setting: string): string => {
 }
 
 /**
- * Returns the text of a conversation up to its last question, without later answers. Several messages are prefixed by
- * their roles.
+ * Returns the text of a conversation up to its last question, without later answers. If there are several messages,
+ * each begins with its role.
  */
 const textOfMessages = (messages: ReadonlyArray<unknown>): string | undefined => {
   const turns = messages.map((message) =>
@@ -56,7 +56,7 @@ const questionOf = (value: unknown): string | undefined => {
 const scalar = (value: unknown): string | undefined =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined
 
-/** Reads one right answer, or a list of them. */
+/** Reads the right answer of a record, or a list of right answers. */
 const targetsOf = (value: unknown): ReadonlyArray<string> | undefined => {
   if (!Array.isArray(value)) {
     const target = scalar(value)
@@ -85,7 +85,7 @@ const choicesOf = (value: unknown): ReadonlyArray<string> | undefined => {
   return all.length === value.length ? all : undefined
 }
 
-/** Returns the question of a record, or the problem with it. */
+/** Reads the question of a record; returns a description of the problem if it cannot. */
 export const readQuestion = (fields: Plain, names: FieldNames): AskedQuestion | string => {
   const input = fieldOf(fields, names.inputField)
   if (input === undefined) return missing(fields, names.inputField, "input_field")
@@ -122,10 +122,13 @@ export const readQuestion = (fields: Plain, names: FieldNames): AskedQuestion | 
   }
 }
 
-/** Puts a question into a text with `{question}`, in which `{{` and `}}` stand for braces. */
+/**
+ * A function that puts a question into a text in place of `{question}`; `{{` and `}}` in the text stand for single
+ * braces.
+ */
 export type Template = (question: string) => string
 
-/** Returns the template, or the problem with it. */
+/** Makes a template from its text; returns the problem if the text is not valid. */
 export const template = (text: string): Template | { readonly problem: string } => {
   const parts: Array<string | null> = []
   const token = /\{\{|\}\}|\{question\}|\{[^{}]*\}?|\}/g

@@ -26,7 +26,7 @@ const roomNames = [
 
 interface Way {
   readonly to: number
-  /** The key of the door; null if there is no door, or an open one. */
+  /** The colour of the key that opens the door; null if there is no door, or if it is open. */
   readonly lock: string | null
 }
 
@@ -40,12 +40,12 @@ export interface House {
 
 /** Adds each room to an earlier one. The key to a room is in a room built before it, so every house can be solved. */
 export const drawn = (count: number, doors: number, random: Stream): House => {
-  // Wide enough that some room always has a free neighbouring place.
+  // The field is so wide that some room always has a free neighbouring place.
   const width = 2 * count + 1
   const placed = [Math.floor((width * width) / 2)]
   const ways: Array<Partial<Record<Direction, Way>>> = [{}]
   const keys: Record<string, number> = {}
-  // The treasure is behind a door, if there are doors.
+  // The treasure is behind a locked door, if the house has one.
   const locked = new Set(shuffled(roomNumbers(count - 1), random).slice(0, doors))
   if (doors > 0 && !locked.has(count - 1)) {
     locked.delete(Math.max(...locked))

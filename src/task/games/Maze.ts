@@ -21,11 +21,14 @@ export interface Maze {
   readonly size: number
   readonly start: number
   readonly exit: number
-  /** The ways from each place. */
+  /** The directions in which the agent can walk from each place. */
   readonly ways: ReadonlyArray<ReadonlyArray<Direction>>
 }
 
-/** Walks to new places, and back where there are none; the exit is the place farthest from the start. */
+/**
+ * Draws a maze: it walks to unvisited places at random, and goes back where there are none. The exit is the place
+ * farthest from the start.
+ */
 export const drawn = (size: number, random: Stream): Maze => {
   const ways: Array<Array<Direction>> = Array.from({ length: size * size }, () => [])
   const start = random.integer(size * size)
@@ -52,7 +55,7 @@ export const drawn = (size: number, random: Stream): Maze => {
   return { size, start, exit, ways: ways.map((some) => directions.filter((direction) => some.includes(direction))) }
 }
 
-/** Returns the shortest way from a place to the exit. */
+/** Returns the directions of the shortest path from a place to the exit. */
 export const wayOut = ({ size, ways, exit }: Maze, from: number): ReadonlyArray<Direction> => {
   const search = (place: number, came: Direction | null): ReadonlyArray<Direction> | undefined => {
     if (place === exit) return []

@@ -21,10 +21,10 @@ const marks = ["X", "O"] as const
 const letters = "abc"
 
 interface State {
-  /** Row by row from the top: 0 is free, 1 is X, 2 is O. */
+  /** The nine places, row by row from the top: 0 is free, 1 is X, 2 is O. */
   readonly board: ReadonlyArray<number>
   readonly next: number
-  /** A note to the player to move about an invalid move. */
+  /** Tells the player to move that the last move was invalid; null if it was valid. */
   readonly note: string | null
 }
 
@@ -32,7 +32,7 @@ type Mark = (typeof marks)[number]
 
 const isOver = (board: ReadonlyArray<number>): boolean => wins(board, 0, 1) || wins(board, 0, 2) || !board.includes(0)
 
-/** `a1` is the lowest place on the left, as in chess. */
+/** Returns the name of a place. As in chess, `a1` is the place at the bottom left. */
 const nameOf = (place: number): string => `${letters[place % 3]}${3 - Math.floor(place / 3)}`
 
 const draw = (board: ReadonlyArray<number>): string =>
@@ -56,7 +56,7 @@ const free = (board: ReadonlyArray<number>): string =>
 
 const howTo = "Three in a row win: across, down or diagonally. Answer with a free place, such as b2."
 
-/** Returns the observation of a player; at the end, the final board. */
+/** Returns the observation that a player gets; after the game, it shows the final board. */
 const seenBy = (player: Mark, { board, next, note }: State): string => {
   const isFirst = board.filter((who) => who !== 0).length < 2
   const turn = marks[next] === player ? `Your move. Free: ${free(board)}` : `${marks[next]} is to move.`
@@ -81,7 +81,7 @@ const scene = (state: State) => {
   }
 }
 
-/** Leaves the board unchanged; the same player moves again. */
+/** Makes the step after an invalid move: the board stays unchanged, and the same player moves again. */
 const again = (state: State, note: string) => ({
   ...scene({ ...state, note }),
   feedback: { [marks[state.next]]: neutral(note) },
@@ -120,7 +120,7 @@ export const players: MultiTextEnv = make<State>({
   },
 })
 
-/** Reads the board of an observation, from the side of the player to move: 1 is its own, 2 the other's. */
+/** Reads the board from an observation: 0 is free, 1 is a mark of the player to move, 2 of the other player. */
 export const boardOf = (observation: string): ReadonlyArray<number> => {
   const rows = Array.from(observation.matchAll(/^[123] ([.XO]) ([.XO]) ([.XO])$/gm), ([, ...cells]) => cells).flat()
   const board = rows.map((cell) => [".", "X", "O"].indexOf(cell))
@@ -132,9 +132,9 @@ const playing =
   (observation, random) =>
     nameOf(choose(boardOf(observation), random))
 
-/** Takes a random free place. */
+/** A policy that takes a random free place. */
 export const random: Policy = playing(playRandomly)
-/** Never loses. */
+/** A policy that plays perfectly: it never loses. */
 export const optimal: Policy = playing(playOptimally)
 
 const policies = { random, optimal }

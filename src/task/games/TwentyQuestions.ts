@@ -37,7 +37,7 @@ export const attributes = [
 ] as const
 export type Attribute = (typeof attributes)[number]
 
-/** The attributes of each thing; no two things have the same. */
+/** Maps each thing to its attributes; no two things have the same attributes. */
 export const things: Readonly<Record<string, ReadonlyArray<Attribute>>> = {
   dog: ["alive", "animal", "legs", "fur", "swims", "pet"],
   cat: ["alive", "animal", "legs", "fur", "pet"],
@@ -105,9 +105,9 @@ const only = <A>(items: ReadonlyArray<A>): A | undefined => (new Set(items).size
 
 export interface Task {
   readonly id: string
-  /** One of `things`. */
+  /** The name of the secret thing, a key of `things`. */
   readonly thing: string
-  /** Default: 20. */
+  /** The number of questions that may be asked, 20 by default. */
   readonly questions?: number
   readonly metadata?: Readonly<Record<string, unknown>>
 }

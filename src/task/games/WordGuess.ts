@@ -27,12 +27,15 @@ export const marksOf = (guess: string, word: string): string => {
   }).join("")
 }
 
-/** Returns the word that an action guesses: all of it, or the only word of five letters in it. */
+/**
+ * Returns the word that an action guesses: the whole action, or the only word of five letters in it; undefined without
+ * one.
+ */
 const guessOf = (action: string): string | undefined => {
   const words = Array.from(action.toLowerCase().matchAll(/\p{L}+/gu), ([word]) => word)
   const fitting = words.filter((word) => /^[a-z]{5}$/.test(word))
   if (words.length === 1) return fitting[0]
-  // "guess: crane" is one guess.
+  // In "guess: crane", the word "guess" is not the guess.
   const named = fitting.filter((word) => word !== "guess")
   return named.length === 1 ? named[0] : undefined
 }
@@ -40,7 +43,7 @@ const guessOf = (action: string): string | undefined => {
 export interface Task {
   readonly id: string
   readonly word: string
-  /** Default: 6. */
+  /** The number of guesses, 6 by default. */
   readonly guesses?: number
   readonly metadata?: Readonly<Record<string, unknown>>
 }
@@ -60,7 +63,7 @@ export const make = ({ id, word, guesses = 6, metadata = {} }: Task): TextEnv =>
     id,
     type: "word_guess",
     metadata,
-    // Leaves room for thoughts and invalid guesses.
+    // Allow additional steps for thoughts and invalid guesses.
     maxSteps: 3 * guesses,
     begin: () => ({
       state: { guessed: 0 },

@@ -1,8 +1,8 @@
-/** Lets agents think aloud in a game: a thought changes nothing. */
+/** Lets agents write down a thought as an action in a game. The thought takes a step and changes nothing else. */
 import { type Feedback } from "../Feedback.ts"
 import { make, type TextEnv, type TextRules, type TextStep } from "../TextEnv.ts"
 
-/** Recognises `think: …` and `thought: …`, which agents write that reason in their actions. */
+/** Recognises an action that is only a thought: `think: …` or `thought: …`. */
 export const isThought = (action: string): boolean => /^\s*(think|thought)\s*:/i.test(action)
 
 /** Makes feedback for a step that neither wins nor loses. */

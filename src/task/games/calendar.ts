@@ -1,4 +1,4 @@
-/** A week's calendar, and requests to its keeper. */
+/** Defines a week's calendar with events, draws requests that change it, and compares two calendars. */
 import type { Stream } from "../../rng/Rng.ts"
 import { oneOf, shuffled } from "./levels.ts"
 
@@ -22,7 +22,7 @@ export type Calendar = ReadonlyArray<Event>
 
 type Slot = Pick<Event, "day" | "start" | "hours">
 
-/** Returns why an event cannot be at a time; undefined if it can. The event `id` itself is ignored. */
+/** Returns the reason why an event cannot be at a time; undefined if it can. The event with the id `id` is ignored. */
 export const hindrance = (calendar: Calendar, { day, start, hours }: Slot, id?: number): string | undefined => {
   if (start < opens || start + hours > closes) return `events are between ${opens} and ${closes}`
   const other = calendar.find(
@@ -33,7 +33,7 @@ export const hindrance = (calendar: Calendar, { day, start, hours }: Slot, id?: 
     : `"${other.title}" (id ${other.id}) is there from ${other.start} to ${other.start + other.hours}`
 }
 
-/** Returns the first hour of a day from which so many hours are free. */
+/** Returns the first hour of a day from which `hours` hours are free; undefined if there is none. */
 const earliest = (calendar: Calendar, day: Day, hours: number, id?: number): number | undefined => {
   for (let start = opens; start + hours <= closes; start++) {
     if (hindrance(calendar, { day, start, hours }, id) === undefined) return start
@@ -46,13 +46,13 @@ export const nextId = (calendar: Calendar): number => Math.max(0, ...calendar.ma
 const titles = ["dentist", "review", "lunch with Mia", "haircut", "choir", "interview", "planning", "call with Omar"]
 const newTitles = ["piano lesson", "workshop", "check-up", "walk with Lea", "reading hour", "rehearsal"]
 
-/** A call that fulfils a part of the requests. */
+/** A tool call that fulfils a request, or a part of it. */
 interface Call {
   readonly name: "add_event" | "move_event" | "cancel_event"
   readonly arguments: Readonly<Record<string, string | number>>
 }
 
-/** A request, the call that fulfils it, and the calendar after that. */
+/** A request, the tool call that fulfils it, and the calendar after that call. */
 interface Request {
   readonly request: string
   readonly call: Call
@@ -124,7 +124,7 @@ export const drawn = (events: number, requests: number, random: Stream): Plan =>
   }
   let drawnRequests: Array<Request> = []
   let calendar: Calendar = before
-  // Requests that cancel each other would be fulfilled by doing nothing.
+  // If requests cancel each other out, no call would be needed to fulfil them: draw again.
   while (differences(before, calendar).length === 0) {
     drawnRequests = []
     calendar = before
@@ -143,9 +143,9 @@ export const drawn = (events: number, requests: number, random: Stream): Plan =>
   }
 }
 
-/** The number of titles. */
+/** The largest number of events: the number of different titles. */
 export const mostEvents = titles.length
-/** No more events can be added, and one must be left to ask about. */
+/** The largest number of requests in a task. All of them can be additions, and one title must be left to ask about. */
 export const mostRequests = 5
 
 /** Lists the differences between two calendars: missing events and wrong ones. */

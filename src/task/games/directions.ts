@@ -1,4 +1,4 @@
-/** Four directions on a field whose places are numbered row by row. */
+/** Defines the four directions on a field whose places are numbered row by row. */
 export const directions = ["north", "east", "south", "west"] as const
 export type Direction = (typeof directions)[number]
 
@@ -11,7 +11,7 @@ export const directionOf = (action: string): Direction | undefined => {
   return named === undefined ? undefined : (short[named] ?? directions.find((direction) => direction === named))
 }
 
-/** Returns the neighbouring place; undefined outside the field. */
+/** Returns the number of the neighbouring place in a direction; undefined if it lies outside the field. */
 export const neighbour = (place: number, direction: Direction, width: number, height: number): number | undefined => {
   const column = place % width
   const row = Math.floor(place / width)
@@ -34,6 +34,6 @@ export const opposite: Readonly<Record<Direction, Direction>> = {
   west: "east",
 }
 
-/** Joins names: "a", "a and b", "a, b and c". */
+/** Joins names with commas and "and": "a", "a and b", "a, b and c". */
 export const listed = (names: ReadonlyArray<string>): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`

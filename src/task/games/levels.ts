@@ -1,6 +1,6 @@
 /**
- * Games as data sets of `num_tasks` tasks. Each task is drawn from its own random stream, so task 7 of a seed is the
- * same whatever their number.
+ * Makes data sets of `num_tasks` tasks from games. Each task is drawn from its own random stream, so task 7 of a seed
+ * is the same whatever the number of tasks.
  */
 import { Effect } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
@@ -42,7 +42,7 @@ export const levels = (
     return ordered({ name: type, size: numTasks, digest, at }, orderOf(config))
   })
 
-/** Draws an item of a list. */
+/** Draws an item of a list at random. */
 export const oneOf = <A>(list: ReadonlyArray<A>, random: Stream): A => list[random.integer(list.length)]
 
 /** Returns the list in a random order. */

@@ -1,4 +1,4 @@
-/** Plain words of five letters, all different. */
+/** Common words of five letters, all different, for the game `word_guess`. */
 export const fiveLetters: ReadonlyArray<string> = `
   acorn actor adult agent alarm album amber angel apple apron arrow attic award bacon badge baker basil beach beard
   berry birch blade blaze board bonus boots brain bread brick bride bring broom brush cabin camel candy canoe cargo

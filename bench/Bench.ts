@@ -20,25 +20,25 @@
  * ```
  */
 export interface Bench {
-  /** The name for `--only`. */
+  /** The name of the benchmark. `--only` selects benchmarks by it. */
   readonly name: string
   readonly unit: string
   readonly higherIsBetter: boolean
-  /** One line about what is measured. */
+  /** Describes in one line what is measured. */
   readonly about: string
   readonly run: (context: Context) => Promise<Measurement>
 }
 
 export interface Measurement {
   readonly value: number
-  /** Further values for the table: shares, ratios, settings. */
+  /** Further values that the table shows, such as shares, ratios and settings. */
   readonly details?: Readonly<Record<string, number | string>>
 }
 
 export interface Timing {
-  /** The median time of one call over the batches. */
+  /** The time of one call in seconds: the median over the batches. */
   readonly seconds: number
-  /** The time of one call in the fastest batch. */
+  /** The time of one call in seconds, in the fastest batch. */
   readonly best: number
   /** The interquartile range of the batches, as a share of the median. */
   readonly spread: number
@@ -46,12 +46,12 @@ export interface Timing {
 }
 
 export interface TimingOptions {
-  /** The least time to measure. Default: 1. */
+  /** The measurement lasts at least this many seconds; 1 by default. */
   readonly minimumSeconds?: number
 }
 
 export interface Ratio {
-  /** The median of (time of a) / (time of b), with each pair measured back to back. */
+  /** The median of (time of a) / (time of b). The two batches of a pair are measured one directly after the other. */
   readonly ratio: number
   readonly a: Timing
   readonly b: Timing
@@ -60,13 +60,13 @@ export interface Ratio {
 export interface Context {
   readonly time: (work: () => unknown, options?: TimingOptions) => Timing
   readonly timeAsync: (work: () => Promise<unknown>, options?: TimingOptions) => Promise<Timing>
-  /** Measures both alternately, one batch each, so that what slows the machine slows both. */
+  /** Measures a and b alternately, one batch each, so that other load on the machine slows both. */
   readonly ratio: (a: () => unknown, b: () => unknown, options?: TimingOptions) => Ratio
 }
 
 export const defineBench = (bench: Bench): Bench => bench
 
-/** Long enough for the clock, short enough for many batches. */
+/** The length of a batch: long compared with the clock's resolution, and short enough to measure many batches. */
 const batchSeconds = 0.005
 const fewestBatches = 11
 

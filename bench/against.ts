@@ -1,14 +1,15 @@
 import type { Bench } from "./Bench.ts"
 
 /**
- * Compares a benchmark in two environments, alternating, with a process for each run, so that what slows the machine
- * slows both. The order alternates too, so that a machine that slows down steadily favours neither.
+ * Compares a benchmark with and without some environment variables. Runs alternate between the two, each in a process of
+ * its own, so that other load on the machine slows both. The order within a pair alternates too, so that a machine that
+ * slows down steadily favours neither.
  */
 export interface Comparison {
-  /** The median over the rounds. */
+  /** The benchmark's value: the median over the rounds. */
   readonly value: number
   readonly against: number
-  /** How many times as fast it is as the other one: the median over the rounds. */
+  /** The speed in this environment divided by the speed in the other one: the median over the rounds. */
   readonly ratio: number
   readonly ratios: ReadonlyArray<number>
 }

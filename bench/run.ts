@@ -21,7 +21,7 @@ const help = `Measures effect-rl.
 Examples: npm run bench -- --only gae-128x1024 --json
           npm run bench -- --only sac-pendulum-rltools --against EFFECT_RL_WIDE=0`
 
-/** Prints the problem in one line and ends the process. */
+/** Prints a problem with the command line in one line, and ends the process. */
 const misused = (message: string): never => {
   console.error(`bench: ${message}`)
   process.exit(2)
@@ -55,7 +55,7 @@ const rounds = /^[1-9]\d{0,3}$/.test(options.rounds)
 
 const folder = new URL("./benches/", import.meta.url)
 
-/** Loads every benchmark with its file, which may hold several. */
+/** Loads all benchmarks, each with the name of its file. A file may define several benchmarks. */
 const load = async (): Promise<ReadonlyArray<{ readonly bench: Bench; readonly file: string }>> => {
   const benches: Array<{ readonly bench: Bench; readonly file: string }> = []
   for (const name of readdirSync(folder).sort()) {
@@ -95,7 +95,7 @@ const row = ({ name, unit }: Bench, { value, details = {} }: Measurement): Reado
     .join(", "),
 ]
 
-/** Measures the benchmark without and with the variables of `--against`. */
+/** Measures the benchmark with and without the environment variables that `--against` lists. */
 const measureAgainst = async (bench: Bench, file: string): Promise<Measurement & Pick<Result, "against">> => {
   const one = (other: boolean) => measure(bench.name, file, other ? against : {})
   const { value, ratios, ...other } = await compare(rounds, bench, async (side) => (await one(side)).value)

@@ -6,11 +6,11 @@ import { Backend, type Program, type RunResult, Train } from "effect-rl"
 import { backend, type BackendName, recorder, runStore } from "effect-rl/node"
 import type { Measurement } from "./Bench.ts"
 
-/** Measures a whole training, including its files, and the share of each part. */
+/** Measures a whole training, including the files that it writes, and the share of time that each part takes. */
 
 type Training = Parameters<typeof Train.run>[0]
 
-/** Adds up the seconds spent in each compiled program. */
+/** Wraps a backend so that it adds up the seconds spent in each compiled program, by the program's name. */
 const timed = (inner: Backend["Service"], seconds: Map<string, number>): Backend["Service"] => ({
   name: inner.name,
   compile: (spec) =>

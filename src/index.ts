@@ -8,7 +8,7 @@
  * export default Train.run({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 100_000 })
  * ```
  *
- * This entry point runs anywhere; what needs Node is in `effect-rl/node`.
+ * This entry point runs in every JavaScript engine; the parts that need Node are in `effect-rl/node`.
  */
 export * as Agent from "./agent/Agent.ts"
 export { AgentError } from "./agent/AgentError.ts"

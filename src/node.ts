@@ -1,5 +1,5 @@
 /**
- * The Layers for Node: runs in folders, and all backends.
+ * Provides the Layers for Node: runs stored in folders, all backends, threads for envs, and HTTP.
  *
  * @example
  * ```ts
@@ -32,7 +32,7 @@ import { tensorBoard } from "./run/record/tensorBoard.ts"
 export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference"] as const
 export type BackendName = (typeof backendNames)[number]
 
-/** The session backends load ONNX Runtime, so each is loaded only when used. */
+/** Loads the file of the session backends only when one is used, because it loads ONNX Runtime. */
 const session = (
   device: "cpu" | "cuda" | "webgpu",
 ): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
@@ -41,7 +41,10 @@ const session = (
     (onnx) => onnx.make(device),
   )
 
-/** Its kernels are twice as wide if the machine can, with the same results; `EFFECT_RL_WIDE=0` turns that off. */
+/**
+ * Makes the wasm backend, with 256-bit vectors if the machine has them. Results are the same. `EFFECT_RL_WIDE=0` turns it
+ * off.
+ */
 const wideWasm = Effect.map(wideModules, wasm.make)
 
 /** Provides a backend by its name. `auto` chooses a device for each graph. */
@@ -66,8 +69,8 @@ export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavaila
 }
 
 /**
- * The HTTP client for language models. It waits as long as `timeout_s`; Node's `fetch` gives up after five minutes. It
- * is loaded when first used.
+ * Provides the HTTP client for language models. It waits for the whole `timeout_s` seconds, while Node's `fetch` stops
+ * after five minutes. It is loaded when first used.
  */
 export const httpClient = Layer.unwrap(
   Effect.map(
@@ -76,10 +79,10 @@ export const httpClient = Layer.unwrap(
   ),
 )
 
-/** Threads for envs, if a training sets `workers`. */
+/** Provides threads that step envs, for a training that sets `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"
 
-/** Runs untrusted programs in processes that can only compute, for data sets of `type: code`. */
+/** Runs untrusted programs in processes without access to files or the network, for data sets of `type: code`. */
 export { codeRunner }
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
@@ -90,7 +93,7 @@ const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
  */
 export const platform = Layer.mergeAll(files, httpClient, codeRunner())
 
-/** Stores runs in folders below `resultsDir`. Default: the current time and commit. */
+/** Stores runs in folders below `resultsDir`. By default, folder names contain the current time and commit. */
 export const runStore = (
   options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>,
 ): Layer.Layer<RunStore> =>
@@ -107,25 +110,28 @@ export const runStore = (
     ),
   ).pipe(Layer.provide(files))
 
-/** Records to a run's own files, and to any other sinks. */
+/** Provides a recorder that writes to the run's files, and to the sinks in `more`. */
 export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>
   Recorder.layer(scores, tensorBoard, runLog, system(systemFigures), ...more)
 
-/** Measures what this process uses now. */
+/** Measures the memory and CPU time that this process uses now. */
 const systemFigures = (): SystemFigures => {
   const { rss, heapUsed, external } = process.memoryUsage()
   const { user, system: ofKernel } = process.cpuUsage()
   return { rss, heap: heapUsed, buffers: external, cpuSeconds: (user + ofKernel) / 1e6 }
 }
 
-/** A progress line on stderr. */
+/** Prints a progress line on stderr. */
 export const terminalProgress: Sink = progress({
   write: (text) => Effect.sync(() => void process.stderr.write(text)),
   isTerminal: process.stderr.isTTY === true,
   columns: process.stderr.columns ?? 100,
 })
 
-/** A longer diff contains generated files; a run saves only its digest. */
+/**
+ * The longest diff, in characters, that a run saves. A longer one probably contains generated files: only its hash is
+ * saved.
+ */
 const longestDiff = 1 << 20
 
 /** Reads the commit of the working directory and its uncommitted changes; undefined outside git. */

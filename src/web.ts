@@ -1,5 +1,5 @@
 /**
- * The Layers for browsers and edge workers: the `wasm` backend, and runs kept in memory.
+ * Provides the Layers for browsers and edge workers: the `wasm` backend, and runs kept in memory.
  *
  * @example
  * ```ts
@@ -8,7 +8,8 @@
  * const result = await Effect.runPromise(training.pipe(Effect.provide(Web.layer)))
  * ```
  *
- * Edge workers on workerd compile no WebAssembly at run time: provide \`Reference.layer\` over it, which is slower.
+ * Edge workers on workerd cannot compile WebAssembly at run time. There, replace the `wasm` backend by `Reference.layer`,
+ * which is slower.
  *
  * @example
  * ```ts

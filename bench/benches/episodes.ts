@@ -10,7 +10,7 @@ import * as SingleAgent from "../../src/episode/protocols/SingleAgent.ts"
 import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { defineBench } from "../Bench.ts"
 
-/** A task of one question and one answer. */
+/** A text environment whose episodes have one question and one answer. */
 const question = TextEnv.make<number>({
   id: "sum",
   type: "qa",
@@ -62,7 +62,7 @@ const counted = (batch: RolloutEngine.RolloutBatch, episodes: number): Promise<v
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
-/** Measures calls per second of CPU time on one core, independent of other processes. */
+/** Measures calls per second of CPU time on one core. CPU time does not depend on other processes. */
 const aCore = async (work: () => Promise<unknown>): Promise<number> => {
   const times = 20
   const before = process.cpuUsage()

@@ -1,6 +1,6 @@
 /**
  * Measures a run of a small session in ONNX Runtime through its synchronous binding: the forward pass of actor and
- * critic, 4-64-64-{2, 1} with tanh, with the weights in one flat state.
+ * critic (4 inputs, two hidden layers of 64 units with tanh, 2 and 1 outputs), with the weights in one flat state.
  */
 import { Effect } from "effect"
 import { Backend } from "../../src/backend/Backend.ts"

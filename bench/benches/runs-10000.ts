@@ -9,7 +9,7 @@ import { defineBench } from "../Bench.ts"
 const algorithms = ["ppo", "a2c", "sac", "dqn"]
 const seeds = 5
 
-/** Makes ten thousand runs, five seeds at each time, with only the files that a listing reads. */
+/** Makes `count` run folders, five seeds at each start time, with only the files that listing runs reads. */
 const makeRuns = (results: string, count: number): void => {
   for (let index = 0; index < count; index++) {
     const moment = Math.floor(index / seeds)

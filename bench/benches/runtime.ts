@@ -6,7 +6,7 @@ import { MemorylessAgent, Runtime, Scripted, type TaskSet, TextEnv } from "effec
 import { platform, recorder, runStore } from "effect-rl/node"
 import { defineBench } from "../Bench.ts"
 
-/** A task of one question and one answer. */
+/** A text environment whose episodes have one question and one answer. */
 const question = (index: number): TextEnv.TextEnv =>
   TextEnv.make({
     id: `sum-${index}`,

@@ -1,6 +1,6 @@
 import { Env, EnvPool, Space } from "effect-rl"
 
-/** An env whose step takes tens of microseconds, like that of a simulator. */
+/** An env whose step takes tens of microseconds, as long as a step of a physics simulator. */
 export const heavy = EnvPool.located(
   Env.make({
     id: "heavy",

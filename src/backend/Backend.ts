@@ -1,6 +1,6 @@
 /**
- * Compiles a graph to a program on some device. The files of this folder implement it as Layers; learners and policies call
- * `compile` once and then run the program.
+ * Compiles a graph to a program on some device. The other files of this folder implement the service `Backend` as Layers;
+ * learners and policies call `compile` once and then run the program.
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
 import type { GraphError } from "../graph/GraphError.ts"
@@ -24,21 +24,21 @@ export const dataFor = ({ shape, dtype }: { readonly shape: Shape; readonly dtyp
  */
 export interface Program {
   readonly name: string
-  /** The device that computes it: "cpu", "cuda", "webgpu", "wasm" or "reference". */
+  /** The device that runs the program: "cpu", "cuda", "webgpu", "wasm" or "reference". */
   readonly device: string
   readonly feeds: Readonly<Record<string, TensorData>>
   readonly results: Readonly<Record<string, TensorData>>
-  /** How many minibatches the last run did; 1 for a program without minibatches. */
+  /** Returns the number of minibatches that the last run computed; 1 for a program without minibatches. */
   readonly iterations: () => number
   readonly run: Effect.Effect<void, BackendError>
-  /** Runs synchronously, for loops without an Effect in each step; absent if the device is asynchronous. Throws BackendError. */
+  /** Runs the program synchronously, without an Effect; absent on asynchronous devices. Throws a `BackendError`. */
   readonly runSync?: () => void
-  /** Reads a copy of a state. */
+  /** Returns a copy of the numbers of a state. */
   readonly read: (state: string) => Effect.Effect<Float32Array, BackendError>
   readonly write: (state: string, data: Float32Array) => Effect.Effect<void, BackendError>
 }
 
-/** The error of a device that the machine lacks. It names what is missing and how to get it. */
+/** The error of a backend that cannot run on this machine. It names what is missing and how to install it. */
 export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()("BackendUnavailable", {
   backend: Schema.String,
   missing: Schema.String,
@@ -49,7 +49,7 @@ export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()
   }
 }
 
-/** The error of a program that failed while it ran. */
+/** The error of a program that failed while it was running. */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   backend: Schema.String,
   program: Schema.String,
@@ -64,7 +64,7 @@ export class Backend extends Context.Service<
     readonly compile: (
       spec: ProgramSpec,
     ) => Effect.Effect<Program, GraphError | BackendUnavailable | BackendError, Scope.Scope>
-    /** Warnings about the programs compiled so far, for `run.log`. */
+    /** Returns warnings about the programs compiled so far; the run writes them to `run.log`. */
     readonly warnings?: Effect.Effect<ReadonlyArray<string>>
   }
 >()("effect-rl/backend/Backend") {}

@@ -6,16 +6,16 @@ import { rootsOf } from "../graph/validate.ts"
 import type { Backend, BackendError, BackendUnavailable } from "./Backend.ts"
 
 /**
- * Chooses a device for each graph: `wasm` for small graphs, for which a session of ONNX Runtime would cost more than the
- * arithmetic, and a session for larger graphs and for those that `wasm` cannot compile.
+ * Chooses a backend for each graph: `wasm` for small graphs, where calling a session of ONNX Runtime takes longer than the
+ * arithmetic, and a session of ONNX Runtime for larger graphs and for graphs that `wasm` cannot compile.
  *
- * The choice follows from a model of the costs, not from measurements on this machine: the same graph gets the same device
- * everywhere, and a run stays reproducible from its seed. Without ONNX Runtime all graphs run on `wasm`, and `warnings`
- * names those that would have run in a session.
+ * The choice follows from a model of the costs, not from measurements on this machine: the same graph gets the same backend
+ * on every machine, and a run stays reproducible from its seed. If ONNX Runtime is not installed, all graphs run on `wasm`,
+ * and `warnings` names the programs that would have run in a session.
  */
 export const auto = (options: {
   readonly wasm: Backend["Service"]
-  /** Starts sessions. It runs when the first graph needs it, because loading ONNX Runtime takes a while. */
+  /** Makes the backend for sessions. It runs when the first graph needs a session, because loading ONNX Runtime is slow. */
   readonly session: Effect.Effect<Backend["Service"], BackendUnavailable>
 }): Backend["Service"] => {
   let unavailable: BackendUnavailable | undefined
@@ -29,7 +29,7 @@ export const auto = (options: {
     )
     const onSession = Effect.flatMap(session, (service) => service.compile(spec))
     const onWasm = options.wasm.compile(spec)
-    // If the faster device cannot compile the graph, use the other one.
+    // If the backend that is expected to be faster cannot compile the graph, use the other one.
     const [first, second] = prefersWasm(spec) ? [onWasm, onSession] : [onSession, onWasm]
     return Effect.catchTag(first, ["GraphError", "BackendUnavailable"], () => second)
   }
@@ -46,7 +46,8 @@ type Program = Effect.Success<ReturnType<Backend["Service"]["compile"]>>
 type CompileError = GraphError | BackendUnavailable | BackendError
 
 /**
- * The costs of a run and of a node in microseconds, and the work done in one microsecond. They were fitted to 56 programs of
+ * The costs of a run and of a node in microseconds, and the multiply-adds and elements that are computed in one
+ * microsecond. These numbers were fitted to 56 programs of
  * six algorithms, with networks of 32-32 to 512-512 units and minibatches of 1 to 32,768 rows, on one core of an AMD EPYC
  * with kernels 256 bits wide. The same numbers are used on every machine, so that the choice is the same everywhere.
  */

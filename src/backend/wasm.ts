@@ -12,8 +12,8 @@ import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmMo
  * arithmetic is strict, so a program gives the same bits on every machine. Feeds and results are views of the module's
  * memory: nothing is copied, and a run is one call.
  *
- * It is the fastest backend for small graphs, for which a session of ONNX Runtime costs more than the arithmetic: acting
- * with small batches, and whole updates of small networks.
+ * It is the fastest backend for small graphs, where calling a session of ONNX Runtime takes longer than the arithmetic:
+ * acting with small batches, and whole updates of small networks.
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmMo
  */
 export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Backend, make()))
 
-/** Makes the backend with another way to compile modules: Node's Layers compile them to wider vectors. */
+/** Makes the backend with a given module compiler. The Layers for Node use one that compiles to wider vectors. */
 export const make = (modules: ModuleCompiler = plainModules): Backend["Service"] => ({
   name: "wasm",
   compile: (spec) =>

@@ -2,21 +2,21 @@ import { messageOf } from "../config/text.ts"
 import type { Place } from "../graph/wasm/compile.ts"
 import { BackendUnavailable, type TensorData } from "./Backend.ts"
 
-/** A way to compile the bytes of a module. */
+/** Compiles the bytes of a WebAssembly module to a `WebAssembly.Module`. */
 export interface ModuleCompiler {
   readonly module: (bytes: Uint8Array<ArrayBuffer>) => object
-  /** Warnings about the modules compiled so far. */
+  /** Returns warnings about the modules compiled so far. */
   readonly warnings: () => ReadonlyArray<string>
 }
 
-/** The part of the engine's interface that is used here. TypeScript declares it only together with the browser's. */
+/** Declares the part of `WebAssembly` that this file uses. TypeScript declares it only in the types for browsers. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
   readonly Instance: new (module: object, imports: object) => { readonly exports: unknown }
   readonly validate: (bytes: Uint8Array<ArrayBuffer>) => boolean
 }
 
-/** The exports of a module that `compile` made; it documents them. */
+/** The exports of a module that `graph/wasm/compile.ts` made. That file documents them. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer }
   readonly prepare: () => void
@@ -26,7 +26,7 @@ interface Exports {
 const isExports = (value: unknown): value is Exports =>
   typeof value === "object" && value !== null && "memory" in value && "prepare" in value && "run" in value
 
-/** Compiles modules by the engine's defaults. */
+/** Compiles modules with the default settings of the JavaScript engine. */
 export const plainModules: ModuleCompiler = {
   module: (bytes) => {
     if (typeof WebAssembly === "undefined" || !WebAssembly.validate(bytes)) {
@@ -40,7 +40,7 @@ export const plainModules: ModuleCompiler = {
     try {
       return new WebAssembly.Module(bytes)
     } catch (error) {
-      // Edge workers, and pages whose policy says so, only run modules that were deployed with the program.
+      // Edge workers, and pages with a strict content security policy, only run modules that were deployed with the program.
       throw new BackendUnavailable({
         backend: "wasm",
         missing: `this engine compiles no WebAssembly at run time (${messageOf(error)})`,
@@ -53,7 +53,7 @@ export const plainModules: ModuleCompiler = {
   warnings: () => [],
 }
 
-/** Instantiates a module that `compile` made. */
+/** Instantiates a module that `graph/wasm/compile.ts` made, and returns its exports. */
 export const instantiate = (module: object): Exports => {
   const { exports } = new WebAssembly.Instance(module, {})
   if (!isExports(exports)) throw new Error("instantiate: the module lacks an export")

@@ -7,12 +7,12 @@ import { utf8 } from "../config/utf8.ts"
 
 /**
  * Compiles WebAssembly modules to vectors twice as wide: V8 combines pairs of neighbouring 128-bit operations to one of 256
- * bits (AVX2), which makes updates of small networks up to twice as fast. The results are the same bits.
+ * bits (AVX2), which makes updates of small networks up to twice as fast. The results have the same bits.
  *
  * V8's flag for it is experimental and applies to the whole process. So it is set only while one of our modules is compiled,
  * and that module is compiled completely in the meantime: other WebAssembly in the process is compiled as usual. If two
- * threads compile at once, one may reset the flag while the other still compiles: that module is then narrower, with the
- * same results.
+ * threads compile at once, one may reset the flag while the other still compiles: that module then uses 128-bit
+ * operations, with the same results.
  *
  * Before the first module, a check program is compiled both ways. If any bit of its results differs, no module is widened,
  * and `warnings` tells the user.
@@ -34,10 +34,10 @@ export const wideModules: Effect.Effect<ModuleCompiler, BackendUnavailable> = Ef
 
 const variable = "EFFECT_RL_WIDE"
 
-/** Compiles bytes to a widened module. */
+/** Compiles bytes to a module that uses 256-bit vectors. */
 type Widen = (bytes: Uint8Array<ArrayBuffer>) => object
 
-/** Widens modules, after a check at the first one that widening does not change results. */
+/** Makes a compiler that widens modules. Before the first module, it checks that widening does not change results. */
 export const checked = (widen: Widen): ModuleCompiler => {
   let difference: string | undefined
   let compile: Widen | undefined
@@ -56,7 +56,7 @@ export const checked = (widen: Widen): ModuleCompiler => {
   }
 }
 
-/** The facts that decide whether a process's V8 can widen. */
+/** The properties of a Node process that decide whether its V8 can widen modules. */
 interface Engine {
   readonly arch: string
   readonly versions: { readonly v8: string }
@@ -65,21 +65,22 @@ interface Engine {
 }
 
 /**
- * Only the optimising compiler widens. Without Liftoff and lazy compilation, it compiles all functions before the module is
- * returned. The flag for inlining stays as it is: threads that compile while it changes crash.
+ * The flags that make V8 widen. Only V8's optimising compiler widens. Without Liftoff and lazy compilation, it compiles
+ * all functions before the module is returned. The flag for inlining stays as it is: threads that compile while it
+ * changes crash.
  */
 const flags = ["--experimental-wasm-revectorize", "--no-liftoff", "--no-wasm-lazy-compilation"]
 
 /**
- * The V8 versions of Node 22 and 24, with which the tests were run. Another one may print an error about an unknown flag, or
- * a check in V8 may end the process: that of Node 26 does if Liftoff is off and inlining is on.
+ * The V8 versions of Node 22 and 24, with which the tests were run. Another version may print an error about an unknown
+ * flag, or may end the process: V8 in Node 26 does so if Liftoff is off and inlining is on.
  */
 const triedVersions = ["12.4", "13.6"]
 
-/** Flags on Node's command line that must not be changed, and the one that forbids changing flags. */
+/** Matches the flags on Node's command line with which this file must not change V8's flags. */
 const decided = /experimental.wasm.revec|liftoff|lazy.compilation|jitless|freeze.flags/
 
-/** Whether the process's V8 can widen, and Node was started without flags that widening would change. */
+/** Returns whether the process's V8 can widen, and Node was started without flags that widening would change. */
 export const canWiden = ({ arch, versions, config, execArgv }: Engine = process): boolean =>
   arch === "x64" &&
   Object.entries(config.variables).some(([name, value]) => name === "v8_enable_wasm_simd256_revec" && value === 1) &&
@@ -103,5 +104,5 @@ export const widened: Widen = (bytes) => {
   }
 }
 
-/** One compiler for the process, so that the check runs once. */
+/** The one compiler of this process, so that the check runs only once. */
 const widenedModules = checked(widened)

@@ -13,12 +13,12 @@ import { instantiate, viewOf } from "./wasmModules.ts"
  *
  * The program is small and has a kernel of each kind: products along columns, rows and the inner dimension, in sizes
  * that leave remainders of 1 to 7 elements; sums along and across the lanes; every function of one, two and three elements,
- * of floats, integers and flags; gathered minibatches, gradients, Adam. Its inputs include infinities, signed zeros,
+ * of f32, i32 and bool; gathered minibatches; gradients; and Adam. Its inputs include infinities, signed zeros,
  * subnormal numbers and NaN.
  */
 type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
 
-/** Describes the first difference between the results of both ways, as part of a sentence; undefined if there is none. */
+/** Describes the first difference between both results, as part of a sentence; undefined if they are equal. */
 export const differenceBetween = (usual: Compile, other: Compile): string | undefined => {
   const compiled = compile(simplify(checkProgram()))
   const expected = resultsOf(compiled, usual)
@@ -32,7 +32,7 @@ export const differenceBetween = (usual: Compile, other: Compile): string | unde
 
 const [batch, count, rows] = [23, 3, 40]
 const [observed, hidden, actions] = [5, 24, 18]
-/** Two full blocks of four vectors, and two more vectors, the last partly filled. */
+/** The number of elements: two full blocks of four vectors, and two more vectors, of which the last is partly filled. */
 const length = 39
 
 /** Makes the check program, whose outputs also include every function by itself. */
@@ -85,10 +85,10 @@ export const checkProgram = (): ProgramSpec => {
   }
 }
 
-/** The special numbers that the elementwise functions are fed, besides ordinary ones. */
+/** The special numbers among the inputs of the elementwise functions; the other inputs are ordinary numbers. */
 const special = [0, -0, Infinity, -Infinity, NaN, 1e-40, -1e-40, 3.4e38, 0.5, -0.5]
 
-/** Numbers between −2 and 2 that look random and never change. */
+/** Returns `size` numbers between −2 and 2 that look random. The same seed always gives the same numbers. */
 const numbers = (size: number, seed: number): ReadonlyArray<number> => {
   let word = seed
   return Array.from({ length: size }, () => {

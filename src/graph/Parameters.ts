@@ -22,12 +22,12 @@ export interface Layout {
   readonly tensorsOf: (theta: Tensor) => Readonly<Record<string, Tensor>>
   /** Joins one tensor for each parameter into a flat vector. */
   readonly flatten: (tensors: Readonly<Record<string, Tensor>>) => Tensor
-  /** Draws first values. Each parameter has its own child stream, so a new parameter does not change the others. */
+  /** Draws the initial values. Each parameter has its own child stream, so adding a parameter does not change the others. */
   readonly initialise: (random: Stream) => Float32Array
-  /** Makes a flat vector in which all elements of a parameter are the same number. */
+  /** Makes a flat vector in which all elements of a parameter equal `numberOf` of the parameter's name. */
   readonly spread: (numberOf: (name: string) => number) => Float32Array
   readonly toNamed: (theta: Float32Array) => Readonly<Record<string, NamedArray>>
-  /** Throws a `GraphError` if a parameter is missing or has another shape. */
+  /** Joins named arrays into a flat vector. Throws a `GraphError` if a parameter is missing or has another shape. */
   readonly fromNamed: (named: Readonly<Record<string, NamedArray>>) => Float32Array
 }
 
@@ -41,7 +41,7 @@ export interface Declaration {
   readonly init: Initialiser
 }
 
-/** One gibibyte of weights; an optimiser keeps several numbers for each of them. */
+/** The largest number of weights, which take one gibibyte. An optimiser keeps several more numbers for each weight. */
 const mostWeights = 2 ** 28
 
 export const layout = (declarations: Readonly<Record<string, Declaration>>): Layout => {

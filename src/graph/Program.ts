@@ -5,11 +5,14 @@ import type { Tensor } from "./Tensor.ts"
  * moments) that stays in the compiled program and is replaced by its `next` value at the end of every run.
  */
 export interface ProgramSpec {
-  /** The name for logs and error messages, such as `ppo.update`. */
+  /** The name of the program in logs and error messages, such as `ppo.update`. */
   readonly name: string
-  /** Each tensor is an `input` op of the same name. */
+  /** The inputs by name. Each tensor is an `input` op of the same name. */
   readonly inputs: Readonly<Record<string, Tensor>>
-  /** Each tensor is a `state` op of the same name. All `next` values are computed from the old state, then replace it. */
+  /**
+   * The states by name. Each tensor is a `state` op of the same name. All `next` values are computed from the old state,
+   * then replace it.
+   */
   readonly state: Readonly<Record<string, { readonly tensor: Tensor; readonly next?: Tensor }>>
   readonly outputs: Readonly<Record<string, Tensor>>
   readonly minibatches?: Minibatches
@@ -18,9 +21,11 @@ export interface ProgramSpec {
 /**
  * Runs the graph `count` times in one call, each time on other rows, and passes the state from run to run.
  *
- * An input named in `gathered` is fed whole, as [rows, ...rest], while the graph reads [batch, ...rest]: iteration k reads
- * the rows `indices[k * batch ..< (k + 1) * batch]`, where `indices` is an Int32Array feed of count × batch elements.
- * Inputs that are not gathered are the same for all iterations. Each output is stacked to [count, ...shape].
+ * The feed of an input named in `gathered` has the shape [rows, ...rest], while its tensor in the graph has the shape
+ * [batch, ...rest]: iteration k reads the rows whose indices are the elements from k · batch to (k + 1) · batch − 1 of the
+ * feed `indices`, an Int32Array of count · batch elements.
+ * Inputs that are not gathered are the same for all iterations. The outputs of all iterations are stacked: each
+ * result has the shape [count, ...shape].
  * `continueWhile` is a bool scalar of the graph: the first iteration in which it is false is the last one.
  */
 export interface Minibatches {

@@ -8,7 +8,7 @@
 export type DType = "f32" | "i32" | "bool"
 export type Shape = ReadonlyArray<number>
 
-/** f32 → f32, element by element. */
+/** The functions of one f32 element. The output is f32 too. */
 export type UnaryFn =
   | "neg"
   | "abs"
@@ -25,17 +25,20 @@ export type UnaryFn =
   | "softplus"
   | "floor"
 
-/** Both inputs have the same dtype: f32, or i32 for add, sub, mul, min and max. They broadcast as in NumPy. */
+/**
+ * The functions of two elements. Both inputs have the same dtype: f32, or i32 for add, sub, mul, min and max. They
+ * broadcast as in NumPy.
+ */
 export type BinaryFn = "add" | "sub" | "mul" | "div" | "pow" | "min" | "max"
 
-/** Both inputs are f32 or both i32, and the output is bool. They broadcast as in NumPy. */
+/** The comparisons. Both inputs are f32 or both are i32, and the output is bool. They broadcast as in NumPy. */
 export type CompareFn = "less" | "lessEqual" | "greater" | "greaterEqual" | "equal" | "notEqual"
 
 export type ReduceFn = "sum" | "mean" | "max" | "min"
 
 export interface Conv2dAttributes {
   readonly strides: readonly [number, number]
-  /** The rows or columns added at the top, left, bottom and right. */
+  /** The numbers of zero rows or columns that are added at the top, left, bottom and right. */
   readonly padding: readonly [number, number, number, number]
 }
 
@@ -51,28 +54,31 @@ export type Op =
   | { readonly kind: "compare"; readonly fn: CompareFn }
   | { readonly kind: "logical"; readonly fn: "and" | "or" }
   | { readonly kind: "not" }
-  /** Inputs: condition (bool), then, otherwise; all three broadcast. */
+  /** Selects by a condition. Inputs: condition (bool), then, otherwise; all three broadcast. */
   | { readonly kind: "where" }
   | { readonly kind: "clip"; readonly min: number; readonly max: number }
-  /** f32 → i32 truncates toward zero; bool → number gives 0 and 1; number → bool is `!= 0`. */
+  /** Converts the dtype: f32 to i32 truncates toward zero; bool to a number gives 0 or 1; a number to bool is `!= 0`. */
   | { readonly kind: "cast" }
   /** Returns its input; no gradient flows through it. */
   | { readonly kind: "stopGradient" }
   // Linear algebra
-  /** [..., m, k] × [..., k, n] → [..., m, n], after transposing the last two axes if asked; leading axes broadcast. */
+  /**
+   * Multiplies [..., m, k] × [..., k, n] → [..., m, n], after the transposes of the last two axes; leading axes
+   * broadcast.
+   */
   | { readonly kind: "matmul"; readonly transposeA: boolean; readonly transposeB: boolean }
-  /** Inputs: x [N, C, H, W], w [O, C, kh, kw]. Output [N, O, H', W']. It is a cross-correlation, as in every framework. */
+  /** A convolution without flipping the kernel. Inputs: x [N, C, H, W], w [O, C, kh, kw]. Output: [N, O, H', W']. */
   | ({ readonly kind: "conv2d" } & Conv2dAttributes)
-  /** Inputs: dy, w. The output's shape is that of x. */
+  /** The gradient of `conv2d` at x. Inputs: dy, w. The output has the shape of x. */
   | ({ readonly kind: "conv2dInputGrad" } & Conv2dAttributes)
-  /** Inputs: x, dy. The output's shape is that of w. */
+  /** The gradient of `conv2d` at w. Inputs: x, dy. The output has the shape of w. */
   | ({ readonly kind: "conv2dWeightGrad" } & Conv2dAttributes)
   // Along axes
-  /** The axes are ascending, not negative and distinct. Without axes it returns its input. */
+  /** Reduces over axes, which are ascending, not negative and distinct. With no axes, the result is the input. */
   | { readonly kind: "reduce"; readonly fn: ReduceFn; readonly axes: ReadonlyArray<number>; readonly keepDims: boolean }
-  /** f32 → i32, without the axis. Of equal elements, the first one counts. */
+  /** The i32 index of the largest f32 element along an axis, which the output lacks; the first index if several are equal. */
   | { readonly kind: "argMax"; readonly axis: number }
-  /** Over the last axis. */
+  /** Normalises exp(x) to a sum of 1 over the last axis. */
   | { readonly kind: "softmax" }
   | { readonly kind: "logSoftmax" }
   | { readonly kind: "cumSum"; readonly axis: number; readonly exclusive: boolean; readonly reverse: boolean }
@@ -80,7 +86,8 @@ export type Op =
   | { readonly kind: "reshape" }
   | { readonly kind: "transpose"; readonly permutation: ReadonlyArray<number> }
   | { readonly kind: "broadcastTo" }
-  | { readonly kind: "slice"; readonly starts: ReadonlyArray<number> } // one start for each axis; the output's shape holds the sizes
+  /** Cuts out a range along each axis. `starts` has one element for each axis; the output's shape holds the sizes. */
+  | { readonly kind: "slice"; readonly starts: ReadonlyArray<number> }
   | { readonly kind: "concat"; readonly axis: number }
   | {
       readonly kind: "pad"
@@ -89,11 +96,17 @@ export type Op =
       readonly value: number
     }
   // Indexed by an i32 tensor
-  /** Inputs: data [rows, ...rest], indices (any shape). Output: [...indices.shape, ...rest]. The result of an index out of range is undefined. */
+  /**
+   * Selects rows. Inputs: data [rows, ...rest], indices (any shape). Output: [...indices.shape, ...rest]. The result of an
+   * index out of range is undefined.
+   */
   | { readonly kind: "gather" }
-  /** The gradient of gather. Inputs: indices, updates [...indices.shape, ...rest]. Output [rows, ...rest]: zeros, to which each update is added at its row, in order. */
+  /**
+   * The gradient of gather. Inputs: indices, updates [...indices.shape, ...rest]. Output: [rows, ...rest], which starts as
+   * zeros; each update is added to the row of its index, in order.
+   */
   | { readonly kind: "scatterAdd" }
-  /** i32 [...] → f32 [..., depth]; an index out of range gives zeros. */
+  /** Turns i32 indices [...] into f32 [..., depth] with a 1 at each index; an index out of range gives only zeros. */
   | { readonly kind: "oneHot"; readonly depth: number }
 
 export interface Tensor {

@@ -32,15 +32,15 @@ import type { Tensor } from "./Tensor.ts"
  * input, so that it happens in the graph while the randomness stays outside.
  */
 export interface Distribution {
-  /** How many uniform numbers in [0, 1) a sample of one row needs. */
+  /** The number of uniform numbers in [0, 1) that a sample of one row needs. */
   readonly noiseSize: number
-  /** Draws actions: noise [batch, noiseSize] → actions. */
+  /** Computes sampled actions from uniform noise of shape [batch, noiseSize]. */
   readonly sample: (noise: Tensor) => Tensor
-  /** The most probable action. */
+  /** Returns the most probable action of each row. */
   readonly mode: () => Tensor
-  /** The log probability of each row's action, of shape [batch]. */
+  /** Returns the log probability of each row's action, as a tensor of shape [batch]. */
   readonly logProbability: (action: Tensor) => Tensor
-  /** The entropy of each row's distribution, of shape [batch]. */
+  /** Returns the entropy of each row's distribution, as a tensor of shape [batch]. */
   readonly entropy: () => Tensor
 }
 
@@ -48,7 +48,7 @@ export interface Categorical extends Distribution {
   readonly logProbabilities: Tensor
 }
 
-/** Chooses one of n actions, from logits [batch, n]. Actions are i32 [batch]. */
+/** Makes a distribution over n discrete actions from logits of shape [batch, n]. Actions are i32 of shape [batch]. */
 export const categorical = (logits: Tensor): Categorical => {
   if (logits.shape.length !== 2) fail("categorical", "expected logits [batch, n]", logits)
   const [, n] = logits.shape
@@ -56,7 +56,7 @@ export const categorical = (logits: Tensor): Categorical => {
   return {
     noiseSize: 1,
     logProbabilities,
-    // The action is the number of cumulative probabilities that the uniform number exceeds; rounding may bring the last below 1.
+    // The action is the number of cumulative probabilities that the uniform number exceeds; rounding may make the last < 1.
     sample: (noise) => {
       const passed = sum(cast(greaterEqual(noise, cumSum(softmax(logits), -1)), "f32"), -1)
       return cast(minimum(passed, n - 1), "i32")
@@ -82,7 +82,7 @@ export interface Gaussian extends Distribution {
 
 const halfLogTau = 0.9189385332046727
 
-/** Computes a standard normal number from two uniform ones (Box and Muller): noise [batch, 2n] → [batch, n]. */
+/** Computes standard normal numbers [batch, n] from uniform numbers [batch, 2n], by the method of Box and Muller. */
 export const normalFromUniform = (noise: Tensor): Tensor => {
   const [batch, twice] = noise.shape
   if (noise.shape.length !== 2 || twice % 2 !== 0) fail("normalFromUniform", "expected noise [batch, 2n]", noise)
@@ -92,7 +92,10 @@ export const normalFromUniform = (noise: Tensor): Tensor => {
   return mul(radius, cos(mul(slice(noise, [0, n], [batch, n]), 2 * Math.PI)))
 }
 
-/** Independent normal distributions, from means [batch, n] and log deviations [n] or [batch, n]. Actions are f32 [batch, n]. */
+/**
+ * Makes independent normal distributions from means of shape [batch, n] and logarithms of standard deviations of shape [n]
+ * or [batch, n]. Actions are f32 of shape [batch, n].
+ */
 export const diagonalGaussian = (mean: Tensor, logDeviation: Tensor): Gaussian => {
   if (mean.shape.length !== 2) fail("diagonalGaussian", "expected means [batch, n]", mean)
   if (!sameShape(broadcastShapes("diagonalGaussian", mean, logDeviation), mean.shape))
@@ -152,7 +155,7 @@ export const squashedGaussian = (mean: Tensor, logDeviation: Tensor): SquashedGa
     sample: (noise) => tanh(base.sample(noise)),
     mode: () => tanh(mean),
     logProbability: (action) => logProbabilityOfRaw(atanh(action)),
-    // There is no closed form; this is the base's entropy plus the log slope at the mean.
+    // There is no closed form. This estimate is the Gaussian's entropy plus the log slope of tanh at the mean.
     entropy: () => add(base.entropy(), sum(logSlope(mean), -1)),
   }
 }

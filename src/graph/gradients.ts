@@ -80,13 +80,13 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
   return withRespectTo.map((tensor) => slopes.get(tensor) ?? constant(0, tensor.shape))
 }
 
-/** Adds up the gradients from all users of a tensor. If the users are slices, one concat joins their gradients. */
+/** Adds up the gradients that all users of a tensor give it. If the users are slices, one concat joins their gradients. */
 const total = (parts: ReadonlyArray<Tensor>): Tensor => {
   const sideBySide = parts.length === 1 ? undefined : joined(parts)
   return sideBySide ?? parts.reduce((sum, part) => add(sum, part))
 }
 
-/** Joins parts that each fill a range of one axis of their own and are zero elsewhere; undefined for other parts. */
+/** Joins parts by one concat if each fills a different range of the same axis and is zero elsewhere; else undefined. */
 const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
   const axis = stretchOf(parts[0])?.axis
   const stretches = parts.flatMap((part) => stretchOf(part) ?? []).sort((a, b) => a.start - b.start)
@@ -108,7 +108,7 @@ const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
   return concat(pieces, axis)
 }
 
-/** For a tensor that pads another one with zeros along one axis: the padded tensor, the axis, and where it starts. */
+/** Recognises a tensor that pads another one with zeros along one axis: returns the padded tensor, the axis and its start. */
 const stretchOf = ({ op, inputs }: Tensor) => {
   if (op.kind !== "pad" || op.value !== 0) return undefined
   const [axis, ...others] = op.before.flatMap((before, index) => (before + op.after[index] > 0 ? [index] : []))
@@ -118,7 +118,7 @@ const stretchOf = ({ op, inputs }: Tensor) => {
 type Contribution = readonly [Tensor, Tensor]
 type Give = (index: number, slope: () => Tensor) => void
 
-/** From the gradient `dy` at `y`, computes what to add to the gradients at those inputs of `y` that matter. */
+/** Computes, from the gradient `dy` at `y`, the contributions to the gradients at the inputs of `y` that matter. */
 const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): ReadonlyArray<Contribution> => {
   const contributions: Array<Contribution> = []
   const give = (index: number, slope: () => Tensor): void => {
@@ -153,7 +153,8 @@ const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): R
       break
     }
     case "conv2dInputGrad": {
-      // The op is linear in both: the gradient at dy is the convolution itself, and at w the incoming gradient takes the place of x.
+      // The op is linear in both inputs: the gradient at dy is the convolution of the incoming gradient with w, and the
+      // gradient at w is the weight gradient in which the incoming gradient takes the place of x.
       const { strides, padding } = op
       give(0, () => make({ kind: "conv2d", strides, padding }, [dy, b], a.shape, "f32"))
       give(1, () => make({ kind: "conv2dWeightGrad", strides, padding }, [dy, a], b.shape, "f32"))
@@ -213,7 +214,7 @@ const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): R
     case "scatterAdd":
       give(1, () => gather(dy, a))
       break
-    // No gradient flows through these.
+    // No gradient flows through these ops.
     case "stopGradient":
     case "compare":
     case "logical":
@@ -254,7 +255,7 @@ const unarySlopes = (fn: UnaryFn, x: Tensor, y: Tensor, dy: Tensor, give: Give):
       return give(0, () => where(greater(x, 0), dy, 0))
     case "softplus":
       return give(0, () => mul(dy, sigmoid(x)))
-    // These are constant almost everywhere, so the gradient is zero.
+    // These functions are constant almost everywhere, so the gradient is zero.
     case "sign":
     case "floor":
       return
@@ -273,7 +274,7 @@ const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor,
       break
     case "mul":
       if (a === b) {
-        // x · x: one op for both contributions.
+        // For x · x, one op computes both contributions.
         give(0, () => mul(mul(dy, 2), a))
         break
       }

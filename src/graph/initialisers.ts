@@ -1,7 +1,7 @@
 import type { Stream } from "../rng/Rng.ts"
 import { type Shape, sizeOf } from "./Tensor.ts"
 
-/** Draws the first values of a parameter from a stream. */
+/** Draws the initial values of a parameter from a random stream. */
 export type Initialiser = (random: Stream, shape: Shape) => Float32Array
 
 export const constant =
@@ -24,7 +24,7 @@ export const uniform =
   (random, shape) =>
     new Float32Array(sizeOf(shape)).map(() => random.between(-bound, bound))
 
-/** The number of inputs of a unit: all axes but the last of a matrix, and but the first of a convolution kernel. */
+/** Returns a unit's number of inputs: a matrix without its last axis, or a convolution kernel without its first axis. */
 const fanIn = (shape: Shape): number => (shape.length === 4 ? sizeOf(shape.slice(1)) : sizeOf(shape.slice(0, -1)))
 const fanOut = (shape: Shape): number => (shape.length === 4 ? shape[0] * shape[2] * shape[3] : shape[shape.length - 1])
 

@@ -77,14 +77,14 @@ const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, offset: numb
   return index
 }
 
-/** Views a shape as [before, along, after], where `along` is one axis. */
+/** Returns the sizes of the axes before one axis (multiplied), of the axis, and of the axes after it (multiplied). */
 const around = (shape: Shape, axis: number) => ({
   before: sizeOf(shape.slice(0, axis)),
   along: shape[axis],
   after: sizeOf(shape.slice(axis + 1)),
 })
 
-/** Makes the kernel that fills `out` with a tensor's elements, computed from its inputs'. */
+/** Makes the kernel that computes a tensor's elements from the elements of its inputs, and writes them to `out`. */
 export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, out: Float64Array): Kernel => {
   const { op, shape } = tensor
   const [a, b, c] = inputs
@@ -318,7 +318,7 @@ const matmulKernel = (
 ): Kernel => {
   const [m, n] = shape.slice(-2)
   const k = shapeA[shapeA.length - (transposeA ? 2 : 1)]
-  // The strides along m, n and k.
+  // The strides of both matrices along m, n and k.
   const [rowA, innerA] = transposeA ? [1, m] : [k, 1]
   const [innerB, columnB] = transposeB ? [1, k] : [n, 1]
   const batches = shape.slice(0, -2)

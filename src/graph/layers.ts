@@ -36,7 +36,7 @@ export interface Layer {
 export const activations = { tanh, relu, gelu, sigmoid, silu, softplus } as const
 export type Activation = keyof typeof activations
 
-/** A linear layer: x W + b, for x [batch, inputs]. */
+/** Makes a linear layer, which computes x W + b for x of shape [batch, inputs]. */
 export const linear = (name: string, inputs: number, outputs: number, init: Initialiser = orthogonal(1)): Layer => ({
   parameters: {
     [`${name}.weight`]: { shape: [inputs, outputs], init },
@@ -46,14 +46,14 @@ export const linear = (name: string, inputs: number, outputs: number, init: Init
 })
 
 export interface MlpOptions {
-  /** The numbers of inputs, of units in each hidden layer, and of outputs. */
+  /** The number of inputs, the number of units in each hidden layer, and the number of outputs. */
   readonly sizes: ReadonlyArray<number>
   readonly activation: Activation
-  /** The gain of the last layer's orthogonal initialisation; the other layers have √2. */
+  /** The gain of the last layer's orthogonal initialisation; the gain of the other layers is √2. */
   readonly outputGain?: number
 }
 
-/** A multilayer perceptron: linear layers with an activation between them, and none after the last. */
+/** Makes a multilayer perceptron: linear layers with an activation after each layer except the last. */
 export const mlp = (name: string, { sizes, activation, outputGain = 1 }: MlpOptions): Layer => {
   if (sizes.length < 2) fail("mlp", `"${name}" needs inputs and outputs, found sizes [${sizes.join(", ")}]`)
   const last = sizes.length - 2
@@ -79,14 +79,17 @@ export interface LstmState {
 
 export interface LstmCell {
   readonly parameters: Readonly<Record<string, Declaration>>
-  /** Computes what an input adds to the gates, [rows, 4 × size]. It needs no state, so one call can do all steps. */
+  /** Computes the input's part of the gates, of shape [rows, 4 × size]. It needs no state, so one call can do all steps. */
   readonly fromInput: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
-  /** Does one step, from the result of `fromInput` for its input. */
+  /** Computes the next state from the result of `fromInput` for this step, and from the state before it. */
   readonly step: (weights: Readonly<Record<string, Tensor>>, fromInput: Tensor, state: LstmState) => LstmState
   readonly apply: (weights: Readonly<Record<string, Tensor>>, x: Tensor, state: LstmState) => LstmState
 }
 
-/** A cell of a long short-term memory (Hochreiter and Schmidhuber 1997); gates in the order input, forget, candidate, output. */
+/**
+ * Makes a cell of a long short-term memory (Hochreiter and Schmidhuber 1997). The order of the gates is input, forget,
+ * candidate, output.
+ */
 export const lstmCell = (name: string, inputs: number, size: number): LstmCell => {
   const fromInput: LstmCell["fromInput"] = (weights, x) =>
     add(matmul(x, weights[`${name}.inputWeight`]), weights[`${name}.bias`])
@@ -112,7 +115,7 @@ export interface ConvOptions extends Conv2dOptions {
   readonly kernel: number
 }
 
-/** A convolution layer with a bias, for x [N, C, H, W]. */
+/** Makes a convolution layer with a bias, for x of shape [N, C, H, W]. */
 export const conv = (name: string, inputs: number, outputs: number, { kernel, ...options }: ConvOptions): Layer => ({
   parameters: {
     [`${name}.weight`]: { shape: [outputs, inputs, kernel, kernel], init: orthogonal(Math.SQRT2) },

@@ -1,6 +1,6 @@
 /**
- * The ops that graphs are built of. Each checks the shapes and dtypes of its inputs at once, and throws a `GraphError` that
- * names the op, the shapes and the line of the call.
+ * Exports the ops from which graphs are built. Each checks the shapes and dtypes of its inputs at once, and throws a
+ * `GraphError` that names the op, the shapes and the line of the call.
  *
  * @example
  * ```ts

@@ -24,7 +24,7 @@ interface Common {
   /** The number of parameters. */
   readonly size: number
   readonly learningRate: Operand
-  /** The prefix of the names of its states. Optimisers in one program need different names. */
+  /** The prefix of the names of the optimiser's states. Optimisers in one program need different names. */
   readonly name?: string
 }
 
@@ -32,11 +32,11 @@ export interface AdamOptions extends Common {
   readonly beta1?: number
   readonly beta2?: number
   readonly epsilon?: number
-  /** Shrinks the parameters by this share of the learning rate, apart from the gradient (AdamW). */
+  /** Each update subtracts learningRate · weightDecay · parameter from each parameter, in addition to Adam's step (AdamW). */
   readonly weightDecay?: number
 }
 
-/** Adam (Kingma and Ba 2014), with bias correction; with weight decay it is AdamW (Loshchilov and Hutter 2017). */
+/** Makes Adam (Kingma and Ba 2014) with bias correction; with weight decay it is AdamW (Loshchilov and Hutter 2017). */
 export const adam = ({
   size,
   learningRate,
@@ -55,7 +55,7 @@ export const adam = ({
     const nextSecond = add(mul(second, beta2), mul(square(gradient), 1 - beta2))
     const correction1 = sub(1, pow(constant(beta1), nextSteps))
     const correction2 = sqrt(sub(1, pow(constant(beta2), nextSteps)))
-    // lr · (m / c₁) / (√v / c₂ + ε), with scalars combined first so that there are few ops over whole vectors.
+    // The step is lr · (m / c₁) / (√v / c₂ + ε). Scalars are combined first, so that few ops work on whole vectors.
     const rate = div(mul(correction2, learningRate), correction1)
     const step = div(nextFirst, add(sqrt(nextSecond), mul(correction2, epsilon)))
     const decayed = weightDecay === 0 ? theta : mul(theta, sub(1, mul(constant(weightDecay), learningRate)))

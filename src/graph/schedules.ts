@@ -2,7 +2,7 @@ import { fail } from "./ops/core.ts"
 
 /**
  * A quantity that changes over a run, such as a learning rate: a function of the run's progress, which goes from 0 to 1.
- * Progress beyond the ends counts as the end.
+ * Progress below 0 counts as 0, and progress above 1 as 1.
  *
  * @example
  * ```ts
@@ -27,7 +27,7 @@ export const linear =
   (progress) =>
     end + (start - end) * (1 - clamp(progress))
 
-/** Falls from `start` to `end` as the power of what remains of the run. It cannot rise. */
+/** Falls from `start` to `end` as (1 − progress) to the power `power`. `end` cannot be greater than `start`. */
 export const polynomial = (start: number, end = 0, power = 1): Schedule => {
   if (!(end <= start)) fail("polynomial", `${end} is not below ${start}: a polynomial schedule never goes up`)
   return (progress) => end + (start - end) * (1 - clamp(progress)) ** power
@@ -43,7 +43,10 @@ export const cosine =
     return end + 0.5 * (peak - end) * (1 + Math.cos((Math.PI * (at - warmUp)) / (1 - warmUp)))
   }
 
-/** Completes a schedule in the first `share` of the run, and stays at its end from there on. A share of 0 is its end. */
+/**
+ * Completes a schedule in the first `share` of the run, and keeps the schedule's last value after that. With a share of
+ * 0, it always has that value.
+ */
 export const within =
   (share: number, schedule: Schedule): Schedule =>
   (progress) =>

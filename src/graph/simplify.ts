@@ -11,7 +11,8 @@ import { rootsOf } from "./validate.ts"
 
 /**
  * Rewrites a program to fewer ops: constants are computed now, equal expressions are computed once, ops that change
- * nothing are removed, and ops that broadcast take their inputs unstretched. Inputs, states and outputs stay the same.
+ * nothing are removed, and ops that broadcast take their inputs before an explicit broadcast. Inputs, states and outputs
+ * stay the same.
  *
  * Results stay the same except for rounding and the sign of zeros. The result depends on the graph alone, and never has
  * more ops.
@@ -39,12 +40,12 @@ export const countOps = (spec: ProgramSpec): number =>
   topologicalOrder(rootsOf(spec)).filter(({ inputs }) => inputs.length > 0).length
 
 const maxPasses = 12
-/** How many rules may rewrite one tensor in one pass; the next pass continues. */
+/** The largest number of rewrites of one tensor in one pass. The next pass continues from there. */
 const maxSteps = 8
 
 const stopsNothing: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
 
-/** Whether every engine computes the op to the same bits. Elementary functions differ, so backends compute them. */
+/** Whether every engine computes the same bits for the op. Elementary functions differ, so only backends compute them. */
 const isExact = ({ op }: Tensor): boolean => {
   switch (op.kind) {
     case "unary":
@@ -98,7 +99,7 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const images = new Map<Tensor, Tensor>()
   const imageOf = (tensor: Tensor): Tensor => images.get(tensor) ?? tensor
 
-  // The number of users of each tensor; a replacement takes over the users of the tensor that it replaces.
+  // Count the users of each tensor; a replacement takes over the users of the tensor that it replaces.
   const users = new Map<Tensor, number>()
   const addUsers = (tensor: Tensor, count: number) => users.set(tensor, (users.get(tensor) ?? 0) + count)
   for (const root of roots) addUsers(root, 1)

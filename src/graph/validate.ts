@@ -55,7 +55,7 @@ export const validate = (spec: ProgramSpec): void => {
   }
 }
 
-/** Returns the shapes of a program's feeds; gathered inputs are fed whole. */
+/** Returns the shapes of a program's feeds. The feed of a gathered input contains all rows, not only one minibatch. */
 export const feedShapes = (
   spec: ProgramSpec,
 ): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> => {
@@ -71,7 +71,7 @@ export const feedShapes = (
   return Object.fromEntries([...feeds, ...indices])
 }
 
-/** Returns the shapes of a program's results; outputs of minibatches are stacked. */
+/** Returns the shapes of a program's results. With minibatches, the first axis of each result is the iteration. */
 export const resultShapes = (
   spec: ProgramSpec,
 ): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> =>

@@ -1,8 +1,9 @@
 /**
- * Returns and advantages: pure functions over flat, time-major typed arrays (index t · N + n), of float32 or float64.
+ * Computes returns and advantages by pure functions over flat, time-major typed arrays (index t · N + n), of float32 or
+ * float64.
  *
- * `gae` returns advantages; `lambdaReturn`, `nStep` and `vtrace` return value targets. `GAE`, `LAMBDA` and `NSTEP` have the
- * names of the config's setting `returns`. All three take the same object and return value *targets* (`GAE` returns
+ * `gae` returns advantages; `lambdaReturn`, `nStep` and `vtrace` return value targets. `GAE`, `LAMBDA` and `NSTEP` are
+ * the values of the config's setting `returns`. All three take the same object and return value *targets* (`GAE` returns
  * advantage + value), so that one can replace another.
  *
  * @example
@@ -33,7 +34,10 @@ export { lambdaReturn, type LambdaInputs } from "./lambdaReturn.ts"
 export { nStep, type NStepInputs } from "./nStep.ts"
 export { vtrace, type Vtrace, type VtraceInputs } from "./vtrace.ts"
 
-/** The inputs of every member: NSTEP alone reads `horizon`, the others read `lambda`, and all but GAE read `tail`. */
+/**
+ * The inputs of `GAE`, `LAMBDA` and `NSTEP`. `NSTEP` ignores `lambda`; only `NSTEP` reads `horizon`; `GAE` ignores
+ * `tail`.
+ */
 export interface MemberInputs<A extends Numbers> extends LambdaInputs<A> {
   readonly horizon?: number
 }
@@ -61,5 +65,5 @@ export function NSTEP(inputs: MemberInputs<Float32Array> | MemberInputs<Float64A
   return isFloat32(inputs) ? nStep(inputs) : nStep(inputs)
 }
 
-/** The members by the names that configs use. */
+/** The three functions for value targets, by the names that configs use. */
 export const members = { GAE, LAMBDA, NSTEP } as const

@@ -6,7 +6,7 @@ export interface RewardToGoInputs<A extends Numbers> {
   readonly truncated?: Uint8Array
   readonly numEnvs: number
   readonly gamma: number
-  /** The array for the result; a new one by default. */
+  /** The array for the result; a new array by default. */
   readonly out?: A
 }
 

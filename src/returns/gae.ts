@@ -3,12 +3,12 @@ import { type Columns, sweep32, sweep64 } from "./sweep.ts"
 
 export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
   readonly lambda: number
-  /** An array for the value targets, advantage + value. */
+  /** If set, this array gets the value targets, advantage + value. */
   readonly targets?: A
 }
 
 /**
- * Generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438):
+ * Computes advantages by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438):
  *
  *     δ_t = r_t + γ v'_t − V_t        A_t = δ_t + γ λ (1 − done_t) A_{t+1}        A_T = 0
  *

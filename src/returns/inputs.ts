@@ -15,12 +15,15 @@ export interface ReturnInputs<A extends Numbers> {
   readonly lastValues: A
   readonly terminated: Uint8Array
   readonly truncated?: Uint8Array
-  /** The values of final observations where truncated. Without them, a truncation counts as a termination. */
+  /**
+   * The values of the final observations, read where an episode was truncated. If absent, truncations count as
+   * terminations.
+   */
   readonly truncatedValues?: A
   readonly gamma: number
   /** Whether to clip rewards to [−1, 1]. */
   readonly clip?: boolean
-  /** The array for the result, other than `values`; a new one by default. */
+  /** The array for the result, which must not be `values`; a new array by default. */
   readonly out?: A
 }
 
@@ -29,7 +32,7 @@ interface Shape {
   readonly envs: number
 }
 
-/** Returns the rollout's shape. Throws a RangeError that names the array whose length is wrong. */
+/** Returns the numbers of time steps and of envs. Throws a RangeError that names the array whose length is wrong. */
 export const shapeOf = (
   inputs: ReturnInputs<Numbers>,
   others: Readonly<Record<string, ArrayLike<number> | undefined>> = {},
@@ -72,8 +75,8 @@ export function countedRewards({ rewards, clip = false }: ReturnInputs<Numbers>)
 }
 
 /**
- * Returns v' of a row; the value of the next row is `next[nextRow]`. The sweep of `gae` does the same inline, which is
- * faster.
+ * Returns the next value v' of a row. The value of the following row is `next[nextRow]`. The sweep of `gae` does the same
+ * inline, which is faster.
  */
 export const nextValue = (inputs: ReturnInputs<Numbers>, row: number, next: Numbers, nextRow: number): number => {
   if (inputs.terminated[row] !== 0) return 0

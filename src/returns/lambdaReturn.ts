@@ -2,7 +2,7 @@ import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type Return
 
 export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
   readonly lambda: number
-  /** `rlib` sets the last row to lastValues · (1 − done), without its reward, as that library does. */
+  /** With `rlib`, the last row is lastValues · (1 − done), without its reward, as in the library rlib. */
   readonly tail?: "rlib"
 }
 
@@ -11,7 +11,7 @@ export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
  *
  *     G_t = r_t + γ ((1 − λ) v'_t + λ G_{t+1})        G_T = lastValues
  *
- * Minus the values, it equals `gae`; with λ = 1 it equals `nStep`, and with λ = 0 the one-step TD target.
+ * The λ-return minus the values equals `gae`. With λ = 1 the λ-return equals `nStep`, and with λ = 0 the one-step TD target.
  *
  * @example
  * ```ts

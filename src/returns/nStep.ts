@@ -11,9 +11,9 @@ import {
 import { lambdaReturn } from "./lambdaReturn.ts"
 
 export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
-  /** The number of rewards before the value; by default, all to the end of the rollout. */
+  /** The number of rewards that are summed before the value is added; by default, all to the end of the rollout. */
   readonly horizon?: number
-  /** `rlib` returns that library's numbers: see `lambdaReturn`. */
+  /** With `rlib`, the results equal those of the library rlib: see `tail` of `lambdaReturn`. */
   readonly tail?: "rlib"
 }
 

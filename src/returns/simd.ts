@@ -1,12 +1,12 @@
 /**
- * The sweep of `gae` over float32 rows, four elements at a time, as a WebAssembly module of half a kilobyte that is written
- * here instruction by instruction. It does the same float32 operations as `scalar32` in `sweep.ts`, so results have the same
- * bits with and without it. It is undefined if the engine cannot run it.
+ * Implements the sweep of `gae` over float32 rows, four elements at a time, as a WebAssembly module of half a kilobyte
+ * that is written here instruction by instruction. It does the same float32 operations as `scalar32` in `sweep.ts`, so
+ * results have the same bits with and without it. The module is undefined if the engine cannot run it.
  */
 export interface Simd {
   readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
   readonly sweep: Kernel
-  /** The same with truncation; `sweep` does not read those two columns. */
+  /** Does the same with truncation. `sweep` does not read the columns `truncated` and `truncatedValues`. */
   readonly sweepCut: Kernel
 }
 
@@ -27,7 +27,7 @@ type Kernel = (
   decay: number,
 ) => void
 
-/** The part of the engine's interface that is used here. TypeScript declares it only together with the browser's. */
+/** Declares the part of `WebAssembly` that this file uses. TypeScript declares it only in the types for browsers. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
   readonly Instance: new (module: object) => { readonly exports: Simd }
@@ -70,7 +70,7 @@ const minus = instruction(0xfd, 0xe5, 1)
 const times = instruction(0xfd, 0xe6, 1)
 const and = instruction(0xfd, 0x4e)
 const equal = instruction(0xfd, 0x37)
-/** Takes the bits of the first vector where those of the third are set, and of the second elsewhere. */
+/** Selects the first vector's bits where the third vector's bits are set, and the second vector's bits elsewhere. */
 const select = instruction(0xfd, 0x52)
 
 // The indices of the parameters, in the order of Kernel, then of the locals: a number, then vectors.

@@ -1,5 +1,5 @@
 /**
- * The backward sweep of `gae`: from the last time step to the first, in float32 or float64 arithmetic.
+ * Implements the backward sweep of `gae`, from the last time step to the first, in float32 or float64 arithmetic.
  *
  *     A_t = (r_t − V_t) + (0 where terminated, γ V(final) where truncated, else γ V_{t+1} + γλ A_{t+1})
  *
@@ -19,11 +19,11 @@ export interface Columns<A extends Numbers> {
   /** The product γλ. */
   readonly decay: number
   readonly advantages: A
-  /** An array for advantage + value. */
+  /** The array that gets advantage + value; undefined if the value targets are not needed. */
   readonly targets: A | undefined
 }
 
-/** Sweeps in float64. */
+/** Sweeps over the columns in float64 arithmetic. */
 export const sweep64 = (columns: Columns<Float64Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues } = columns
   const { gamma, decay, advantages, targets } = columns
@@ -42,7 +42,7 @@ export const sweep64 = (columns: Columns<Float64Array>): void => {
   }
 }
 
-/** Sweeps in float32, rounding each operation, so that results have the same bits as four elements at a time. */
+/** Sweeps in float32, rounding each operation, so that results have the same bits as those of the SIMD module. */
 export const scalar32 = (columns: Columns<Float32Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, advantages, targets } = columns
   const { fround } = Math
@@ -70,7 +70,7 @@ export const sweep32 = (columns: Columns<Float32Array>): void => {
 
 /** Rows are swept in groups of about this many elements, so that a group fits into the cache of a core. */
 const elementsPerGroup = 16_384
-/** The bytes before a column, as the last four elements of a sweep can begin before it. */
+/** The number of unused bytes before a column: the last four elements of a sweep can begin before it. */
 const front = 16
 
 const layOut = (memory: ArrayBuffer, capacity: number) => {

@@ -2,19 +2,19 @@ import { exp } from "../rng/Elementary.ts"
 import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
 
 export interface VtraceInputs<A extends Numbers> extends Omit<ReturnInputs<A>, "out"> {
-  /** log π(a) − log μ(a), where π is the learner's policy and μ the policy that acted. */
+  /** The differences log π(a) − log μ(a), where π is the learner's policy and μ the policy that acted. */
   readonly logRatios: A
   /** The λ of the trace; 1 by default, as in the paper's main text. */
   readonly lambda?: number
-  /** The bounds of the ratios: ρ̄ determines the policy whose value is learned, and c̄ how fast. */
+  /** The bounds of the ratios: ρ̄ determines the policy whose value is learned, and c̄ the speed of learning. */
   readonly rhoBar?: number
   readonly cBar?: number
 }
 
 export interface Vtrace<A extends Numbers> {
-  /** Value targets. */
+  /** The value targets v_t. */
   readonly targets: A
-  /** ρ_t (r_t + γ v_{t+1} − V_t), the weights of the policy gradient. */
+  /** The weights of the policy gradient, ρ_t (r_t + γ v_{t+1} − V_t). */
   readonly advantages: A
 }
 
@@ -54,7 +54,7 @@ export function vtrace(inputs: VtraceInputs<Numbers>): Vtrace<Numbers> {
       const rho = Math.min(rhoBar, ratio)
       const done = isDone(inputs, row)
       const nextV = nextValue(inputs, row, isLast ? lastValues : values, isLast ? n : row + envs)
-      // v_{t+1} − V_{t+1}, which is 0 after the end of the rollout or of the episode.
+      // The surplus is v_{t+1} − V_{t+1}; after the end of the rollout or of the episode it is 0.
       const surplus = done || isLast ? 0 : carry[n]
       carry[n] = rho * (rewards[row] + gamma * nextV - values[row]) + gamma * lambda * Math.min(cBar, ratio) * surplus
       targets[row] = values[row] + carry[n]

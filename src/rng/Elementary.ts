@@ -1,5 +1,5 @@
 /**
- * Computes exp, log, sin and cos with only +, −, ×, ÷, rounding and bit casts of doubles. The results are the same bits in
+ * Computes exp, log, sin and cos with only +, −, ×, ÷, rounding and bit casts of doubles. The results have the same bits in
  * every engine and on every machine, which `Math.exp` and similar functions do not guarantee.
  *
  * Each function reduces its argument to a short interval and evaluates a polynomial there. The polynomial was fitted in 60

@@ -1,6 +1,7 @@
 /**
- * Random numbers with addresses. A stream has a seed and a path, and its i-th draw can be computed without the draws before
- * it. So a checkpoint stores no generator state, and no result depends on the order in which streams are used.
+ * Generates random numbers that have addresses. A stream has a seed and a path, and its i-th draw can be computed without
+ * the draws before it. So a checkpoint stores no generator state, and no result depends on the order in which streams are
+ * used.
  *
  * @example
  * ```ts
@@ -8,7 +9,7 @@
  *
  * const random = Rng.stream(1, "env", 3, "episode", 17)
  * random.uniform() // in [0, 1)
- * random.uint32At(1_000_000) // no need to draw the million before
+ * random.uint32At(1_000_000) // computed without the million draws before it
  * random.child("noise") // the same as Rng.stream(1, "env", 3, "episode", 17, "noise")
  * ```
  */
@@ -69,13 +70,16 @@ const streamHere = (): Stream => new Stream(address[0] | 0, address[1] | 0, addr
 const twoTo32 = 4_294_967_296
 const uniformScale = 1 / 16_777_216
 
-/** Computes a normal number from two words (Box and Muller). The first becomes a number in (0, 1], whose logarithm is finite. */
+/**
+ * Computes a normal number from two words (Box and Muller). The first becomes a number in (0, 1], whose logarithm is
+ * finite.
+ */
 const gaussian = (radiusWord: number, angleWord: number): number =>
   Math.sqrt(-2 * log((radiusWord + 1) / twoTo32)) * cosOfTurns(angleWord / twoTo32)
 
 /**
  * A sequence of 2⁵³ 32-bit words that is addressed by index, with a cursor that reads it in order. Each draw takes one word
- * or two, as documented; `integer` and `permutation` rarely take another word, to be free of bias.
+ * or two, as its comment tells; `integer` and `permutation` sometimes take a further word, to avoid a bias.
  */
 export class Stream {
   // The address: the key and the upper half of the counter. The lower half counts blocks.
@@ -123,7 +127,7 @@ export class Stream {
     return peeked[index - 4 * blockIndex]
   }
 
-  /** Returns what `uniform` returns at a position, without moving the cursor. */
+  /** Returns the number that `uniform` would draw at a position, without moving the cursor. */
   uniformAt(index: number): number {
     return (this.uint32At(index) >>> 8) * uniformScale
   }
@@ -169,9 +173,9 @@ export class Stream {
   }
 
   /**
-   * Draws one of 0 … n − 1, each with exactly the same probability, for n up to 2³². The result is the upper word of n times a
-   * random word (Lemire 2019, arXiv:1805.10941); the lower word identifies the few draws that would cause a bias, which are
-   * repeated.
+   * Draws one of 0 … n − 1, each with exactly the same probability, for n up to 2³². The result is the upper word of n
+   * times a random word (Lemire 2019, arXiv:1805.10941); the lower word identifies the few draws that would cause a bias,
+   * which are repeated.
    */
   integer(n: number): number {
     if (!(n >= 1 && n <= twoTo32 && Math.floor(n) === n)) throw new RangeError(`integer: expected 1 to 2³², found ${n}`)

@@ -6,24 +6,24 @@ import { counter, emitNodes, exportAs, nameOf, type Scope } from "./nodes.ts"
 import { type Stages, stagesOf } from "./stages.ts"
 
 /**
- * A program as an ONNX model. State is both input and output: the outputs of a run are the inputs of the next. Minibatches
- * are a loop inside of the model, so that one call does a whole update: a `Scan`, or a `Loop` if the program can end it
- * early.
+ * Translates a program to an ONNX model. State is both input and output: the outputs of a run are the inputs of the next.
+ * Minibatches are a loop inside of the model, so that one call does a whole update: a `Scan`, or a `Loop` if the program
+ * can end it early.
  */
 export interface Emitted {
   readonly bytes: Uint8Array
   readonly inputs: ReadonlyArray<string>
   readonly outputs: ReadonlyArray<string>
-  /** The number of nodes that run for each minibatch, without those before and after the loop. */
+  /** The number of nodes that run for each minibatch, without the nodes before and after the loop. */
   readonly nodeCount: number
 }
 
-/** The model's names for its inputs and outputs; no other name in the model has these prefixes. */
+/** Returns the model's name for a feed. Names of inputs and outputs have prefixes that no other name in the model has. */
 export const feedInput = (name: string): string => `feed:${name}`
 export const stateInput = (name: string): string => `state:${name}`
 export const stateOutput = (name: string): string => `next:${name}`
 export const resultOutput = (name: string): string => `result:${name}`
-/** An output with one element for each minibatch that ran; only for programs that can end early. */
+/** The name of an output with one element for each minibatch that ran. Only programs that can end early have it. */
 export const iterationsOutput = "iterations"
 
 export const emit = (spec: ProgramSpec): Emitted => {
@@ -38,7 +38,7 @@ export const emit = (spec: ProgramSpec): Emitted => {
   return { bytes: modelBytes(graph), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
 }
 
-/** Lists the states that a run replaces. */
+/** Lists the states that a run replaces by their next values. */
 export const changing = (
   spec: ProgramSpec,
 ): ReadonlyArray<readonly [string, { readonly tensor: Tensor; readonly next: Tensor }]> =>
@@ -62,7 +62,7 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
   for (const [name, tensor] of stages.feeds) outer.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) outer.names.set(tensor, stateInput(name))
 
-  // Before the loop: what the body reads from outside, and what is sliced for each iteration.
+  // Compute before the loop the tensors that its body reads, and those that are sliced for each iteration.
   const { continueWhile } = minibatches
   const handedOn = [...stages.carried.map(({ next }) => next), ...(continueWhile === undefined ? [] : [continueWhile])]
   const read = new Set([...stages.body.flatMap(({ inputs }) => inputs), ...handedOn])

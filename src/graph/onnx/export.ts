@@ -8,7 +8,7 @@ import { Graph, modelBytes } from "./model.ts"
 import { counter, emitNodes, exportAs, type Scope } from "./nodes.ts"
 
 export interface ExportOptions {
-  /** The numbers of all states of the program, by name. */
+  /** The values of all states of the program, by name. The model contains them as constants. */
   readonly weightsAsInitializers: Readonly<Record<string, Float32Array>>
 }
 

@@ -7,7 +7,7 @@ import type { Op, Shape, Tensor } from "../Tensor.ts"
  * first axis is the iteration. One node before or after the loop then replaces a node in its body.
  */
 
-/** Whether the op can be lifted and it is worth it. Products and convolutions stay in the loop. */
+/** Whether the op can be lifted and lifting it saves time. Products and convolutions stay in the loop. */
 export const isLiftable = ({ op, shape, inputs }: Tensor): boolean =>
   liftableKinds.has(op.kind) && shape.length < 6 && inputs.every((input) => input.shape.length < 6)
 
@@ -36,8 +36,8 @@ const liftableKinds: ReadonlySet<Op["kind"]> = new Set([
 ])
 
 /**
- * Does the op for all `count` iterations. `lifted` returns the lifted form of those inputs that differ between iterations;
- * at least one does.
+ * Applies the op for all `count` iterations at once. `lifted` returns the lifted form of an input that differs between
+ * iterations; at least one input does.
  */
 export const lift = (tensor: Tensor, count: number, lifted: (input: Tensor) => Tensor | undefined): Tensor => {
   const { op, shape, dtype } = tensor
@@ -89,7 +89,7 @@ export const lift = (tensor: Tensor, count: number, lifted: (input: Tensor) => T
 /** Lifts a tensor that is the same in all iterations. */
 export const repeated = (tensor: Tensor, count: number): Tensor => broadcastTo(tensor, [count, ...tensor.shape])
 
-/** Counts 0, step, 2 step, … over `count` iterations. */
+/** Makes a tensor [count, 1, …] of the numbers 0, step, 2 step, …; it has one axis more than `shape`. */
 export const counted = (step: number, count: number, shape: Shape): Tensor =>
   constant(
     Float32Array.from({ length: count }, (_, iteration) => iteration * step),

@@ -17,7 +17,7 @@ interface Node {
 export interface Value {
   readonly name: string
   readonly dtype: DType | "i64"
-  /** Absent if it is unknown before the model runs. */
+  /** The shape, which is absent if it is unknown before the model runs. */
   readonly shape?: Shape
 }
 

@@ -8,26 +8,26 @@ import { counted, isLiftable, lift, repeated } from "./lift.ts"
  * Divides a program with minibatches into what is computed before, in and after the loop. Each node in the loop's body has a
  * cost in each iteration, so only tensors stay there that depend on the state passed from iteration to iteration:
  *
- * - what is the same in all iterations is computed once, before the loop;
- * - what depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias corrections)
- *   is computed before the loop, for all iterations at once;
- * - what only results need (metrics) is computed after the loop, for all iterations at once.
+ * - a tensor that is the same in all iterations is computed once, before the loop;
+ * - a tensor that depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias
+ *   corrections) is computed before the loop, for all iterations at once;
+ * - a tensor that only results need (metrics) is computed after the loop, for all iterations at once.
  */
 export interface Stages {
-  /** The whole feeds and the first state, by name, from which everything before the loop is computed. */
+  /** The feeds and the initial states, by name. The tensors before the loop are computed from them. */
   readonly feeds: ReadonlyMap<string, Tensor>
-  /** Tensors that are the same in each iteration: computed before the loop and read in it. */
+  /** The tensors that are the same in each iteration. They are computed before the loop, and its body reads them. */
   readonly fixed: ReadonlyArray<Tensor>
-  /** For tensors of the body that are computed before the loop: their values in all iterations, [count, ...shape]. */
+  /** Maps tensors of the body that are computed before the loop to their values in all iterations, [count, ...shape]. */
   readonly series: ReadonlyMap<Tensor, Tensor>
   /** Gathered inputs that are too large to gather for all iterations before the loop. */
   readonly gatheredInside: ReadonlyArray<readonly [string, Tensor]>
   readonly body: ReadonlyArray<Tensor>
   /** States that the loop passes from iteration to iteration. */
   readonly carried: ReadonlyArray<Carried>
-  /** States that count iterations, with their last value, which is known before the loop. */
+  /** States to which each iteration adds a fixed integer, with their last values, which are computed before the loop. */
   readonly counters: ReadonlyArray<readonly [string, Tensor]>
-  /** Tensors of the body that results depend on, each with the tensor of all its values after the loop. */
+  /** Maps each tensor of the body that results depend on to a tensor, after the loop, of its values in all iterations. */
   readonly collected: ReadonlyMap<Tensor, Tensor>
   /** For each output, the tensor [count, ...shape] after the loop. */
   readonly results: Readonly<Record<string, Tensor>>
@@ -47,7 +47,7 @@ const mostMoved = 1 << 17
 export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches): Stages => {
   const { count, batch, rows, continueWhile } = minibatches
   const over = (tensor: Tensor): number => count * sizeOf(tensor.shape)
-  // The number of iterations is known before the loop only if nothing can end it early.
+  // The number of iterations is fixed only if no condition can end the loop early.
   const countKnown = continueWhile === undefined
 
   const feeds = new Map<string, Tensor>()
@@ -95,7 +95,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches): Stages =>
     else inside.push(tensor)
   }
 
-  // The next values of counters are known, so the loop does nothing for them alone.
+  // Counters are computed outside of the loop, so their next values are not among its roots.
   const handedOn = [...carried.map(({ next }) => next), ...(continueWhile === undefined ? [] : [continueWhile])]
   const insideSet = new Set([...inside, ...carried.map(({ tensor }) => tensor), ...gatheredInside.map(([, x]) => x)])
   const body = bodyOf(spec, handedOn, insideSet, countKnown ? (tensor) => over(tensor) <= mostMoved : () => false)

@@ -1,7 +1,7 @@
 import { GraphError } from "../GraphError.ts"
 import type { DType, Op, Shape, Tensor } from "../Tensor.ts"
 
-/** What all op constructors share: making a tensor, checking and combining shapes, and throwing errors. */
+/** Functions that all op constructors use: they make tensors, check and combine shapes, and throw errors. */
 
 let nextId = 0
 
@@ -20,7 +20,7 @@ export const nextMark = (): number => nextId
 
 const isShape = (shape: Shape): boolean => shape.length <= maxRank && shape.every(isSize)
 
-/** Whether a number can be the size of an axis: an integer from 0 on. */
+/** Whether a number can be the size of an axis: an integer that is not negative. */
 export const isSize = (size: number): boolean => Number.isSafeInteger(size) && size >= 0
 
 export const shapeText = (shape: Shape): string => `[${shape.join(", ")}]`

@@ -2,7 +2,7 @@ import type { BinaryFn, CompareFn, DType, Shape, Tensor, UnaryFn } from "../Tens
 import { sizeOf } from "../Tensor.ts"
 import { broadcastShapes, expectDType, fail, make } from "./core.ts"
 
-/** Inputs, states, constants, and ops that work element by element. A number in place of a tensor gets the other's dtype. */
+/** Makes inputs, states, constants and elementwise ops. A number as an operand gets the dtype of the other operand. */
 
 export type Operand = Tensor | number
 
@@ -11,7 +11,7 @@ export const input = (name: string, shape: Shape, dtype: DType = "f32"): Tensor 
 
 export const state = (name: string, shape: Shape): Tensor => make({ kind: "state", name }, [], shape, "f32")
 
-/** Makes a tensor of fixed numbers. An array becomes a vector unless there is a shape. */
+/** Makes a tensor of fixed numbers. Without a shape, an array becomes a vector. */
 export const constant = (
   value: number | Float32Array | Int32Array | Uint8Array | ReadonlyArray<number>,
   shape?: Shape,
@@ -72,9 +72,9 @@ export const sub = binary("sub")
 export const mul = binary("mul")
 export const div = binary("div", ["f32"])
 export const pow = binary("pow", ["f32"])
-/** Takes the smaller element of both; `min` takes the smallest along axes. */
+/** Returns the smaller of two elements, element by element. `min` is the reduction along axes. */
 export const minimum = binary("min")
-/** Takes the larger element of both; `max` takes the largest along axes. */
+/** Returns the larger of two elements, element by element. `max` is the reduction along axes. */
 export const maximum = binary("max")
 
 const compare =
@@ -107,7 +107,7 @@ export const not = (x: Tensor): Tensor => {
   return make({ kind: "not" }, [x], x.shape, "bool")
 }
 
-/** Takes the element of `a` where the condition is true, else that of `b`. */
+/** Selects the element of `a` where the condition is true, and the element of `b` elsewhere. */
 export const where = (condition: Tensor, a: Operand, b: Operand): Tensor => {
   expectDType("where", ["bool"], condition)
   const [left, right] = pair("where", a, b)
@@ -128,13 +128,13 @@ export const stopGradient = (x: Tensor): Tensor => make({ kind: "stopGradient" }
 export const square = (x: Tensor): Tensor => mul(x, x)
 export const silu = (x: Tensor): Tensor => mul(x, sigmoid(x))
 
-/** The tanh form of the Gaussian error linear unit. */
+/** Computes the Gaussian error linear unit, by its approximation with tanh. */
 export const gelu = (x: Tensor): Tensor => {
   const inner = mul(add(x, mul(mul(square(x), x), 0.044715)), 0.7978845608028654)
   return mul(mul(x, 0.5), add(tanh(inner), 1))
 }
 
-/** The Huber loss of an error (Huber 1964): ½ x² for |x| ≤ δ, and δ (|x| − ½ δ) beyond. */
+/** Computes the Huber loss of an error x (Huber 1964): ½ x² for |x| ≤ δ, and δ (|x| − ½ δ) for larger |x|. */
 export const huber = (error: Tensor, delta = 1): Tensor => {
   const size = abs(error)
   return where(lessEqual(size, delta), mul(square(error), 0.5), mul(sub(size, delta / 2), delta))

@@ -1,14 +1,17 @@
 import type { Tensor } from "../Tensor.ts"
 import { expectDType, fail, isSize, make } from "./core.ts"
 
-/** Matrix products and convolutions. */
+/** Makes the ops for matrix products and convolutions. */
 
 interface MatmulOptions {
   readonly transposeA?: boolean
   readonly transposeB?: boolean
 }
 
-/** Multiplies matrices: [..., m, k] × [..., k, n] → [..., m, n], after the transposes in `options`; leading axes broadcast. */
+/**
+ * Multiplies matrices: [..., m, k] × [..., k, n] → [..., m, n], after the transposes in `options`; leading axes
+ * broadcast.
+ */
 export const matmul = (a: Tensor, b: Tensor, options: MatmulOptions = {}): Tensor => {
   const { transposeA = false, transposeB = false } = options
   expectDType("matmul", ["f32"], a, b)
@@ -38,7 +41,10 @@ const leading = (a: Tensor, b: Tensor): ReadonlyArray<number> => {
 
 export interface Conv2dOptions {
   readonly strides?: number | readonly [number, number]
-  /** One number for all sides, or top, left, bottom and right. `same` makes the output ⌈size / stride⌉ large. */
+  /**
+   * The padding with zeros: one number for all sides, or top, left, bottom and right. `same`: outputs have ⌈size /
+   * stride⌉.
+   */
   readonly padding?: number | "same" | readonly [number, number, number, number]
 }
 

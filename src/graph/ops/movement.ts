@@ -1,7 +1,7 @@
 import { type Shape, sizeOf, type Tensor } from "../Tensor.ts"
 import { expectDType, fail, isSize, make, normalAxis, sameShape, shapeText } from "./core.ts"
 
-/** Ops that move elements without changing them. */
+/** Makes the ops that move elements without changing their values, such as reshape and slice. */
 
 /** Gives a tensor another shape of the same size. One size may be −1; it is computed from the others. */
 export const reshape = (x: Tensor, shape: Shape): Tensor => {
@@ -94,7 +94,7 @@ export const expandDims = (x: Tensor, axis: number): Tensor => {
   return reshape(x, [...x.shape.slice(0, at), 1, ...x.shape.slice(at)])
 }
 
-/** Drops axes of size 1: those in `axes`, or all. */
+/** Removes the axes in `axes`, which must have size 1. Without `axes`, removes all axes of size 1. */
 export const squeeze = (x: Tensor, axes?: ReadonlyArray<number>): Tensor => {
   const drop =
     axes?.map((axis) => normalAxis("squeeze", x, axis)) ?? x.shape.flatMap((size, axis) => (size === 1 ? [axis] : []))
@@ -129,14 +129,14 @@ export const pad = (x: Tensor, before: ReadonlyArray<number>, after: ReadonlyArr
   )
 }
 
-/** Selects rows of `data` by index. */
+/** Selects rows of `data` by index: data [rows, ...rest] and i32 indices [...] → [...indices.shape, ...rest]. */
 export const gather = (data: Tensor, indices: Tensor): Tensor => {
   expectDType("gather", ["i32"], indices)
   if (data.shape.length === 0) fail("gather", "a scalar has no rows", data)
   return make({ kind: "gather" }, [data, indices], [...indices.shape, ...data.shape.slice(1)], data.dtype)
 }
 
-/** Adds each update to its row of a tensor that starts as `rows` rows of zeros. */
+/** Makes a tensor of `rows` rows of zeros, and adds each update to the row whose index is in `indices`. */
 export const scatterAdd = (indices: Tensor, updates: Tensor, rows: number): Tensor => {
   expectDType("scatterAdd", ["i32"], indices)
   expectDType("scatterAdd", ["f32"], updates)

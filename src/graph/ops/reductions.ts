@@ -3,7 +3,7 @@ import { expectDType, make, normalAxis } from "./core.ts"
 import { add, exp, log, mul, reciprocal, sqrt, square, sub } from "./elementwise.ts"
 import { reshape } from "./movement.ts"
 
-/** Ops along axes; without axes, along all of them. */
+/** Makes the ops that reduce or normalise along axes. A reduction without `axes` is over all axes. */
 
 interface ReduceOptions {
   readonly keepDims?: boolean

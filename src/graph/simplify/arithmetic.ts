@@ -16,7 +16,7 @@ const instead = (tensor: Tensor, x: Tensor): Tensor | undefined => (likeShape(te
 
 const zeroLike = (tensor: Tensor): Tensor => broadcastTo(scalarLike(tensor, 0), tensor.shape)
 
-/** Whether no element can be NaN or infinite, so that multiplying by 0 always gives 0. */
+/** Whether all elements are certainly finite, so that multiplying them by 0 always gives 0. */
 const isFinite = ({ op, dtype, inputs }: Tensor): boolean => {
   if (dtype !== "f32" || op.kind === "oneHot" || op.kind === "cast") return true
   if (op.kind === "constant") return op.data.every(Number.isFinite)
@@ -72,7 +72,7 @@ interface Scaled {
   readonly by: number
 }
 
-/** Views a tensor as another one times a number; undefined if it is not. */
+/** Recognises a tensor that is another tensor times a number; undefined for other tensors. */
 const scaled = (tensor: Tensor): Scaled | undefined => {
   const { op, inputs } = tensor
   const [a, b] = inputs
@@ -89,7 +89,7 @@ const scaled = (tensor: Tensor): Scaled | undefined => {
 const smallestNormal = 2 ** -126
 const largest = 3.4e38
 
-/** Combines two scale factors in a row to one, unless the product is out of a float's range. */
+/** Combines two successive scale factors to one, unless the product is out of a float's range. */
 export const scaleChains: Rule = (tensor) => {
   const outer = scaled(tensor)
   if (outer === undefined) return undefined
@@ -137,7 +137,7 @@ export const truths: Rule = (tensor) => {
     case "not":
       if (a.op.kind === "not") return a.inputs[0]
       if (a.op.kind !== "compare") return undefined
-      // Not for an order of floats: if one is NaN, both an order and its opposite are false.
+      // Do not negate `less` or `greater` of floats: if an element is NaN, both the comparison and its opposite are false.
       return a.inputs[0].dtype === "i32" || a.op.fn === "equal" || a.op.fn === "notEqual"
         ? make({ kind: "compare", fn: opposite[a.op.fn] }, a.inputs, a.shape, "bool")
         : undefined

@@ -21,7 +21,7 @@ const narrowed = (x: Tensor): Tensor => {
   return onlyLeadingOnes ? narrowed(source) : x
 }
 
-/** Gives an op that broadcasts its inputs unstretched, and stretches its result if that became smaller. */
+/** Removes broadcasts before an op that broadcasts by itself, and broadcasts the result if it became smaller. */
 export const broadcasts: Rule = (tensor, { once }) => {
   const { op, inputs, shape } = tensor
   const stretches = op.kind === "binary" || op.kind === "compare" || op.kind === "logical" || op.kind === "where"
@@ -128,7 +128,10 @@ export const slices: Rule = (tensor) => {
   }
 }
 
-/** In a concat, joins neighbouring slices of one tensor to one slice, and replaces a concat along the same axis by its parts. */
+/**
+ * In a concat, joins neighbouring slices of one tensor to one slice, and replaces a concat along the same axis by its
+ * parts.
+ */
 export const concats: Rule = (tensor, { once }) => {
   if (tensor.op.kind !== "concat") return undefined
   const { axis } = tensor.op

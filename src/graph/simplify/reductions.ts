@@ -48,7 +48,7 @@ export const ofStretched: Rule = (tensor, { once }) => {
   const summed = fn === "sum" && times > 1 ? mul(reduced, times) : reduced
   const dropped = op.axes.map((axis) => axis - shift)
   const result = broadcastTo(keepDims ? summed : reshape(summed, without(x.shape, dropped)), shape)
-  // Only if it takes no more ops than before.
+  // Use the replacement only if it has no more ops than the original.
   return madeSince(mark, result) <= (once(wide) ? 2 : 1) ? result : undefined
 }
 

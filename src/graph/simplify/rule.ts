@@ -2,9 +2,9 @@ import { constant } from "../ops.ts"
 import { make, sameShape } from "../ops/core.ts"
 import type { Tensor } from "../Tensor.ts"
 
-/** What all rules share. */
+/** Defines a simplification rule, and functions that several rules use. */
 
-/** Returns a cheaper tensor of the same value, shape and dtype, or undefined. */
+/** Returns a cheaper tensor of the same value, shape and dtype, or undefined if the rule does not apply. */
 export type Rule = (tensor: Tensor, graph: Surroundings) => Tensor | undefined
 
 export interface Surroundings {
@@ -29,7 +29,7 @@ export const likeShape = (x: Tensor, y: Tensor): boolean => sameShape(x.shape, y
 /** Makes a scalar constant of a tensor's dtype. */
 export const scalarLike = (tensor: Tensor, value: number): Tensor => constant(value, [], tensor.dtype)
 
-/** Counts the ops of a tensor that were made since `mark`. */
+/** Counts the ops that a tensor depends on and that were made since `mark`, an id from `nextMark`. */
 export const madeSince = (mark: number, tensor: Tensor): number => {
   const seen = new Set<Tensor>()
   const visit = (one: Tensor): void => {

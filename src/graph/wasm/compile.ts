@@ -1,9 +1,11 @@
 /**
- * Compiles a program to one WebAssembly module: `compile` is a pure function from a spec to bytes and a map of its memory.
+ * Compiles a program to one WebAssembly module: `compile` is a pure function from a program to the bytes of the module and
+ * the addresses of its arrays.
  *
- * The module exports its memory, `prepare` and `run`. `prepare` computes what depends only on states that no run changes;
- * call it after those were written. `run` returns the number of minibatches that it did. The arithmetic is strict single
- * precision, in an order that depends on shapes alone, so the results are the same bits on every machine.
+ * The module exports its memory, `prepare` and `run`. `prepare` computes the values that depend only on states that no
+ * run changes; call it after writing those states. `run` returns the number of minibatches that it computed. The
+ * arithmetic is strict single precision, in an order that depends on shapes alone, so the results are the same bits on
+ * every machine.
  */
 import { GraphError } from "../GraphError.ts"
 import { indicesFeed, type ProgramSpec } from "../Program.ts"
@@ -21,7 +23,7 @@ import { bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 export interface Place {
   readonly dtype: DType
   readonly address: number
-  /** The number of elements. */
+  /** The number of elements of the array. */
   readonly length: number
 }
 
@@ -30,7 +32,7 @@ export interface CompiledModule {
   readonly feeds: Readonly<Record<string, Place>>
   readonly results: Readonly<Record<string, Place>>
   readonly state: Readonly<Record<string, Place>>
-  /** Whether `prepare` has anything to do. */
+  /** Whether `prepare` computes anything; if not, it need not be called. */
   readonly prepares: boolean
 }
 
@@ -95,7 +97,7 @@ const constantsIn = (groups: ReadonlyArray<Group>): ReadonlySet<ConstantNode> =>
 
 const placeOf = (node: Node, address: number): Place => ({ dtype: node.dtype, address, length: sizeOf(node.shape) })
 
-// Names of memory areas that belong to no node.
+// These are the names of memory areas that belong to no node.
 const scratch = "scratch"
 const wholeInput = (name: string): string => `input ${name}`
 const stackedOutput = (name: string): string => `output ${name}`

@@ -1,7 +1,7 @@
 /**
- * Convolutions as matrix products over patches: `columns` copies each image to a matrix with a row for each pair of channel
- * and tap, and a column for each position of the kernel. So a convolution needs no loops of its own and is as fast as a
- * matmul.
+ * Expresses convolutions as matrix products over patches: `columns` copies each image to a matrix with a row for each
+ * pair of channel and tap, and a column for each position of the kernel. So a convolution needs no loops of its own and
+ * is as fast as a matmul.
  */
 import type { Conv2dAttributes, Shape } from "../Tensor.ts"
 import { stridesOf } from "../Tensor.ts"

@@ -59,7 +59,7 @@ const wholeAccess = (memory: MemoryPlan, node: Node, dims: Shape): Access => ({
   strides: inBytes(stridesOver({ shape: node.shape, strides: stridesOf(node.shape) }, dims), node),
 })
 
-/** Returns the strides of a reduction's result over all dims; they are 0 over the reduced ones. */
+/** Returns the strides of a reduction's result over all dimensions of the loop; reduced dimensions have stride 0. */
 const reducedAccess = (memory: MemoryPlan, node: Node, group: Group): Access => {
   const kept = group.dims.filter((_, d) => !group.reduced[d])
   const strides = [...inBytes(stridesOf(kept), node)]

@@ -122,7 +122,7 @@ const declarations = (locals: ReadonlyArray<ValueType>): Code => {
   return vector(runs)
 }
 
-/** The FNV-1a hash of bytes. */
+/** Computes the FNV-1a hash of bytes. */
 const hash = (bytes: Uint8Array): number => {
   let word = 0x811c9dc5
   for (let i = 0; i < bytes.length; i++) word = Math.imul(word ^ bytes[i], 0x01000193)
@@ -161,7 +161,7 @@ export class ModuleBuilder {
     this.exported.push([name(exportName), 0x00, unsigned(index)])
   }
 
-  /** Sets bytes that the memory holds from the start. */
+  /** Sets the initial content of the memory at an address. */
   data(address: number, bytes: Uint8Array): void {
     this.segments.push({ address, bytes })
   }

@@ -1,5 +1,6 @@
 /**
- * The maps of a group as vector code without branches: the source of each input of each member, and the code of each op.
+ * Translates the maps of a group to vector code without branches. It finds the source of each input of each member, and
+ * emits the code of each op.
  */
 import type { BinaryFn, CompareFn, UnaryFn } from "../Tensor.ts"
 import { sizeOf } from "../Tensor.ts"
@@ -16,12 +17,12 @@ type Source =
 
 export interface Expressions {
   readonly group: Group
-  /** The distinct arrays that are read from memory. */
+  /** The arrays that the group reads from memory, each once. */
   readonly operands: ReadonlyArray<Ref>
   readonly sources: ReadonlyMap<Node, ReadonlyArray<Source>>
 }
 
-/** Finds the sources of the members and of the input of a reduction. A matmul reads its own operands. */
+/** Finds the sources of the members' inputs and of a reduction's input. The matmul kernel loads its own operands. */
 export const expressionsOf = (group: Group): Expressions => {
   const operands: Array<Ref> = []
   const indices = new Map<string, number>()
@@ -177,7 +178,7 @@ const compute = (f: FunctionBuilder, node: Node, inputs: ReadonlyArray<Block>): 
   return apply2(f, op, x, y)
 }
 
-/** Estimates the instructions for each vector, to decide how far to unroll. */
+/** Estimates the number of instructions for each vector, which decides how far to unroll loops. */
 export const weightOf = (group: Group): number => {
   let weight = 0
   for (const { work } of group.members) {

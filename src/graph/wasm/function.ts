@@ -1,8 +1,8 @@
 /**
- * Builds a function: its locals, the constants that it reads, and its statements so far.
+ * Builds a WebAssembly function: it collects the function's locals, the constants that it reads, and its statements.
  *
  * Constants of vector code are in the module's memory, four bytes each: loading one to all lanes is one instruction, while
- * engines compile `v128.const` to four.
+ * engines compile `v128.const` to four instructions.
  */
 import { type Code, type FunctionType, type ModuleBuilder, unsigned, type ValueType } from "./encode.ts"
 import { type Expression, i32, type Local, loopWhile, type Statement, v128, type V128 } from "./instructions.ts"
@@ -112,7 +112,7 @@ export class FunctionBuilder {
     return inner
   }
 
-  /** Repeats the statements that `write` writes `count` times; once needs no loop. */
+  /** Repeats the statements that `write` writes `count` times. If `count` is 1, there is no loop. */
   repeat(count: number, write: () => void): void {
     if (count <= 0) return
     if (count === 1) {

@@ -9,13 +9,16 @@ import { commonDims, isWhole, type Node, type Phase, type Ref, restride } from "
 import type { Lowered } from "./lower.ts"
 
 export interface Group {
-  /** The dimensions of the loop: those of the members' elements, or of a matmul's output. */
+  /** The dimensions of the loop, over the elements of the members or of a matmul's output. */
   dims: ReadonlyArray<number>
-  /** For each dimension, whether the reduction is over it. */
+  /** Tells for each dimension whether the reduction is over it. */
   reduced: ReadonlyArray<boolean>
   /** The maps that the group computes. */
   readonly members: Set<Node>
-  /** The node that is not a map: a reduction of the members, a matmul that they read, or a node that is alone in its group. */
+  /**
+   * The node that is not a map: a reduction of the members, a matmul that they read, or a node that is alone in its
+   * group.
+   */
   core: Node | undefined
   /** The nodes whose values are stored to memory. */
   readonly stored: Set<Node>
@@ -175,7 +178,7 @@ class Fuser {
     return false
   }
 
-  /** Sorts groups so that each comes after those that it depends on, and otherwise in the order of the graph. */
+  /** Sorts groups so that each follows the groups that it depends on; otherwise keeps the order of the graph. */
   private ordered(): ReadonlyArray<Group> {
     const result: Array<Group> = []
     const done = new Set<Group>()

@@ -1,5 +1,6 @@
 /**
- * Gather and its gradient, which read and add to rows by index. An index out of range counts as the last row.
+ * Writes the functions for gather, which reads rows by index, and for its gradient, which adds to rows by index. An index
+ * out of range counts as the last row.
  */
 import type { FunctionBuilder } from "./function.ts"
 import {

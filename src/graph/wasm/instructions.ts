@@ -1,6 +1,6 @@
 /**
- * Typed instructions. An expression is code that leaves a value on the stack, together with the value's type; a statement is
- * code that leaves nothing. Both are plain values, composed by calling functions:
+ * Defines typed WebAssembly instructions. An expression is code that leaves a value on the stack, together with the
+ * value's type; a statement is code that leaves nothing. Both are plain values, composed by calling functions:
  *
  * ```ts
  * const next = i32.add(index, i32.const(16))
@@ -149,12 +149,12 @@ export const v128 = {
   store8Lane: storeLane(88),
   store32Lane: storeLane(90),
   store64Lane: storeLane(91),
-  /** A vector of four 32-bit lanes. */
+  /** Makes a constant vector of four 32-bit lanes. */
   const: (lanes: readonly [number, number, number, number]): V128 => ({
     type: "v128",
     code: [simd(12), bytesOf((view) => lanes.forEach((lane, i) => view.setInt32(4 * i, lane, true)), 16)],
   }),
-  /** Selects four 32-bit lanes: 0 to 3 are those of a, 4 to 7 those of b. */
+  /** Selects four 32-bit lanes by index: 0 to 3 are the lanes of a, and 4 to 7 are the lanes of b. */
   shuffle: (a: V128, b: V128, lanes: readonly [number, number, number, number]): V128 => ({
     type: "v128",
     code: [a.code, b.code, simd(13), lanes.flatMap((lane) => [4 * lane, 4 * lane + 1, 4 * lane + 2, 4 * lane + 3])],
@@ -163,7 +163,7 @@ export const v128 = {
   and: vectors2(78),
   or: vectors2(80),
   xor: vectors2(81),
-  /** Takes the bits of a where the mask is set, and of b elsewhere. */
+  /** Selects the bits of a where the mask's bits are set, and the bits of b elsewhere. */
   bitselect: (a: V128, b: V128, mask: V128): V128 => ({ type: "v128", code: [a.code, b.code, mask.code, simd(82)] }),
 }
 
@@ -184,9 +184,9 @@ export const i32x4 = {
   shl: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(171)] }),
   shrS: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(172)] }),
   truncSat: vectors1(248),
-  /** Extends bytes 0 to 3 to four unsigned lanes. */
+  /** Converts the unsigned bytes 0 to 3 to four 32-bit lanes. */
   extendLowBytes: (a: V128): V128 => ({ type: "v128", code: [a.code, simd(137), simd(169)] }),
-  /** Packs four lanes, each from 0 to 255, into bytes 0 to 3. */
+  /** Converts four 32-bit lanes, each from 0 to 255, to the bytes 0 to 3. */
   narrowToBytes: (a: V128): V128 => {
     return { type: "v128", code: [a.code, zero.code, simd(133), zero.code, simd(102)] }
   },
@@ -209,12 +209,12 @@ export const f32x4 = {
   sub: vectors2(229),
   mul: vectors2(230),
   div: vectors2(231),
-  /** The smaller number, or NaN if either is NaN. */
+  /** Returns the smaller number, or NaN if either is NaN. */
   min: vectors2(232),
   max: vectors2(233),
-  /** b < a ? b : a, so it is a if either is NaN. On x86 it is one instruction, and `min` is seven. */
+  /** Computes b < a ? b : a, which is a if either is NaN. On x86 it is one instruction, while `min` is seven. */
   pmin: vectors2(234),
-  /** a < b ? b : a, so it is a if either is NaN. */
+  /** Computes a < b ? b : a, which is a if either is NaN. */
   pmax: vectors2(235),
   convert: vectors1(250),
 }

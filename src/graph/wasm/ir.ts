@@ -1,7 +1,7 @@
 /**
- * The compiler's intermediate representation, whose vocabulary is smaller than the graph's. A `Node` computes an array and
- * stores it row-major. A movement of data that needs no copy (reshape, transpose, slice, broadcast) is a `Ref`: a node that
- * is read with strides.
+ * Defines the compiler's intermediate representation, which has fewer kinds of ops than the graph. A `Node` computes an
+ * array and stores it row-major. A movement of data that needs no copy (reshape, transpose, slice, broadcast) is a `Ref`:
+ * a node that is read with strides.
  */
 import type { BinaryFn, CompareFn, DType, ReduceFn, Shape, UnaryFn } from "../Tensor.ts"
 import { sizeOf, stridesOf } from "../Tensor.ts"
@@ -28,7 +28,7 @@ interface Piece {
 export type Work =
   | { readonly kind: "leaf"; readonly source: "input" | "state"; readonly name: string }
   | { readonly kind: "constant"; readonly data: Float32Array | Int32Array | Uint8Array }
-  /** An op element by element; inputs are broadcast to the node's shape by strides of zero. */
+  /** An elementwise op. Inputs are broadcast to the node's shape by strides of zero. */
   | { readonly kind: "map"; readonly fn: MapFn }
   /** A reduction of the input over `axes`, which the output lacks. */
   | { readonly kind: "reduce"; readonly fn: Exclude<ReduceFn, "mean">; readonly axes: ReadonlyArray<number> }
@@ -38,11 +38,11 @@ export type Work =
    */
   | { readonly kind: "matmul"; readonly along: "columns" | "rows" | "inner" }
   | { readonly kind: "scan"; readonly axis: number; readonly exclusive: boolean; readonly reverse: boolean }
-  /** Rows by index, from data [rows, width] and a vector of indices, both contiguous. */
+  /** Reads rows by index, from data [rows, width] and a vector of indices, both contiguous. */
   | { readonly kind: "gather"; readonly width: number }
   /** The gradient of gather, from a vector of indices and updates [count, width], both contiguous. */
   | { readonly kind: "scatterAdd"; readonly width: number }
-  /** Inputs that are copied next to each other (or added, in order) into an array, which first is set to `fill` if there is one. */
+  /** Copies inputs into parts of an array, or adds them to it in order. If `fill` is set, the array first gets that value. */
   | {
       readonly kind: "assemble"
       readonly pieces: ReadonlyArray<Piece>
@@ -61,15 +61,15 @@ export interface Node {
 }
 
 /**
- * How often a value changes. 0: only when a state is written; 1: in each run; 2: in each minibatch, or in each run of a
- * program without minibatches. A node has the highest phase of its inputs.
+ * How often a value changes. 0 means only when a state is written; 1 means in each run; 2 means in each minibatch, or in
+ * each run of a program without minibatches. A node has the highest phase of its inputs.
  */
 export type Phase = 0 | 1 | 2
 
 export interface Ref {
   readonly node: Node
   readonly shape: Shape
-  /** Strides and offset are in elements. */
+  /** The stride of each dimension, in elements. The offset is in elements too. */
   readonly strides: ReadonlyArray<number>
   readonly offset: number
 }
@@ -109,7 +109,7 @@ export const restride = (
 ): ReadonlyArray<number> | undefined => {
   const result = new Array<number>(dims.length).fill(0)
   let axis = shape.length - 1
-  let left = 1 // the part of the axis that is not covered yet
+  let left = 1 // the size of the part of the axis that no dimension covers yet
   let stride = 0
   const next = (): void => {
     while (axis >= 0 && shape[axis] === 1) axis--
@@ -148,7 +148,7 @@ export const restride = (
   return result
 }
 
-/** Finds dimensions that refine both shapes of one size, so that strides exist for both; undefined if there are none. */
+/** Finds dimensions that divide both shapes further, so that both have strides over them; undefined if there are none. */
 export const commonDims = (a: ReadonlyArray<number>, b: ReadonlyArray<number>): ReadonlyArray<number> | undefined => {
   const cuts = new Set<number>()
   for (const dims of [a, b]) {

@@ -1,5 +1,6 @@
 /**
- * Loads and stores four elements. Numbers have the same form in memory and in lanes; bools are bytes in memory, and masks in lanes.
+ * Loads and stores four elements. Numbers have the same form in memory and in lanes; bools are bytes in memory, and masks
+ * in lanes.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"

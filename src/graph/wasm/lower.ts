@@ -13,7 +13,7 @@ export interface Lowered {
   readonly nodes: ReadonlyArray<Node>
   readonly inputs: ReadonlyMap<string, Node>
   readonly states: ReadonlyMap<string, Node>
-  /** The nodes of the outputs. No node is two results, so each can be computed in the output's own memory. */
+  /** The nodes of the outputs by name. All are different, so each can be computed in the memory of its output. */
   readonly outputs: ReadonlyMap<string, Node>
   readonly nexts: ReadonlyMap<string, Node>
   readonly continueWhile: Node | undefined
@@ -24,7 +24,7 @@ const castFn = (from: DType, to: DType): MapFn => {
   return to === "i32" ? "toInt" : to === "f32" ? "toFloat" : "toBool"
 }
 
-/** Computes x − max, its exponential, and the sum of that, over the last axis. */
+/** Computes x − max over the last axis, exp(x − max), and the sum of these exponentials. */
 const exponentials = (build: Builder, x: Ref): { readonly shifted: Ref; readonly exp: Ref; readonly sum: Ref } => {
   const last = x.shape.length - 1
   const max = insertAxis(build.reduce("max", x, [last]), last)
@@ -33,7 +33,7 @@ const exponentials = (build: Builder, x: Ref): { readonly shifted: Ref; readonly
   return { shifted, exp, sum: insertAxis(build.reduce("sum", exp, [last]), last) }
 }
 
-/** Computes the smallest index of the maximum. */
+/** Computes the smallest index at which the maximum along an axis is reached. */
 const argMax = (build: Builder, x: Ref, axis: number, index: Ref): Ref => {
   const size = x.shape[axis]
   const max = insertAxis(build.reduce("max", x, [axis]), axis)
@@ -206,7 +206,7 @@ export const lower = (spec: ProgramSpec): Lowered => {
     )
   }
 
-  // Each result needs a node of its own that holds nothing else.
+  // Each result needs a node of its own, which computes no other result.
   const claimed = new Set<Node>()
   const sink = (tensor: Tensor): Node => {
     const ref = refOf(refs, tensor)

@@ -33,7 +33,10 @@ const word = (f: FunctionBuilder, value: number, like: Block): Block => {
 const multiplyAdd = (f: FunctionBuilder, a: Block, b: Block, c: Block): Block =>
   a.map((x, i) => f.let(f32x4.add(f32x4.mul(x, b[i]), c[i])))
 
-/** Evaluates a polynomial by Horner's scheme, with coefficients from the highest power down; a first one of 1 costs nothing. */
+/**
+ * Evaluates a polynomial by Horner's scheme, with coefficients from the highest power down. A first coefficient of 1
+ * costs nothing.
+ */
 const polynomial = (f: FunctionBuilder, x: Block, coefficients: ReadonlyArray<number>): Block => {
   let sum = constant(f, coefficients[0], x)
   for (const coefficient of coefficients.slice(1)) sum = multiplyAdd(f, sum, x, constant(f, coefficient, x))
@@ -203,7 +206,7 @@ export const pow = (f: FunctionBuilder, x: Block, y: Block): Block => {
   })
 }
 
-/** Returns −1 or 1, and zeros and NaN as they are. */
+/** Computes the sign: −1 or 1. Zeros and NaN stay unchanged. */
 export const sign = (f: FunctionBuilder, x: Block): Block => {
   const zero = constant(f, 0, x)
   const one = constant(f, 1, x)

@@ -50,7 +50,7 @@ const swapLast = (strides: ReadonlyArray<number>): ReadonlyArray<number> => [
   strides[strides.length - 2],
 ]
 
-/** Exchanges the operands: cᵀ = bᵀ · aᵀ. */
+/** Exchanges the operands, which gives the transposed product: cᵀ = bᵀ · aᵀ. */
 const transposed = (product: Product): Product => ({
   ...product,
   along: "columns",
@@ -62,20 +62,20 @@ const transposed = (product: Product): Product => ({
   writes: product.writes.map((operand) => ({ ...operand, strides: swapLast(operand.strides) })),
 })
 
-/** The size of the first-level cache of most machines. It determines the order of the loops, not the results. */
+/** The size of the first-level data cache of most machines. It affects the order of the loops, not the results. */
 const firstCacheBytes = 32768
 
 /** The bytes of scratch memory that packing needs for products of this inner size. */
 export const scratchFor = (k: number): number => 32 * (k + 4)
 
-/** Divides a count into whole pieces and a rest. */
+/** Divides a count into pieces of one size, and a smaller piece for the remainder. */
 const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: number; readonly times: number }> =>
   [
     { size, times: Math.floor(count / size) },
     { size: count % size, times: 1 },
   ].filter((piece) => piece.size > 0 && piece.times > 0)
 
-/** The number of vectors in each row of a tile with this many rows. */
+/** Returns the number of vectors in each row of a tile with this many rows. */
 const vectorsFor = (rows: number, available: number): number =>
   Math.min(available, rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1)
 
@@ -154,7 +154,7 @@ class ProductWriter {
     if (moved > 0) move(-moved)
   }
 
-  /** Loops over rows outside and columns inside, or the other way round if that reads less from beyond the first cache. */
+  /** Writes loops over rows and, inside, columns; or the reverse if that reads less from outside the first-level cache. */
   private columnTiles(): void {
     const { m, k, n } = this.p
     const vectors = Math.ceil(n / 4)
@@ -205,7 +205,7 @@ class ProductWriter {
     for (const walker of this.results()) this.advance(walker, columns * walker.across)
   }
 
-  /** Writes `step(a, b, i)` for each i of the inner dimension, unrolled, with pointers of its own. */
+  /** Writes an unrolled loop that does `step(a, b, i)` for each i of the inner dimension, with copies of the pointers. */
   private alongInner(
     count: number,
     right: Walker,
@@ -258,7 +258,7 @@ class ProductWriter {
         }
       }
     })
-    // Run the maps on as many rows at a time as make four vectors.
+    // Run the maps on several rows at a time, so that they compute four vectors together.
     const atOnce = Math.max(1, Math.floor(4 / vectors))
     for (let row = 0; row < rows; row += atOnce) {
       const places: Array<Place> = []
@@ -336,7 +336,7 @@ class ProductWriter {
     }
     const whole = Math.floor(p.k / 4)
     const rest = p.k % 4
-    // The loop moves pointers of its own, so the rest is addressed from the start.
+    // The loop moves copies of the pointers, so the addresses of the remainder count from the start.
     this.alongInner(whole, this.b, 16, 16, (a, b, i) => step(a, b, i, undefined))
     if (rest > 0) {
       const mask = f.let(v128.const([-1, rest > 1 ? -1 : 0, rest > 2 ? -1 : 0, 0]))
@@ -369,7 +369,7 @@ class ProductWriter {
 interface Place {
   readonly down: number
   readonly across: number
-  /** How many of the vector's lanes are used. */
+  /** The number of lanes of the vector that are used. */
   readonly count: number
 }
 

@@ -1,7 +1,7 @@
 /**
  * Plans the memory of a program. Feeds, results, states and constants have memory of their own; arrays that are needed only
- * for a part of a run share memory if they are needed at different times. The pieces of a concatenation are computed in
- * their place in it, and the next value of a state in the state's memory if nothing reads the old value later.
+ * for a part of a run share memory if they are needed at different times. The pieces of a concatenation are computed
+ * directly in its memory, and the next value of a state in the state's memory if nothing reads the old value later.
  */
 import { sizeOf } from "../Tensor.ts"
 import { type Group, nodesOf } from "./fuse.ts"
@@ -23,7 +23,7 @@ export interface MemoryPlan {
   readonly bytes: number
 }
 
-/** Allocates memory for intervals of time: the first gap that is free during the whole interval. */
+/** Allocates memory for intervals of time. Each array gets the first gap that is free during its whole interval. */
 class Shared {
   private readonly taken: Array<{
     readonly from: number
@@ -94,7 +94,7 @@ export const planMemory = (
     return place === undefined ? node : rootOf(place.parent)
   }
 
-  // The groups that first write and last read each array.
+  // Find the groups that first write and last read each array.
   const first = new Map<Node, number>()
   const last = new Map<Node, number>()
   groups.forEach((group, position) => {

@@ -2,11 +2,11 @@
  * Writes loops over strided arrays: the code of every map and every reduction.
  *
  * One dimension is along the four lanes: the one that needs the fewest instructions. Arrays with the same strides share one
- * offset, and the address of an array is part of its instructions, so that a loop over contiguous arrays has one counter
- * and nothing else.
+ * offset, and the address of an array is part of its instructions, so that a loop over contiguous arrays has only one
+ * counter.
  *
- * Sums have a fixed order: along the lanes, up to four vectors of partial sums (elements i mod 16), added in pairs at the
- * end; across the lanes, one after another.
+ * Sums have a fixed order. Along the lanes there are up to four vectors of partial sums (element i goes to partial sum
+ * i mod 16), which are added in pairs at the end. Across the lanes, elements are added one after another.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
@@ -22,9 +22,9 @@ export interface Access {
 }
 
 type Carry =
-  /** One value over all reduced dimensions. */
+  /** Reduces all reduced dimensions to one value. */
   | { readonly kind: "reduce"; readonly fn: "sum" | "max" | "min"; readonly write: Access }
-  /** Running sums along one dimension. */
+  /** Computes running sums along one dimension. */
   | { readonly kind: "scan"; readonly exclusive: boolean; readonly reverse: boolean; readonly write: Access }
 
 interface Nest {
@@ -99,7 +99,7 @@ const chooseLanes = (nest: Nest): number => {
 
 const identity = (fn: "sum" | "max" | "min", dtype: DType): number => {
   if (fn === "sum") return 0
-  if (dtype === "f32") return fn === "max" ? -0x800000 : 0x7f800000 // ∓∞ as bits
+  if (dtype === "f32") return fn === "max" ? -0x800000 : 0x7f800000 // the bits of −∞ and +∞
   return fn === "max" ? -0x80000000 : 0x7fffffff
 }
 
@@ -184,7 +184,7 @@ class NestWriter {
     }
   }
 
-  /** Loads the values that do not change in the inner loops, before them. */
+  /** Loads the values that do not change in the inner loops before these loops begin. */
   private hoist(level: number): void {
     this.nest.reads.forEach((access, index) => {
       let deepest = -1
@@ -198,7 +198,10 @@ class NestWriter {
     })
   }
 
-  /** Writes the loop at level `at`. From the level of the lanes on, it computes `width` vectors, the last with `lanes` elements. */
+  /**
+   * Writes the loop at level `at`. From the level of the lanes on, it computes `width` vectors, the last with `lanes`
+   * elements.
+   */
   private level(at: number, width: number, lanes: number): void {
     const { f, nest } = this
     const carrying = nest.carry !== undefined && at === this.firstCarried

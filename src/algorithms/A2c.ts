@@ -57,7 +57,7 @@ const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.
   })
 })
 
-/** L = −E[A log π] + c_v E[(V − target)²] − c_e H. */
+/** The loss of A2C: L = −E[A log π] + c_v E[(V − target)²] − c_e H, with the advantage A and the policy's entropy H. */
 export const a2cLoss = (
   config: A2cConfig,
   { actions, advantages, targets }: Learner.Batch<Learner.BaseColumns>,
@@ -75,7 +75,7 @@ export const a2cLoss = (
   }
 }
 
-/** One gradient step on the whole rollout, with RMSProp. */
+/** The only phase of the update: one gradient step on the whole rollout, with RMSProp. */
 export const a2cPhase = <C>(
   config: A2cConfig,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,
@@ -90,7 +90,7 @@ export const a2cPhase = <C>(
 })
 
 /**
- * A2C as a value, with any of its settings changed.
+ * Makes A2C; settings that are left out have their defaults.
  *
  * @example
  * ```ts

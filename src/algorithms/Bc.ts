@@ -30,8 +30,8 @@ import { stream } from "../rng/Rng.ts"
 import type { BcOptions } from "./options/Bc.ts"
 
 /**
- * Behaviour cloning: the policy under which the demonstrated actions are likeliest. A step of such a training is one
- * demonstrated step that was learned from; the env is played only in validations.
+ * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The step count of such a run is
+ * the number of demonstrated steps that it has learned from; the env is played only in validations.
  */
 
 // --- Config ---
@@ -64,7 +64,7 @@ const columnsOf = ({ observationSpace, actionSpace }: Task): BcColumns => ({
   actions: actionColumn(actionSpace),
 })
 
-/** L = −E[log π] − c_e H, one gradient step of Adam. */
+/** Describes the update: one gradient step of Adam on the loss L = −E[log π] − c_e H, where H is the policy's entropy. */
 const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec =>
   batchSpec({
     name: "bc.update",
@@ -143,7 +143,7 @@ const learnFrom = (demonstrations: Demonstrations) =>
     }
   })
 
-/** Fails unless there are demonstrations, and they are of this env's spaces. */
+/** Fails unless there are demonstrations and they fit the env's observation and action spaces. */
 const checkFit = ({ rows, observations, actions }: Demonstrations, { observationSpace, actionSpace }: Task) => {
   const width = sizeOf(observationSpace)
   const actionSize = sizeOf(actionSpace)
@@ -156,7 +156,7 @@ const checkFit = ({ rows, observations, actions }: Demonstrations, { observation
   return Effect.fail(new LearningError({ message }))
 }
 
-/** Fills the feeds with the batch of an iteration. Each pass over the demonstrations has another order. */
+/** Fills the feeds with the batch of an iteration. The demonstrations are shuffled anew for each pass over them. */
 const batches = (
   { rows, observations, actions }: Demonstrations,
   { seed }: Task,
@@ -182,7 +182,7 @@ const batches = (
 }
 
 /**
- * Behaviour cloning of demonstrations as a value, with any of its settings changed.
+ * Makes behaviour cloning of demonstrations; settings that are left out have their defaults.
  *
  * @example
  * ```ts

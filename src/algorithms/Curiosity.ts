@@ -52,7 +52,7 @@ const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpac
     sizes: [featureSize + actionSize, ...firstLayer, featureSize],
     activation: "relu",
   })
-  /** Features before and after each action, and the forward model's error, [rows]. */
+  /** Computes the features before and after each action, and the forward model's error, of shape [rows]. */
   const evaluate = ({ batch, weights }: Rows) => {
     const features_t = encoder.apply(weights, batch.observations)
     const features_tp1 = encoder.apply(weights, batch.nextObservations)
@@ -63,7 +63,7 @@ const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpac
   return {
     parameters: { ...encoder.parameters, ...inverse.parameters, ...forward.parameters },
     evaluate,
-    /** c ((1 − β) L_inverse + β L_forward) */
+    /** The loss of both models: c ((1 − β) L_inverse + β L_forward), where c is the coefficient and β the forward share. */
     loss: (rows: Rows): Learner.Loss => {
       const { features_t, features_tp1, error } = evaluate(rows)
       const inferred = inverse.apply(rows.weights, concat([features_t, features_tp1], 1))
@@ -110,7 +110,7 @@ const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Algo
 })
 
 /**
- * A2C with curiosity as a value, with any of its settings changed.
+ * Makes A2C with curiosity; settings that are left out have their defaults.
  *
  * @example
  * ```ts

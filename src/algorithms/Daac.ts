@@ -14,9 +14,9 @@ import { ppoFields, ppoPolicyLoss } from "./Ppo.ts"
 const { concat, mul, reshape } = Graph
 
 /**
- * Decoupled advantage actor-critic (Raileanu and Fergus 2021, arXiv:2102.10330): the policy has a network of its own,
- * which also predicts advantages, as they say less about the looks of a level than values do, and learns in one pass; the
- * critic has another network, and learns in many.
+ * Decoupled advantage actor-critic (Raileanu and Fergus 2021, arXiv:2102.10330). The policy has its own network and learns in
+ * one pass over each rollout; the critic has another network and learns in many passes. The policy's network also predicts
+ * advantages, because these depend less on how a level looks than values do.
  */
 
 // --- Config ---
@@ -63,7 +63,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
     returns: Learner.generalisedAdvantages(config),
   })
 
-  /** L_clip − c_e H + c_a E[(Â(s, a) − A)²], where the policy's network predicts the advantage Â. */
+  /** The loss of the policy: L_clip − c_e H + c_a E[(Â(s, a) − A)²], where the policy's network predicts the advantage Â. */
   const policyLoss = ({ batch, weights, recall }: Rows): Learner.Loss => {
     const evaluation = network.evaluate(weights, batch.observations, recall)
     const main = ppoPolicyLoss(config, batch, evaluation)
@@ -75,7 +75,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
       metrics: { "losses/advantage_loss": advantageLoss },
     })
   }
-  /** E[(V − target)²] */
+  /** The loss of the critic: E[(V − target)²]. */
   const criticLoss = ({ batch, weights, recall }: Rows): Learner.Loss => {
     const { value } = network.evaluate(weights, batch.observations, recall)
     const loss = Losses.valueLoss({ v_t: value, target_t: batch.targets })
@@ -100,7 +100,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
 })
 
 /**
- * DAAC as a value, with any of its settings changed.
+ * Makes DAAC; settings that are left out have their defaults.
  *
  * @example
  * ```ts

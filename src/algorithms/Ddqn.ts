@@ -73,7 +73,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
     exploration: Learner.epsilonSchedule(config),
     returns: Learner.generalisedAdvantages(config),
   })
-  /** E[huber(Q(s, a) − target)] */
+  /** The loss: E[huber(Q(s, a) − target)]. */
   const loss = ({ weights, batch }: Learner.Minibatch<Learner.BaseColumns>): Learner.Loss => {
     const q = Losses.valueOfAction(network.apply(weights, batch.observations), batch.actions)
     const loss = mean(huber(sub(q, stopGradient(batch.targets))))
@@ -95,7 +95,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
 })
 
 /**
- * Double DQN without replay as a value, with any of its settings changed.
+ * Makes double DQN without replay; settings that are left out have their defaults.
  *
  * @example
  * ```ts

@@ -129,7 +129,7 @@ export const dqnLoss = (
 }
 
 /**
- * DQN as a value, with any of its settings changed.
+ * Makes DQN; settings that are left out have their defaults.
  *
  * @example
  * ```ts

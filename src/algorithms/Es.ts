@@ -46,7 +46,8 @@ export type EsConfig = typeof EsConfig.Type
 // --- Network ---
 
 /**
- * A forward pass in which each row has weights of its own: population [members, size] and observations [members, width].
+ * Computes a forward pass in which each row has its own weights: the population has shape [members, size] and the
+ * observations have shape [members, width].
  */
 const forward = (
   population: Tensor,
@@ -72,7 +73,7 @@ const forward = (
   return reshape(value, [members, value.shape[2]])
 }
 
-/** The action by a network's outputs. Nothing is drawn: the variations of the weights explore. */
+/** Returns the action for a network's outputs. No action is drawn at random: the variations of the weights explore. */
 const actionOf = (space: Space, outputs: Tensor): Tensor => (space._tag === "Discrete" ? argMax(outputs) : outputs)
 
 // --- Rollout: an episode of each variation. Update: towards the better ones ---
@@ -140,7 +141,7 @@ const setup = Effect.fnUntraced(function* (
   const allEnvs = new Uint8Array(numEnvs).fill(1)
   const averages = new Averages()
 
-  /** Gives each member of the population its weights: θ + σε for even members, θ − σε for the next, with the same ε. */
+  /** Gives each member of the population its weights: a pair of members gets θ + σε and θ − σε, with the same ε. */
   const vary = (generation: number): void => {
     stream(seed, "es", generation).fillNormal(noise)
     for (let member = 0; member < numEnvs; member++) {
@@ -150,7 +151,7 @@ const setup = Effect.fnUntraced(function* (
     }
   }
 
-  /** One step of Adam up the gradient estimate 1 / (nσ) Σ rank · ε, with weight decay. */
+  /** Takes one step of Adam along the gradient estimate 1 / (nσ) Σ rank · ε, with weight decay. */
   const learn = (): void => {
     const ranks = centredRanks(returns)
     updates[0]++
@@ -242,7 +243,7 @@ const setup = Effect.fnUntraced(function* (
 })
 
 /**
- * Evolution strategies as a value, with any of its settings changed.
+ * Makes evolution strategies; settings that are left out have their defaults.
  *
  * @example
  * ```ts

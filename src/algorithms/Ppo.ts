@@ -85,10 +85,10 @@ export const ppoLearner = Effect.fnUntraced(function* (
   })
 })
 
-/** What the loss reads of each row. */
+/** The columns of a minibatch that the loss reads. */
 type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
-/** L = L_clip − c_e H + c_v ½ L_value, over one minibatch. */
+/** The loss over one minibatch: L = L_clip − c_e H + c_v ½ L_value, where H is the policy's entropy. */
 export const ppoLoss = (
   config: PpoConfig,
   batch: PpoBatch,
@@ -107,7 +107,7 @@ export const ppoLoss = (
   }
 }
 
-/** L_clip − c_e H: the part of the loss that the policy learns from. */
+/** The part of the loss that the policy learns from: L_clip − c_e H. */
 export const ppoPolicyLoss = (
   config: Pick<PpoConfig, "clip" | "normalizeAdvantages" | "entropyCoefficient" | "targetKl">,
   batch: PpoBatch,
@@ -135,7 +135,7 @@ export const ppoPolicyLoss = (
   }
 }
 
-/** Several epochs of shuffled minibatches, with Adam. */
+/** The only phase of the update: several epochs of shuffled minibatches, with Adam. */
 export const ppoPhase = <C>(
   config: PpoConfig,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,
@@ -149,7 +149,7 @@ export const ppoPhase = <C>(
 })
 
 /**
- * PPO as a value, with any of its settings changed.
+ * Makes PPO; settings that are left out have their defaults.
  *
  * @example
  * ```ts

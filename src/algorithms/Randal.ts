@@ -7,7 +7,10 @@ import type { RandalOptions } from "./options/Randal.ts"
 import { ppoPhase } from "./Ppo.ts"
 import { rndFields, rndLoss, rndRollout } from "./Rnd.ts"
 
-/** RANDAL: RND's bonus for new observations and UNREAL's auxiliary tasks, on one network. For images and discrete actions. */
+/**
+ * RANDAL trains one network with RND's bonus for new observations and UNREAL's auxiliary tasks. It needs image observations
+ * and discrete actions.
+ */
 
 // --- Config ---
 
@@ -35,7 +38,7 @@ const setup = Effect.fnUntraced(function* (settings: RandalConfig, task: Algorit
 })
 
 /**
- * RANDAL as a value, with any of its settings changed.
+ * Makes RANDAL; settings that are left out have their defaults.
  *
  * @example
  * ```ts

@@ -14,10 +14,10 @@ import { ppoFields, ppoLoss, ppoPhase } from "./Ppo.ts"
 const { mul } = Graph
 
 /**
- * Random network distillation (Burda et al. 2018, arXiv:1810.12894) on top of PPO: a network learns to predict the
- * features that another one, which is never trained, computes of an observation. Where the prediction is bad the
- * observation is new, and that is rewarded. The bonus has a critic of its own, because it has its own discount and need
- * not end with the episode.
+ * Random network distillation (Burda et al. 2018, arXiv:1810.12894) on top of PPO. A predictor network learns to predict the
+ * features that a second network, which is never trained, computes from an observation. A large prediction error means that
+ * the observation is new, so the error is added as a bonus. The bonus has its own critic, because it has its own discount and
+ * its returns need not end with the episode.
  */
 
 // --- Config ---
@@ -53,9 +53,10 @@ type Kept = Model.ActorCriticKept | "bonusValues"
 type RndColumns = Learner.ColumnsOf<Kept> & Learner.BonusColumns
 
 /**
- * The predictor and the network that it predicts, whose error is the bonus. The predictor has one more layer, so that it
- * can learn the other exactly. Both end without an activation: a rectifier that never fires would leave an error that
- * nothing can learn, and states would stay new for ever. Vectors pass through rectifiers, which do not saturate far away.
+ * Makes the predictor and the fixed network that it predicts; the prediction's error is the bonus. The predictor has one more
+ * layer, so that it can learn the fixed network exactly. Neither network ends with an activation: a rectifier that is always
+ * 0 would leave an error that cannot be learned, and its states would stay new for ever. Networks over vectors use
+ * rectifiers, which do not saturate for large inputs.
  */
 const rndNetworks = (config: RndConfig, { observationSpace }: Algorithm.Task) => {
   const ofImages = Model.isImage(observationSpace)
@@ -108,7 +109,7 @@ const rndBonus = (config: RndConfig, task: Algorithm.Task) => {
 
 // --- Rollout and returns ---
 
-/** Everything up to the update; `config` has `returns` and `trainMode` applied. */
+/** Sets up everything up to the update. `returns` and `trainMode` must already be applied to `config`. */
 export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task) => {
   const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })
   const bonus = rndBonus(config, task)
@@ -125,7 +126,7 @@ export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task
 
 // --- Update ---
 
-/** L = L_PPO + c_v ½ E[(V_bonus − target)²] + L_predictor. The predictor learns from a share of the rows. */
+/** The loss: L = L_PPO + c_v ½ E[(V_bonus − target)²] + L_predictor. The predictor learns from a share of the rows. */
 export const rndLoss = (
   config: RndConfig,
   { network, bonus }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus">,
@@ -154,7 +155,7 @@ const setup = Effect.fnUntraced(function* (settings: RndConfig, task: Algorithm.
 })
 
 /**
- * RND as a value, with any of its settings changed.
+ * Makes RND; settings that are left out have their defaults.
  *
  * @example
  * ```ts

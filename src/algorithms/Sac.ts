@@ -45,7 +45,7 @@ export type SacConfig = typeof SacConfig.Type
 
 // --- Networks ---
 
-/** The bounds of log σ, as in the authors' code. */
+/** The lower bound of log σ; this bound and the upper one are those of the authors' code. */
 const lowestLogDeviation = -20
 const highestLogDeviation = 2
 
@@ -64,13 +64,13 @@ const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actio
       return Distributions.squashedGaussian(mean.apply(weights, features), clipped)
     },
     critics: Model.twinCritics(observationSpace, actionSpace, config),
-    /** The networks' actions are from −1 to 1; the env's have its bounds. */
+    /** Converts between the networks' actions, from −1 to 1, and the env's actions, within its bounds. */
     scale: Model.scaledActions(actionSpace),
   }
 }
 type Networks = ReturnType<typeof networks>
 
-/** The actor as dense layers: mean and log deviation are the two halves of the last one. */
+/** Describes the actor as dense layers: the outputs of the last one are the means, then the log deviations. */
 const denseActor = (config: SacConfig, space: Space.Box): Model.DensePolicy | undefined => {
   const dense = Model.denseLayers("actor", space, config)
   if (dense === undefined) return undefined
@@ -147,7 +147,7 @@ const update = (
   const criticLoss = mul(Losses.twinCriticLoss({ q_tm1, target }), 0.5)
   const criticStep = Learner.adamStep(networks.critic, criticLoss, { learningRate: criticLearningRate, maxGradNorm })
 
-  // Actor: E[α log π(a | s) − min Q(s, a)], by the critics after their own step.
+  // Actor: E[α log π(a | s) − min Q(s, a)], with the critics after their own gradient step.
   const currentPolicy = policy(networks.actor.weights, observations)
   const current = currentPolicy.sampleBoth(noiseOf(1))
   const logProbability = currentPolicy.logProbabilityOfRaw(current.raw)
@@ -180,7 +180,7 @@ const update = (
 }
 
 /**
- * SAC as a value, with any of its settings changed.
+ * Makes SAC; settings that are left out have their defaults.
  *
  * @example
  * ```ts

@@ -54,13 +54,13 @@ const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actio
     policy: (weights: Model.Weights, observations: Graph.Tensor): Graph.Tensor =>
       tanh(head.apply(weights, body.apply(weights, observations))),
     critics: Model.twinCritics(observationSpace, actionSpace, config),
-    /** The networks' actions are from −1 to 1; the env's have its bounds. */
+    /** Converts between the networks' actions, from −1 to 1, and the env's actions, within its bounds. */
     scale: Model.scaledActions(actionSpace),
   }
 }
 type Networks = ReturnType<typeof networks>
 
-/** The actor as dense layers, for exports as plain code. */
+/** Describes the actor as dense layers, so that it can be exported as plain code. */
 const denseActor = (config: Td3Config, space: Space.Box): Model.DensePolicy | undefined => {
   const dense = Model.denseLayers("actor", space, config, "tanh")
   return dense === undefined ? undefined : { ...dense, scaled: true }
@@ -100,7 +100,10 @@ const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Ta
 
 // --- Targets and update ---
 
-/** One gradient step on a batch, as in Algorithm 1 of the paper: critics; then, less often, actor and target networks. */
+/**
+ * One gradient step on a batch, as in Algorithm 1 of the paper: it updates the critics, and, less often, the actor and the
+ * target networks.
+ */
 const update = (
   config: Td3Config,
   { policy, critics, scale }: Networks,
@@ -125,7 +128,7 @@ const update = (
   const criticLoss = Losses.twinCriticLoss({ q_tm1, target })
   const criticStep = Learner.adamStep(networks.critic, criticLoss, optimiser)
 
-  // Actor: −E[Q₁(s, μ(s))], by the critic after its own step.
+  // Actor: −E[Q₁(s, μ(s))], with the critic after its own gradient step.
   const criticWeights = networks.critic.layout.tensorsOf(criticStep.next)
   const [q] = critics.apply(criticWeights, observations, policy(networks.actor.weights, observations))
   const actorLoss = Losses.deterministicPolicyLoss(q)
@@ -145,7 +148,7 @@ const update = (
 }
 
 /**
- * TD3 as a value, with any of its settings changed.
+ * Makes TD3; settings that are left out have their defaults.
  *
  * @example
  * ```ts

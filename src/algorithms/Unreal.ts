@@ -8,8 +8,8 @@ import { a2cFields, a2cLoss, a2cPhase } from "./A2c.ts"
 import type { UnrealOptions } from "./options/Unreal.ts"
 
 /**
- * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C, with `lstm` one with a memory, whose network also learns to
- * control pixels, to predict rewards, and to value steps that it replays. For images and discrete actions.
+ * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C whose network also learns to control pixels, to predict rewards, and
+ * to value steps that it replays. With `lstm` the network has a memory. It needs image observations and discrete actions.
  */
 
 // --- Config ---
@@ -54,7 +54,7 @@ const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Algorit
 })
 
 /**
- * UNREAL as a value, with any of its settings changed.
+ * Makes UNREAL; settings that are left out have their defaults.
  *
  * @example
  * ```ts

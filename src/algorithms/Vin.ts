@@ -6,9 +6,9 @@ import type { VinOptions } from "./options/Vin.ts"
 import { ppoFields, ppoLearner } from "./Ppo.ts"
 
 /**
- * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO: for maps [planes, height, width]
- * through which the agent has to find a path. `Bc.make(demonstrations, { planning: {} })` trains the same network by
- * imitation.
+ * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO. It is for envs whose observations are
+ * maps of shape [planes, height, width], through which the agent has to find a path. `Bc.make(demonstrations, { planning: {}
+ * })` trains the same network by imitation.
  */
 
 // --- Config: PPO's, but for the trunk, which the planner replaces ---
@@ -28,7 +28,7 @@ export type VinConfig = typeof VinConfig.Type
 const noTrunk = { hidden: [], activation: "relu", convolutions: null } as const
 
 /**
- * PPO on a value-iteration network as a value, with any of its settings changed.
+ * Makes PPO on a value-iteration network; settings that are left out have their defaults.
  *
  * @example
  * ```ts

@@ -35,11 +35,11 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
 /** The names of the algorithms that a config can choose. */
 export const names: ReadonlyArray<string> = Object.keys(algorithms)
 
-/** Returns the built-in algorithm of a name with its defaults; undefined if there is none. */
+/** Returns the built-in algorithm with this name and its default settings; undefined if there is none. */
 export const find = (name: string): Algorithm | undefined =>
   Object.hasOwn(algorithms, name) ? algorithms[name]() : undefined
 
-/** Returns the built-in algorithm of a name with its defaults; fails with a suggestion if there is none. */
+/** Returns the built-in algorithm with this name and its default settings; an unknown name fails with a suggestion. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   if (Object.hasOwn(algorithms, name)) return Effect.sync(algorithms[name])
   if (name === "bc") {

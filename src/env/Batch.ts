@@ -60,7 +60,10 @@ const checkedCount = (env: Env, numEnvs: number): number => {
   })
 }
 
-/** Envs are stepped thousands of times between two turns of the event loop, so a step cannot wait for a promise. */
+/**
+ * Explains a Promise that an env returned: a batch runs thousands of steps between two turns of the event loop, so a step
+ * cannot wait.
+ */
 const unlessAsync = (value: unknown): string => (value instanceof Promise ? " (it must not be async)" : "")
 
 /** Holds states and streams in plain arrays, and checks every value that the env's code returns. */
@@ -74,7 +77,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     errorAt(env.id, index, episodes[index], step, message, userStack)
 
   const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
-    // The error is ours and names the env and step already.
+    // This error comes from our own checks, and already names the env and the step.
     if (error instanceof EnvError && error.index !== undefined) return error
     const what =
       error instanceof EnvError
@@ -95,7 +98,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     let zero = 0
     for (let at = 0; at < size; at++) {
       observations[offset + at] = seen[at]
-      // This adds 0 for finite numbers, and NaN for NaN and the infinities.
+      // Subtracting a number from itself gives 0 for finite numbers, and NaN for NaN and the infinities.
       zero += observations[offset + at] - observations[offset + at]
     }
     if (zero === 0) return

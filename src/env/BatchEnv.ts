@@ -19,7 +19,9 @@ export interface BatchOptions {
   readonly firstIndex: number
   /** Truncates episodes at this many steps. Default: no limit. */
   readonly maxSteps?: number | undefined
-  /** The arrays to write results to, if their lengths match: a caller shares them with other threads. */
+  /**
+   * The arrays to write results to, if their lengths match. A caller can use these to share the results with other threads.
+   */
   readonly arrays?: BatchArrays | undefined
 }
 
@@ -43,9 +45,9 @@ export interface BatchEnv {
   readonly observationSpace: Box
   readonly actionSpace: Space
   readonly observationSize: number
-  /** The number of numbers in an action; 1 if actions are discrete. */
+  /** The number of elements in an action; it is 1 if actions are discrete. */
   readonly actionSize: number
-  /** The observations to act on. After an auto-reset in the same step: the first observation of the new episode. */
+  /** The observations to act on. If an env was reset in the same step, this is the first observation of its new episode. */
   readonly observations: Float32Array
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
@@ -59,7 +61,7 @@ export interface BatchEnv {
    * k).
    */
   readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => void
-  /** Starts the next episode of each env whose mask is not 0, whether or not its last episode ended. */
+  /** Starts the next episode of each env whose mask is not 0, even if its current episode has not ended. */
   readonly restart: (mask: Uint8Array) => void
   /** Takes numEnvs × actionSize numbers; a discrete action is its index. Throws an `EnvError`. */
   readonly step: (actions: Float32Array | Int32Array) => void

@@ -1,5 +1,5 @@
 /**
- * An environment as a value: how an episode begins, what the agent observes of a state, and what a step does.
+ * Defines environments: how an episode begins, what the agent observes of a state, and what a step does.
  *
  * @example
  * ```ts
@@ -37,9 +37,9 @@ export type ActionOf<A extends Space> = A extends Discrete
 export interface Transition<State> {
   readonly state: State
   readonly reward: number
-  /** The env reached a terminal state. */
+  /** True if the env reached a terminal state. */
   readonly terminated: boolean
-  /** The env itself cut the episode off. For a time limit, use `maxSteps`. */
+  /** True if the env itself ended the episode early. For a time limit, use `maxSteps` instead. */
   readonly truncated?: boolean
 }
 

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
 /**
- * An env that failed or was used wrongly: its code threw, a reward or an observation is not finite, or an action is not
- * in its space. The message is one line that names the env, the step and the problem.
+ * An env failed or was used wrongly: its code threw, a reward or an observation is not finite, or an action is not in its
+ * space. The message is one line that names the env, the step and the problem.
  */
 export class EnvError extends Schema.TaggedError<EnvError>()("EnvError", {
   /** The id of the env. */

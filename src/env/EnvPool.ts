@@ -23,7 +23,7 @@ export interface PoolOptions {
   readonly workers: number
   readonly autoReset?: AutoReset
   readonly firstIndex?: number
-  /** Fails a step that takes longer than this, instead of waiting for ever. Default: 60. */
+  /** The number of seconds after which a step fails, instead of waiting for ever. Default: 60. */
   readonly timeoutSeconds?: number
 }
 
@@ -43,7 +43,7 @@ export const located = <E extends Env>(env: E, module: string): E => {
   return copy
 }
 
-/** Returns how a worker finds an env; undefined if only this thread has it. */
+/** Returns how a worker finds an env; undefined if no worker can find it, because only this thread has it. */
 export const placeOf = (env: Env): Place | undefined => {
   const module = modules.get(env)
   if (module !== undefined) return { id: env.id, module }

@@ -35,8 +35,8 @@ export interface Recorded {
 }
 
 /**
- * Adds a log of finished episodes with their returns and lengths. The arrays of the log grow to what is needed between
- * two clears. A snapshot doesn't contain the log.
+ * Adds a log of finished episodes with their returns and lengths. The arrays of the log grow until they hold all episodes
+ * that end between two clears. A snapshot doesn't contain the log.
  */
 export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   const { numEnvs } = batch
@@ -78,7 +78,7 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
       log.clear()
     },
     restart: (mask) => {
-      // An episode that `restart` abandons has a number too.
+      // An episode that `restart` abandons also takes a number.
       for (let index = 0; index < numEnvs; index++) {
         if (mask[index] === 0) continue
         if ((batch.terminated[index] | batch.truncated[index]) === 0 || batch.autoReset === "same-step")

@@ -23,11 +23,11 @@ import { make, type RunningMoments } from "./RunningMoments.ts"
 export interface Options {
   /** The statistics to use, and to update unless frozen. Default: new ones. */
   readonly moments?: RunningMoments
-  /** Uses the statistics without updating them. */
+  /** Whether the statistics are used without being updated. Default: false. */
   readonly frozen?: boolean
   /** Clips results to ± this. Default: 10. */
   readonly clip?: number
-  /** Added to the variance. Default: 1e-8. */
+  /** The constant that is added to the variance before dividing by its root. Default: 1e-8. */
   readonly epsilon?: number
 }
 
@@ -94,7 +94,7 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
   }
 }
 
-/** Builds the normalisation with the current statistics as graph, to compile it into a policy. */
+/** Builds the normalisation with its current statistics as a graph, so that it can be compiled into a policy. */
 export const asGraph = (
   { mean, variance }: RunningMoments,
   { clip = 10, epsilon = 1e-8 }: Options = {},
@@ -105,7 +105,7 @@ export const asGraph = (
 }
 
 export interface RewardOptions extends Options {
-  /** The agent's discount. Default: 0.99. */
+  /** The discount factor of the agent. Default: 0.99. */
   readonly gamma?: number
 }
 
@@ -123,7 +123,7 @@ export const rewards = <B extends BatchEnv>(batch: B, options: RewardOptions = {
   const normalised = new Float32Array(batch.numEnvs)
   const returns = new Float64Array(batch.numEnvs)
   const resetting = new Uint8Array(batch.numEnvs)
-  /** Marks the envs whose reward counts: not those that were only reset. */
+  /** Marks with 1 the envs whose reward counts, and with 0 those that the step only reset. */
   const counted = new Uint8Array(batch.numEnvs)
 
   const step = (actions: Float32Array | Int32Array): void => {

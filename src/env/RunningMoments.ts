@@ -1,13 +1,16 @@
 /**
- * Running mean and variance per column, in one pass (Chan, Golub and LeVeque 1979). The arrays live as long as the
- * object: they can be shared, copied and saved in a checkpoint.
+ * Running mean and variance of each column, computed in one pass (Chan, Golub and LeVeque 1979). The arrays are never
+ * replaced, so they can be shared, copied and saved in a checkpoint.
  */
 export interface RunningMoments {
   readonly size: number
   readonly mean: Float64Array
-  /** The population variance: divided by the count. */
+  /** The population variance of each column, which divides by the count. */
   readonly variance: Float64Array
-  /** A single number. Starts slightly above 0, with mean 0 and variance 1, like Gymnasium's. */
+  /**
+   * The number of rows so far, as an array of one element. It starts slightly above 0, with mean 0 and variance 1, as in
+   * Gymnasium.
+   */
   readonly count: Float64Array
   /** Adds rows of `size` numbers; with a mask, only the rows whose entry is not 0. */
   readonly update: (rows: Float32Array | Float64Array, mask?: Uint8Array) => void

@@ -26,7 +26,7 @@ export interface Box {
   readonly high: ReadonlyArray<number>
 }
 
-/** One of the integers 0 … n − 1. */
+/** A choice among n actions, which are the integers 0 … n − 1. */
 export interface Discrete {
   readonly _tag: "Discrete"
   readonly n: number
@@ -72,7 +72,7 @@ export const discrete = (n: number): Discrete => {
   return { _tag: "Discrete", n }
 }
 
-/** Returns how many numbers hold a member: 1 for a discrete space. */
+/** Returns the number of elements of a member; it is 1 for a discrete space. */
 export const sizeOf = (space: Space): number => (space._tag === "Discrete" ? 1 : space.low.length)
 
 /** Tells whether a value is a member. All elements of a box must be finite and within bounds. */
@@ -96,8 +96,8 @@ const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))
 
 /**
- * Writes a random member from `into[offset]` on: uniform between finite bounds, exponential from a single bound, normal
- * if there is no bound.
+ * Writes a random member into `into`, starting at `offset`. Elements are uniform between finite bounds, exponential if only
+ * one bound is finite, and normal if there is none.
  */
 export const sampleInto = (
   space: Space,

@@ -22,7 +22,7 @@ import { adapted } from "./ui/module.ts"
 
 const invalid = (env: Env, message: string): EnvError => new EnvError({ env: env.id, message: `${env.id}: ${message}` })
 
-/** Records the config of a wrapped env, if the inner env has one. */
+/** Records the config of a wrapped env, if the inner env has a config. */
 const again = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E =>
   wrapRecipe(wrapped, envConfigOf(env), name, options)
 
@@ -59,7 +59,7 @@ export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): 
   return again(env, { ...stretched, ...stretchedUi(env, low, high) }, "RescaleAction", { low, high })
 }
 
-/** The drawing receives actions of the wrapped env and shows the env's own. */
+/** Adapts the drawing to a wrapped env: it receives the wrapped env's action, and shows the env's own action. */
 const stretchedUi = (
   { ui, actionSpace }: Pick<Env<unknown, Box>, "ui" | "actionSpace">,
   low: number,
@@ -71,7 +71,7 @@ const stretchedUi = (
   return { ui: adapted(ui, { action }) }
 }
 
-/** Rounds to float32, as a batch does. */
+/** Wraps an env so that its actions are mapped and then rounded to float32, as a batch does. */
 const withAction = <State>(
   env: Env<State, Box>,
   space: Box,
@@ -109,7 +109,7 @@ export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: 
   )
 }
 
-/** Rounds to float32, as a batch does. */
+/** Wraps an env so that its rewards are mapped and rounded to float32, as a batch does. */
 const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: number) => number): Env<State, A> => ({
   ...env,
   step: (state, action, random) => {
@@ -150,7 +150,7 @@ export const keepObservations = <State, A extends Space>(
   return again(env, partly, "KeepObservations", { elements })
 }
 
-/** The inner state, and what the wrapper remembers. */
+/** The state of a wrapped env: the inner state, and what the wrapper remembers. */
 interface Around<State> {
   readonly inner: State
 }

@@ -45,7 +45,7 @@ export interface Fault {
 
 interface Options {
   readonly seed?: number
-  /** Default: 3. */
+  /** The number of episodes to play. Default: 3. */
   readonly episodes?: number
   /** The largest number of steps per episode. Default: 200. */
   readonly steps?: number
@@ -141,7 +141,7 @@ const checkObservation = (env: Env, state: unknown, where: string, report: Repor
   const seen = Array.from(env.observe(state))
   const size = sizeOf(space)
   if (seen.length !== size) return report("observation", where, `expected ${size} numbers, found ${seen.length}`)
-  // Bounds are single floats where an observation is written as such.
+  // Both sides are rounded to float32, because a batch stores observations as float32.
   const isInside = (value: number, index: number): boolean =>
     Math.fround(value) >= Math.fround(space.low[index]) && Math.fround(value) <= Math.fround(space.high[index])
   const wrong = seen.findIndex((value, index) => !isInside(value, index))
@@ -150,7 +150,7 @@ const checkObservation = (env: Env, state: unknown, where: string, report: Repor
   report("observation", where, `number ${wrong}: expected one ${range}, found ${seen[wrong]}`)
 }
 
-/** The sources of randomness and time other than the stream. */
+/** The functions of JavaScript that give randomness or the time and are not the env's random stream. */
 const strays: ReadonlyArray<readonly [name: string, owner: object, key: string]> = [
   ["Math.random", Math, "random"],
   ["Date.now", Date, "now"],

@@ -4,7 +4,7 @@ import type { Env } from "./Env.ts"
 /** An env in a config: the id of a built-in one, or a name with options such as `{ name: "KeyDoor", size: 12 }`. */
 export type EnvConfig = string | Plain
 
-// Keyed by identity: a copy with another function is another env, which no config can describe.
+// The map is keyed by identity: a copy of an env with another function is another env, which no config can describe.
 const recipes = new WeakMap<Env, Plain>()
 
 /** Records the name and options that made an env, and returns the env. */

@@ -19,18 +19,18 @@ import type { NamedTensors } from "../learner/Algorithm.ts"
 import type { Activation as GraphActivation } from "../graph/layers.ts"
 import { refuse } from "./ExportError.ts"
 
-/** The activations of our networks. GELU is the tanh approximation. */
+/** The activation functions of our networks. GELU is the tanh approximation. */
 export type Activation = "identity" | GraphActivation
 
 export interface DenseLayer {
-  /** Shape [outputs, inputs], row by row: the transpose of the weight in a graph's `linear`. */
+  /** The weights, of shape [outputs, inputs], row by row. This is the transpose of the weight in a graph's `linear`. */
   readonly weights: Float32Array
-  /** One per output. */
+  /** The biases, one per output. */
   readonly biases: Float32Array
   readonly activation: Activation
 }
 
-/** Normalises inputs first: (x − mean) / deviation, clipped to ± clip if it is set. */
+/** The normalisation of inputs before the first layer: (x − mean) / deviation, clipped to ± `clip` if that is set. */
 export interface Normalisation {
   readonly mean: Float32Array
   readonly deviation: Float32Array
@@ -38,9 +38,9 @@ export interface Normalisation {
 }
 
 /**
- * Says how to read the outputs of the last layer. `sample_and_squash`: the means, then as many deviations; the best action
- * is tanh of the mean. `identity`: the outputs are the action or, for discrete actions, preferences, of which the caller
- * takes the largest.
+ * Says how to read the outputs of the last layer. `sample_and_squash`: the outputs are the means, then as many log
+ * deviations; the best action is tanh of the mean. `identity`: the outputs are the action or, for discrete actions,
+ * preferences, of which the caller takes the largest.
  */
 export type Head = "identity" | "sample_and_squash"
 
@@ -55,13 +55,13 @@ export interface DenseActor {
   readonly inputs: number
   readonly normalisation?: Normalisation | undefined
   readonly layers: ReadonlyArray<DenseLayer>
-  /** Default: `identity`. */
+  /** How to read the outputs of the last layer. Default: `identity`. */
   readonly head?: Head | undefined
-  /** Default: outputs are neither scaled nor clipped. */
+  /** The bounds of actions. Default: outputs are neither scaled nor clipped. */
   readonly bounds?: Bounds | undefined
 }
 
-/** Inputs of the policy and its outputs, row by row, by which a program that loads the file can check itself. */
+/** Inputs of the policy and the outputs for them, row by row. A program that loads the file can check itself with these. */
 export interface Example {
   readonly input: Float32Array
   readonly output: Float32Array
@@ -73,7 +73,7 @@ export const outputSize = ({ layers, head }: DenseActor): number => {
   return head === "sample_and_squash" ? last / 2 : last
 }
 
-/** Returns 1 / deviation: everywhere we multiply by it instead of dividing, so that all programs round alike. */
+/** Returns 1 / deviation. All code multiplies by this instead of dividing, so that all programs round in the same way. */
 export const precisionOf = ({ deviation }: Normalisation): Float32Array => deviation.map((value) => 1 / value)
 
 const { fround, tanh, exp, log1p } = Math

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** A policy that cannot be written in a format; the message says why. */
+/** A policy cannot be written in a format; the message says why. */
 export class ExportError extends Schema.TaggedError<ExportError>()("ExportError", { message: Schema.String }) {}
 
 /** Throws an `ExportError`. */

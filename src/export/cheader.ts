@@ -30,7 +30,7 @@ import { utf8 } from "../config/utf8.ts"
 export interface HeaderOptions {
   /** The name of the policy. Its namespace is `policy_NAME`, with `_` for all but letters and digits. */
   readonly name: string
-  /** The commit of the code that trained it. */
+  /** The commit of the code that trained the policy. */
   readonly commit: string
   /** The example with which `test` compares. */
   readonly example: Example
@@ -66,14 +66,17 @@ export const actorToHeader = (actor: DenseActor, { name, commit, example }: Head
   return `${parts.join("\n\n")}\n`
 }
 
-/** Writes special bytes as three octal digits, an escape of fixed length; `?` too, because of trigraphs. */
+/**
+ * Returns a text as a C++ string literal. Special bytes become three octal digits, an escape of fixed length; `?` too,
+ * because of trigraphs.
+ */
 const quoted = (text: string): string => {
   const plain = (byte: number): boolean => byte >= 0x20 && byte < 0x7f && !'"\\?'.includes(String.fromCharCode(byte))
   const bytes = [...utf8.encode(text)]
   return `"${bytes.map((byte) => (plain(byte) ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`)).join("")}"`
 }
 
-/** Nine digits distinguish all float32 numbers. */
+/** Writes a number with nine digits, which are enough to distinguish all float32 numbers. */
 const literal = (value: number): string => {
   const digits = Object.is(value, -0) ? "-0" : String(Number(value.toPrecision(9)))
   return /[.e]/.test(digits) ? `${digits}f` : `${digits}.0f`
@@ -171,7 +174,7 @@ const boundLines = ({ scaled }: Bounds): ReadonlyArray<string> => [
   "    }",
 ]
 
-/** Gives each layer a buffer of its own; the compiler reuses their memory. */
+/** Writes the C++ code of `evaluate`. Each layer has its own buffer; the compiler reuses their memory. */
 const evaluateCode = ({ normalisation, layers, head, bounds }: DenseActor): string => {
   const start = normalisation === undefined ? "input" : "value_in"
   const squashes = head === "sample_and_squash"

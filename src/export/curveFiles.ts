@@ -1,4 +1,4 @@
-/** Learning curves of several runs as text: CSV for spreadsheets, SVG for people. */
+/** Writes learning curves of several runs as text: CSV for spreadsheets, SVG to look at. */
 import type { CurvePoint } from "../statistics/statistics.ts"
 
 export type Curve = ReadonlyArray<typeof CurvePoint.Type>
@@ -28,7 +28,7 @@ const colours = {
   axis: "#b9b5ac",
   curve: "#3d5a80",
 }
-/** Up to this many validations each get a dot: a curve of one point has no line to see. */
+/** The largest number of validations that each get a dot; without dots, a curve of one validation would be invisible. */
 const mostDots = 40
 
 /** Draws a curve as SVG: the IQM as a line, its interval as a band. */
@@ -83,11 +83,11 @@ export const curveSvg = (title: string, curve: Curve): string => {
 const text = ({ x, y }: Point, content: string, anchor: "start" | "middle" | "end", attributes = ""): string =>
   `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}"${attributes}>${escape(content)}</text>`
 
-/** A letter is about 0.6 of the font's size wide: a long title gets a smaller font. */
+/** Returns the font size of a title: a letter is about 0.6 of the font size wide, so a long title gets a smaller font. */
 const titleSize = (title: string): string =>
   Math.min(17, (width - 2 * margin) / (0.6 * Math.max(1, title.length))).toFixed(1)
 
-/** Centred on whole pixels: between two of them a line of one pixel would be drawn as two pale ones. */
+/** Draws a line of one pixel that is centred on whole pixels; between two pixels it would look like two pale lines. */
 const thinLine = (from: Point, to: Point, colour: string): string =>
   polyline(
     [from, to].map(({ x, y }) => ({ x: Math.round(x) + 0.5, y: Math.round(y) + 0.5 })),

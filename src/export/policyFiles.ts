@@ -21,7 +21,7 @@ interface PolicyFilesOptions {
   readonly example: Float32Array
 }
 
-/** Takes the numbers of a dense policy out of its weights. */
+/** Makes the dense actor of a policy from its weights. */
 export const denseActor = (
   { layers, head }: DensePolicy,
   weights: NamedTensors,
@@ -36,7 +36,7 @@ export const denseActor = (
 
 const largestFloat32 = 3.4028234663852886e38
 
-/** Returns the bounds of actions that are numbers. A discrete action has none: the caller takes the largest output. */
+/** Returns the bounds of continuous actions. Discrete actions have none, because the caller takes the largest output. */
 export const boundsOf = (space: Space, { scaled = false }: DensePolicy): Bounds | undefined =>
   space._tag === "Discrete"
     ? undefined

@@ -21,9 +21,9 @@ import { type Dataset, encode, type Group } from "../formats/hdf5/Hdf5.ts"
 
 export interface Hdf5Options {
   readonly checkpointName: string
-  /** Saved as JSON. RLtools writes `{ environment: … }`. */
+  /** The metadata, saved as JSON. RLtools itself writes `{ environment: … }`. */
   readonly meta: Schema.Json
-  /** An input and its output, by which a loader can check itself. */
+  /** An input and its output, with which a loader can check itself. */
   readonly example: Example
 }
 

@@ -13,7 +13,7 @@
  */
 const utf8 = new TextEncoder()
 
-/** Up to this size, a loop copies faster than `set`. */
+/** The number of bytes up to which a loop copies faster than `set`. */
 const smallPiece = 24
 
 export class ByteWriter {
@@ -26,7 +26,7 @@ export class ByteWriter {
     this.view = new DataView(this.bytes.buffer)
   }
 
-  /** The bytes written so far, in place: writing after `clear` overwrites them. */
+  /** A view of the bytes written so far, not a copy: writing after `clear` overwrites them. */
   get written(): Uint8Array {
     return this.bytes.subarray(0, this.length)
   }
@@ -35,7 +35,7 @@ export class ByteWriter {
     this.length = 0
   }
 
-  /** Makes room for `more` bytes. The methods below do so themselves. */
+  /** Makes room for `more` bytes. The methods below call it themselves. */
   reserve(more: number): void {
     if (this.length + more <= this.bytes.length) return
     const bytes = new Uint8Array(Math.max(2 * this.bytes.length, this.length + more))
@@ -85,7 +85,7 @@ export class ByteWriter {
     this.length += size
   }
 
-  /** Writes a whole number from 0 as a protobuf varint: seven bits per byte, the lowest first. */
+  /** Writes a whole number that is not negative as a protobuf varint: seven bits per byte, the lowest first. */
   varint(value: number): void {
     this.reserve(8)
     let rest = value
@@ -96,7 +96,7 @@ export class ByteWriter {
     this.bytes[this.length++] = rest
   }
 
-  /** Writes little-endian, like the two methods below. */
+  /** Writes an unsigned 32-bit integer, little-endian. */
   uint32(value: number): void {
     this.reserve(4)
     this.view.setUint32(this.length, value, true)

@@ -23,14 +23,14 @@ import { attempt } from "../config/attempt.ts"
 export type { ShardOptions } from "./shards.ts"
 export type { Dtype, TensorArray, TensorEntry, Tensors } from "./safetensors.ts"
 
-/** Weights that cannot be read or written; the message begins with the path of the file. */
+/** Weights cannot be read or written; the message begins with the path of the file. */
 export class WeightsError extends Schema.TaggedError<WeightsError>()("WeightsError", {
   path: Schema.String,
-  /** One line for people, beginning with the path. */
+  /** The message is one line that begins with the path. */
   message: Schema.String,
 }) {}
 
-/** Files to read from: a run's, any `FileTree`, or a function over HTTP. */
+/** A place to read files from: a run's files, any `FileTree`, or a function over HTTP. */
 export interface Readable {
   readonly read: (path: string) => Effect.Effect<Uint8Array, { readonly message: string }>
   /** Lists the names in a folder. Only loading a folder needs it. */
@@ -44,14 +44,14 @@ export interface LoadOptions {
   readonly names?: ReadonlyArray<string> | undefined
 }
 
-/** Files to write to: a run's, or any `FileTree`. */
+/** A place to write files to: a run's files, or any `FileTree`. */
 export interface Writable {
   readonly write: (path: string, contents: Uint8Array) => Effect.Effect<void, { readonly message: string }>
   /** Removes a file; does nothing if it doesn't exist. */
   readonly remove: (path: string) => Effect.Effect<void, { readonly message: string }>
 }
 
-/** Reads files that are in memory, such as those of a loaded checkpoint. */
+/** Makes a `Readable` of files that are in memory, such as those of a loaded checkpoint. */
 export const inRecord = (files: Readonly<Record<string, Uint8Array>>): Readable => ({
   read: (path) =>
     Object.hasOwn(files, path) ? Effect.succeed(files[path]) : Effect.fail({ message: "it is missing" }),
@@ -95,7 +95,7 @@ const listed = (names: ReadonlyArray<string>): string =>
     .map((name) => `"${name}"`)
     .join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`
 
-/** Fills in tied parameters that the file leaves out with the tensor of the other one. */
+/** Fills in tied parameters that the file leaves out: each gets the tensor of the parameter to which it is tied. */
 const withTied = (tensors: safetensors.Tensors, tied: Readonly<Record<string, string>>): safetensors.Tensors => {
   const filled: Record<string, safetensors.TensorEntry> = { ...tensors }
   for (const [name, other] of Object.entries(tied)) {
@@ -155,13 +155,13 @@ const loadSharded = Effect.fnUntraced(function* (
 const read = (files: Readable, path: string): Effect.Effect<Uint8Array, WeightsError> =>
   Effect.mapError(files.read(path), (error) => wrong(path, error.message))
 
-/** Turns the errors of the formats into a `WeightsError` with the file's name; any other is a defect. */
+/** Turns the errors of the formats into a `WeightsError` with the file's name; any other error is a defect. */
 const attemptAt = <A>(path: string, body: () => A): Effect.Effect<A, WeightsError> =>
   attempt(body, safetensors.SafetensorsError, torch.TorchError, ShardIndexError, WeightFilesError).pipe(
     Effect.mapError(({ message }) => wrong(path, message)),
   )
 
-/** Returns safetensors files by name: one, or several and their index if they are larger than `maxShardBytes`. */
+/** Returns safetensors files by name: one file, or several files and their index if the weights exceed `maxShardBytes`. */
 export const encode = (
   tensors: safetensors.Tensors,
   options: ShardOptions = {},
@@ -186,7 +186,7 @@ export const save = Effect.fnUntraced(function* (
   }
   const index = `${path}.index.json`
   const isSharded = Object.keys(encoded).length > 1
-  // The other file, if it exists, is of an older model, and readers differ in which one they take.
+  // If the other file exists, it belongs to an older model, and readers differ in which of the two they take.
   const other = isSharded ? path : index
   yield* Effect.mapError(files.remove(other), (error) => wrong(other, error.message))
   return isSharded ? index : path

@@ -1,7 +1,7 @@
 /**
- * Reads records of comma-separated values (RFC 4180): a field may be quoted, and then hold separators, line ends and
- * doubled quotes. It is ours because the places of records come from one scanner for JSONL and CSV (`RecordScanner`), which
- * keeps their byte offsets; a library would read the whole file again, and say less about where it is wrong.
+ * Reads records of comma-separated values (RFC 4180): a field may be quoted, and then it can hold separators, line ends and
+ * doubled quotes. We do not use a library because `RecordScanner` finds the records of JSONL and CSV files and keeps their
+ * byte offsets; a library would read the whole file again, and its errors would not say where the problem is.
  *
  * @example
  * ```ts
@@ -10,7 +10,10 @@
  */
 const quote = '"'
 
-/** Returns the fields of one record, whose line end is cut off, or the problem with it. The record begins at `line`. */
+/**
+ * Returns the fields of one record without its line end, or the problem with the record. `line` is the number of its first
+ * line.
+ */
 export const fieldsOf = (
   text: string,
   separator: string,

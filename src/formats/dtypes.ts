@@ -1,7 +1,7 @@
 /**
- * Number types of tensor files, and the four typed arrays that hold their values exactly: half floats widen to
- * Float32Array, small integers to Int32Array. What needs more than 32 bits goes to Float64Array; integers beyond ±2^53
- * are refused, not rounded. Files are little-endian.
+ * Number types of tensor files, and the four typed arrays that hold their values exactly: half floats widen to Float32Array,
+ * small integers to Int32Array. Numbers that need more than 32 bits are held in a Float64Array; integers beyond ±2^53 are
+ * refused, not rounded. Files are little-endian.
  *
  * @example
  * ```ts
@@ -29,11 +29,13 @@ export const dtypes = [
 export type Dtype = (typeof dtypes)[number]
 
 interface Codec {
-  /** Bytes per number. */
+  /** The number of bytes per number. */
   readonly width: number
-  /** Copies the numbers. Throws a RangeError if one cannot be held exactly. */
+  /** Copies the numbers. Throws a RangeError if a number cannot be held exactly. */
   readonly decode: (bytes: Uint8Array) => TensorArray
-  /** Throws a RangeError if a number is not of this type. Floats are rounded to the nearest, ties to even. */
+  /**
+   * Encodes numbers. Throws a RangeError if a number is not of this type. Floats are rounded to the nearest, ties to even.
+   */
   readonly encode: (data: TensorArray) => Uint8Array
 }
 
@@ -42,7 +44,7 @@ const bytesOf = (data: ArrayBufferView): Uint8Array => new Uint8Array(data.buffe
 /** Copies bytes to a buffer of their own, so that an array of any type is aligned. */
 const ownBuffer = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 
-/** Reads and writes one number at a time, through a DataView. */
+/** Makes a codec that reads and writes one number at a time, through a DataView. */
 const numberwise = (
   width: number,
   make: (length: number) => TensorArray,
@@ -63,7 +65,7 @@ const numberwise = (
   },
 })
 
-/** A type that has its own typed array: its bytes are copied without conversion. */
+/** Makes the codec of a type that has its own typed array: its bytes are copied without conversion. */
 const natural = (
   other: Codec,
   isOwn: (data: TensorArray) => boolean,
@@ -96,7 +98,7 @@ const nearest = (value: number, step: number): number => {
   return rest > 0.5 || (rest === 0.5 && down % 2 === 1) ? down + 1 : down
 }
 
-/** Encodes a number as a float of 16 bits: a sign, `exponentBits` of exponent, and the rest fraction. */
+/** Encodes a number as a float of 16 bits: a sign, `exponentBits` bits of exponent, and the other bits for the fraction. */
 const toSmallFloat = (exponentBits: number) => {
   const fractionBits = 15 - exponentBits
   const bias = 2 ** (exponentBits - 1) - 1
@@ -233,7 +235,7 @@ export const codecs: Readonly<Record<Dtype, Codec>> = {
   ),
 }
 
-/** Returns the number type of an array without conversion. */
+/** Returns the number type that holds an array without conversion. */
 export const dtypeOf = (data: TensorArray): Dtype =>
   data instanceof Float32Array
     ? "F32"

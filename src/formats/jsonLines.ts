@@ -9,7 +9,7 @@ import { utf8 } from "../config/utf8.ts"
 /** A file of JSON lines cannot be read, written or continued; the message is one line that names the file and the line. */
 export class JsonLinesError extends Schema.TaggedError<JsonLinesError>()("JsonLinesError", {
   path: Schema.String,
-  /** Counted from 1; null if the problem is with the file as a whole. */
+  /** The number of the line, from 1; null if the problem is with the file as a whole. */
   line: Schema.NullOr(Schema.Int),
   message: Schema.String,
 }) {}
@@ -19,11 +19,14 @@ const lineFeed = 10
 /** A line of a file, without its end. */
 export interface Line {
   readonly bytes: Uint8Array
-  /** Counted from 1. */
+  /** The number of the line in the file, from 1. */
   readonly number: number
-  /** The offset after the line and its line end. */
+  /** The byte offset after the line and its line end. */
   readonly end: number
-  /** False for text after the last line end: most likely its writer was stopped in the middle of the line. */
+  /**
+   * True if the line has a line end. The text after the last line end has none: most likely its writer was stopped in the
+   * middle.
+   */
   readonly whole: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * Finds the first name that occurs twice in one object of a JSON text. `JSON.parse` silently takes the last value,
- * other readers the first, so such a file is read differently by each. The text must be valid JSON.
+ * Finds the first name that occurs twice in one object of a JSON text. `JSON.parse` silently takes the last value and some
+ * other readers take the first, so programs would read such a file differently. The text must be valid JSON.
  *
  * @example
  * ```ts

@@ -30,7 +30,7 @@ export interface TensorEntry {
 
 export type Tensors = Readonly<Record<string, TensorEntry>>
 
-/** A file that is not valid safetensors, or tensors that cannot be written as it. */
+/** A file is not valid safetensors, or tensors cannot be written as safetensors. */
 export class SafetensorsError extends Schema.TaggedError<SafetensorsError>()("SafetensorsError", {
   message: Schema.String,
 }) {}
@@ -61,8 +61,8 @@ const dtypeIn = ({ dtype, data }: TensorEntry): Dtype => dtype ?? dtypeOf(data)
 export const byteLength = (tensor: TensorEntry): number => tensor.data.length * codecs[dtypeIn(tensor)].width
 
 /**
- * Encodes tensors in the order of the reference implementation: wide number types first, so that all tensors are
- * aligned, then by name. The same tensors give the same bytes, in whatever order. Throws a `SafetensorsError`.
+ * Encodes tensors in the order of the reference implementation: wide number types first, so that all tensors are aligned,
+ * then by name. The same tensors give the same bytes, in any order of the argument. Throws a `SafetensorsError`.
  */
 export const encode = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Uint8Array =>
   joined([...encodeParts(tensors, metadata)])
@@ -88,10 +88,10 @@ export function* encodeParts(
     described.push([name, { dtype: kind, shape, data_offsets: [end, end + size] }])
     end += size
   }
-  // An object would put names that are integers first.
+  // The JSON is joined by hand, because an object would put names that are integers first.
   const fields = described.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
   const header = utf8.encode(`{${fields.join(",")}}`)
-  // Padded with spaces, so that the data begin at a multiple of eight.
+  // The header is padded with spaces, so that the data begin at a multiple of eight.
   const padded = Math.ceil(header.length / 8) * 8
   if (padded > largestHeader) refuse(`the header would have ${padded} bytes; expected at most ${largestHeader}`)
   const head = new Uint8Array(8 + padded).fill(0x20, 8)

@@ -61,11 +61,11 @@ const split = (tensors: Tensors, most: number): ReadonlyArray<Tensors> => {
   return shards.map((shard) => Object.fromEntries(shard))
 }
 
-/** Only the map is needed; `total_size` and other metadata are ignored. */
+/** Reads only the map from tensors to files; `total_size` and other metadata are ignored. */
 const Index = Schema.fromJsonString(Schema.Struct({ weight_map: Schema.Record(Schema.String, Schema.String) }))
 const decodeIndex = Schema.decodeUnknownSync(Index)
 
-/** A shard index that cannot be read, or names files outside its folder. */
+/** A shard index cannot be read, or it names files outside its folder. */
 export class ShardIndexError extends Schema.TaggedError<ShardIndexError>()("ShardIndexError", {
   message: Schema.String,
 }) {}
@@ -93,5 +93,5 @@ const weightMapIn = (bytes: Uint8Array): Readonly<Record<string, string>> => {
   }
 }
 
-/** Allows only names in the index's own folder, so that an index cannot reach other files. */
+/** Tells whether a name is in the index's own folder, so that an index cannot refer to other files. */
 const isSibling = (file: string): boolean => /^[^/\\:\0]+$/.test(file) && file !== "." && file !== ".."

@@ -28,14 +28,17 @@ export const crc32c = (bytes: Uint8Array, start = 0, end = bytes.length): number
 /** Applies TFRecord's mask, because a CRC over data that contains CRCs is weak. */
 const masked = (crc: number): number => (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0
 
-/** Before each payload: its length in eight bytes, and the CRC of those. After it: its own CRC. */
+/**
+ * The number of bytes before each payload: its length in eight bytes, and the CRC of that length. The payload's own CRC
+ * follows it.
+ */
 const beforePayload = 12
 
-/** Writes one record whose payload `writeFields` writes. */
+/** Writes one record; `writeFields` writes its payload. */
 const record = (to: ByteWriter, wallSeconds: number, writeFields: () => void): void => {
   const start = to.length
   for (let word = 0; word < 3; word++) to.uint32(0)
-  // Event.wall_time is field 1, a double.
+  // Write Event.wall_time, which is field 1, a double.
   to.byte(0x09)
   to.float64(wallSeconds)
   writeFields()
@@ -44,7 +47,7 @@ const record = (to: ByteWriter, wallSeconds: number, writeFields: () => void): v
   to.uint32(masked(crc32c(to.bytes, start + beforePayload, to.length)))
 }
 
-/** Event.file_version is field 3. */
+/** The bytes of Event.file_version, which is field 3. */
 const version = utf8.encode("\u001a\u000dbrain.Event:2")
 
 /** Writes the record that begins every file. */
@@ -75,7 +78,7 @@ const prefixOf = (tag: string): Uint8Array => {
   return bytes
 }
 
-/** Writes the scalars of one step as one event: Event.step is field 2, Event.summary field 5. */
+/** Writes the scalars of one step as one event: Event.step is field 2, and Event.summary is field 5. */
 export const writeScalars = (
   to: ByteWriter,
   wallSeconds: number,
@@ -138,7 +141,7 @@ export interface DecodedEvent {
 
 export interface Decoded {
   readonly events: ReadonlyArray<DecodedEvent>
-  /** The number of bytes of whole records; a record cut off or damaged may follow. */
+  /** The number of bytes of whole records; a record that is damaged or cut off may follow them. */
   readonly intactBytes: number
 }
 

@@ -1,15 +1,15 @@
 /** Finds the weights file of a model's folder in the order in which Hugging Face's `transformers` looks for it. */
 import { Schema } from "effect"
 
-/** A folder whose weights file cannot be determined. */
+/** The weights file of a folder cannot be determined. */
 export class WeightFilesError extends Schema.TaggedError<WeightFilesError>()("WeightFilesError", {
   message: Schema.String,
 }) {}
 
-/** In order of preference: an index of several files first, then safetensors before PyTorch. */
+/** The endings of weights files in order of preference: an index of several files first, then safetensors before PyTorch. */
 const endings = [".safetensors.index.json", ".bin.index.json", ".safetensors", ".bin", ".pt", ".pth"]
 
-/** The usual names: the first two are Hugging Face's, the third is used in our checkpoints. */
+/** The usual names of weights files: the first two are Hugging Face's, and the third is used in our checkpoints. */
 const usualNames = ["model", "pytorch_model", "weights"]
 
 const isShard = (name: string): boolean => /-\d{5}-of-\d{5}\.[a-z]+$/.test(name)

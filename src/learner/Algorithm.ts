@@ -17,16 +17,16 @@ export interface Task {
   readonly seed: number
 }
 
-/** A learner cannot continue: its numbers are no longer finite, or a checkpoint does not fit it. */
+/** A learner cannot continue, because its numbers are no longer finite or a checkpoint does not fit it. */
 export class LearningError extends Schema.TaggedError<LearningError>()("LearningError", { message: Schema.String }) {}
 
 export type LearnerError = LearningError | BackendError | EnvError
 export type SetupError = LearningError | ConfigError | GraphError | BackendUnavailable | BackendError
 
-/** Averages over one update, by the names that CleanRL made common: `losses/policy_loss`, `charts/learning_rate`. */
+/** Averages over one update, under the metric names that CleanRL uses: `losses/policy_loss`, `charts/learning_rate`. */
 export type Metrics = Readonly<Record<string, number>>
 
-/** Weights by the names of their parameters. */
+/** Weights by the names of their parameters, each with its shape. */
 export type NamedTensors = Readonly<
   Record<string, { readonly shape: ReadonlyArray<number>; readonly data: Float32Array }>
 >
@@ -39,37 +39,37 @@ export type NamedArrays = Readonly<
   >
 >
 
-/** Everything but the weights that learning continues from, as files of a checkpoint: `optimizer`, `replay`, … */
+/** All that a resumed learner needs except the weights, as files of a checkpoint: `optimizer`, `replay`, and so on. */
 export type LearnerState = Readonly<Record<string, NamedArrays>>
 
-/** A compiled policy, for validation. */
+/** A compiled policy, for validation. The caller fills `observations` and `noise`, runs `program`, and reads `actions`. */
 export interface Policy {
-  /** Write numEnvs observations here … */
+  /** The input: the observations of numEnvs envs. */
   readonly observations: Float32Array
-  /** … and, where actions are drawn, uniform numbers here, as many for each env … */
+  /** The input of uniform random numbers, the same count for each env; undefined if the policy draws no actions. */
   readonly noise: Float32Array | undefined
-  /** … run this … */
+  /** The program that computes `actions` from `observations` and `noise`. */
   readonly program: Program
-  /** … and read numEnvs actions here. */
+  /** The output: the actions of numEnvs envs. */
   readonly actions: Float32Array | Int32Array
-  /** Copies the learner's current weights, and empties the memory. */
+  /** Copies the learner's current weights into the policy, and empties its memory. */
   readonly refresh: Effect.Effect<void, BackendError>
 }
 
 export interface PolicyOptions {
-  /** Draws actions as in training, where the algorithm draws any; the default takes the best action. */
+  /** Draws actions as in training, if the algorithm draws actions. By default the policy takes the best action. */
   readonly sampled?: boolean
-  /** Is applied to observations before the network: an exported policy normalises them itself. */
+  /** A function that is applied to observations before the network: an exported policy normalises them itself. */
   readonly preprocess?: (observations: Tensor) => Tensor
   /** Makes the memory an input and an output of the program, for callers that carry it themselves. */
   readonly externalMemory?: boolean
 }
 
-/** How far a run has come when an iteration starts. */
+/** The progress of a run when an iteration starts. */
 export interface Position {
-  /** The number of iterations so far. */
+  /** The number of iterations completed so far. */
   readonly iteration: number
-  /** The number of env steps so far. */
+  /** The number of env steps taken so far, over all envs. */
   readonly step: number
 }
 
@@ -83,26 +83,27 @@ export interface Learner {
   /** Acts in the envs, records the experience, and returns the number of env steps over all envs. */
   readonly rollout: (envs: BatchEnv, position: Position) => Effect.Effect<number, LearnerError>
   /**
-   * What a rollout plays, unless it is a number of steps: one episode of every env, after which the steps of an env do not
-   * count until the last episode has ended; or nothing, because the learner learns from `data`.
+   * Says what a rollout plays, if it does not play a fixed number of steps. `one episode each`: it plays one episode of every
+   * env, and the steps of an env that has finished do not count until the last episode ends. `nothing`: the learner learns
+   * from `data`.
    */
   readonly plays?: "one episode each" | "nothing"
-  /** Data other than the envs that it learns from. A run can be resumed only with the same data. */
+  /** Data other than the envs' that the learner learns from. A run can be resumed only with the same data. */
   readonly data?: NamedArrays
   /** Learns from the recorded experience. */
   readonly update: (position: Position) => Effect.Effect<void, LearnerError>
-  /** Averages over the updates since the last call. */
+  /** Returns the averages over the updates since the last call. */
   readonly metrics: () => Metrics
-  /** Copies the online network into the target network; the trainer calls it every so many env steps. */
+  /** Copies the online network into the target network; the trainer calls `update` once every `everySteps` env steps. */
   readonly target?: { readonly everySteps: number; readonly update: Effect.Effect<void, BackendError> }
-  /** Compiles the policy for a number of envs. A run with validations needs it. */
+  /** Compiles the policy for a number of envs. A run with validations needs this function. */
   readonly policy?: (
     numEnvs: number,
     options?: PolicyOptions,
   ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
   /**
-   * The policy for one observation as an ONNX model: `observations` in, `actions` out. A policy with a memory also has the
-   * input `memory` (zeros at the start of an episode) and the output `nextMemory`.
+   * Returns the policy for one observation as an ONNX model, with the input `observations` and the output `actions`. A policy
+   * with a memory also has the input `memory` (zeros at the start of an episode) and the output `nextMemory`.
    */
   readonly exportPolicy?: (
     preprocess?: (observations: Tensor) => Tensor,
@@ -110,7 +111,7 @@ export interface Learner {
   /** The layers of the policy, if it consists of dense layers alone. */
   readonly dense?: DensePolicy
   readonly weights: Effect.Effect<NamedTensors, BackendError>
-  /** Everything but the weights that a resumed run needs to continue bit for bit. */
+  /** All that a resumed run needs to continue bit for bit, except the weights. */
   readonly state: Effect.Effect<LearnerState, BackendError>
   readonly restore: (weights: NamedTensors, state: LearnerState) => Effect.Effect<void, LearningError | BackendError>
 }

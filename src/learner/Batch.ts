@@ -3,10 +3,10 @@ import { input, reshape } from "../graph/ops.ts"
 import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 
 /**
- * Describes one column of a batch: the shape of a row, and whether its numbers are real or whole.
+ * Describes one column of a batch: the shape of a row, and whether its numbers are real numbers or whole numbers.
  *
- * A learner declares its columns once. From that declaration come the arrays that a rollout fills (`Arrays`), the inputs
- * of the graphs that read them (`Batch`), and their types: a misspelt column does not compile.
+ * A learner declares its columns once. From that declaration come the arrays that a rollout fills (`Arrays`), the inputs of
+ * the graphs that read them (`Batch`), and their types: a misspelt column does not compile.
  *
  * @example
  * ```ts
@@ -17,7 +17,9 @@ import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 export interface Column {
   readonly shape: Shape
   readonly dtype: "f32" | "i32"
-  /** What has one entry in the column: each row if absent, else each sequence of rows, or the whole update. */
+  /**
+   * What has one entry in the column: `sequence` is each sequence of rows, `update` is the whole update. Default: each row.
+   */
   readonly per?: "sequence" | "update"
 }
 
@@ -49,7 +51,7 @@ export type Arrays<C> = {
       : Float32Array | Int32Array
 }
 
-/** Declares a column of real numbers, whose rows have this shape: `f32()` is one number a row. */
+/** Declares a column of real numbers whose rows have this shape: `f32()` has one number per row. */
 export const f32 = (...shape: Shape): F32 => ({ shape, dtype: "f32" })
 
 /** Declares a column of whole numbers. */
@@ -69,17 +71,17 @@ export const perUpdate = <C extends Column>(column: C): C => ({ ...column, per: 
 export const actionColumn = (space: Space): Action =>
   space._tag === "Discrete" ? { shape: [], dtype: "i32" } : { shape: [sizeOfSpace(space)], dtype: "f32" }
 
-/** The batch of a graph, and those of its columns that became inputs of the graph because something read them. */
+/** The batch of a graph, and the names of the columns that became inputs of the graph because something read them. */
 interface BatchInputs<C> {
   readonly batch: Batch<C>
   readonly inputs: Readonly<Record<string, Tensor>>
-  /** The names of the inputs that differ from minibatch to minibatch. */
+  /** Returns the names of the inputs that differ between minibatches. */
   readonly gathered: () => ReadonlyArray<string>
 }
 
 /**
- * Makes the columns of `sequences` sequences of `steps` rows each into inputs of a graph. A column becomes an input when
- * it is first read, so a program is fed nothing that it does not use. Without sequences, `steps` is 1.
+ * Makes the columns of `sequences` sequences of `steps` rows each into inputs of a graph. A column becomes an input when it
+ * is first read, so a program has no input that it does not use. `steps` is 1 if a row is not part of a sequence.
  */
 export function batchInputs<C extends Columns>(columns: C, sequences: number, steps?: number): BatchInputs<C>
 export function batchInputs(columns: Columns, sequences: number, steps = 1): BatchInputs<Columns> {
@@ -105,8 +107,8 @@ export function batchInputs(columns: Columns, sequences: number, steps = 1): Bat
 }
 
 /**
- * Makes the arrays of columns of `rows` rows. An array of `shared` that fits is used as it is: a program's own feed, so
- * that the rows written there need no copy.
+ * Makes the arrays of columns of `rows` rows. If `shared` has an array of the right length, it is used instead of a new one:
+ * it can be a program's own feed, so that the rows written there need no copy.
  *
  * @example
  * ```ts
@@ -129,7 +131,7 @@ export function arraysOf(columns: Columns, rows: number, shared: Readonly<Record
 }
 
 /**
- * A compiled program's feeds for columns that it reads, with their types. Throws if it does not read one of them.
+ * Returns a compiled program's feeds for columns that it reads, with their types. Throws if it does not read one of them.
  *
  * @example
  * ```ts

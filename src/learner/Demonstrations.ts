@@ -19,13 +19,14 @@ import { sizeOf } from "../env/Space.ts"
 import { LearningError } from "./Algorithm.ts"
 import { display } from "../config/Config.ts"
 
+/** Steps of an expert, from which `Bc` learns: one row per step. */
 export interface Demonstrations {
   readonly rows: number
-  /** The observations, of shape [rows, size]. */
+  /** The observations, of shape [rows, size], where `size` is the number of elements of an observation. */
   readonly observations: Float32Array
-  /** Discrete actions of shape [rows], or continuous actions of shape [rows, size]. */
+  /** The actions: discrete ones of shape [rows], or continuous ones of shape [rows, size]. */
   readonly actions: Int32Array | Float32Array
-  /** The return of each whole episode, where rewards were recorded. */
+  /** The return of each episode; a reward that was not recorded counts as 0. */
   readonly returns: ReadonlyArray<number>
 }
 
@@ -75,7 +76,7 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
   }
 }
 
-/** Says why these numbers are no action of the env; undefined if they are one. */
+/** Returns why these numbers are not an action of the env; undefined if they are one. */
 const problemOf = ({ id, actionSpace }: Env, numbers: ReadonlyArray<number>): string | undefined => {
   const size = sizeOf(actionSpace)
   if (numbers.length !== size) return `an action of ${id} has ${size} numbers, found ${display(numbers)}`
@@ -101,7 +102,10 @@ const Trajectories = Schema.Array(
   }),
 )
 
-/** Reads JSON, a list of `{ trajectory: [{ observation: […], action: n | […], reward? }] }`, for the env's spaces. */
+/**
+ * Reads demonstrations from JSON, a list of `{ trajectory: [{ observation: […], action: n | […], reward? }] }`, and checks
+ * that they fit the env's spaces.
+ */
 export const fromJson = Effect.fnUntraced(function* (
   env: Env,
   text: string,

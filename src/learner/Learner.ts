@@ -1,7 +1,8 @@
 /**
- * What algorithms are made of. An on-policy algorithm describes an `experience` and gives it to `rolloutLearner` with its
- * losses; an off-policy one describes a `replayExperience` and gives it to `replayLearner` with its update. Features are
- * combinators: `withMemory`, `withTarget`, `withBonus`, `withAuxiliary`; `withTargets`, `withPriorities`.
+ * The parts that algorithms are made of. An on-policy algorithm describes an `experience` and gives it to `rolloutLearner`
+ * with its losses; an off-policy one describes a `replayExperience` and gives it to `replayLearner` with its update.
+ * Functions add features: `withMemory`, `withTarget`, `withBonus` and `withAuxiliary` to an experience, `withTargets` and
+ * `withPriorities` to a replay experience.
  *
  * `src/algorithms/A2c.ts` is a complete algorithm of 100 lines, and runs in a project of yours as it is, with its imports
  * taken from `effect-rl`.

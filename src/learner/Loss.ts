@@ -1,18 +1,18 @@
 import { add } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
-/** What an update minimises, and what it reports. */
+/** The result of a loss function: the number to minimise, and the metrics to report. */
 export interface Loss {
   /** The scalar to minimise. */
   readonly loss: Tensor
   /** Scalars that are averaged over the minibatches of an update, by their names in TensorBoard. */
   readonly metrics: Readonly<Record<string, Tensor>>
-  /** A minibatch for which this is false is not applied, and ends the update. */
+  /** A condition: if it is false for a minibatch, that minibatch is not applied and the update ends. */
   readonly continueWhile?: Tensor | undefined
 }
 
 /**
- * Adds further losses, and their metrics, to a loss.
+ * Adds further losses and their metrics to a first loss.
  *
  * @example
  * ```ts

@@ -3,7 +3,7 @@ import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 
 /**
- * Runs code that builds a graph; the GraphError that such code throws becomes the failure of the Effect.
+ * Runs code that builds a graph; a GraphError that the code throws becomes a failure of the Effect.
  *
  * @example
  * ```ts

@@ -5,7 +5,7 @@ import type { Layout } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { Weights } from "../model/trunk.ts"
 
-/** A network in a program: its flat vector of parameters, and each parameter by its name. */
+/** A network in a program: its flat vector of parameters, and a tensor for each parameter by its name. */
 export interface Net {
   readonly layout: Layout
   readonly theta: Tensor
@@ -27,7 +27,8 @@ export const netOf = (layout: Layout, name: string): Net => {
 }
 
 /**
- * One gradient step: the gradient of the loss, scaled down to `maxGradNorm` unless that is 0, through the optimiser.
+ * Takes one gradient step: computes the gradient of the loss, scales it down to the norm `maxGradNorm` (0 does not limit it),
+ * and applies the optimiser.
  *
  * @example
  * ```ts

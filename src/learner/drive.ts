@@ -3,11 +3,12 @@ import { BackendError, type Program } from "../backend/Backend.ts"
 import { EnvError } from "../env/EnvError.ts"
 import { attempt } from "../config/attempt.ts"
 
-/** A loop in plain code that yields every program that it needs to have run, and continues when it has run. */
+/** A loop that yields each program that has to run next, and continues when the program has run. */
 export type Steps<A> = Generator<Program, A, void>
 
 /**
- * Runs such a loop: without interruption if its programs can run synchronously, else waiting for each of them.
+ * Runs a loop and the programs that it yields: without interruption if the programs can run synchronously, otherwise it waits
+ * for each of them.
  *
  * @example
  * ```ts

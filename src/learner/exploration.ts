@@ -20,7 +20,7 @@ interface Exploration {
 }
 
 /**
- * The course of ε over the run.
+ * Returns ε as a function of the run's progress, from 0 to 1.
  *
  * @example
  * ```ts
@@ -33,8 +33,8 @@ export const epsilonSchedule = ({ epsilonStart, epsilonEnd, explorationFraction 
   within(explorationFraction, linear(epsilonStart, epsilonEnd))
 
 /**
- * Chooses the action of the greatest value in each row, or with probability ε one at random: action values [rows, n] and
- * uniform noise [rows, 2] → [rows].
+ * Chooses an action for each row: the one with the greatest value, or with probability ε a random one. It takes action values
+ * of shape [rows, n] and uniform noise of shape [rows, 2], and returns actions of shape [rows].
  *
  * @example
  * ```ts

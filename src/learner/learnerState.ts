@@ -11,7 +11,7 @@ import { build } from "./build.ts"
 
 /** Helpers of learners: they compile and export the policy, and save and restore the state of a learner. */
 
-/** Compiles a policy that takes its weights from a learner. Its other state, a memory, begins as zeros. */
+/** Compiles a policy that takes its weights from a learner. The policy's memory, if it has one, begins as zeros. */
 export const learnerPolicy = Effect.fnUntraced(function* (
   backend: Backend["Service"],
   specOf: () => ProgramSpec,
@@ -58,7 +58,7 @@ export const floatsOf = (columns: Readonly<Record<string, unknown>>, name: strin
   throw new TypeError(`${name}: expected a Float32Array`)
 }
 
-/** Reads and restores the states of a program, except for those that are saved elsewhere. */
+/** Returns functions that read and restore the states of a program, except for those that are saved elsewhere. */
 export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: ReadonlyArray<string>, prefix = "") => {
   const keys = Object.keys(spec.state).filter((key) => !elsewhere.includes(key))
   const shapeOf = (key: string): ReadonlyArray<number> => spec.state[key].tensor.shape
@@ -75,7 +75,7 @@ export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: Readonl
   }
 }
 
-/** The arrays of a checkpoint, which a learner reads by file, name and shape. */
+/** The arrays of a checkpoint, from which a learner reads by file, name and shape. */
 export interface SavedState {
   readonly weights: (layout: Layout, named: NamedTensors) => Effect.Effect<Float32Array, LearningError>
   readonly floats: (

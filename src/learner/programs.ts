@@ -11,8 +11,8 @@ import { type Batch, batchInputs, type Columns, f32 } from "./Batch.ts"
 import { netOf } from "./descent.ts"
 
 /**
- * The programs of every learner: `actSpec` plays, `policySpec` validates and is exported, `batchSpec` learns from a batch
- * or evaluates one.
+ * Describes the programs that all learners share: `actSpec` plays, `policySpec` is for validation and export, `batchSpec`
+ * learns from a batch or evaluates one.
  */
 
 /** Describes how a learner acts. */
@@ -24,13 +24,14 @@ interface ActOptions<Kept extends string> {
   readonly layout: Layout
   /** Whether the actor reads the weights of a target network. */
   readonly hasTarget?: boolean
-  /** Whether the actor reads a scalar of exploration. */
+  /** Whether the actor reads a scalar for its exploration, such as ε. */
   readonly explores?: boolean
 }
 
 /**
- * Acts in all envs: from `observations` and `noise` to `envActions`, which are within the bounds of the space, and, for a
- * learner that keeps more of each row, to `actions` as they were drawn and everything that the actor keeps.
+ * Describes the program that acts in all envs. It takes `observations` and `noise` and returns `envActions`, which are within
+ * the bounds of the space. For a learner that keeps more of each row, it also returns `actions` as they were drawn, and every
+ * column that the actor keeps.
  */
 export const actSpec = <Kept extends string>(options: ActOptions<Kept>): ProgramSpec => {
   const { name, task, actor, layout, hasTarget = false, explores = false } = options
@@ -70,8 +71,8 @@ export const actSpec = <Kept extends string>(options: ActOptions<Kept>): Program
 }
 
 /**
- * The policy for validation and deployment, for any number of envs: greedy, or drawing its actions with the exploration
- * that the run ends with. A memory is a state of the program, or goes in and out with each call (`externalMemory`).
+ * Describes the policy for validation and export, for any number of envs. It takes the best action, or draws actions with the
+ * exploration of the end of the run. A memory is a state of the program, or an input and an output of it (`externalMemory`).
  */
 export const policySpec = <Kept extends string>(
   { name, task, actor, layout, exploration = 0 }: ActOptions<Kept> & { readonly exploration?: number | undefined },
@@ -85,7 +86,7 @@ export const policySpec = <Kept extends string>(
   const remembers = actor.memorySize > 0
   const memoryShape = [numEnvs, Math.max(1, actor.memorySize)]
   const memory = externalMemory ? input("memory", memoryShape) : state("memory", memoryShape)
-  // Always zero: a policy starts with an empty memory and plays one episode.
+  // This is always zero, because a policy starts with an empty memory and plays one episode.
   const fresh = constant(new Float32Array(numEnvs), [numEnvs])
   const observing = {
     weights,
@@ -112,19 +113,19 @@ export const policySpec = <Kept extends string>(
 const noiseInput = ({ noiseSize }: Actor<string>, numEnvs: number): Tensor =>
   input("noise", [numEnvs, Math.max(1, noiseSize)])
 
-/** What a program that reads a batch computes. */
+/** The outputs of a program that reads a batch. */
 interface BatchProgram {
   /** The program's states, and the next value of those that change. */
   readonly states: Readonly<Record<string, { readonly tensor: Tensor; readonly next?: Tensor }>>
   readonly outputs: Readonly<Record<string, Tensor>>
-  /** The update ends after a minibatch for which this is false. */
+  /** A condition: the update ends after a minibatch for which it is false. */
   readonly continueWhile?: Tensor | undefined
 }
 
-/** What such a program reads. */
+/** The inputs of a program that reads a batch. */
 interface BatchReader<C> {
   readonly batch: Batch<C>
-  /** A number that is fed once for the whole update, such as the learning rate. */
+  /** Returns an input for a number that is set once for the whole update, such as the learning rate. */
   readonly scalar: (name: string) => Tensor
   /** The memory before each sequence, for a learner whose actor has a memory. */
   readonly recall: Recall | undefined
@@ -133,16 +134,19 @@ interface BatchReader<C> {
 interface BatchOptions<C extends Columns> {
   readonly name: string
   readonly columns: C
-  /** How many sequences a minibatch has, and how many steps each of them; without a memory, a sequence is one row. */
+  /** The number of sequences in a minibatch, and the number of steps of each. Without a memory, a sequence is one row. */
   readonly sequences: number
   readonly steps?: number
   readonly memorySize?: number
-  /** The program runs `count` times, each time on other sequences of `rows` in all; without this, once on all of them. */
+  /**
+   * The program runs `count` times, each time on other sequences with `rows` rows in total. If this is undefined, it runs
+   * once on all rows.
+   */
   readonly minibatches?: { readonly rows: number; readonly count: number } | undefined
   readonly build: (reader: BatchReader<C>) => BatchProgram
 }
 
-/** A program over a batch: an update of the weights, or an evaluation of all rows of a rollout. */
+/** Describes a program over a batch: an update of the weights, or an evaluation of all rows of a rollout. */
 export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramSpec => {
   const { name, columns, sequences, steps = 1, memorySize = 0, minibatches } = options
   const { batch, inputs, gathered } = batchInputs(columns, sequences, steps)
@@ -171,5 +175,5 @@ export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramS
   }
 }
 
-/** The columns that a memory adds: its state before each sequence, and 1 in the rows that begin an episode. */
+/** Declares the columns that a memory adds: its state before each sequence, and 1 in the rows that begin an episode. */
 const memoryColumns = (size: number) => ({ memory: { ...f32(size), per: "sequence" }, fresh: f32() }) as const

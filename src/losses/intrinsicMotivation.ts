@@ -3,7 +3,7 @@ import { categorical } from "../graph/distributions.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { expectShape } from "./shapes.ts"
 
-/** Errors of predictions whose size says how new a transition is: RND and the intrinsic curiosity module. */
+/** Prediction errors that measure how new a transition is, for RND and the intrinsic curiosity module. */
 
 /**
  * The error of random network distillation (Burda et al. 2018, arXiv:1810.12894), for each row: the mean over features of
@@ -27,7 +27,7 @@ export const distillationError = ({
 }
 
 /**
- * The mean of those rows whose mask is 1; 0 if there is none.
+ * Returns the mean of the rows whose mask is 1, or 0 if there are none.
  *
  * @example
  * ```ts
@@ -40,9 +40,9 @@ export const maskedMean = (rows: Tensor, mask: Tensor): Tensor => {
 }
 
 /**
- * The error of a forward model (Pathak et al. 2017, arXiv:1705.05363, equation 5), for each row: half the mean over
- * features of (φ̂(s_t+1) − φ(s_t+1))². No gradient flows through the features φ(s_t+1): they would shrink, to become
- * predictable.
+ * The error of a forward model (Pathak et al. 2017, arXiv:1705.05363, equation 5), for each row: half the mean over features
+ * of (φ̂(s_t+1) − φ(s_t+1))². No gradient flows through the features φ(s_t+1): otherwise these would shrink, which would make
+ * them easy to predict.
  *
  * @example
  * ```ts
@@ -62,8 +62,8 @@ export const forwardError = ({
 }
 
 /**
- * The loss of an inverse model (equation 2), which infers the action from the features before and after it: cross-entropy
- * for discrete actions [rows], the squared error for real-valued ones [rows, size].
+ * The loss of an inverse model (equation 2), which infers the action from the features before and after it: the cross-entropy
+ * for discrete actions of shape [rows], the squared error for continuous ones of shape [rows, size].
  *
  * @example
  * ```ts

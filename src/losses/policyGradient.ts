@@ -25,7 +25,7 @@ import { expectShape } from "./shapes.ts"
  *
  * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is log π(a_t |
  * s_t) by the weights that are learned, `logProbabilityOld_t` by those that played the rollout; `advantage_t` is the
- * advantage of a_t, `v_t` the critic's value of s_t, and `target_t` the return that it should be. All are [rows].
+ * advantage of a_t, `v_t` the critic's value of s_t, and `target_t` the return that it should be. All have the shape [rows].
  *
  * @example
  * ```ts
@@ -59,7 +59,7 @@ export const policyGradient = ({
 }
 
 /**
- * How much likelier the actions have become: r_t = π(a_t | s_t) / π_old(a_t | s_t), and its logarithm.
+ * Returns how much likelier the actions have become: the ratio r_t = π(a_t | s_t) / π_old(a_t | s_t), and its logarithm.
  *
  * @example
  * ```ts
@@ -105,7 +105,7 @@ export const clippedSurrogate = ({
 }
 
 /**
- * The share of rows whose ratio lies outside 1 ± ε.
+ * Returns the share of rows whose ratio lies outside 1 ± ε.
  *
  * @example
  * ```ts
@@ -116,8 +116,8 @@ export const clipFraction = ({ ratio_t, epsilon }: { readonly ratio_t: Tensor; r
   mean(cast(greater(abs(sub(ratio_t, 1)), epsilon), "f32"))
 
 /**
- * An estimate of KL(π_old ‖ π) from samples of π_old: E[(r_t − 1) − log r_t], which is never negative and has a low
- * variance (Schulman 2020, "Approximating KL Divergence", estimator k₃).
+ * Estimates KL(π_old ‖ π) from samples of π_old: E[(r_t − 1) − log r_t], which is never negative and has a low variance
+ * (Schulman 2020, "Approximating KL Divergence", estimator k₃).
  *
  * @example
  * ```ts
@@ -163,7 +163,7 @@ export const clippedValueLoss = ({
   epsilon,
 }: {
   readonly v_t: Tensor
-  /** The values at the time of the rollout. */
+  /** The critic's values at the time of the rollout. */
   readonly vOld_t: Tensor
   readonly target_t: Tensor
   readonly epsilon: number
@@ -201,7 +201,7 @@ export const standardised = (x: Tensor): Tensor => {
 export const behaviourCloning = (logProbability_t: Tensor): Tensor => neg(mean(logProbability_t))
 
 /**
- * The share of rows in which the policy would choose the demonstrated action.
+ * Returns the share of rows in which the policy would choose the demonstrated action.
  *
  * @example
  * ```ts

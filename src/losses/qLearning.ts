@@ -20,7 +20,7 @@ import { expectShape } from "./shapes.ts"
  * ```
  */
 
-/** Selects the value of one action in each row: q [rows, actions] and actions [rows] → [rows]. */
+/** Selects the value of one action in each row. `q` has shape [rows, actions]; `actions` and the result have shape [rows]. */
 export const valueOfAction = (q: Tensor, actions: Tensor): Tensor => {
   if (q.shape.length !== 2) fail("valueOfAction", "q: expected [rows, actions]", q)
   expectShape("valueOfAction", [q.shape[0]], { actions })
@@ -30,7 +30,7 @@ export const valueOfAction = (q: Tensor, actions: Tensor): Tensor => {
 interface TdTarget {
   readonly r_t: Tensor
   readonly discount_t: Tensor
-  /** The value of the next observation, of shape [rows]. */
+  /** The estimated value of the next observation, of shape [rows]. */
   readonly v_t: Tensor
 }
 
@@ -57,16 +57,16 @@ export const doubleQValue = ({
   q_t,
   selector_t,
 }: {
-  /** The target network's values. */
+  /** The target network's values, of shape [rows, actions]. */
   readonly q_t: Tensor
-  /** The online network's values. */
+  /** The online network's values, of shape [rows, actions]. */
   readonly selector_t: Tensor
 }): Tensor => {
   expectShape("doubleQValue", q_t.shape, { selector_t })
   return valueOfAction(q_t, argMax(selector_t))
 }
 
-/** Averages over rows, each multiplied by its importance weight where rows were drawn by priority: E[w · x]. */
+/** Computes the mean over rows, E[w · x]. Each row is multiplied by its importance weight if rows were drawn by priority. */
 export const weightedMean = (rows: Tensor, importance?: Tensor): Tensor => {
   if (importance === undefined) return mean(rows)
   expectShape("weightedMean", rows.shape, { importance })

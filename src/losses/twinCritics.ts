@@ -23,13 +23,13 @@ type TwinValues = readonly [Tensor, Tensor]
 interface Transition {
   readonly r_t: Tensor
   readonly discount_t: Tensor
-  /** The target critics' values of the next observation and of an action that the policy chooses there. */
+  /** The target critics' values of the next observation and of an action that the policy chooses in it. */
   readonly q_t: TwinValues
 }
 
 /**
- * The target of clipped double Q-learning (Fujimoto et al. 2018, arXiv:1802.09477, equation 10): the smaller of both
- * values counts, as the larger one overestimates. y = r_t + discount_t · min(Q′₁, Q′₂).
+ * The target of clipped double Q-learning (Fujimoto et al. 2018, arXiv:1802.09477, equation 10): it uses the smaller of both
+ * values, because the larger one overestimates. y = r_t + discount_t · min(Q′₁, Q′₂).
  */
 export const clippedDoubleQTarget = ({ r_t, discount_t, q_t }: Transition): Tensor =>
   tdTarget({ r_t, discount_t, v_t: minimum(q_t[0], q_t[1]) })
@@ -110,7 +110,7 @@ export const smoothedAction = ({
   bound,
 }: {
   readonly action: Tensor
-  /** Standard normal numbers, of the action's shape. */
+  /** Standard normal random numbers, of the action's shape. */
   readonly noise: Tensor
   readonly deviation: number
   readonly bound: number

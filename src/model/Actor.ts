@@ -4,19 +4,19 @@ import type { Recall } from "./memory.ts"
 import type { Declarations, Weights } from "./trunk.ts"
 
 /**
- * A way to act: graphs from observations to actions, `act` with exploration and `greedy` without. Learners compile them
- * into the programs that play rollouts, validate and are exported.
+ * An actor builds the graphs from observations to actions: `act` with exploration, and `greedy` without. Learners compile
+ * them into the programs that play rollouts, validate and are exported.
  *
- * `Kept` names the numbers that `act` computes of each observation and that learning needs later, such as `values` and
+ * `Kept` names the numbers that `act` computes from each observation and that the update needs later, such as `values` and
  * `logProbs`.
  */
 export interface Actor<Kept extends string = never> {
   readonly parameters: Declarations
-  /** The layers of the greedy policy, where it consists of dense layers alone: they can be exported as C. */
+  /** The layers of the greedy policy, if it consists of dense layers only; such a policy can be exported as C. */
   readonly dense?: DensePolicy | undefined
-  /** How many uniform numbers in [0, 1) `act` needs for each env. */
+  /** The number of uniform random numbers in [0, 1) that `act` needs for each env. */
   readonly noiseSize: number
-  /** How many numbers a memory holds for each env; 0 if the actor has no memory. */
+  /** The number of elements of the memory of each env; 0 if the actor has no memory. */
   readonly memorySize: number
   readonly keeps: ReadonlyArray<Kept>
   readonly act: (at: Acting) => Acted<Kept>
@@ -27,13 +27,13 @@ export interface Actor<Kept extends string = never> {
 interface Observing {
   readonly weights: Weights
   readonly observations: Tensor
-  /** The memory before the observations, for an actor that has one. */
+  /** The memory before the observations; undefined if the actor has no memory. */
   readonly recall?: Recall
 }
 
 interface Acting extends Observing {
   readonly noise: Tensor
-  /** A scalar that the learner's schedule of exploration sets: the ε of an ε-greedy actor. */
+  /** A scalar that the learner's exploration schedule sets, such as the ε of an ε-greedy actor. */
   readonly exploration: Tensor
   /** The weights of the target network; the online weights if the learner has no target network. */
   readonly target: Weights
@@ -41,8 +41,8 @@ interface Acting extends Observing {
 
 interface Acted<Kept extends string = never> {
   readonly actions: Tensor
-  /** One number a row, by name. */
+  /** The kept numbers by name, one per row. */
   readonly kept: Readonly<Record<Kept, Tensor>>
-  /** The memory after the observations. */
+  /** The memory after the observations; undefined if the actor has no memory. */
   readonly memory?: Tensor
 }

@@ -34,25 +34,25 @@ import { type Planning, planner } from "./valueIteration.ts"
  * ```
  */
 export interface ActorCritic<Kept extends string = ActorCriticKept> extends Actor<Kept> {
-  /** Computes the policy and the value of observations [rows, size]. */
+  /** Computes the policy and the value of observations, which have the shape [rows, size]. */
   readonly evaluate: (weights: Weights, observations: Tensor, recall?: Recall) => Evaluation<Kept>
   /** The number of features that each head reads. */
   readonly featureSize: number
   readonly trunk: Trunk
 }
 
-/** What is kept of each row of a rollout for the loss: the critic's value, and the log probability of the action. */
+/** The columns that a rollout keeps for the loss: the critic's value, and the log probability of the action. */
 export type ActorCriticKept = "values" | "logProbs"
 
 export interface Evaluation<Kept extends string = ActorCriticKept> extends Features {
   readonly distribution: Distribution
-  /** [rows] */
+  /** The critic's value of each observation, of shape [rows]. */
   readonly value: Tensor
-  /** The values of further critics, [rows] each. */
+  /** The values of further critics by name, of shape [rows] each. */
   readonly critics: Readonly<Record<Exclude<Kept, ActorCriticKept>, Tensor>>
 }
 
-/** What the heads read; the same for both where they share a trunk. */
+/** The features that the heads read; they are the same for actor and critic if these share a trunk. */
 interface Features {
   readonly actor: Tensor
   readonly critic: Tensor
@@ -63,11 +63,11 @@ interface Features {
 export interface ActorCriticOptions<Critics extends string = never> extends NetworkConfig {
   readonly observationSpace: Box
   readonly actionSpace: Space
-  /** The number of units of an LSTM between trunk and heads; 0 for none. */
+  /** The number of units of an LSTM between the trunk and the heads; 0 adds no LSTM. */
   readonly lstm: number
-  /** Makes two networks over images, too. */
+  /** Whether actor and critic are separate networks for image observations too. */
   readonly separate?: boolean
-  /** A value-iteration network in place of the trunk. */
+  /** The settings of a value-iteration network that replaces the trunk; null or undefined uses a trunk. */
   readonly planning?: Planning | null
   /** Names of further critics on the same features; their values are kept in a rollout under these names. */
   readonly critics?: ReadonlyArray<Critics>

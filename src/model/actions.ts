@@ -3,7 +3,7 @@ import { constant, maximum, minimum, oneHot } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
 /**
- * The number of outputs that a policy needs: one for each choice, or one for each element of an action.
+ * Returns the number of outputs that a policy needs: one for each discrete action, or one for each element of an action.
  *
  * @example
  * ```ts
@@ -14,7 +14,7 @@ import type { Tensor } from "../graph/Tensor.ts"
 export const outputsFor = (space: Space): number => (space._tag === "Discrete" ? space.n : sizeOf(space))
 
 /**
- * Encodes actions as inputs of a network, with `outputsFor` numbers each: choices are one-hot.
+ * Encodes actions as inputs of a network, with `outputsFor` numbers each; discrete actions are one-hot.
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ export const asNumbers = (space: Space, actions: Tensor): Tensor =>
   space._tag === "Discrete" ? oneHot(actions, space.n) : actions
 
 /**
- * Clips continuous actions to the bounds of the space; the env must not get others.
+ * Clips continuous actions to the bounds of the space, because the env refuses others.
  *
  * @example
  * ```ts
@@ -39,7 +39,10 @@ export const toEnvAction = (space: Space, action: Tensor): Tensor =>
 
 const bits = new DataView(new ArrayBuffer(4))
 
-/** The least float32 that is not below a number. Few numbers are a float32, and the nearest may lie out of bounds. */
+/**
+ * Returns the least float32 that is not below a number. Most numbers are not float32, and the nearest one may be out of
+ * bounds.
+ */
 const atLeast = (bound: number): number => {
   const nearest = Math.fround(bound)
   if (!(nearest < bound)) return nearest

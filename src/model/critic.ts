@@ -5,7 +5,7 @@ import { concat, reshape } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { type Declarations, type NetworkConfig, trunk, type Weights } from "./trunk.ts"
 
-/** A network that computes the value of one real-valued action: observations and actions → [rows]. */
+/** A network that computes the value of one continuous action: from observations and actions to values of shape [rows]. */
 export interface Critic {
   readonly parameters: Declarations
   readonly apply: (weights: Weights, observations: Tensor, actions: Tensor) => Tensor
@@ -29,7 +29,7 @@ export const critic = (name: string, observationSpace: Box, actionSpace: Box, co
   }
 }
 
-/** Two critics with weights of their own, whose smaller value counts (Fujimoto et al. 2018, arXiv:1802.09477). */
+/** Two critics with separate weights, of which the smaller value is used (Fujimoto et al. 2018, arXiv:1802.09477). */
 export interface TwinCritics {
   readonly parameters: Declarations
   readonly apply: (weights: Weights, observations: Tensor, actions: Tensor) => readonly [Tensor, Tensor]

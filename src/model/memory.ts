@@ -5,9 +5,9 @@ import type { Declarations, Weights } from "./trunk.ts"
 
 /** The state of a memory before each sequence of rows, and the rows in which episodes begin, which empty it. */
 export interface Recall {
-  /** Hidden and cell state, side by side: [sequences, size]. */
+  /** The hidden state and the cell state, joined, of shape [sequences, size]. */
   readonly state: Tensor
-  /** 1 for the first row of an episode, else 0: [sequences × steps], sequence after sequence. */
+  /** 1 for the first row of an episode, else 0, of shape [sequences × steps], sequence after sequence. */
   readonly fresh: Tensor
 }
 
@@ -15,9 +15,12 @@ export interface Recall {
 export interface Memory {
   readonly parameters: Declarations
   readonly outputs: number
-  /** The number of numbers in a state. */
+  /** The number of elements of a state. */
   readonly size: number
-  /** From rows [sequences × steps, inputs], sequence after sequence, to as many rows of features, and the state after them. */
+  /**
+   * Computes features from rows of shape [sequences × steps, inputs], sequence after sequence; returns as many rows of
+   * features, and the state after them.
+   */
   readonly apply: (
     weights: Weights,
     rows: Tensor,
@@ -42,7 +45,7 @@ export const memory = (name: string, inputs: number, units: number): Memory => {
     apply: (weights, rows, { state, fresh }) => {
       const [sequences] = state.shape
       const steps = rows.shape[0] / sequences
-      // The contribution of the inputs does not depend on the memory: one matrix product for all steps.
+      // The contribution of the inputs does not depend on the memory, so one matrix product computes it for all steps.
       const contributions = reshape(cell.fromInput(weights, rows), [sequences, steps, 4 * units])
       const continues = reshape(sub(1, fresh), [sequences, steps])
       let hidden = slice(state, [0, 0], [sequences, units])

@@ -5,7 +5,7 @@ import { add, mean, reshape, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { type Declarations, type NetworkConfig, trunk, type Weights } from "./trunk.ts"
 
-/** A network that computes the value of each discrete action: observations [rows, size] → [rows, actions]. */
+/** A network that computes the values of all discrete actions: from observations [rows, size] to values [rows, actions]. */
 export interface QNetwork {
   readonly parameters: Declarations
   readonly apply: (weights: Weights, observations: Tensor) => Tensor

@@ -5,7 +5,7 @@ import type { Tensor } from "../graph/Tensor.ts"
 /** Converts between actions from −1 to 1, which networks output, and actions within an env's finite bounds. */
 interface ScaledActions {
   readonly toEnv: (actions: Tensor) => Tensor
-  /** Where a bound's width is 0, the network's action is 0. */
+  /** Converts the env's actions to the network's; where a bound's width is 0, the network's action is 0. */
   readonly fromEnv: (actions: Tensor) => Tensor
 }
 

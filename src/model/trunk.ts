@@ -60,7 +60,9 @@ export interface Trunk {
 
 export const isImage = (space: Box): boolean => space.shape.length === 3
 
-/** Describes a trunk over vectors and its head as dense layers; undefined over images, which have convolutions. */
+/**
+ * Describes a trunk over vectors and its head as dense layers. Returns undefined for images, whose trunk has convolutions.
+ */
 export const denseLayers = (
   name: string,
   space: Box,
@@ -76,7 +78,10 @@ export const denseLayers = (
         })),
       }
 
-/** Chooses convolutions: those of MinAtar for its 10 × 10 images, of DQN's Nature paper for 84 × 84, and some between. */
+/**
+ * Chooses convolutions by the image's size: MinAtar's for 10 × 10, those of DQN's Nature paper for 84 × 84, and others
+ * between.
+ */
 const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
   size <= 12
     ? [{ filters: 16, kernel: 3, stride: 1 }]

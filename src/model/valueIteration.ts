@@ -53,7 +53,7 @@ export const planner = (name: string, space: Box, planning: Planning): Trunk => 
     parameters: {
       ...encoder.parameters,
       ...reward.parameters,
-      // One plane of rewards and one of values.
+      // The sweep's inputs are one plane of rewards and one of values.
       [sweepWeight]: { shape: [actions, 2, 3, 3], init: orthogonal(1) },
     },
     outputs: actions,

@@ -16,7 +16,7 @@ import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
 import { acrobot } from "../ui/acrobot.ts"
 
-// Both links: length 1, mass 1, centre of mass at 0.5, moment of inertia 1.
+// Both links have length 1, mass 1, their centre of mass at 0.5, and moment of inertia 1.
 const gravity = 9.8
 const upperWeight = (1 * 0.5 + 1 * 1) * gravity
 const lowerWeight = 0.5 * gravity
@@ -63,7 +63,7 @@ const k1 = new Float64Array(4)
 const k2 = new Float64Array(4)
 const k3 = new Float64Array(4)
 const k4 = new Float64Array(4)
-/** The state that `move` changes. */
+/** The state that `move` reads and overwrites. */
 const moving = new Float64Array(4)
 
 const weigh = (index: number): number => (tau / 6) * (k1[index] + 2 * k2[index] + 2 * k3[index] + k4[index])
@@ -99,7 +99,7 @@ export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
 const see = ([angle1, angle2, velocity1, velocity2]: ReadonlyArray<number>): ReadonlyArray<number> =>
   [cos(angle1), sin(angle1), cos(angle2), sin(angle2), velocity1, velocity2].map(Math.fround)
 
-/** Gymnasium starts from float32 numbers. */
+/** Draws one element of the first state, rounded to float32 as in Gymnasium. */
 const begin = (random: Stream): number => Math.fround(random.between(-spread, spread))
 
 const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
@@ -153,7 +153,7 @@ const joints = ([angle1, angle2]: ReadonlyArray<number>) => {
   return { elbow, hand: { x: elbow.x + sin(angle1 + angle2), y: elbow.y - cos(angle1 + angle2) } }
 }
 
-/** @example `Batch.make(Acrobot.env, 16)` */
+/** The env with its default options: `Batch.make(Acrobot.env, 16)`. */
 export const env: Env<ReadonlyArray<number>, Discrete> = make({
   id: "Acrobot-v1",
   observationSpace: box([-1, -1, -1, -1, -fastest1, -fastest2], [1, 1, 1, 1, fastest1, fastest2]),

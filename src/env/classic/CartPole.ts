@@ -17,7 +17,7 @@ import { cartPole } from "../ui/cartPole.ts"
 const gravity = 9.8
 const poleMass = 0.1
 const totalMass = poleMass + 1
-/** Half the length of the pole. */
+/** The distance from the pivot to the pole's centre, which is half its length. */
 const length = 0.5
 const poleMassLength = poleMass * length
 const force = 10
@@ -44,7 +44,10 @@ export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
   return { state: next, observation: next.map(Math.fround), reward: 1, terminated }
 }
 
-/** Does the same arithmetic in the same order over columns. A property test compares the two, bit for bit. */
+/**
+ * Steps all envs of a batch: it does the same arithmetic as `dynamics`, in the same order, over columns. A property test
+ * compares the two, bit for bit.
+ */
 const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
   const x = new Float64Array(numEnvs)
   const xVelocity = new Float64Array(numEnvs)
@@ -95,7 +98,7 @@ const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel
   return { start, advance, ...columnStates(env, { x, xVelocity, angle, spin }) }
 }
 
-/** @example `Batch.make(CartPole.env, 1024)` */
+/** The env with its default options: `Batch.make(CartPole.env, 1024)`. */
 export const env: Env<ReadonlyArray<number>, Discrete> = make({
   id: "CartPole-v1",
   observationSpace: box(

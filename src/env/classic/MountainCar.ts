@@ -33,7 +33,7 @@ export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
   }
 }
 
-/** Does the same arithmetic over columns. */
+/** Steps all envs of a batch: it does the same arithmetic as `dynamics`, over columns. */
 const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
   const positions = new Float64Array(numEnvs)
   const velocities = new Float64Array(numEnvs)
@@ -68,7 +68,7 @@ const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel
   return { start, advance, ...columnStates(env, { positions, velocities }) }
 }
 
-/** @example `Batch.make(MountainCar.env, 16)` */
+/** The env with its default options: `Batch.make(MountainCar.env, 16)`. */
 export const env: Env<ReadonlyArray<number>, Discrete> = make({
   id: "MountainCar-v0",
   observationSpace: box([lowest, -fastest], [highest, fastest]),

@@ -30,7 +30,7 @@ export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): M
   return { state: next, observation: next, reward: (terminated ? 100 : 0) - action[0] * action[0] * 0.1, terminated }
 }
 
-/** Does the same arithmetic over columns. */
+/** Steps all envs of a batch: it does the same arithmetic as `dynamics`, over columns. */
 const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
   const positions = new Float64Array(numEnvs)
   const velocities = new Float64Array(numEnvs)
@@ -64,7 +64,7 @@ const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel
   return { start, advance, ...columnStates(env, { positions, velocities }) }
 }
 
-/** @example `Batch.make(MountainCarContinuous.env, 16)` */
+/** The env with its default options: `Batch.make(MountainCarContinuous.env, 16)`. */
 export const env: Env<ReadonlyArray<number>, Box> = make({
   id: "MountainCarContinuous-v0",
   observationSpace: box([lowest, -fastest], [highest, fastest]),

@@ -44,7 +44,7 @@ export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): M
 const see = ([angle, velocity]: ReadonlyArray<number>): ReadonlyArray<number> =>
   [cos(angle), sin(angle), velocity].map(Math.fround)
 
-/** Does the same arithmetic over columns. */
+/** Steps all envs of a batch: it does the same arithmetic as `dynamics`, over columns. */
 const kernel = ({ numEnvs, observations, rewards }: Columns): Kernel => {
   const angles = new Float64Array(numEnvs)
   const velocities = new Float64Array(numEnvs)
@@ -83,7 +83,7 @@ const kernel = ({ numEnvs, observations, rewards }: Columns): Kernel => {
   return { start, advance, ...columnStates(env, { angles, velocities, sines }) }
 }
 
-/** @example `Batch.make(Pendulum.env, 64)` */
+/** The env with its default options: `Batch.make(Pendulum.env, 64)`. */
 export const env: Env<ReadonlyArray<number>, Box> = make({
   id: "Pendulum-v1",
   observationSpace: box([-1, -1, -fastest], [1, 1, fastest]),

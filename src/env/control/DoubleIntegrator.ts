@@ -33,7 +33,7 @@ export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): M
  * discrete Riccati equation.
  */
 export const gains = (): readonly [number, number] => {
-  // x' = x + τ v', v' = v + τ u
+  // The dynamics are x' = x + τ v', v' = v + τ u.
   const [a12, b1, b2] = [tau, tau * tau, tau]
   const [q1, q2, r] = [1, 0.1, 0.1]
   let [p11, p12, p22] = [q1, 0, q2]
@@ -43,7 +43,7 @@ export const gains = (): readonly [number, number] => {
     const pb2 = p12 * b1 + p22 * b2
     const s = r + b1 * pb1 + b2 * pb2
     k = [pb1 / s, (a12 * pb1 + pb2) / s]
-    // P ← Q + Aᵀ P (A − B k)
+    // This is one step of the Riccati iteration: P ← Q + Aᵀ P (A − B k).
     const [c11, c12, c21, c22] = [1 - b1 * k[0], a12 - b1 * k[1], -b2 * k[0], 1 - b2 * k[1]]
     const [d11, d12] = [p11 * c11 + p12 * c21, p11 * c12 + p12 * c22]
     const d22 = p12 * c12 + p22 * c22
@@ -54,7 +54,7 @@ export const gains = (): readonly [number, number] => {
   return k
 }
 
-/** @example `Batch.make(DoubleIntegrator.env, 16)` */
+/** The env with its default options: `Batch.make(DoubleIntegrator.env, 16)`. */
 export const env: Env<ReadonlyArray<number>, Box> = make({
   id: "DoubleIntegrator-v0",
   observationSpace: box([-farthest, -fastest], [farthest, fastest]),

@@ -33,7 +33,7 @@ const upright = 0.3
 
 type State = ReadonlyArray<number>
 
-/** Rates a state; the reward is the change of this potential. */
+/** Returns the potential of a state; the reward is the change of this potential. */
 const potential = ([x, y, vx, vy, angle]: ArrayLike<number> & Iterable<number>): number =>
   -100 * Math.sqrt(x * x + y * y) - 50 * Math.sqrt(vx * vx + vy * vy) - 40 * Math.abs(angle)
 
@@ -72,7 +72,7 @@ const clip = (value: number): number => Math.min(Math.max(value, -1), 1)
 /** Computes one step for a discrete action. */
 export const dynamics = (state: State, action: number): Moved => fly(state, mains[action], sides[action])
 
-/** Computes one step for the powers of the engines. */
+/** Computes one step for continuous actions, the powers of the engines. */
 export const dynamicsContinuous = (state: State, action: ArrayLike<number>): Moved =>
   fly(state, (clip(action[0]) + 1) / 2, clip(action[1]))
 
@@ -117,7 +117,7 @@ const common = {
   },
 }
 
-/** @example `Batch.make(Lander.env, 16)` */
+/** The env with its default options: `Batch.make(Lander.env, 16)`. */
 export const env: Env<State, Discrete> = make({
   ...common,
   id: "Lander-v0",
@@ -126,7 +126,7 @@ export const env: Env<State, Discrete> = make({
   ui: lander("Lander-v0", { ...limits, continuous: false }),
 })
 
-/** @example `Batch.make(Lander.continuous, 16)` */
+/** The env with continuous actions: `Batch.make(Lander.continuous, 16)`. */
 export const continuous: Env<State, Box> = make({
   ...common,
   id: "LanderContinuous-v0",

@@ -17,8 +17,8 @@ import { palette } from "../internal/draw.ts"
 import { ticTacToe } from "../ui/boards.ts"
 import { display } from "../../config/Config.ts"
 
-// Offsets in a state; the nine places follow: 1 for the player to move (the agent, against an opponent), 2 for the
-// other.
+// These are offsets in a state. The nine places follow them: 0 is free, 1 belongs to the player to move (the agent, if it
+// plays against an opponent), 2 to the other player.
 const over = 0
 const cells = 1
 const places = 9
@@ -38,7 +38,7 @@ const lines = [
 
 export type Opponent = "random" | "optimal" | ((board: ReadonlyArray<number>, random: Stream) => number)
 
-/** A board is nine numbers: 0 for free, 1 for the player to move, 2 for the other. */
+/** Tells whether a player has three in a row. A board is nine numbers: 0 is free, 1 the player to move, 2 the other. */
 export const wins = (board: ArrayLike<number>, at: number, who: number): boolean =>
   lines.some((line) => line.every((place) => board[at + place] === who))
 
@@ -84,7 +84,7 @@ export const playOptimally = (board: ReadonlyArray<number>, random: Stream): num
   return good[random.integer(good.length)].place
 }
 
-/** Checks the moves of a user's opponent: a place outside the board would change another game's state. */
+/** Checks the moves of a user's opponent, because a move to a place outside the board would change another game's state. */
 const checked =
   (opponent: Exclude<Opponent, string>) =>
   (board: ReadonlyArray<number>, random: Stream): number => {
@@ -168,11 +168,13 @@ export const Options = Schema.Struct({
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
 export type Options = Omit<typeof Options.Type, "opponent"> & {
-  /** A function receives a board of nine numbers (0 free, 1 its own, 2 the other's) and returns a free place. */
+  /**
+   * A function receives a board of nine numbers (0 is free, 1 its own stone, 2 the other player's), and returns a free place.
+   */
   readonly opponent?: Opponent
 }
 
-/** @example `TicTacToe.make({ opponent: "optimal" })` */
+/** Makes the env with other options: `TicTacToe.make({ opponent: "optimal" })`. */
 export const make = (options: Options = {}): BoardEnv => {
   const { opponent = "random" } = options
   const isOwn = typeof opponent === "function"
@@ -185,5 +187,5 @@ export const make = (options: Options = {}): BoardEnv => {
 export const env: BoardEnv = make()
 /** Plays against an opponent that never loses. */
 export const optimal: BoardEnv = make({ opponent: "optimal", id: "TicTacToeOptimal-v0" })
-/** The same policy plays both sides; learn it with a discount of −1. */
+/** The env in which the same policy plays both sides; train it with a discount of −1. */
 export const selfPlay: BoardEnv = game("TicTacToeSelfPlay-v0", bothSides)

@@ -26,7 +26,7 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-// Offsets in a state; the places follow, 1 for an apple.
+// These are offsets in a state. The places follow them: 1 is an apple, 0 none.
 const over = 0
 const agent = 1
 const left = 2
@@ -80,7 +80,7 @@ const rulesFor = (size: number, count: number, layoutSeed: number | undefined): 
   }
 }
 
-/** @example `ApplePicker.make({ size: 21, apples: 10 })` */
+/** Makes the env with other options: `ApplePicker.make({ size: 21, apples: 10 })`. */
 export const make = (options: Options = {}): BoardEnv => {
   const { size = 84, layoutSeed } = options
   const { apples: count = layoutSeed === undefined ? 100 : 20, id = "ApplePicker-v0" } = options
@@ -108,6 +108,6 @@ export const make = (options: Options = {}): BoardEnv => {
   })
 }
 
-/** @example `Batch.make(ApplePicker.env, 16)` */
+/** The env with its default options: `Batch.make(ApplePicker.env, 16)`. */
 export const env: BoardEnv = make()
 export const deterministic: BoardEnv = make({ layoutSeed: 0, id: "ApplePickerDeterministic-v0" })

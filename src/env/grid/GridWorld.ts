@@ -23,7 +23,7 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-// Offsets in a state; the places follow, 1 for an obstacle.
+// These are offsets in a state. The places follow them: 1 is an obstacle, 0 none.
 const over = 0
 const agent = 1
 const goal = 2
@@ -38,7 +38,7 @@ const neighbour = (size: number, place: number, action: number): number => {
   return row < 0 || column < 0 || row >= size || column >= size ? -1 : row * size + column
 }
 
-/** Returns the number of steps from every place to the goal; −1 if there is no way. */
+/** Returns the number of steps from every place to the goal; −1 means that the goal cannot be reached from the place. */
 export const distances = (state: Int32Array): Int32Array => {
   const steps = new Int32Array(state.length - cells).fill(-1)
   const size = Math.sqrt(steps.length)
@@ -65,7 +65,7 @@ export const optimalAction = (state: Int32Array): number => {
   })
 }
 
-/** Returns the state that an observation shows. */
+/** Returns the state that produces this observation. */
 export const stateOf = (observation: ArrayLike<number>): Int32Array => {
   const places = observation.length / 3
   const state = new Int32Array(cells + places)
@@ -120,7 +120,7 @@ const rulesFor = (size: number, density: number): Rules => {
   }
 }
 
-/** @example `GridWorld.make({ size: 16, density: 0.3 })` */
+/** Makes the env with other options: `GridWorld.make({ size: 16, density: 0.3 })`. */
 export const make = (options: Options = {}): BoardEnv => {
   const { size = 8, density = 0.25, maxSteps = 4 * size } = options
   const id = `GridWorld-${size}x${size}-v0`
@@ -147,6 +147,6 @@ export const make = (options: Options = {}): BoardEnv => {
   })
 }
 
-/** @example `Batch.make(GridWorld.env, 32)` */
+/** The env with its default options: `Batch.make(GridWorld.env, 32)`. */
 export const env: BoardEnv = make()
 export const large: BoardEnv = make({ size: 16 })

@@ -28,8 +28,8 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-// Offsets in a state; for each wall its column, its door and its key follow. Open doors and taken keys are at place 0,
-// a corner.
+// These are offsets in a state. For each wall, its column, its door and its key follow. An open door or a taken key has place
+// 0, which is a corner of the field.
 const over = 0
 const agent = 1
 const goal = 2
@@ -80,7 +80,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
     return false
   }
 
-  /** Returns the index of the thing at a place; −1 if there is none. */
+  /** Returns the index of the door or key at a place; −1 if there is none. */
   const thingAt = (state: Int32Array, things: number, place: number): number => {
     for (let index = 0; index < count; index++) if (state[things + index] === place) return index
     return -1
@@ -132,7 +132,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
   }
 }
 
-/** @example `KeyDoor.make({ size: 10 })` */
+/** Makes the env with other options: `KeyDoor.make({ size: 10 })`. */
 export const make = (options: Options = {}): BoardEnv => {
   const { size = 8, rooms = 2, layoutSeed } = options
   const named = rooms === 2 ? `${size}x${size}` : `${size}x${size}-${rooms}rooms`
@@ -164,8 +164,8 @@ export const make = (options: Options = {}): BoardEnv => {
   })
 }
 
-/** @example `Batch.make(KeyDoor.env, 32)` */
+/** The env with its default options: `Batch.make(KeyDoor.env, 32)`. */
 export const env: BoardEnv = make()
 export const small: BoardEnv = make({ size: 6 })
-/** Three rooms: random play never reaches the goal. */
+/** A field with three rooms: random play almost never reaches the goal. */
 export const large: BoardEnv = make({ size: 10, rooms: 3 })

@@ -30,7 +30,7 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-// Offsets in a state; the contents of each place follow.
+// These are offsets in a state. The contents of each place follow them.
 const over = 0
 const agent = 1
 const cells = 2
@@ -95,7 +95,7 @@ const paint = (into: Float32Array, to: number, plane: number, place: number): vo
   }
 }
 
-/** Draws a maze; returns whether it has enough reachable places. */
+/** Draws a maze into the state; returns whether it has enough reachable places for everything. */
 const drawn = (state: Int32Array, at: number, apples: number, random: Stream): boolean => {
   for (let place = 0; place < side * side; place++) {
     const [row, column] = [Math.floor(place / side), place % side]
@@ -118,7 +118,7 @@ const drawn = (state: Int32Array, at: number, apples: number, random: Stream): b
   return true
 }
 
-/** @example `PixelMaze.make({ layoutSeed: 1 })` */
+/** Makes the env with other options: `PixelMaze.make({ layoutSeed: 1 })`. */
 export const make = (options: Options = {}): BoardEnv => {
   const { apples = 4, maxSteps = 200, layoutSeed } = options
   const id = "PixelMaze-v0"
@@ -142,5 +142,5 @@ export const make = (options: Options = {}): BoardEnv => {
   })
 }
 
-/** @example `Batch.make(PixelMaze.env, 16)` */
+/** The env with its default options: `Batch.make(PixelMaze.env, 16)`. */
 export const env: BoardEnv = make()

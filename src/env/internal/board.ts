@@ -7,17 +7,17 @@ import { canvas, palette, svg } from "./draw.ts"
 import { batchOf, copyFrom, type Columns, type Kernel } from "./episodes.ts"
 
 /**
- * Games on a board. A state is a few whole numbers, changed in place and observed as planes of zeros and ones. The
- * rules are written once; both the pure env and the fast batch are made from them.
+ * The rules of a game on a board. A state is a few whole numbers, which are changed in place and observed as planes of zeros
+ * and ones. The rules are written once; both the pure env and the fast batch are made from them.
  */
 export interface Rules {
   /** The size of a state. Its first number tells whether the game is over. */
   readonly stateSize: number
-  /** Writes a first state over zeros. */
+  /** Writes the first state of an episode into `state` at `at`, where all numbers are 0. */
   readonly reset: (state: Int32Array, at: number, random: Stream) => void
-  /** Makes a move, sets the first number if it ends the game, and returns the reward. */
+  /** Makes a move, sets the state's first number if the move ends the game, and returns the reward. */
   readonly step: (state: Int32Array, at: number, action: number, random: Stream) => number
-  /** Writes [planes, height, width] numbers over zeros. */
+  /** Writes the observation, of shape [planes, height, width], into `into` at `to`, where all numbers are 0. */
   readonly show: (state: Int32Array, at: number, into: Float32Array, to: number) => void
 }
 
@@ -152,7 +152,7 @@ const drawSvg = ({ id, planes, height, width }: BoardGame, seen: Float32Array): 
   return svg(id, width * cell, height * cell, squares)
 }
 
-/** Sets the element of a plane at a place. */
+/** Sets the element of a plane at a place to 1. */
 export const mark = (
   into: Float32Array,
   to: number,

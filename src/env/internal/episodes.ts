@@ -7,8 +7,8 @@ import { sizeOf } from "../Space.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /**
- * The only place that knows how episodes begin, continue and end in a batch: auto-reset modes, the time limit, the
- * random stream of an episode, and snapshots of all these. A kernel holds the states of the env.
+ * Manages the episodes of a batch: auto-reset modes, the time limit, the random stream of each episode, and their snapshots.
+ * No other file knows these rules. A kernel holds the states of the env.
  */
 
 /** The arrays that a kernel writes, and the progress of each env. */
@@ -43,7 +43,7 @@ export interface Kernel {
 /** The fields that a batch takes from its env. */
 type Description = Pick<Env, "id" | "observationSpace" | "actionSpace">
 
-/** The number of batch steps in this thread, by which a caller tells a slow env from one that hangs. */
+/** The number of batch steps in this thread so far; a caller uses it to tell a slow env from one that hangs. */
 export const stepsTaken = new Float64Array(1)
 
 const noLimit = 0x7fffffff
@@ -67,7 +67,7 @@ export const batchOf = (
   )
   const episodes = new Int32Array(numEnvs)
   const elapsed = new Int32Array(numEnvs)
-  /** Marks the envs whose episode has ended and whose next one has not begun. */
+  /** Marks with 1 the envs whose episode has ended and whose next one has not begun. */
   const waiting = new Uint8Array(numEnvs)
   const kernel = kernelOf({ numEnvs, observations, rewards, terminated, truncated, episodes, elapsed })
 
@@ -109,7 +109,7 @@ export const batchOf = (
       return
     }
     for (let at = 0; at < actions.length; at++) {
-      // The difference is not 0 only for NaN and the infinities.
+      // The difference of a number with itself is 0 unless the number is NaN or infinite.
       if (actions[at] - actions[at] !== 0 && waiting[Math.floor(at / actionSize)] === 0) {
         throw fail(
           Math.floor(at / actionSize),
@@ -227,8 +227,8 @@ export const batchOf = (
 }
 
 /**
- * Uses the caller's arrays if their lengths match, otherwise makes new ones. (They may be meant for a wrapper's
- * results.)
+ * Uses the caller's arrays if their lengths match, otherwise makes new ones. (If the lengths differ, the arrays are for a
+ * wrapper's results.)
  */
 const arraysFor = (numEnvs: number, size: number, arrays: BatchArrays | undefined): BatchArrays =>
   arrays !== undefined && arrays.observations.length === numEnvs * size && arrays.rewards.length === numEnvs

@@ -1,7 +1,7 @@
 import { cos, sin } from "../../rng/Elementary.ts"
 import { canvas, caption, disc, palette, path, short, stroke, svg } from "./draw.ts"
 
-/** The valley of both mountain cars, and how a car in it is drawn. */
+/** Constants of the valley that both mountain cars drive in, and functions that draw the car. */
 export const lowest = -1.2
 export const highest = 0.6
 export const fastest = 0.07

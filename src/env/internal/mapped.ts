@@ -9,7 +9,7 @@ export const mapActions = (
 ): BatchEnv => {
   const mapped = new Float32Array(batch.numEnvs * batch.actionSize)
   const step = (actions: Float32Array | Int32Array): void => {
-    // The inner batch throws the error.
+    // If the length is wrong, the inner batch throws the error.
     if (actions.length !== mapped.length) return batch.step(actions)
     for (let at = 0, element = 0; at < mapped.length; at++) {
       mapped[at] = map(actions[at], element)

@@ -3,7 +3,7 @@
  * arrays, which JSON lacks. Other values (a function, a class instance, a cycle) are refused with their path.
  */
 
-/** A value that is not plain data, with its path. */
+/** Describes a value that is not plain data, and its path. */
 export class NotPlain {
   readonly path: string
   readonly kind: string
@@ -13,7 +13,7 @@ export class NotPlain {
   }
 }
 
-/** Objects with this key hold values that JSON lacks. */
+/** The key that marks an object that stands for a value that JSON lacks. */
 const mark = "$"
 
 type Json = null | boolean | number | string | Array<Json> | { [key: string]: Json }

@@ -16,7 +16,7 @@ const side = 10
 const firstBrickRow = 1
 const brickRows = 3
 
-// Offsets in a state.
+// These are offsets in a state.
 const over = 0
 const paddle = 1
 const ballX = 2
@@ -29,8 +29,8 @@ const lastAction = 8
 const bricks = 9
 
 /**
- * Directions: up-left, up-right, down-right, down-left. The other tables give the new direction after a wall, a ceiling
- * or a corner.
+ * The directions are up-left, up-right, down-right and down-left. The other tables give the new direction after the ball hits
+ * a wall, the ceiling or a corner.
  */
 const stepX = [-1, 1, 1, -1]
 const stepY = [-1, -1, 1, 1]
@@ -122,7 +122,7 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-/** @example `Breakout.make({ stickiness: 0 })` */
+/** Makes the env with other options: `Breakout.make({ stickiness: 0 })`. */
 export const make = (options: Options = {}): BoardEnv =>
   boardEnv({
     id: "MinAtar/Breakout-v1",
@@ -140,5 +140,5 @@ export const make = (options: Options = {}): BoardEnv =>
     rules: rulesWith(options.stickiness ?? 0.1),
   })
 
-/** @example `Batch.make(Breakout.env, 32)` */
+/** The env with its default options: `Batch.make(Breakout.env, 32)`. */
 export const env: BoardEnv = make()

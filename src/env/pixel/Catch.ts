@@ -15,15 +15,15 @@ import { catching } from "../ui/boards.ts"
 
 const side = 10
 
-// Offsets in a state.
+// These are offsets in a state.
 const over = 0
 const paddle = 1
 const lastAction = 2
 const caught = 3
 const untilNext = 4
-/** The column of the last ball that was dropped. */
+/** The offset of the column of the ball that was dropped last. */
 const dropped = 5
-/** For each row, the column of its ball counted from 1, or 0. */
+/** The offset of the balls: for each row, the column of its ball counted from 1, or 0 if it has none. */
 const balls = 6
 
 const catchesALevel = 5

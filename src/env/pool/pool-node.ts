@@ -21,9 +21,9 @@ interface Thread {
   readonly first: number
   readonly count: number
   sent: number
-  /** Why the thread takes no more commands; undefined while it does. */
+  /** The reason why the thread takes no more commands; undefined while it takes commands. */
   lost: string | undefined
-  /** Resolves when the thread is ready for commands, or never will be. */
+  /** Resolves when the thread is ready for commands, or when it has failed to start. */
   readonly up: Promise<void>
 }
 
@@ -33,7 +33,7 @@ const describeThread = ({ first, count }: Thread): string =>
   count === 1 ? `the worker of env ${first}` : `the worker of envs ${first} to ${first + count - 1}`
 
 const give = (thread: Thread, what: number): void => {
-  // The last command may still be running, and uses the same words.
+  // The last command may still be running, and it uses the same words of memory.
   if (thread.lost !== undefined) return
   Atomics.store(thread.words, control.command, what)
   thread.sent++
@@ -54,7 +54,7 @@ const answered = (env: Env, thread: Thread, seconds: number): void => {
   while (Atomics.load(words, control.done) < sent) {
     const left = until - performance.now()
     if (left <= 0) lose(`has not answered for ${seconds} seconds`)
-    // Waits on the value read here: an answer in between must not be missed.
+    // Wait on the value that was read here, so that an answer in between is not missed.
     const seen = Atomics.load(words, control.done)
     if (seen >= sent) break
     if (Atomics.load(words, control.ended) !== 0) {
@@ -68,7 +68,7 @@ const answered = (env: Env, thread: Thread, seconds: number): void => {
   if (Atomics.load(words, control.state) !== condition.well) throw failureOf(env, thread, receive(thread))
 }
 
-/** Returns the reply to the last command; late replies to earlier commands are dropped. */
+/** Returns the reply to the last command, and drops late replies to earlier commands. */
 const receive = ({ port, sent }: Thread): Reply => {
   for (;;) {
     const reply: Reply | undefined = receiveMessageOnPort(port)?.message
@@ -112,7 +112,7 @@ const startThread = (place: Place, start: Start) =>
     ({ worker }) => Effect.promise(() => worker.terminate()),
   )
 
-/** Threads start while the event loop turns, so this is the one wait that must not block it. */
+/** Waits until a thread is ready. Threads start while the event loop turns, so this wait must not block it; all others do. */
 const ready = (env: Env, thread: Thread): Effect.Effect<void, EnvError> =>
   Effect.promise(() => thread.up).pipe(
     Effect.andThen(attempt(() => answered(env, thread, 1), EnvError)),

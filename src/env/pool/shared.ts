@@ -14,7 +14,7 @@ export interface Arrays {
   readonly actions: Float32Array | Int32Array
 }
 
-/** Returns the views of the `count` envs from `first` on, in memory for `total`. */
+/** Returns the views of `count` envs, starting with env `first`, in memory for `total` envs. */
 export const viewsOf = (
   memory: SharedArrayBuffer,
   env: Pick<Env, "observationSpace" | "actionSpace">,
@@ -51,9 +51,9 @@ export const bytesFor = (env: Pick<Env, "observationSpace" | "actionSpace">, tot
  * of the last one, and whether the thread has ended.
  */
 export const control = { sent: 0, done: 1, command: 2, state: 3, ended: 4, words: 5 } as const
-/** `step` needs no message; for all other commands a message holds the details. */
+/** The kinds of command: `step` needs no message; for all other commands a message holds the details. */
 export const command = { step: 0, message: 1 } as const
-/** The result of a command. */
+/** The possible results of a command. */
 export const condition = { well: 0, failed: 1 } as const
 
 export interface Start {
@@ -84,7 +84,9 @@ export interface Failure {
 }
 
 export interface Reply {
-  /** The command that it answers: a late answer to another command must not be taken for this one's. */
+  /**
+   * The number of the command that this reply answers, so that a late reply is not taken for the answer to another command.
+   */
   readonly command: number
   readonly snapshot?: Snapshot
   readonly failure?: Failure

@@ -3,9 +3,9 @@ import { fromText, toText } from "../internal/plainData.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /**
- * Joins snapshots of parts of a batch into one of the whole, and splits it again: a batch saved with some number of
- * workers continues with any other number, or none. Columns have the same number of elements per env, except two known
- * by name.
+ * Joins snapshots of parts of a batch into one of the whole, and splits it again: a batch saved with some number of workers
+ * continues with any other number, or none. Columns have the same number of elements per env, except for two columns that the
+ * code treats by their names.
  */
 
 const lastPart = (key: string): string => key.slice(key.lastIndexOf(".") + 1)
@@ -54,7 +54,7 @@ export const merge = (parts: ReadonlyArray<Snapshot>): Snapshot =>
     }),
   )
 
-/** Returns the part of a snapshot of `total` envs that holds `count` envs from `first` on. */
+/** Returns the part of a snapshot of `total` envs that holds `count` envs, starting with env `first`. */
 export const part = (whole: Snapshot, first: number, count: number, total: number): Snapshot =>
   Object.fromEntries(
     Object.entries(whole).map(([key, column]) => {

@@ -18,7 +18,7 @@ import {
   viewsOf,
 } from "./shared.ts"
 
-/** A thread of a pool. It makes its envs, then waits for commands in shared memory, and never returns. */
+/** The code of a thread of a pool. It makes its envs, then waits for commands in shared memory, and never returns. */
 
 const { start, port }: { readonly start: Start; readonly port: MessagePort } = workerData
 const words = new Int32Array(start.control)
@@ -42,7 +42,7 @@ const find = async ({ id, module, config }: Place): Promise<Env> => {
   if (module === undefined) return Effect.runSync(fromConfig(config, { source: "worker" }))
   const exported: unknown = await import(module)
   const values = typeof exported === "object" && exported !== null ? Object.values(exported) : []
-  // The namespace of an env's module has the env one level down.
+  // A module such as `CartPole` is exported as a namespace, so its env is one level deeper.
   const env = values
     .flatMap((value) =>
       typeof value === "object" && value !== null && !isEnv(value) ? [value, ...Object.values(value)] : [value],
@@ -81,7 +81,7 @@ const fail = (error: unknown): void => {
   answer(condition.failed)
 }
 
-/** Copies results that the batch could not write in place, since a wrapper has arrays of its own. */
+/** Copies results to shared memory if the batch could not write them there, because a wrapper has its own arrays. */
 const publish = (batch: BatchEnv, arrays: Arrays): void => {
   if (batch.observations !== arrays.observations) arrays.observations.set(batch.observations)
   if (batch.finalObservations !== arrays.finalObservations) arrays.finalObservations.set(batch.finalObservations)
@@ -113,7 +113,7 @@ const obey = (batch: BatchEnv, arrays: Arrays): void => {
 
 const serve = (batch: BatchEnv, arrays: Arrays): never => {
   for (let done = 1; ; done++) {
-    // The next command often comes at once: spin briefly before sleeping.
+    // The next command often comes at once, so spin briefly before sleeping.
     for (let look = 0; look < 2000 && Atomics.load(words, control.sent) === done; look++);
     while (Atomics.load(words, control.sent) === done) Atomics.wait(words, control.sent, done)
     try {

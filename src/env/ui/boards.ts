@@ -135,7 +135,10 @@ function look([, agent, left, ...cells]) {
 `,
   })
 
-/** In self-play the board is turned with every move, so the player to move is found by counting stones. */
+/**
+ * Draws tic-tac-toe. In self-play (`turns`) the board is turned after every move, so the stones are counted to find the
+ * player to move.
+ */
 export const ticTacToe = (id: string, turns: boolean): string =>
   board({
     id,

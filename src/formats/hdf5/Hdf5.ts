@@ -23,7 +23,7 @@ import {
 } from "./encoding.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** A tree that cannot be written as HDF5. The message begins with the path of the node. */
+/** A tree cannot be written as HDF5. The message begins with the path of the node. */
 export class Hdf5Error extends Schema.TaggedError<Hdf5Error>()("Hdf5Error", { message: Schema.String }) {}
 
 const refuse = (message: string): never => {
@@ -47,7 +47,7 @@ export interface Dataset {
 
 export type Node = Group | Dataset
 
-/** A heap collection numbers its texts with 16 bits; we start a new one after this many. */
+/** The number of texts after which a new heap collection starts; a collection numbers its texts with 16 bits. */
 const textsPerCollection = 4096
 const mostDimensions = 32
 
@@ -72,7 +72,10 @@ export const encode = (root: Group): Uint8Array => {
 
 type Append = (data: Uint8Array) => number
 
-/** Aligns each part to eight bytes. The head of the file is written last: it holds the address of the root. */
+/**
+ * Collects the parts of the file, each aligned to eight bytes. The head of the file is written last, because it holds the
+ * address of the root.
+ */
 const appender = (start: number) => {
   const parts: Array<{ readonly at: number; readonly data: Uint8Array }> = []
   let end = start
@@ -112,7 +115,7 @@ const planned = (node: Node, path: string, texts: Array<Uint8Array>): Planned =>
   return { path, attributes, content: { kind: "group", children } }
 }
 
-/** HDF5 ends a text at its first zero byte, and UTF-8 has no lone surrogates. */
+/** Throws if a text cannot be written: HDF5 ends a text at its first zero byte, and UTF-8 has no lone surrogates. */
 const checkText = (where: string, value: string): void => {
   if (value.includes("\0") || !value.isWellFormed()) {
     refuse(`${where} has a zero character or half of a surrogate pair; expected text that UTF-8 can hold`)
@@ -130,7 +133,7 @@ const checkShape = (path: string, { shape, data }: Dataset): void => {
   }
 }
 
-/** An empty text has no place in the heap; HDF5's own library does the same. */
+/** The place of an empty text, which is not stored in the heap; HDF5's own library does the same. */
 const noPlace: TextPlace = { length: 0, collection: 0, index: 0 }
 
 const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyArray<TextPlace> => {

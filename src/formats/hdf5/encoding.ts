@@ -1,6 +1,6 @@
 /**
- * Encodes the pieces of an HDF5 file, after the HDF Group's "HDF5 File Format Specification" (version 3.0). Comments name
- * its sections. All numbers are little-endian; addresses and lengths take 8 bytes.
+ * Encodes the pieces of an HDF5 file, after the HDF Group's "HDF5 File Format Specification" (version 3.0). The comments name
+ * the sections of that document. All numbers are little-endian; addresses and lengths take 8 bytes.
  */
 import { joined as join } from "../../config/bytes.ts"
 import { lookup3 } from "./lookup3.ts"
@@ -39,7 +39,7 @@ const sealed = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
 
 export const superblockSize = 48
 
-/** Section II.A, version 2, which HDF5 1.8 and later read. */
+/** Encodes the superblock (section II.A), in version 2, which HDF5 1.8 and later read. */
 export const superblock = (end: number, root: number): Uint8Array =>
   sealed(bytes(0x89), text("HDF\r\n"), bytes(0x1a, 0x0a), bytes(2, 8, 8, 0), u64(0), nowhere, u64(end), u64(root))
 
@@ -50,10 +50,13 @@ export interface Message {
   readonly data: Uint8Array
 }
 
-/** The length of a message is written in 16 bits. */
+/** The largest length of a message, which is written in 16 bits. */
 export const longestMessage = 0xffff
 
-/** Section IV.A.1.b, version 2: one chunk, its size in 4 bytes. Without times, so that equal trees give equal bytes. */
+/**
+ * Encodes an object header (section IV.A.1.b), version 2, as one chunk whose size takes 4 bytes. It has no times, so that
+ * equal trees give equal bytes.
+ */
 export const objectHeader = (messages: ReadonlyArray<Message>): Uint8Array => {
   const written = join(
     messages.map(({ type, flags = 0, data }) => join([bytes(type), u16(data.length), bytes(flags), data])),
@@ -61,30 +64,36 @@ export const objectHeader = (messages: ReadonlyArray<Message>): Uint8Array => {
   return sealed(text("OHDR"), bytes(2, 0b10), u32(written.length), written)
 }
 
-/** Section III.E: texts in one collection, numbered from 1. Readers expect a collection to have at least 4096 bytes. */
+/** Encodes a heap collection (section III.E) of texts, numbered from 1. Readers expect it to have at least 4096 bytes. */
 export const heapCollection = (texts: ReadonlyArray<Uint8Array>): Uint8Array => {
   const objects = join(
     texts.map((data, index) => join([u16(index + 1), u16(1), new Uint8Array(4), u64(data.length), padded(data)])),
   )
   const header = 16
-  // Object 0 is the free space, its own header included.
+  // Object 0 is the free space, including its own header.
   const free = Math.max(header, 4096 - header - objects.length)
   const size = header + objects.length + free
   const rest = join([u16(0), u16(0), new Uint8Array(4), u64(free), new Uint8Array(free - header)])
   return join([text("GCOL"), bytes(1, 0, 0, 0), u64(size), objects, rest])
 }
 
-/** Section IV.A.2.b, version 2. */
+/** Encodes the shape of a dataset (section IV.A.2.b), version 2. */
 const dataspace = (shape: ReadonlyArray<number>): Uint8Array =>
   join([bytes(2, shape.length, 0, shape.length === 0 ? 0 : 1), ...shape.map(u64)])
 
-/** Section IV.A.2.d: IEEE 754 single precision, with the sign in bit 31, 8 bits of exponent (bias 127) and 23 of fraction. */
+/**
+ * The number type float32 (section IV.A.2.d): IEEE 754 single precision, with the sign in bit 31, 8 bits of exponent (bias
+ * 127) and 23 bits of fraction.
+ */
 const float32 = join([bytes(0x11, 0x20, 31, 0), u32(4), u16(0), u16(32), bytes(23, 8, 0, 23), u32(127)])
 
-/** Section IV.A.2.d: UTF-8 text of any length, as a sequence of unsigned bytes; a value refers to a place in the heap. */
+/**
+ * The type of UTF-8 text of any length (section IV.A.2.d): a sequence of unsigned bytes. A value refers to a place in the
+ * heap.
+ */
 const anyText = join([bytes(0x19, 0x01, 0x01, 0x00), u32(16), bytes(0x10, 0, 0, 0), u32(1), u16(0), u16(8)])
 
-/** The place of a text in the heap: its collection, and its number in it. */
+/** The place of a text in the heap: its collection, and its number in that collection. */
 export interface TextPlace {
   readonly length: number
   readonly collection: number
@@ -96,10 +105,12 @@ const reference = ({ length, collection, index }: TextPlace): Uint8Array =>
 
 const utf8Name = 1
 
-/** Section IV.A.2.v: the object keeps its attributes in its header. Without this message HDF5's library finds none. */
+/**
+ * Says that an object keeps its attributes in its header (section IV.A.2.v). Without it HDF5's library finds no attributes.
+ */
 export const attributeInfo: Message = { type: 0x15, flags: 4, data: join([bytes(0, 0), nowhere, nowhere]) }
 
-/** Section IV.A.2.m, version 3: an attribute whose value is one text. */
+/** Encodes an attribute whose value is one text (section IV.A.2.m), version 3. */
 export const attribute = (name: string, place: TextPlace): Message => {
   const ended = join([text(name), bytes(0)])
   const scalar = dataspace([])
@@ -107,21 +118,21 @@ export const attribute = (name: string, place: TextPlace): Message => {
   return { type: 0x0c, data: join([bytes(3, 0), sizes, bytes(utf8Name), ended, anyText, scalar, reference(place)]) }
 }
 
-/** Sections IV.A.2.c and k: a group that keeps its links in its header. */
+/** The messages of a group that keeps its links in its header (sections IV.A.2.c and k). */
 export const groupMessages: ReadonlyArray<Message> = [
   { type: 0x02, data: join([bytes(0, 0), nowhere, nowhere]) },
   { type: 0x0a, flags: 1, data: bytes(0, 0) },
 ]
 
-/** Section IV.A.2.g: a hard link; the length of its name takes 2 bytes. */
+/** Encodes a hard link (section IV.A.2.g); the length of its name takes 2 bytes. */
 export const link = (name: string, address: number): Message => {
   const named = text(name)
   return { type: 0x06, data: join([bytes(1, 0b10001, utf8Name), u16(named.length), named, u64(address)]) }
 }
 
 /**
- * Sections IV.A.2.b, d, f and i: the shape, the number type, the fill value (space allocated late, written if set, none
- * defined) and the place of a dataset.
+ * Encodes the messages of a dataset (sections IV.A.2.b, d, f and i): its shape, its number type, its fill value (space
+ * allocated late, written if set, none defined) and its place in the file.
  */
 export const datasetMessages = (
   shape: ReadonlyArray<number>,

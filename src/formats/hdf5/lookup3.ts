@@ -36,7 +36,7 @@ export const lookup3 = (bytes: Uint8Array): number => {
     c = (c - b) ^ rotate(b, 4)
     b = (b + a) | 0
   }
-  // The loop leaves 1 to 12 bytes, unless the input is empty.
+  // The loop leaves 1 to 12 bytes for the code below, unless the input is empty.
   if (length === 0) return c >>> 0
   take()
   c = (c ^ b) - rotate(b, 14)

@@ -1,8 +1,6 @@
 import { Schema } from "effect"
 
-/**
- * A file of `torch.save` that cannot be read, or is not safe to read, with the offset of the problem if it is known.
- */
+/** A file of `torch.save` cannot be read, or is not safe to read. It has the offset of the problem if that is known. */
 export class TorchError extends Schema.TaggedError<TorchError>()("TorchError", {
   message: Schema.String,
   /** The offset in the file, or in its `data.pkl` if the message begins with that name. */

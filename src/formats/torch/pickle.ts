@@ -38,7 +38,7 @@ interface Global {
   readonly name: string
 }
 
-/** Numbers stored in a file of their own in the archive. */
+/** A storage: numbers that are stored in their own file in the archive. */
 interface Storage {
   readonly _tag: "Storage"
   readonly dtype: Dtype
@@ -79,10 +79,10 @@ class Machine {
   readonly #bytes: Uint8Array
   readonly #view: DataView
   #at = 0
-  /** The offset of the current instruction. */
+  /** The offset of the current instruction in the pickle. */
   #instruction = 0
   #stack: Array<Value> = []
-  /** The stacks below each mark. */
+  /** The stacks that each mark has set aside, the last mark's stack last. */
   readonly #below: Array<Array<Value>> = []
   readonly #memo = new Map<number, Value>()
 
@@ -179,7 +179,7 @@ class Machine {
 
   // ── Reading bytes
 
-  /** Skips `size` bytes and returns the offset of the first. */
+  /** Skips `size` bytes and returns the offset of the first of them. */
   #take(size: number): number {
     if (this.#at + size > this.#bytes.length) this.#refuse("the pickle ends too early")
     this.#at += size
@@ -331,7 +331,7 @@ const tensorOf = (args: ReadonlyArray<Value>): TensorView | undefined => {
     : undefined
 }
 
-/** The limit of torch itself. */
+/** The largest number of axes of a tensor, which is torch's own limit. */
 const mostAxes = 64
 
 const isSize = (value: Value | undefined): value is number => Number.isSafeInteger(value) && Number(value) >= 0

@@ -25,7 +25,10 @@ const isOld = (bytes: Uint8Array): boolean =>
 
 const deepest = 32
 const longestName = 1024
-/** Views may repeat numbers of a storage, but a file that expands beyond this is an attack. */
+/**
+ * Returns the largest number of bytes to which a file may expand. Views may repeat the numbers of a storage, but a file that
+ * expands further is treated as an attack.
+ */
 const largest = (file: Uint8Array): number => 16 * file.length + 2 ** 26
 
 /** Returns the tensors by name, each with a copy of its numbers. Throws a `TorchError`. */
@@ -62,7 +65,7 @@ const folderOf = (entries: ReadonlyMap<string, Uint8Array>): string => {
 
 const namedTensors = (root: Dict): ReadonlyArray<readonly [string, TensorView]> => {
   const tensors = new Map<string, TensorView>()
-  // A dict that occurs twice would expand without end, or exponentially.
+  // This set stops a dict that occurs in several places, which could expand without end, or exponentially.
   const visited = new Set<Dict>()
   const visit = (dict: Dict, prefix: string, depth: number): void => {
     if (visited.has(dict)) refuse(`the dict "${prefix}" is also elsewhere in the file`)

@@ -2,7 +2,7 @@
  * Reads the zip archives that `torch.save` writes: entries stored without compression, small archives and zip64. It refuses
  * compressed and encrypted entries, so that no file takes more memory here than on disk.
  *
- * It is ours because fflate copies every entry and checks no CRC-32: it accepted an archive with a flipped byte.
+ * We do not use fflate because it copies every entry and checks no CRC-32: it accepted an archive with a flipped byte.
  *
  * @example
  * ```ts

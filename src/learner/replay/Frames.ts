@@ -2,8 +2,8 @@ import type { NamedArrays } from "../Algorithm.ts"
 import { type Filled, filledPart, restoreFilled } from "./storage.ts"
 
 /**
- * Stores many observations of one size: as bytes while all of their numbers are integers from 0 to 255 (as in images and
- * binary planes), as float32 from the first other number on. Bytes take a quarter of the memory, and nothing is lost.
+ * Stores many observations of one size. They are bytes as long as all of their numbers are integers from 0 to 255 (as in
+ * images and binary planes), and float32 from the first other number on. Bytes take a quarter of the memory and lose nothing.
  */
 export class Frames {
   private data: Uint8Array | Float32Array

@@ -4,18 +4,18 @@ import { type Filled, filledPart, restoreFilled } from "./storage.ts"
 import type { Stream } from "../../rng/Rng.ts"
 
 /**
- * Draws places in proportion to their priorities (Schaul et al. 2015, arXiv:1511.05952) with a tree of sums: to draw a
- * place and to change a priority take time in the logarithm of the number of places.
+ * Draws places in proportion to their priorities (Schaul et al. 2015, arXiv:1511.05952) with a tree of sums. Drawing a place
+ * or changing a priority takes time proportional to the logarithm of the number of places.
  */
 interface Priorities {
   readonly set: (place: number, priority: number) => void
   /** Gives a new place the greatest priority so far, so that it is likely to be drawn soon. */
   readonly setNew: (place: number) => void
-  /** Sets the priority to 0: the place is never drawn. */
+  /** Sets the priority of a place to 0, so that it is never drawn. */
   readonly clear: (place: number) => void
   readonly get: (place: number) => number
   readonly total: () => number
-  /** Draws places; the total is divided into equal parts, and each part gives one place. */
+  /** Draws places: the total of all priorities is divided into equal parts, and each part gives one place. */
   readonly draw: (random: Stream, places: Int32Array) => void
   /** The priorities of the filled places; all other priorities are 0. */
   readonly state: (filled: Filled) => NamedArrays
@@ -25,7 +25,7 @@ interface Priorities {
 export const makePriorities = (capacity: number): Priorities => {
   let leaves = 1
   while (leaves < capacity) leaves *= 2
-  /** A binary tree: node i has the children 2i and 2i + 1, and the second half of the array are the leaves. */
+  /** The sums of a binary tree: node i has the children 2i and 2i + 1, and the second half of the array holds the leaves. */
   const sums = new Float64Array(2 * leaves)
   const greatest = Float64Array.of(1)
 

@@ -11,27 +11,27 @@ import { type Filled, filledPart, restoreFilled } from "./storage.ts"
  * A replay buffer: the newest `capacity` steps of N envs, in one ring for each env.
  *
  * A step is an observation, the action taken there, the reward, and whether the episode ended. Its next observation is the
- * env's next step in the ring, so no observation is stored twice; final observations of episodes are stored apart. A
- * *place* is the index of a step in the buffer. All numbers of a step except images are contiguous, and so are the steps
- * of an env, so that a transition is read from one region of memory.
+ * env's next step in the ring, so no observation is stored twice; the final observations of episodes are stored in a separate
+ * array. A *place* is the index of a step in the buffer. All numbers of a step except images are contiguous, and so are the
+ * steps of an env, so that a transition is read from one region of memory.
  */
 export interface Replay {
   /** The number of transitions that can be drawn. */
   readonly size: () => number
   /** Stores the envs' observations before their first step. */
   readonly begin: (envs: BatchEnv) => void
-  /** Stores the actions and their results; the envs have taken the step and show the next observations. */
+  /** Stores the actions and their results. Call it when the envs have taken the step and show the next observations. */
   readonly add: (actions: Float32Array | Int32Array, envs: BatchEnv) => void
   /** Draws the places of transitions, each with the same probability, for `gather`. */
   readonly draw: (random: Stream, places: Int32Array) => void
   /** Copies transitions of up to n steps from the buffer to the arrays of a batch. */
   readonly gather: (places: Int32Array, into: Transitions) => void
-  /** The place of the step that an env took `back` steps ago; 0 is the current step, which has no action yet. */
+  /** Returns the place of the step that an env took `back` steps ago; 0 is the current step, which has no action yet. */
   readonly placeOf: (env: number, back: number) => number
   /** The number of places. */
   readonly capacity: number
   readonly filled: () => Filled
-  /** Views of the filled part, not copies. */
+  /** Returns views of the filled part, not copies. */
   readonly state: () => NamedArrays
   readonly restore: (arrays: NamedArrays) => void
 }
@@ -43,10 +43,10 @@ export interface ReplayOptions {
   readonly numEnvs: number
   readonly observationSize: number
   readonly actionSize: number
-  /** How many transitions to store at least, over all envs; it is rounded up to whole steps of all envs. */
+  /** The smallest number of transitions to store, over all envs; it is rounded up to whole steps of all envs. */
   readonly capacity: number
   readonly gamma: number
-  /** How many steps a transition spans; 1 by default. */
+  /** The number of steps that a transition spans; 1 by default. */
   readonly nsteps?: number
   /** Whether observations are images, which `Frames` stores in fewer bytes. */
   readonly images?: boolean
@@ -56,13 +56,13 @@ const terminatedFlag = 1
 const truncatedFlag = 2
 
 /**
- * Counts the steps that are stored for each env. A transition needs the observation `nsteps` steps later, so the newest
- * `nsteps` steps can't be drawn.
+ * Returns the number of steps that are stored for each env. A transition needs the observation `nsteps` steps later, so the
+ * newest `nsteps` steps cannot be drawn.
  */
 const stepsPerEnvOf = ({ capacity, numEnvs, nsteps = 1 }: ReplayOptions): number =>
   Math.ceil(capacity / numEnvs) + nsteps
 
-/** The bytes that a full buffer takes, without final observations, and with images as bytes. */
+/** Returns the bytes that a full buffer takes, without final observations, and with images as bytes. */
 export const replayBytes = (options: ReplayOptions): number => {
   const { numEnvs, observationSize, actionSize, images = false } = options
   return stepsPerEnvOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4)
@@ -74,7 +74,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
   const places = stepsPerEnv * numEnvs
   const rowWidth = (images ? 0 : width) + actionSize + 2
   const before = images ? 0 : width
-  /** For each step: observation, action, reward, and the flag of its ending. */
+  /** Each row holds one step: its observation, action, reward, and a flag that says how the episode ended, if it did. */
   const rows = new Float32Array(places * rowWidth)
   const rewardAt = before + actionSize
   const endingAt = rewardAt + 1
@@ -101,7 +101,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     for (let env = 0; env < numEnvs; env++) writeObservation(env * stepsPerEnv + head, envs.observations, env)
   }
 
-  /** The place of the next step of the same env. */
+  /** Returns the place of the next step of the same env. */
   const after = (place: number): number => ((place + 1) % stepsPerEnv === 0 ? place + 1 - stepsPerEnv : place + 1)
 
   const add = (actions: Float32Array | Int32Array, envs: BatchEnv): void => {
@@ -169,7 +169,10 @@ export const makeReplay = (options: ReplayOptions): Replay => {
 
   const placeOf = (env: number, back: number): number => env * stepsPerEnv + ((head - back + stepsPerEnv) % stepsPerEnv)
 
-  /** Until a ring is full, its steps start at index 0; the current step counts, as it has an observation. */
+  /**
+   * Returns the filled part. Until a ring is full, its steps start at index 0; the current step counts, because it has an
+   * observation.
+   */
   const filledNow = (): Filled => ({ numEnvs, capacity: stepsPerEnv, used: filled + 1 })
 
   const state = (): NamedArrays => ({
@@ -211,7 +214,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
   }
 }
 
-/** Stores final observations by the place of their step, apart from the others because they are few. */
+/** Stores final observations by the place of their step, in a separate array because they are few. */
 const makeFinals = (width: number) => {
   const slots = new Map<number, number>()
   const free: Array<number> = []

@@ -7,13 +7,13 @@ import { prioritisedSampling, type Sampling, uniformSampling } from "./Sampler.t
 
 /**
  * Describes what a replay learner learns from: how it acts, its networks, and how it draws transitions from its replay
- * buffer. `withTargets` and `withPriorities` add to it; `replayLearner` makes a learner of it and an update.
+ * buffer. `withTargets` and `withPriorities` add to it; `replayLearner` makes a learner from an experience and an update.
  *
  * `Name` are the names of the networks besides the actor, and `Target` those of the networks that have a target network.
  */
 export interface ReplayExperience<Name extends string, Target extends Name | "actor"> extends ExperienceOptions<Name> {
   readonly targets: ReadonlyArray<Target>
-  /** Copies networks to their target networks after this many env steps; undefined if the update moves them. */
+  /** The number of env steps after which networks are copied to their target networks; undefined if the update moves them. */
   readonly copyTargetsEvery?: number | undefined
   readonly sampling: Sampling
 }
@@ -24,14 +24,14 @@ export interface ExperienceOptions<Name extends string> {
   readonly task: Task
   readonly config: ReplayConfig
   readonly actor: Actor
-  /** The course of the exploration that `actor.act` reads, such as the ε of ε-greedy. */
+  /** The schedule of the exploration that `actor.act` reads, such as the ε of ε-greedy. */
   readonly exploration?: Schedule
-  /** The networks that learn without acting: the critics. */
+  /** The networks besides the actor that learn but do not act, such as the critics. */
   readonly networks: Readonly<Record<Name, Declarations>>
 }
 
 /**
- * Keeps the newest `bufferSize` transitions and draws each with the same probability.
+ * Makes an experience that keeps the newest `bufferSize` transitions and draws each with the same probability.
  *
  * @example
  * ```ts

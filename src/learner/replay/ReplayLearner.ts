@@ -25,7 +25,7 @@ import type { Sampler } from "./Sampler.ts"
 import type { NamedNet, NextStates } from "./steps.ts"
 import { tooLarge } from "./storage.ts"
 
-/** What an update learns from: a batch of transitions, and the networks as they are before it. */
+/** The inputs of an update: a batch of transitions, and the networks before the update. */
 export interface Learning<Name extends string, Target extends Name | "actor", Scalar extends string> {
   readonly batch: Batch<ReplayColumns>
   readonly networks: PerNetwork<Name, NamedNet>
@@ -36,19 +36,22 @@ export interface Learning<Name extends string, Target extends Name | "actor", Sc
 /** A value for the actor and for each other network. */
 type PerNetwork<Name extends string, A> = Readonly<Record<Name | "actor", A>>
 
-/** What an update computes. */
+/** The result of an update. */
 export interface Update {
   /** The next weights of networks and target networks, and the next states of optimisers. */
   readonly states: NextStates
   readonly metrics: Readonly<Record<string, Tensor>>
-  /** The error of each transition, for an experience `withPriorities`. */
+  /** The error of each transition; only an experience made by `withPriorities` needs it. */
   readonly errors?: Tensor
 }
 
-/** How a replay learner learns from a batch. `Scalar` are the names of numbers that it reads, such as learning rates. */
+/**
+ * Describes how a replay learner learns from a batch. `Scalar` are the names of the numbers that it reads, such as learning
+ * rates.
+ */
 interface UpdateOptions<Name extends string, Target extends Name | "actor", Scalar extends string> {
   readonly scalars: Readonly<Record<Scalar, number>>
-  /** How many uniform random numbers an update needs for each transition. */
+  /** The number of uniform random numbers that an update needs for each transition. */
   readonly noiseSize: number
   readonly update: (at: Learning<Name, Target, Scalar>) => Update
 }
@@ -72,7 +75,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   const act = yield* backend.compile(yield* build(() => actSpec(acting)))
   const spec = yield* build(() => updateSpec(experience, options, layouts))
   const update = yield* backend.compile(spec)
-  /** The states of the update that are not weights: those of optimisers and target networks. */
+  /** The states of the update other than weights: those of optimisers and of target networks. */
   const optimiser = statesOf(update, spec, names)
 
   // The first weights.
@@ -158,10 +161,12 @@ const checkedReplayOptions = <N extends string, T extends N | "actor">({
   return problem === undefined ? Effect.succeed(options) : wrong(`${bufferSize} transitions ${problem}`)
 }
 
-/** The number of steps that each env takes between two updates. */
+/** Returns the number of steps that each env takes between two updates. */
 const stepsBetweenUpdates = ({ trainEvery }: ReplayConfig, { numEnvs }: Task): number => Math.ceil(trainEvery / numEnvs)
 
-/** Acts in the envs, at random before `learningStarts`, and stores every step in the replay buffer. */
+/**
+ * Makes the function that acts in the envs, at random before `learningStarts`, and stores every step in the replay buffer.
+ */
 const collector = <N extends string, T extends N | "actor">(
   { task, config, actor: { noiseSize }, exploration }: ReplayExperience<N, T>,
   act: Program,
@@ -175,7 +180,7 @@ const collector = <N extends string, T extends N | "actor">(
   const steps = stepsBetweenUpdates(config, task)
   const random = stream(seed, "act")
   const noise = new Float32Array(noiseSize * numEnvs)
-  /** The index of the draw in `noise`; the same noise serves for `noiseRepeat` steps. */
+  /** The index of the noise in `noise` that was drawn last; the same noise is used for `noiseRepeat` steps. */
   let drawn = -1
 
   return function* (envs: BatchEnv, { iteration, step }: Position): Steps<number> {
@@ -202,8 +207,8 @@ const collector = <N extends string, T extends N | "actor">(
 }
 
 /**
- * Draws the transitions and the noise of an update into the feeds of its program. It returns the transitions' places, or
- * undefined if it is too early for an update.
+ * Makes the function that draws the transitions and the noise of an update into the feeds of its program. It returns the
+ * transitions' places, or undefined if it is too early for an update.
  */
 const batchFiller = <N extends string, T extends N | "actor">(
   { task, config }: ReplayExperience<N, T>,
@@ -232,13 +237,16 @@ const batchFiller = <N extends string, T extends N | "actor">(
   }
 }
 
-/** The name of the state that holds the weights of a network's target network. */
+/** Returns the name of the state that holds the weights of a network's target network. */
 const targetOf = (name: string): string => `target.${name}`
 
 /** The name of an update's output that holds the error of each transition. */
 const errorsOutput = "errors"
 
-/** The whole update as one graph: from a batch of transitions to the next weights, once for each gradient step. */
+/**
+ * Describes the whole update as one graph, from a batch of transitions to the next weights. It runs once for each gradient
+ * step.
+ */
 const updateSpec = <N extends string, T extends N | "actor", S extends string>(
   { name, task, config: { batchSize, gradientSteps }, targets, sampling }: ReplayExperience<N, T>,
   { scalars, noiseSize, update }: UpdateOptions<N, T, S>,

@@ -6,7 +6,7 @@ import type { Prioritised, ReplayConfig } from "./fields.ts"
 import { makePriorities } from "./Priorities.ts"
 import type { Replay } from "./Replay.ts"
 
-/** A way to draw transitions, before a learner starts. */
+/** Describes a way to draw transitions, from which a learner makes a `Sampler`. */
 export interface Sampling {
   /** Whether the update must output the errors of its transitions. */
   readonly needsErrors: boolean
@@ -22,14 +22,14 @@ interface SamplerOptions {
 
 /** Decides which transitions of a replay buffer an update learns from. */
 export interface Sampler {
-  /** Takes note of the step that was just added to the replay buffer. */
+  /** Records the step that was just added to the replay buffer. */
   readonly added: () => void
   /**
    * Draws the transitions of an update into `places`, for `Replay.gather`. `progress` is the share of the run that is
    * over, from 0 to 1.
    */
   readonly draw: (random: Stream, progress: number, places: Int32Array) => void
-  /** Takes note of the errors of the transitions that were drawn; they are undefined unless `needsErrors`. */
+  /** Records the errors of the transitions that were drawn; they are undefined unless `needsErrors` is true. */
   readonly learned: (places: Int32Array, errors: ArrayLike<number>) => void
   readonly state: () => NamedArrays
   readonly restore: (arrays: NamedArrays) => void
@@ -48,7 +48,7 @@ export const uniformSampling: Sampling = {
 }
 
 /**
- * Prioritised replay (Schaul et al. 2015, arXiv:1511.05952), with proportional priorities:
+ * Draws by prioritised replay (Schaul et al. 2015, arXiv:1511.05952), with proportional priorities:
  *
  * P(i) = pᵢ / Σ p with pᵢ = (|δᵢ| + ε)^α, and importance weights wᵢ = (N P(i))^−β / max w.
  */
@@ -59,7 +59,8 @@ export const prioritisedSampling = ({ alpha, beta, epsilon }: Prioritised): Samp
     const priorities = makePriorities(replay.capacity)
     const drawn = new Int32Array(batchSize)
     return {
-      // A step can be drawn once all rewards of its transition have arrived, and the one that is being filled never.
+      // A step can be drawn once all rewards of its transition have arrived. The current step, which has no action yet, is
+      // never drawn.
       added: () => {
         const drawable = replay.size() > 0
         for (let env = 0; env < numEnvs; env++) {

@@ -12,7 +12,7 @@ export interface NamedNet extends Net {
 /** Program states by name, each with its next value. */
 export type NextStates = Readonly<Record<string, { readonly tensor: Tensor; readonly next: Tensor }>>
 
-/** One step of Adam down the gradient of a loss: the network's next weights, and the states that change. */
+/** Takes one step of Adam down the gradient of a loss; returns the network's next weights, and the states that change. */
 export const adamStep = (
   net: NamedNet,
   loss: Tensor,

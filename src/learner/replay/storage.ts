@@ -1,20 +1,20 @@
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto } from "../learnerState.ts"
 
-/** How large memories of past steps may be, and how their arrays are saved and restored. */
+/** Limits the size of memories of past steps, and saves and restores their arrays. */
 
 const gibibyte = 2 ** 30
 
-/** The system promises more memory than it has, and kills the process when the process uses it. */
+/** The largest memory in bytes. A system can promise more memory than it has, and kill the process that uses it. */
 const largest = 16 * gibibyte
 
-/** Returns the problem with a memory of so many bytes, or undefined if it is small enough. */
+/** Returns the problem with a memory of this many bytes; undefined if it is small enough. */
 export const tooLarge = (bytes: number): string | undefined =>
   bytes > largest
     ? `need ${Math.ceil(bytes / gibibyte)} GiB of memory; make it smaller, so that at most ${largest / gibibyte} GiB are needed`
     : undefined
 
-/** How much of a memory is filled: the first `used` of the `capacity` steps of each env, one env after the other. */
+/** Says how much of a memory is filled: the first `used` of the `capacity` steps of each env, one env after the other. */
 export interface Filled {
   readonly numEnvs: number
   readonly capacity: number
@@ -25,8 +25,8 @@ type Data = NamedArrays[string]["data"]
 
 /**
  * Returns the filled part of a memory's array, which has `width` numbers for each step: one array for each env, called
- * `rows.0`, `rows.1` and so on. They are views of the memory, so a checkpoint is as large as what is filled, and nothing
- * is copied for it.
+ * `rows.0`, `rows.1` and so on. They are views of the memory, so nothing is copied, and a checkpoint holds only the filled
+ * part.
  */
 export const filledPart = (name: string, data: Data, width: number, filled: Filled): NamedArrays => {
   const { numEnvs, capacity, used } = filled
@@ -38,7 +38,7 @@ export const filledPart = (name: string, data: Data, width: number, filled: Fill
   )
 }
 
-/** Restores the part that `filledPart` returned; the rest of the array keeps its numbers. */
+/** Restores the part of an array that `filledPart` returned; the rest of the array keeps its numbers. */
 export const restoreFilled = (arrays: NamedArrays, name: string, into: Data, width: number, filled: Filled): void => {
   const { numEnvs, capacity, used } = filled
   for (let env = 0; env < numEnvs; env++) {

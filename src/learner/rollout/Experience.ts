@@ -14,9 +14,9 @@ import type { SavedState } from "../learnerState.ts"
 import { type BaseColumns, type Kept, kept, type Rollout, type StepHooks } from "./Rollout.ts"
 
 /**
- * How an algorithm collects experience: how it acts, for how many steps, which columns each row has, and how rewards become
- * returns. `experience` makes a plain one; `withMemory`, `withTarget`, `withBonus` and `withAuxiliary` each add a feature
- * to one. `rolloutLearner` then learns from it.
+ * Describes how an algorithm collects experience: how it acts, for how many steps, which columns each row has, and how
+ * rewards become returns. `experience` makes one without extra features; `withMemory`, `withTarget`, `withBonus` and
+ * `withAuxiliary` each add a feature to it. `rolloutLearner` then learns from it.
  *
  * `C` holds the columns, so that a loss can read only what was collected.
  */
@@ -32,14 +32,14 @@ export interface Experience<C extends Columns> {
   /** Fills `advantages` and `targets` after a rollout. */
   readonly returns: (rollout: Rollout<C>) => void
   readonly parameters: Declarations
-  /** The learning rates of single parameters, as shares of the common one. */
+  /** The learning rates of some parameters, as factors of the common learning rate, by the parameters' names. */
   readonly learningRateShares: Readonly<Record<string, number>>
   /** Weights that are drawn once and never learned. */
   readonly fixed: Declarations
   /** The number of steps of a sequence through which gradients flow; 0 without a memory. */
   readonly sequence: number
   readonly hasTarget: boolean
-  /** The scalar by which the actor explores, such as ε. */
+  /** The schedule of the scalar by which the actor explores, such as ε; undefined if it needs none. */
   readonly exploration: Schedule | undefined
   readonly features: ReadonlyArray<Feature<C>>
 }
@@ -55,11 +55,11 @@ export interface ExperienceOptions<Names extends string> {
   readonly exploration?: Schedule
 }
 
-/** The columns of an actor that keeps these names, `values` among them. */
+/** The columns of a rollout whose actor keeps columns with these names, which must include `values`. */
 export type ColumnsOf<Names extends string> = BaseColumns & Readonly<Record<Names, Kept>>
 
 /**
- * Makes an experience of T steps of N envs.
+ * Makes an experience in which each of the task's envs takes `steps` steps.
  *
  * @example
  * ```ts
@@ -97,9 +97,9 @@ export function experience(options: ExperienceOptions<string>): object {
 }
 
 /**
- * Fills a rollout's advantages by generalised advantage estimation, and its targets, advantage + value. What comes after
- * the last step counts by its value; so does the final observation of an episode that was truncated, but nothing comes
- * after one that terminated.
+ * Fills a rollout's advantages by generalised advantage estimation, and its targets as advantage + value. The return after
+ * the last step is estimated by the critic's value. The same holds for the final observation of a truncated episode; after an
+ * episode that terminated, the return is 0.
  *
  * @example
  * ```ts
@@ -124,32 +124,32 @@ export interface FeatureInput<C extends Columns> {
   readonly name: string
   readonly task: Task
   readonly columns: C
-  /** All parameters of the learner, in the order in which they lie in its vector of weights; and those never learned. */
+  /** All parameters that the learner learns, in the order in which they lie in its vector of weights. */
   readonly parameters: Layout
   readonly fixed: Layout
   readonly rollout: Rollout<C>
   readonly act: Program
-  /** The programs of the update, in order. */
+  /** The programs of the update, in the order in which they run. */
   readonly updates: ReadonlyArray<Program>
 }
 
-/** The hooks in the order in which they are called. */
+/** The hooks of a feature, in the order in which they are called. */
 export interface FeatureHooks extends StepHooks {
   /** A program of the feature; the weights are copied into it after each update. */
   readonly program?: Program
-  /** Columns that the feature keeps in arrays of its own. */
+  /** Columns that the feature keeps in its own arrays. */
   readonly columns?: Readonly<Record<string, Float32Array>>
-  /** When the first weights have been drawn. */
+  /** Is called when the first weights have been drawn. */
   readonly initialise?: (weights: Float32Array) => Effect.Effect<void, BackendError>
-  /** Before the first rollout of a run that was not resumed. */
+  /** Is called before the first rollout of a run that was not resumed. */
   readonly beforeFirstRollout?: (envs: BatchEnv) => void
   readonly afterRollout?: () => void
   readonly beforeReturns?: (iteration: number) => Steps<void>
   readonly afterReturns?: () => void
-  /** Before the update; fills those inputs of its first program that are not columns of the rollout. */
+  /** Is called before the update, to fill those inputs of its first program that are not columns of the rollout. */
   readonly beforeUpdate?: (iteration: number, feeds: Readonly<Record<string, TensorData>>) => void
   readonly metrics?: () => Metrics
-  /** Copies the online network into the target network, every so many env steps. */
+  /** Copies the online network into the target network once every `everySteps` env steps. */
   readonly target?: {
     readonly everySteps: number
     readonly update: (weights: Float32Array) => Effect.Effect<void, BackendError>

@@ -13,7 +13,7 @@ export class GrowingRows {
     this.count = 0
   }
 
-  /** Appends a copy of the vector that begins at `from`. */
+  /** Appends a copy of the vector that begins at index `from`. */
   add(numbers: Float32Array, from: number): void {
     const { width } = this
     const to = this.count * width
@@ -26,7 +26,7 @@ export class GrowingRows {
     this.count++
   }
 
-  /** Copies vectors into `into`, from its beginning. */
+  /** Copies `count` vectors, starting with vector `first`, to the beginning of `into`. */
   copy(first: number, count: number, into: { [index: number]: number }): void {
     const from = first * this.width
     for (let i = 0; i < count * this.width; i++) into[i] = this.contents[from + i]

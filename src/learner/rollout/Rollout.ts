@@ -6,14 +6,14 @@ import { type Action, type Arrays, arraysOf, type Columns, type F32, f32 } from 
 import type { Steps } from "../drive.ts"
 import { GrowingRows } from "./GrowingRows.ts"
 
-/** A column of what the actor computes of each observation, one number a row: `values`, `logProbs`. */
+/** A column of numbers that the actor computes from each observation, one number per row, such as `values` and `logProbs`. */
 export interface Kept extends F32 {
   readonly kept: true
 }
 
 export const kept = (): Kept => ({ ...f32(), kept: true })
 
-/** The columns that every rollout has. An actor that keeps more, and features, add theirs. */
+/** The columns that every rollout has. Actors that keep more numbers, and features, add their own columns. */
 export type BaseColumns = {
   readonly observations: F32
   readonly actions: Action
@@ -24,10 +24,10 @@ export type BaseColumns = {
   readonly targets: F32
 }
 
-/** One array for each kept column; the others have none. */
+/** The arrays of the columns that the actor keeps; other columns have no array here. */
 type KeptArrays<C> = { readonly [Name in keyof C]: C[Name] extends Kept ? Float32Array : undefined }
 
-/** T steps of N envs. Its arrays are flat and time-major: the row of step t and env n is t · N + n. */
+/** A rollout: T steps of N envs. Its arrays are flat and time-major: the row of step t and env n is t · N + n. */
 export interface Rollout<out C> {
   readonly steps: number
   readonly numEnvs: number
@@ -35,26 +35,35 @@ export interface Rollout<out C> {
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
-  /** What the actor computes of the observations after the last step, N numbers each. */
+  /** The kept columns for the observations after the last step, N numbers each. */
   readonly last: KeptArrays<C>
-  /** What the actor computes of the final observation of a truncated episode, in the row in which it was truncated. */
+  /** The kept columns for the final observation of each truncated episode, in the row in which it was truncated. */
   readonly atTruncation: KeptArrays<C>
-  /** How many rows were truncated. */
+  /** Returns the number of rows that were truncated. */
   readonly truncations: () => number
-  /** Plays the rollout, and fills everything but `advantages`, `targets` and the columns of features. */
+  /** Plays the rollout, and fills all columns except `advantages`, `targets` and those of features. */
   readonly collect: (envs: BatchEnv, iteration: number) => Steps<void>
 }
 
 /** Code of a feature that runs around the steps of a rollout. */
 export interface StepHooks {
-  /** Before the first step. */
+  /** Is called before the first step. */
   readonly start?: () => void
-  /** Before the actor acts at step t. At t = T it only values the observations after the last step. */
+  /**
+   * Is called before the actor acts at step t. At t = T the actor only computes the values of the observations after the last
+   * step.
+   */
   readonly beforeAct?: (t: number) => void
   readonly afterStep?: (envs: BatchEnv, t: number) => void
-  /** After the step in which the episode of this env was truncated. Its final observation is valued after the rollout. */
+  /**
+   * Is called after a step that truncated the episode of this env. The value of its final observation is computed after the
+   * rollout.
+   */
   readonly truncated?: (env: number) => void
-  /** Before the final observations of `count` truncations, counted from `first`, are valued together. */
+  /**
+   * Is called before the values of the final observations of `count` truncations, starting with truncation `first`, are
+   * computed together.
+   */
   readonly beforeTruncated?: (first: number, count: number) => void
 }
 
@@ -67,9 +76,9 @@ interface RolloutOptions<C> {
   /** The number of steps for which actions are drawn with the same noise. */
   readonly noiseRepeat: number
   readonly act: Program
-  /** The update program's feeds: rows are written there, where they fit, and need no copy before the update. */
+  /** The update program's feeds. Rows are written there if the lengths match, so that they need no copy before the update. */
   readonly feeds: Readonly<Record<string, TensorData>>
-  /** Hooks may be added until the first rollout. */
+  /** The hooks of features, which may be added until the first rollout. */
   readonly hooks: ReadonlyArray<StepHooks>
 }
 
@@ -99,7 +108,8 @@ export function makeRollout(options: RolloutOptions<Columns>): object {
   const finalObservations = new GrowingRows(width, Math.max(16, numEnvs))
   let truncatedRows = new Int32Array(numEnvs)
 
-  // The noise of the whole rollout; or of one step, if it is held for several, which may have begun in the last rollout.
+  // This is the noise of the whole rollout. If noise is held for several steps, it is the noise of one step, which may have
+  // been drawn in the last rollout.
   const noise = new Float32Array((noiseRepeat === 1 ? rows : numEnvs) * noiseSize)
   let heldDraw = -1
   const drawNoise = (iteration: number, t: number): void => {
@@ -133,7 +143,7 @@ export function makeRollout(options: RolloutOptions<Columns>): object {
     }
     for (const hook of hooks) hook.afterStep?.(envs, t)
     for (let env = 0; env < numEnvs; env++) {
-      // An episode that terminated in its last allowed step is over: nothing is bootstrapped.
+      // If an episode terminated in its last allowed step, it is over and its return is not bootstrapped.
       if (envs.truncated[env] === 0 || envs.terminated[env] !== 0) continue
       if (finalObservations.count === truncatedRows.length) {
         const longer = new Int32Array(truncatedRows.length * 2)
@@ -183,7 +193,7 @@ export function makeRollout(options: RolloutOptions<Columns>): object {
   }
 }
 
-/** Copies a few dozen numbers: a loop is faster than making a view for `set`. */
+/** Copies a few dozen numbers. A loop is faster here than making a view for `set`. */
 export const copy = (
   from: ArrayLike<number>,
   fromOffset: number,

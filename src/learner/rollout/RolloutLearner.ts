@@ -23,8 +23,8 @@ export interface RolloutUpdate<C> {
 }
 
 /**
- * Makes the learner of an algorithm that is on-policy: it plays a rollout by the current policy, turns rewards into
- * advantages and value targets, learns from exactly that rollout, and forgets it.
+ * Makes the learner of an on-policy algorithm. In each iteration it plays a rollout with the current policy, turns rewards
+ * into advantages and value targets, learns from that rollout, and discards it.
  *
  * @example
  * ```ts
@@ -66,7 +66,7 @@ const makeLearner = Effect.fnUntraced(function* (
   const rows = steps * task.numEnvs
   const backend = yield* Backend
 
-  // Programs: one that acts, one for each phase of the update.
+  // These are the programs: one that acts, and one for each phase of the update.
   const parameters = yield* build(() => layout(experience.parameters))
   const fixed = yield* build(() => layout(experience.fixed))
   const acting = { name, task, actor, layout: parameters, hasTarget: experience.hasTarget }
@@ -74,7 +74,7 @@ const makeLearner = Effect.fnUntraced(function* (
   const learning = yield* compileUpdate(experience, { parameters, fixed }, phases)
   const [{ feeds }] = learning.programs
 
-  // The rollout, and the features that take part in it.
+  // This is the rollout with the features that take part in it.
   const features: Array<FeatureHooks> = []
   const rollout = makeRollout({
     task,
@@ -84,7 +84,7 @@ const makeLearner = Effect.fnUntraced(function* (
     noiseSize: actor.noiseSize,
     noiseRepeat: experience.noiseRepeat,
     act,
-    // The feeds of sequences have another order of rows.
+    // The feeds of sequences have another order of rows, so the rollout cannot write to them.
     feeds: experience.sequence > 1 ? {} : feeds,
     hooks: features,
   })
@@ -92,7 +92,7 @@ const makeLearner = Effect.fnUntraced(function* (
     features.push(yield* start({ name, task, columns, parameters, fixed, rollout, act, updates: learning.programs }))
   }
 
-  // The weights, which all programs share.
+  // All programs share these weights.
   const programs = [act, ...learning.programs, ...features.flatMap(({ program = [] }) => program)]
   const weights = learning.last.read("theta")
   const setWeights = (theta: Float32Array, except?: Program) =>

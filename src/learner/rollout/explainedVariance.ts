@@ -1,4 +1,7 @@
-/** 1 − Var(targets − values) / Var(targets): 1 for a critic without errors, 0 for one that predicts only the mean. */
+/**
+ * Returns 1 − Var(targets − values) / Var(targets), which is 1 for a critic without errors and 0 for one that predicts only
+ * the mean.
+ */
 export const explainedVariance = (values: Float32Array, targets: Float32Array): number => {
   const n = values.length
   let sum = 0

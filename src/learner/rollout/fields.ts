@@ -44,7 +44,7 @@ interface ReturnSettings {
 }
 
 /**
- * Applies `returns` and `trainMode`, which stand for values of λ and of the number of steps.
+ * Applies the settings `returns` and `trainMode`, which replace the values of λ and of the number of steps.
  *
  * @example
  * ```ts
@@ -58,7 +58,7 @@ export const resolved = <C extends ReturnSettings>(config: C): C => ({
 })
 
 /**
- * The course of the learning rate over the run, by the config's `schedule`.
+ * Returns the learning rate as a function of the run's progress, by the config's `schedule`.
  *
  * @example
  * ```ts

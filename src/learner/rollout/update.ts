@@ -18,7 +18,7 @@ import type { Loss } from "../Loss.ts"
 import { batchSpec } from "../programs.ts"
 import type { Experience } from "./Experience.ts"
 
-/** A minibatch as a loss reads it. */
+/** The tensors of a minibatch that a loss reads. */
 export interface Minibatch<C> {
   /** The columns of the minibatch's rows. */
   readonly batch: Batch<C>
@@ -30,12 +30,15 @@ export interface Minibatch<C> {
   readonly recall: Recall | undefined
 }
 
-/** One way of passing over a rollout. PPO has one, with several epochs; DAAC has two, each with its own loss. */
+/**
+ * One of the ways in which an update passes over a rollout. PPO has one phase, with several epochs; DAAC has two, each with
+ * its own loss.
+ */
 export interface Phase<C> {
   /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
   readonly name: string
   readonly epochs: number
-  /** The number of minibatches that a rollout is shuffled into, each epoch. */
+  /** The number of minibatches into which a rollout is shuffled in each epoch. */
   readonly minibatches: number
   /** The global norm that gradients are scaled down to; 0 does not limit them. */
   readonly maxGradNorm: number
@@ -84,7 +87,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
     }
   }
 
-  /** Runs the phases one after another, each with the weights of the one before. */
+  /** Runs the phases one after another, each starting with the weights of the previous one. */
   const run = Effect.fnUntraced(function* (averages: Averages) {
     for (const [index, program] of programs.entries()) {
       if (index > 0) yield* program.write("theta", yield* programs[index - 1].read("theta"))
@@ -105,7 +108,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   return { programs, last: programs[programs.length - 1], prepare, run, optimiser }
 })
 
-/** The whole update as one graph: forward, loss, backward, clipping and optimiser, once for each minibatch. */
+/** Describes the update as one graph that runs once for each minibatch: forward, loss, backward, clipping and optimiser. */
 const updateSpec = <C extends Columns>(
   { name, task, actor, steps, columns, ...experience }: Experience<C>,
   layouts: Layouts,
@@ -143,7 +146,7 @@ const updateSpec = <C extends Columns>(
   })
 }
 
-/** Lets parameters that have a learning rate of their own go only that share of their step. */
+/** Scales down the steps of parameters that have their own learning rate, by that rate's share of the common one. */
 const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, number>>, next: Tensor): Tensor =>
   Object.keys(shares).length === 0
     ? next
@@ -173,7 +176,7 @@ const fill = (
   }
 }
 
-/** From [steps, envs, size] to [envs, steps, size], so that the steps of a sequence follow each other. */
+/** Converts rows from [steps, envs, size] to [envs, steps, size], so that the steps of a sequence follow each other. */
 const envMajor = (
   column: Float32Array | Int32Array,
   feed: Program["feeds"][string],

@@ -6,18 +6,18 @@ import type { Columns } from "../Batch.ts"
 import type { Experience, FeatureInput } from "./Experience.ts"
 
 /**
- * Tasks that the network learns besides the main one, from a memory of earlier rollouts. Their loss is added to that of
- * the algorithm, which reads `columns`.
+ * Tasks that the network learns besides the main one, from a memory of earlier rollouts. Their loss, which reads `columns`,
+ * is added to the algorithm's loss.
  */
 export interface Auxiliary<C extends Columns, Own extends Columns> {
   readonly parameters: Declarations
-  /** What the loss reads; the same for all minibatches of an update. */
+  /** The columns that the loss reads; they are the same for all minibatches of an update. */
   readonly columns: Own
   readonly start: (learner: FeatureInput<C>) => AuxiliaryMemory
 }
 
 export interface AuxiliaryMemory {
-  /** Keeps the rollout that was just played. */
+  /** Stores the rollout that was just played in the memory. */
   readonly remember: () => void
   /** Fills the auxiliary's columns for an update. */
   readonly prepare: (iteration: number, feeds: Readonly<Record<string, TensorData>>) => void

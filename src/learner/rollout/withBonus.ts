@@ -26,11 +26,11 @@ export interface Bonus<C> {
   readonly fixed?: Declarations
   /** Computes how surprising each row is. */
   readonly surprise: (rows: BonusRows<C>) => Tensor
-  /** Adds the surprise to the env's reward, or learns its value by a critic of its own. */
+  /** Says whether the surprise is added to the env's reward, or has its own critic that learns its value. */
   readonly reward: AddedReward | SeparateReward<C>
 }
 
-/** The rows whose surprise is computed. A minibatch is one. */
+/** The rows for which the surprise is computed, such as a minibatch. */
 export interface BonusRows<C> {
   readonly batch: Batch<C>
   readonly weights: Weights
@@ -50,7 +50,7 @@ interface SeparateReward<C> {
   readonly kind: "separate"
   readonly gamma: number
   readonly lambda: number
-  /** The weights of both advantages in their sum: of the bonus, and of the env's rewards. */
+  /** The weights of the two advantages in their sum: one of the bonus, and one of the env's rewards. */
   readonly coefficient: number
   readonly extrinsicCoefficient: number
   /** Whether the returns of the bonus end with the episode. */
@@ -62,22 +62,22 @@ interface SeparateReward<C> {
   readonly warmUpSteps: number
 }
 
-/** A critic's values of a rollout's rows, of what followed the last row, and of truncated final observations. */
+/** A critic's values of a rollout's rows, of the observations after the last row, and of truncated final observations. */
 interface Critic {
   readonly values: Float32Array
   readonly lastValues: Float32Array
   readonly truncatedValues: Float32Array
 }
 
-/** The columns that a bonus can read; it costs nothing to leave one unread. */
+/** The columns that a bonus can read. A column that is not read costs nothing. */
 export type BonusColumns = {
-  /** The observation after each step: the final one, where the episode ended. */
+  /** The observation after each step; where the episode ended, it is the final observation. */
   readonly nextObservations: F32
-  /** The same with mean 0 and standard deviation 1, clipped to ±5; only of a separate reward. */
+  /** The next observations with mean 0 and standard deviation 1, clipped to ±5; only a separate reward has this column. */
   readonly normalisedObservations: F32
-  /** 1 in a random share of the rows, else 0; only of a separate reward. */
+  /** 1 in a random share of the rows, else 0; only a separate reward has this column. */
   readonly predicted: F32
-  /** The returns that the bonus' critic is to learn; only of a separate reward. */
+  /** The returns that the bonus' critic learns; only a separate reward has this column. */
   readonly bonusTargets: F32
 }
 
@@ -119,8 +119,8 @@ export const withBonus = <C extends BaseColumns & Columns>(
 }
 
 /**
- * The bonus at work. After a rollout it computes the surprise of all rows with one program, then adds it to the rewards,
- * or estimates advantages of its own, which join those of the env's rewards.
+ * Makes the feature that computes the bonus. After a rollout, one program computes the surprise of all rows. The surprise is
+ * then added to the rewards, or gives its own advantages, which are added to those of the env's rewards.
  */
 const bonusFeature =
   <C extends BonusColumns & BaseColumns & Columns>({ surprise, reward }: Bonus<C>): Feature<C> =>
@@ -220,7 +220,7 @@ const bonusFeature =
       }
     })
 
-/** Running statistics over all rollouts so far. */
+/** The running statistics over all rollouts so far. */
 interface Statistics {
   readonly observations: RunningMoments
   /** The discounted sum of each env's bonuses so far, and the moments of those sums. */
@@ -244,7 +244,7 @@ const namedStatistics = <A>({ observations, returns, returnMoments }: Statistics
   "bonus.return.count": of(returnMoments.count),
 })
 
-/** Takes the statistics of observations from random steps; the envs are put back to where they were. */
+/** Updates the statistics of observations with those of random steps, then restores the envs' state. */
 const observeRandomSteps = (
   envs: BatchEnv,
   { seed, actionSpace, numEnvs }: Task,
@@ -266,7 +266,7 @@ const observeRandomSteps = (
 
 const bound = 5
 
-/** (x − mean) / √(variance + 1e-8), clipped to ±5. */
+/** Normalises observations to (x − mean) / √(variance + 1e-8), clipped to ±5. */
 const normalise = (observations: Float32Array, { mean, variance, size }: RunningMoments, out: Float32Array): void => {
   for (let column = 0; column < size; column++) {
     const scale = 1 / Math.sqrt(variance[column] + 1e-8)

@@ -27,11 +27,11 @@ const memory =
   <C extends Columns>(size: number, sequence: number): Feature<C> =>
   ({ act, rollout: { steps, numEnvs } }) =>
     Effect.sync(() => {
-      /** The memory of each env now, and 1 for those whose episode begins with the next step. */
+      /** The memory of each env at the current step, and 1 for each env whose episode begins with the next step. */
       const current = new Float32Array(numEnvs * size)
       const fresh = new Float32Array(numEnvs).fill(1)
       const columns = {
-        /** The memory before each sequence: [steps / sequence, numEnvs, size]. */
+        /** The memory before each sequence, of shape [steps / sequence, numEnvs, size]. */
         memory: new Float32Array(Math.ceil(steps / sequence) * numEnvs * size),
         fresh: new Float32Array(steps * numEnvs),
       }

@@ -5,19 +5,19 @@ import { type Filled, filledPart, restoreFilled } from "../replay/storage.ts"
 import { Frames } from "../replay/Frames.ts"
 import { type BaseColumns, copy, type Rollout } from "../rollout/Rollout.ts"
 
-/** What the memory takes from a rollout. */
+/** The parts of a rollout that the memory stores. */
 type PlayedRows = Pick<Rollout<BaseColumns>, "steps" | "columns" | "rewards" | "terminated" | "truncated">
 
 /** Keeps the last steps of every env; sequences of consecutive steps can be drawn from it. */
 export interface SequenceMemory {
-  /** The number of steps of each env that it holds. */
+  /** Returns the number of steps of each env that the memory holds. */
   readonly filled: () => number
   readonly remember: (rollout: PlayedRows) => void
   /** Draws sequences and copies them into arrays, one after another. */
   readonly drawSequences: (random: Stream, into: Sequences) => void
   /**
-   * Draws short histories, each with the sign of the reward that followed. Half of them precede a reward that is not zero,
-   * if there is any.
+   * Draws short histories of observations, each with the sign of the reward that followed. Half of the histories precede a
+   * reward that is not zero, if the memory has any.
    */
   readonly drawRewards: (random: Stream, into: RewardFrames) => void
   readonly state: () => NamedArrays
@@ -27,16 +27,16 @@ export interface SequenceMemory {
 interface Sequences {
   readonly count: number
   readonly steps: number
-  /** [count, steps + 1, size]: the last one came after the sequence. */
+  /** The observations, of shape [count, steps + 1, size]; the last one of each sequence follows the sequence's last step. */
   readonly observations: Float32Array
-  /** [count, steps, …] */
+  /** The actions of the steps, of shape [count, steps], or [count, steps, size] for continuous actions. */
   readonly actions: Float32Array | Int32Array
   readonly rewards: Float32Array
   /** 0 where the episode ended with the step, else 1. */
   readonly continues: Float32Array
-  /** 0 where a truncation cuts off what follows, so that the return of the step is unknown, else 1. */
+  /** 0 where a truncation cuts off later rewards, so that the return of the step is unknown, else 1. */
   readonly known: Float32Array
-  /** [count, steps + 1]: 1 where an episode, or the sequence, begins. */
+  /** 1 where an episode or the sequence begins, else 0; of shape [count, steps + 1]. */
   readonly fresh: Float32Array
 }
 
@@ -44,13 +44,13 @@ interface RewardFrames {
   readonly count: number
   /** The number of observations in a history. */
   readonly length: number
-  /** [count, length, size] */
+  /** The observations, of shape [count, length, size]. */
   readonly observations: Float32Array
-  /** 0 for no reward, 1 for a positive one, 2 for a negative one. */
+  /** The class of the reward that followed: 0 for no reward, 1 for a positive one, 2 for a negative one. */
   readonly classes: Int32Array
 }
 
-// How an episode ended with a step.
+// These flags say how an episode ended with a step.
 const terminal = 1
 const cut = 2
 
@@ -62,7 +62,7 @@ interface SequenceMemoryOptions {
   readonly capacity: number
 }
 
-/** The bytes of a full memory, with observations as bytes, which those of images mostly are. */
+/** Returns the bytes of a full memory whose observations are stored as bytes, as those of most images are. */
 export const sequenceMemoryBytes = ({
   numEnvs,
   observationSize,
@@ -78,11 +78,11 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
   const rewards = new Float32Array(places)
   const ended = new Uint8Array(places)
   const position = Int32Array.of(0, 0)
-  /** Steps with a reward that is not zero, and steps without: `drawRewards` fills them anew. */
+  /** The places of steps with a reward that is not zero, and of steps without one; `drawRewards` fills both anew. */
   const rewarded = new Int32Array(places)
   const unrewarded = new Int32Array(places)
 
-  /** The place of an env's step, counted from the oldest. */
+  /** Returns the place of a step of an env; `age` is counted from the oldest step. */
   const placeOf = (age: number, env: number): number =>
     ((position[0] - position[1] + age + capacity) % capacity) * numEnvs + env
 
@@ -147,7 +147,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
       const age = (candidate - env) / numEnvs
       const reward = rewards[placeOf(age, env)]
       into.classes[index] = reward > 0 ? 1 : reward < 0 ? 2 : 0
-      // A history does not reach into the episode before: its first observation is repeated instead.
+      // A history does not include steps of the previous episode: the first observation is repeated instead.
       let earliest = age
       while (earliest > age - into.length + 1 && ended[placeOf(earliest - 1, env)] === 0) earliest--
       for (let back = 0; back < into.length; back++) {
@@ -157,7 +157,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions): SequenceMemo
     }
   }
 
-  /** Until the memory is full, steps lie one after another from its beginning, each with all envs. */
+  /** Returns the filled part. Until the memory is full, the steps start at index 0, and each step holds all envs. */
   const filled = (): Filled => ({ numEnvs: 1, capacity: places, used: position[1] * numEnvs })
 
   return {

@@ -70,11 +70,11 @@ interface AuxiliaryConfig {
   readonly valueReplayCoefficient: number
 }
 
-/** The number of observations from which the next reward is predicted, and the number of signs that it can have. */
+/** The number of observations from which the sign of the next reward is predicted. */
 const history = 3
 const signs = 3
 
-/** The number of steps of each env that the memory must hold before anything can be drawn. */
+/** Returns the number of steps of each env that the memory must hold before anything can be drawn. */
 const leastFilled = ({ replaySteps }: AuxiliaryConfig): number => Math.max(replaySteps, history) + 1
 
 /** Fails if the tasks cannot be learned in this env or with these settings. */
@@ -110,7 +110,7 @@ export const checkTasks = Effect.fnUntraced(function* (
 
 type Network = Pick<ActorCritic, "evaluate" | "featureSize" | "memorySize" | "trunk">
 
-/** The inputs of the loss: replayed sequences, and histories with the class of the reward that followed. */
+/** Declares the inputs of the loss: replayed sequences, and histories with the class of the reward that followed. */
 const replayColumns = (sequences: number, steps: number, observationSize: number) => ({
   /** 1 once the memory holds enough steps, else 0. */
   replayReady: perUpdate(f32()),
@@ -146,7 +146,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
   const valueHead = linear("pixelControl.value", featureSize, cells)
   const rewardHead = linear("rewardPrediction", history * trunk.outputs, signs)
 
-  /** How much each cell changes from one observation to the next: [sequences, steps, cells]. */
+  /** Computes how much each cell changes from one observation to the next, of shape [sequences, steps, cells]. */
   const changes = (observations: Tensor): Tensor => {
     const frames = reshape(observations, [sequences, (steps + 1) * size])
     const changed = abs(
@@ -158,7 +158,9 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     return reshape(mean(grid, [1, 3, 5]), [sequences, steps, cells])
   }
 
-  /** n-step returns that bootstrap from `last` and end where an episode does: [sequences, steps, size]. */
+  /**
+   * Computes n-step returns of shape [sequences, steps, size], which bootstrap from `last` and stop where an episode ends.
+   */
   const returnsOf = (rewards: Tensor, continues: Tensor, last: Tensor, gamma: number): Tensor => {
     const [, size] = last.shape
     const at = (tensor: Tensor, step: number): Tensor => {
@@ -174,7 +176,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     return stopGradient(concat(rows, 1))
   }
 
-  /** Separates the rows of each sequence from the one after it: [sequences, steps, …] and [sequences, …]. */
+  /** Splits off the last row of each sequence: returns [sequences, steps, …] and [sequences, …]. */
   const split = (rows: Tensor): readonly [Tensor, Tensor] => {
     const columns = rows.shape.slice(1).reduce((product, length) => product * length, 1)
     const each = reshape(rows, [sequences, steps + 1, columns])
@@ -193,18 +195,18 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     const meanOfKnown = (errors: Tensor): Tensor =>
       div(sum(mul(mean(errors, 2, { keepDims: true }), replayKnown)), knownRows)
 
-    // Value replay: E[(V(s) − G)²] over the replayed steps.
+    // This is value replay: E[(V(s) − G)²] over the replayed steps.
     const [values, lastValue] = split(value)
     const valueTargets = returnsOf(replayRewards, replayContinues, stopGradient(lastValue), config.gamma)
     const valueReplayLoss = meanOfKnown(square(sub(values, valueTargets)))
 
-    // Pixel control: n-step Q-learning for each cell, with a dueling head, whose reward is the change of the cell.
+    // This is pixel control: n-step Q-learning for each cell with a dueling head, where the change of the cell is the reward.
     const advantages = reshape(advantageHead.apply(weights, actor), [sequences * (steps + 1), actions, cells])
     const centre = mean(advantages, 1, { keepDims: true })
     const cellValues = reshape(valueHead.apply(weights, actor), [sequences * (steps + 1), 1, cells])
     const [controls, lastControl] = split(add(cellValues, sub(advantages, centre)))
     const best = max(reshape(lastControl, [sequences, actions, cells]), 1)
-    // Where an episode ends, the next observation is that of another episode: its change is no reward.
+    // Where an episode ends, the next observation belongs to another episode, so the change is no reward.
     const cellRewards = mul(changes(batch.replayObservations), replayContinues)
     const controlTargets = returnsOf(cellRewards, replayContinues, stopGradient(best), config.pixelControlGamma)
     const chosen = sum(
@@ -216,7 +218,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     )
     const pixelControlLoss = meanOfKnown(square(sub(reshape(chosen, [sequences, steps, cells]), controlTargets)))
 
-    // Reward prediction: cross-entropy of the sign of the reward that follows a history.
+    // This is reward prediction: the cross-entropy of the sign of the reward that follows a history.
     const histories = reshape(trunk.apply(weights, batch.replayHistories), [sequences, history * trunk.outputs])
     const predicted = categorical(rewardHead.apply(weights, histories))
     const rewardPredictionLoss = neg(mean(predicted.logProbability(batch.replayClasses)))

@@ -3,8 +3,8 @@
  * with calls of tools that it cannot run itself, or with the reason why there is no action.
  *
  * Its short-term state is reset at the beginning of an episode. It may have a memory, which outlives episodes and is
- * written in training only. The clones of an agent share its model and, if asked, its memory, but never its short-term
- * state.
+ * written in training only. The clones of an agent share its model and, with the option `shareMemory`, its memory, but
+ * never its short-term state.
  *
  * @example
  * ```ts

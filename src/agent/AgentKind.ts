@@ -44,10 +44,11 @@ export const prompt = withDefault(Schema.NullOr(Schema.String), null)
 export const fields = <Type extends string>(type: Type) => ({
   /** The kind of the agent. */
   type: Schema.Literal(type),
-  /** The language model, and how it is asked. */
+  /** The language model, and the settings of its calls. */
   lmConfig: LmConfig,
   /**
-   * The system prompt, which stands before all other messages; `{file:path}` inserts the text of a file. null is none.
+   * The system prompt, which stands before all other messages; `{file:path}` inserts the text of a file. null: no
+   * system prompt.
    */
   systemPrompt: prompt,
   /**
@@ -68,8 +69,8 @@ export const memoryFields = {
   /** The memory that keeps experience, by its `_type`; null takes the default memory of the kind of agent. */
   memoryConfig: withDefault(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)), null),
   /**
-   * The number of memory entries in a prompt: the last ones, or those most similar to the observation. null is all, 0
-   * is none.
+   * The number of memory entries in a prompt: the last ones, or those most similar to the observation. null stands for
+   * all entries, 0 for none.
    */
   historyK: withDefault(Schema.NullOr(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))), null),
 }

@@ -33,31 +33,29 @@ const reflexion = Schema.Struct({
   enableReflection: withDefault(Schema.Boolean, true),
   /** Reflects only on episodes whose scores add up to less than `failure_threshold`. */
   reflectOnFailureOnly: withDefault(Schema.Boolean, false),
-  /** The sum of an episode's scores from which on it counts as a success. */
+  /** An episode counts as a success if its scores add up to at least this number. */
   failureThreshold: withDefault(Schema.Finite, 1),
-  /** The number of reflections, the newest ones, that a prompt holds before the history; null holds all. */
+  /** The number of reflections, the newest ones, that a prompt holds before the history; null stands for all. */
   maxReflectionsInPrompt: withDefault(Schema.NullOr(naturalInt), 10),
   /** The system prompt for acting; null uses `system_prompt`. */
   agentSystemPrompt: prompt,
   /** The system prompt for reflecting; null uses the built-in prompt. */
   reflectionSystemPrompt: prompt,
-  /**
-   * Examples that are shown before the episode to reflect on; the name of a file stands for its text. null shows none.
-   */
+  /** Examples that are shown before the episode to reflect on, as a text or as the name of a file; null shows none. */
   reflectionFewShotExamples: prompt,
 })
 
 /** The settings of agents that may call the model several times for one action. */
 const loopFields = {
   ...memoryFields,
-  /** The number of times that the model may be asked for one action. */
+  /** The largest number of calls of the model for one action. */
   maxCalls: withDefault(positiveInt, 8),
 }
 
 const tool = Schema.Struct({
   ...fields(ToolAgent.type),
   ...loopFields,
-  /** Allows no tool in the last of those calls. */
+  /** Forbids tools in the last of the `max_calls` calls, so that the model must give an action. */
   shotClock: withDefault(Schema.Boolean, true),
 })
 

@@ -219,8 +219,8 @@ export const map =
   }
 
 /**
- * Requires the actions of several parsers, and combines them into one. Rewards add up, and so do the feedback and the
- * penalties of those that fail.
+ * Requires the actions of several parsers, and combines them into one. The rewards of the parsers add up. If some
+ * parsers fail, their feedback is joined and their penalties add up.
  *
  * @example
  * ```ts

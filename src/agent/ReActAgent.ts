@@ -113,10 +113,10 @@ const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
 }
 
 /**
- * Makes the ReAct agent, which writes a `Thought: …` before each `Action: …` (Yao et al. 2022, arXiv:2210.03629). If the
- * action names one of its own tools, the agent runs it; if it names a tool of the env or of the protocol, the protocol
- * does. The model continues with the result as its observation. Any other action goes to the env. The model itself need
- * not support tool calls.
+ * Makes the ReAct agent, which writes a `Thought: …` before each `Action: …` (Yao et al. 2022, arXiv:2210.03629). If
+ * the action names one of the agent's own tools, the agent runs it; if it names a tool of the env or of the protocol,
+ * the protocol runs it. The model continues with the result as its observation. Any other action goes to the env. The
+ * model itself need not support tool calls.
  *
  * @example
  * ```ts

@@ -6,7 +6,7 @@
  * lm_config:
  *   model: gpt-4.1-mini # the name determines the provider: see Lms.ts
  *   temperature: 0.2
- *   cache: record # ask once, then answer from the cache's files
+ *   cache: record # call the model once, then answer from the cache's files
  *   budget: { money: 5 }
  *   prices: [{ model: gpt-4.1-mini, input: 0.4, output: 1.6 }]
  * ```
@@ -54,21 +54,23 @@ const Address = Schema.String.pipe(
 )
 
 export const Limits = Schema.Struct({
-  /** The number of calls at the same time; null sets no limit. */
+  /** The largest number of calls that run at the same time; null sets no limit. */
   concurrency: withDefault(Schema.NullOr(positiveInt), null),
-  /** The number of requests per minute, retries included; null sets no limit. */
+  /** The largest number of requests per minute, including retries; null sets no limit. */
   requestsPerMinute: withDefault(Schema.NullOr(positiveInt), null),
-  /** The number of tokens per minute, of prompts and answers together; null sets no limit. */
+  /** The largest number of tokens per minute, of prompts and answers together; null sets no limit. */
   tokensPerMinute: withDefault(Schema.NullOr(positiveInt), null),
 })
 export type Limits = typeof Limits.Type
 
 export const Budget = Schema.Struct({
-  /** The number of tokens that may be used, of prompts and answers together; null sets no limit. */
+  /** The largest number of tokens that a run may use, of prompts and answers together; null sets no limit. */
   tokens: withDefault(Schema.NullOr(naturalInt), null),
-  /** The number of requests to a server, retries included; answers from the cache cost nothing. null sets no limit. */
+  /**
+   * The largest number of requests to a server, including retries but not answers from the cache; null sets no limit.
+   */
   calls: withDefault(Schema.NullOr(naturalInt), null),
-  /** The amount of money that may be spent, in the currency of `prices`; null sets no limit. */
+  /** The largest amount of money that a run may spend, in the currency of `prices`; null sets no limit. */
   money: withDefault(Schema.NullOr(nonNegative), null),
 })
 export type Budget = typeof Budget.Type
@@ -92,7 +94,7 @@ export const LmConfig = Schema.Struct({
   model: Schema.String.check(Schema.isNonEmpty()),
   /** The sampling temperature: 0 always takes the likeliest token, 1 samples from the model's own distribution. */
   temperature: withDefault(nonNegative, 0.2),
-  /** The number of tokens after which an answer is cut off; by default, such an answer is not acted upon. */
+  /** The number of tokens after which an answer is cut off; by default, agents do not act upon such an answer. */
   maxOutputTokens: withDefault(positiveInt, 2048),
   /** Writes every call as a file below `llm_calls/`. */
   logCalls: withDefault(Schema.Boolean, false),
@@ -102,7 +104,9 @@ export const LmConfig = Schema.Struct({
   startingDelay: withDefault(nonNegative, 1),
   /** The factor by which the delay grows from one retry to the next. */
   backoffFactor: withDefault(positive, 2),
-  /** The longest delay before a retry, in seconds; only a server may ask for a longer one, of up to a minute. */
+  /**
+   * The longest delay before a retry, in seconds. Only if the server requires it, a delay is longer: up to a minute.
+   */
   maxDelay: withDefault(nonNegative, 10),
   /** The address of the server; null takes the default address of the model's provider. */
   baseUrl: withDefault(Schema.NullOr(Address), null),
@@ -117,15 +121,15 @@ export const LmConfig = Schema.Struct({
   /** Texts at which the model stops its answer. */
   stopSequences: orDefault(Schema.Array(Schema.String), []),
   /**
-   * The number of tokens that the model may think before it answers, for models that can; null uses the server's
+   * The number of tokens that the model may use to think before it answers, if it can think; null uses the server's
    * default.
    */
   thinkingBudget: withDefault(Schema.NullOr(positiveInt), null),
-  /** Has no effect: models are always asked over HTTP. The key is accepted so that files that have it stay valid. */
+  /** Has no effect: models are always called over HTTP. The key is accepted so that files that have it stay valid. */
   useServer: withDefault(Schema.NullOr(Schema.Boolean), null),
   /**
-   * Whether answers are cached: `record` asks once and then answers from files, `replay` answers from files only, `off`
-   * always asks.
+   * Whether answers are cached: `record` calls the model once and then answers from files, `replay` answers from files
+   * only, `off` always calls the model.
    */
   cache: withDefault(Schema.Literals(["record", "replay", "off"]), "off"),
   /** The folder of the cached answers. */

@@ -13,7 +13,7 @@ export interface LmOptions {
    */
   readonly temperature?: number
   /**
-   * The number of tokens after which an answer is cut off; by default, such an answer is not acted upon.
+   * The number of tokens after which an answer is cut off; by default, agents do not act upon such an answer.
    * @default 2048
    */
   readonly maxOutputTokens?: number
@@ -38,7 +38,8 @@ export interface LmOptions {
    */
   readonly backoffFactor?: number
   /**
-   * The longest delay before a retry, in seconds; only a server may ask for a longer one, of up to a minute.
+   * The longest delay before a retry, in seconds. Only if the server requires it, a delay is longer: up to a
+   * minute.
    * @default 10
    */
   readonly maxDelay?: number
@@ -73,19 +74,19 @@ export interface LmOptions {
    */
   readonly stopSequences?: ReadonlyArray<string> | null
   /**
-   * The number of tokens that the model may think before it answers, for models that can; null uses the server's
-   * default.
+   * The number of tokens that the model may use to think before it answers, if it can think; null uses the
+   * server's default.
    * @default null
    */
   readonly thinkingBudget?: number | null
   /**
-   * Has no effect: models are always asked over HTTP. The key is accepted so that files that have it stay valid.
+   * Has no effect: models are always called over HTTP. The key is accepted so that files that have it stay valid.
    * @default null
    */
   readonly useServer?: boolean | null
   /**
-   * Whether answers are cached: `record` asks once and then answers from files, `replay` answers from files only,
-   * `off` always asks.
+   * Whether answers are cached: `record` calls the model once and then answers from files, `replay` answers from
+   * files only, `off` always calls the model.
    * @default "off"
    */
   readonly cache?: "record" | "replay" | "off"
@@ -99,17 +100,17 @@ export interface LmOptions {
    */
   readonly limits?: {
     /**
-     * The number of calls at the same time; null sets no limit.
+     * The largest number of calls that run at the same time; null sets no limit.
      * @default null
      */
     readonly concurrency?: number | null
     /**
-     * The number of requests per minute, retries included; null sets no limit.
+     * The largest number of requests per minute, including retries; null sets no limit.
      * @default null
      */
     readonly requestsPerMinute?: number | null
     /**
-     * The number of tokens per minute, of prompts and answers together; null sets no limit.
+     * The largest number of tokens per minute, of prompts and answers together; null sets no limit.
      * @default null
      */
     readonly tokensPerMinute?: number | null
@@ -120,17 +121,18 @@ export interface LmOptions {
    */
   readonly budget?: {
     /**
-     * The number of tokens that may be used, of prompts and answers together; null sets no limit.
+     * The largest number of tokens that a run may use, of prompts and answers together; null sets no limit.
      * @default null
      */
     readonly tokens?: number | null
     /**
-     * The number of requests to a server, retries included; answers from the cache cost nothing. null sets no limit.
+     * The largest number of requests to a server, including retries but not answers from the cache; null sets no
+     * limit.
      * @default null
      */
     readonly calls?: number | null
     /**
-     * The amount of money that may be spent, in the currency of `prices`; null sets no limit.
+     * The largest amount of money that a run may spend, in the currency of `prices`; null sets no limit.
      * @default null
      */
     readonly money?: number | null

@@ -1,5 +1,6 @@
 /**
- * Opens the model that a config describes: its name determines the provider, and the other settings the middleware.
+ * Opens the model that a config describes: the model's name determines the provider, and the other settings determine
+ * the middleware.
  *
  * @example
  * ```ts

@@ -77,11 +77,11 @@ export const placeOf = (from: DecodeOptions, key: string): string => {
 
 /** The keys of every kind of data set. */
 export const orderFields = {
-  /** The number of tasks that are used, from the first on in the order of play; null uses all. */
+  /** The number of tasks that are used, beginning with the first in the order of play; null uses all. */
   maxSamples: withDefault(Schema.NullOr(naturalInt), null),
   /** Shuffles the tasks, in an order drawn by `seed`. */
   shuffle: withDefault(Schema.Boolean, false),
-  /** The seed of that order; for games, also the seed of the tasks themselves. */
+  /** The seed of the shuffled order; for games, also the seed of the tasks themselves. */
   seed: withDefault(Schema.Int, 42),
   /** Has no effect: a data set prints nothing. The key is accepted so that files that have it stay valid. */
   verbose: withDefault(Schema.Boolean, true),

@@ -1,5 +1,5 @@
 /**
- * Questions about which tag fits a number in a financial report: `type: finer`.
+ * Makes questions about which tag fits a number in a financial report: `type: finer`.
  *
  * @example
  * ```yaml
@@ -21,9 +21,9 @@ import { make as makeQuestion } from "./Question.ts"
 export const Config = Schema.Struct({
   type: Schema.Literal("finer"),
   ...recordFields({ input: "context", target: "target", split: "test" }),
-  /** Puts the tags before every question. */
+  /** Puts the list of tags before every question. */
   prependOptions: withDefault(Schema.Boolean, false),
-  /** The tags to choose from; null takes all tags that are an answer in this data set. */
+  /** The tags from which the agent chooses; null takes all tags that are an answer in this data set. */
   options: withDefault(Schema.NullOr(Schema.Array(Schema.String)), null),
 })
 export type Config = typeof Config.Type

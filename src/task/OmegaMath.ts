@@ -1,5 +1,5 @@
 /**
- * Mathematical problems: `type: omega_math`.
+ * Makes tasks from mathematical problems: `type: omega_math`.
  *
  * @example
  * ```yaml
@@ -26,13 +26,16 @@ export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("omega_math"), "omega_math"),
   ...recordFields({ input: "input", target: "target", split: "test" }),
   /**
-   * How answers are compared; `auto` chooses by the form of the target: matrix, tuple, set, number, or else the same
-   * text.
+   * How answers are compared; `auto` chooses by the form of the target: matrix, tuple, set, number, or, for any other
+   * target, the same text.
    */
   evalMode: withDefault(Schema.Literals(modes), "auto"),
   /** The largest difference between two numbers that count as equal. */
   evalTolerance: withDefault(nonNegative, 1e-6),
-  /** Reads the answer from the box, or takes the whole text; it is not searched for among other words. */
+  /**
+   * Reads the answer from `\boxed{…}`, or takes the whole text as the answer. If false, also finds an answer among
+   * other words.
+   */
   expectBoxed: withDefault(Schema.Boolean, false),
   /** The form of an answer: `text`, or `json` for an object with `final_answer` and `rationale`. */
   outputType: withDefault(Schema.Literals(["text", "json"]), "text"),
@@ -50,7 +53,7 @@ export const Config = Schema.Struct({
   enableLlmFeedback: withDefault(Schema.Boolean, true),
   /** The number of subsets that are used, in the order of the records; null uses all. */
   numSubsets: withDefault(Schema.NullOr(naturalInt), null),
-  /** The number of records that are used of each subset, from its first on; null uses all. */
+  /** The number of records that are used of each subset, beginning with its first record; null uses all. */
   samplesPerSubset: withDefault(Schema.NullOr(naturalInt), null),
 })
 export type Config = typeof Config.Type

@@ -1,5 +1,5 @@
 /**
- * Questions with scorer answers, from a file or the config: `type: qa`.
+ * Makes tasks from questions whose answers are scored. The questions come from a file or from the config: `type: qa`.
  *
  * @example
  * ```yaml

@@ -1,6 +1,7 @@
 /**
- * Embeddings of texts as vectors: the more similar two texts are, the closer are their directions. The default hashes
- * words, which needs no model and gives the same vectors on every machine; provide `Embeddings` to use a model.
+ * Embeddings of texts as vectors: the more similar two texts are, the closer are the directions of their vectors. The
+ * default hashes words, which needs no model and gives the same vectors on every machine; provide `Embeddings` to use a
+ * model.
  *
  * @example
  * ```ts

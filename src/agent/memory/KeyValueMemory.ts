@@ -12,8 +12,8 @@ export interface KeyValueOptions {
 }
 
 /**
- * Makes the memory of notes with names; a new note replaces the old one with its name. It keeps only the notes that the
- * model writes by the `tools`, not observations and actions.
+ * Makes the memory of notes with names; a new note replaces the old note with the same name. It keeps only the notes
+ * that the model writes by the `tools`, not observations and actions.
  *
  * @example
  * ```ts

@@ -28,7 +28,7 @@ export const HistoryListConfig = Schema.Struct({
   maxLength: bound(100),
 })
 
-/** Recalls the last entries, and keeps reflections with a limit of their own. */
+/** Recalls the last entries, and has a separate limit for the number of reflections. */
 export const ReflectionsConfig = Schema.Struct({
   _type: Schema.Literal(Reflections.type),
   /** The number of entries other than reflections that are kept; null sets no limit. */

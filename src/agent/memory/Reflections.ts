@@ -14,8 +14,8 @@ export interface ReflectionsOptions {
 }
 
 /**
- * Makes the memory that recalls the last entries, and has a limit of its own for reflections: they are not forgotten
- * because of many observations and actions.
+ * Makes the memory that recalls the last entries, and has a separate limit for reflections, so that many observations
+ * and actions do not make it forget reflections.
  *
  * @example
  * ```ts

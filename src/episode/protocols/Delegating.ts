@@ -1,7 +1,7 @@
 /**
  * The protocol in which an agent delegates tasks: its tool `delegate` plays an episode of a registered sub-agent, which
- * sees only the task, and may itself delegate down to a maximum depth. The rollouts of all sub-agents follow the agent's
- * own.
+ * sees only the task, and may itself delegate down to a maximum depth. The rollouts of all sub-agents follow the
+ * agent's own.
  *
  * @example
  * ```ts
@@ -14,8 +14,8 @@
  * children[0].meta.parentRolloutId // "first"
  * ```
  *
- * The failure of a sub-agent is the result of the `delegate` call, which the parent can act upon. A sub-agent that fails
- * leaves no rollout, as any episode that fails.
+ * The failure of a sub-agent is the result of the `delegate` call, which the parent can act upon. A sub-agent
+ * that fails leaves no rollout, like any other episode that fails.
  */
 import { type Duration, Effect, Schema, type Scope } from "effect"
 import type { Agent } from "../../agent/Agent.ts"

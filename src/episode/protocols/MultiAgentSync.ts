@@ -10,9 +10,10 @@
  * rollouts.map(({ meta, totalReward }) => [meta.player, totalReward]) // [["X", 1], ["O", -1]]
  * ```
  *
- * A player's env step lasts from its action until it is to act again, or the episode ends. Its feedback adds up the
+ * A player's env step lasts from its action until the player must act again, or the episode ends. Its feedback adds up the
  * feedback for the moves of all players in that time. A score before a player's first action becomes a step without an
- * action. In a round, all players who are to move act; it counts as one of the `maxSteps`. A player whose answer cannot
+ * action. In a round, all players whose turn it is act; the round counts as one of the `maxSteps`. A player whose answer
+ * cannot
  * be parsed acts again in the next round, while the env waits.
  */
 import { Effect, type Scope } from "effect"

@@ -1,9 +1,9 @@
 /**
  * Works on many items at a time, and emits their results in the order of the items, whichever is finished first.
  *
- * Items are taken when work on them begins, and results are kept until they are emitted: behind a slow item, work begins
- * on at most `ahead` further items. So a million items take no more memory than a thousand. (Effect's `Stream.mapEffect`
- * emits in order, too, but stops working behind a slow item.)
+ * Items are taken when work on them begins, and results are kept until they are emitted: behind a slow item, work
+ * begins on at most `ahead` further items. So a million items take no more memory than a thousand. (Effect's
+ * `Stream.mapEffect` emits in order, too, but begins no further items while it waits for a slow one.)
  *
  * @example
  * ```ts

@@ -1,8 +1,8 @@
 /**
  * Limits the calls at the same time, and the requests and tokens in any minute, in the order of arrival.
  *
- * Effect's `RateLimiter` cannot replace it: its windows and buckets let twice the limit pass within a minute, and it can
- * neither give back the expected tokens that an answer did not use nor the place of an interrupted call.
+ * Effect's `RateLimiter` cannot replace it: its windows and buckets let twice the limit pass within a minute, and it
+ * can give back neither the estimated tokens that an answer did not use, nor the place of a call that was interrupted.
  *
  * @example
  * ```ts

@@ -2,8 +2,8 @@ import { Cause, Deferred, Effect, Exit, Option } from "effect"
 
 /**
  * Runs equal effects once: a caller with the key of an effect that is running already waits for its result. If that
- * effect is interrupted, one of those that wait runs its own. Effect's `Cache` does not fit: it computes a value from the
- * key alone, and here every caller brings an effect that runs in its own context.
+ * effect is interrupted, one of the waiting callers runs its own effect. Effect's `Cache` does not fit: it computes a
+ * value from the key alone, and here every caller brings an effect that runs in its own context.
  *
  * @example
  * ```ts

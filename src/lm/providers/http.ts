@@ -1,6 +1,6 @@
 /**
- * Makes one attempt of a call over HTTP. Every failure becomes an `LmError` whose message is one line without secrets,
- * and whose reason says whether a retry may help.
+ * Makes one attempt of a call over HTTP. Every failure becomes an `LmError`: its message is one line without secrets,
+ * and its reason says whether a retry may help.
  */
 import { Clock, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { Sse } from "effect/encoding"

@@ -1,7 +1,7 @@
 /**
  * A small language model that really learns, needs no key and no network, and answers at once: a softmax policy over
  * tokens whose logits are sums of table entries. Its features are the last paragraph of the prompt, as a whole and word
- * by word, and the last tokens of its own answer. It calls no tools.
+ * by word, and the last tokens of the model's own answer. The model calls no tools.
  *
  * @example
  * ```ts

@@ -178,7 +178,10 @@ const read = (text: string, kind: "Number" | "Tuple" | "Set" | "Matrix"): Value 
 export interface MathOptions {
   readonly mode: Mode
   readonly tolerance: number
-  /** Reads the answer from the box, or takes the whole text; a text with other words isn't searched. */
+  /**
+   * Reads the answer from `\boxed{…}`, or takes the whole text as the answer. If false, also finds an answer among
+   * other words.
+   */
   readonly expectBoxed: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
- * Functions to write in JavaScript, scored by tests that run in a sandbox: `type: code`. The score is 1 if all tests
- * pass, or with `partial: true` the share of tests that pass. With several attempts, the agent learns which test failed
- * first and its outcome, but not the expected value.
+ * Makes tasks in which the agent writes a function in JavaScript, scored by tests that run in a sandbox: `type: code`.
+ * The score is 1 if all tests pass, or with `partial: true` the share of tests that pass. With several attempts, the
+ * agent learns which test failed first and its outcome, but not the expected value.
  *
  * @example
  * ```yaml
@@ -106,7 +106,7 @@ export const Config = Schema.Struct({
   ...recordFields({ input: "prompt", target: "tests" }),
   /** The number of attempts at each task. */
   attempts: withDefault(positiveInt, 1),
-  /** Scores the share of tests that pass, instead of all or nothing. */
+  /** Whether the score is the share of tests that pass; if false, it is 1 if all tests pass, else 0. */
   partial: withDefault(Schema.Boolean, false),
 })
 export type Config = typeof Config.Type

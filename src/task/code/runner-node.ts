@@ -39,7 +39,10 @@ export const flags = (memoryMb: number, text = guestText): ReadonlyArray<string>
   text,
 ]
 
-/** The memory that Node takes itself, in MiB: resident memory, and data, much of which is never touched. */
+/**
+ * The memory that Node takes itself, in MiB: resident memory, and data, of which a large part is reserved but never
+ * used.
+ */
 const residentOfNode = 96
 const dataOfNode = 1024
 

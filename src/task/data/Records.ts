@@ -1,8 +1,8 @@
 /**
- * Records by index: those of a JSONL or CSV file, read on demand, or of a list.
+ * Gives records by their index: from a JSONL or CSV file, read on demand, or from a list.
  *
  * Opening a file reads it once from end to end and checks every record, so that errors are reported before a run
- * begins. After that only the places of records are kept, 12 bytes each.
+ * begins. After that, only the offset and the line of each record are kept, 12 bytes for each.
  */
 import { Effect, FileSystem, type Path, type PlatformError, Stream } from "effect"
 import { isPlain, type Plain } from "../../config/Config.ts"

@@ -1,4 +1,4 @@
-/** Data sets of records: the keys that their configs share, and how records become tasks. */
+/** Makes data sets from records: defines the config keys that all of them share, and converts records to tasks. */
 import { Effect, Schema } from "effect"
 import { type Plain, ConfigError } from "../../config/Config.ts"
 import { orDefault, withDefault } from "../../config/fields.ts"

@@ -1,6 +1,6 @@
 /**
  * A calendar to keep with function calls: the task lists some requests, and at the end the calendar must equal the one
- * that they lead to, in whatever way. Needs an agent that calls tools.
+ * that results from the requests; how the agent gets there does not count. The task needs an agent that calls tools.
  *
  * @example
  * ```yaml

@@ -1,7 +1,8 @@
 /**
  * Words in a secret code, asked repeatedly: the first answer can only be guessed, the feedback reveals it, and an agent
  * that remembers it is right the next time. So the benefit of memory can be measured. The same word is asked in several
- * wordings: an agent that looks up the same question finds it late, one that noted the word's code finds it at once.
+ * wordings: an agent that searches its memory for the same question finds the answer late, but an agent that has noted
+ * the word's code finds it at once.
  *
  * With `rule: shift`, one rule codes all words (each letter is shifted by a number of places in the alphabet): an agent
  * that finds the rule is right about words it has never seen. With `rule: none`, every code word is drawn separately,

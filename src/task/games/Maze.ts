@@ -1,5 +1,5 @@
 /**
- * A maze in words: the agent sees the ways that lead on from its place, and nothing else. Reaching the exit gives 1
+ * A maze in words: the agent only sees the directions in which it can walk from its place. Reaching the exit gives 1
  * point.
  *
  * @example

@@ -4,9 +4,9 @@ import type { Meanings } from "./meanings.ts"
 
 export interface About {
   readonly meanings?: Meanings
-  /** The default of each key, by its name in code. */
+  /** The default of each key, by the key's name in code. */
   readonly defaults?: Plain
-  /** The required keys, by their names in code. Default: those of the Schema. */
+  /** The required keys, by their names in code. Default: the keys that the Schema requires. */
   readonly required?: ReadonlyArray<string>
   /** Replaces the schemas of some keys, by their names in code. */
   readonly parts?: Plain
@@ -46,7 +46,7 @@ export const closedAll = (tree: unknown, about: Pick<About, "meanings" | "rename
   return isPlain(whole) ? whole : {}
 }
 
-/** Leaves out bounds that only say what a double can hold, and closes nested objects. */
+/** Leaves out bounds that only state the range of a double, and closes nested objects. */
 const inner = (tree: unknown, about: Pick<About, "meanings" | "renamed">): unknown => {
   if (Array.isArray(tree)) return tree.map((one) => inner(one, about))
   if (!isPlain(tree)) return tree
@@ -57,6 +57,9 @@ const inner = (tree: unknown, about: Pick<About, "meanings" | "renamed">): unkno
   return Object.fromEntries(kept.map(([key, value]) => [key, inner(value, about)]))
 }
 
-/** A list of at least one item describes its first item and the others alike; older editors know only `items`. */
+/**
+ * Tells whether all items of a list have one schema. Then `items` alone describes the list, because older editors don't
+ * read `prefixItems`.
+ */
 const isSame = ({ prefixItems, items }: Plain): boolean =>
   Array.isArray(prefixItems) && prefixItems.every((item) => JSON.stringify(item) === JSON.stringify(items))

@@ -1,4 +1,5 @@
-// The keys of an evaluation's file, except agents and data sets, which an experiment shares.
+// Collects the keys of an evaluation's file, except agents and data sets, which an evaluation shares with an
+// experiment.
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { EvaluationSettings, OutputSettings } from "../src/evaluate/EvaluationConfig.ts"
@@ -14,14 +15,14 @@ export const evaluation = {
   schema: EvaluationSettings,
   defaults,
   meanings: meaningsOf(file, "EvaluationSettings"),
-  /** The keys whose contents only their kinds can read. */
+  /** The comments on the keys whose contents are decoded by their own kind, such as the scorer. */
   parts: meaningsOf(file, "Whole"),
   output: { schema: OutputSettings, defaults: outputDefaults, meanings: meaningsOf(file, "OutputSettings") },
 }
 
 const scorersFile = "src/evaluate/Scorers.ts"
 
-/** The Schemas of kinds that have fields of their own. */
+/** Names the Schema of each kind of scorer that has fields of its own. */
 const ownFields: Readonly<Record<string, string>> = { solved: "SolvedConfig", judge: "JudgeConfig" }
 
 const scorerMeanings = (type: string): Meanings =>

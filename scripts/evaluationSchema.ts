@@ -9,11 +9,11 @@ const properties = (tree: Plain): Plain => (isPlain(tree.properties) ? tree.prop
 
 const name: Plain = { description: "The name of the agent in tables.", type: "string", minLength: 1 }
 
-/** Allows a name in an experiment's agents. */
+/** Makes the schemas of an agent in the list `agents`: those of an experiment's agent, with a name. */
 const named = (): ReadonlyArray<Plain> =>
   agents().map((agent) => ({ ...agent, properties: { name, ...properties(agent) } }))
 
-/** A scorer without required settings can be written as its name alone. */
+/** Makes the schema of a scorer. A scorer without required settings can be written as its name alone. */
 const scorer = (): Plain => {
   const kinds = scorers()
   const alone = kinds.filter(({ schema }) => !isRequired(jsonSchema(schema), "rubric")).map(({ type }) => type)
@@ -58,7 +58,7 @@ export const evaluationSchema = (): Plain => {
       },
     },
     required: ["dataset"],
-    // Strict validators want a required key among the properties.
+    // Strict validators require that a required key is also listed in `properties`.
     oneOf: ["agent", "agents"].map((key) => ({
       properties: { [key]: { description: parts.get(key) } },
       required: [key],

@@ -1,5 +1,5 @@
-// The keys of an experiment's file: the kinds of its parts, with defaults from the Schemas and meanings from the
-// comments.
+// Collects the keys of an experiment's file: the kinds of its parts, with defaults from the Schemas and meanings from
+// the comments.
 import { Effect, FileSystem, Layer, Path, Schema } from "effect"
 import * as Agents from "../src/agent/Agents.ts"
 import * as Memories from "../src/agent/memory/Memories.ts"
@@ -13,7 +13,7 @@ import { table } from "./table.ts"
 export interface Part {
   readonly type: string
   readonly schema: Schema.Top
-  /** The defaults in camelCase, without the `type`. */
+  /** The defaults of the keys in camelCase, without the key `type`. */
   readonly defaults: Plain
   readonly meanings: Meanings
 }
@@ -32,7 +32,7 @@ const agentDefaults = (type: string): Plain => {
   return plain(toCamelCase(Effect.runSync(decoded).config))
 }
 
-/** Collects the comments on the fields that a kind shares with others, and on its own. */
+/** Collects the comments on the fields of a kind of agent: its own fields, and those that it shares with other kinds. */
 const agentMeanings = (type: string): Meanings => {
   const own = /^const (\w+) = Schema\.Struct\(\{ ?\s*\.\.\.fields\((\w+)\.type\)/gm
   const file = read("src/agent/Agents.ts")
@@ -75,7 +75,7 @@ export const memories = (): ReadonlyArray<Part> =>
     }
   })
 
-/** The file of each kind of data set, and the fields that it shares. */
+/** Names the source file of each kind of data set, and the constant with the fields that it shares with others. */
 const datasetFiles: Readonly<Record<string, string>> = {
   qa: "Qa.ts",
   calendar: "games/CalendarTask.ts",
@@ -104,7 +104,7 @@ export const datasets = (): ReadonlyArray<Part> =>
 
 const lmFile = "src/lm/LmConfig.ts"
 
-/** The settings of a model and its blocks. */
+/** The settings of a model and its nested sections. */
 export const model = {
   schema: LmConfig,
   defaults: without(plain(Schema.decodeSync(LmConfig)({ model: anyModel })), "model"),

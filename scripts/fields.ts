@@ -4,7 +4,7 @@ import { type Meanings, read } from "./meanings.ts"
 
 interface Field {
   readonly meaning: string | undefined
-  /** The text of the field's Schema: `withDefault(Schema.NullOr(Prioritised), null)`. */
+  /** The source text of the field's Schema, such as `withDefault(Schema.NullOr(Prioritised), null)`. */
   readonly expression: string
   /** The file in which the names in that text are declared. */
   readonly file: string

@@ -26,19 +26,19 @@ import { type Meanings, meaningsIn, read, schemaIn } from "./meanings.ts"
 type From = readonly [file: string, ...names: ReadonlyArray<string>]
 
 interface File {
-  /** The file is `schemas/files/{name}.schema.json`. */
+  /** The name of the file `schemas/files/{name}.schema.json`. */
   readonly name: string
   readonly title: string
   readonly schema: Schema.Top
-  /** The source of the comments on its keys. */
+  /** The place of the comments on its keys. */
   readonly from: From
-  /** The sources of the comments of the Schemas that it refers to. */
+  /** The places of the comments on the keys of other Schemas that this one uses. */
   readonly also?: ReadonlyArray<From>
-  /** Whether its keys are snake_case in the file and camelCase in code. */
+  /** Tells whether its keys are snake_case in the file and camelCase in code. */
   readonly renamed?: boolean
 }
 
-/** A line of a journal ends with its own digest, which older ones lack. */
+/** Adds the digest of the line itself, with which a line of a journal ends. Lines of older versions lack it. */
 const sealed = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct({ ...fields, sha256: Schema.optionalKey(Schema.String) })
 

@@ -19,10 +19,10 @@ interface Options {
   readonly about: string
   readonly schema: Schema.Codec<Plain, Plain>
   readonly fields: Fields
-  /** Values of required keys, with which the other keys are decoded to see their defaults. */
+  /** Values of the required keys, so that the Schema can decode the defaults of the other keys. */
   readonly base?: Plain
   readonly without?: ReadonlyArray<string>
-  /** Interfaces whose members this one has, too; it writes only members that differ from theirs. */
+  /** The interfaces that this one extends. It writes only the members that differ from theirs. */
   readonly bases?: ReadonlyArray<Base>
 }
 
@@ -47,14 +47,17 @@ const width = 110
 const wrapped = (text: string): ReadonlyArray<string> =>
   text.match(new RegExp(`\\S.{0,${width - 1}}(?=\\s|$)`, "g")) ?? []
 
-/** Leaves out long defaults: they are those of blocks, whose keys show their own. */
+/**
+ * Writes the comment of a member. It leaves out long defaults of nested sections, whose own keys have comments with
+ * defaults.
+ */
 const comment = (meaning = "", byDefault: unknown): string => {
   const shown = byDefault === undefined ? "" : JSON.stringify(byDefault)
   const lines = [...wrapped(meaning), ...(shown === "" || shown.length > width / 2 ? [] : [`@default ${shown}`])]
   return lines.length === 0 ? "" : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join("\n")}\n */\n`
 }
 
-/** Decodes the default of a key; of a block, the defaults of its keys. */
+/** Decodes the default of a key; for a nested section, the defaults of the keys in it. */
 const defaultOf = ({ schema, base = {} }: Options, key: string, nested: boolean): unknown => {
   const decoded = Schema.decodeUnknownOption(schema)({ ...base, ...(nested ? { [key]: {} } : {}) })
   return decoded._tag === "Some" && !(key in base) ? decoded.value[key] : undefined
@@ -116,7 +119,7 @@ const header = "// Written by `npm run settings` from the Schema and the comment
 
 const titleOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`
 
-/** `networkFields` is called `NetworkOptions`, and `ppoFields` is `PpoOptions`. */
+/** Returns the name of an interface: `networkFields` becomes `NetworkOptions`, and `ppoFields` becomes `PpoOptions`. */
 const interfaceName = (group: string): string => titleOf(group).replace(/Fields?$/, "Options")
 
 const isOfAlgorithm = (group: string): boolean => algorithmNames.some((name) => group === `${name}Fields`)

@@ -1,4 +1,4 @@
-/** JSON Schemas of the parts of files about language-model agents: models, agents with their memories, data sets. */
+/** Makes JSON Schemas of the parts of files about language-model agents: models, agents with their memories, data sets. */
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
@@ -37,7 +37,7 @@ const memory = (agent: string): Plain => {
   return { anyOf: [...kinds, { type: "null" }] }
 }
 
-/** Without a type, the first kind is used. */
+/** Returns the JSON Schemas of all kinds of agents. An agent without a type is of the first kind. */
 export const agents = (): ReadonlyArray<Plain> =>
   Experiment.agents().map(({ type, schema, defaults, meanings }, index) =>
     closed(jsonSchema(schema), {
@@ -48,7 +48,10 @@ export const agents = (): ReadonlyArray<Plain> =>
     }),
   )
 
-/** Without a type, the kind is qa, or omega_math if there is an `eval_mode`. */
+/**
+ * Returns the JSON Schemas of all kinds of data sets. One without a type is of the kind `qa`, or `omega_math` if it has
+ * an `eval_mode`.
+ */
 const datasets = (): ReadonlyArray<Plain> =>
   Experiment.datasets().flatMap(({ type, schema, defaults, meanings }) => {
     const kind = (required: ReadonlyArray<string>): Plain =>

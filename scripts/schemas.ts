@@ -75,7 +75,7 @@ export const configSchema = (): Plain => {
   }
 }
 
-/** Returns all documents by their paths in `schemas/`. */
+/** Returns all JSON Schema documents by their paths in `schemas/`. */
 export const schemas = (): ReadonlyMap<string, Plain> =>
   new Map([
     ["config.schema.json", withSpellings(configSchema())],

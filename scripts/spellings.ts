@@ -23,7 +23,7 @@ const visit = (tree: unknown): unknown => {
   const entries = Object.entries(tree).map(([key, item]) => [key, key === "default" ? item : visit(item)])
   const visited = Object.fromEntries(entries)
   if (!isPlain(tree.properties) || tree.additionalProperties !== false) return visited
-  // A key that begins with an underscore has one spelling.
+  // A key that begins with an underscore has only one spelling.
   const keys = Object.keys(tree.properties).filter((key) => !key.startsWith("_"))
   if (keys.length === 0) return visited
   const pattern = `^(?!(?:${keys.join("|")})$)(?:${keys.map(readAs).join("|")})$`
@@ -41,5 +41,5 @@ const required = (names: unknown): Plain => {
   }
 }
 
-/** Strict validators want a required key among the properties. */
+/** Writes a schema that requires a key. Strict validators require that the key is also listed in `properties`. */
 const having = (key: string): Plain => ({ properties: { [key]: {} }, required: [key] })

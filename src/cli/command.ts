@@ -5,7 +5,10 @@ import { report } from "./output/errors.ts"
 import { presenter } from "./output/help.ts"
 import type { UserCodeError } from "./userCode/userCode.ts"
 
-/** The module of each subcommand, in the order of the help. Only the one that runs is loaded, so that it starts fast. */
+/**
+ * Maps each subcommand to its module, in the order of the help. Only the module of the subcommand that runs is loaded,
+ * so that the command starts fast.
+ */
 const subcommands = {
   init: () => import("./init/init.ts").then(({ init }) => init),
   run: () => import("./run/run.ts").then(({ run }) => run),
@@ -20,11 +23,17 @@ type Name = keyof typeof subcommands
 
 const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(subcommands, word)
 
-/** The subcommands that these words need: the named one, none for `--version`, and all for help and misspelt names. */
+/**
+ * Returns the subcommands that a command line needs: the one that it names, none for `--version`, and all for help and
+ * for a misspelt name.
+ */
 const namesFor = ([first, ...more]: ReadonlyArray<string>): ReadonlyArray<Name> =>
   isName(first) ? [first] : first === "--version" && more.length === 0 ? [] : Object.keys(subcommands).filter(isName)
 
-/** The `effect` command with the subcommands that these words need; with all of them for no words. */
+/**
+ * Makes the `effect` command with the subcommands that the words of a command line need; without words, with all
+ * subcommands.
+ */
 export const root = (words: ReadonlyArray<string> = []) =>
   Effect.map(
     Effect.promise(() => Promise.all(namesFor(words).map((name) => subcommands[name]()))),
@@ -50,8 +59,8 @@ export const root = (words: ReadonlyArray<string> = []) =>
   )
 
 /**
- * Runs the `effect` command with these words, and reports a failure as one line on stderr. An error of `background`, which
- * runs at the same time, interrupts the command, so that it saves its work.
+ * Runs the `effect` command with the words of a command line, and reports a failure as one line on stderr. `background`
+ * runs at the same time; if it fails, the command is interrupted and saves its work.
  */
 export const command = (
   words: ReadonlyArray<string>,

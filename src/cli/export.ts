@@ -145,7 +145,7 @@ const policyFile = Effect.fnUntraced(function* (
   })
 })
 
-/** The files that a training is restored from, except the arrays of its learner. */
+/** These are the files that restore a training, except the arrays of its learner. */
 const restoredFiles: ReadonlySet<string> = new Set([
   Layout.config,
   Layout.latestPointer,
@@ -154,7 +154,7 @@ const restoredFiles: ReadonlySet<string> = new Set([
   Layout.inCheckpoint.policy,
 ])
 
-/** Reads a run's config and checkpoints, by their paths. */
+/** Reads a run's config and checkpoints, and returns their bytes by path. */
 const filesToLoad = Effect.fnUntraced(function* (
   run: string,
 ): Effect.fn.Return<Map<string, Uint8Array>, UsageError, FileSystem.FileSystem> {
@@ -171,7 +171,7 @@ const filesToLoad = Effect.fnUntraced(function* (
   return files
 })
 
-/** Aggregates the learning curves of these runs, and of all runs in these folders. */
+/** Aggregates the learning curves of the named runs, and of all runs in the named folders. */
 const curveFile = Effect.fnUntraced(function* (
   folders: ReadonlyArray<string>,
   format: CurveFormat,
@@ -192,7 +192,7 @@ const curveFile = Effect.fnUntraced(function* (
 
 const open = over(diskSource((message) => writeError(`${colored("yellow", "warning:", process.stderr)} ${message}\n`)))
 
-/** The folder itself if it is a finished run, or else the finished runs in it. */
+/** Returns the folder itself if it is a finished run, or else the finished runs in it. */
 const finishedRunsIn = Effect.fnUntraced(function* (
   folder: string,
 ): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem> {

@@ -27,7 +27,7 @@ export const lookupDir = Flag.String("results-dir").pipe(
 interface FindOptions {
   /** The results folders that are searched for `latest` and for parts of paths. */
   readonly folders: ReadonlyArray<string>
-  /** Which runs the command can use; all by default. */
+  /** Selects the runs that the command can use. Default: all runs. */
   readonly usable?: Usable
   /** Reads the runs. By default it doesn't warn about damaged files: only commands that show their contents should. */
   readonly source?: FileSource
@@ -52,7 +52,7 @@ export const findRun = Effect.fnUntraced(function* (
   })
 })
 
-/** The folder of the run that the user named; prints its path to stderr unless the user typed the path itself. */
+/** Returns the folder of the run that the user named. Prints its path to stderr unless the user typed the path itself. */
 export const runFolder = Effect.fnUntraced(function* (
   wanted: string,
   options: FindOptions & { readonly quiet?: boolean },
@@ -70,7 +70,7 @@ export const printRun = Effect.fnUntraced(function* (
   if ((yield* runAtPath(wanted)) === undefined) yield* writeError(`run: ${path}\n`)
 })
 
-/** The folder of the run that `--resume` names, other than by `latest`. */
+/** Returns the folder of the run that `--resume` names by a path or a part of one; `latest` is resolved elsewhere. */
 export const runToResumeAt = Effect.fnUntraced(function* (
   wanted: string,
   options: FindOptions,
@@ -93,7 +93,7 @@ export const requireConfig = Effect.fnUntraced(function* (
   return yield* new UsageError({ message: `${where}: it is not a run (it has no config.yaml)` })
 })
 
-/** Restricts a search to runs of these kinds; the noun names them in messages. */
+/** Restricts a search to runs of the given kinds; error messages call such a run by the noun. */
 export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable => {
   const read = RunReader.over(silentSource)
   const isUsable = (entry: RunEntry): Effect.Effect<boolean> =>
@@ -101,7 +101,7 @@ export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable =
   return { noun, isUsable }
 }
 
-/** The run in an existing folder, or the run that an existing file belongs to. */
+/** Returns the run in an existing folder, or the run that an existing file belongs to. */
 const runAtPath = Effect.fnUntraced(function* (
   path: string,
 ): Effect.fn.Return<RunEntry | undefined, never, FileSystem.FileSystem> {

@@ -89,11 +89,11 @@ export const flags = {
 
 export type Given = Command.Command.Config.Infer<typeof flags>
 
-/** The run's name: by default that of its file. */
+/** Returns the run's name: the value of `--name`, or else the name of the file. */
 export const nameOf = ({ name, file }: Given): string =>
   Option.getOrElse(name, () => derivedName(basename(file, extname(file))))
 
-/** A flag with its value as words of a command line; none if it has no value. */
+/** Returns a flag and its value as words of a command line; no words if the flag has no value. */
 export const flagWords = (name: string, value: Option.Option<unknown>): ReadonlyArray<string> =>
   Option.isNone(value) ? [] : [`--${name}`, String(value.value)]
 

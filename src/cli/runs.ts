@@ -239,7 +239,10 @@ export const runs = Command.make(
 const source = diskSource((message) => writeError(`${warningLabel()} ${message}\n`))
 const factsOf = over(source)
 
-/** Errors about flags and arguments, which `run/find/` doesn't know, are usage errors here. */
+/**
+ * Turns the errors of `run/find/` about flags and arguments into usage errors, because `run/find/` doesn't use
+ * `UsageError`.
+ */
 const usage = <A>(effect: Effect.Effect<A, RunsError>): Effect.Effect<A, UsageError> =>
   Effect.mapError(effect, ({ message }) => new UsageError({ message }))
 
@@ -289,7 +292,7 @@ const configOf = Effect.fnUntraced(function* (entry: RunEntry) {
   return yield* new RunsError({ message: `${entry.path} has no config.yaml to compare` })
 })
 
-/** A value of a config as `--set` takes it. */
+/** Returns a value of a config as text that `--set` accepts. */
 const text = (value: unknown): Value | undefined => (value === null ? "null" : valueOfData(value))
 
 const listing = (lines: ReadonlyArray<RunLine>, keys: ReadonlyArray<string>): string => {
@@ -316,7 +319,7 @@ const listing = (lines: ReadonlyArray<RunLine>, keys: ReadonlyArray<string>): st
   ])
 }
 
-/** Formats a table that fits the terminal; other outputs get it in full width. */
+/** Formats a table that fits the terminal; if stdout is not a terminal, the table has its full width. */
 const shownTable = (columns: ReadonlyArray<Column>): string =>
   fitted(columns, {
     width: process.stdout.isTTY ? process.stdout.columns : undefined,

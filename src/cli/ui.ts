@@ -1,3 +1,4 @@
+/** Defines the subcommand `effect ui`, which serves the web page or exports it as files. */
 import { randomBytes } from "node:crypto"
 import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -62,7 +63,7 @@ export const ui = Command.make("ui", flags, (given) => execute(given)).pipe(
 
 type Given = Command.Command.Config.Infer<typeof flags>
 
-/** The folder to show: an existing one, or that of the run that `latest` or a part of its path names. */
+/** Returns the folder to show: an existing folder, or the folder of the run that `latest` or a part of its path names. */
 const folderOf = Effect.fnUntraced(function* (
   typed: string,
 ): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {

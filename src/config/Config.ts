@@ -15,7 +15,7 @@ export { camelCase, isPlain, type Plain, snakeCase } from "./plain.ts"
 export interface Origin {
   /** The source of every key that `sources` doesn't list: `Ppo.make`, `conf.yaml`. */
   readonly source: string
-  /** The path of this section in the whole config, put before every key: `["algorithm"]`. */
+  /** The path of this section in the whole config, which is put before every key: `["algorithm"]`. */
   readonly prefix?: ReadonlyArray<string>
   /** The source of each key that was set elsewhere, by the key's full path in camelCase. */
   readonly sources?: ReadonlyMap<string, string>
@@ -56,14 +56,14 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
 
 /** A value that was set outside the code. */
 export interface Override {
-  /** The path in either spelling: `algorithm.learning_rate`. */
+  /** The path in camelCase or snake_case, such as `algorithm.learning_rate`. */
   readonly path: string
   readonly value: unknown
-  /** The source for messages: `--set`, `conf.yaml:3:5`. */
+  /** The source for messages, such as `--set` or `conf.yaml:3:5`. */
   readonly source: string
 }
 
-/** The values below this key are data, whose keys are not renamed. */
+/** The values below this key are data, so the keys within them are not renamed. */
 const dataKey = "items"
 
 const mapKeys = (value: unknown, rename: (key: string) => string): unknown => {
@@ -202,9 +202,9 @@ const unknownKey = "Expected no excess property"
 const missingKey = "Missing key"
 
 interface Problem {
-  /** The path from the root of this schema. */
+  /** The path of the key from the root of this Schema. */
   readonly keys: ReadonlyArray<string>
-  /** The path from the root of the whole config. */
+  /** The path of the key from the root of the whole config. */
   readonly full: ReadonlyArray<string>
   readonly message: string
   readonly whole: Schema.Top | undefined
@@ -241,7 +241,7 @@ const valueAt = (input: unknown, keys: ReadonlyArray<string>): unknown =>
     input,
   )
 
-/** Replaces secrets in messages and files. */
+/** This text replaces secrets in messages and files. */
 export const shownSecret = "<redacted>"
 
 const isSecret = (key: string): boolean => /^api_?key$/i.test(key)
@@ -277,7 +277,7 @@ const sectionsOf = (
     const apart = section.findIndex((part, index) => part !== from[index])
     return apart < 0 ? section.length : apart
   }
-  // The number of sections to leave and enter on the way.
+  // Computes the number of sections to leave and to enter between the two places.
   const way = (section: ReadonlyArray<string>): number => from.length + section.length - 2 * shared(section)
   const shortest = Math.min(...sections.map(way))
   const nearest = sections.filter((section) => way(section) === shortest)
@@ -286,7 +286,7 @@ const sectionsOf = (
   return names.includes("") ? "it belongs at the top, in no section" : `it belongs below ${names.join(" or ")}`
 }
 
-/** No config is deeper. A recursive schema would be searched without end. */
+/** No config has more levels than this. The limit ends the search in a recursive Schema. */
 const deepest = 4
 
 const pathsTo = (

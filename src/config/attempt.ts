@@ -8,8 +8,8 @@ const isOneOf = <Classes extends ReadonlyArray<ErrorClass>>(
 ): error is InstanceType<Classes[number]> => classes.some((one) => error instanceof one)
 
 /**
- * Runs plain code that throws typed errors. Errors of the named classes become failures; anything else that it throws
- * is a defect.
+ * Runs plain code that throws typed errors. Errors of the named classes become failures; any other thrown value is a
+ * defect.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** Joins parts into one array. */
+/** Joins several byte arrays into one. */
 export const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
   let at = 0

@@ -41,7 +41,7 @@ export const choiceHint = (value: unknown, candidates: ReadonlyArray<string>): s
   return near === undefined ? `expected one of ${candidates.join(", ")}` : `did you mean "${near}"?`
 }
 
-/** Compares whole words, in any spelling of keys. */
+/** Tells whether a candidate begins with a word. Whole words are compared, in any spelling of keys. */
 const beginsWith = (candidate: string, word: string): boolean => {
   const wordsOf = (text: string) =>
     text

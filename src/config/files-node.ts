@@ -8,7 +8,7 @@ import { FileError, refusal, systemMessage, textOfRunFile } from "./files.ts"
  * `FileError`.
  */
 
-/** Opens a pipe without waiting for its other end. */
+/** These flags open a pipe without waiting until another process opens its other end. */
 const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
 const typeOf = (found: Stats): FileSystem.File.Type => {

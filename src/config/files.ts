@@ -3,29 +3,29 @@ import { oneLine } from "./text.ts"
 import { utf8 } from "./utf8.ts"
 
 /**
- * The only way to read a whole file or make a folder. A path can name anything: a pipe without a writer, an endless
- * device, a disk image. So a file must be regular, and not larger than expected.
+ * Reads whole files and makes folders; other modules must use these functions for both. A path can name anything: a
+ * pipe without a writer, an endless device, a disk image. So a file must be regular, and not larger than expected.
  */
 
 /** A file or folder that cannot be used. The message says why in one line, without the path. */
 export class FileError extends Schema.TaggedError<FileError>()("FileError", {
   path: Schema.String,
-  /** Whether nothing exists at the path. */
+  /** Tells whether nothing exists at the path. */
   missing: Schema.Boolean,
   message: Schema.String,
 }) {}
 
 const mebibyte = 1024 * 1024
 
-/** The largest sizes of files that are read whole. */
+/** The largest sizes in bytes of files that are read whole. */
 export const mostBytes = {
   /** Configs that people write, and the copies that runs save. */
   config: 8 * mebibyte,
-  /** Prompts and templates. */
+  /** Files with prompts and templates. */
   prompt: 8 * mebibyte,
-  /** JSON and JSON lines that runs write. A string cannot be longer. */
+  /** JSON and JSON Lines that runs write. V8 allows no longer string. */
   text: 512 * mebibyte - 64,
-  /** Weights and states, which are read into one array. */
+  /** Files with weights and states, which are read into one array. */
   binary: 2 ** 32,
 }
 
@@ -54,7 +54,7 @@ export interface PlatformFailure {
   readonly message: string
   readonly reason?: { readonly _tag: string }
   readonly cause?: unknown
-  /** Whether the file is missing, if the error is a `FileError`. */
+  /** Tells whether the file is missing, if the error is a `FileError`. */
   readonly missing?: boolean
 }
 
@@ -150,7 +150,7 @@ export const readText = decodedBy((bytes) => textOf(bytes))
 /** Reads a text file that a run writes, of at most `most` bytes; see `textOfRunFile`. */
 export const readRunText = decodedBy((bytes) => textOfRunFile(bytes))
 
-/** Does the same as `readText` for code that holds the file system itself. */
+/** Reads text as `readText` does, for code that has the file system as a value. */
 export const readTextFrom = (fs: FileSystem.FileSystem, path: string, most: number): Effect.Effect<string, FileError> =>
   Effect.provideService(readText(path, most), FileSystem.FileSystem, fs)
 
@@ -160,10 +160,10 @@ type Decoded = { readonly text: string } | { readonly problem: string }
 export const textOf = (bytes: Uint8Array): Decoded => {
   try {
     const text = utf8.decodeStrict(bytes)
-    // A zero is valid UTF-8, but occurs in no text; UTF-16 without a byte order mark is full of zeros.
+    // A zero byte is valid UTF-8, but occurs in no text; UTF-16 without a byte order mark is full of zero bytes.
     if (!text.includes("\0")) return { text }
   } catch {
-    // The first bytes tell the format.
+    // The first bytes identify the format.
   }
   return { problem: `expected text in UTF-8, found ${formatOf(bytes)}` }
 }
@@ -227,7 +227,7 @@ export const makeFolder = Effect.fnUntraced(function* (
   }
   for (const one of missing.toReversed()) {
     yield* fs.makeDirectory(one).pipe(
-      // Another process may have made it at the same time. If it isn't a folder, writing to it will fail.
+      // Another process may have made the folder at the same time. If the path isn't a folder, writing to it will fail.
       Effect.catchIf(
         (error) => error.reason._tag === "AlreadyExists",
         () => Effect.void,
@@ -237,7 +237,7 @@ export const makeFolder = Effect.fnUntraced(function* (
   }
 })
 
-/** Removes a trailing `/` and the like, so that paths below the folder have single slashes. */
+/** Removes a trailing `/` and other redundant parts, so that paths below the folder have single slashes. */
 export const tidyFolder = (folder: string): string =>
   folder
     .split("/")

@@ -6,7 +6,7 @@ import { Effect, FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
 
 interface FilePlace {
-  /** The path of the file; if there is none, its path in the config's folder. */
+  /** The path of the file; if the file doesn't exist, its path in the config's folder. */
   readonly path: string
   readonly isThere: boolean
   /** All paths that were tried, for messages. */
@@ -44,7 +44,7 @@ export const withPlaces = Effect.fnUntraced(function* (
         const { path, isThere } = yield* locate(model, baseDir)
         return isThere ? `builtin:${path}` : value
       }
-      // The program creates this folder, so it need not exist.
+      // The program creates this folder, so the folder need not exist.
       return folderKeys.has(key) ? paths.resolve(baseDir, value) : value
     }
     // `items` holds the records of a data set, not settings.

@@ -2,9 +2,9 @@ import { sha256 as noble } from "@noble/hashes/sha2.js"
 import { bytesToHex } from "@noble/hashes/utils.js"
 import { Effect } from "effect"
 
-/** Below this size the library is faster than a call to Web Crypto, which costs about 30 µs. */
+/** For fewer bytes than this, the library is faster than a call to Web Crypto, which costs about 30 µs. */
 const smallest = 2 ** 12
-/** Node's Web Crypto refuses 2 GiB and more. */
+/** Web Crypto gets at most this many bytes: Node's refuses 2 GiB and more. */
 const largest = 2 ** 30
 
 /**

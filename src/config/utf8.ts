@@ -13,10 +13,13 @@ const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
  */
 export const utf8 = {
   encode: (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text),
-  /** Puts � in the place of bytes that are not UTF-8, and drops a byte order mark. */
+  /** Decodes bytes, writes � for those that are not UTF-8, and drops a byte order mark. */
   decode: (bytes?: Uint8Array): string => lenient.decode(bytes),
-  /** Throws a TypeError for bytes that are not UTF-8, and drops a byte order mark. */
+  /** Decodes bytes and drops a byte order mark; throws a TypeError if the bytes are not UTF-8. */
   decodeStrict: (bytes: Uint8Array): string => strict.decode(bytes),
-  /** Throws a TypeError for bytes that are not UTF-8, and keeps a byte order mark: the text encodes to the same bytes. */
+  /**
+   * Decodes bytes and keeps a byte order mark, so that the text encodes to the same bytes; throws a TypeError if the
+   * bytes are not UTF-8.
+   */
   decodeExact: (bytes: Uint8Array): string => exact.decode(bytes),
 }

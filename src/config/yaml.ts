@@ -17,7 +17,7 @@ export interface YamlDocument {
 }
 
 interface YamlProblem {
-  /** The line of the problem, if it is at one. */
+  /** The line of the problem; undefined if the problem has no single place. */
   readonly line?: number
   readonly problem: string
 }
@@ -88,7 +88,7 @@ const linesOf = (
   return {
     lineOf: (path) => {
       const { values } = (found ??= look())
-      // The value behind an alias has its lines elsewhere.
+      // A value behind an alias has no line of its own at this path, so look for the nearest key around it.
       for (let length = path.length; length > 0; length--) {
         const line = values.get(name(path.slice(0, length)))
         if (line !== undefined) return line
@@ -99,7 +99,7 @@ const linesOf = (
   }
 }
 
-/** Does the same for a text from a named source, with a `ConfigError`. */
+/** Parses a YAML text as `parseYaml` does, but fails with a `ConfigError` that names the source. */
 export const readYamlText = (text: string, source: string): Effect.Effect<YamlDocument, ConfigError> =>
   Effect.suspend(() => {
     const document = parseYaml(text)
@@ -111,12 +111,15 @@ export const readYamlText = (text: string, source: string): Effect.Effect<YamlDo
 const tooMany = `expected at most ${mostValues} keys and values, found more; a data set belongs into a .jsonl or .csv file`
 const tooDeep = `expected at most ${deepest} sections inside each other, found more`
 
-/** V8's message when nested lists exhaust the stack. */
+/** V8 throws an error with this message when nested lists exhaust the stack. */
 const overflow = "Maximum call stack size exceeded"
 
-/** Finds out, before slow parsing, whether a text has more values or levels than a config can have. */
+/**
+ * Checks, before slow parsing, whether a text has more values or levels than a config can have. Returns the problem, or
+ * undefined.
+ */
 const excessOf = (text: string): string | undefined => {
-  // A text has no more values or brackets than characters.
+  // A text cannot have more values or brackets than characters.
   if (text.length <= deepest) return undefined
   const counts = new Map<string, number>()
   let depth = 0
@@ -130,10 +133,10 @@ const excessOf = (text: string): string | undefined => {
   return undefined
 }
 
-/** Characters before a scalar, an item of a list or a value of a key, and between items. */
+/** These characters come before a scalar, before an item of a list or a value of a key, and between items. */
 const counted = new Set(["\u001f", "-", ":", ","])
 
-/** Aliases turn a text into a graph, but a config is a tree. */
+/** Returns why a value is not a tree. Aliases turn a text into a graph, but a config is a tree. */
 const problemOf = (root: unknown): string | undefined => {
   let count = 0
   const path: Array<string> = []

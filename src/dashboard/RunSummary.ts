@@ -1,4 +1,4 @@
-/** Describes a run as a line of the page's table. */
+/** Summarises a run for its row in the page's table. */
 import { Effect } from "effect"
 import { sha256 } from "../config/sha256.ts"
 import { utf8 } from "../config/utf8.ts"
@@ -6,11 +6,14 @@ import { valueOf } from "../run/find/lookup.ts"
 import type { RunReader, RunState } from "../run/RunReader.ts"
 import { finite } from "./json.ts"
 
-/** A training or agents that are trained; agents that are evaluated; or a folder into which a program wrote rollouts. */
+/**
+ * A run is a training or the training of agents; an evaluation evaluates agents; a folder of `rollouts` was written by
+ * another program.
+ */
 export type RunKind = "run" | "evaluation" | "rollouts"
 
 export interface RunSummary {
-  /** The run's folder, relative to the results folder. Requests name the run by it. */
+  /** The run's folder, relative to the results folder. Requests identify the run by this path. */
   readonly path: string
   readonly kind: RunKind
   /** A digest of the config without its seed; runs of one config have the same digest. */
@@ -36,7 +39,7 @@ export interface RunSummary {
 
 const textOf = (value: unknown): string => (value === undefined || value === null ? "" : String(value))
 
-/** Reads what the table shows of a run. */
+/** Reads the values that the table shows for a run. */
 export const summaryOf = Effect.fnUntraced(function* (
   run: RunReader,
   { hasOnlyRollouts }: { readonly hasOnlyRollouts: boolean },

@@ -7,14 +7,17 @@ import { bootstrap, interquartileMean, meanOf } from "../statistics/resampling.t
 import type { Axis, Curve } from "./curve.ts"
 import { rounded } from "./rounded.ts"
 
-/** A combined curve, as columns over `x`. */
+/** A combined curve. All arrays have the length of `x` and hold one value per place on the x axis. */
 export interface Band {
   readonly x: ReadonlyArray<number>
-  /** The number of runs with any measurement. If `x` is empty, at no place were half of them measured. */
+  /**
+   * The number of runs with any measurement. If `x` is empty, there is no place at which half of these runs were
+   * measured.
+   */
   readonly of: number
   /**
-   * The number of points, from the first, that at least half of the runs reach. The others belong to the longest runs
-   * alone.
+   * The number of points, from the first, that at least half of the runs reach. Only the longest runs reach the points
+   * after these.
    */
   readonly shared: number
   /** The number of runs that reach each place. */
@@ -28,19 +31,20 @@ export interface Band {
   readonly iqmHigh: ReadonlyArray<number>
 }
 
-/** A chart doesn't show more points than this. */
+/** A band has at most this many places, since a chart can't show more. */
 const mostPlaces = 200
 
 /**
- * The band of a larger group shows this many of its runs, evenly spaced: it looks the same, and the files of each run
- * must be read.
+ * The band of a group with more runs than this is computed from this many of its runs, evenly spaced: it looks the
+ * same, and reading the files of each run takes time.
  */
 export const mostRunsInABand = 2000
 
 /**
- * Computes the middle of several runs' curves, with its interval, at the places where any of them was measured (at evenly spaced places, if there are many). A run
- * counts at each place between its first and its last measurement, by linear interpolation. Its value after its end is
- * unknown, so nothing is carried forward. The places therefore fall into two parts:
+ * Computes the mean and the interquartile mean of several runs' curves, with their intervals, at the places where any
+ * run was measured (at evenly spaced places, if there are many). A run counts at each place between its first and its
+ * last measurement, by linear interpolation. Its value after its end is unknown, so nothing is carried forward. The
+ * places therefore fall into two parts:
  *
  * - the first `shared` points, which at least half of the runs reach;
  * - the points after these, which only the longer runs reach. They are worth showing, but not as the group's: a chart
@@ -76,8 +80,9 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis): Band => {
 }
 
 /**
- * Returns the places where any run was measured, if there are few enough to draw; otherwise evenly spaced ones, up to
- * the end that half of the runs reach and after it, so that a very long run takes no places from shorter ones.
+ * Returns the places where any run was measured, if they are few enough to draw. Otherwise it returns evenly spaced
+ * places: most of them up to the end that half of the runs reach, and the rest after it, so that a very long run takes
+ * no places from shorter ones.
  */
 const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<number> => {
   const union = new Set<number>()
@@ -90,18 +95,18 @@ const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<
   const shared = evenPlaces(start, sharedEnd, count)
   const step = (sharedEnd - start) / count
   const rest = end === sharedEnd ? 0 : Math.min(count, Math.max(1, Math.round((end - sharedEnd) / step)))
-  // If half of the runs end where they begin, the first part is a single place.
+  // If half of the runs end where they begin, the first part has only one place.
   return [...new Set([start, ...shared, ...evenPlaces(sharedEnd, end, rest)])]
 }
 
 /**
- * Returns `count` places after the first one, and the last. The end of a run is met exactly, so that the run counts
- * there.
+ * Returns `count` places between the two ends, without the first end and with the last. The last place is exactly the
+ * end of a run, so that the run counts there.
  */
 const evenPlaces = (from: number, to: number, count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, (_, index) => (index === count - 1 ? to : from + ((to - from) * (index + 1)) / count))
 
-/** Interpolates linearly; undefined before the first and after the last point. */
+/** Interpolates a curve linearly; undefined before its first and after its last point. */
 const valueAt = (xs: ReadonlyArray<number>, ys: ReadonlyArray<number>, x: number): number | undefined => {
   if (x < xs[0] || x > xs[xs.length - 1]) return undefined
   let low = 0

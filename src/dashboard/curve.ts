@@ -1,5 +1,5 @@
 /**
- * Learning curves: the columns of score files, and the same reduced to the points that a screen can show.
+ * Learning curves: reads the columns of score files, and reduces them to the points that a screen can show.
  *
  * @example
  * ```ts
@@ -12,14 +12,14 @@ import { episodesOf, scoreLine } from "../run/record/scoreLine.ts"
 import { rounded } from "./rounded.ts"
 import { meanOf } from "../statistics/resampling.ts"
 
-/** The quantities on the x axis. */
+/** The quantities that the x axis can show. */
 export const axes = ["steps", "time", "episodes"] as const
 export type Axis = (typeof axes)[number]
 
-/** Columns of equal length, in the order of events. */
+/** Columns of equal length, with one value per training episode in the order of the file. */
 export interface Points {
   readonly steps: Array<number>
-  /** In milliseconds. */
+  /** The times at which the episodes ended, in milliseconds since 1970. */
   readonly time: Array<number>
   readonly episodes: Array<number>
   readonly value: Array<number>
@@ -27,11 +27,11 @@ export interface Points {
 
 export interface Curve {
   readonly steps: ReadonlyArray<number>
-  /** In seconds since the run's start. */
+  /** The times in seconds since the run's start. */
   readonly time: ReadonlyArray<number>
   readonly episodes: ReadonlyArray<number>
   readonly mean: ReadonlyArray<number>
-  /** The extremes of the episodes that a point stands for. */
+  /** The lowest return (`min`) and the highest return (`max`) of the episodes that each point combines. */
   readonly min: ReadonlyArray<number>
   readonly max: ReadonlyArray<number>
 }
@@ -54,7 +54,7 @@ export const addScores = (points: Points, text: string): void => {
     }
     steps.push(isStep ? (steps[last] ?? 0) + 1 : line.step)
     time.push(line.time)
-    // Trainers count episodes from 0.
+    // The trainers of policies count episodes from 0.
     episodes.push(isStep ? (line.episode ?? last + 2) : (line.episode ?? last + 1) + 1)
     value.push(line.total)
   }
@@ -92,21 +92,21 @@ export const downsample = ({ steps, time, episodes, value }: Points, most: numbe
   return curve
 }
 
-/** A validation: the returns of its episodes, and its place in the run. */
+/** A validation: the returns of its episodes, and its place in the training. */
 export interface Validation {
   readonly step: number
-  /** In milliseconds; NaN if no file contains it. */
+  /** The time in milliseconds since 1970; NaN if no file contains it. */
   readonly time: number
   readonly episodes: number
   readonly returns: ReadonlyArray<number>
-  /** The lengths of its episodes, if the file contains them. */
+  /** The lengths of the validation's episodes in env steps; empty if the file doesn't contain them. */
   readonly lengths: ReadonlyArray<number>
   readonly terminated: ReadonlyArray<boolean>
 }
 
 /**
- * Reads the validations of one file: two between the same training episodes share it. If its lines are steps, the
- * training's scores give the number of env steps.
+ * Reads the validations of one file. The file holds several if no training episode ended between them. If its lines are
+ * steps of agents, the training's scores give the number of env steps.
  */
 export const validationsOf = (
   text: string,

@@ -1,4 +1,4 @@
-/** Reads the learning curves of runs and keeps them. When a file has grown, only the new part is read. */
+/** Reads the learning curves of runs and keeps them in memory. When a file has grown, only the new part is read. */
 import { Effect, Semaphore } from "effect"
 import { utf8 } from "../config/utf8.ts"
 import { unplacedEntry } from "../run/find/RunEntry.ts"
@@ -36,7 +36,7 @@ export interface Curves {
   readonly band: (runs: ReadonlyArray<string>, measure: Measure, axis: Axis) => Effect.Effect<Band>
 }
 
-/** A chart cannot show more points than this. */
+/** A curve has at most this many points, since a chart cannot show more. */
 const mostPoints = 400
 
 /** The number of episodes that are kept in memory, for all runs together. */
@@ -54,10 +54,10 @@ interface Kept {
 }
 
 export const makeCurves = (files: FileSource): Curves => {
-  // In the order of use: the run that was used least recently is dropped first.
+  // The map is in the order of use: the run that was used least recently is dropped first.
   const kept = new Map<string, Kept>()
   const bands = new Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>()
-  // Two readers of one run would add the same lines twice.
+  // Two simultaneous readers of one run would add the same lines twice.
   const turn = Semaphore.makeUnsafe(1)
   const open = RunReader.over(files)
 
@@ -130,7 +130,8 @@ export const makeCurves = (files: FileSource): Curves => {
     of,
     validations: (run) => Effect.map(readInTurn(run), ({ validations }) => validations),
     band: Effect.fnUntraced(function* (unsorted, measure, axis) {
-      // Resampling depends on the order, and the table can be sorted in any.
+      // Resampling depends on the order of the runs, and the user can sort the table, so the runs are sorted by path
+      // here.
       const runs = thinned(unsorted.toSorted(), mostRunsInABand)
       const curves = (yield* Effect.forEach(runs, of)).map((curves) => curves[measure])
       const key = `${measure} ${axis}\n${runs.join("\n")}`
@@ -147,7 +148,7 @@ export const makeCurves = (files: FileSource): Curves => {
 
 const unknown = { time: NaN, episodes: NaN, lengths: [], terminated: [] }
 
-/** The validations of a run without score files, such as RLtools' own. */
+/** Returns the validations of a run without score files, such as the runs of RLtools. */
 const fromReturns = (text: string | undefined): ReadonlyArray<Validation> => {
   const records = parsed(text)
   if (!Array.isArray(records)) return []

@@ -1,3 +1,4 @@
+/** Collects the data of a run's page from the run's files. */
 import { Effect } from "effect"
 import { type EvaluationReport, evaluationReport } from "./evaluationReport.ts"
 import type { Validation } from "./curve.ts"
@@ -21,7 +22,7 @@ export interface RunDetail {
   readonly system: SystemCurves | null
   /** The last lines of `run.log`. */
   readonly log: ReadonlyArray<string>
-  /** All files with their sizes. */
+  /** All files of the run with their sizes in bytes. */
   readonly files: ReadonlyArray<{ readonly path: string; readonly size: number }>
   /** In an export: the number of checkpoint files that were left out. */
   readonly leftOut?: number
@@ -49,7 +50,7 @@ export const detailOf = Effect.fnUntraced(function* (
   const metrics = yield* run.metrics
   const returns = yield* files.text(`${path}/${Layout.returns}`)
   const system = yield* files.text(`${path}/${Layout.system}`)
-  // The texts of the episodes are left out: the transcripts show them.
+  // The texts of the episodes are left out, because the transcripts show them.
   const { episodes, ...figures } = fields(metrics)
   const isTalk = figures.train_episodes !== undefined
   return {

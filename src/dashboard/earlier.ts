@@ -3,7 +3,10 @@ import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { mostBytes, readTextFrom } from "../config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
-/** How many files were removed, and how many were left because they changed after they were copied. */
+/**
+ * The number of files that were removed, and the number of files that were kept because they changed after they were
+ * copied.
+ */
 interface Removed {
   readonly removed: number
   readonly kept: number

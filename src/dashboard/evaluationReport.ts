@@ -2,7 +2,7 @@ import { Option, Schema } from "effect"
 import { toCamelCase } from "../config/Config.ts"
 import { Report } from "../evaluate/Report.ts"
 
-/** The means, intervals and comparisons of an evaluation, for its page. */
+/** The Schema of an evaluation's means, intervals and comparisons, for the evaluation's page. */
 export const EvaluationReport = Schema.Struct({ ...Report.fields, confidence: Schema.Finite })
 export type EvaluationReport = typeof EvaluationReport.Type
 

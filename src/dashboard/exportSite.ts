@@ -1,4 +1,4 @@
-/** Writes the page with its data as plain files, which any file server hosts: the answers of the server, written down. */
+/** Writes the page and its data as plain files, which any file server can host. Each file holds an answer of the server. */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { type FileError, makeFolder, systemMessage } from "../config/files.ts"
 import * as Layout from "../run/Layout.ts"
@@ -13,18 +13,18 @@ import type { RunSummary } from "./RunSummary.ts"
 import type { PageAsked } from "./transcripts/transcripts.ts"
 
 export interface ExportOptions {
-  /** Copies checkpoints too, which are most of the bytes of a results folder. */
+  /** Copies checkpoints too, which take most of the bytes of a results folder. */
   readonly checkpoints?: boolean
 }
 
 interface Exported {
   readonly runs: number
   readonly files: number
-  /** Files of checkpoints that were not copied. */
+  /** The number of checkpoint files that were not copied. */
   readonly leftOut: number
-  /** Files of checkpoints that an earlier export had copied, and that were removed. */
+  /** The number of checkpoint files that an earlier export had copied, and that were removed. */
   readonly removed: number
-  /** Files of checkpoints of an earlier export that have changed since, and were therefore not removed. */
+  /** The number of checkpoint files of an earlier export that have changed since, and were therefore not removed. */
   readonly kept: number
 }
 
@@ -40,7 +40,10 @@ export const exportSite = Effect.fn("exportSite")(function* (
   return yield* exportResults(yield* openResults(directory), out, options)
 })
 
-/** Exports results that are open. A file that vanishes while it is copied is skipped: runs may be at work. */
+/**
+ * Exports results that are already open. A file that vanishes while it is copied is skipped, because runs may be in
+ * progress.
+ */
 export const exportResults = (
   results: Results,
   out: string,
@@ -81,7 +84,7 @@ const exported = Effect.fnUntraced(function* (
   }
   yield* exportBands(results, runs, write)
   yield* write("data/settings.json", JSON.stringify(yield* results.settings(runs)))
-  // This file makes the folder a site, so it is written last.
+  // This file marks the folder as a complete site, so it is written last.
   yield* write(marker, JSON.stringify({ live: false, title: paths.basename(results.files.root), runs }))
   return { runs: runs.length, files, ...sums }
 })
@@ -124,8 +127,8 @@ interface Target {
 }
 
 /**
- * Tells which of a run's files belong to checkpoints: the run is resumed from them, or a policy is taken from them, and
- * nothing on the page reads them.
+ * Returns the run's files that belong to checkpoints. They serve to resume the run or to load a policy, and nothing on
+ * the page reads them.
  */
 const checkpointsOf = Effect.fnUntraced(function* (
   { files, index }: Results,
@@ -133,7 +136,7 @@ const checkpointsOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<(path: string) => boolean, never, Path.Path> {
   const paths = yield* Path.Path
   const place = Layout.locate(yield* index.read(run).places, Layout.checkpoints)
-  // An absolute folder may lie in the run's own.
+  // An absolute checkpoint folder may lie in the run's own folder.
   const folder = paths.isAbsolute(place) ? paths.relative(paths.join(files.root, run), place) : place
   return (path) => Layout.belowCheckpoints(path, folder) !== undefined || Layout.stepOfPolicy(path) !== undefined
 })
@@ -148,7 +151,7 @@ const exportRun = Effect.fnUntraced(function* (
   const detail = yield* detailOf(results, run)
   yield* write(`data/run/${run.path}/curves.json`, JSON.stringify(yield* curves.of(run.path)))
   yield* write(`data/run/${run.path}/metrics.json`, JSON.stringify(yield* metrics(run.path)))
-  // A file server cannot give a part of the list: the page loads all of it, and searches it by itself.
+  // A file server cannot return a part of the list, so the page loads the whole list and searches it itself.
   const list = yield* transcripts.page(run.path, everything)
   yield* write(`data/run/${run.path}/episodes.json`, JSON.stringify(list))
   for (const { key } of list.episodes) {
@@ -164,13 +167,14 @@ const exportRun = Effect.fnUntraced(function* (
     if (real === undefined) continue
     if (yield* copyUnlessGone(real, paths.join(out, "files", run.path, file.path))) copied.push(file)
   }
-  // Before `run.json` is replaced, which lists them: a repeated export can remove what an interrupted one did not.
+  // Remove the earlier copies before `run.json`, which lists them, is replaced: a repeated export can then remove the
+  // files that an interrupted export left.
   const earlier = checkpoints ? { removed: 0, kept: 0 } : yield* removeEarlier(out, run.path, isCheckpoint)
   yield* write(`data/run/${run.path}/run.json`, JSON.stringify({ ...detail, files: copied, leftOut }))
   return { copied: copied.length, leftOut, ...earlier }
 })
 
-/** Copies a file, and gives false where it has vanished. */
+/** Copies a file; returns false if the file has vanished. */
 const copyUnlessGone = Effect.fnUntraced(function* (
   from: string,
   to: string,
@@ -185,7 +189,10 @@ const copyUnlessGone = Effect.fnUntraced(function* (
   )
 })
 
-/** Writes the bands of every group that the page can show, by the places of its runs in the list. */
+/**
+ * Writes the bands of every group that the page can show. A file is named by the indices of the group's runs in the
+ * list of runs.
+ */
 const exportBands = Effect.fnUntraced(function* (
   { curves }: Results,
   runs: ReadonlyArray<RunSummary>,

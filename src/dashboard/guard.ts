@@ -1,11 +1,11 @@
-/** The checks that every request passes, as pure functions. */
+/** Checks every request to the server, by pure functions. */
 
 export interface Guard {
   /** The address to which the server is bound. */
   readonly host: string
   /** The name of this machine. */
   readonly machine: string
-  /** The token that requests for data must carry; undefined on loopback. */
+  /** The token that requests for data must carry; undefined if the server is bound to a loopback address. */
   readonly token: string | undefined
 }
 
@@ -14,8 +14,9 @@ const loopbackNames = ["localhost", "127.0.0.1", "[::1]", "::1"]
 export const isLoopback = (host: string): boolean => loopbackNames.includes(host) || /^127(\.\d{1,3}){3}$/.test(host)
 
 /**
- * Tells whether a `Host` header names this server. A page from elsewhere whose name was made to point here (DNS
- * rebinding) sends its own name. An IP address cannot be rebound; beyond loopback it is allowed, and the token decides.
+ * Tells whether a `Host` header names this server. A foreign page whose name was made to point to this address (DNS
+ * rebinding) sends its own name. An IP address cannot be rebound; if the server isn't on loopback, an IP address is
+ * allowed, and the token decides.
  */
 export const hostAllowed = (header: string | undefined, { host, machine }: Guard): boolean => {
   const name = (header ?? "").toLowerCase().replace(/:\d+$/, "")
@@ -25,7 +26,7 @@ export const hostAllowed = (header: string | undefined, { host, machine }: Guard
   return isAddress || name === host.toLowerCase() || name === machine.toLowerCase()
 }
 
-/** Compares in a time that doesn't depend on where the two differ. */
+/** Compares two texts in a time that doesn't depend on where they differ. */
 export const sameToken = (given: string | undefined, wanted: string): boolean => {
   if (given === undefined || given.length !== wanted.length) return false
   let difference = 0
@@ -33,22 +34,28 @@ export const sameToken = (given: string | undefined, wanted: string): boolean =>
   return difference === 0
 }
 
-/** The policy of the page itself: its own scripts and styles, nothing from elsewhere, and no framing. */
+/**
+ * The Content-Security-Policy of the page itself: its own scripts and styles, nothing from other servers, and no
+ * framing.
+ */
 export const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** The policy of the frame that runs a run's drawing code: its own origin, no network, no storage, no navigation. */
+/**
+ * The Content-Security-Policy of the frame that runs a run's drawing code: its own origin, no network, no storage, no
+ * navigation.
+ */
 export const framePolicy =
   "default-src 'none'; script-src 'self' blob:; style-src 'self'; img-src data: blob:; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 
-/** The files of a run are not trusted: opening one executes nothing. */
+/** The Content-Security-Policy of a run's files, which are not trusted: opening one executes nothing. */
 export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 /**
- * Returns a type that browsers show, or a download. Code in a run is served as text, so that no page loads it as a
- * script.
+ * Returns the content type of a file: a type that browsers show, or a download. Code in a run is served as text, so
+ * that no page loads it as a script.
  */
 export const contentType = (path: string): string => {
   const extension = /\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ""

@@ -1,6 +1,6 @@
-/** Reads JSON files of other programs, which may hold anything, or be cut off. */
+/** Reads JSON files that other programs wrote, which may be incomplete or hold any value. */
 
-/** Parses a JSON text; undefined if it is invalid, such as half a file. */
+/** Parses a JSON text; undefined if it is invalid, such as the first half of a file. */
 export const parsed = (text: string | undefined): unknown => {
   if (text === undefined) return undefined
   try {
@@ -10,7 +10,7 @@ export const parsed = (text: string | undefined): unknown => {
   }
 }
 
-/** Returns the fields of an object; none for other values. */
+/** Returns the fields of an object; an object without fields for other values. */
 export const fields = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? { ...value } : {}
 

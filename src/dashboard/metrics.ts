@@ -12,36 +12,39 @@
 import type { DecodedEvent } from "../formats/tfevents.ts"
 import { rounded } from "./rounded.ts"
 
-/** A chart has room for this many points. Up to twice as many are kept, so that points are merged rarely. */
+/** A chart has room for this many points. Up to twice as many points are kept, so that points are merged rarely. */
 const mostPoints = 400
 
-/** A run whose metrics have more names than this is not meant to be read by people, and would make exports large. */
+/** At most this many metrics of a run are kept. More would make exports large, and nobody reads so many charts. */
 const mostMetrics = 300
 
-/** What several runs can be compared by: all metrics of a run as columns of numbers. */
+/** All metrics of a run as columns of numbers. */
 export interface RunMetrics {
-  /** Metrics that are written together share their places, so these are listed once. */
+  /** The points at which metrics were written. Metrics that are written together share one entry. */
   readonly places: ReadonlyArray<{
     readonly steps: ReadonlyArray<number>
-    /** Seconds since the run's start. */
+    /** The times of the points in seconds since the run's start. */
     readonly time: ReadonlyArray<number>
   }>
   readonly metrics: ReadonlyArray<Metric>
-  /** How many metrics are left out because there are too many. */
+  /** The number of metrics that are left out because there are too many. */
   readonly leftOut: number
 }
 
 export interface Metric {
   readonly name: string
-  /** The index of its places. */
+  /** The index of the metric's entry in `places`. */
   readonly at: number
   readonly mean: ReadonlyArray<number>
-  /** The lowest and highest value behind each point; absent where each point is one value. */
+  /**
+   * The lowest value (`low`) and the highest value (`high`) that each point combines; absent if each point is one
+   * value.
+   */
   readonly low?: ReadonlyArray<number>
   readonly high?: ReadonlyArray<number>
 }
 
-/** Points of one metric, each the mean of `stride` values. The last one may still lack some. */
+/** The points of one metric, each the mean of `stride` values. The last point may have fewer values so far. */
 interface Series {
   stride: number
   steps: Array<number>
@@ -52,17 +55,20 @@ interface Series {
   counts: Array<number>
 }
 
-/** The metrics that have been read so far, for `addEvents` to extend. */
+/** The metrics that have been read so far; `addEvents` adds more. */
 export interface MetricsTable {
   readonly series: Map<string, Series>
   readonly leftOut: Set<string>
-  /** Wall clock of the first event, in seconds. */
+  /** The wall-clock time of the first event, in seconds since 1970. */
   start: number | undefined
 }
 
 export const emptyMetrics = (): MetricsTable => ({ series: new Map(), leftOut: new Set(), start: undefined })
 
-/** Adds the scalars of events, in the order of the file. Values that are not finite have no place in a chart. */
+/**
+ * Adds the scalars of events, in the order of the file. Values that are not finite are skipped, since a chart can't
+ * show them.
+ */
 export const addEvents = (table: MetricsTable, events: ReadonlyArray<DecodedEvent>): void => {
   for (const { step, wallSeconds, scalars } of events) {
     table.start ??= wallSeconds
@@ -102,7 +108,7 @@ const addPoint = (series: Series, step: number, seconds: number, value: number):
   if (counts.length > 2 * mostPoints) mergePairs(series)
 }
 
-/** Makes one point of each two, at the place of the later one. */
+/** Merges each two neighbouring points into one, at the place of the later point. */
 const mergePairs = (series: Series): void => {
   const merge = (column: ReadonlyArray<number>, both: (a: number, b: number) => number): Array<number> =>
     Array.from({ length: Math.ceil(column.length / 2) }, (_, index) =>
@@ -119,7 +125,7 @@ const mergePairs = (series: Series): void => {
   series.counts = merge(series.counts, sum)
 }
 
-/** The metrics as the page reads them, by name. */
+/** Returns the metrics in the form that the page reads, sorted by name. */
 export const metricsOf = (table: MetricsTable): RunMetrics => {
   const places = new Map<string, { readonly index: number; readonly columns: RunMetrics["places"][number] }>()
   const metrics = [...table.series]

@@ -1,6 +1,6 @@
 /**
- * Gives the files of the web page: its own in `page/`, the chart library `uplot`, and the modules of this package that the
- * page computes with. The server serves these files as they are, and an exported site has copies of them.
+ * Returns the files of the web page: the files in `page/`, the chart library `uplot`, and the modules of this package
+ * that the page imports. The server serves these files as they are, and an exported site has copies of them.
  */
 import * as module from "node:module"
 import { posix } from "node:path"
@@ -11,7 +11,7 @@ import { framePolicy, pagePolicy } from "./guard.ts"
 import { utf8 } from "../config/utf8.ts"
 
 interface PageFile {
-  /** Its address below the page's own. */
+  /** The file's path relative to the page's address. */
   readonly name: string
   readonly type: string
   /** The Content-Security-Policy that the server sends with the file. */
@@ -28,7 +28,7 @@ const types: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 }
 
-/** Modules below `src/` that the page imports from `lib/`. What these import is served too. */
+/** The page imports these modules of `src/` from `lib/`. The modules that they import are served too. */
 const sharedModules = [
   "dashboard/bands",
   "dashboard/transcripts/Episode",
@@ -57,7 +57,7 @@ export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(func
     { concurrency: "unbounded" },
   )
   const uplot = yield* uplotFiles
-  // One style sheet is loaded faster than two. Ours comes last, so that it can change uPlot's colours.
+  // One style sheet is loaded faster than two. The page's own style comes last, so that it can change uPlot's colours.
   const styled = own.map((file) =>
     file.name === "style.css"
       ? { ...file, bytes: utf8.encode(uplot.style + new TextDecoder().decode(file.bytes)) }
@@ -66,7 +66,7 @@ export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(func
   return [...styled, ...(yield* sharedFiles), uplot.script]
 }).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
 
-/** The shared modules and everything that they import, each once. */
+/** Reads the shared modules and all modules that they import, each once. */
 const sharedFiles = Effect.gen(function* () {
   const files = new Map<string, PageFile>()
   const open = [...sharedModules]
@@ -104,7 +104,10 @@ const withoutTypes = (text: string): string => {
 
 const { resolve } = module.createRequire(import.meta.url)
 
-/** The package has its minified build only as a classic script, which defines `uPlot`: an export makes it a module. */
+/**
+ * Reads uPlot. Its package has the minified build only as a classic script, which defines `uPlot`; an added `export`
+ * makes it a module.
+ */
 const uplotFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const code = yield* fs.readFileString(resolve("uplot/dist/uPlot.iife.min.js"))

@@ -1,3 +1,4 @@
+/** Opens a results folder for the server and the static export. It only reads files. */
 import { Effect, Schema } from "effect"
 import { type Confined, confinedByName, confinedTo } from "../run/read/confined-node.ts"
 import { type Curves, makeCurves } from "./curves.ts"
@@ -6,12 +7,12 @@ import { makeMetrics, type MetricsReader } from "./runMetrics.ts"
 import { makeSettings, type SettingsReader } from "./runSettings.ts"
 import { makeTranscripts, type Transcripts } from "./transcripts/transcripts.ts"
 
-/** The page cannot be served or written. */
+/** Reports that the page cannot be served or written. */
 export class DashboardError extends Schema.TaggedError<DashboardError>()("DashboardError", {
   message: Schema.String,
 }) {}
 
-/** A results folder, as the page and the static export read it. */
+/** A results folder in the form that the server and the static export read. */
 export interface Results {
   readonly files: Confined
   readonly index: RunIndex
@@ -21,7 +22,10 @@ export interface Results {
   readonly settings: SettingsReader
 }
 
-/** Opens a results folder, or a single run, which is named by its folder: nothing next to that folder can be read. */
+/**
+ * Opens a results folder or a single run. A single run is named by its folder, and no files outside of that folder can
+ * be read.
+ */
 export const openResults = Effect.fn("openResults")(
   function* (directory: string) {
     const folder = yield* confinedTo(directory)

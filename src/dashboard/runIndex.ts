@@ -12,12 +12,12 @@ export interface RunIndex {
   readonly has: (path: string) => boolean
   /** Opens one of the runs, for facts that its summary doesn't have. */
   readonly read: (path: string) => RunReader.RunReader
-  /** Looks at all runs again and returns the changes since the last time. */
+  /** Checks all runs again and returns the changes since the last check. */
   readonly refresh: Effect.Effect<Changes>
 }
 
 export interface Changes {
-  /** New runs, and runs whose files have changed; their lines in the table may be the same. */
+  /** New runs, and runs whose files have changed. The summary of a changed run may still be the same. */
   readonly changed: ReadonlyArray<RunSummary>
   readonly gone: ReadonlyArray<string>
 }
@@ -28,10 +28,10 @@ interface Known {
   readonly signature: string
 }
 
-/** The number of folders above a run: time, heading, config. */
+/** A run is at most this many folders below the results folder, which has folders for time, heading and config. */
 const deepest = 4
 
-/** The number of runs that are read at a time. */
+/** This many runs are read at a time. */
 const concurrency = 32
 
 /** Tells whether a folder is a run, and not a folder that holds runs. */
@@ -39,7 +39,7 @@ export const isRunFolder = ({ files, folders }: Entries): boolean =>
   [Layout.config, Layout.returns, Layout.batchRollouts, Layout.batchOutcomes].some((name) => files.includes(name)) ||
   folders.includes(Layout.scores)
 
-/** The files and folders that change while a run is unfinished. */
+/** These files and folders change while a run is unfinished. */
 const growing: ReadonlyArray<string> = [
   Layout.trainScores,
   Layout.validationScoresFolder,
@@ -77,7 +77,10 @@ export const makeIndex = (files: Confined): RunIndex => {
     return { summary, places, signature: yield* signatureOf({ summary, places }) }
   })
 
-  /** Makes a text that changes whenever the run does. A finished run is watched by the time of its folder alone. */
+  /**
+   * Makes a text that changes whenever the run changes. For a finished run, only the modification time of its folder is
+   * used.
+   */
   const signatureOf = Effect.fnUntraced(function* ({
     summary: { path, state },
     places,
@@ -88,7 +91,7 @@ export const makeIndex = (files: Confined): RunIndex => {
       (file) => files.stamp(file),
       { concurrency: "unbounded" },
     )
-    // No file changes when the process that writes the run dies.
+    // When the process that writes the run dies, no file changes, so the process is checked too.
     const isAlive = state === "running" ? yield* files.isAlive((yield* files.text(`${path}/${Layout.lock}`)) ?? "") : ""
     return `${stamps.join(" ")} ${isAlive}`
   })

@@ -1,4 +1,4 @@
-/** Reads the metrics of runs from their event files; of a file that has grown, only the new part. */
+/** Reads the metrics of runs from their event files. When a file has grown, only the new part is read. */
 import { Effect, Semaphore } from "effect"
 import { decode } from "../formats/tfevents.ts"
 import { unplacedEntry } from "../run/find/RunEntry.ts"
@@ -8,7 +8,7 @@ import { type Position, readOn, start } from "../run/read/readOn.ts"
 import * as RunReader from "../run/RunReader.ts"
 import { addEvents, emptyMetrics, metricsOf, type MetricsTable, type RunMetrics } from "./metrics.ts"
 
-/** The metrics of a run, by the run's path. A run without an event file has none. */
+/** Returns the metrics of a run by the run's path. A run without an event file has no metrics. */
 export type MetricsReader = (run: string) => Effect.Effect<RunMetrics>
 
 interface Reading {
@@ -16,12 +16,12 @@ interface Reading {
   position: Position
 }
 
-/** Tables of this many runs stay in memory. */
+/** The metrics of at most this many runs stay in memory. */
 const mostKept = 64
 
 export const makeMetrics = (files: FileSource): MetricsReader => {
   const kept = new Map<string, Reading>()
-  // Two readers of one run would add the same events twice.
+  // Two simultaneous readers of one run would add the same events twice.
   const turn = Semaphore.makeUnsafe(1)
   const open = RunReader.over(files)
 

@@ -1,4 +1,4 @@
-/** Reads the settings of all runs of a results folder. The page asks for them when it first needs one. */
+/** Reads the settings of all runs of a results folder, when the page first requests them. */
 import { Effect } from "effect"
 import { isPlain } from "../config/plain.ts"
 import type { RunIndex } from "./runIndex.ts"
@@ -7,10 +7,13 @@ import { type RunTrees, type SettingsTable, settingsTable } from "./settings.ts"
 
 export type SettingsReader = (runs: ReadonlyArray<RunSummary>) => Effect.Effect<SettingsTable>
 
-/** Files of this many runs are open at once. */
+/** The files of at most this many runs are open at once. */
 const concurrency = 32
 
-/** Makes a reader that keeps what it has read of a run for as long as the run's summary is the same object. */
+/**
+ * Makes a reader of settings. It keeps the settings of a run in memory for as long as the run's summary is the same
+ * object.
+ */
 export const makeSettings = ({ read }: Pick<RunIndex, "read">): SettingsReader => {
   const kept = new WeakMap<RunSummary, RunTrees>()
 

@@ -16,7 +16,7 @@ import { DashboardError, openResults, type Results } from "./results-node.ts"
 export interface ServerOptions {
   readonly directory: string
   readonly host: string
-  /** 0 chooses a free port. */
+  /** The port; 0 chooses a free port. */
   readonly port: number
   /** The token that requests for data must carry. */
   readonly token?: string
@@ -27,7 +27,7 @@ export interface ServerOptions {
 const cookieName = "effect-ui-token"
 const json = "application/json; charset=utf-8"
 
-/** The largest body of a request for bands; a path is hardly longer than 500 bytes. */
+/** The largest body of a request for bands, in bytes. A path in it has rarely more than 500 bytes. */
 const mostAsked = 1024 * 1024
 
 const BandRequest = Schema.Struct({
@@ -53,7 +53,7 @@ export const serve = Effect.fnUntraced(function* (
     const { path, query } = place
     const given = query.get("token")
     if (path === "" && given !== null && guard.token !== undefined && sameToken(given, guard.token)) {
-      // From now on the cookie carries the token, so that it stays in no history and no log.
+      // After this answer the cookie carries the token, so the token is in no history and no log.
       const cookie = `${cookieName}=${guard.token}; Path=/; HttpOnly; SameSite=Strict`
       return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
     }
@@ -117,7 +117,7 @@ export const serve = Effect.fnUntraced(function* (
       return new DashboardError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
     }),
   )
-  // Event streams never end by themselves.
+  // Event streams never end by themselves, so the server closes their connections.
   yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : options.port
@@ -140,7 +140,10 @@ const document = (value: unknown): HttpServerResponse.HttpServerResponse =>
     headers: { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" },
   })
 
-/** Returns the path of an address, decoded and without its leading slash; undefined if it cannot be decoded. */
+/**
+ * Returns the path and the query of an address, decoded and without the leading slash; undefined if it cannot be
+ * decoded.
+ */
 const placeOf = (url: string): { readonly path: string; readonly query: URLSearchParams } | undefined => {
   try {
     const { pathname, searchParams } = new URL(url, "http://localhost")
@@ -150,7 +153,7 @@ const placeOf = (url: string): { readonly path: string; readonly query: URLSearc
   }
 }
 
-/** Serves a file of a run. It is not trusted, so opening it must execute nothing. */
+/** Serves a file of a run. The file is not trusted, so opening it must execute nothing. */
 const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
   const [real, size] = yield* Effect.all([files.locate(path), files.size(path)])
   if (real === undefined || size === undefined) return refusal(404, "there is no such file")
@@ -169,13 +172,13 @@ const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
 })
 
 const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: HttpServerRequest.HttpServerRequest) {
-  // Pages from elsewhere cannot send this type without a preflight request, which is never answered.
+  // Pages of other origins cannot send this content type without a preflight request, which the server never answers.
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refusal(415, "expected JSON")
   if (Number(request.headers["content-length"] ?? 0) > mostAsked) {
     return refusal(413, `expected at most ${mostAsked} bytes`)
   }
   const asked = yield* Effect.flatMap(request.json, Schema.decodeUnknownEffect(BandRequest)).pipe(
-    // A request need not declare its length.
+    // A request need not declare its length, so the size of its body is limited.
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(mostAsked)),
     Effect.option,
   )
@@ -185,7 +188,7 @@ const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: 
   return document(yield* curves.band(known, measure, axis))
 })
 
-/** Checks for changes while there are listeners, and tells them. */
+/** Checks for changes while there are listeners, and sends them the changes. */
 const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: number) {
   const changes = yield* PubSub.sliding<string>(16)
   const turn = yield* Semaphore.make(1)
@@ -209,7 +212,8 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
     Effect.gen(function* () {
       yield* lookAgain
       while (true) {
-        // With many runs on a slow disk, this leaves most of the time for other work.
+        // If a check takes long (many runs on a slow disk), the pause is longer, too, so that most of the time is left
+        // for other work.
         yield* Effect.sleep(Math.max(pollEvery, 5 * took))
         if (listeners > 0) yield* lookAgain
       }
@@ -225,7 +229,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
       Stream.map(Stream.fromSubscription(subscription), (change) => `event: change\ndata: ${change}\n\n`),
     ),
   )
-  // The first one opens the stream, the later ones keep proxies from closing it.
+  // The first heartbeat opens the stream; the later ones keep proxies from closing it.
   const heartbeat = Stream.map(Stream.tick("15 seconds"), () => ": still here\n\n")
   const events = HttpServerResponse.stream(Stream.encodeText(Stream.merge(news, heartbeat)), {
     contentType: "text/event-stream",

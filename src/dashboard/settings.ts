@@ -1,13 +1,16 @@
 /**
- * The configs and results of many runs, in a form that is small to send: runs of one sweep share most parts of their
- * configs, so each part is sent once, and a run lists the numbers of its parts.
+ * Encodes the configs and results of many runs in a form that is small to send: runs of one sweep share most parts of
+ * their configs, so each part is sent once, and a run lists the indices of its parts.
  */
 
-/** What the page needs to filter, sort and compare runs by their settings. */
+/** The settings by which the page filters, sorts and compares runs. */
 export interface SettingsTable {
-  /** Values of top-level keys, each once. */
+  /** The values of top-level keys; equal values are listed once. */
   readonly parts: ReadonlyArray<unknown>
-  /** By the run's path: for each top-level key of config.yaml and metrics.json the index of its value. */
+  /**
+   * For each run by its path, and for each top-level key of its config.yaml and metrics.json: the index of the value in
+   * `parts`.
+   */
   readonly runs: Readonly<Record<string, RunParts>>
 }
 
@@ -16,13 +19,16 @@ interface RunParts {
   readonly metrics: Readonly<Record<string, number>>
 }
 
-/** A run's config.yaml and metrics.json, as trees. */
+/** The contents of a run's config.yaml and metrics.json as trees. */
 export interface RunTrees {
   readonly config: Readonly<Record<string, unknown>>
   readonly metrics: Readonly<Record<string, unknown>>
 }
 
-/** Parts with a longer text than this, such as the episodes of an evaluation, are no settings. */
+/**
+ * A part whose JSON has more characters than this, such as the episodes of an evaluation, is no setting and is left
+ * out.
+ */
 const mostText = 4000
 
 export const settingsTable = (runs: Iterable<readonly [path: string, trees: RunTrees]>): SettingsTable => {

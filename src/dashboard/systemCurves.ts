@@ -1,19 +1,19 @@
 /** Reads the resources that a run used from its `system.jsonl`. */
 import { fields, finite, parsed } from "./json.ts"
 
-/** Columns over `seconds`; null if a line lacks a value. */
+/** Resource use over time. All arrays have the length of `seconds`; a value is null if the line in the file lacks it. */
 export interface SystemCurves {
-  /** The time since the run's start, without interruptions. */
+  /** The time since the run's start in seconds, without the time during which the run was interrupted. */
   readonly seconds: ReadonlyArray<number>
   readonly stepsPerSecond: ReadonlyArray<number | null>
   readonly rss: ReadonlyArray<number | null>
   readonly heap: ReadonlyArray<number | null>
   readonly buffers: ReadonlyArray<number | null>
-  /** CPU use in cores. */
+  /** The CPU use as a number of cores. */
   readonly cpu: ReadonlyArray<number | null>
 }
 
-/** A small chart shows no more points. */
+/** A curve has at most this many points, since a small chart shows no more. */
 const mostPoints = 500
 
 export const systemCurves = (text: string): SystemCurves => {
@@ -27,7 +27,7 @@ export const systemCurves = (text: string): SystemCurves => {
   let last = 0
   const seconds = lines.map((line) => {
     const now = Number(line.seconds)
-    // The clock starts again when a run is resumed.
+    // The clock in the file starts again at 0 when a run is resumed.
     if (now < last) before += last
     last = now
     return Number((before + now).toPrecision(7))

@@ -129,7 +129,7 @@ const execute = Effect.fnUntraced(function* (
     )
     return yield* evaluateFile({ ...given, file: target })
   }
-  // The tables of a finished evaluation are only shown again, so these flags would have no effect on one.
+  // A finished evaluation is only printed again, so these flags would have no effect on it.
   const usable = flagsOfRuns.some((flag) => isGiven(given[flag]))
     ? ofKind("a training", "training", "agents")
     : ofKind("a run with a config.yaml", "training", "agents", "evaluation")

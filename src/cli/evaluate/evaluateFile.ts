@@ -106,7 +106,7 @@ const summary = (result: EvaluationResult): Effect.Effect<string> =>
     ({ text }) => `${text(result.report, result)}\n${result.runDir}\n`,
   )
 
-/** The command that resumes the evaluation, with all flags except those that change only what is printed. */
+/** Returns the command that resumes the evaluation, with all flags except those that change only what is printed. */
 const resumeCommand = ({ file, set, name, resultsDir }: GivenFile, directory: string): string => {
   const words = [file, "--resume", directory, ...set.flatMap((setting) => ["--set", setting])]
   if (Option.isSome(name)) words.push("--name", name.value)
@@ -116,7 +116,7 @@ const resumeCommand = ({ file, set, name, resultsDir }: GivenFile, directory: st
 
 const evaluations = ofKind("an evaluation", "evaluation")
 
-/** The folder of the evaluation that `--resume` names; undefined without that flag. */
+/** Returns the folder of the evaluation that `--resume` names; undefined without that flag. */
 const runToResume = Effect.fnUntraced(function* (
   given: GivenFile,
 ): Effect.fn.Return<string | undefined, UsageError, FileSystem.FileSystem> {

@@ -49,7 +49,7 @@ export const evaluateRun = Effect.fnUntraced(function* (
   const required: ReadonlyArray<Override> = isAgent
     ? episodesAt("validation_dataset.max_samples", episodes)
     : [
-        // The run may have had no validation, and may have written no folders of its steps.
+        // The training may have had no validation, and may have written no `steps/` folders.
         { path: "validation.everySteps", value: 1, source: "effect eval" },
         { path: "render.everySteps", value: given.render ? 1 : 0, source: "effect eval" },
         ...episodesAt("validation.episodes", episodes),
@@ -80,7 +80,10 @@ export const evaluateRun = Effect.fnUntraced(function* (
 const episodesAt = (path: string, value: number | undefined): ReadonlyArray<Override> =>
   value === undefined ? [] : [{ path, value, source: "--episodes" }]
 
-/** What `--json` prints: figures of the episodes that were played now, none of the training. */
+/**
+ * Makes the object that `--json` prints. Its numbers come only from the episodes that this evaluation played, not from
+ * the training.
+ */
 const evaluationOf = (
   { runDir, steps, wallSeconds, stepsPerSecond }: RunResult,
   { episodes, meanReturn, stdReturn }: ValidationOutcome,
@@ -109,8 +112,8 @@ const summary = (evaluation: ReturnType<typeof evaluationOf>, isAgent: boolean):
 }
 
 /**
- * The name of the checkpoint that `--step` asks for; `latest` without that flag. Checkpoints are numbered by env steps, or
- * by episodes for agents that ask a language model.
+ * Returns the name of the checkpoint that `--step` selects; `latest` without that flag. Checkpoints are numbered by env
+ * steps, or by episodes for agents that ask a language model.
  */
 export const checkpointOf = Effect.fnUntraced(function* ({
   run,
@@ -120,7 +123,7 @@ export const checkpointOf = Effect.fnUntraced(function* ({
   const config = yield* readYaml(join(run, Layout.config))
   const unit = kindOf(config) === "agents" ? "ep" : "step"
   const name = Layout.checkpointName(unit, step.value)
-  // The config may name an absolute folder.
+  // The checkpoint folder in the config may be an absolute path.
   const folder = resolve(run, Layout.locate(Layout.placesIn(config), Layout.checkpoints))
   if (yield* exists(join(folder, name))) return name
   const steps = (yield* namesIn(folder)).flatMap((one) => {

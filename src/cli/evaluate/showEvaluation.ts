@@ -7,7 +7,7 @@ import { readMetrics } from "../run/finished.ts"
 
 export type CompareError = JsonLinesError | UsageError
 
-// Loaded only when they are needed, since they load all that asks language models.
+// These modules import the code that asks language models, so they are loaded only when they are needed.
 const evaluations = Effect.promise(() => import("../../evaluate/Evaluations.ts"))
 const reports = Effect.promise(() => import("../../evaluate/Report.ts"))
 

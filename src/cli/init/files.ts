@@ -1,16 +1,16 @@
 /** The files that `effect init` writes. Each one runs unchanged and without an API key; comments say what to change. */
 
-/** The names that `--kind` takes. */
+/** Lists the values that `--kind` accepts. */
 export const kinds = ["experiment", "questions", "evaluation", "training", "program"] as const
 export type Kind = (typeof kinds)[number]
 
 interface InitFile {
-  /** The default name. */
+  /** The default name of the file. */
   readonly file: string
   readonly about: string
-  /** The subcommand that runs it. */
+  /** The subcommand that runs the file. */
   readonly command: "run" | "eval"
-  /** The JSON Schema in `schemas/` by which editors complete and check the file. */
+  /** The JSON Schema in `schemas/` by which editors complete and check the file; null if the file has none. */
   readonly schema: string | null
   readonly text: string
 }
@@ -137,7 +137,7 @@ output:
   results_dir: null
 `
 
-/** The settings of a model, indented as those of one of several agents. */
+/** The settings of a model, indented as part of the settings of one agent. */
 const modelsBelow = models.replace(/^/gm, "  ")
 
 const evaluation = `# An evaluation: agents play the same tasks, are scored, and are compared. They learn nothing.

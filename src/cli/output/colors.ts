@@ -1,4 +1,4 @@
-/** A stream that colours are written to. */
+/** A stream on which coloured text may be written. */
 interface Target {
   readonly isTTY?: boolean | undefined
 }

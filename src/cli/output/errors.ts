@@ -5,10 +5,10 @@ import { placeIn } from "../userCode/userCode.ts"
 import { colored } from "./colors.ts"
 import { writeError } from "./output.ts"
 
-/** The command was used wrongly: exit code 2. */
+/** Reports that the command was used wrongly; the exit code is 2. */
 export class UsageError extends Schema.TaggedError<UsageError>()("UsageError", { message: Schema.String }) {}
 
-/** The exit code of the process: 0 finished, 1 failed, 2 used wrongly, 130 interrupted. */
+/** Returns the exit code of the process: 0 finished, 1 failed, 2 used wrongly, 130 interrupted. */
 export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isSuccess(exit)) return 0
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
@@ -26,12 +26,12 @@ export const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =
   return line === "" ? Effect.void : writeError(`${colored("red", "effect:", process.stderr)} ${line}\n`)
 }
 
-/** A defect is a bug of ours, so it is printed with its stack. */
+/** Returns the text for the user. A defect is a bug of this library, so it is printed with its stack. */
 const lineOf = (cause: Cause.Cause<unknown>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error === undefined) return Cause.hasInterrupts(cause) ? "" : Cause.pretty(cause)
   if (CliError.isCliError(error)) return usage(error)
-  // An error that the user's code threw names the place in that code.
+  // An error that the user's code threw has a `userStack`, which names the place in that code.
   const stack = typeof error === "object" && error !== null && "userStack" in error ? error.userStack : undefined
   const place = typeof stack === "string" ? placeIn(stack) : undefined
   return `${messageOf(error)}${place === undefined ? "" : ` (${place})`}`

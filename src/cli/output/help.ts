@@ -12,12 +12,12 @@ export const presenter: CliOutput.Presenter = {
 }
 
 interface HelpOptions {
-  /** The columns of the terminal. */
+  /** The width of the terminal in columns. */
   readonly width: number
   readonly colors: boolean
 }
 
-/** Lines are no wider than this many columns, since longer ones are hard to read. */
+/** Help lines have at most this many columns, since longer lines are hard to read. */
 const widest = 100
 
 /** The column at which the descriptions of arguments, flags and subcommands begin. */
@@ -62,7 +62,7 @@ const flagRow = ({ name, aliases, type, description }: HelpDoc.FlagDoc): Row => 
   description: Option.getOrElse(description, () => ""),
 })
 
-/** The placeholder of a flag's value: nothing for a switch; the description lists the choices of a choice. */
+/** Returns the placeholder of a flag's value: none for a switch, and `<name>` for a choice (its description lists them). */
 const valueOf = (type: string): ReadonlyArray<string> => {
   if (type === "boolean") return []
   if (type === "integer") return ["<n>"]
@@ -75,7 +75,7 @@ const subcommandRows = ({ commands }: HelpDoc.SubcommandGroupDoc): ReadonlyArray
     description: shortDescription ?? description,
   }))
 
-/** The names of global flags; `effect --help` describes them. */
+/** Lists only the names of global flags; `effect --help` describes them. */
 const namesOnly = (flags: ReadonlyArray<HelpDoc.FlagDoc>, width: number): ReadonlyArray<string> =>
   flags.length === 0 ? [] : wrap(`${flags.map(({ name }) => `--${name}`).join(", ")} (see effect --help)`, width, 2, 2)
 

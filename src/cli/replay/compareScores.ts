@@ -3,7 +3,7 @@ import { trainScores } from "../../run/Layout.ts"
 /** The first value that differs between the score files of two runs. */
 export interface ScoreDifference {
   readonly file: string
-  /** From 1. */
+  /** The number of the line; the first line is 1. */
   readonly line: number
   readonly step: number | null
   readonly key: string
@@ -15,16 +15,16 @@ export interface ScoreDifference {
 export type ScoreFiles = ReadonlyMap<string, string>
 
 interface Line {
-  /** From 1. */
+  /** The number of the line; the first line is 1. */
   readonly number: number
   readonly text: string
 }
 
-/** The lines of the training episode with this `episode_index`. */
+/** Returns the lines of the training episode with this `episode_index`. */
 export const linesOfEpisode = (files: ScoreFiles, episode: number): ReadonlyArray<Line> =>
   linesOf(files.get(trainScores)).filter(({ text }) => recordIn(text)?.episode_index === episode)
 
-/** The first difference within one training episode, even if its lines are at other places in the two files. */
+/** Returns the first difference within one training episode, even if its lines are at other places in the two files. */
 export const differenceInEpisode = (
   before: ScoreFiles,
   after: ScoreFiles,
@@ -33,8 +33,8 @@ export const differenceInEpisode = (
   differenceIn(trainScores, linesOfEpisode(before, episode), linesOfEpisode(after, episode), false)
 
 /**
- * The difference with the lowest env step; undefined if the files are equal except for times. With `isPrefix` the first
- * run wasn't finished, so lines that only the second one has are no difference.
+ * Returns the difference with the lowest env step; undefined if the files are equal except for times. With `isPrefix`
+ * the first run wasn't finished, so lines that only the second run has are no difference.
  */
 export const firstScoreDifference = (
   before: ScoreFiles,
@@ -54,7 +54,7 @@ const linesOf = (text = ""): ReadonlyArray<Line> =>
     .slice(0, -1)
     .map((line, index) => ({ number: index + 1, text: line }))
 
-/** Keys whose values are times, which differ between two equal runs. */
+/** The values of these keys are times, which differ between two equal runs. */
 const timeKeys = new Set(["timestamp", "step_start", "step_end", "duration_ms"])
 
 const differenceIn = (

@@ -70,7 +70,7 @@ type ReplayError =
   | UsageError
   | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
 
-/** The replayed run has other scores or another digest. */
+/** Reports that the replayed run has other scores or another digest. */
 class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
 
 const execute = Effect.fnUntraced(function* (typed: Given): Effect.fn.Return<void, ReplayError, FileSystem.FileSystem> {
@@ -142,7 +142,10 @@ const conclude = Effect.fnUntraced(function* (
   if (!outcome.same) return yield* new ReplayDiffers({ message: `${run}: ${reason()}` })
 })
 
-/** Trains again in memory, up to the end of an episode if one is named. Returns the scores, and the digest of a whole run. */
+/**
+ * Trains again in memory, up to the end of an episode if one is named. Returns the scores, and for a whole run its
+ * digest.
+ */
 const replayed = Effect.fnUntraced(function* (given: Given, episode?: number) {
   const config = join(given.run, Layout.config)
   const training = yield* loadTrainingOf(given.run, given.file)
@@ -154,7 +157,7 @@ const replayed = Effect.fnUntraced(function* (given: Given, episode?: number) {
       events.some(isPast) ? Effect.asVoid(Deferred.succeed(isOver, undefined)) : Effect.void
     return Effect.succeed({ emit, flush: Effect.void })
   }
-  // The run is interrupted when the episode has ended, which must not look like Ctrl-C.
+  // The replay is interrupted when the episode has ended, which must not look like Ctrl-C.
   const progress: Sink = (run, about) =>
     Effect.map(terminalProgress(run, about), ({ emit, flush }) => ({
       emit: (events) =>
@@ -183,8 +186,8 @@ const replayed = Effect.fnUntraced(function* (given: Given, episode?: number) {
 })
 
 /**
- * Whether an event shows that an episode has ended. Trainings of a policy count episodes from 0 and report each one's end;
- * those of agents report steps, with the number of episodes so far.
+ * Tells whether an event shows that an episode has ended. A training of a policy counts episodes from 0 and reports the
+ * end of each; a training of agents reports steps, with the number of episodes so far.
  */
 const isAfterEpisode = (event: RunEvent, episode: number): boolean =>
   event._tag === "EpisodeEnded"

@@ -1,3 +1,4 @@
+/** Reads the results of finished runs, and reports how a run ended. */
 import { join } from "node:path"
 import { Cause, Effect, FileSystem, Option, type Schema } from "effect"
 import { mostBytes, readRunText, statOf } from "../../config/files.ts"
@@ -36,12 +37,12 @@ export const digestIn = Effect.fnUntraced(function* (path: string): Effect.fn.Re
   return typeof digest === "string" ? digest : undefined
 })
 
-/** Reads the keys of a run's `metrics.json` that a Schema has. */
+/** Reads the keys of a run's `metrics.json` that the given Schema lists. */
 export const readMetrics = Effect.fnUntraced(function* <A>(run: string, schema: Schema.Codec<A, unknown>) {
   return yield* parseMetrics(yield* readRunText(join(run, Layout.metrics), mostBytes.text), schema)
 })
 
-/** When a run was finished, by the time of its `return.json`; undefined for an unfinished one. */
+/** Returns the time at which a run was finished, from its `return.json`; undefined for an unfinished run. */
 const finishedAt = (directory: string): Effect.Effect<number | undefined, never, FileSystem.FileSystem> =>
   Effect.map(statOf(join(directory, Layout.returns)), (stat) =>
     stat === undefined ? undefined : Option.getOrUndefined(stat.mtime)?.getTime(),
@@ -49,15 +50,15 @@ const finishedAt = (directory: string): Effect.Effect<number | undefined, never,
 
 /** The folder that a command has opened for its run. */
 interface OpenedRun {
-  /** To be called when the run store has opened the folder. */
+  /** Records the folder. Call this when the run store has opened it. */
   readonly onOpen: (directory: string) => Effect.Effect<void>
-  /** The folder; undefined before it is opened. */
+  /** Returns the folder; undefined before it is opened. */
   readonly directory: () => string | undefined
-  /** Whether the run was finished since its folder was opened. */
+  /** Tells whether the run was finished after its folder was opened. */
   readonly wasFinished: Effect.Effect<boolean>
 }
 
-/** Remembers the folder that a command opens, and whether that run was finished before. */
+/** Makes an object that remembers the folder that a command opens, and whether that run was already finished. */
 export const openedRun: Effect.Effect<OpenedRun, never, FileSystem.FileSystem> = Effect.map(
   FileSystem.FileSystem,
   (fs) => {
@@ -75,7 +76,7 @@ export const openedRun: Effect.Effect<OpenedRun, never, FileSystem.FileSystem> =
   },
 )
 
-/** How to report the end of a run, and how to read its result from its folder. */
+/** Says how to report the end of a run, and how to read its result from its folder. */
 export interface Ending<A, R> {
   readonly finished: (result: A) => Effect.Effect<void, never, R>
   readonly interrupted: (directory: string) => Effect.Effect<void>

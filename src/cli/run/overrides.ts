@@ -10,15 +10,15 @@ import { yamlOverrides } from "../userCode/yamlFile.ts"
 
 /** The settings that a sweep chooses for one of its runs. */
 export interface Swept {
-  /** The names of env and algorithm. */
+  /** The settings that choose the env and the algorithm by name. */
   readonly naming: ReadonlyArray<Override>
   readonly others: ReadonlyArray<Override>
 }
 
 /**
- * The settings that override those of the file, in the order in which they apply, so that later ones win: the resumed run's own config, `--config`, the
- * flags, `--set`, and the settings of a sweep. Names of env and algorithm that a sweep sets go before `--set`, because
- * setting a name drops all settings of the earlier env or algorithm.
+ * Returns the settings that override those of the file, in the order in which they apply: the resumed run's own config,
+ * `--config`, the flags, `--set`, and the settings of a sweep. A later setting wins. Names of env and algorithm that a
+ * sweep sets go before `--set`, because setting a name drops all settings of the earlier env or algorithm.
  */
 export const overridesOf = Effect.fnUntraced(function* (
   given: Given,
@@ -58,7 +58,7 @@ export const parseSetting = (text: string): Effect.Effect<Override, UsageError> 
 export const settingValue = (text: string): unknown => {
   const plain = /^[-+]?\d[\d_]*(\.[\d_]+)?(e[-+]?\d+)?$/i.test(text) ? text.replaceAll("_", "") : text
   if (/^nan$/i.test(plain)) return NaN
-  // YAML spells it .inf.
+  // YAML writes infinity as `.inf`.
   if (/^[-+]?inf(inity)?$/i.test(plain)) return plain.startsWith("-") ? -Infinity : Infinity
   const document = parseYaml(plain)
   if ("problem" in document) throw new Error(document.problem)

@@ -1,3 +1,4 @@
+/** Defines the subcommand `effect run`: one training, or a sweep of several. */
 import { Effect, type FileSystem, Option, type Path } from "effect"
 import { Command } from "effect/cli"
 import { kindOf } from "../../run/RunSpec.ts"

@@ -1,3 +1,4 @@
+/** Finds the run that `effect run --resume` continues, and checks that it belongs to the file. */
 import { join } from "node:path"
 import { Effect, FileSystem, Option, type PlatformError } from "effect"
 import { display, isPlain, type Plain, toSnakeCase } from "../../config/Config.ts"
@@ -20,8 +21,8 @@ import { overridesOf } from "./overrides.ts"
 const trainings = ofKind("a training", "training", "agents")
 
 /**
- * The folder of the run that `--resume` names; undefined without that flag. `latest` is the newest unfinished run of this
- * name, or else the newest finished one, which can only be trained further with more steps.
+ * Returns the folder of the run that `--resume` names; undefined without that flag. `latest` is the newest unfinished
+ * run with the name of this file, or else the newest finished one, which can only be trained further with more steps.
  */
 export const runToResume = Effect.fnUntraced(function* (
   given: Given,
@@ -68,7 +69,7 @@ const sweepCommandIn = (directory: string): Effect.Effect<string | undefined, ne
 const nameIn = (config: unknown): string | undefined =>
   isPlain(config) && typeof config.name === "string" ? config.name : undefined
 
-/** All runs of a results folder that have a config, with their names: from the path, or else from the config. */
+/** Returns all runs of a results folder that have a config, with their names: from the path, or else from the config. */
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
   const entries = yield* findRuns(resultsDir, silentSource)
   const open = RunReader.over(silentSource)
@@ -85,10 +86,10 @@ const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
   )
 })
 
-/** The settings that define what is learnt by which algorithm or agent, except API keys. */
+/** Matches the settings that define the task and the algorithm or agent that learns it, except API keys. */
 const definingSetting = /^(env|algorithm|agent|train_dataset)(\.|$)(?!.*api_?key)/
 
-/** The names of env and algorithm: each is a text, or a section with the key `name`. */
+/** Returns the names of env and algorithm: in a config, each is a text, or a section with the key `name`. */
 const namesIn = (config: unknown): Plain => {
   const plain = isPlain(config) ? config : {}
   return Object.fromEntries(
@@ -100,9 +101,9 @@ const namesIn = (config: unknown): Plain => {
 }
 
 /**
- * Refuses to resume a run with another training's file: the settings of the run would silently override those of the
- * file. A file with the run's name must have the same env and algorithm; one with another name must have the same
- * settings of them. The user can vouch for a file by `--name` with the run's name.
+ * Refuses to resume a run with the file of another training, because the settings of the run would silently override
+ * those of the file. A file with the run's name must have the same env and algorithm; a file with another name must
+ * also have the same settings of env and algorithm. The user can skip this check by `--name` with the run's name.
  */
 export const refuseOtherFile = Effect.fnUntraced(function* (
   given: Given,

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { shortened } from "../../config/text.ts"
 import { UsageError } from "../output/errors.ts"
 
-/** Every seed is a training of its own. */
+/** `--seeds` accepts at most this many seeds, since each seed starts a separate training. */
 const mostSeeds = 10_000
 
 /** Parses the seeds of `--seeds`: `1..10`, `1,2,5`, or a mixture of both. */

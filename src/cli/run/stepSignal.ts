@@ -5,9 +5,9 @@ export const stepSignal = "SIGUSR1"
 
 let received = 0
 
-/** Listens to the signal, and returns an Effect that tells whether it has come since that Effect last ran. */
+/** Listens to the signal. Returns an Effect that tells whether the signal has arrived since the Effect last ran. */
 export const stepSignalled: Effect.Effect<Effect.Effect<boolean>> = Effect.sync(() => {
-  // Never removed: without a listener, the signal would end the process.
+  // This listener is never removed: without a listener, the signal would end the process.
   if (process.platform !== "win32" && !process.listeners(stepSignal).includes(count)) process.on(stepSignal, count)
   let seen = received
   return Effect.sync(() => {

@@ -44,7 +44,7 @@ export const trainOnce = Effect.fnUntraced(function* (
 
   const fs = yield* FileSystem.FileSystem
   const opened = yield* openedRun
-  // The variable's name is fixed by OpenTelemetry.
+  // OpenTelemetry prescribes the name of this variable.
   const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   const time = dateOf(part?.time ?? "")
   const layers = Layer.mergeAll(
@@ -114,7 +114,7 @@ const howToTrainFurther = (run: string): Effect.Effect<string, never, FileSystem
     }),
   )
 
-/** Loads the exporter of OpenTelemetry, which is large, only when it is needed. */
+/** Loads the OpenTelemetry exporter, which is large, only when it is needed. */
 const otlpLayer = (baseUrl: string) =>
   Layer.unwrap(
     Effect.map(
@@ -123,11 +123,11 @@ const otlpLayer = (baseUrl: string) =>
     ),
   )
 
-/** The command that resumes a run. It names the backend, because another one may not compute the same bits. */
+/** Returns the command that resumes a run. It names the backend, because another backend may not compute the same bits. */
 const resumeCommand = (given: Given, directory: string, remedy?: string): string => {
   const { file, backend: name, resultsDir } = given
   const words = [file, "--resume", directory, ...flagWords("name", given.name), ...flagWords("config", given.config)]
-  // Without these settings, `refuseOtherFile` would take the file for another training.
+  // Without these settings, `refuseOtherFile` would refuse the file as that of another training.
   for (const setting of given.set) if (/^(env|algorithm)(\.name)?=/.test(setting)) words.push("--set", setting)
   if (remedy !== undefined) words.push("--set", `agent.lm_config.${remedy}`)
   if (name !== "auto") words.push("--backend", name)

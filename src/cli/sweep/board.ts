@@ -28,12 +28,15 @@ export interface Board {
 interface BoardOptions {
   readonly labels: ReadonlyArray<string>
   readonly write: (text: string) => void
-  /** A terminal gets a table that is redrawn; other outputs get a line when a run ends. */
+  /**
+   * Tells whether the output is a terminal. A terminal gets a table that is redrawn; other outputs get a line when a
+   * run ends.
+   */
   readonly isTerminal: boolean
   readonly columns: number
   readonly rows: number
   readonly now?: () => number
-  /** Colours the word for a state, such as `done`. */
+  /** Colours the word for a run's state, such as `done`. */
   readonly paint?: (state: string) => string
 }
 
@@ -70,7 +73,7 @@ export const makeBoard = (options: BoardOptions): Board => {
   }
 }
 
-/** Which rows are shown first where there is no room for all; the lowest number wins. */
+/** Orders the states: if the terminal has no room for all rows, rows with the lowest numbers are shown. */
 const urgency: Readonly<Record<RowState["_tag"], number>> = { Running: 0, Failed: 1, Done: 2, Waiting: 3 }
 
 /** Formats one line per run, as many as fit, and a last line with the number of runs in each state. */

@@ -1,3 +1,4 @@
+/** Runs each training of a sweep in a process of its own, and exchanges messages with it. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
@@ -8,7 +9,7 @@ import { type Finished, readFinished, withCurve } from "../run/finished.ts"
 import { stepSignal } from "../run/stepSignal.ts"
 import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
 
-/** A run of a sweep that ended without a result. The message is one line. */
+/** Reports that a run of a sweep ended without a result. The message is one line. */
 export class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", { message: Schema.String }) {}
 
 export interface Child {
@@ -36,7 +37,7 @@ const bin = fileURLToPath(new URL("../../../bin/effect.js", import.meta.url))
 
 const children = new Set<ChildProcess>()
 
-/** Passes the signal on, so that every run writes the folder of its current step. */
+/** Passes the step signal on to every run, so that each run writes the folder of its current step. */
 const passOnStepSignal = (): void => {
   for (const child of children) child.kill(stepSignal)
 }
@@ -76,7 +77,7 @@ const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, Ru
         resolve()
       })
     })
-    // Closing the channel would stop it, too, but then Node doesn't report when the process has ended.
+    // Closing the channel would stop the process too, but then Node doesn't report when the process has ended.
     return Effect.sync(() => void (child.connected && child.send(stop, () => {}))).pipe(
       Effect.andThen(Effect.promise(() => closed)),
     )

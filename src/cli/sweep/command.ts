@@ -3,7 +3,7 @@ import { flagWords, type Given, quoted } from "../flags.ts"
 import { isNaming } from "./population.ts"
 import type { PlannedRun } from "./plan.ts"
 
-/** The arguments of `effect run` for one run of a sweep. */
+/** Returns the arguments of `effect run` for one run of a sweep. */
 export const argumentsOf = (
   given: Given,
   run: PlannedRun,
@@ -22,10 +22,10 @@ export const argumentsOf = (
   ...(given.csv ? ["--csv"] : []),
 ]
 
-/** A resumed run would otherwise keep the total of its saved config. */
+/** Returns the total number of steps to pass on. Without it, a resumed run would keep the total of its saved config. */
 const totalOf = ({ effective: { totalSteps } }: PlannedRun): Option.Option<unknown> => Option.some(totalSteps)
 
-/** Settings in the order in which they override each other, as in `overridesOf`. */
+/** Returns the settings in the order in which they override each other, as in `overridesOf`. */
 const settings = ({ choices }: PlannedRun, { set }: Given): ReadonlyArray<string> => [
   ...choices.filter(isNaming).map(settingOf),
   ...set,
@@ -34,7 +34,7 @@ const settings = ({ choices }: PlannedRun, { set }: Given): ReadonlyArray<string
 
 export const settingOf = ({ path, text }: { readonly path: string; readonly text: string }): string => `${path}=${text}`
 
-/** The command that resumes a sweep in its folder. */
+/** Returns the command that resumes a sweep in its folder. */
 export const resumeCommand = (given: Given, place: string): string =>
   `npx effect run ${quoted([
     given.file,

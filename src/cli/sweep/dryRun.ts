@@ -8,7 +8,7 @@ import type { SweepFolder } from "./folder.ts"
 import { columns } from "./metrics.ts"
 import type { PlannedRun } from "./plan.ts"
 
-/** Prints the folder and the settings of each run; the folder of a new sweep has `{TIME}` in the place of its time. */
+/** Prints the folder and the settings of each run. The path of a new sweep contains `{TIME}` instead of a time. */
 export const dryRun = (
   given: Given,
   planned: ReadonlyArray<PlannedRun>,

@@ -1,3 +1,4 @@
+/** Makes the folder of a new sweep, or finds the folder of the sweep to resume. */
 import { basename, dirname, join } from "node:path"
 import { Clock, Effect, FileSystem, type Path } from "effect"
 import { exists, makeFolder, namesIn, systemMessage } from "../../config/files.ts"
@@ -14,7 +15,7 @@ import { keyOf, type PlannedRun } from "./plan.ts"
 export interface SweepFolder {
   readonly resultsDir: string
   readonly time: string
-  /** The planned runs in their order; undefined for those that haven't started. */
+  /** The planned runs in their order; undefined for each run that hasn't started. */
   readonly runs: ReadonlyArray<StartedRun | undefined>
 }
 
@@ -24,7 +25,10 @@ export interface StartedRun {
   readonly state: "finished" | "unfinished" | "empty"
 }
 
-/** Makes the folder of a new sweep. Its name is the current second, or the first one after it that is not taken. */
+/**
+ * Makes the folder of a new sweep. Its name is the current time in seconds, or the first later second whose folder
+ * doesn't exist yet.
+ */
 export const newFolder = Effect.fnUntraced(function* (
   resultsDir: string,
   runs: ReadonlyArray<PlannedRun>,
@@ -47,7 +51,10 @@ export const newFolder = Effect.fnUntraced(function* (
   }
 })
 
-/** The folder of the sweep to resume: the one that the user names, or the newest with unfinished runs of this plan. */
+/**
+ * Returns the folder of the sweep to resume: the one that the user names, or the newest one with unfinished runs of
+ * this plan.
+ */
 export const earlierFolder = Effect.fnUntraced(function* (
   wanted: string,
   resultsDir: string,
@@ -56,12 +63,12 @@ export const earlierFolder = Effect.fnUntraced(function* (
   if (wanted !== "latest") {
     const path = yield* pathOf(wanted, resultsDir)
     const folder = yield* look(dirname(path), basename(path), runs)
-    // A sweep that was stopped at once has an empty folder.
+    // A sweep that was stopped before its first run started has an empty folder.
     if (folder.runs.some((run) => run !== undefined) || folder.others === 0) return folder
     return yield* new UsageError({ message: `--resume ${wanted}: ${path} has none of these runs, but others` })
   }
   const times = (yield* namesIn(resultsDir)).filter((name) => dateOf(name) !== undefined)
-  // The newest sweep that is finished, or that was stopped before its first run started.
+  // Remember the newest sweep that is finished, or that was stopped before its first run started.
   let fallback: SweepFolder | undefined
   for (const time of times.toReversed()) {
     const folder = yield* look(resultsDir, time, runs)
@@ -75,7 +82,7 @@ export const earlierFolder = Effect.fnUntraced(function* (
   return yield* new UsageError({ message })
 })
 
-/** The path of a sweep's folder that the user named by its path or by a part of it. */
+/** Returns the path of a sweep's folder that the user named by its path or by a part of it. */
 const pathOf = Effect.fnUntraced(function* (
   wanted: string,
   resultsDir: string,
@@ -92,7 +99,7 @@ const pathOf = Effect.fnUntraced(function* (
   return yield* new UsageError({ message: `--resume ${wanted}: ${problem}` })
 })
 
-/** Whether a folder holds nothing, or only the lock that a killed sweep left. */
+/** Tells whether a folder is empty, or holds only the lock file of a sweep that was killed. */
 const isEmpty = (directory: string): Effect.Effect<boolean, never, FileSystem.FileSystem> =>
   Effect.map(namesIn(directory), (names) => names.every((name) => name === Layout.sweepLock))
 
@@ -120,7 +127,10 @@ const look = Effect.fnUntraced(function* (
 
 const byProgress = ["finished", "unfinished", "empty"]
 
-/** A sweep that was resumed with other code has runs under two commits; of two folders, the one that got further counts. */
+/**
+ * Returns the run that has made more progress. A sweep that was resumed with other code has two folders for one run,
+ * since the path contains the commit.
+ */
 const further = (one: StartedRun | undefined, other: StartedRun): StartedRun =>
   one === undefined || byProgress.indexOf(other.state) < byProgress.indexOf(one.state) ? other : one
 

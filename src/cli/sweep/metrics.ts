@@ -3,19 +3,19 @@ import type { RunResult } from "../../run/RunResult.ts"
 import type { Finished } from "../run/finished.ts"
 import { type PlannedRun } from "./plan.ts"
 
-/** How a run ended: with a result, or with a line that says why it failed. */
+/** The end of a run: its result, or a line that says why it failed. */
 export interface Ended {
   readonly run: PlannedRun
   readonly directory: string
   readonly outcome: Finished | { readonly problem: string }
 }
 
-/** The mean return of the last validation; without any validation, that of the last episodes. */
+/** Returns the mean return of the last validation, or of the last training episodes if there was no validation. */
 export const scoreOf = ({ validation, meanReturn }: RunResult): number | null => validation?.meanReturn ?? meanReturn
 
 export const scoreText = (result: RunResult): string => scoreOf(result)?.toFixed(1) ?? "no score"
 
-/** The metrics of a configuration: those of each seed, and their aggregate. */
+/** Computes the metrics of a configuration: the metrics of each seed, and their aggregate over the seeds. */
 export const summarise = (ended: ReadonlyArray<Ended>) => {
   const finished = ended.flatMap(({ outcome }) => ("result" in outcome ? [outcome] : []))
   const scores = finished.map(({ result }) => scoreOf(result)).filter((score) => score !== null)
@@ -42,7 +42,7 @@ export type Metrics = ReturnType<typeof summarise>
 
 const digits = (value: number): string => value.toFixed(1)
 
-/** The line that `--seeds` without `--population` ends with. */
+/** Returns the last line that `--seeds` without `--population` prints. */
 export const lineOf = ({ score }: Metrics): string | undefined => {
   if (score === null) return undefined
   const { iqm, low, high, mean, std, runs } = score
@@ -71,7 +71,7 @@ export const tableOf = (
     }),
   ])
 
-/** Aligns cells in columns. */
+/** Pads the cells of a table so that its columns align, and returns one line per row. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows.map((row) =>

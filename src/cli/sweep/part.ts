@@ -2,8 +2,8 @@ import { Clock, Context, Effect, Schema } from "effect"
 import type { Sink } from "../../run/record/Recorder.ts"
 
 /**
- * The sweep that a run is part of, as its process receives it in an environment variable. The process sends its progress
- * as messages to the sweep's process; the message `stop`, or a closed channel, ends it.
+ * The sweep that a run is part of. The run's process receives it in an environment variable, and sends its progress as
+ * messages to the sweep's process. The message `stop`, or a closed channel, ends the run's process.
  */
 export const Part = Schema.Struct({
   /** The time in the path of the sweep's folder, which all its runs share. */
@@ -18,13 +18,13 @@ export type Part = typeof Part.Type
 const variable = "EFFECT_RL_SWEEP"
 const PartText = Schema.fromJsonString(Part)
 
-/** The environment for the process of a run. */
+/** Returns the environment variables for the process of a run. */
 export const withPart = (part: Part): NodeJS.ProcessEnv => ({
   ...process.env,
   [variable]: Schema.encodeSync(PartText)(part),
 })
 
-/** The sweep whose process has started this one; undefined if this isn't a run of a sweep. */
+/** The sweep whose process started this process; undefined if this process isn't a run of a sweep. */
 export const PartOfSweep = Context.Reference<Part | undefined>("effect-rl/cli/PartOfSweep", {
   defaultValue: () => {
     const text = process.env[variable]
@@ -59,10 +59,10 @@ export const sweepProgress: Sink = (_, about) =>
     }
   })
 
-/** The message that makes a run save itself and end. */
+/** This message makes a run save its work and end. */
 export const stop = "stop"
 
-/** Ends this process, as Ctrl-C does, when its sweep sends `stop` or is gone; does nothing if Ctrl-C came first. */
+/** Ends this process, as Ctrl-C does, when its sweep sends `stop` or has ended; does nothing if Ctrl-C came first. */
 export const endWithSweep = (isInterrupted: () => boolean): void => {
   if (process.channel === undefined || process.env[variable] === undefined) return
   const end = (): void => void (isInterrupted() || process.kill(process.pid, "SIGINT"))

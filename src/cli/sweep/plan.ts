@@ -1,3 +1,4 @@
+/** Plans the runs of a sweep and checks their settings. It writes nothing. */
 import { Deferred, Effect, type FileSystem, Layer, Option } from "effect"
 import { platform } from "../../node.ts"
 import * as reference from "../../backend/reference.ts"
@@ -14,21 +15,21 @@ import { parseSeeds } from "../run/seeds.ts"
 import { UsageError } from "../output/errors.ts"
 import { type Choice, choicesOf, isNaming, parsePopulation, populationOf, shortNames } from "./population.ts"
 
-/** One run of a sweep. Its settings are checked, but nothing is set up. */
+/** One run of a sweep. Its settings are checked, but neither env nor algorithm is created yet. */
 export interface PlannedRun {
-  /** Runs that differ only in their seed have the same number. */
+  /** The number of the configuration; runs that differ only in their seed have the same number. */
   readonly configuration: number
   readonly choices: ReadonlyArray<Choice>
-  /** The run's name on the terminal: `algorithm=ppo seed 1`. */
+  /** The run's name on the terminal, such as `algorithm=ppo seed 1`. */
   readonly label: string
-  /** What the identifier has besides env and algorithm. */
+  /** The swept settings in the run's identifier, except env and algorithm. */
   readonly population: Readonly<Record<string, string>>
   readonly identity: RunIdentity
   /** The config that the run would save in `config.yaml`. */
   readonly effective: Plain
 }
 
-/** Plans all runs that the flags ask for, grouped by configuration; fails with the first error in any of them. */
+/** Plans all runs that the flags describe, grouped by configuration; fails with the first error in any of them. */
 export const planSweep = Effect.fnUntraced(function* (
   given: Given,
 ): Effect.fn.Return<ReadonlyArray<PlannedRun>, Effect.Error<Training> | UsageError, FileSystem.FileSystem> {
@@ -87,13 +88,13 @@ export const planSweep = Effect.fnUntraced(function* (
   return runs
 })
 
-/** File systems refuse longer names. */
+/** File systems refuse file names with more bytes than this. */
 const longestName = 255
 
 const foldersOf = (identity: RunIdentity): ReadonlyArray<string> =>
   toPath({ ...identity, time: "", commit: "no-hash" }).split("/")
 
-/** The keys that other flags set. */
+/** Returns the keys that flags other than `--population` set. */
 const settingFlags = ({ set, totalSteps, name }: Given): ReadonlyArray<string> => [
   ...set.map((text) => text.slice(0, text.indexOf("=")).split(".").map(camelCase).join(".")),
   ...(Option.isSome(totalSteps) ? ["totalSteps"] : []),
@@ -106,7 +107,7 @@ const sweptBy = (choices: ReadonlyArray<Choice>): Swept => {
   return { naming: overrides(choices.filter(isNaming)), others: overrides(choices.filter((one) => !isNaming(one))) }
 }
 
-/** A key that is the same for the same run, whatever the order of the variables and the spelling of derived names. */
+/** Returns a key that is equal for equal runs, whatever the order of the variables and the spelling of derived names. */
 export const keyOf = ({ name, population, seed }: RunIdentity): string => {
   const values = Object.entries(population).map(([key, value]) => [key, derived.has(key) ? derivedName(value) : value])
   return JSON.stringify([derivedName(name), values.sort(([one], [other]) => (one < other ? -1 : 1)), seed])
@@ -114,10 +115,13 @@ export const keyOf = ({ name, population, seed }: RunIdentity): string => {
 
 const derived = new Set(["environment", "algorithm"])
 
-/** Layers for a training that never starts: nothing is written. */
+/** Layers for a training that is only planned and never starts, so nothing is written. */
 const noServices = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 
-/** The identity and config that a training would have: it runs until its settings are checked, and no further. */
+/**
+ * Returns the identity and the config that a training would have. It runs the training until its settings are checked,
+ * and stops there.
+ */
 export const plannedOf = Effect.fnUntraced(function* (
   training: Training,
   options: RunOptions,

@@ -13,13 +13,13 @@ import { UsageError } from "../output/errors.ts"
  * ```
  */
 interface Variable {
-  /** In snake_case: `algorithm.learning_rate`. */
+  /** The path of the setting in snake_case, such as `algorithm.learning_rate`. */
   readonly path: string
   readonly values: ReadonlyArray<Value>
 }
 
 export interface Value {
-  /** The YAML that the user typed. */
+  /** The value in YAML, as the user typed it. */
   readonly text: string
   readonly value: unknown
   /** The text that stands for the value in paths and tables. */
@@ -31,7 +31,10 @@ export interface Choice extends Value {
   readonly path: string
 }
 
-/** Parses the arguments of `--population`, `key=v1,v2,…`. Values are YAML: a comma in quotes or brackets belongs to its value. */
+/**
+ * Parses the arguments of `--population`, `key=v1,v2,…`. Values are YAML, so a comma in quotes or brackets belongs to
+ * its value.
+ */
 export const parsePopulation = Effect.fnUntraced(function* (
   specs: ReadonlyArray<string>,
 ): Effect.fn.Return<ReadonlyArray<Variable>, UsageError> {
@@ -78,7 +81,7 @@ export const splitValues = (list: string): ReadonlyArray<string> | undefined => 
   const texts: Array<string> = []
   const open: Array<string> = []
   let from = 0
-  // A quote opens a text only after one of these characters; within a word it is an apostrophe.
+  // A quote opens a quoted text only after one of these characters; within a word it is an apostrophe.
   let before = ","
   for (let at = 0; at < list.length; at++) {
     const here = list[at]
@@ -96,7 +99,7 @@ export const splitValues = (list: string): ReadonlyArray<string> | undefined => 
   return open.length > 0 ? undefined : [...texts, list.slice(from).trim()]
 }
 
-/** The index of the quote that closes the text which starts at an index. */
+/** Returns the index of the quote that closes the quoted text which starts at `start`. */
 const quoteEnd = (list: string, start: number): number | undefined => {
   const [quoted] = /^(?:"(?:[^"\\]|\\[^])*"|'(?:[^']|'')*')/.exec(list.slice(start)) ?? []
   return quoted === undefined ? undefined : start + quoted.length - 1
@@ -105,7 +108,7 @@ const quoteEnd = (list: string, start: number): number | undefined => {
 const shownAs = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value) : String(value)
 
-/** All combinations of one value per variable; the last variable's values change fastest. */
+/** Returns all combinations of one value per variable; the last variable's values change fastest. */
 export const choicesOf = (variables: ReadonlyArray<Variable>): ReadonlyArray<ReadonlyArray<Choice>> =>
   variables.reduce<ReadonlyArray<ReadonlyArray<Choice>>>(
     (combinations, { path, values }) =>
@@ -113,11 +116,14 @@ export const choicesOf = (variables: ReadonlyArray<Variable>): ReadonlyArray<Rea
     [[]],
   )
 
-/** Whether a setting names an env or an algorithm. Setting a name drops their other settings, so it must come first. */
+/**
+ * Tells whether a setting chooses an env or an algorithm by name. Such a setting must come first, because it drops the
+ * other settings of the env or algorithm.
+ */
 export const isNaming = ({ path }: { readonly path: string }): boolean =>
   ["env", "env.name", "algorithm", "algorithm.name"].includes(path)
 
-/** A short name for each variable: the last part of its path, or the whole path if that part is ambiguous. */
+/** Returns a short name for each variable: the last part of its path, or the whole path if that part is ambiguous. */
 export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>): ReadonlyMap<string, string> => {
   const last = (path: string): string => path.slice(path.lastIndexOf(".") + 1)
   const taken = (path: string): boolean =>
@@ -126,7 +132,10 @@ export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>):
   return new Map(variables.map(({ path }) => [path, taken(path) ? path : last(path)]))
 }
 
-/** The population in a run's identifier: all choices except env and algorithm, whose names are in it already. */
+/**
+ * Returns the population in a run's identifier: all choices except env and algorithm, whose names the identifier has
+ * already.
+ */
 export const populationOf = (
   variables: ReadonlyArray<Variable>,
   choices: ReadonlyArray<Choice>,

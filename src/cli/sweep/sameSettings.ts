@@ -10,7 +10,10 @@ import { readYaml } from "../userCode/yamlFile.ts"
 import type { StartedRun, SweepFolder } from "./folder.ts"
 import type { PlannedRun } from "./plan.ts"
 
-/** Settings that don't change the results: how they are computed, and when they are saved. */
+/**
+ * Matches the settings that don't change the results, because they only say how results are computed and when they are
+ * saved.
+ */
 const irrelevant = /^(workers|validation\.workers|checkpoint|description)(\.|$)/
 
 /**

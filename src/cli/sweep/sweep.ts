@@ -48,7 +48,7 @@ export const sweep = Effect.fnUntraced(function* (
   yield* Effect.scoped(inFolder(given, runs, folder, commit))
 })
 
-/** Some runs of a sweep failed. Why each of them failed is printed before. */
+/** Reports that some runs of a sweep failed. The reason of each failure is printed before. */
 class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
 
 export type SweepError = RunsFailed | RunStoreError | Effect.Error<Training> | UsageError
@@ -94,7 +94,10 @@ interface RunOne {
   readonly board: Board
 }
 
-/** Trains one run unless an earlier sweep has finished it. A failure is an outcome, so this never fails. */
+/**
+ * Trains one run unless an earlier sweep has finished it. A failed run is returned as a value, so this Effect never
+ * fails.
+ */
 const runOne = Effect.fnUntraced(function* ({
   given,
   run,
@@ -112,7 +115,8 @@ const runOne = Effect.fnUntraced(function* ({
       : started.directory
   const train = Effect.gen(function* () {
     board.update(index, { _tag: "Running" })
-    // A run that was stopped before it wrote its config can't be resumed, and its folder would be in the way.
+    // A run that was stopped before it wrote its config can't be resumed, and its folder would prevent a new run at
+    // that path.
     if (started?.state === "empty") yield* removed(started.directory)
     const resume = started?.state === "unfinished" ? started.directory : undefined
     return yield* trainInChild({

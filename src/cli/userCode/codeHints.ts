@@ -1,3 +1,4 @@
+/** Adds hints to config errors that are probably caused by a missing program or a file with only some settings. */
 import { Effect } from "effect"
 import { ConfigError, isPlain } from "../../config/Config.ts"
 import { kindOf } from "../../run/RunSpec.ts"
@@ -9,10 +10,13 @@ const withHint =
   <A, E, R>(training: Failing<A, E, R>): Failing<A, E, R> =>
     Effect.mapError(training, (error) => (error instanceof ConfigError ? error.reworded(reword) : error))
 
-/** How to tell a subcommand which program defines an env or an algorithm. */
+/** Says how the user can tell a subcommand which program defines an env or an algorithm. */
 export interface ProgramHint {
   readonly text: string
-  /** Whether the config was saved by a run: its names were right then, so a list of the built-in names is no help. */
+  /**
+   * Tells whether the config was saved by a run. The names in it were valid when it ran, so a list of the built-in
+   * names is no help.
+   */
   readonly ofRun: boolean
 }
 
@@ -26,7 +30,10 @@ export const withProgramHint = ({ text, ofRun }: ProgramHint) =>
 
 const withoutNames = (message: string): string => message.replace(/; (?:expected one of|known:|did you mean) [^;]*/, "")
 
-/** Adds how to use a file that holds only some settings, if the config lacks what every training needs. */
+/**
+ * Adds a hint to the error of a config that lacks the keys which every training needs: how to use a file with only some
+ * settings.
+ */
 export const withFragmentHint = (config: unknown, file: string) => {
   const needed = kindOf(config) === "agents" ? ["agent"] : ["env", "algorithm"]
   const isWhole = isPlain(config) && needed.every((key) => key in config)

@@ -6,7 +6,7 @@ import { shownError } from "../../config/text.ts"
 import { UsageError } from "../output/errors.ts"
 import { placeIn, shownThrown, UserProcess } from "./userCode.ts"
 
-/** Imports a module of the user's and returns its default export; undefined if it has none. */
+/** Imports a module of the user and returns its default export; undefined if the module has none. */
 export const loadModule = Effect.fnUntraced(function* (
   file: string,
   path: string,
@@ -25,11 +25,11 @@ export const loadModule = Effect.fnUntraced(function* (
   return defaultExport(loaded)
 })
 
-/** Imports a module by tsx, if it is installed: it compiles enums and namespaces, which Node can't strip. */
+/** Imports a module by tsx, if tsx is installed. It compiles enums and namespaces, which Node can't strip. */
 const loadCompiled = Effect.fnUntraced(function* (href: string, error: unknown) {
   const { importing } = yield* UserProcess
   const { register } = yield* Effect.tryPromise({ try: () => import("tsx/esm/api"), catch: () => error })
-  // Registered for the whole process: a second copy of the library wouldn't recognise graphs made by the first.
+  // tsx is registered for the whole process: a second copy of the library wouldn't recognise graphs made by the first.
   register()
   return yield* Effect.tryPromise({
     try: (): Promise<unknown> => importing(() => import(`${href}?compiled`)),
@@ -40,14 +40,14 @@ const loadCompiled = Effect.fnUntraced(function* (href: string, error: unknown) 
 const codeOf = (error: unknown): unknown =>
   typeof error === "object" && error !== null && "code" in error ? error.code : undefined
 
-/** tsx wraps the exports of a CommonJS package a second time. */
+/** Returns the default export of a module. tsx wraps the exports of a CommonJS package a second time. */
 const defaultExport = (loaded: unknown): unknown => {
   const value = typeof loaded === "object" && loaded !== null && "default" in loaded ? loaded.default : undefined
   const isWrapped = !Effect.isEffect(value) && typeof value === "object" && value !== null && "default" in value
   return isWrapped ? value.default : value
 }
 
-/** One line: the error, the place in the user's own files where it was thrown, and what to do. */
+/** Returns one line with the error, the place in the user's own files where it was thrown, and what to do. */
 const messageFor = (error: unknown): Effect.Effect<string, never, FileSystem.FileSystem> => {
   if (!(error instanceof Error)) return Effect.succeed(shownThrown(error))
   const place = placeIn(error.stack)

@@ -15,7 +15,7 @@ import { loadModule } from "./loadModule.ts"
 import { guarded, notATraining, type UserCodeError } from "./userCode.ts"
 import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
 
-/** A training by reinforcement learning, or of agents that ask a language model, as an Effect that runs it. */
+/** An Effect that runs a training: by reinforcement learning, or of agents that ask a language model. */
 export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeError | UserCodeError, Needs>
 
 type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
@@ -102,12 +102,15 @@ const withStepsHint = (training: Training): Training =>
     return Effect.fail(isUnknown ? error.reworded(() => message) : error)
   })
 
-/** The type of an Effect is gone at run time, so any Effect passes; one that isn't a training fails when it runs. */
+/**
+ * Tells whether a value is an Effect. The type parameters of an Effect don't exist at run time, so an Effect that isn't
+ * a training passes here and fails when it runs.
+ */
 const isTraining = (
   value: unknown,
 ): value is Effect.Effect<RunResult | Runtime.RuntimeResult, Effect.Error<Training>, Needs> => Effect.isEffect(value)
 
-/** Where a file and its overrides want the run to be saved, and under which name. */
+/** The results folder and the name of the run that a file and its overrides set. */
 export interface OwnPlace {
   readonly resultsDir?: string
   readonly name?: string

@@ -2,24 +2,24 @@
 export interface Measures {
   readonly cpuMillis: number
   readonly wallMillis: number
-  /** Env steps. */
+  /** The number of env steps so far. */
   readonly steps: number
 }
 
 /**
- * For how long one call of the user's code may block the event loop. CPU time counts, because a healthy call can take any
- * wall time on a busy machine; the limit of wall time is for code that blocks without computing.
+ * Limits how long one call of the user's code may block the event loop. CPU time counts, because a healthy call can
+ * take any wall time on a busy machine; the limit of wall time is for code that blocks without computing.
  */
 const stallLimits = { cpuMillis: 10_000, wallMillis: 120_000 }
 
 interface StallMeter {
-  /** To call whenever the event loop turns. */
+  /** Starts a new measurement. Call this whenever the event loop turns. */
   readonly turned: () => void
-  /** The wall time of the current call in milliseconds if it has stalled; undefined if it hasn't. */
+  /** Returns the wall time of the current call in milliseconds if the call has stalled; undefined if it hasn't. */
   readonly stalledMillis: () => number | undefined
 }
 
-/** Measures the current call of the user's code. An env step resets the measure: a slow env is no stall. */
+/** Measures the current call of the user's code. An env step starts the measurement again, so a slow env is no stall. */
 export const stallMeter = (measure: () => Measures): StallMeter => {
   let start = measure()
   return {
@@ -34,7 +34,10 @@ export const stallMeter = (measure: () => Measures): StallMeter => {
   }
 }
 
-/** Skips a question while the last one is unanswered: native code lets none through. */
+/**
+ * Returns a function that asks a question only if the last one was answered: while native code runs, no question is
+ * answered.
+ */
 export const oneAtATime = (ask: (answered: () => void) => void): (() => void) => {
   let isWaiting = false
   return () => {

@@ -4,8 +4,8 @@ import { display } from "../../config/Config.ts"
 import { shortened, shownError } from "../../config/text.ts"
 
 /**
- * The user's own code threw, or returned something that isn't a result. The message is one line that names the user's
- * file; only bugs of the library are reported with a stack.
+ * Reports that the user's own code threw, or returned something that isn't a result. The message is one line that names
+ * the user's file; only bugs of the library are reported with a stack.
  */
 export class UserCodeError extends Schema.TaggedError<UserCodeError>()("UserCodeError", {
   message: Schema.String,
@@ -15,17 +15,20 @@ const library = new URL("../../", import.meta.url).href
 
 const isForeign = (place: string): boolean => place.includes("/node_modules/") || place.startsWith(library)
 
-/** The files in a stack trace, with their lines and columns. */
+/** Returns the files in a stack trace, with their lines and columns. */
 const placesIn = (stack: string): ReadonlyArray<string> =>
   stack.split("\n").flatMap((line) => /(file:\/\/[^\s)]+:\d+)\)?$/.exec(line)?.[1] ?? [])
 
-/** The path of a `file:` URL with line and column, without the query that tsx adds to the files that it compiles. */
+/**
+ * Returns the path of a `file:` URL with line and column, without the query that tsx adds to the files that it
+ * compiles.
+ */
 const pathOf = (place: string): string => {
   const [, file = place, line = ""] = /^(.*?)(?:\?[^:]*)?((?::\d+)*)$/.exec(place) ?? []
   return `${fileURLToPath(file)}${line}`
 }
 
-/** The first place of a stack trace that is in the user's own files. */
+/** Returns the first place of a stack trace that is in the user's own files; undefined if there is none. */
 export const placeIn = (stack = ""): string | undefined => {
   const place = placesIn(stack).find((one) => !isForeign(one))
   return place === undefined ? undefined : pathOf(place)
@@ -51,7 +54,7 @@ export const strayError = (thrown: unknown): Effect.Effect<never, UserCodeError>
   return Effect.fail(new UserCodeError({ message }))
 }
 
-/** A thrown value that isn't an Error, for a message. */
+/** Describes a thrown value that isn't an Error, for a message. */
 export const shownThrown = (thrown: unknown): string =>
   typeof thrown === "string" ? shortened(thrown) : display(thrown)
 
@@ -69,7 +72,10 @@ export const UserProcess = Context.Reference<{
 /** The message of the error that Effect throws when a Layer is missing. */
 const missingService = /^Service not found: (.+)$/
 
-/** Runs a module's default export, and checks that it returns the result of a run; what it throws becomes an error. */
+/**
+ * Runs a module's default export, and checks that it returns the result of a run. Anything that it throws becomes a
+ * `UserCodeError`.
+ */
 export const guarded = <A, E, R>(
   file: string,
   training: Effect.Effect<A, E, R>,
@@ -91,7 +97,7 @@ export const guarded = <A, E, R>(
     }),
   )
 
-/** A program without types may return anything. */
+/** Tells whether a value can be the result of a run. A program without types may return anything. */
 const isResult = (value: unknown): boolean => typeof value === "object" && value !== null && "runDir" in value
 
 /** Describes a default export that isn't a training, and what to export instead. */

@@ -17,7 +17,7 @@ type RemovedListeners = ReadonlyArray<
   readonly [signal: (typeof signals)[number], listeners: ReadonlyArray<NodeJS.SignalsListener>]
 >
 
-/** Removes the listeners of signals: without them a signal ends the process, whatever it is doing. */
+/** Removes the listeners of signals, so that a signal ends the process at once, even during a long computation. */
 const removeListeners = (): RemovedListeners =>
   signals.map((signal) => {
     const listeners = process.listeners(signal)
@@ -29,7 +29,7 @@ const restoreListeners = (removed: RemovedListeners): void => {
   for (const [signal, listeners] of removed) for (const listener of listeners) process.on(signal, listener)
 }
 
-/** Imports a module; until it is loaded there is nothing to save, so a signal ends the process at once. */
+/** Imports a module. There is nothing to save until it is loaded, so a signal ends the process at once. */
 export const importing = <A>(load: () => Promise<A>): Promise<A> => {
   const removed = removeListeners()
   return load().finally(() => restoreListeners(removed))
@@ -37,19 +37,19 @@ export const importing = <A>(load: () => Promise<A>): Promise<A> => {
 
 const beatMillis = 250
 
-/** What the watching thread needs to know. */
+/** The data that the watching thread receives. */
 export interface Watched {
   /** Counts turns of the main thread's event loop. */
   readonly beats: Int32Array
-  /** How often the watching thread compares the count. */
+  /** The milliseconds between two checks of the count by the watching thread. */
   readonly everyMillis: number
-  /** The name of the global function to call on the main thread when the count stands still. */
+  /** The name of the global function that the watching thread calls on the main thread if the count has not changed. */
   readonly hook: string
 }
 
 const hook = "effectRlStalled"
 
-/** Node 22 only measures the CPU time of the whole process. */
+/** Node 22 can only measure the CPU time of the whole process. */
 const cpuUsage = process.threadCpuUsage ?? process.cpuUsage
 
 const measure = (): Measures => {
@@ -58,9 +58,9 @@ const measure = (): Measures => {
 }
 
 /**
- * Watches from another thread whether the event loop turns. When one call of the user's code blocks it for ten seconds of
- * CPU time, a line says so and the next signal ends the process; if the call returns after all, signals save the run
- * again.
+ * Watches from another thread whether the event loop turns. If one call of the user's code blocks the event loop for
+ * ten seconds of CPU time, a line on stderr says so, and the next signal ends the process. If the call returns later,
+ * signals save the run again.
  */
 export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
   const beats = new Int32Array(new SharedArrayBuffer(4))
@@ -90,7 +90,10 @@ export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
     }
     if (isOrphan()) process.kill(process.pid, "SIGTERM")
   }
-  /** Whether this is a run of a sweep whose process is gone: then nobody reads its lines, and nobody else can end it. */
+  /**
+   * Tells whether this is a run of a sweep whose process has ended: then nobody reads its lines, and nobody else can
+   * end it.
+   */
   const isOrphan = (): boolean => part !== undefined && process.ppid !== parent
   Object.defineProperty(globalThis, hook, { value: stalled, configurable: true })
   const file = new URL(import.meta.url.endsWith(".ts") ? "./watchThread.ts" : "./watchThread.js", import.meta.url)
@@ -112,7 +115,7 @@ const wholeStack = (): string => {
 /** Fails when the user's code throws where nothing can catch it: in a timer, or in a promise that isn't awaited. */
 export const strayErrors: Effect.Effect<never, UserCodeError> = Effect.callback((resume) => {
   const fail = (thrown: unknown): void => resume(strayError(thrown))
-  // Never removed: a timer may throw while the run is being saved, too.
+  // These listeners are never removed, since a timer may also throw while the run is being saved.
   process.on("uncaughtException", fail)
   process.on("unhandledRejection", fail)
 })

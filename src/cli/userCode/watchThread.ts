@@ -3,7 +3,10 @@ import { workerData } from "node:worker_threads"
 import { oneAtATime } from "./stall.ts"
 import type { Watched } from "./userProcess.ts"
 
-/** The thread that `watch` starts: calls a hook on the main thread when the event loop there doesn't turn. */
+/**
+ * Calls a hook on the main thread when the event loop there doesn't turn. `watch` in `userProcess.ts` starts this
+ * thread.
+ */
 
 const { beats, everyMillis, hook }: Watched = workerData
 

@@ -4,14 +4,14 @@ import { mostBytes, readText, shownPath } from "../../config/files.ts"
 import { readYamlText, type YamlDocument } from "../../config/yaml.ts"
 import { UsageError } from "../output/errors.ts"
 
-/** Whether a path ends like that of a YAML file. */
+/** Tells whether a path ends like the name of a YAML file. */
 export const isYaml = (file: string): boolean => /\.ya?ml$/.test(file)
 
 /** Reads a YAML file as plain data. */
 export const readYaml = (file: string): Effect.Effect<unknown, UsageError, FileSystem.FileSystem> =>
   Effect.map(parseFile(file), ({ value }) => value)
 
-/** A YAML file's data with the place of each of its keys: `agent.historyK` is at `conf.yaml:7`. */
+/** The data of a YAML file with the place of each of its keys: `agent.historyK` is at `conf.yaml:7`. */
 interface LocatedYaml {
   readonly value: unknown
   readonly lines: ReadonlyMap<string, string>
@@ -45,7 +45,7 @@ export const yamlOverrides = Effect.fnUntraced(function* (
   const overrides: Array<Override> = []
   const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
     if (isPlain(tree) && !("_tag" in tree) && Object.keys(tree).length > 0) {
-      // Setting a name drops the settings of the earlier one, so it goes before the settings that belong to it.
+      // Setting a name drops the settings of the earlier env or algorithm, so the name comes before the other settings.
       const keys = Object.keys(tree).sort((a, b) => Number(b === "name") - Number(a === "name"))
       for (const key of keys) walk(tree[key], [...path, key])
       return
@@ -56,7 +56,7 @@ export const yamlOverrides = Effect.fnUntraced(function* (
   return overrides
 })
 
-/** The error for a config that is a list or a single value. */
+/** Makes the error for a config that is a list or a single value. */
 export const notKeys = (file: string, value: unknown): UsageError => {
   const what = value === null ? "nothing: the file is empty" : Array.isArray(value) ? "a list" : display(value)
   return new UsageError({ message: `${file}: expected keys and values ("key: value"), found ${what}` })

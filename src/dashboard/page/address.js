@@ -1,7 +1,8 @@
 /**
- * Writes what the page shows into its address and reads it from there, so that a shared link or a reload shows the same:
- * `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean`,
- * `#/run/{PATH}?x=steps&episode=train-12&turn=3` and `#/compare?run={PATH}&run={PATH}`. The address leaves out defaults.
+ * Writes the state of the page into its address and reads it from there, so that a shared link or a reload shows the
+ * same: `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean`,
+ * `#/run/{PATH}?x=steps&episode=train-12&turn=3` and `#/compare?run={PATH}&run={PATH}`. The address leaves out
+ * defaults.
  */
 import { firstColumns, isSetting } from "./runs/columns.js"
 
@@ -9,7 +10,10 @@ const axes = ["steps", "time", "episodes"]
 const middles = ["iqm", "mean"]
 const orders = ["oldest", "newest", "highest", "lowest"]
 
-/** `metrics` says whether the overview shows all metrics, `metric` is the text by which they are searched. */
+/**
+ * The defaults of the charts. `metrics` tells whether the overview shows all metrics; `metric` is the text by which
+ * they are searched.
+ */
 export const firstView = {
   centre: "iqm",
   axis: "steps",
@@ -34,7 +38,10 @@ export const firstSight = () => ({
   columns: firstColumns,
 })
 
-/** The defaults of a run's transcripts: the list's conditions and order, the episode that is read, and its turn. */
+/**
+ * Returns the defaults of a run's transcripts: the list's conditions and order, the open episode, and its selected
+ * turn.
+ */
 export const firstTranscripts = () => ({
   episode: undefined,
   turn: undefined,
@@ -83,14 +90,14 @@ const transcriptParts = (transcripts) => {
   )
 }
 
-/** The address of a run's page. A link without a view keeps the view that the page has. */
+/** Returns the address of a run's page. If a link names no view, the page keeps its current view. */
 export const runAddress = (path, view, transcripts = firstTranscripts()) => {
   if (view === undefined) return `#/run/${segments(path)}`
   const parts = [...viewParts(view), ...transcriptParts(transcripts)]
   return `#/run/${segments(path)}?${new URLSearchParams(parts.length === 0 ? [["x", view.axis]] : parts)}`
 }
 
-/** The address of the page with two runs side by side. */
+/** Returns the address of the page that compares two runs. */
 export const compareAddress = (paths, view) =>
   `#/compare?${new URLSearchParams([...paths.map((path) => ["run", path]), ...viewParts(view)])}`
 
@@ -161,7 +168,7 @@ const decoded = (path) => {
   }
 }
 
-/** Milliseconds between changes of the history: browsers refuse more than about three a second. */
+/** The time between two changes of the history, in milliseconds: browsers refuse more than about three changes a second. */
 const rest = 350
 let written = -Infinity
 let waiting
@@ -181,7 +188,7 @@ export const remember = (address, control) => {
   lastControl = control
 }
 
-/** Notes that the user has navigated, so that the next change gets an entry of its own. */
+/** Records that the user has navigated, so that the next change gets an entry of its own. */
 export const moved = () => {
   clearTimeout(waiting)
   lastControl = undefined

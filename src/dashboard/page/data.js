@@ -1,6 +1,7 @@
 /**
- * Reads the data that the page shows. The server of `effect ui` answers these addresses, and an exported site has files at
- * them. Only bands differ: the server computes any band, an export has those of whole groups.
+ * Reads the data that the page shows. The server of `effect ui` answers these requests, and an exported site has files
+ * at the same addresses. Only bands differ: the server computes any band, but an export has only the bands of whole
+ * groups.
  */
 const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
 
@@ -19,13 +20,13 @@ export const fetchMetrics = (path) => get(`data/run/${segments(path)}/metrics.js
 export const fetchTranscript = (path, key) => get(`data/run/${segments(path)}/episodes/${encodeURIComponent(key)}.json`)
 export const fileAddress = (run, file) => `files/${segments(run)}/${segments(file)}`
 
-/** Imports a module of the server. In the sources it lies elsewhere, so its address is computed. */
+/** Imports a module of this package. In the sources the module lies in another folder, so its address is computed. */
 export const lib = (name) => import(new URL(`lib/${name}.js`, import.meta.url).href)
 
-/** The largest number of runs that a group's band is computed from. */
+/** Returns the largest number of runs from which a group's band is computed. */
 export const mostInABand = async () => (await lib("dashboard/bands")).mostRunsInABand
 
-/** The runs that a group's band is computed from: all of them, or a sample of a large group. */
+/** Returns the runs from which a group's band is computed: all of them, or a sample of a large group. */
 const sampleOf = async (paths) => {
   const [{ mostRunsInABand }, { thinned }] = await Promise.all([lib("dashboard/bands"), lib("statistics/resampling")])
   return thinned(paths.toSorted(), mostRunsInABand)
@@ -33,7 +34,10 @@ const sampleOf = async (paths) => {
 
 let exported
 
-/** Reads the band of a measure over an axis. In an export, bands of filtered groups are computed here, as the server would. */
+/**
+ * Reads the band of a measure over an axis. In an export, the page computes the bands of filtered groups as the server
+ * would.
+ */
 export const fetchBand = async (paths, measure, axis, live, order) => {
   if (live) {
     const response = await fetch("data/bands", {
@@ -60,7 +64,7 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
   )
 }
 
-/** Reads a part of a run's list of episodes. In an export, the part is chosen here, as the server would. */
+/** Reads a part of a run's list of episodes. In an export, the page selects this part as the server would. */
 export const fetchEpisodes = async (path, asked, live) => {
   const address = `data/run/${segments(path)}/episodes.json`
   const parts = Object.entries(asked).flatMap(([name, value]) =>
@@ -89,7 +93,7 @@ export const fetchEpisodes = async (path, asked, live) => {
   return { ...list, matching: matching.length, from, episodes: matching.slice(from, from + count) }
 }
 
-/** Follows the server's events. `status` is called with whether the connection is open. */
+/** Listens to the server's events. It calls `status` with true when the connection opens, and with false when it breaks. */
 export const follow = ({ opened, changed, status }) => {
   let events
   const connect = () => {
@@ -102,7 +106,8 @@ export const follow = ({ opened, changed, status }) => {
     events.addEventListener("error", () => status(false))
   }
   connect()
-  // Browsers keep pages for the back button. Six of them with open connections would block all others to this server.
+  // Browsers keep pages in memory for the back button. Six of them with open connections would block all others to this
+  // server.
   addEventListener("pagehide", () => events.close())
   addEventListener("pageshow", ({ persisted }) => void (persisted && connect()))
 }

@@ -1,4 +1,4 @@
-/** Shows the page of the current address, and updates it by the server's events. */
+/** Shows the page of the current address, and updates it when the server sends an event. */
 import {
   compareAddress,
   firstSight,
@@ -28,10 +28,13 @@ const state = {
 const main = document.getElementById("main")
 const live = document.getElementById("live")
 let page
-/** The page that is shown: the path of a run, the paths of two, or undefined for the overview. */
+/** The page that is shown: the path of a run, the paths of two runs, or undefined for the overview. */
 let shown
 
-/** Writes the address after the user has changed what is shown; `control` names the slider or field, if it was one. */
+/**
+ * Writes the address after the user has changed what is shown. `control` names the slider or field if the user used
+ * one.
+ */
 const seen = (control) =>
   remember(
     shown === undefined
@@ -43,7 +46,8 @@ const seen = (control) =>
   )
 
 /**
- * Makes the page of an address. The modules of the overview are loaded at once, those of other pages when they are needed.
+ * Makes the page of an address. The modules of the overview are loaded at once, the modules of other pages only when
+ * needed.
  *
  * @param {{ run?: string; compare?: string[] }} address
  */
@@ -62,7 +66,7 @@ const route = async () => {
   if (transcripts !== undefined) state.transcripts = transcripts
   if (run !== undefined) history.replaceState(null, "", runAddress(run, state.view, state.transcripts))
   const next = compare ?? run
-  // The page stays as it is when only the view of it changes.
+  // If only the view of the page changes, the page itself is kept.
   if (page !== undefined && String(next) === String(shown)) return page.restore()
   shown = next
   const made = await makePage(address)
@@ -98,7 +102,7 @@ const failed = (error) =>
   )
 
 document.querySelector(".skip").addEventListener("click", (event) => {
-  // The link's own target would replace the page's address after the #.
+  // The target of this link would replace the part of the address after the #, which names the page.
   event.preventDefault()
   main.focus()
 })

@@ -1,31 +1,37 @@
-/** An episode of a language-model agent, as the list shows it; and the query that selects episodes. */
+/** Describes an episode of a language-model agent for the list of episodes, and the query that selects episodes. */
 
 export interface Episode {
-  /** The key in requests: `train-12`, `val50-3`, `rollouts-1`. */
+  /** The key by which requests name the episode, such as `train-12`, `val50-3` or `rollouts-1`. */
   readonly key: string
-  /** The beginning of the keys of episodes played together: `train`, `val50`, `rollouts`. */
+  /**
+   * The name of a group of episodes that were played together, such as `train`, `val50` or `rollouts`. The key begins
+   * with it.
+   */
   readonly group: string
   readonly phase: "train" | "validation" | "batch"
-  /** In a validation: the number of training episodes until then. In an evaluation: the index of the agent. */
+  /**
+   * The number of training episodes before this validation, or the index of the agent in an evaluation; null for other
+   * episodes.
+   */
   readonly seen: number | null
-  /** In an evaluation: the name of the agent. */
+  /** The name of the agent in an evaluation; null for other episodes. */
   readonly contestant: string | null
-  /** The number in its group, from 1. */
+  /** The number of the episode in its group; the first is 1. */
   readonly number: number
-  /** The id of its rollout; null if there are only scores. */
+  /** The id of the episode's rollout; null if there are only scores. */
   readonly id: string | null
   readonly env: string
   readonly agent: string | null
   readonly player: string | null
-  /** The return so far, if the episode is still in progress. */
+  /** The return; if the episode is still in progress, the return so far. */
   readonly return: number
   /** The number of scored steps. */
   readonly length: number
   readonly ending: "terminated" | "truncated" | null
   readonly reason: string | null
-  /** The error that ended the episode, if it failed. */
+  /** The error that ended the episode; null if it didn't fail. */
   readonly failed: string | null
-  /** The number of rollouts below it. */
+  /** The number of rollouts that this episode's rollout delegated, directly or through others. */
   readonly delegated: number
 }
 
@@ -33,9 +39,9 @@ export const orders = ["oldest", "newest", "highest", "lowest"] as const
 export type Order = (typeof orders)[number]
 
 export interface Asked {
-  /** A phase or a group. */
+  /** The phase or the group of the episodes to select. */
   readonly phase: string
-  /** The bounds of the return. */
+  /** The lowest return (`least`) and the highest return (`most`) of the episodes to select; null for no bound. */
   readonly least: number | null
   readonly most: number | null
   readonly failed: boolean
@@ -59,9 +65,9 @@ export const chosen = <One extends Episode>(
   return found.toSorted((a, b) => (order === "highest" ? b.return - a.return : a.return - b.return))
 }
 
-/** Tells whether any text in a value contains another text. Names of fields don't count. */
+/** Tells whether any string in a value contains the wanted text. The names of fields are not searched. */
 export const says = (value: unknown, wanted: string): boolean => {
-  // A loop instead of recursion, since a file may nest lists deeper than the stack.
+  // This is a loop instead of a recursion, because a file may nest lists more deeply than the stack allows.
   const left = [value]
   while (left.length > 0) {
     const one = left.pop()

@@ -1,10 +1,10 @@
-/** A transcript in the form that the page draws, whatever file it was read from. */
+/** Describes a transcript in the form that the page draws, for every kind of file that it can be read from. */
 import type { ChatMessage, Usage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
 
-/** Consecutive tokens with equal advantages. */
+/** A sequence of tokens with equal advantages. */
 export interface TokenRun {
-  /** Null if the text of the tokens is unknown. */
+  /** The text of the tokens; null if it is unknown. */
   readonly text: string | null
   readonly ids: ReadonlyArray<number>
   readonly advantage: number
@@ -13,11 +13,11 @@ export interface TokenRun {
 
 export interface ToolUse {
   readonly name: string
-  /** The text that the model wrote. */
+  /** The arguments as the model wrote them. */
   readonly arguments: string
-  /** Null if the call was not answered. */
+  /** The result of the call; null if the call was not answered. */
   readonly result: { readonly content: string; readonly isError: boolean } | null
-  /** Answered by the agent itself, or by the env. */
+  /** Tells whether the agent itself (`internal`) or the env (`external`) answered the call; null if this is unknown. */
   readonly by: "internal" | "external" | null
 }
 
@@ -31,15 +31,18 @@ export interface Call {
   readonly messages: ReadonlyArray<ChatMessage>
   readonly said: string
   readonly tools: ReadonlyArray<ToolUse>
-  /** The feedback to the model after its answer could not be parsed, and the penalty. */
+  /**
+   * The feedback that the model got because its answer could not be parsed, and the penalty; null if the answer was
+   * parsed.
+   */
   readonly refused: { readonly feedback: string; readonly reward: number } | null
   readonly incomplete: boolean
   readonly finish: string
   readonly usage: Usage
   readonly attempts: number
-  /** The error, if there is no answer. */
+  /** The error of the model call; null if there is an answer. */
   readonly failed: string | null
-  /** The tokens of the answer in a sample; null if no sample has them. */
+  /** The tokens of the answer, from the run's samples; null if no sample has them. */
   readonly tokens: ReadonlyArray<TokenRun> | null
   /** The rollouts that the call delegated. */
   readonly children: ReadonlyArray<Played>
@@ -48,7 +51,7 @@ export interface Call {
 export interface Turn {
   readonly observation: string | null
   readonly calls: ReadonlyArray<Call>
-  /** Null if there was no action. */
+  /** The action; null if there was none. */
   readonly action: string | null
   readonly feedback: {
     readonly score: number
@@ -58,13 +61,13 @@ export interface Turn {
   } | null
   readonly reward: number
   readonly cumulative: number
-  /** The observation after the last step. That of another step is the next step's observation. */
+  /** The observation after the last step; null in other turns, since it is the observation of the next turn. */
   readonly seen: string | null
   readonly ending: "terminated" | "truncated" | null
   readonly reason: string | null
   readonly info: unknown
   readonly failed: string | null
-  /** The credit in its samples. */
+  /** The credit of this turn in the run's samples; null if no sample has one. */
   readonly credit: number | null
   readonly weight: number | null
 }
@@ -72,18 +75,18 @@ export interface Turn {
 /** The reward of a rollout under several ways of sharing credit. */
 interface Credits {
   readonly own: number
-  /** The reward of the root of its tree. */
+  /** The reward of the rollout at the root of the tree of delegated rollouts. */
   readonly parents: number
-  /** The mean of its own reward and its parent's. */
+  /** The mean of the rollout's own reward and its parent's reward. */
   readonly mixed: number
-  /** The credit in its samples, of the first turn. */
+  /** The credit of the rollout's first turn in the run's samples; null if no sample has one. */
   readonly sampled: number | null
 }
 
 /** A rollout, with the rollouts that it delegated. */
 export interface Played {
   readonly id: string
-  /** The name by which it was called; if it was not delegated, the type of its agent. */
+  /** The name by which the agent was called; if the rollout was not delegated, the type of the agent. */
   readonly name: string
   readonly depth: number
   readonly player: string | null
@@ -101,13 +104,13 @@ export interface Transcript {
   readonly envType: string
   readonly seeds: { readonly env: number; readonly sampling: number } | null
   readonly tags: Readonly<Record<string, string>>
-  /** The usage of the whole tree, including sub-agents. */
+  /** The usage of the whole tree of rollouts, including those of sub-agents. */
   readonly usage: Usage & { readonly calls: number }
   readonly played: Played
-  /** The largest absolute advantage of a token; null without tokens. */
+  /** The largest absolute advantage of a token; null if there are no tokens. */
   readonly largest: number | null
-  /** The source of the advantages. */
+  /** The source of the advantages: those of single tokens, or the credit of turns; null if there are none. */
   readonly advantages: "tokens" | "credit" | null
-  /** How to see more; null if all is shown. */
+  /** A hint for the user how to see more; null if everything is shown. */
   readonly hint: string | null
 }

@@ -1,4 +1,4 @@
-/** Finds the episodes in the lines of a file, which hold a rollout, the outcome of a batch, or a scored step each. */
+/** Finds the episodes in the lines of a file. Each line holds a rollout, the outcome of a batch, or a scored step. */
 import { fields, finite, parsed } from "../json.ts"
 import type { Episode } from "./Episode.ts"
 import { endingOf } from "./fromRollouts.ts"
@@ -10,13 +10,13 @@ export interface Group {
   readonly contestant: string | null
 }
 
-/** A part of a file. */
+/** A part of a file: the offset in bytes of its beginning, and the offset after its end. */
 export interface Span {
   readonly from: number
   readonly to: number
 }
 
-/** An episode and the lines from which it is read. */
+/** An episode and the parts of the file from which it is read. */
 export interface Indexed extends Episode {
   readonly file: string
   readonly spans: ReadonlyArray<Span>
@@ -24,7 +24,7 @@ export interface Indexed extends Episode {
 
 type Making = { -readonly [Key in keyof Indexed]: Indexed[Key] } & { spans: Array<Span> }
 
-/** Collects episodes as lines arrive; skips lines of another kind. */
+/** Collects episodes from lines, which are added one by one; skips lines of other kinds. */
 export interface FileIndex {
   readonly episodes: ReadonlyArray<Indexed>
   readonly add: (line: Span & { readonly text: string }) => void
@@ -53,7 +53,10 @@ const begun = (file: string, { name, phase, seen, contestant }: Group, number: n
   spans: [{ from: span.from, to: span.to }],
 })
 
-/** Lines of simultaneous episodes are interleaved, and one line may hold two rollouts of an episode. */
+/**
+ * Adds a line to the parts of an episode. Lines of simultaneous episodes are interleaved, and one line may hold two
+ * rollouts of an episode.
+ */
 const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
   const last = spans.at(-1)
   if (last?.from === from) return
@@ -66,7 +69,10 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
   const byId = new Map<string, Making>()
   const keys = new Set<string>()
 
-  /** Rollouts of the runtime contain the number of their episode; others are counted. */
+  /**
+   * Returns the number of an episode. The ids of this library's rollouts end with it; rollouts of other programs are
+   * counted.
+   */
   const numberOf = (id: string): number => {
     const said = group.phase === "train" ? Number(/-(\d+)$/.exec(id)?.[1]) : NaN
     return Number.isSafeInteger(said) && !keys.has(`${group.name}-${said}`) ? said : episodes.length + 1
@@ -115,7 +121,7 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
       if (typeof message !== "string" || rollouts.length > 0) return
       const id = string(fields(request).id) ?? ""
       const made = begin(id, line)
-      // The type of the env is unknown.
+      // The type of the env is unknown, so the id of the request stands for it.
       made.env = id
       made.failed = message
     },
@@ -152,7 +158,7 @@ export const scoresIndex = (file: string, group: Group): FileIndex => {
   }
 }
 
-/** The places of the samples of each rollout. */
+/** Collects the places of the samples of each rollout. */
 export interface SamplesIndex {
   readonly spans: ReadonlyMap<string, ReadonlyArray<Span>>
   readonly add: FileIndex["add"]

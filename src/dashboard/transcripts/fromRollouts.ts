@@ -1,3 +1,4 @@
+/** Makes the transcript of an episode from its rollout and the rollouts that it delegated. */
 import * as Credit from "../../episode/samples/credit.ts"
 import {
   type AgentStep,
@@ -32,7 +33,7 @@ export const keptOf = (before: ReadonlyArray<ChatMessage>, messages: ReadonlyArr
   return differs < 0 ? messages.length : differs
 }
 
-/** Makes the transcript of the first rollout, with those that it delegated. */
+/** Makes the transcript of the first rollout, including the rollouts that it delegated. */
 export const fromRollouts = (
   episode: Episode,
   rollouts: ReadonlyArray<Rollout>,
@@ -116,9 +117,12 @@ export const fromRollouts = (
   }
 }
 
-/** Collects a rollout and all below it, each once, even if parents form a cycle. */
+/**
+ * Collects a rollout and all rollouts that it delegated, directly or through others. Each is collected once, even if
+ * parents form a cycle.
+ */
 const familyOf = (given: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
-  // Without its parent, so that it cannot be below itself.
+  // The copy has no parent, so that it cannot be its own descendant.
   const first: Rollout = { ...given, meta: { ...given.meta, parentRolloutId: null } }
   const family = new Map([[first.id, first]])
   for (const { id } of family.values()) {
@@ -129,10 +133,10 @@ const familyOf = (given: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArr
   return Array.from(family.values())
 }
 
-/** Returns the parent's step that delegated a rollout. */
+/** Returns the id of the parent's step that delegated a rollout; null if the rollout doesn't contain it. */
 const siteOf = ({ steps }: Rollout): string | null => steps.find((step) => step._tag === "AgentStep")?.parentId ?? null
 
-/** Rollouts that name no call are added to the last one. */
+/** Adds the delegated rollouts that name no call to the last call. */
 const withStrays = (turns: ReadonlyArray<Turn>, strays: ReadonlyArray<Played>): ReadonlyArray<Turn> => {
   const at = turns.findLastIndex(({ calls }) => calls.length > 0)
   if (strays.length === 0 || at < 0) return turns

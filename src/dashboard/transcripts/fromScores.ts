@@ -6,7 +6,7 @@ import type { Episode } from "./Episode.ts"
 import { addUsage, keptOf, nothingUsed } from "./fromRollouts.ts"
 import type { Call, ToolUse, Transcript, Turn } from "./Transcript.ts"
 
-/** Expects the calls in the order in which they were made. */
+/** Makes the transcript. The files of the calls must be in the order in which the calls were made. */
 export const fromScores = (
   episode: Episode,
   lines: ReadonlyArray<StepScoreRecord>,
@@ -106,7 +106,7 @@ const feedbackOf = (given: unknown): Turn["feedback"] => {
   }
 }
 
-/** The results of its tools are in the prompt of the next call. */
+/** Describes one call. The results of its tools are taken from the prompt of the next call. */
 const callOf = (file: CallFile, before: ReadonlyArray<ChatMessage>, next: CallFile | undefined): Call => {
   const { request, response, error, usage } = file
   const kept = keptOf(before, request.messages)

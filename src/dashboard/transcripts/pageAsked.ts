@@ -1,3 +1,4 @@
+/** Decodes a request for a part of the list of episodes. */
 import { Option, Schema } from "effect"
 import { orders } from "./Episode.ts"
 import type { PageAsked } from "./transcripts.ts"

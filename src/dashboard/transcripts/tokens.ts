@@ -1,3 +1,4 @@
+/** Reads the tokens of a model's answers, with their advantages, from the samples of a run. */
 import type { AgentStep } from "../../episode/Rollout.ts"
 import type { Sample } from "../../episode/samples/Sample.ts"
 import { asMessage, type Completion } from "../../lm/Chat.ts"
@@ -6,11 +7,14 @@ import type { TokenRun } from "./Transcript.ts"
 
 interface Texts {
   readonly of: ReadonlyArray<string>
-  /** The number of tokens before the calls, which are shown as such, and the end. */
+  /** The number of tokens before the tool calls, which are shown separately, and before the end of the answer. */
   readonly words: number
 }
 
-/** Returns the text of each token: from the server, or from bytes if every byte is a token; undefined otherwise. */
+/**
+ * Returns the text of each token: as the server sent it, or decoded from bytes if every token is a byte; undefined
+ * otherwise.
+ */
 const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | undefined => {
   const { texts, completionIds: traced = [] } = completion.tokens ?? {}
   if (texts !== undefined && ids.every((id, at) => id === traced[at])) {
@@ -22,7 +26,7 @@ const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | un
   if (ids.length > said.length || ids.some((id, at) => id !== said[at])) return undefined
   const decoder = new TextDecoder()
   const words = bytes.encode(completion.content).length
-  // A character of several bytes is added to the last of them.
+  // If a character has several bytes, its text belongs to the last of them.
   const of = ids.map((id, at) => (at < words ? decoder.decode(Uint8Array.of(id - 5), { stream: true }) : ""))
   return { of, words }
 }

@@ -41,23 +41,23 @@ interface EpisodePage {
   readonly groups: ReadonlyArray<
     Pick<Episode, "seen" | "contestant"> & { readonly name: string; readonly episodes: number }
   >
-  /** The index of the first one on this page among the selected episodes. */
+  /** The index of this page's first episode among the selected episodes. */
   readonly from: number
   readonly episodes: ReadonlyArray<Episode>
 }
 
 export interface PageAsked extends Asked {
-  /** A text anywhere in the transcript. */
+  /** Selects the episodes whose transcripts contain this text. */
   readonly text: string
   readonly from: number
   readonly count: number
-  /** Shows the page that contains this episode, if it is selected. */
+  /** The key of an episode. If it is selected, the page that contains it is returned. */
   readonly at: string | null
 }
 
 export interface Transcripts {
   readonly page: (run: string, asked: PageAsked) => Effect.Effect<EpisodePage>
-  /** Undefined if there is no such episode. */
+  /** Returns the transcript of an episode; undefined if there is no such episode. */
   readonly one: (run: string, key: string) => Effect.Effect<Transcript | undefined>
 }
 
@@ -65,24 +65,27 @@ interface Kept<Index> {
   readonly index: Index
   /** The number of bytes read so far, in whole lines. */
   read: number
-  /** The offset and the beginning of the last line, by which a rewritten file is recognised. */
+  /** The offset and the beginning of the last line that was read, by which a rewritten file is recognised. */
   last: number
   begins: string
-  /** The file has no scores of steps: they are those of a trainer without language models. */
+  /** Tells whether the scores come from a trainer without language models, whose lines are not steps of agents. */
   foreign: boolean
 }
 
 interface Run {
   readonly files: Map<string, Kept<FileIndex>>
-  /** Read when a transcript is requested, because these files are the largest. */
+  /**
+   * The indices of the files of samples. They are built when a transcript is requested, because these files are the
+   * largest.
+   */
   readonly samples: Map<string, Kept<SamplesIndex>>
   /** The result of the last search. */
   found: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
 }
 
-/** The number of runs whose index is kept. */
+/** The indices of at most this many runs are kept in memory. */
 const mostRuns = 8
-/** The number of bytes of the last line that are compared. */
+/** This many bytes of the last line are compared. */
 const compared = 1024
 
 export const makeTranscripts = (files: FileSource): Transcripts => {
@@ -100,7 +103,7 @@ export const makeTranscripts = (files: FileSource): Transcripts => {
     isScores: boolean,
   ): Effect.fn.Return<Kept<Index>> {
     const size = (yield* files.size(path)) ?? 0
-    // A file that was cut back by a resume, or rewritten, is read from its beginning.
+    // A file that was truncated when the run was resumed, or was rewritten, is read from its beginning.
     const isSame =
       before !== undefined &&
       size >= before.read &&
@@ -167,7 +170,7 @@ export const makeTranscripts = (files: FileSource): Transcripts => {
       yield* forEachLine(files, file, {}, (line) => {
         while (at < places.length && places[at].to <= line.from) at++
         const text = line.text.toLowerCase()
-        // Lines without the text are not parsed. Other programs may write characters as escapes.
+        // Lines without the text are not parsed, unless they contain escapes: other programs may escape characters.
         if (!text.includes(raw) && !text.includes("\\u")) return undefined
         const value = parsed(line.text)
         for (let next = at; next < places.length && places[next].from <= line.from; next++) {
@@ -283,7 +286,10 @@ const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
   })
 }
 
-/** The rollouts of a validation are those of its episodes that didn't fail, in order. */
+/**
+ * Combines the rollouts and the scores of a group. The rollouts of a validation belong to its episodes that didn't
+ * fail, in order.
+ */
 const merged = (rollouts: ReadonlyArray<Indexed>, scores: ReadonlyArray<Indexed>): ReadonlyArray<Indexed> => {
   if (rollouts[0].phase === "batch") return [...rollouts, ...scores].toSorted((a, b) => a.number - b.number)
   if (rollouts[0].phase === "train") {
@@ -303,7 +309,7 @@ const outcomeOf = Schema.decodeUnknownExit(Outcome)
 const sampleOf = Schema.decodeUnknownExit(Sample)
 const callFileOf = Schema.decodeUnknownExit(CallFile)
 
-/** Finds the samples of these rollouts in a file. */
+/** Finds the samples of rollouts in a file. */
 type SamplesIn = (file: string, rollouts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Span>>
 
 const linesOf = Effect.fnUntraced(function* (
@@ -378,7 +384,7 @@ const callsOf = Effect.fnUntraced(function* (
   const found: Array<CallFile> = []
   for (const purpose of ["action", "reflection"]) {
     const place = `${run}/${Layout.callFolder({ phase: played, purpose })}`
-    // Most runs have none, and otherwise every step would need a look-up.
+    // Most runs have no such files, and otherwise every step would need a look-up.
     if ((yield* files.list(place)).length === 0) continue
     for (let step = 0; step <= length + (failed === null ? 0 : 1); step++) {
       for (let call = 0; found.length < mostCalls; call++) {

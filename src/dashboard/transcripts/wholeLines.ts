@@ -1,8 +1,9 @@
+/** Reads large files line by line, without the last line if it is still being written. */
 import { Effect } from "effect"
 import { utf8 } from "../../config/utf8.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"
 
-/** A whole line of a file without its end, and its place. */
+/** A whole line of a file without its line end, and the line's offsets in bytes. */
 export interface Line {
   readonly text: string
   readonly from: number
@@ -12,7 +13,7 @@ export interface Line {
 
 const block = 1 << 20
 
-/** A longer line is skipped, since it could fill the memory. */
+/** A line with more bytes than this is skipped, since it could fill the memory. */
 export const longest = 64 << 20
 
 const lineFeed = 10

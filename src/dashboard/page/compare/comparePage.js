@@ -1,4 +1,4 @@
-/** Two runs side by side: how they did, the settings that differ, and their curves and metrics over each other. */
+/** Compares two runs: their results, the settings that differ, and their curves and metrics in common charts. */
 import { overviewAddress, runAddress } from "../address.js"
 import { lib } from "../data.js"
 import { makeMetrics } from "../metrics/metrics.js"
@@ -11,7 +11,7 @@ import { makeCurves } from "../runs/curves.js"
 import { shortLabels } from "../runs/groups.js"
 import { changeSettings, readSettings, valuesOf } from "../runs/settings.js"
 
-/** Makes the page of the two runs with these paths; `seen` is called after the user has changed what is shown. */
+/** Makes the page of the two runs with these paths. It calls `seen` after the user has changed what is shown. */
 export const makeComparePage = (state, seen, paths) => {
   const back = el("a", { class: "back" }, "← all runs")
   const problem = el("p", { class: "problem", role: "alert" })
@@ -155,7 +155,7 @@ const settingsTable = (runs, [left, right], { diff, leaves }) => {
   return [tableOf("Settings that differ", runs, rows), note]
 }
 
-/** The value of one side as YAML would have it on one line. A side may not have the setting at all. */
+/** Writes the value of one run as YAML on one line. A run may not have the setting at all. */
 const textOf = (difference, side) => {
   if (!(side in difference)) return el("span", { class: "quiet" }, "not set")
   const value = difference[side]

@@ -1,12 +1,15 @@
-/** Every metric of one or more runs as a small chart, grouped by the part of its name before the slash, and searchable. */
+/**
+ * Shows every metric of one or more runs as a small chart. The charts are grouped by the part of the name before the
+ * slash, and can be searched.
+ */
 import { makeChart } from "../parts/chart.js"
 import { el } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { lineOf, meanLine } from "../parts/lines.js"
 
 /**
- * Makes the section. `view` has the axis, smoothing and logarithms that all charts share and `metric`, the text by which
- * metrics are searched; `changed` is called after the user has typed such a text.
+ * Makes the section. `view` has the axis, smoothing and logarithms of all charts, and in `metric` the text by which
+ * metrics are searched. `changed` is called after the user has changed that text.
  */
 export const makeMetrics = (view, changed) => {
   const charts = new Map()
@@ -44,7 +47,7 @@ export const makeMetrics = (view, changed) => {
     }
   }
 
-  /** Puts the charts of these metrics into the page; charts that are there already stay the elements that they are. */
+  /** Puts the charts of these metrics into the page. A chart that is already in the page keeps its element. */
   const arrange = (names) => {
     for (const name of names) if (!charts.has(name)) charts.set(name, makeChart(name, { small: true }))
     if (layout === names.join("\n")) return
@@ -68,8 +71,8 @@ export const makeMetrics = (view, changed) => {
     element,
     draw,
     /**
-     * Shows items `{ label, color, runs }`. The runs of an item are their metrics, undefined until these are read. An item
-     * of several runs is drawn as their mean, with thin lines for the runs.
+     * Shows items `{ label, color, runs }`, where `runs` holds the metrics of each run, undefined until they are read.
+     * An item of several runs is drawn as their mean, with thin lines for the single runs.
      */
     show: (next) => {
       items = next
@@ -80,7 +83,7 @@ export const makeMetrics = (view, changed) => {
 
 const prefixOf = (name) => (name.includes("/") ? name.slice(0, name.indexOf("/")) : "other")
 
-/** An event file doesn't count episodes. */
+/** Returns the axis of the charts. An event file has no number of episodes, so steps replace that axis. */
 const axisOf = ({ axis }) => (axis === "episodes" ? "steps" : axis)
 
 const countText = (all, matching, waiting, leftOut) => {

@@ -2,7 +2,7 @@
 import { fetchMetrics } from "../data.js"
 import { together } from "../parts/dom.js"
 
-/** `changed` is called after metrics have been read, `failed` with the error where they can't be. */
+/** Makes the reader. It calls `changed` after metrics have been read, and `failed` with the error if they can't be read. */
 export const makeMetricsSource = (changed, failed) => {
   const entries = new Map()
   const changedTogether = together(changed)
@@ -28,9 +28,9 @@ export const makeMetricsSource = (changed, failed) => {
   }
 
   return {
-    /** The metrics of a run; undefined until they have been read. */
+    /** Returns the metrics of a run; undefined until they have been read. */
     of: (path) => entries.get(path)?.metrics,
-    /** Reads the metrics of these runs, and forgets those of all others. */
+    /** Reads the metrics of these runs, and forgets the metrics of all other runs. */
     want: (paths) => {
       const wanted = new Set(paths)
       for (const path of entries.keys()) if (!wanted.has(path)) entries.delete(path)
@@ -39,7 +39,10 @@ export const makeMetricsSource = (changed, failed) => {
         void load(path)
       }
     },
-    /** Reads the metrics of those among these runs that are shown. What is shown stays until the new values are there. */
+    /**
+     * Reads the metrics of those of these runs that are shown. The old values stay visible until the new ones have been
+     * read.
+     */
     stale: (paths) => {
       for (const [path, entry] of entries) {
         if (!paths.has(path)) continue

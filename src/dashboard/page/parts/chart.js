@@ -23,7 +23,7 @@ const loadUPlot = () => {
   return loading
 }
 
-/** With more series than this, the table of runs shows the values better than the text below the chart. */
+/** The text below a chart lists at most this many series; the table of runs shows the values of all. */
 const mostNames = 8
 
 /**
@@ -46,11 +46,11 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
   )
   let shown = { series: [], xName: "steps", logX: false, logY: false }
   let chart
-  /** Charts with equal structures differ in their values only, which uPlot can replace. */
+  /** Charts with equal structures differ only in their values, which uPlot can replace. */
   let structure
-  /** The series behind the columns of uPlot's table, and those at which the cursor has a point. */
+  /** The series that each column of uPlot's table shows, and the series on which the cursor marks a point. */
   let drawn = []
-  /** The cursor's place on the x axis, and the part of the axis that is visible after zooming. */
+  /** The cursor's place on the x axis. `zoom` is the part of the axis that is visible after zooming. */
   let cursor
   let zoom
   let isVisible = false
@@ -145,12 +145,15 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
     draw()
   }
 
-  /** Puts uPlot's cursor where ours is, after the keyboard moved it or the plot changed below it. */
+  /** Moves uPlot's cursor to the chart's own, after the keyboard moved that or the plot changed. */
   const moveCursor = () => {
     if (cursor !== undefined) chart?.setCursor({ left: chart.valToPos(cursor, "x"), top: 0 })
   }
 
-  /** The row of uPlot's table with the point of a series that is nearest to the cursor; null where the line isn't. */
+  /**
+   * Returns the row of uPlot's table with the point of a series that is nearest to the cursor; null if the line doesn't
+   * reach the cursor.
+   */
   const pointAt = (column) => {
     const hovered = chart.cursor.idx
     if (column?.series === undefined || hovered === null || hovered === undefined) return null
@@ -159,7 +162,10 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
     return index === undefined ? null : nearest(xs, column.series.x[index])
   }
 
-  /** The rows are the same with and without a cursor, each one line high, so that nothing below the chart moves. */
+  /**
+   * Writes the values below the chart. The rows are the same with and without a cursor, each one line high, so that
+   * nothing below the chart moves.
+   */
   const showReadout = () => {
     over.textContent = cursor === undefined ? ` over ${shown.xName}` : ` at ${placeText(cursor, shown.xName)}`
     const named = lines().filter(({ faint }) => faint !== true)
@@ -211,7 +217,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
   return {
     element,
     show: (next) => {
-      // A place on another axis means something else.
+      // If the axis changes, the old places of cursor and zoom are meaningless.
       if (next.xName !== shown.xName) cursor = zoom = undefined
       shown = next
       const series = lines()
@@ -238,7 +244,10 @@ const swatchOf = ({ color }) => {
   return swatch
 }
 
-/** uPlot's linear, logarithmic and inverse hyperbolic sine scales. The last one is logarithmic and has a place for zero. */
+/**
+ * The numbers of uPlot's linear, logarithmic and inverse hyperbolic sine scales. The last scale is logarithmic and
+ * includes zero.
+ */
 const [linear, logarithmic, arsinh] = [1, 3, 4]
 
 const distributions = (series, { logX, logY }) => {
@@ -251,8 +260,8 @@ const distributions = (series, { logX, logY }) => {
 const faded = (color, opacity) => color + Math.round(opacity * 255).toString(16).padStart(2, "0") // prettier-ignore
 
 /**
- * Puts all series into one table, as uPlot wants them: a row for each place on the x axis. Lines that must not hide others
- * come first. A column knows its series if the cursor marks a point on it.
+ * Puts all series into one table, as uPlot requires: a row for each place on the x axis. Lines that must not hide
+ * others come first. A column has a `series` only if the cursor marks a point on it.
  */
 const tableOf = (series) => {
   const columns = []
@@ -311,7 +320,7 @@ const yRange = (distribution, fromZero) => (_, least, most) => {
 
 const [minute, hour, day] = [60, 3600, 86_400]
 
-/** Distances between ticks in seconds: in minutes and hours other numbers are round than in steps. */
+/** Distances between ticks in seconds. In minutes and hours other numbers are round than on an axis of steps. */
 const timeSteps = [
   ...[1e-3, 1e-2, 0.1].flatMap((power) => [1, 2, 2.5, 5].map((one) => one * power)),
   1,
@@ -327,8 +336,8 @@ const timeSteps = [
 ]
 
 /**
- * The ticks of a logarithmic axis. uPlot's own begin at the end of the axis, which is round only where the axis is extended
- * to whole powers of ten.
+ * Returns the ticks of a logarithmic axis. uPlot's own ticks begin at the end of the axis, which is round only if the
+ * axis is extended to whole powers of ten.
  */
 const logTicks = ({ height, width }, axis, least, most) => {
   const room = axis === 0 ? width / 85 : height / 50
@@ -354,20 +363,26 @@ const evenTicks = (least, most, room) => {
   return Array.from({ length: count }, (_, index) => Number(((first + index) * step).toPrecision(12)))
 }
 
-/** uPlot puts null in the place of ticks that have no room for their text. */
+/** Makes a function that formats the ticks. uPlot passes null for each tick that has no room for its text. */
 const textsBy = (format) => (_, splits) => {
   const texts = format(splits.filter((value) => value !== null))
   return splits.map((value) => (value === null ? "" : texts.shift()))
 }
 
-/** The y axis is as wide as its widest text, and at least as wide as in most other charts, so that these align. */
+/**
+ * Returns the width of the y axis: that of its widest text, but at least the width in most other charts, so that the
+ * charts align.
+ */
 const widthOf = ({ ctx, axes }, values) => {
   ctx.font = axes[1].font[0]
   const widest = Math.max(0, ...(values ?? []).map((text) => ctx.measureText(text).width))
   return Math.max(52, Math.ceil(widest / devicePixelRatio) + 12)
 }
 
-/** A part of the x axis that is `factor` as long, around the cursor or else the middle; undefined for the whole axis. */
+/**
+ * Returns a part of the x axis that is `factor` times as long as now, around the cursor or else the middle; undefined
+ * for the whole axis.
+ */
 const zoomed = (chart, factor, cursor) => {
   const [low, high] = [0, chart.over.clientWidth]
   const centre = cursor === undefined ? (low + high) / 2 : chart.valToPos(cursor, "x")
@@ -377,10 +392,13 @@ const zoomed = (chart, factor, cursor) => {
   return (min <= xs[0] && max >= xs.at(-1)) || !(min < max) ? undefined : { min, max }
 }
 
-/** The index of a series' point nearest to a place; undefined before the line's beginning and after its end. */
+/**
+ * Returns the index of a series' point nearest to a place; undefined before the first and after the last point of the
+ * line.
+ */
 const indexAt = ({ x }, place) => (place < x[0] || place > x.at(-1) ? undefined : nearest(x, place))
 
-/** The last point that half of the runs reach. */
+/** Returns the index of the last point that at least half of the runs reach. */
 const lastShared = ({ y, shared = y.length }) => shared - 1
 
 const nearest = (sorted, wanted) => {

@@ -14,7 +14,7 @@ export const el = (tag, props = {}, ...children) => {
   return element
 }
 
-/** Makes a labelled select; `options` are [value, text] pairs. */
+/** Makes a select element with a label; `options` are pairs of value and text. */
 export const choice = (label, options, value, change) => {
   const select = el(
     "select",
@@ -30,7 +30,7 @@ export const toggle = (label, checked, change) => {
   return el("label", { class: "field row" }, box, label)
 }
 
-/** Makes a labelled checkbox in a list of choices; its element's id is made of `id`. */
+/** Makes a checkbox with a label for a list of choices. The id of its element is derived from `id`. */
 export const choiceOf = (label, checked, change, id) => {
   const box = el("input", { type: "checkbox", checked, id: `choice-${id}`, onchange: () => change(box.checked) })
   return el("label", { class: "field row" }, box, el("span", {}, label))
@@ -38,15 +38,15 @@ export const choiceOf = (label, checked, change, id) => {
 
 export const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children)
 
-/** The colour of a line by its index, 0 to 7. Light and dark themes have different colours. */
+/** Returns the colour of a line by the line's index, 0 to 7. Light and dark themes have different colours. */
 export const seriesColor = (place) =>
   getComputedStyle(document.documentElement)
     .getPropertyValue(`--series-${place + 1}`)
     .trim()
 
 /**
- * Runs an action soon after it is asked for, together with other requests of the same time: charts of many runs are drawn a
- * few times while these are read, and not once for each run. With `isLast` it runs at once.
+ * Makes a function that runs the action soon after a call, once for all calls of that time: charts of many runs are
+ * drawn a few times while the runs are read, not once per run. With `isLast` it runs at once.
  */
 export const together = (action) => {
   let timer

@@ -1,5 +1,5 @@
 /**
- * Writes numbers, durations, times and sizes as the page shows them. Nothing here needs a browser.
+ * Formats numbers, durations, times and sizes for the page. Nothing here needs a browser.
  *
  * @example
  * ```js
@@ -33,7 +33,7 @@ const units = [
 ]
 const unitOf = (size) => units.find((unit) => size >= unit.size) ?? { size: 1, letter: "" }
 
-/** Writes a tick with at most two decimals; undefined for a tick that needs more and so is not round. */
+/** Writes a tick with at most two decimals; undefined for a tick that needs more decimals and so is not round. */
 const inUnit = (value, { size, letter }) => {
   const short = Number((value / size).toFixed(2))
   return Math.abs(short * size - value) <= 1e-9 * Math.abs(value)

@@ -1,7 +1,7 @@
-/** Lines of charts from columns of numbers, and smoothing. */
+/** Makes the lines of charts from columns of numbers, and smooths them. */
 import { mean } from "./format.js"
 
-/** Keeps the points that have a place on the axis, and smooths the columns. */
+/** Keeps the points that have a value on the x axis, and smooths the columns. */
 export const lineOf = (x, columns, smoothing) => {
   const known = x.flatMap((value, index) => (value === null ? [] : [index]))
   const line = { x: known.map((index) => x[index]) }
@@ -12,8 +12,8 @@ export const lineOf = (x, columns, smoothing) => {
 }
 
 /**
- * Smooths by an exponential moving mean: `weight` is the share of the past in each value. The start is corrected for the
- * shorter past, so that it isn't drawn towards zero.
+ * Smooths a column by an exponential moving mean: `weight` is the share of the past in each value. The first values
+ * have a shorter past, and are corrected for it, so that they aren't drawn towards zero.
  */
 export const smooth = (values, weight) => {
   if (weight === 0) return values
@@ -27,8 +27,8 @@ export const smooth = (values, weight) => {
 }
 
 /**
- * The mean of several lines at the places of the one with the most points. A line counts between its first and its last
- * point, on straight lines between its own points.
+ * Returns the mean of several lines at the x values of the line with the most points. A line counts between its first
+ * and its last point, by linear interpolation.
  */
 export const meanLine = (lines) => {
   const { x } = lines.reduce((most, line) => (line.x.length > most.x.length ? line : most))

@@ -1,8 +1,8 @@
-/** The controls above charts: the axis, smoothing and logarithms, and how groups of runs are drawn. */
+/** Makes the controls for all charts: the axis, smoothing and logarithms, and how groups of runs are drawn. */
 import { choice, el, toggle } from "./dom.js"
 
 /**
- * Makes the controls, which change `view` and then call `changed`. With `several`, they also have the choices that concern
+ * Makes the controls, which change `view` and then call `changed`. With `several`, there are also the controls for
  * groups of runs.
  */
 export const viewControls = (view, changed, { several }) => {

@@ -26,14 +26,14 @@
     new ResizeObserver(() => {
       const ratio = devicePixelRatio || 1
       if (canvas.width === Math.round(canvas.clientWidth * ratio)) return
-      // Changing its size clears a canvas, so the last picture is drawn again.
+      // A change of its size clears the canvas, so the last picture is drawn again.
       fit(canvas)
       if (last !== undefined) inTurn(() => show(last))
     }).observe(canvas)
   }
 
   const show = async (message) => {
-    // Skip a picture if a newer one has arrived.
+    // Skip this picture if a newer one has arrived.
     if (last?.index !== message.index) return
     const { parameters, state, action, index, episode } = message
     if (begun !== episode && ui.episode_init !== undefined) await ui.episode_init(uiState, parameters)

@@ -7,7 +7,7 @@ import { number } from "../parts/format.js"
 
 const usualStep = 1 / 30
 
-/** Reads a file of trajectories, also a compressed one that the server sends as plain bytes. */
+/** Reads a file of trajectories. A compressed file that the server sends as plain bytes is decompressed here. */
 const readTrajectories = async (address) => {
   const response = await fetch(address)
   if (!response.ok) throw new Error(`${address}: ${response.status}`)
@@ -99,7 +99,7 @@ export const makePlayer = () => {
     owed += ((now - (before ?? now)) / 1000) * speed
     before = now
     let next = step
-    // A hidden tab gets no frames; the player must not catch up afterwards.
+    // A hidden tab draws no frames. When it is visible again, the player must not play the missed steps at once.
     owed = Math.min(owed, 0.5)
     for (let dt = dtOf(next); owed >= dt && next < steps().length - 1; dt = dtOf(next)) {
       owed -= dt

@@ -1,4 +1,4 @@
-/** The section of a run's page with the episodes of its `steps/` folders, as animated pictures or in the player. */
+/** Makes the section of a run's page with the episodes of its `steps/` folders, as animated pictures or in the player. */
 import { fileAddress } from "../data.js"
 import { card, choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
@@ -56,7 +56,7 @@ export const makeEpisodes = (run) => {
       known = now
       step ??= [...steps.keys()].at(-1)
       element.hidden = false
-      // A new episode must not replace the one that is being watched.
+      // A new episode must not replace the one that the user is watching.
       if (player === undefined || !steps.has(step)) present(steps, ui)
     },
     close: () => player?.close(),

@@ -1,9 +1,9 @@
-/** The section of a run's page with its files. Folders with several files are folded. */
+/** Makes the section of a run's page with its files. Folders with several files are collapsed at first. */
 import { fileAddress } from "../data.js"
 import { card, el } from "../parts/dom.js"
 import { bytes, counted } from "../parts/format.js"
 
-/** The folder that a file is listed under. Each checkpoint and each step is a folder of its own. */
+/** Returns the folder under which a file is listed. Each checkpoint and each step has a folder of its own. */
 const folderOf = ({ path }) => /^((?:checkpoints|steps)\/[^/]+)\//.exec(path)?.[1] ?? /^([^/]+)\//.exec(path)?.[1] ?? ""
 
 export const makeFiles = (run) => {

@@ -1,4 +1,4 @@
-/** The section of an evaluation's page with its report: scores, costs and comparisons of the agents. */
+/** Makes the section of an evaluation's page with its report: scores, costs and comparisons of the agents. */
 import { card, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
@@ -14,7 +14,7 @@ const triesText = {
   majority: (at) => `majority of ${at}`,
 }
 
-/** Makes a table. Headings that begin with `#` stand above columns of numbers. */
+/** Makes a table. A heading that begins with `#` marks a column of numbers; the `#` is not shown. */
 const tableOf = (caption, headings, bodies) =>
   el(
     "div",

@@ -1,4 +1,4 @@
-/** The page of a run. Each of its sections is a file that exports a function, which makes `{ element, show(detail) }`. */
+/** Makes the page of a run. Each of its sections is a module whose function makes `{ element, show(detail) }`. */
 import { overviewAddress } from "../address.js"
 import { makeChart } from "../parts/chart.js"
 import { lineOf } from "../parts/lines.js"
@@ -118,7 +118,7 @@ export const makeRunPage = (state, seen, path) => {
     } catch (error) {
       if (closed) return
       problem.textContent = error.status === 404 ? `There is no run “${path}” here.` : error.message
-      // If the run was read before, that stays visible.
+      // If the data of the run was read before, it stays visible.
       body.hidden = curves === undefined
     }
     loading = false
@@ -167,7 +167,7 @@ export const makeRunPage = (state, seen, path) => {
   }
 }
 
-/** The facts at the top of the page. For a running run, the time of its last sample stands for its duration. */
+/** Returns the facts at the top of the page. The duration of a run in progress is the time of its last sample. */
 const factsOf = ({ summary: run, system }) => [
   ["environment", run.env],
   [run.kind === "evaluation" ? "agents" : "algorithm", run.algorithm],
@@ -181,7 +181,7 @@ const factsOf = ({ summary: run, system }) => [
   ["commit", run.commit || "–"],
 ]
 
-/** The current speed of a running run, and the mean speed of one that has ended. */
+/** Returns the current speed of a run in progress, or the mean speed of a run that has ended. */
 const speedOf = (run, system) => {
   const isRunning = run.state === "running"
   const speed = isRunning ? system?.stepsPerSecond.at(-1) : run.steps / (run.seconds ?? system?.seconds.at(-1))

@@ -1,4 +1,4 @@
-/** The section of a run's page with its speed, CPU and memory over time. */
+/** Makes the section of a run's page with its speed, CPU use and memory over time. */
 import { makeChart } from "../parts/chart.js"
 import { card, el, seriesColor } from "../parts/dom.js"
 import { bytes, number } from "../parts/format.js"
@@ -48,5 +48,8 @@ export const makeSystem = () => {
   }
 }
 
-/** The last sample in which steps were done. At a run's end only files are written, which says nothing about its speed. */
+/**
+ * Returns the index of the last sample in which env steps were done. At its end a run only writes files, which says
+ * nothing about its speed.
+ */
 const lastWorking = (speeds) => speeds.findLastIndex((speed) => speed !== null && speed > 0)

@@ -1,4 +1,4 @@
-/** The sections of a run's page with its log and its config. */
+/** Makes the sections of a run's page with its log and its config. */
 import { card, el } from "../parts/dom.js"
 
 export const makeLog = () => {

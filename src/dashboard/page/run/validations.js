@@ -1,4 +1,4 @@
-/** The section of a run's page with the table of its validations. The newest comes first. */
+/** Makes the section of a run's page with the table of its validations, the newest first. */
 import { card, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 

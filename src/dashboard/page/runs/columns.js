@@ -1,4 +1,4 @@
-/** The columns of the table of runs: those that every run has, and any setting or result as a column of its own. */
+/** Defines the columns of the table of runs: the built-in columns, and any setting or result as a column of its own. */
 import { choiceOf, el } from "../parts/dom.js"
 import { duration, number, time } from "../parts/format.js"
 import { badge } from "../parts/runTexts.js"
@@ -9,7 +9,10 @@ const score = (item) => [
   item.scoreStd === null ? "" : el("span", { class: "quiet" }, ` ± ${number(item.scoreStd)}`),
 ]
 
-/** `of` is what a column is sorted by, `cell` what it shows. Columns of the kind `wide` are left out on narrow screens. */
+/**
+ * The built-in columns. `of` returns the value by which a column is sorted, and `cell` the text that it shows. Columns
+ * of the kind `wide` are left out on narrow screens.
+ */
 const builtIn = {
   state: { text: "state", kind: "state", of: (run) => run.state, cell: (item) => badge(item) },
   seed: { text: "seed", kind: "number wide", of: (run) => run.seed, cell: ({ seed }) => (seed === null ? "" : String(seed)) }, // prettier-ignore
@@ -28,7 +31,7 @@ export const firstColumns = ["state", "seed", "steps", "episodes", "score", "bes
 
 const byName = { text: "run", kind: "name", of: (run) => `${run.name} ${Object.values(run.population).join(" ")}` }
 
-/** The value of a setting in a run, or the one that all runs of a group have. */
+/** Returns the value of a setting in a run, or the value that all runs of a group have. */
 const valueOf = (item, key) => {
   if (item.runs === undefined) return settingOf(item, key)
   const values = new Set(item.runs.map((run) => settingOf(run, key)))
@@ -50,7 +53,7 @@ const settingColumn = (key) => ({
 
 const settings = new Map()
 
-/** A column by its key: `name`, one that every run has, or else the key of a setting. */
+/** Returns a column by its key: `name`, a built-in column, or else the key of a setting. */
 export const columnOf = (key) => {
   if (key === "name") return byName
   if (Object.hasOwn(builtIn, key)) return builtIn[key]
@@ -58,13 +61,13 @@ export const columnOf = (key) => {
   return settings.get(key)
 }
 
-/** Whether a column shows what only the settings of runs say. */
+/** Tells whether a column shows a value that only the settings of runs contain, not their summaries. */
 export const isSetting = (key) => key !== "name" && !Object.hasOwn(builtIn, key)
 
-/** More choices than this are found by searching. */
+/** The chooser lists at most this many columns at once; the user finds the others by searching. */
 const mostChoices = 60
 
-/** Makes the control that chooses columns; it changes `state.columns`, and `runs` gives the runs in the table. */
+/** Makes the control that chooses columns. It changes `state.columns`; `runs` returns the runs in the table. */
 export const makeColumnChooser = (state, runs, changed) => {
   const list = el("div", { class: "choices", role: "group", "aria-label": "Columns" })
   const search = el("input", {
@@ -88,7 +91,7 @@ export const makeColumnChooser = (state, runs, changed) => {
     readSettings().then(fill, (error) => (note.textContent = error.message))
   }
   const choose = (key) => (isChosen) => {
-    // A column that is added comes last.
+    // A column that the user adds becomes the last one.
     state.columns = isChosen ? [...state.columns, key] : state.columns.filter((one) => one !== key)
     changed()
   }

@@ -1,4 +1,7 @@
-/** The learning curves of the drawn rows: lines of runs, and for groups the middle with its interval as a band. */
+/**
+ * Draws the learning curves of the selected rows: a line for each run, and for each group its mean with an interval as
+ * a band.
+ */
 import { makeChart } from "../parts/chart.js"
 import { el, together } from "../parts/dom.js"
 import { fetchBand, fetchCurves, mostInABand } from "../data.js"
@@ -10,7 +13,7 @@ const measures = [
   ["train", "Training return"],
 ]
 
-/** Under a band, at most this many single runs are drawn: more can't be told apart. */
+/** At most this many single runs are drawn with a band, because more can't be distinguished. */
 const mostSingles = 20
 
 /** Makes the charts. They show items `{ key, label, color, kind, runs }`, where `runs` are paths. */
@@ -23,7 +26,10 @@ export const makeCurves = (view) => {
   let failed = false
   const loaded = new Map()
 
-  /** A band is computed for one axis; a run's curve has all axes. */
+  /**
+   * Returns the axis for which an item's curve is read. A band is computed for one axis; a run's curve contains all
+   * axes.
+   */
   const axisOf = (item) => (item.runs.length > 1 ? view.axis : "any")
   const dataOf = (item) => {
     const entry = loaded.get(item.key)
@@ -50,7 +56,7 @@ export const makeCurves = (view) => {
     const axis = axisOf(item)
     const same = known !== undefined && known.runs === runs && known.axis === axis
     if (same && !known.stale && (known.singles || !wantsSingles)) return
-    // The old curves stay visible until the new ones are there.
+    // The old curves stay visible until the new ones have been read.
     const data = known?.axis === axis ? known.data : undefined
     const entry = { runs, axis, stale: false, singles: wantsSingles, data, awaited: !same || data === undefined }
     loaded.set(item.key, entry)
@@ -77,7 +83,7 @@ export const makeCurves = (view) => {
       note,
     ),
     draw,
-    /** Shows items; `empty` is the text for a chart without any. */
+    /** Shows items; `empty` is the text for a chart without curves. */
     show: (next, from, empty) => {
       nothing = next.length === 0 ? empty : "nothing measured so far"
       items = next
@@ -86,7 +92,7 @@ export const makeCurves = (view) => {
       for (const item of items) void load(item)
       draw()
     },
-    /** Reads the curves of these runs again. The old ones stay visible until the new ones are there. */
+    /** Reads the curves of these runs again. The old curves stay visible until the new ones have been read. */
     stale: (paths) => {
       for (const item of items) {
         const entry = loaded.get(item.key)

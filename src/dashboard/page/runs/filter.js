@@ -15,8 +15,8 @@ const load = async () => {
 const states = ["running", "finished", "stopped", "failed"]
 
 /**
- * The runs that pass a filter, and what is wrong with it. `again` is called when more has been read, of which `isWaiting`
- * says that it is needed.
+ * Returns the runs that pass a filter, and the problems of its text. If `isWaiting` is true, more data is needed;
+ * `again` is called when it has been read.
  */
 export const filtered = (runs, text, again, failed) => {
   if (text.trim() === "") return { runs, problems: [], isWaiting: false }
@@ -36,11 +36,14 @@ export const filtered = (runs, text, again, failed) => {
 
 const passes = (run, filter) => language.passes(filter, language.valueIn(valuesOf(run), filter.key))
 
-/** Names of variables are found with dashes for underscores, as they are written in the names of runs. */
+/**
+ * Returns the key as the runs write it. The user may write dashes for underscores in variables, as in the names of
+ * runs.
+ */
 const keyIn = (runs, key) =>
   runs.flatMap(({ population }) => Object.keys(population)).find((variable) => plain(variable) === plain(key)) ?? key
 
-/** Whether a key can stand in a file of the run, of which the summary says nothing. */
+/** Tells whether only the files of the run, not its summary, can contain a key. */
 const needsSettings = (runs, key) => {
   const [first] = language.placesOf(key)
   if (first.in === "facts") return false
@@ -57,7 +60,10 @@ const problemOf = ({ key, operator, value }, runs) => {
   return [language.unknownKey(key, language.knownKeys(runs.map(valuesOf)))]
 }
 
-/** Names that are derived from others have dashes where those have underscores; a word matches either. */
+/**
+ * Writes a text in lower case and with dashes instead of underscores. Names that are derived from others have dashes
+ * for underscores, so a word of the filter matches either.
+ */
 const plain = (text) => text.toLowerCase().replaceAll("_", "-")
 
 const texts = new WeakMap()

@@ -2,7 +2,10 @@
 import { deviation, mean, number } from "../parts/format.js"
 import { columnOf } from "./columns.js"
 
-/** The groupings that every folder offers. They must be those of `grouping.ts`, by which an export computes its bands. */
+/**
+ * The groupings that every results folder offers. They must be equal to those of `grouping.ts`, by which an export
+ * computes its bands.
+ */
 export const plainGroupings = [
   ["config", "config (seeds together)"],
   ["none", "nothing"],
@@ -22,8 +25,8 @@ const groupKey = (run, by) => {
 export const variablesOf = (runs) => [...new Set(runs.flatMap((run) => Object.keys(run.population)))].sort()
 
 /**
- * Makes the shortest labels that tell these runs and groups apart: those of name, variables and seed that differ. A single
- * one is labelled by its name.
+ * Makes the shortest labels that distinguish these runs and groups: the parts of name, variables and seed that differ.
+ * A single item is labelled by its name.
  */
 export const shortLabels = (items) => {
   const parts = items.map(({ name, population, seed }) => {
@@ -41,7 +44,7 @@ export const shortLabels = (items) => {
   })
 }
 
-/** Labels a band, and says where the band is computed from a sample of the runs. */
+/** Returns the label of a band, with a note if the band is computed from a sample of the runs. */
 export const bandLabel = (label, runs, most) =>
   runs <= most ? label : `${label} (band from a sample of ${number(most)} of ${number(runs)} runs)`
 
@@ -63,7 +66,7 @@ const ordered = (items, of, descending) =>
 
 export const sortRuns = (runs, { by, descending }) => ordered(runs, columnOf(by).of, descending)
 
-/** Groups runs that are sorted already. Each group has the values that its runs have in common. */
+/** Groups runs that are already sorted. Each group has the values that its runs have in common. */
 export const groupRuns = (runs, by, sort) => {
   const groups = [...Map.groupBy(runs, (run) => groupKey(run, by))].map(([key, members]) => {
     const scores = members.flatMap((run) => run.score ?? [])

@@ -1,4 +1,4 @@
-/** The first page: controls, learning curves, all metrics, the filter and the table of runs. */
+/** Makes the first page: controls, learning curves, all metrics, the filter and the table of runs. */
 import { compareAddress } from "../address.js"
 import { makeMetrics } from "../metrics/metrics.js"
 import { makeMetricsSource } from "../metrics/source.js"
@@ -12,13 +12,13 @@ import { groupRuns, plainGroupings, shortLabels, sortRuns, variablesOf } from ".
 import { changeSettings, hasSettings, readSettings, settingsAreStale } from "./settings.js"
 import { makeTable } from "./table.js"
 
-/** At most as many rows are drawn as there are colours. */
+/** At most this many rows are drawn, one for each colour. */
 const mostDrawn = 8
 
 /** The metrics of a group are drawn from at most this many of its runs, because each run's file must be read. */
 const mostMembers = 10
 
-/** Makes the page; `seen` is called after the user has changed what is shown. */
+/** Makes the page. It calls `seen` after the user has changed what is shown. */
 export const makeOverview = (state, seen) => {
   const curves = makeCurves(state.view)
   let items = []
@@ -93,7 +93,7 @@ export const makeOverview = (state, seen) => {
     },
   })
 
-  /** All rows that can be drawn: groups, runs, and the runs in groups. */
+  /** Returns all rows that can be drawn: groups, runs, and the runs in groups. */
   const drawable = () =>
     items.flatMap((item) =>
       item.runs === undefined
@@ -193,7 +193,7 @@ export const makeOverview = (state, seen) => {
     seen(control)
   }
 
-  /** Shows what the address says after it has changed. */
+  /** Shows what the address describes, after the address has changed. */
   const restore = () => {
     if (filter.value !== state.filter) filter.value = state.filter
     controls.replaceChildren(viewControls(state.view, changed, { several: true }))

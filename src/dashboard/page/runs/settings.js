@@ -1,6 +1,6 @@
 /**
- * The settings and results of runs, by the keys of `effect runs --where`: `algorithm.learning_rate`, `validation`. They are
- * read when a filter, a column or a comparison first needs them.
+ * Holds the settings and results of runs, by the keys of `effect runs --where`: `algorithm.learning_rate`,
+ * `validation`. They are read when a filter, a column or a comparison first needs them.
  */
 import { fetchSettings, lib } from "../data.js"
 
@@ -10,7 +10,7 @@ let rows = new WeakMap()
 let reading
 let isStale = false
 
-/** Reads the settings of all runs, unless they are there. */
+/** Reads the settings of all runs, unless they are already read and up to date. */
 export const readSettings = () => {
   if (table !== undefined && !isStale) return Promise.resolve()
   reading ??= Promise.all([fetchSettings(), lib("run/find/keys")])
@@ -26,7 +26,7 @@ export const readSettings = () => {
 
 export const hasSettings = () => table !== undefined
 
-/** Notes that runs have changed. A run's settings don't change, but its results do when it ends. */
+/** Records that runs have changed. A run's settings don't change, but its results do when it ends. */
 export const changeSettings = (runs) => {
   if (table === undefined) return
   isStale ||= runs.some(({ path, state }) => table.runs[path] === undefined || state !== "running")
@@ -37,7 +37,10 @@ export const settingsAreStale = () => isStale
 const treeOf = (parts) =>
   Object.fromEntries(Object.entries(parts ?? {}).map(([key, index]) => [key, table.parts[index]]))
 
-/** A run as `run/find/keys.ts` looks keys up in it. Without the settings, only what the summary says can be looked up. */
+/**
+ * Returns a run in the form in which `run/find/keys.ts` looks up keys. Without the settings, only the keys of the
+ * summary can be looked up.
+ */
 export const valuesOf = (run) => {
   const before = rows.get(run)
   if (before !== undefined) return before
@@ -53,10 +56,10 @@ export const valuesOf = (run) => {
   return values
 }
 
-/** The value of a setting in a run; undefined where the run doesn't have it or the settings have not been read. */
+/** Returns the value of a setting in a run; undefined if the run doesn't have it or the settings have not been read. */
 export const settingOf = (run, key) => keys?.valueIn(valuesOf(run), key)
 
-/** All keys of these runs whose values differ, and then all others. */
+/** Returns all keys of these runs: first the keys whose values differ, and then all others. */
 export const settingKeys = (runs) => {
   if (table === undefined) return []
   const own = new Set(keys.ownKeys)

@@ -1,11 +1,11 @@
-/** The table of runs: groups that open, columns that sort, and boxes that choose what is drawn. */
+/** Makes the table of runs: groups that the user can open, columns that sort, and checkboxes that choose what is drawn. */
 import { runAddress } from "../address.js"
 import { el } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { variables } from "../parts/runTexts.js"
 import { columnOf, isSetting } from "./columns.js"
 
-/** A button shows the rows beyond this number. */
+/** The table shows at most this many rows, until the user presses a button that shows the others. */
 const mostRows = 200
 
 export const makeTable = ({ sortBy, select, expand }) => {
@@ -101,7 +101,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
     })
     const now = new Map()
     const shown = all ? rows : rows.slice(0, mostRows)
-    // A row whose content is unchanged keeps its element, and with it the focus.
+    // A row whose content is unchanged keeps its element, and so it keeps the focus.
     for (const { key, item, make, extra } of shown) {
       const signature = JSON.stringify([
         item.runs === undefined ? item : { ...item, runs: item.runs.length },

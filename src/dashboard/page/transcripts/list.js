@@ -1,4 +1,4 @@
-/** The list of episodes. It has one part of all episodes and grows when the user scrolls to its end. */
+/** Makes the list of episodes. It loads a part of all episodes, and more when the user scrolls to its end. */
 import { el } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 

@@ -10,7 +10,10 @@ const levels = 4
 /** An answer with more parts than this is shown as one text. */
 const mostParts = 4000
 
-/** The class of a token: `up3`, `down1` or `none`, by the sign of its advantage and its size relative to the largest. */
+/**
+ * Returns the class of a token, such as `up3`, `down1` or `none`, by the sign of its advantage and its size relative to
+ * the largest.
+ */
 const levelOf = (advantage, largest) => {
   if (advantage === 0 || largest === 0) return "none"
   const level = Math.max(1, Math.ceil((Math.abs(advantage) / largest) * levels))
@@ -25,20 +28,20 @@ const partOf = (run, largest) => {
   const numbers = `advantage ${signed(advantage)}${logprob === null ? "" : `, log-probability ${number(logprob)}`}`
   const shown = `${ids.slice(0, 12).join(" ")}${ids.length > 12 ? " …" : ""}`
   const title = `${counted(ids.length, "token")} (${shown}), ${numbers}`
-  // The rest are tokens that end the answer, and calls, which are shown below.
+  // The rest are the tokens of calls, which are shown below the answer, and tokens that end it.
   const rest = ids.length === 1 ? "end" : counted(ids.length, "more token")
   if (text === "") return el("span", { class: `${sort} rest`, title }, rest)
   return el("span", { class: sort, title }, text ?? ids.map((id) => `${id} `).join(""))
 }
 
-/** The tokens' texts, or their numbers where the texts are not known. */
+/** Shows the tokens' texts; for tokens without a text, it shows their ids. */
 export const tokensOf = (runs, largest) => {
   const parts = runs.slice(0, mostParts).map((run) => partOf(run, largest))
   const left = runs.length - parts.length
   return left > 0 ? [...parts, el("span", { class: "quiet" }, ` and ${counted(left, "more part")}`)] : parts
 }
 
-/** Tells whether the tokens together are the whole answer. */
+/** Tells whether the text of every token is known. */
 export const haveWords = (runs) => runs !== null && runs.every(({ text }) => text !== null)
 
 export const makeLegend = (largest, from) => {

@@ -7,7 +7,7 @@ import { counted, number } from "../parts/format.js"
 import { endingText } from "./list.js"
 import { haveWords, makeLegend, tokensOf } from "./tokens.js"
 
-/** Texts with more characters than this are folded. */
+/** A text with more characters than this is collapsed. */
 const longest = 3000
 
 const signed = (value) => (value > 0 ? "+" : "") + number(value)
@@ -20,7 +20,7 @@ const words = (text) => {
   const body = el("div", { class: "words", tabindex: "-1" }, `${text.slice(0, longest)} … `, rest)
   rest.addEventListener("click", () => {
     body.replaceChildren(text)
-    // The button that had the focus has been removed.
+    // The button that had the focus has been removed, so the text gets the focus.
     body.focus({ preventScroll: true })
   })
   return body
@@ -29,7 +29,7 @@ const words = (text) => {
 const part = (name, sort, ...children) =>
   el("div", { class: `part ${sort}` }, el("div", { class: "label" }, name), el("div", { class: "value" }, ...children))
 
-/** A part that is built when it is first opened: prompts are long and rarely read. */
+/** Makes a part that is built when it is first opened, because prompts are long and rarely read. */
 const folded = (key, title, draw) => {
   const details = el("details", { "data-fold": key }, el("summary", {}, title))
   details.addEventListener("toggle", () => {
@@ -51,7 +51,7 @@ const fact = (name, value) => el("span", { class: "fact" }, el("span", { class: 
 const usageText = ({ inputTokens, outputTokens, reasoningTokens }) =>
   `${number(inputTokens)} in, ${number(outputTokens)} out${reasoningTokens > 0 ? `, ${number(reasoningTokens)} thought` : ""}`
 
-/** Shows delegated rollouts inside the turns that delegated them. */
+/** Makes the functions that draw turns. Delegated rollouts are drawn inside the turns that delegated them. */
 const drawing = ({ transcript, address }) => {
   const { largest } = transcript
 

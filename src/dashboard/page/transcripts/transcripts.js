@@ -1,6 +1,6 @@
 /**
- * The section of a run's page with the transcripts of its agents: the list of episodes on the left and one episode on the
- * right. The address keeps the list's conditions and the episode.
+ * Makes the section of a run's page with the transcripts of its agents: the list of episodes on the left and one
+ * episode on the right. The address contains the list's conditions and the episode.
  */
 import { runAddress } from "../address.js"
 import { fetchEpisodes, fetchTranscript } from "../data.js"
@@ -41,7 +41,7 @@ export const makeTranscripts = (state, seen, run) => {
   let page
   let closed = false
   let isFirst = true
-  /** The request whose answer is shown. */
+  /** The conditions of the request whose answer is shown. */
   let listed
   let read
 
@@ -50,7 +50,7 @@ export const makeTranscripts = (state, seen, run) => {
     return { text, phase, least, most, failed, order }
   }
 
-  /** Requests of the list run one after another: the answer to an older one could otherwise arrive last. */
+  /** The requests of the list run one after another, since otherwise the answer to an older request could arrive last. */
   let turn = Promise.resolve()
   const inTurn = (action) => {
     turn = turn.then(async () => {
@@ -65,7 +65,10 @@ export const makeTranscripts = (state, seen, run) => {
     return turn
   }
 
-  /** Reads the list by the current conditions. `again` keeps the part that is shown, because the run may have more by now. */
+  /**
+   * Reads the list by the current conditions. With `again`, it reads the part that is shown again, because the run may
+   * have more episodes now.
+   */
   const load = (again) =>
     inTurn(async () => {
       const wanted = JSON.stringify(filters())
@@ -83,10 +86,10 @@ export const makeTranscripts = (state, seen, run) => {
       present()
     })
 
-  /** Reads the part of the list before or after the one that is shown. */
+  /** Reads the part of the list before or after the part that is shown. */
   const extend = (way) =>
     inTurn(async () => {
-      // A request for another list has begun.
+      // The conditions have changed, so another list is requested.
       if (JSON.stringify(filters()) !== listed) return
       const from = way < 0 ? Math.max(0, page.from - pageSize) : page.from + page.episodes.length
       const count = way < 0 ? page.from - from : pageSize
@@ -141,13 +144,16 @@ export const makeTranscripts = (state, seen, run) => {
     transcript.element.focus({ preventScroll: true })
   }
 
-  /** Without a chosen episode, the next turn is the first turn of the first episode. */
+  /** Selects the next turn. If no episode is chosen, that is the first turn of the first episode. */
   const nextTurn = async () => {
     if (state.transcripts.episode === undefined) await stepEpisode(1)
     transcript.stepTurn(1)
   }
 
-  /** Reads the chosen episode. With `again`, it reads an episode that is shown, because it may have grown. */
+  /**
+   * Reads the chosen episode. With `again`, it reads an episode that is already shown, because the episode may have
+   * grown.
+   */
   const open = async (again) => {
     const { episode, turn } = state.transcripts
     if (episode === undefined) {

@@ -1,3 +1,4 @@
+/** Measures whole training runs and the time of their parts, for the benchmarks that train an agent. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

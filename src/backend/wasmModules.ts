@@ -1,3 +1,4 @@
+/** Compiles and instantiates the WebAssembly modules of the `wasm` backend, in Node, browsers and edge workers. */
 import { messageOf } from "../config/text.ts"
 import type { Place } from "../graph/wasm/compile.ts"
 import { BackendUnavailable, type TensorData } from "./Backend.ts"

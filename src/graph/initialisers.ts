@@ -1,3 +1,4 @@
+/** Defines how the initial values of parameters are drawn, such as Xavier, He and orthogonal initialisation. */
 import type { Stream } from "../rng/Rng.ts"
 import { type Shape, sizeOf } from "./Tensor.ts"
 

@@ -1,3 +1,4 @@
+/** Checks programs before a backend compiles them, and computes the shapes of their feeds and results. */
 import { GraphError } from "./GraphError.ts"
 import { sameShape } from "./ops/core.ts"
 import { indicesFeed, type ProgramSpec } from "./Program.ts"

@@ -19,7 +19,7 @@ export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
 
 /**
  * Computes the n-step return: rewards to the end of the episode, of the horizon or of the rollout, whichever comes first,
- * plus the value there.
+ * plus the discounted next value at that point.
  *
  *     G_t = r_t + γ r_{t+1} + … + γ^n v'
  *

@@ -79,7 +79,7 @@ const gaussian = (radiusWord: number, angleWord: number): number =>
 
 /**
  * A sequence of 2⁵³ 32-bit words that is addressed by index, with a cursor that reads it in order. Each draw takes one word
- * or two, as its comment tells; `integer` and `permutation` sometimes take a further word, to avoid a bias.
+ * or two, as its doc comment says; `integer` and `permutation` sometimes take a further word, to avoid a bias.
  */
 export class Stream {
   // The address: the key and the upper half of the counter. The lower half counts blocks.

@@ -13,8 +13,7 @@
  * A player's env step lasts from its action until the player must act again, or the episode ends. Its feedback adds up the
  * feedback for the moves of all players in that time. A score before a player's first action becomes a step without an
  * action. In a round, all players whose turn it is act; the round counts as one of the `maxSteps`. A player whose answer
- * cannot
- * be parsed acts again in the next round, while the env waits.
+ * cannot be parsed acts again in the next round, while the env waits.
  */
 import { Effect, type Scope } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
